@@ -196,7 +196,7 @@ static int stage_begin(int above, struct stage *ret_stage, struct brig_error *er
         (void)remove_private(above, copy.private, copy.name, NULL);
         (void)close(copy.private);
     }
-    (void)out_path_of(above, path);
+    (void)path_of_fd(above, path);
     return brig_fail(err, BRIG_E_SYSTEM, status < 0 ? -status : EEXIST, "cannot write to '%s'",
                      str_shown(path).text);
 }
@@ -290,7 +290,7 @@ static int visit_file(struct walk *walk, int directory, const char *name, const 
 static char *name_in_stage(const struct walk *walk, int fd)
 {
     char path[PATH_LENGTH_MAX + 1], stage[PATH_LENGTH_MAX + 1];
-    if (out_path_of(fd, path) < 0 || out_path_of(walk->copy->files, stage) < 0)
+    if (!path_of_fd(fd, path) || !path_of_fd(walk->copy->files, stage))
         return NULL;
     size_t length = strlen(stage);
     return strncmp(path, stage, length) == 0 && path[length] == '/' ? strdup(path + length + 1)
@@ -712,9 +712,8 @@ static int run(const struct side *side, const char *home, const struct app *app,
 static int refuse_foreign(int directory, const struct identity *identity, struct brig_error *err)
 {
     char path[PATH_LENGTH_MAX + 1];
-    int found = out_path_of(directory, path);
-    if (found < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, -found, "cannot find out where to copy to");
+    if (!path_of_fd(directory, path))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out where to copy to");
     if (!workdir_is_foreign(path, identity))
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0,

@@ -285,13 +285,13 @@ static int run_run(const struct app *app, int argc, char **argv, struct brig_err
     int status = settings_scan(argc, argv, &scan, err);
     if (status < 0)
         return status;
-    if (scan.help)
+    if (scan.given[OPTION_HELP])
         return help_print(err);
-    if (scan.version)
+    if (scan.given[OPTION_VERSION])
         return help_print_version(err);
-    if (scan.init)
+    if (scan.given[OPTION_INIT])
         return cmd_init.run(app, 1, argv, err);
-    if (scan.print_defaults)
+    if (scan.given[OPTION_PRINT_DEFAULTS])
         return defaults_print(err);
     status = setup_make(&setup, &scan, argc, argv, false, err);
     if (status < 0)

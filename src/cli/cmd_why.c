@@ -313,14 +313,15 @@ static void leave_out_cwd(struct settings_scan *scan)
 {
     char cwd[PATH_LENGTH_MAX + 1];
     struct identity identity;
-    if (scan->nocwd || !getcwd(cwd, sizeof cwd))
+    if (scan->given[OPTION_NOCWD] || !getcwd(cwd, sizeof cwd))
         return;
     identity_find(&identity);
-    scan->nocwd = workdir_is_precious(cwd, &identity) || workdir_is_foreign(cwd, &identity);
-    if (scan->nocwd)
-        message_note("the working directory '%s' is not granted unless it is asked for: this is "
-                     "what holds with -D",
-                     str_shown(cwd).text);
+    if (!workdir_is_precious(cwd, &identity) && !workdir_is_foreign(cwd, &identity))
+        return;
+    scan->given[OPTION_NOCWD] = "";
+    message_note("the working directory '%s' is not granted unless it is asked for: this is "
+                 "what holds with -D",
+                 str_shown(cwd).text);
 }
 
 static int run_why(const struct app *app, int argc, char **argv, struct brig_error *err)
@@ -330,7 +331,7 @@ static int run_why(const struct app *app, int argc, char **argv, struct brig_err
     int status = settings_scan(argc, argv, &scan, err);
     if (status < 0)
         return status;
-    if (scan.help)
+    if (scan.given[OPTION_HELP])
         return help_print_command(app->command, err);
     if (scan.command == argc)
         return brig_fail(err, BRIG_E_INVALID, 0, "why needs a path or a host to ask about");

@@ -165,7 +165,7 @@ struct completion {
 
 static void offer(struct completion *c, const char *text, size_t length, const char *end)
 {
-    if (strncmp(text, c->typed, strlen(c->typed)) != 0)
+    if (strlen(c->typed) > length || strncmp(text, c->typed, strlen(c->typed)) != 0)
         return;
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] < ' ')
@@ -177,12 +177,7 @@ static void offer_choices(struct completion *c, const char *choices)
 {
     while (*choices != '\0') {
         size_t length = strcspn(choices, "|");
-        char word[64];
-        if (length < sizeof word) {
-            memcpy(word, choices, length);
-            word[length] = '\0';
-            offer(c, word, length, " ");
-        }
+        offer(c, choices, length, " ");
         choices += length + (choices[length] == '|');
     }
 }
@@ -245,8 +240,8 @@ static void offer_variables(struct completion *c, const char *end)
 static void offer_options(struct completion *c)
 {
     for (int i = 0; i < OPTION_COUNT_; i++) {
-        char name[COMPLETE_NAME_MAX] = "--";
-        strncat(name, option_rows[i].long_name, sizeof name - 3);
+        char name[COMPLETE_NAME_MAX];
+        (void)str_fill(name, sizeof name, "--", option_rows[i].long_name);
         offer(c, name, strlen(name), " ");
     }
 }
@@ -286,21 +281,6 @@ static void offer_value(struct completion *c, const struct option_row *row)
         offer_variables(c, "");
         break;
     }
-}
-
-/* The option whose value the next word is, or NULL. */
-static const struct option_row *awaits_value(const char *word)
-{
-    const struct option_row *row = NULL;
-    if (word[0] == '-' && word[1] == '-')
-        row = strchr(word, '=') ? NULL : option_find_long(word + 2, strlen(word + 2));
-    else if (word[0] == '-')
-        for (const char *letter = word + 1; *letter != '\0'; letter++) {
-            row = option_find_short(*letter);
-            if (row && row->metavar)
-                return letter[1] == '\0' ? row : NULL;
-        }
-    return row && row->metavar ? row : NULL;
 }
 
 /* "--name=" of a word that is an option with its value, whose row is then returned. */
@@ -372,28 +352,31 @@ static bool complete_verb(struct completion *c, enum command_words kind, int cou
     return false;
 }
 
+/* The words before the last are taken as the parser takes them. */
 static void complete_words(struct completion *c, int count, char *const *words)
 {
-    const struct option_row *row = NULL;
     const struct command *verb = count > 1 ? command_find(words[0]) : NULL;
     enum command_words kind = verb ? verb->words : COMMAND_WORDS_NONE;
-    if (complete_verb(c, kind, count, words))
+    if (count == 0 || complete_verb(c, kind, count, words))
         return;
     c->paths = kind == COMMAND_WORDS_PATHS;
-    int from = c->paths || kind == COMMAND_WORDS_RUN ? 1 : 0;
-    for (int i = from; i < count - 1; i++) {
-        bool is_value = row != NULL;
-        row = is_value ? NULL : awaits_value(words[i]);
-        bool ends = !is_value && strcmp(words[i], "--") == 0;
-        if (c->paths || (!ends && (is_value || words[i][0] == '-')))
-            continue;
+    int from = c->paths || kind == COMMAND_WORDS_RUN ? 1 : 0, last = count - 1, status;
+    struct options_cursor cursor = {.argc = last, .argv = words, .next = from};
+    struct option_use use;
+    do {
+        use = (struct option_use){0};
+        status = options_next(&cursor, &use, NULL);
+    } while (status > 0);
+    bool awaits_value = status < 0 && use.row && cursor.next == last;
+    if (status < 0 && !awaits_value)
+        return;
+    if (status == 0 && !c->paths && (cursor.ended || cursor.next < last)) {
         /* The verbs take nothing that could be completed here. */
-        if (ends || i > from || from > 0 || !command_find(words[i]))
-            str_appendf(&c->out, "_command_offset %d\n", i + 1 + ends);
+        if (from > 0 || cursor.next > 0 || !verb)
+            str_appendf(&c->out, "_command_offset %d\n", cursor.next + 1);
         return;
     }
-    if (count > 0)
-        complete_last(c, row, words[count - 1], count - 1);
+    complete_last(c, awaits_value ? use.row : NULL, words[last], last);
 }
 
 int complete_print(int count, char *const *words)

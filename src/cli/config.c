@@ -204,7 +204,9 @@ static const struct config_line *last_line(const struct config *config, enum opt
 static const char *jail_so_far(const struct reading *r)
 {
     const struct config_line *line = last_line(r->config, OPTION_JAIL, -1);
-    return r->scan->jail ? r->scan->jail : line ? line->value : SETTINGS_JAIL;
+    return r->scan->given[OPTION_JAIL] ? r->scan->given[OPTION_JAIL]
+           : line                      ? line->value
+                                       : SETTINGS_JAIL;
 }
 
 static enum brig_mode default_mode(const char *jail)
@@ -215,7 +217,7 @@ static enum brig_mode default_mode(const char *jail)
 static enum brig_mode mode_so_far(const struct reading *r)
 {
     const struct config_line *line = last_line(r->config, OPTION_MODE, -1);
-    if (r->scan->mode_given)
+    if (r->scan->given[OPTION_MODE])
         return r->scan->mode;
     return line ? (enum brig_mode)policy_word_value(POLICY_MODE, line->value)
                 : default_mode(jail_so_far(r));
@@ -407,11 +409,11 @@ static bool is_plain_name(const char *command)
 static int load_conf(const struct reading *r, const char *command, struct conf_source *ret_source,
                      struct brig_error *err)
 {
-    const char *dir = r->world->dir, *given = r->scan->conf;
+    const char *dir = r->world->dir, *optional = r->scan->given[OPTION_CONF_OPTIONAL];
+    const char *given = optional ? optional : r->scan->given[OPTION_CONF];
     int status = 0;
     if (given) {
-        status = load(r, strchr(given, '/') ? NULL : dir, given, false, r->scan->conf_optional,
-                      ret_source, err);
+        status = load(r, strchr(given, '/') ? NULL : dir, given, false, optional, ret_source, err);
         if (status < 0)
             return brig_wrap(err, status, "--conf");
     }
@@ -436,7 +438,8 @@ static int read_conf(struct reading *r, const char *command, struct brig_error *
 static int read_jail(struct reading *r, struct brig_error *err)
 {
     /* A sealed run keeps nothing, and is in a jail only if one is named. */
-    if (!r->scan->jail && r->scan->mode_given && r->scan->mode == BRIG_MODE_SEALED)
+    if (!r->scan->given[OPTION_JAIL] && r->scan->given[OPTION_MODE] &&
+        r->scan->mode == BRIG_MODE_SEALED)
         return 0;
     autosource struct conf_source source = {0};
     autofree char *name = NULL;
@@ -467,21 +470,20 @@ static int read_project(struct reading *r, struct brig_error *err)
 static int choose_storage(struct reading *r, struct brig_error *err)
 {
     const struct config_world *world = r->world;
-    const struct config_line *line = last_line(r->config, OPTION_STORAGE, -1);
-    const char *value = r->scan->storage ? r->scan->storage : line ? line->value : "";
-    const char *base = r->scan->storage ? world->cwd : world->home;
+    const char *typed = r->scan->given[OPTION_STORAGE];
+    const struct config_line *line = typed ? NULL : last_line(r->config, OPTION_STORAGE, -1);
+    const char *value = typed ? typed : line ? line->value : "";
     if (*value == '\0')
         value = world->storage;
-    else if (!r->scan->storage && str_starts_with(value, "~/"))
+    else if (!typed && str_starts_with(value, "~/"))
         value += 2;
-    autofree char *path = NULL;
-    int status = path_make_absolute(base, value, &path, err);
+    char *path = NULL;
+    int status = path_make_absolute(typed ? world->cwd : world->home, value, &path, err);
     if (status < 0)
-        return r->scan->storage || !line
-                   ? brig_wrap(err, status, "--storage")
-                   : brig_wrap(err, status, "%s: storage", str_shown(line->origin).text);
+        return line ? brig_wrap(err, status, "%s: storage", str_shown(line->origin).text)
+                    : brig_wrap(err, status, "--storage");
     free(r->config->storage);
-    r->config->storage = take_ptr(&path);
+    r->config->storage = path;
     return 0;
 }
 
@@ -492,12 +494,12 @@ static int choose_mode(struct reading *r, struct brig_error *err)
     const struct config_line *line = last_line(config, OPTION_MODE, CONFIG_JAIL);
     if (!line)
         line = last_line(config, OPTION_MODE, CONFIG_CONF);
-    config->mode = r->scan->mode_given ? r->scan->mode
-                   : line              ? (enum brig_mode)policy_word_value(POLICY_MODE, line->value)
-                                       : default_mode(config->jail);
-    const char *origin = r->scan->mode_given ? SETTINGS_TYPED : line ? line->origin : NULL;
+    config->mode = r->scan->given[OPTION_MODE] ? r->scan->mode
+                   : line ? (enum brig_mode)policy_word_value(POLICY_MODE, line->value)
+                          : default_mode(config->jail);
+    const char *origin = r->scan->given[OPTION_MODE] ? SETTINGS_TYPED : line ? line->origin : NULL;
     const struct config_line *project = last_line(config, OPTION_MODE, CONFIG_PROJECT);
-    if (project && !r->scan->mode_given) {
+    if (project && !r->scan->given[OPTION_MODE]) {
         enum brig_mode wanted = (enum brig_mode)policy_word_value(POLICY_MODE, project->value);
         if (!config_mode_narrows(config->mode, wanted))
             return brig_fail(err, BRIG_E_INVALID, 0,
@@ -517,7 +519,7 @@ static int read_files(struct reading *r, const char *command, struct brig_error 
     int status = str_copy(r->world->dir, &config->dir, err);
     if (status == 0)
         status = read_conf(r, command, err);
-    config->jail_given = r->scan->jail != NULL;
+    config->jail_given = r->scan->given[OPTION_JAIL] != NULL;
     if (status == 0)
         status = str_copy(jail_so_far(r), &config->jail, err);
     if (status == 0)
@@ -528,8 +530,9 @@ static int read_files(struct reading *r, const char *command, struct brig_error 
         status = choose_storage(r, err);
     if (status < 0)
         return status;
-    config->no_defaults = r->scan->no_defaults || last_line(config, OPTION_NO_DEFAULTS, -1);
-    config->nocwd = r->scan->nocwd || last_line(config, OPTION_NOCWD, -1);
+    config->no_defaults =
+        r->scan->given[OPTION_NO_DEFAULTS] || last_line(config, OPTION_NO_DEFAULTS, -1);
+    config->nocwd = r->scan->given[OPTION_NOCWD] || last_line(config, OPTION_NOCWD, -1);
     if (!config->nocwd)
         status = read_project(r, err);
     return status < 0 ? status : choose_mode(r, err);

@@ -237,25 +237,14 @@ static bool is_of_system(const char *cwd)
 struct home_search {
     const char *path;
     const struct stat *here;
-    char parent[PATH_LENGTH_MAX + 1]; /* of the home before: most homes are in one directory */
 };
 
 static bool is_home_of(const struct users_user *user, void *arg)
 {
-    struct home_search *search = arg;
+    const struct home_search *search = arg;
     struct stat home;
-    const char *slash = strrchr(user->home, '/');
-    if (user->home[0] != '/' || stat(user->home, &home) < 0 || !S_ISDIR(home.st_mode))
-        return false;
-    if (same_directory(&home, search->here) || path_is_beneath(search->path, user->home))
-        return true;
-    size_t length = (size_t)(slash - user->home);
-    if (length == 0 || length >= sizeof search->parent ||
-        (strncmp(search->parent, user->home, length) == 0 && !search->parent[length]))
-        return false;
-    memcpy(search->parent, user->home, length);
-    search->parent[length] = 0;
-    return holds_home(search->here, search->parent);
+    return user->home[0] == '/' && stat(user->home, &home) == 0 && S_ISDIR(home.st_mode) &&
+           (path_is_beneath(search->path, user->home) || holds_home(search->here, user->home));
 }
 
 /* Whether a directory is or holds the home of anyone in /etc/passwd. One's own directories hold no

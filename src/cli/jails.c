@@ -32,7 +32,7 @@
 static int find_storage(const struct identity *identity, char *path, size_t size,
                         struct brig_error *err)
 {
-    const struct settings_scan nothing = {.nocwd = true};
+    const struct settings_scan nothing = {.given[OPTION_NOCWD] = ""};
     char cwd[PATH_LENGTH_MAX + 1];
     struct config_files files = {0};
     struct config config = {0};

@@ -36,22 +36,11 @@ struct walk {
     const struct identity *identity;
 };
 
-int out_path_of(int fd, char ret_path[static PATH_LENGTH_MAX + 1])
-{
-    char link[64];
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, ret_path, PATH_LENGTH_MAX);
-    if (length <= 0 || length >= PATH_LENGTH_MAX)
-        return length < 0 ? -errno : -ENAMETOOLONG;
-    ret_path[length] = '\0';
-    return 0;
-}
-
 /* Whether the jail can create entries in this directory. */
 static bool is_writable_inside(int dir_fd, const struct brig_policy *policy)
 {
     char path[PATH_LENGTH_MAX + 1];
-    if (out_path_of(dir_fd, path) < 0)
+    if (!path_of_fd(dir_fd, path))
         return true; /* nothing is known of it */
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
@@ -102,7 +91,7 @@ static int refuse_link(struct walk *walk, const char *name)
 {
     char path[PATH_LENGTH_MAX + 1];
     autostr struct str text = {0};
-    str_appendf(&text, "%s/%s", out_path_of(walk->at, path) == 0 ? path : "", name);
+    str_appendf(&text, "%s/%s", path_of_fd(walk->at, path) ? path : "", name);
     (void)snprintf(walk->link, sizeof walk->link, "%s", text.failed ? name : text.data);
     return -EPERM;
 }

@@ -41,9 +41,6 @@ int out_path_find(const char *path, const struct identity *identity, struct out_
                   struct brig_error *err);
 void out_path_done(struct out_path *found);
 
-/* The path of an open file as the kernel has it, free of links. */
-int out_path_of(int fd, char ret_path[static PATH_LENGTH_MAX + 1]);
-
 /* ---- Files that brig writes ---- */
 
 /* Writes a text to a file in one step, by way of a temporary name: 1, or without `replace` 0 if

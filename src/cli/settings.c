@@ -181,7 +181,7 @@ static int set_alias(struct settings *settings, const struct net_policy_alias *a
                                err);
 }
 
-int set_net(struct settings *settings, const char *value, struct brig_error *err)
+static int set_net(struct settings *settings, const char *value, struct brig_error *err)
 {
     int network = policy_word_value(POLICY_NETWORK, value);
     const struct net_policy_alias *alias = net_policy_alias_find(value);
@@ -196,7 +196,7 @@ int set_net(struct settings *settings, const char *value, struct brig_error *err
                                err);
 }
 
-int set_allow(struct settings *settings, const char *value, struct brig_error *err)
+static int set_allow(struct settings *settings, const char *value, struct brig_error *err)
 {
     int status = brig_policy_allow(settings->policy, value, err);
     if (status < 0 || settings->place != SETTINGS_COMMAND_LINE)
@@ -205,7 +205,7 @@ int set_allow(struct settings *settings, const char *value, struct brig_error *e
     return str_copy(value, &settings->allow_typed, err);
 }
 
-int set_inject(struct settings *settings, const char *value, struct brig_error *err)
+static int set_inject(struct settings *settings, const char *value, struct brig_error *err)
 {
     if (settings->inject_count == SETTINGS_INJECTS_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are injected",
@@ -215,12 +215,17 @@ int set_inject(struct settings *settings, const char *value, struct brig_error *
     return status < 0 ? status : str_copy(settings->policy->origin, &added->origin, err);
 }
 
+static int refuse_empty(struct brig_error *err)
+{
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "the value is empty; give a path or the number of a file descriptor");
+}
+
 /* In a file a relative path begins at the home directory, as others do. */
-int set_net_log(struct settings *settings, const char *value, struct brig_error *err)
+static int set_net_log(struct settings *settings, const char *value, struct brig_error *err)
 {
     if (*value == '\0')
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the value is empty; give a path or the number of a file descriptor");
+        return refuse_empty(err);
     bool number = value[strspn(value, "0123456789")] == '\0' || strncmp(value, "fd:", 3) == 0;
     bool below = settings->place == SETTINGS_FILE && value[0] != '/' && !number;
     free(take_ptr(&settings->net_log));
@@ -229,43 +234,13 @@ int set_net_log(struct settings *settings, const char *value, struct brig_error 
 
 /* ---- Programs beside the command: scripts, initjail and the line of shell ---- */
 
-static bool has(const struct settings_programs *programs, const char *path)
-{
-    for (size_t i = 0; i < programs->count; i++)
-        if (strcmp(programs->items[i].path, path) == 0)
-            return true;
-    return false;
-}
-
-/* Where the next one goes: what is typed comes before what files say, in the order of typing. */
-static size_t place_for(const struct settings_programs *programs, bool typed)
-{
-    size_t at = 0;
-    while (at < programs->count && (!typed || programs->items[at].typed))
-        at++;
-    return at;
-}
-
-/* Inserts *program and leaves it empty. */
-static int insert(struct settings_programs *programs, struct settings_program *program,
-                  struct brig_error *err)
-{
-    if (programs->count == SETTINGS_PROGRAMS_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many: at most %d are possible",
-                         str_shown(program->path).text, SETTINGS_PROGRAMS_MAX);
-    if (!array_grow(&programs->items, programs->count))
-        return brig_fail_nomem(err);
-    struct settings_program *at = &programs->items[place_for(programs, program->typed)];
-    memmove(at + 1, at, (size_t)(&programs->items[programs->count++] - at) * sizeof *at);
-    *at = *program;
-    return 0;
-}
-
-int set_program(struct settings *settings, const struct setter *setter, const char *value,
-                struct brig_error *err)
+/* What is typed comes before what files say, in the order of typing. */
+static int set_program(struct settings *settings, const struct setter *setter, const char *value,
+                       struct brig_error *err)
 {
     bool typed = settings->place == SETTINGS_COMMAND_LINE;
-    bool script = setter->what == OPTION_SCRIPT;
+    struct settings_programs *programs =
+        setter->what == OPTION_SCRIPT ? &settings->scripts : &settings->initjails;
     autofree char *path = NULL;
     autofree char *origin = NULL;
     if (*value == '\0')
@@ -277,26 +252,26 @@ int set_program(struct settings *settings, const struct setter *setter, const ch
         status = str_copy(settings->policy->origin, &origin, err);
     if (status < 0)
         return status;
-    struct settings_programs *programs = script ? &settings->scripts : &settings->initjails;
-    if (has(programs, path))
-        return 0;
-    struct settings_program program = {
-        .path = path,
-        .optional = setter->flags & BRIG_GRANT_OPTIONAL,
-        .typed = typed,
-        .origin = origin,
-    };
-    status = insert(programs, &program, err);
-    if (status == 0)
-        path = origin = NULL;
-    return status;
+    size_t at = 0;
+    for (size_t i = 0; i < programs->count; i++) {
+        at += !typed || programs->items[i].typed;
+        if (strcmp(programs->items[i].path, path) == 0)
+            return 0;
+    }
+    if (programs->count == SETTINGS_PROGRAMS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many: at most %d are possible",
+                         str_shown(path).text, SETTINGS_PROGRAMS_MAX);
+    if (!array_grow(&programs->items, programs->count))
+        return brig_fail_nomem(err);
+    struct settings_program *item = &programs->items[at];
+    memmove(item + 1, item, (programs->count++ - at) * sizeof *item);
+    *item = (struct settings_program){.path = take_ptr(&path),
+                                      .optional = setter->flags & BRIG_GRANT_OPTIONAL,
+                                      .typed = typed,
+                                      .origin = take_ptr(&origin)};
+    return 0;
 }
 
-int set_command(struct settings *settings, const char *value, struct brig_error *err)
-{
-    free(take_ptr(&settings->command));
-    return str_copy(value, &settings->command, err);
-}
 /* ---- The run ---- */
 
 static int set_pass_fd(struct settings *settings, const char *value, struct brig_error *err)
@@ -319,20 +294,19 @@ static int set_pass_fd(struct settings *settings, const char *value, struct brig
     return 0;
 }
 
-static int set_result(struct settings *settings, const char *value, struct brig_error *err)
+/* A text that is kept as it is. */
+static int set_text(struct settings *settings, const struct setter *setter, const char *value,
+                    struct brig_error *err)
 {
-    if (*value == '\0')
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the value is empty; give a path or the number of a file descriptor");
-    settings->result = value;
-    return 0;
+    char **text = (char **)((char *)settings + setter->what);
+    free(take_ptr(text));
+    return str_copy(value, text, err);
 }
 
-static int set_facts(struct settings *settings, const char *value, struct brig_error *err)
+static int set_result(struct settings *settings, const struct setter *setter, const char *value,
+                      struct brig_error *err)
 {
-    (void)err;
-    settings->facts = value;
-    return 0;
+    return *value == '\0' ? refuse_empty(err) : set_text(settings, setter, value, err);
 }
 
 static int refuse_complete(struct settings *settings, const char *value, struct brig_error *err)
@@ -340,15 +314,6 @@ static int refuse_complete(struct settings *settings, const char *value, struct 
     (void)settings;
     (void)value;
     return brig_fail(err, BRIG_E_INVALID, 0, "only possible as the first word");
-}
-
-/* For what settings_scan and the configuration's reader have dealt with. */
-static int set_nothing(struct settings *settings, const char *value, struct brig_error *err)
-{
-    (void)settings;
-    (void)value;
-    (void)err;
-    return 0;
 }
 
 static int set_grant(struct settings *settings, const struct setter *setter, const char *value,
@@ -376,14 +341,9 @@ static int set_mask(struct settings *settings, const struct setter *setter, cons
         .set_by_row = function, .what = what_, .flags = flags_                                     \
     }
 
+/* Options without a row are dealt with by settings_scan() and the reader of the configuration. */
 static const struct setter setters[OPTION_COUNT_] = {
-    [OPTION_MODE] = {.set = set_nothing},
-    [OPTION_JAIL] = {.set = set_nothing},
-    [OPTION_CONF] = {.set = set_nothing},
-    [OPTION_CONF_OPTIONAL] = {.set = set_nothing},
-    [OPTION_STORAGE] = {.set = set_nothing},
-    [OPTION_NO_DEFAULTS] = {.set = set_nothing},
-    [OPTION_COMMAND] = {.set = set_command},
+    [OPTION_COMMAND] = {.set_by_row = set_text, .what = offsetof(struct settings, command)},
     [OPTION_SCRIPT] = GRANT(set_program, OPTION_SCRIPT, 0),
     [OPTION_SCRIPT_OPTIONAL] = GRANT(set_program, OPTION_SCRIPT, BRIG_GRANT_OPTIONAL),
     [OPTION_INITJAIL] = GRANT(set_program, OPTION_INITJAIL, 0),
@@ -447,18 +407,14 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_HOSTNAME] = {.policy_text = brig_policy_hostname},
     [OPTION_NO_TERMINAL] = {.set = set_no_terminal},
     [OPTION_PASS_FD] = {.set = set_pass_fd},
-    [OPTION_RESULT] = {.set = set_result},
+    [OPTION_RESULT] = {.set_by_row = set_result, .what = offsetof(struct settings, result)},
     [OPTION_UNMOUNT] = FLAG(unmount),
-    [OPTION_INIT] = {.set = set_nothing},
-    [OPTION_PRINT_DEFAULTS] = {.set = set_nothing},
     [OPTION_COMPLETE] = {.set = refuse_complete},
     [OPTION_DRY_RUN] = FLAG(dry_run),
     [OPTION_PLAN] = FLAG(plan),
-    [OPTION_FACTS] = {.set = set_facts},
+    [OPTION_FACTS] = {.set_by_row = set_text, .what = offsetof(struct settings, facts)},
     [OPTION_JSON] = FLAG(json),
     [OPTION_VERBOSE] = FLAG(verbose),
-    [OPTION_HELP] = {.set = set_nothing},
-    [OPTION_VERSION] = {.set = set_nothing},
 };
 
 #undef FLAG
@@ -482,61 +438,31 @@ int settings_check_jail(const char *name, struct brig_error *err)
     return 0;
 }
 
-static int scan_mode(const char *value, struct settings_scan *scan, struct brig_error *err)
-{
-    int mode = policy_word_value(POLICY_MODE, value);
-    if (mode < 0)
-        return brig_wrap(err, nearest_fail(value, policy_choices(POLICY_MODE), err), "--mode");
-    scan->mode = (enum brig_mode)mode;
-    scan->mode_given = true;
-    return 0;
-}
-
-static int scan_jail(const char *value, struct settings_scan *scan, struct brig_error *err)
-{
-    int status = settings_check_jail(value, err);
-    if (status < 0)
-        return brig_wrap(err, status, "--jail");
-    scan->jail = value;
-    return 0;
-}
-
-static int scan_option(const struct option_use *use, struct settings_scan *scan,
-                       struct brig_error *err)
-{
-    enum option_id id = use->row->id;
-    if (id == OPTION_MODE)
-        return scan_mode(use->value, scan, err);
-    if (id == OPTION_JAIL)
-        return scan_jail(use->value, scan, err);
-    if (id == OPTION_CONF || id == OPTION_CONF_OPTIONAL) {
-        scan->conf = use->value;
-        scan->conf_optional = id == OPTION_CONF_OPTIONAL;
-    }
-    if (id == OPTION_STORAGE)
-        scan->storage = use->value;
-    scan->no_defaults = scan->no_defaults || id == OPTION_NO_DEFAULTS;
-    scan->help = scan->help || id == OPTION_HELP;
-    scan->version = scan->version || id == OPTION_VERSION;
-    scan->init = scan->init || id == OPTION_INIT;
-    scan->print_defaults = scan->print_defaults || id == OPTION_PRINT_DEFAULTS;
-    scan->nocwd = scan->nocwd || id == OPTION_NOCWD;
-    return 0;
-}
-
 int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
                   struct brig_error *err)
 {
     struct settings_scan scan = {0};
     struct options_cursor cursor = {.argc = argc, .argv = argv, .next = 1};
     struct option_use use;
-    int status;
-    while (!scan.help && !scan.version && (status = options_next(&cursor, &use, err)) != 0) {
-        if (status > 0)
-            status = scan_option(&use, &scan, err);
-        if (status < 0)
-            return status;
+    int status = 0;
+    const char **given = scan.given;
+    while (!given[OPTION_HELP] && !given[OPTION_VERSION] &&
+           (status = options_next(&cursor, &use, err)) > 0) {
+        given[use.row->id] = use.value ? use.value : "";
+        if (use.row->id == OPTION_CONF) /* the last of the two counts */
+            given[OPTION_CONF_OPTIONAL] = NULL;
+        else if (use.row->id == OPTION_CONF_OPTIONAL)
+            given[OPTION_CONF] = NULL;
     }
+    if (status < 0)
+        return status;
+    int mode = given[OPTION_MODE] ? policy_word_value(POLICY_MODE, given[OPTION_MODE]) : 0;
+    if (mode < 0)
+        return brig_wrap(err, nearest_fail(given[OPTION_MODE], policy_choices(POLICY_MODE), err),
+                         "--mode");
+    if (given[OPTION_JAIL] && (status = settings_check_jail(given[OPTION_JAIL], err)) < 0)
+        return brig_wrap(err, status, "--jail");
+    scan.mode = (enum brig_mode)mode;
     scan.command = cursor.next;
     *ret_scan = scan;
     return 0;
@@ -590,6 +516,8 @@ void settings_done(struct settings *settings)
     free(settings->allow_typed);
     free(settings->net_log);
     free(settings->command);
+    free(settings->result);
+    free(settings->facts);
     free(settings->script);
     free(settings->script_path);
     brig_policy_free(settings->policy);
@@ -604,7 +532,7 @@ int settings_apply(struct settings *settings, const struct option_use *use, stru
                  : setter->set_by_row  ? setter->set_by_row(settings, setter, use->value, err)
                  : setter->policy_text ? setter->policy_text(settings->policy, use->value, err)
                  : setter->policy_on   ? setter->policy_on(settings->policy, true, err)
-                                       : brig_fail(err, BRIG_E_INVALID, 0, "not implemented");
+                                       : 0;
     return status < 0 ? brig_wrap(err, status, "%s%s", dashes, use->row->long_name) : 0;
 }
 

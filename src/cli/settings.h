@@ -7,7 +7,7 @@
 
 #include <brig/brig.h>
 
-struct option_use;
+#include "cli/options.h"
 
 /* The grace of `brig` where nothing else is said. */
 #define SETTINGS_GRACE_MS 5000
@@ -135,12 +135,12 @@ struct settings {
     bool cwd_settled;   /* a rule for exactly the working directory was given or taken back */
     bool workdir_given; /* by --workdir */
     bool dry_run;
-    bool plan;         /* with dry_run: print the plan */
-    const char *facts; /* the file with the facts for it, borrowed from argv, or NULL */
+    bool plan;   /* with dry_run: print the plan */
+    char *facts; /* the file with the facts for it, or NULL; owned */
     bool json;
     bool verbose;
     bool unmount;
-    const char *result; /* borrowed from argv, or NULL */
+    char *result; /* owned, or NULL */
     struct brig_pass_fd pass_fds[BRIG_PASS_FD_MAX];
     size_t pass_fd_count;
 };
@@ -148,19 +148,10 @@ struct settings {
 /* What has to be known before the rest is read, whatever its place on the command line. Texts are
  * borrowed from argv. */
 struct settings_scan {
-    bool mode_given;
-    enum brig_mode mode; /* if given */
-    const char *jail;    /* or NULL */
-    const char *conf;    /* or NULL */
-    bool conf_optional;  /* it was --conf? */
-    const char *storage; /* or NULL; "": the default */
-    bool no_defaults;
-    bool help;
-    bool version;
-    bool init;
-    bool print_defaults;
-    bool nocwd;
-    int command; /* the index of the command's first word in argv, or argc */
+    /* By option: the last value that was given, "" for one that takes none; NULL: not given. */
+    const char *given[OPTION_COUNT_];
+    enum brig_mode mode; /* if it was given */
+    int command;         /* the index of the command's first word in argv, or argc */
 };
 
 /* Reads argv[1…] as far as the command. Every option is checked for its form, and --mode and --jail

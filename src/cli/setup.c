@@ -316,7 +316,7 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
                bool dry, struct brig_error *err)
 {
     *setup = (struct setup){.cwd_fd = -1, .live = LIVE_MASKS_INIT};
-    int status = find_cwd(setup->cwd, &setup->cwd_fd, !scan->nocwd, err);
+    int status = find_cwd(setup->cwd, &setup->cwd_fd, !scan->given[OPTION_NOCWD], err);
     if (status < 0)
         return status;
     identity_find(&setup->identity);

@@ -85,7 +85,8 @@ static bool run_chain(struct input *in, bool project, int argc, char **argv, str
     struct brig_error err = {0};
     struct settings_scan scan;
     in->project = project;
-    if (settings_scan(argc, argv, &scan, &err) < 0 || scan.help || scan.version)
+    if (settings_scan(argc, argv, &scan, &err) < 0 || scan.given[OPTION_HELP] ||
+        scan.given[OPTION_VERSION])
         return false;
     int status = config_read(&world, &scan, argc, argv, config, &err);
     if (status == 0)

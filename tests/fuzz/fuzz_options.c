@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct settings_scan scan;
     struct settings settings;
     struct brig_error err = {0};
-    if (settings_scan(argc, argv, &scan, &err) < 0 || scan.help || scan.version)
+    if (settings_scan(argc, argv, &scan, &err) < 0 || scan.given[OPTION_HELP] ||
+        scan.given[OPTION_VERSION])
         return 0;
     if (scan.command < 1 || scan.command > argc)
         abort();

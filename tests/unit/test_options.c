@@ -219,11 +219,12 @@ static void test_scan(void)
     char **argv = WORDS(W("-D"), W("--mode"), W("sealed"), W("--help"), W("--nope"));
     tap_is_int(settings_scan(count_words(argv), argv, &scan, NULL), 0,
                "help is found before an error behind it");
-    tap_ok(scan.help && scan.nocwd && !scan.version, "with what stood before it");
+    tap_ok(scan.given[OPTION_HELP] && scan.given[OPTION_NOCWD] && !scan.given[OPTION_VERSION],
+           "with what stood before it");
     argv = WORDS(W("-v"), W("--"), W("--version"));
     tap_is_int(settings_scan(count_words(argv), argv, &scan, NULL), 0,
                "a command may have options");
-    tap_ok(!scan.version && scan.command == 3, "which are its own");
+    tap_ok(!scan.given[OPTION_VERSION] && scan.command == 3, "which are its own");
 }
 
 /* As many as allowed, and one more. */
