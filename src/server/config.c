@@ -124,7 +124,7 @@ static bool has_name(const struct runtime *runtime, const char *name)
 {
     if (strcmp(runtime->name, name) == 0)
         return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(runtime->aliases) && runtime->aliases[i]; i++)
+    for (size_t i = 0; runtime->aliases[i]; i++)
         if (strcmp(runtime->aliases[i], name) == 0)
             return true;
     return false;
@@ -207,7 +207,7 @@ static int settle_own(uint64_t *value, uint64_t *most, uint64_t common, uint64_t
     return 0;
 }
 
-static int settle_limits(const struct server_config *config, struct runtime *runtime,
+static int settle_limits(struct server_config *config, struct runtime *runtime,
                          struct brig_error *err)
 {
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++) {
@@ -240,7 +240,7 @@ static bool can_park(const struct runtime *runtime)
 
 /* An agent has a network and a credential, which are made for one request; and where the program of a
  * built-in runtime was replaced, so is its way to wait. */
-static int settle_pool(const struct server_config *config, struct runtime *runtime,
+static int settle_pool(struct server_config *config, struct runtime *runtime,
                        struct brig_error *err)
 {
     if (runtime->agent || runtime->allow[0] || !can_park(runtime))
@@ -275,32 +275,30 @@ static int check_command(struct server_config *config, struct runtime *runtime,
     return 0;
 }
 
-static int check_names(struct server_config *config, const struct runtime *runtime,
+static int check_names(struct server_config *config, struct runtime *runtime,
                        struct brig_error *err)
 {
     for (const struct runtime *other = config->runtimes; other < runtime; other++) {
-        if (has_name(other, runtime->name))
+        const char *name = runtime->name;
+        for (size_t i = 0; name && !has_name(other, name); i++)
+            name = runtime->aliases[i]; /* the last one is NULL */
+        if (name)
             return brig_fail(err, BRIG_E_INVALID, 0, "'%s' also has the name '%s'", other->name,
-                             runtime->name);
-        for (size_t i = 0; i < ARRAY_LENGTH(runtime->aliases) && runtime->aliases[i]; i++)
-            if (has_name(other, runtime->aliases[i]))
-                return brig_fail(err, BRIG_E_INVALID, 0, "'%s' also has the name '%s'", other->name,
-                                 runtime->aliases[i]);
+                             name);
     }
     return 0;
 }
 
 static int finish_runtimes(struct server_config *config, struct brig_error *err)
 {
+    static int (*const steps[])(struct server_config * config, struct runtime * runtime,
+                                struct brig_error * err) = {check_command, check_names,
+                                                            settle_limits, settle_pool};
     for (size_t i = 0; i < config->runtime_count; i++) {
         struct runtime *runtime = &config->runtimes[i];
-        int result = check_command(config, runtime, err);
-        if (result == 0)
-            result = check_names(config, runtime, err);
-        if (result == 0)
-            result = settle_limits(config, runtime, err);
-        if (result == 0)
-            result = settle_pool(config, runtime, err);
+        int result = 0;
+        for (size_t k = 0; k < ARRAY_LENGTH(steps) && result == 0; k++)
+            result = steps[k](config, runtime, err);
         if (result < 0)
             return brig_wrap(err, result, "%s: runtimes.%s", runtime->origin, runtime->name);
         runtime->inside_uid = runtime->agent ? AGENT_UID : CODE_UID;
@@ -397,7 +395,7 @@ static int finish_database(struct server_config *config, struct brig_error *err)
     return config->database.spool_dir ? 0 : brig_fail_nomem(err);
 }
 
-static int check_tls(const struct server_config *config, struct brig_error *err)
+static int check_tls(struct server_config *config, struct brig_error *err)
 {
     if (!config->tls.enabled)
         return 0;
@@ -410,7 +408,7 @@ static int check_tls(const struct server_config *config, struct brig_error *err)
                      place_of(config, "tls.enabled"), missing);
 }
 
-static int check_uids(const struct server_config *config, struct brig_error *err)
+static int check_uids(struct server_config *config, struct brig_error *err)
 {
     if (config->sandbox.uid_first + config->sandbox.uid_count - 1 <= UID_LAST)
         return 0;
@@ -468,7 +466,7 @@ static int hash_keys(struct server_config *config, struct brig_error *err)
 }
 
 /* A key that is given twice would have two answers to where its work_dir may lie. */
-static int check_key_roots(const struct server_config *config, struct brig_error *err)
+static int check_key_roots(struct server_config *config, struct brig_error *err)
 {
     const struct config_list *keys = &config->security.allowed_keys;
     const struct config_list *const *roots = config->security.key_roots;
@@ -482,24 +480,23 @@ static int check_key_roots(const struct server_config *config, struct brig_error
     return 0;
 }
 
+static int check_state_dir(struct server_config *config, struct brig_error *err)
+{
+    if (config->sandbox.state_dir)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0, "%s: sandbox.state_dir is empty. Leave it out",
+                     place_of(config, "sandbox.state_dir"));
+}
+
 static int finish(struct server_config *config, struct brig_error *err)
 {
-    int result = hash_keys(config, err);
-    if (result == 0)
-        result = check_key_roots(config, err);
-    if (result == 0)
-        result = settle_all(config, err);
-    if (result == 0)
-        result = finish_database(config, err);
-    if (result == 0)
-        result = check_tls(config, err);
-    if (result == 0)
-        result = check_uids(config, err);
-    if (result == 0 && !config->sandbox.state_dir)
-        result = brig_fail(err, BRIG_E_INVALID, 0, "%s: sandbox.state_dir is empty. Leave it out",
-                           place_of(config, "sandbox.state_dir"));
-    if (result == 0)
-        result = finish_runtimes(config, err);
+    static int (*const steps[])(struct server_config * config, struct brig_error * err) = {
+        hash_keys, check_key_roots, settle_all,      finish_database,
+        check_tls, check_uids,      check_state_dir, finish_runtimes,
+    };
+    int result = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(steps) && result == 0; i++)
+        result = steps[i](config, err);
     if (result == 0)
         warn_of(config);
     return result;
@@ -538,28 +535,24 @@ static int set_port(struct server_config *config, const char *text, struct brig_
 static int read_variables(const char *const *env, struct server_config *config,
                           struct brig_error *err)
 {
-    static const char *const names[][2] = {
-        {"EXECUTOR_MEMORY_LIMIT_MB", "sandbox.default_limits.memory_mb"},
-        {"EXECUTOR_CPU_LIMIT_PERCENT", "sandbox.default_limits.cpu_percent"},
-        {"EXECUTOR_POOL_ENABLED", "sandbox.pool.enabled"},
+    static const struct {
+        const char *name, *key, *unit;
+    } rows[] = {
+        {"EXECUTOR_MEMORY_LIMIT_MB", "sandbox.default_limits.memory_mb", ""},
+        {"EXECUTOR_CPU_LIMIT_PERCENT", "sandbox.default_limits.cpu_percent", ""},
+        {"EXECUTOR_POOL_ENABLED", "sandbox.pool.enabled", ""},
+        {"SANDBOX_KILL_GRACE_MS", "sandbox.kill_grace", "ms"},
     };
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        const char *text = variable(env, names[i][0]);
-        int result = text ? set_variable(config, names[i][0], names[i][1], text, err) : 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        const char *text = variable(env, rows[i].name);
+        char value[CONFIG_NAME_MAX];
+        (void)snprintf(value, sizeof value, "%s%s", text ? text : "", rows[i].unit);
+        int result = text ? set_variable(config, rows[i].name, rows[i].key, value, err) : 0;
         if (result < 0)
             return result;
     }
-    char grace[CONFIG_NAME_MAX];
-    const char *text = variable(env, "SANDBOX_KILL_GRACE_MS");
-    if (text) {
-        (void)snprintf(grace, sizeof grace, "%sms", text);
-        int result =
-            set_variable(config, "SANDBOX_KILL_GRACE_MS", "sandbox.kill_grace", grace, err);
-        if (result < 0)
-            return result;
-    }
-    text = variable(env, "PORT");
-    return text ? set_port(config, text, err) : 0;
+    const char *port = variable(env, "PORT");
+    return port ? set_port(config, port, err) : 0;
 }
 
 /* ---- The file ---- */

@@ -363,7 +363,8 @@ static void test_key_roots(void)
                   "f.yaml:2: ", form);
     check_refused(KEYS "[{key: plain-key-1, workdir_roots: /a}]\n", "f.yaml:2: ", form);
     check_refused(KEYS "[{key: plain-key-1, workdir_roots: }]\n", "f.yaml:2: ", form);
-    check_refused(KEYS "[{key: plain-key-1, workdir_roots: [[/a]]}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: plain-key-1, workdir_roots: [[/a]]}]\n",
+                  "f.yaml:2: ", "workdir_roots: a nested or empty item");
     check_refused(KEYS "[{key: [plain-key-1]}]\n", "f.yaml:2: ", form);
     check_refused(KEYS "[{key: }]\n", "f.yaml:2: ", form);
     check_refused(KEYS "[{plain-key-1: [/a]}]\n", "f.yaml:2: ", form);

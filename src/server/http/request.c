@@ -137,18 +137,32 @@ static bool read_texts(struct request_decoder *d, const char *field, const json_
     return true;
 }
 
-/* The members of an object, each `size` bytes; NULL if there are too many, or it is none. */
-static void *alloc_members(struct request_decoder *d, const char *field, const json_t *value,
-                           size_t count_max, size_t size)
+/* The members of an object, each read into an item of `size` bytes. */
+static bool read_members(struct request_decoder *d, const char *field, const json_t *value,
+                         size_t count_max, size_t size,
+                         bool (*read)(struct request_decoder *d, const char *path, const char *name,
+                                      const json_t *value, void *ret_item),
+                         void *ret_items, size_t *ret_count)
 {
+    json_t *object = (json_t *)(uintptr_t)value; /* jansson's iterators take no const */
     size_t count = json_object_size(value);
     if (!json_is_object(value))
-        (void)wrong_type(d, field, "an object");
-    else if (count > count_max)
-        (void)too_many(d, field, count, "entries", count_max);
-    else
-        return arena_alloc(&d->out->arena, (count + 1) * size);
-    return NULL;
+        return wrong_type(d, field, "an object");
+    if (count > count_max)
+        return too_many(d, field, count, "entries", count_max);
+    char *item = arena_alloc(&d->out->arena, (count + 1) * size);
+    if (!item)
+        return no_memory(d);
+    memcpy(ret_items, &item, sizeof item);
+    *ret_count = count;
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+        char path[REQUEST_FIELD_MAX];
+        const char *name = json_object_iter_key(i);
+        if (!read(d, below(path, field, name), name, json_object_iter_value(i), item))
+            return false;
+        item += size;
+    }
+    return true;
 }
 
 /* ---- Fields ---- */
@@ -297,8 +311,9 @@ static bool read_args(struct request_decoder *d, const struct request_field *fie
 }
 
 static bool read_variable(struct request_decoder *d, const char *path, const char *name,
-                          const json_t *value, struct execution_pair *ret_pair)
+                          const json_t *value, void *ret_item)
 {
+    struct execution_pair *ret_pair = ret_item;
     if (!environment_name_is_valid(name) || strlen(name) > EXECUTION_NAME_MAX)
         return refuse(d, ERROR_INVALID_FIELD, path,
                       "'%s' is not a valid variable name: use letters, digits and _",
@@ -316,25 +331,14 @@ static bool read_variable(struct request_decoder *d, const char *path, const cha
 static bool read_env(struct request_decoder *d, const struct request_field *field,
                      const json_t *value)
 {
-    struct execution_pair *pairs =
-        alloc_members(d, field->name, value, EXECUTION_ENV_MAX, sizeof *pairs);
-    json_t *iterated = (json_t *)(uintptr_t)value; /* jansson's iterators take no const */
-    if (!pairs)
-        return d->fault->message[0] ? false : no_memory(d);
-    d->out->env = pairs;
-    for (void *i = json_object_iter(iterated); i; i = json_object_iter_next(iterated, i)) {
-        char path[REQUEST_FIELD_MAX];
-        const char *name = json_object_iter_key(i);
-        if (!read_variable(d, below(path, field->name, name), name, json_object_iter_value(i),
-                           &pairs[d->out->env_count++]))
-            return false;
-    }
-    return true;
+    return read_members(d, field->name, value, EXECUTION_ENV_MAX, sizeof *d->out->env,
+                        read_variable, &d->out->env, &d->out->env_count);
 }
 
 static bool read_file(struct request_decoder *d, const char *path, const char *name,
-                      const json_t *value, struct execution_file *ret_file)
+                      const json_t *value, void *ret_item)
 {
+    struct execution_file *ret_file = ret_item;
     if (strlen(name) > EXECUTION_NAME_MAX || !execution_file_name_is_valid(name))
         return refuse(d, ERROR_INVALID_FIELD, path,
                       "'%s' is not a valid file name: use a relative path without . and .., at "
@@ -350,20 +354,8 @@ static bool read_file(struct request_decoder *d, const char *path, const char *n
 static bool read_files(struct request_decoder *d, const struct request_field *field,
                        const json_t *value)
 {
-    struct execution_file *files =
-        alloc_members(d, field->name, value, EXECUTION_FILES_MAX, sizeof *files);
-    json_t *iterated = (json_t *)(uintptr_t)value;
-    if (!files)
-        return d->fault->message[0] ? false : no_memory(d);
-    d->out->files = files;
-    for (void *i = json_object_iter(iterated); i; i = json_object_iter_next(iterated, i)) {
-        char path[REQUEST_FIELD_MAX];
-        const char *name = json_object_iter_key(i);
-        if (!read_file(d, below(path, field->name, name), name, json_object_iter_value(i),
-                       &files[d->out->file_count++]))
-            return false;
-    }
-    return true;
+    return read_members(d, field->name, value, EXECUTION_FILES_MAX, sizeof *d->out->files,
+                        read_file, &d->out->files, &d->out->file_count);
 }
 
 static bool read_returns(struct request_decoder *d, const struct request_field *field,
