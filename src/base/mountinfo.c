@@ -71,11 +71,14 @@ static bool read_device(char *text, struct mountinfo *ret_mount)
 static void read_fields(char **line, struct mountinfo *ret_mount)
 {
     ret_mount->follows = false;
-    ret_mount->type = "";
+    ret_mount->options = next_word(line);
+    ret_mount->type = ret_mount->super = "";
     while (**line) {
         const char *word = next_word(line);
         if (strcmp(word, "-") == 0) {
             ret_mount->type = next_word(line);
+            (void)next_word(line); /* the source */
+            ret_mount->super = next_word(line);
             return;
         }
         if (strncmp(word, "master:", strlen("master:")) == 0)

@@ -9,10 +9,11 @@
 struct mountinfo {
     int id, parent; /* its own, and that of the mount it is on */
     unsigned device_major, device_minor;
-    const char *root;  /* which directory of its filesystem it shows */
-    const char *point; /* where */
-    const char *type;  /* of its filesystem; "" if the line does not say */
-    bool follows;      /* what is mounted or unmounted on its master is here, too */
+    const char *root;            /* which directory of its filesystem it shows */
+    const char *point;           /* where */
+    const char *type;            /* of its filesystem; "" if the line does not say */
+    const char *options, *super; /* of the mount and of its filesystem, separated by commas */
+    bool follows;                /* what is mounted or unmounted on its master is here, too */
 };
 
 /* The table of the mounts of a process, or with 0 our own: its text, which the mounts point into. */

@@ -7,7 +7,6 @@
  * as long as it is a zombie, its number names no other group. */
 #include "call/call.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -476,8 +475,6 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
 
 /* The processes of a call without namespaces: one process group, which the filter keeps them in. */
 
-#define STAT_TEXT_MAX 1024
-
 /* The leader is our child and not reaped yet, so its pid is not reused. It may not lead the group yet, so it
  * is signalled by itself as well. */
 void group_kill(const struct brig_call *call, int signal)
@@ -489,58 +486,4 @@ void group_kill(const struct brig_call *call, int signal)
         (void)SYS(pidfd_send_signal, call->pidfd, signal, 0, 0);
     if (signal == SIGKILL && call->limits.group)
         (void)cgroup_kill(call->limits.group);
-}
-
-/* Of the numbers in /proc/PID/stat behind the state: which are the group and the times. */
-enum { FIELD_GROUP = 1, FIELD_TIMES = 10, FIELDS = 14 };
-
-/* The name, which may hold anything, ends with the last parenthesis. */
-static bool parse_stat(const char *text, uint64_t fields[FIELDS])
-{
-    const char *rest = strrchr(text, ')');
-    if (!rest || strlen(rest) < 4)
-        return false;
-    rest += 3; /* ") S" */
-    for (int i = 0; i < FIELDS; i++) {
-        char *end;
-        fields[i] = strtoull(rest, &end, 10); /* what is negative is no group of ours */
-        if (end == rest)
-            return false;
-        rest = end;
-    }
-    return true;
-}
-
-static bool read_stat(int proc, const char *pid, uint64_t *ret_group, uint64_t *ret_ticks)
-{
-    char path[64], text[STAT_TEXT_MAX];
-    uint64_t fields[FIELDS];
-    (void)snprintf(path, sizeof path, "%s/stat", pid);
-    autoclose int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (length <= 0)
-        return false;
-    text[length] = 0;
-    if (!parse_stat(text, fields))
-        return false;
-    *ret_group = fields[FIELD_GROUP];
-    *ret_ticks = 0;
-    for (int i = FIELD_TIMES; i < FIELDS; i++)
-        *ret_ticks += fields[i];
-    return true;
-}
-
-uint64_t group_cpu_us(pid_t group)
-{
-    autodir DIR *proc = opendir("/proc");
-    if (!proc)
-        return 0;
-    uint64_t total = 0;
-    for (struct dirent *entry; (entry = readdir(proc));) {
-        uint64_t found = 0, ticks = 0;
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-            read_stat(dirfd(proc), entry->d_name, &found, &ticks) && found == (uint64_t)group)
-            total += ticks;
-    }
-    return total * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }

@@ -99,8 +99,6 @@ void enter_failed(struct brig_call *call, int step, int error) __attribute__((no
 /* ---- group.c: the processes of a call without namespaces, which are one process group ---- */
 
 void group_kill(const struct brig_call *call, int signal);
-/* CPU time that all of them used so far. */
-uint64_t group_cpu_us(pid_t group);
 
 /* ---- outcome.c ---- */
 

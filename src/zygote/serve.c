@@ -81,14 +81,6 @@ static void receive(struct order *ret_order, char *room)
     *ret_order = order;
 }
 
-/* What no run can write to has its rules opened once. */
-static void open_rules(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->rule_count; i++)
-        if (plan->rules[i].slot == PLAN_NO_SLOT)
-            plan->rules[i].fd = open(plan->rules[i].path, O_PATH | O_CLOEXEC);
-}
-
 static bool take_plan(char *room)
 {
     char *bytes = NULL;
@@ -109,7 +101,6 @@ static bool take_plan(char *room)
     zygote.flags = zygote.plan.clone_flags;
     zygote.loopback = zygote.plan.loopback;
     zygote.plan.slots = calloc((size_t)zygote.plan.slot_count + 1, sizeof *zygote.plan.slots);
-    open_rules(&zygote.plan);
     return zygote.plan.slots != NULL;
 }
 

@@ -194,7 +194,6 @@ HOSTS = (
     ("Landlock ABI 9", {"landlock": "9"}), ("Landlock ABI 10", {"landlock": "10"}),
     ("no cgroup", NO_GROUP), ("a cgroup at hand", {"cgroup-at-hand": "yes"}),
     ("no groups", {"groups": "none"}), ("a smaller /proc", {"proc": "sys fs"}),
-    ("processes counted by user", {"nproc-by-namespace": "no", **NO_GROUP}),
     ("few open files", {"files": "256 256"}),
 )
 

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "jail/cgroup/cgroup_driver.h"
+#include "jail/cgroup/process.h"
 #include "tap.h"
 
 /* ---- where we are ---- */
@@ -30,60 +31,65 @@
     "39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n"
 #define UNIFIED_MOUNT "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
 
+static void places_of(const char *own, const char *mounts,
+                      struct cgroup_place ret_places[CGROUP_TREES])
+{
+    char *copy = strdup(mounts);
+    cgroup_text_places(own, copy, ret_places);
+    free(copy);
+}
+
 static void test_places_v2(void)
 {
     struct cgroup_place places[CGROUP_TREES], *v2 = &places[CGROUP_TREE_UNIFIED];
-    cgroup_text_places("0::/\n", V2_MOUNT, places);
+    places_of("0::/\n", V2_MOUNT, places);
     tap_ok(v2->listed && v2->found && !v2->read_only, "v2: the root is found");
     tap_is_str(v2->path, "/sys/fs/cgroup", "v2: the root is the mount point");
     tap_is_int(v2->depth, 0, "v2: nothing lies above the root");
     tap_ok(!places[CGROUP_TREE_MEMORY].listed, "v2: there is no other hierarchy");
 
-    cgroup_text_places("0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope\n",
-                       V2_MOUNT, places);
+    places_of("0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope\n", V2_MOUNT,
+              places);
     tap_is_str(v2->path,
                "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope",
                "v2: a scope of a user's systemd is found");
     tap_is_int(v2->depth, 5, "v2: five groups lie above it");
 
-    cgroup_text_places("0::/user.slice (deleted)\n", V2_MOUNT, places);
+    places_of("0::/user.slice (deleted)\n", V2_MOUNT, places);
     tap_ok(v2->listed && !v2->found, "v2: a group that was removed is not found");
-    cgroup_text_places("0::/../elsewhere\n", V2_MOUNT, places);
+    places_of("0::/../elsewhere\n", V2_MOUNT, places);
     tap_ok(!v2->found, "v2: a group outside our namespace is not found");
-    cgroup_text_places("0::/\n", "23 28 0:21 / /proc rw,nosuid - proc proc rw\n", places);
+    places_of("0::/\n", "23 28 0:21 / /proc rw,nosuid - proc proc rw\n", places);
     tap_ok(v2->listed && !v2->found, "v2: what is not mounted is not found");
-    cgroup_text_places("", "", places);
+    places_of("", "", places);
     tap_ok(!v2->listed && !v2->found, "without texts there is nothing");
-    cgroup_text_places("0::/", "29 24 0:26 / /c rw - cgroup2 none rw", places);
+    places_of("0::/", "29 24 0:26 / /c rw - cgroup2 none rw", places);
     tap_is_str(v2->path, "/c", "a last line needs no newline");
 }
 
 static void test_places_containers(void)
 {
     struct cgroup_place places[CGROUP_TREES], *v2 = &places[CGROUP_TREE_UNIFIED];
-    cgroup_text_places("0::/\n",
-                       "900 899 0:26 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw,nsdelegate\n",
-                       places);
+    places_of("0::/\n", "900 899 0:26 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw,nsdelegate\n",
+              places);
     tap_ok(v2->found && v2->read_only, "a container's read-only hierarchy is seen as such");
-    cgroup_text_places("0::/docker/abc\n",
-                       "900 899 0:26 /docker/abc /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw\n",
-                       places);
+    places_of("0::/docker/abc\n",
+              "900 899 0:26 /docker/abc /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw\n", places);
     tap_is_str(v2->path, "/sys/fs/cgroup", "a container in the host's cgroup namespace is found");
     tap_is_int(v2->depth, 0, "and sees nothing above it");
-    cgroup_text_places("0::/docker/abc/x\n",
-                       "900 899 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n", places);
+    places_of("0::/docker/abc/x\n",
+              "900 899 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n", places);
     tap_is_str(v2->path, "/sys/fs/cgroup/x", "what lies below its root is found there");
-    cgroup_text_places("0::/docker/abcd\n",
-                       "900 899 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n", places);
+    places_of("0::/docker/abcd\n",
+              "900 899 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n", places);
     tap_ok(!v2->found, "a name that only begins the same is another group");
-    cgroup_text_places("0::/\n", "900 899 0:26 /../.. /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
-                       places);
+    places_of("0::/\n", "900 899 0:26 /../.. /sys/fs/cgroup rw - cgroup2 cgroup rw\n", places);
     tap_ok(!v2->found, "a mount from above our namespace is not mistaken for it");
-    cgroup_text_places("0::/a\n",
-                       "900 899 0:26 / /ro ro - cgroup2 cgroup rw\n"
-                       "901 899 0:26 /a /inner rw - cgroup2 cgroup rw\n"
-                       "902 899 0:26 / /outer rw - cgroup2 cgroup rw\n",
-                       places);
+    places_of("0::/a\n",
+              "900 899 0:26 / /ro ro - cgroup2 cgroup rw\n"
+              "901 899 0:26 /a /inner rw - cgroup2 cgroup rw\n"
+              "902 899 0:26 / /outer rw - cgroup2 cgroup rw\n",
+              places);
     tap_is_str(v2->path, "/outer/a",
                "of several mounts, the writable one that shows most is taken");
 }
@@ -98,7 +104,7 @@ static void test_places_v1(void)
                        "3:cpuset:/\n"
                        "2:cpu,cpuacct:/deep/er\n"
                        "0::/\n";
-    cgroup_text_places(own, V1_MOUNTS UNIFIED_MOUNT, places);
+    places_of(own, V1_MOUNTS UNIFIED_MOUNT, places);
     tap_is_str(places[CGROUP_TREE_MEMORY].path, "/sys/fs/cgroup/memory/with space/x:y",
                "v1: colons and blanks are part of a path");
     tap_is_str(places[CGROUP_TREE_CPU].path, "/sys/fs/cgroup/cpu,cpuacct/deep/er",
@@ -111,50 +117,28 @@ static void test_places_v1(void)
     tap_is_str(places[CGROUP_TREE_FREEZER].path, "/sys/fs/cgroup/freezer", "v1: freezer");
     tap_is_str(places[CGROUP_TREE_UNIFIED].path, "/sys/fs/cgroup/unified",
                "hybrid: v2 is found beside v1");
-    cgroup_text_places(own, V1_MOUNTS, places);
+    places_of(own, V1_MOUNTS, places);
     tap_ok(places[CGROUP_TREE_UNIFIED].listed && !places[CGROUP_TREE_UNIFIED].found,
            "v1: a v2 hierarchy that is not mounted is not found");
-}
-
-static void test_places_usual(void)
-{
-    struct cgroup_place places[CGROUP_TREES];
-    cgroup_text_usual_places("0::/user.slice/x.scope\n", places);
-    const struct cgroup_place *v2 = &places[CGROUP_TREE_UNIFIED];
-    tap_is_str(v2->path, "/sys/fs/cgroup/user.slice/x.scope", "usually: v2 is alone");
-    tap_is_int(v2->root_length, sizeof "/sys/fs/cgroup" - 1, "usually: and its root known");
-    tap_is_int(v2->depth, 2, "usually: and what is above");
-    cgroup_text_usual_places("4:memory:/m\n3:cpuacct,cpu:/\n2:pids:/\n0::/\n", places);
-    tap_is_str(v2->path, "/sys/fs/cgroup/unified", "usually: or it lies beside v1");
-    tap_is_str(places[CGROUP_TREE_MEMORY].path, "/sys/fs/cgroup/memory/m", "usually: with memory");
-    tap_is_int(places[CGROUP_TREE_CPUACCT].same_as, CGROUP_TREE_CPU,
-               "usually: controllers of one line are one hierarchy");
-    tap_is_int(places[CGROUP_TREE_PIDS].same_as, CGROUP_TREE_PIDS, "usually: others are not");
-    tap_ok(!places[CGROUP_TREE_FREEZER].listed && !places[CGROUP_TREE_FREEZER].found,
-           "usually: what the kernel has not is not found");
-    tap_is_int(places[CGROUP_TREE_FREEZER].same_as, CGROUP_TREE_FREEZER, "usually: nor confused");
-    cgroup_text_usual_places("0::/../x\n", places);
-    tap_ok(!v2->found, "usually: what lies outside is not found");
 }
 
 static void test_places_escapes(void)
 {
     struct cgroup_place places[CGROUP_TREES], *v2 = &places[CGROUP_TREE_UNIFIED];
-    cgroup_text_places("0::/a b/c\n",
-                       "29 24 0:26 /a\\040b /mnt/my\\040groups\\134x rw - cgroup2 none rw\n",
-                       places);
+    places_of("0::/a b/c\n", "29 24 0:26 /a\\040b /mnt/my\\040groups\\134x rw - cgroup2 none rw\n",
+              places);
     tap_is_str(v2->path, "/mnt/my groups\\x/c", "blanks and backslashes in mounts are read");
-    cgroup_text_places("0::/\n", "29 24 0:26 / /mnt\\04 rw - cgroup2 none rw\n", places);
+    places_of("0::/\n", "29 24 0:26 / /mnt\\04 rw - cgroup2 none rw\n", places);
     tap_is_str(v2->path, "/mnt\\04", "what is no escape stays");
 
     char own[CGROUP_PATH_MAX + 64], deep[CGROUP_PATH_MAX + 64];
     memset(deep, 'x', sizeof deep);
     const size_t mount = sizeof "/c" - 1;
     (void)snprintf(own, sizeof own, "0::/%.*s\n", (int)(CGROUP_PATH_MAX - 2 - mount), deep);
-    cgroup_text_places(own, "29 24 0:26 / /c rw - cgroup2 none rw\n", places);
+    places_of(own, "29 24 0:26 / /c rw - cgroup2 none rw\n", places);
     tap_is_int(strlen(v2->path), CGROUP_PATH_MAX - 1, "the longest path is found");
     (void)snprintf(own, sizeof own, "0::/%.*s\n", (int)(CGROUP_PATH_MAX - 1 - mount), deep);
-    cgroup_text_places(own, "29 24 0:26 / /c rw - cgroup2 none rw\n", places);
+    places_of(own, "29 24 0:26 / /c rw - cgroup2 none rw\n", places);
     tap_ok(!v2->found, "one that is longer by a byte is not");
 }
 
@@ -186,12 +170,15 @@ static void test_text(void)
     pids = "";
     tap_ok(!cgroup_text_next_pid(&pids, &pid), "an empty list has none");
 
-    char state = 0;
+    struct process_stat process;
     const char stat[] = "12 (a) D) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 100 200\n";
-    tap_ok(cgroup_text_stat(stat, &state, &value), "a process's stat is read");
-    tap_ok(state == 'S' && value == 98765, "its state and its start time, whatever its name");
-    tap_ok(!cgroup_text_stat("12 (x) S 1 2 3", &state, &value), "half a line is refused");
-    tap_ok(!cgroup_text_stat("", &state, &value), "so is none");
+    tap_ok(process_stat_parse(stat, &process), "a process's stat is read");
+    tap_ok(process.state == 'S' && process.start == 98765,
+           "its state and start, whatever its name");
+    tap_ok(process.parent == 1 && process.group == 12 && process.ticks == 5 + 6 + 7 + 8,
+           "its parent, its group and its CPU time");
+    tap_ok(!process_stat_parse("12 (x) S 1 2 3", &process), "half a line is refused");
+    tap_ok(!process_stat_parse("", &process), "so is none");
 }
 
 static void test_is_in(void)
@@ -295,10 +282,10 @@ static void test_v2_write(void)
     static const char *const files[] = {"memory.max", "pids.max", "cpu.max"};
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
         fake_file(&fake, files[i], "");
-    tap_is_int(cgroup_v2_write(fake.fd, &LIMITS, most, NULL), 0,
-               "v2: a kernel without swap and oom.group will do");
-    fake_file(&fake, "memory.swap.max", "");
     fake_file(&fake, "memory.oom.group", "");
+    tap_is_int(cgroup_v2_write(fake.fd, &LIMITS, most, NULL), 0,
+               "v2: a kernel without swap will do");
+    fake_file(&fake, "memory.swap.max", "");
     tap_is_int(cgroup_v2_write(fake.fd, &LIMITS, most, NULL), 0, "v2: the limits are written");
     tap_is_str(fake_text(&fake, "memory.max", text), "67108864", "v2: memory.max in bytes");
     tap_is_str(fake_text(&fake, "memory.swap.max", text), "0", "v2: no swap");
@@ -497,7 +484,7 @@ static int ask(const void *answer, size_t answer_length, struct brig_error *err,
     }
     (void)close(pair[1]);
     (void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
-    int result = cgroup_systemd_ask(pair[0], false, "brig-1-2.scope", err), status = 0;
+    int result = cgroup_systemd_ask(pair[0], "brig-1-2.scope", err), status = 0;
     (void)close(pair[0]);
     (void)waitpid(pid, &status, 0);
     *ret_server = WEXITSTATUS(status);
@@ -528,7 +515,6 @@ int main(void)
     test_places_v2();
     test_places_containers();
     test_places_v1();
-    test_places_usual();
     test_places_escapes();
     test_text();
     test_names();

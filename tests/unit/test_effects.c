@@ -127,7 +127,7 @@ static void test_objects(void)
 
 static const char whole[] = "# a comment\n"
                             "landlock 6\nnamespaces yes\nroot no\ngroups 27 100 # two\n"
-                            "cgroup memory pids\ncgroup-at-hand no\nnproc-by-namespace yes\n"
+                            "cgroup memory pids\ncgroup-at-hand no\n"
                             "files 1024 4096\nproc keys sys\n";
 
 static void test_facts(void)

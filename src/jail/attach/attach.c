@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The record of a run as bytes, and back. Both ends are brigs of one machine, of the same version or
- * the record is refused: numbers lie in it as they are. A text is its length and its bytes; that of
- * NULL is ABSENT. */
+ * the record is refused. */
 #include "jail/attach/attach.h"
 
 #include <dirent.h>
@@ -18,18 +17,14 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "base/wire.h"
 #include "jail/cgroup/cgroup_driver.h"
 #include "jail/plan/plan.h"
 
-#define MAGIC "brig-run"
-#define VERSION 1U
-#define ABSENT UINT32_MAX
+#define VERSION 0x326e757267697262U /* "brigrun2" */
 #define TEXT_MAX (1U << 20)
-#define ENV_BYTES 32 /* of a rule for the environment, on average */
 
 struct head {
-    char magic[8];
-    uint32_t version, size; /* of this head, which changes with what is in it */
     struct attach_facts facts;
     int32_t mode, seccomp, network;
     uint32_t allow_nested, disabled_layers;
@@ -48,24 +43,10 @@ void attach_record_done(struct attach_record *record)
 
 /* ---- writing ---- */
 
-static void put_number(struct str *bytes, uint32_t number)
-{
-    str_append_bytes(bytes, &number, sizeof number);
-}
-
-static void put_text(struct str *bytes, const char *text)
-{
-    size_t length = text ? strlen(text) : 0;
-    str_reserve(bytes, sizeof(uint32_t) + length);
-    put_number(bytes, text ? (uint32_t)length : ABSENT);
-    str_append_bytes(bytes, text ? text : "", length);
-}
-
 void attach_record_write(const struct attach_record *record, struct str *ret_bytes)
 {
     const struct brig_policy *policy = record->policy;
-    struct head head = {.version = VERSION, .size = sizeof head};
-    memcpy(head.magic, MAGIC, sizeof head.magic);
+    struct head head = {0};
     head.facts = record->facts;
     head.mode = (int32_t)policy->mode;
     head.seccomp = (int32_t)policy->seccomp;
@@ -75,111 +56,73 @@ void attach_record_write(const struct attach_record *record, struct str *ret_byt
     memcpy(head.limits, policy->limits, sizeof head.limits);
     head.env_count = (uint32_t)policy->env_count;
     head.rule_count = (uint32_t)record->rule_count;
-    str_reserve(ret_bytes, sizeof head + policy->env_count * ENV_BYTES);
-    str_append_bytes(ret_bytes, &head, sizeof head);
+    wire_put_version(ret_bytes, VERSION);
+    wire_put_bytes(ret_bytes, &head, sizeof head);
     const char *const texts[] = {record->jail, policy->user_name, policy->home, policy->shell,
                                  policy->workdir};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
-        put_text(ret_bytes, texts[i]);
+        wire_put_text(ret_bytes, texts[i]);
     for (size_t i = 0; i < policy->env_count; i++) {
-        put_number(ret_bytes, (uint32_t)policy->env[i].kind);
-        put_text(ret_bytes, policy->env[i].name);
-        put_text(ret_bytes, policy->env[i].value);
+        wire_put_u64(ret_bytes, policy->env[i].kind);
+        wire_put_text(ret_bytes, policy->env[i].name);
+        wire_put_text(ret_bytes, policy->env[i].value);
     }
     for (size_t i = 0; i < record->rule_count; i++) {
-        str_append_bytes(ret_bytes, &record->rules[i].access, sizeof record->rules[i].access);
-        put_text(ret_bytes, record->rules[i].path);
+        wire_put_u64(ret_bytes, record->rules[i].access);
+        wire_put_text(ret_bytes, record->rules[i].path);
     }
 }
 
 /* ---- reading ---- */
 
-struct reader {
-    const char *at;
-    size_t left;
-    bool failed; /* too short, or too long a text */
-};
-
-static void get(struct reader *reader, void *to, size_t size)
-{
-    if (reader->failed || reader->left < size) {
-        reader->failed = true;
-        memset(to, 0, size);
-        return;
-    }
-    memcpy(to, reader->at, size);
-    reader->at += size;
-    reader->left -= size;
-}
-
 /* For the caller to free; NULL also for what is absent, and after a failure. */
-static char *get_text(struct reader *reader)
+static char *copy_text(struct wire_reader *in)
 {
-    uint32_t length = ABSENT;
-    get(reader, &length, sizeof length);
-    if (reader->failed || length == ABSENT)
-        return NULL;
-    if (length > TEXT_MAX || length > reader->left || memchr(reader->at, 0, length)) {
-        reader->failed = true;
-        return NULL;
-    }
-    char *text = strndup(reader->at, length);
-    reader->failed = !text;
-    reader->at += length;
-    reader->left -= length;
-    return text;
+    const char *text = wire_get_text_or_null(in, TEXT_MAX);
+    char *copy = text ? strdup(text) : NULL;
+    in->failed |= text && !copy;
+    return copy;
 }
 
-static void read_texts(struct reader *reader, struct attach_record *record)
+static void read_texts(struct wire_reader *in, struct attach_record *record)
 {
     struct brig_policy *policy = record->policy;
-    autofree char *jail = get_text(reader);
-    policy->user_name = get_text(reader);
-    policy->home = get_text(reader);
-    policy->shell = get_text(reader);
-    policy->workdir = get_text(reader);
-    reader->failed |=
-        !jail || strlen(jail) > ENTRY_NAME_MAX || !policy->workdir || policy->workdir[0] != '/';
-    if (!reader->failed)
-        memcpy(record->jail, jail, strlen(jail) + 1);
+    (void)snprintf(record->jail, sizeof record->jail, "%s", wire_get_text(in, ENTRY_NAME_MAX));
+    policy->user_name = copy_text(in);
+    policy->home = copy_text(in);
+    policy->shell = copy_text(in);
+    policy->workdir = copy_text(in);
+    in->failed |= !policy->workdir || policy->workdir[0] != '/';
 }
 
-static void read_env(struct reader *reader, struct brig_policy *policy, uint32_t count)
+static void read_env(struct wire_reader *in, struct brig_policy *policy, uint32_t count)
 {
-    for (uint32_t i = 0; i < count && !reader->failed; i++) {
-        uint32_t kind = 0;
-        get(reader, &kind, sizeof kind);
-        autofree char *name = get_text(reader);
-        autofree char *value = get_text(reader);
-        if (reader->failed || !name || (kind == POLICY_ENV_SET) != (value != NULL))
-            reader->failed = true;
+    for (uint32_t i = 0; i < count && !in->failed; i++) {
+        uint64_t kind = wire_get_u64(in, POLICY_ENV_UNSET);
+        const char *name = wire_get_text_or_null(in, TEXT_MAX);
+        const char *value = wire_get_text_or_null(in, TEXT_MAX);
+        if (in->failed || !name || (kind == POLICY_ENV_SET) != (value != NULL))
+            in->failed = true;
         else if (kind == POLICY_ENV_UNSET)
-            reader->failed = brig_policy_unsetenv(policy, name, NULL) < 0;
+            in->failed = brig_policy_unsetenv(policy, name, NULL) < 0;
         else
-            reader->failed =
-                kind > POLICY_ENV_UNSET || brig_policy_setenv(policy, name, value, NULL) < 0;
+            in->failed = brig_policy_setenv(policy, name, value, NULL) < 0;
     }
 }
 
-static void read_rules(struct reader *reader, struct attach_record *record, uint32_t count)
+static void read_rules(struct wire_reader *in, struct attach_record *record, uint32_t count)
 {
-    if (reader->failed || count > ENTRY_RULES_MAX ||
+    if (in->failed || count > ENTRY_RULES_MAX ||
         !(record->rules = calloc(count + 1, sizeof *record->rules))) {
-        reader->failed = true;
+        in->failed = true;
         return;
     }
-    for (uint32_t i = 0; i < count && !reader->failed; i++) {
+    for (uint32_t i = 0; i < count && !in->failed; i++) {
         struct attach_rule *rule = &record->rules[record->rule_count++];
-        get(reader, &rule->access, sizeof rule->access);
-        rule->path = get_text(reader);
-        reader->failed |= !rule->path || rule->path[0] != '/';
+        rule->access = wire_get_u64(in, UINT64_MAX);
+        rule->path = copy_text(in);
+        in->failed |= !rule->path || rule->path[0] != '/';
     }
-}
-
-static bool is_known(const struct head *head)
-{
-    return memcmp(head->magic, MAGIC, sizeof head->magic) == 0 && head->version == VERSION &&
-           head->size == sizeof *head;
 }
 
 /* Values that the engine's tables are asked with. */
@@ -194,11 +137,13 @@ static bool is_sound(const struct head *head)
 int attach_record_read(const void *bytes, size_t length, struct attach_record *ret_record,
                        struct brig_error *err)
 {
-    struct reader reader = {.at = bytes, .left = length};
+    struct wire_reader in = wire_open(bytes, length, VERSION);
     struct head head;
-    get(&reader, &head, sizeof head);
-    if (reader.failed || !is_known(&head))
+    size_t size = 0;
+    const char *raw = wire_get_bytes(&in, sizeof head, &size);
+    if (in.failed || size != sizeof head)
         return brig_fail(err, BRIG_E_INVALID, 0, "the run is of another version of brig");
+    memcpy(&head, raw, sizeof head);
     struct attach_record record = {.facts = head.facts};
     record.policy = is_sound(&head) ? brig_policy_new((enum brig_mode)head.mode) : NULL;
     if (record.policy) {
@@ -208,11 +153,11 @@ int attach_record_read(const void *bytes, size_t length, struct attach_record *r
         policy->allow_nested = head.allow_nested != 0;
         policy->disabled_layers = head.disabled_layers;
         memcpy(policy->limits, head.limits, sizeof policy->limits);
-        read_texts(&reader, &record);
-        read_env(&reader, policy, head.env_count);
-        read_rules(&reader, &record, head.rule_count);
+        read_texts(&in, &record);
+        read_env(&in, policy, head.env_count);
+        read_rules(&in, &record, head.rule_count);
     }
-    if (!record.policy || reader.failed || reader.left > 0) {
+    if (!record.policy || !wire_done(&in)) {
         attach_record_done(&record);
         return brig_fail(err, BRIG_E_INVALID, 0, "the record of the run is invalid");
     }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "jail/attach/attach.h"
+#include "jail/cgroup/process.h"
 #include "jail/confine/seccomp.h"
 #include "jail/plan/plan.h"
 
@@ -20,15 +21,10 @@
 
 static bool is_child_of(int process, pid_t parent)
 {
-    char stat[1024];
-    if (attach_proc_read(process, "stat", stat, sizeof stat) <= 0)
-        return false;
-    const char *after = strrchr(stat, ')'); /* a name can have any */
-    if (!after || strlen(after) < sizeof ") S 1" - 1)
-        return false;
-    after += sizeof ") S " - 1; /* the state */
-    char *end = NULL;
-    return strtol(after, &end, 10) == parent && end != after;
+    char text[1024];
+    struct process_stat stat;
+    return attach_proc_read(process, "stat", text, sizeof text) > 0 &&
+           process_stat_parse(text, &stat) && stat.parent == parent;
 }
 
 /* Its directory in /proc. While its supervisor lives, which reaps it, and whose child it is, its pid

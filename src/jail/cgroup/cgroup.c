@@ -314,9 +314,6 @@ static int make_leaf(struct cgroup *leaf, const struct cgroup_limits *limits, un
     if (group->kind == CGROUP_V1) {
         trees = ~0u; /* all its group is in */
         result = widen(group, cgroup_v1_trees(limits));
-        /* Before 5.11, a limit holds below a group only if it says so before it has leaves. */
-        if (group->leaf_count == 0 && cgroup_dir(group, CGROUP_TREE_MEMORY) >= 0)
-            (void)cgroup_write(cgroup_dir(group, CGROUP_TREE_MEMORY), "memory.use_hierarchy", "1");
     }
     if (result == 0)
         result = make_dirs(leaf, group->dirs, trees);

@@ -57,22 +57,17 @@ struct cgroup_place {
     bool read_only;             /* but so */
     unsigned char same_as;      /* the first tree of the same hierarchy, mostly itself */
     unsigned depth;             /* groups that are mounted above it */
-    size_t root_length;         /* of the path, up to the mount point */
     char path[CGROUP_PATH_MAX]; /* without a slash at its end */
 };
-/* From the texts of /proc/self/cgroup and /proc/self/mountinfo. */
-void cgroup_text_places(const char *own, const char *mounts,
+/* From the texts of /proc/self/cgroup and /proc/self/mountinfo; the second is changed. */
+void cgroup_text_places(const char *own, char *mounts,
                         struct cgroup_place ret_places[CGROUP_TREES]);
-/* As if every hierarchy were mounted as a whole, where it usually is. */
-void cgroup_text_usual_places(const char *own, struct cgroup_place ret_places[CGROUP_TREES]);
 /* The CGROUP_… bits in a list of controllers. */
 unsigned cgroup_text_controllers(const char *text);
 /* The number behind `key` in lines of "key number". */
 bool cgroup_text_number(const char *text, const char *key, uint64_t *ret_value);
 /* Takes the next number off a list of one a line; false at its end, or at one that is cut off. */
 bool cgroup_text_next_pid(const char **text, pid_t *ret_pid);
-/* The start time in the text of /proc/PID/stat, and the state's letter; false if it is no such. */
-bool cgroup_text_stat(const char *text, char *ret_state, uint64_t *ret_start);
 /* Whether a directory has the name of a brig's group, and whose it is. */
 bool cgroup_text_name(const char *name, pid_t *ret_pid, uint64_t *ret_start);
 /* Whether a line of /proc/PID/cgroup ends with "/PATH", or goes on below it. */
@@ -203,6 +198,5 @@ void cgroup_sweep_rarely(const struct cgroup_bases *bases, unsigned luck);
 #define CGROUP_SYSTEMD_MESSAGE_MAX 1024
 size_t cgroup_systemd_message(const char *unit, pid_t pid,
                               uint8_t buffer[CGROUP_SYSTEMD_MESSAGE_MAX]);
-/* Sends it over a socket, after greeting a bus if it is one, and waits for the answer; fd is
- * non-blocking. */
-int cgroup_systemd_ask(int fd, bool is_bus, const char *unit, struct brig_error *err);
+/* Sends it over a non-blocking socket and waits for the answer. */
+int cgroup_systemd_ask(int fd, const char *unit, struct brig_error *err);

@@ -11,6 +11,7 @@
 #include "base/fds.h"
 #include "base/str.h"
 #include "jail/cgroup/cgroup_driver.h"
+#include "jail/cgroup/process.h"
 
 /* /proc/self/mountinfo of a machine with thousands of containers. */
 #define PROC_FILE_MAX ((size_t)8 << 20)
@@ -82,13 +83,8 @@ char *cgroup_read_proc(const char *path)
 
 uint64_t cgroup_start_time(pid_t pid)
 {
-    char path[32], text[CGROUP_TEXT_MAX], state;
-    uint64_t start = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (cgroup_read(AT_FDCWD, path, text, sizeof text) <= 0 ||
-        !cgroup_text_stat(text, &state, &start))
-        return 0;
-    return start;
+    struct process_stat stat;
+    return process_stat(pid, &stat) ? stat.start : 0;
 }
 
 size_t cgroup_list(int dir_fd, const char *prefix, struct cgroup_part *parts, size_t max)

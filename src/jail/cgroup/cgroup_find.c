@@ -315,36 +315,6 @@ static void find_in(const struct cgroup_place places[CGROUP_TREES], unsigned tre
         find_v2(&places[CGROUP_TREE_UNIFIED], bases);
 }
 
-/* The inode of the first cgroup namespace, which is part of the kernel's interface. */
-#define FIRST_NAMESPACE 0xEFFFFFFBu
-
-/* v1 has one file only at its root, v2 one only elsewhere. */
-static bool root_has(const struct cgroup_place *place, const char *file)
-{
-    char path[CGROUP_PATH_MAX + 32];
-    (void)snprintf(path, sizeof path, "%.*s/%s", (int)place->root_length, place->path, file);
-    return access(path, F_OK) == 0;
-}
-
-/* Whether the hierarchies we need are, from their very roots, where they usually are, and paths mean
- * what they say: then the table of mounts, which may be long, need not be read. */
-static bool are_usual(const struct cgroup_place places[CGROUP_TREES], unsigned trees)
-{
-    struct stat namespace;
-    if (stat("/proc/self/ns/cgroup", &namespace) < 0 || namespace.st_ino != FIRST_NAMESPACE)
-        return false;
-    for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
-        const struct cgroup_place *place = &places[tree];
-        if (!place->listed || !((trees | 1u << CGROUP_TREE_UNIFIED) & 1u << tree))
-            continue;
-        bool unified = tree == CGROUP_TREE_UNIFIED;
-        if (!place->found || !root_has(place, unified ? "cgroup.controllers" : "release_agent") ||
-            (unified && root_has(place, "cgroup.events")))
-            return false;
-    }
-    return true;
-}
-
 void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases)
 {
     struct cgroup_bases bases = {.kind = CGROUP_NONE};
@@ -353,17 +323,10 @@ void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases)
         bases.dirs[tree] = -1;
         bases.same_as[tree] = (unsigned char)tree;
     }
-    /* Mostly it is short, and returning memory to the kernel costs more than reading it. */
-    char text[CGROUP_TEXT_MAX];
-    int length = cgroup_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof text);
-    autofree char *all =
-        length == (int)sizeof text - 1 ? cgroup_read_proc("/proc/self/cgroup") : NULL;
-    const char *own = all ? all : length > 0 ? text : "";
-    cgroup_text_usual_places(own, places);
-    if (!are_usual(places, trees)) {
-        autofree char *mounts = cgroup_read_proc("/proc/self/mountinfo");
-        cgroup_text_places(own, mounts ? mounts : "", places);
-    }
+    autofree char *own = cgroup_read_proc("/proc/self/cgroup");
+    autofree char *mounts = cgroup_read_proc("/proc/self/mountinfo");
+    char none[] = "";
+    cgroup_text_places(own ? own : "", mounts ? mounts : none, places);
     find_in(places, trees, &bases);
     if (bases.kind == CGROUP_NONE)
         explain(places, &bases);

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "jail/cgroup/cgroup_driver.h"
+#include "jail/cgroup/process.h"
 #include "jail/sys.h"
 
 /* Killing by list: what forks while it is listed is found in the next round. */
@@ -39,11 +40,8 @@ static void kill_member(const struct cgroup *group, pid_t pid)
 {
     char path[32], text[CGROUP_TEXT_MAX], name[2 * CGROUP_NAME_MAX];
     long pidfd = SYS(pidfd_open, pid, 0);
-    if (pidfd < 0) { /* gone, or a kernel before 5.3 */
-        if (pidfd == -ENOSYS)
-            (void)kill(pid, SIGKILL);
+    if (pidfd < 0)
         return;
-    }
     (void)snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
     (void)snprintf(name, sizeof name, "%s%s%s", group->parent ? group->parent->name : "",
                    group->parent ? "/" : "", group->name);
@@ -174,11 +172,8 @@ int cgroup_kill(const struct cgroup *group)
 static bool visit_stuck(const struct cgroup *group, pid_t pid, void *data)
 {
     (void)group;
-    char path[32], text[CGROUP_TEXT_MAX], state;
-    uint64_t start;
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (cgroup_read(AT_FDCWD, path, text, sizeof text) <= 0 ||
-        !cgroup_text_stat(text, &state, &start) || state != 'D')
+    struct process_stat stat;
+    if (!process_stat(pid, &stat) || stat.state != 'D')
         return true;
     *(pid_t *)data = pid;
     return false;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking systemd for a scope. It listens on a socket of its own, where one speaks D-Bus to it without
- * a bus between; failing that, on the bus. One call is all there is to say, so it is put together
- * here by hand (the D-Bus specification, "Message Protocol"), rather than with a library or by
+/* Asks the user's systemd for a scope, on its private socket, which speaks D-Bus without a bus in
+ * between. The one call is put together by hand (the D-Bus specification, "Message Protocol"), rather than with a library or by
  * running a program that may not be installed. */
 #include <errno.h>
 #include <inttypes.h>
@@ -97,22 +96,16 @@ static void put_field(struct message *m, uint8_t code, const char *type, const c
         put_string(m, value);
 }
 
-struct call {
-    const char *destination, *path, *interface, *member, *signature;
-    uint8_t serial;
-};
-
 /* Everything before the body. */
-static void put_header(struct message *m, const struct call *call)
+static void put_header(struct message *m)
 {
-    const uint8_t fixed[HEADER_FIXED] = {'l', TYPE_CALL, 0, 1, [AT_SERIAL] = call->serial};
+    const uint8_t fixed[HEADER_FIXED] = {'l', TYPE_CALL, 0, 1, [AT_SERIAL] = 1};
     put_bytes(m, fixed, sizeof fixed);
-    put_field(m, FIELD_PATH, "o", call->path);
-    put_field(m, FIELD_DESTINATION, "s", call->destination);
-    put_field(m, FIELD_INTERFACE, "s", call->interface);
-    put_field(m, FIELD_MEMBER, "s", call->member);
-    if (call->signature)
-        put_field(m, FIELD_SIGNATURE, "g", call->signature);
+    put_field(m, FIELD_PATH, "o", "/org/freedesktop/systemd1");
+    put_field(m, FIELD_DESTINATION, "s", "org.freedesktop.systemd1");
+    put_field(m, FIELD_INTERFACE, "s", "org.freedesktop.systemd1.Manager");
+    put_field(m, FIELD_MEMBER, "s", "StartTransientUnit");
+    put_field(m, FIELD_SIGNATURE, "g", "ssa(sv)a(sa(sv))");
     set_u32(m->bytes + AT_FIELDS_LENGTH, m->length - HEADER_FIXED);
     put_padding(m, 8);
 }
@@ -128,16 +121,8 @@ static void put_property(struct message *m, const char *name, const char *type)
 size_t cgroup_systemd_message(const char *unit, pid_t pid,
                               uint8_t buffer[CGROUP_SYSTEMD_MESSAGE_MAX])
 {
-    static const struct call call = {
-        .destination = "org.freedesktop.systemd1",
-        .path = "/org/freedesktop/systemd1",
-        .interface = "org.freedesktop.systemd1.Manager",
-        .member = "StartTransientUnit",
-        .signature = "ssa(sv)a(sa(sv))",
-        .serial = 2,
-    };
     struct message m = {.bytes = buffer};
-    put_header(&m, &call);
+    put_header(&m);
     size_t body = m.length;
     put_string(&m, unit);
     put_string(&m, "fail"); /* the mode: rather than replace a job that is queued */
@@ -158,20 +143,6 @@ size_t cgroup_systemd_message(const char *unit, pid_t pid,
     put_u32(&m, 0); /* no auxiliary units */
     put_padding(&m, 8);
     set_u32(buffer + AT_BODY_LENGTH, m.length - body);
-    return m.length;
-}
-
-static size_t hello_message(uint8_t buffer[CGROUP_SYSTEMD_MESSAGE_MAX])
-{
-    static const struct call call = {
-        .destination = "org.freedesktop.DBus",
-        .path = "/org/freedesktop/DBus",
-        .interface = "org.freedesktop.DBus",
-        .member = "Hello",
-        .serial = 1,
-    };
-    struct message m = {.bytes = buffer};
-    put_header(&m, &call);
     return m.length;
 }
 
@@ -282,17 +253,11 @@ static int await_answer(int fd, int64_t deadline_ms, struct brig_error *err)
     }
 }
 
-int cgroup_systemd_ask(int fd, bool is_bus, const char *unit, struct brig_error *err)
+int cgroup_systemd_ask(int fd, const char *unit, struct brig_error *err)
 {
     uint8_t buffer[CGROUP_SYSTEMD_MESSAGE_MAX];
     int64_t deadline_ms = now_ms() + PATIENCE_MS;
     int result = authenticate(fd, deadline_ms);
-    if (result == 0 && is_bus) {
-        result = send_all(fd, buffer, hello_message(buffer), deadline_ms);
-        int answer = result < 0 ? 0 : await_answer(fd, deadline_ms, err);
-        if (answer < 0)
-            return answer;
-    }
     if (result == 0)
         result = send_all(fd, buffer, cgroup_systemd_message(unit, getpid(), buffer), deadline_ms);
     if (result < 0)
@@ -312,34 +277,21 @@ static bool shares_pids(int fd)
         return false;
     (void)snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)peer.pid);
     ssize_t read = readlink(path, theirs, sizeof theirs - 1);
-    if (read < 0) /* not ours to look at, as that of a bus is not */
+    if (read < 0) /* not ours to look at */
         return true;
     return readlink("/proc/self/ns/pid", ours, sizeof ours - 1) == read && str_equal(ours, theirs);
 }
 
-static int dial(const char *path)
+static int dial_systemd(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "/run/user/%u/systemd/private",
+                   geteuid());
     autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
         !shares_pids(fd))
         return -1;
     return take_fd(&fd);
-}
-
-/* Its own socket, then the bus. */
-static int dial_systemd(bool *ret_is_bus)
-{
-    uid_t uid = geteuid();
-    char own[64] = "/run/systemd/private", bus[64] = "/run/dbus/system_bus_socket";
-    if (uid != 0) {
-        (void)snprintf(own, sizeof own, "/run/user/%u/systemd/private", uid);
-        (void)snprintf(bus, sizeof bus, "/run/user/%u/bus", uid);
-    }
-    int fd = dial(own);
-    *ret_is_bus = fd < 0;
-    return fd >= 0 ? fd : dial(bus);
 }
 
 /* The answer says that the job is queued. */
@@ -361,15 +313,14 @@ static bool await_move(const char *unit)
 bool cgroup_systemd_join(struct brig_error *err)
 {
     char unit[CGROUP_NAME_MAX];
-    bool is_bus;
-    autoclose int fd = dial_systemd(&is_bus);
+    autoclose int fd = dial_systemd();
     if (fd < 0) {
         (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0, "your user has no systemd to ask for a cgroup");
         return false;
     }
     (void)snprintf(unit, sizeof unit, CGROUP_PREFIX "%d-%" PRIu64 ".scope", (int)getpid(),
                    cgroup_start_time(getpid()));
-    if (cgroup_systemd_ask(fd, is_bus, unit, err) < 0)
+    if (cgroup_systemd_ask(fd, unit, err) < 0)
         return false;
     if (!await_move(unit)) {
         (void)brig_fail(err, BRIG_E_SYSTEM, 0, "systemd did not move us into '%s'", unit);

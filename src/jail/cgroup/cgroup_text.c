@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/mountinfo.h"
 #include "jail/cgroup/cgroup_driver.h"
 
 #define DELETED " (deleted)"
@@ -87,54 +88,6 @@ static bool is_reachable(struct slice path)
 
 /* ---- /proc/self/mountinfo ---- */
 
-struct mount {
-    struct slice root, point, options, type, super;
-};
-
-/* "31 23 0:28 /root /point rw,nosuid shared:1 - type source super": the seventh field is there any
- * number of times. */
-static bool read_mount(struct slice line, struct mount *ret_mount)
-{
-    struct slice skipped, word;
-    for (int i = 0; i < 3; i++)
-        if (!take(&line, ' ', &skipped))
-            return false;
-    if (!take(&line, ' ', &ret_mount->root) || !take(&line, ' ', &ret_mount->point) ||
-        !take(&line, ' ', &ret_mount->options))
-        return false;
-    do
-        if (!take(&line, ' ', &word))
-            return false;
-    while (!slice_is(word, "-"));
-    return take(&line, ' ', &ret_mount->type) && take(&line, ' ', &skipped) &&
-           take(&line, ' ', &ret_mount->super);
-}
-
-static bool is_octal(const char *digits)
-{
-    return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' &&
-           digits[2] >= '0' && digits[2] <= '7';
-}
-
-/* Blanks and the like are written as \040. False if it does not fit. */
-static bool unescape(struct slice from, char buffer[CGROUP_PATH_MAX])
-{
-    size_t length = 0;
-    for (size_t i = 0; i < from.length; i++) {
-        char c = from.at[i];
-        if (c == '\\' && i + 3 < from.length && is_octal(from.at + i + 1)) {
-            const char *digits = from.at + i + 1;
-            c = (char)((digits[0] - '0') * 64 + (digits[1] - '0') * 8 + (digits[2] - '0'));
-            i += 3;
-        }
-        if (length + 1 >= CGROUP_PATH_MAX)
-            return false;
-        buffer[length++] = c;
-    }
-    buffer[length] = '\0';
-    return true;
-}
-
 /* The part of our group's path that lies below what is mounted; false if we are not in it. */
 static bool below_root(struct slice own, const char *root, struct slice *ret_rest)
 {
@@ -155,23 +108,25 @@ static unsigned count_components(struct slice path)
     return count;
 }
 
-static bool read_place(const struct mount *mount, struct slice own, struct cgroup_place *ret_place)
+static struct slice slice_of(const char *text)
 {
-    char root[CGROUP_PATH_MAX];
+    return (struct slice){text, strlen(text)};
+}
+
+static bool read_place(const struct mountinfo *mount, struct slice own,
+                       struct cgroup_place *ret_place)
+{
     struct cgroup_place place = {.listed = true, .found = true};
     struct slice rest;
-    if (!unescape(mount->root, root) || !unescape(mount->point, place.path) ||
-        !below_root(own, root, &rest))
+    if (!below_root(own, mount->root, &rest))
         return false;
-    size_t length = strlen(place.path);
-    if (length == 1) /* mounted at "/" */
-        length = 0;
-    if (length + rest.length >= CGROUP_PATH_MAX)
+    const char *point = strcmp(mount->point, "/") == 0 ? "" : mount->point;
+    int length =
+        snprintf(place.path, sizeof place.path, "%s%.*s", point, (int)rest.length, rest.at);
+    if ((size_t)length >= sizeof place.path)
         return false;
-    memcpy(place.path + length, rest.at, rest.length);
-    place.path[length + rest.length] = '\0';
-    place.root_length = length;
-    place.read_only = list_has(mount->options, ',', "ro") || list_has(mount->super, ',', "ro");
+    place.read_only = list_has(slice_of(mount->options), ',', "ro") ||
+                      list_has(slice_of(mount->super), ',', "ro");
     place.depth = count_components(rest);
     *ret_place = place;
     return true;
@@ -185,14 +140,15 @@ static bool is_better(const struct cgroup_place *a, const struct cgroup_place *b
     return a->depth > b->depth;
 }
 
-static bool is_mount_of(const struct mount *mount, enum cgroup_tree tree)
+static bool is_mount_of(const struct mountinfo *mount, enum cgroup_tree tree)
 {
     if (tree == CGROUP_TREE_UNIFIED)
-        return slice_is(mount->type, "cgroup2");
-    return slice_is(mount->type, "cgroup") && list_has(mount->super, ',', TREE_NAMES[tree]);
+        return strcmp(mount->type, "cgroup2") == 0;
+    return strcmp(mount->type, "cgroup") == 0 &&
+           list_has(slice_of(mount->super), ',', TREE_NAMES[tree]);
 }
 
-void cgroup_text_places(const char *own_text, const char *mounts,
+void cgroup_text_places(const char *own_text, char *mounts,
                         struct cgroup_place ret_places[CGROUP_TREES])
 {
     struct slice own[CGROUP_TREES] = {{0}};
@@ -200,11 +156,8 @@ void cgroup_text_places(const char *own_text, const char *mounts,
     for (unsigned tree = 0; tree < CGROUP_TREES; tree++)
         ret_places[tree] =
             (struct cgroup_place){.listed = own[tree].at != NULL, .same_as = first_with(own, tree)};
-    struct slice rest = {mounts, strlen(mounts)}, line;
-    while (take(&rest, '\n', &line)) {
-        struct mount mount;
-        if (!read_mount(line, &mount))
-            continue;
+    struct mountinfo mount;
+    while (mountinfo_next(&mounts, &mount))
         for (int tree = 0; tree < CGROUP_TREES; tree++) {
             struct cgroup_place place;
             if (own[tree].at && is_reachable(own[tree]) && is_mount_of(&mount, tree) &&
@@ -213,26 +166,6 @@ void cgroup_text_places(const char *own_text, const char *mounts,
                 ret_places[tree] = place;
             }
         }
-    }
-}
-
-void cgroup_text_usual_places(const char *own_text, struct cgroup_place ret_places[CGROUP_TREES])
-{
-    struct slice own[CGROUP_TREES] = {{0}};
-    read_own(own_text, own);
-    bool hybrid = own[CGROUP_TREE_MEMORY].at || own[CGROUP_TREE_CPU].at || own[CGROUP_TREE_PIDS].at;
-    for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
-        const char *name = tree == CGROUP_TREE_UNIFIED ? "unified" : TREE_NAMES[tree];
-        char point[64];
-        struct mount mount = {.root = {"/", 1}, .point = {point, 0}};
-        mount.point.length = (size_t)snprintf(point, sizeof point, "/sys/fs/cgroup%s%s",
-                                              hybrid ? "/" : "", hybrid ? name : "");
-        struct cgroup_place place = {.listed = own[tree].at != NULL};
-        if (place.listed && is_reachable(own[tree]))
-            (void)read_place(&mount, own[tree], &place);
-        place.same_as = first_with(own, tree);
-        ret_places[tree] = place;
-    }
 }
 
 /* ---- control files ---- */
@@ -272,23 +205,6 @@ bool cgroup_text_next_pid(const char **text, pid_t *ret_pid)
         return false;
     *text = end + 1;
     *ret_pid = (pid_t)pid;
-    return true;
-}
-
-/* Of the fields of /proc/PID/stat behind the state: the start time is the 22nd of all. */
-#define STAT_START_AFTER_STATE 19
-
-bool cgroup_text_stat(const char *text, char *ret_state, uint64_t *ret_start)
-{
-    const char *at = strrchr(text, ')'); /* the name before it may hold anything */
-    if (!at || strlen(at) < sizeof ") S" - 1)
-        return false;
-    *ret_state = at[2];
-    struct slice rest = {at + 2, strlen(at + 2)}, word = {0};
-    for (int i = 0; i <= STAT_START_AFTER_STATE; i++)
-        if (!take(&rest, ' ', &word))
-            return false;
-    *ret_start = strtoull(word.at, NULL, 10);
     return true;
 }
 

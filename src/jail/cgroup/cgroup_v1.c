@@ -112,15 +112,11 @@ static bool read_cpu(const struct cgroup *group, struct cgroup_usage *usage)
     uint64_t user_ns, sys_ns;
     if (dir < 0 || is_widened(group, CGROUP_TREE_CPUACCT))
         return false;
-    if (cgroup_read_number(dir, "cpuacct.usage_user", &user_ns) &&
-        cgroup_read_number(dir, "cpuacct.usage_sys", &sys_ns)) {
-        usage->cpu_user_us = user_ns / 1000;
-        usage->cpu_sys_us = sys_ns / 1000;
-        return true;
-    }
-    uint64_t tick_us = 1000000 / (uint64_t)sysconf(_SC_CLK_TCK); /* before 4.7 */
-    usage->cpu_user_us = cgroup_read_key(dir, "cpuacct.stat", "user") * tick_us;
-    usage->cpu_sys_us = cgroup_read_key(dir, "cpuacct.stat", "system") * tick_us;
+    if (!cgroup_read_number(dir, "cpuacct.usage_user", &user_ns) ||
+        !cgroup_read_number(dir, "cpuacct.usage_sys", &sys_ns))
+        return false;
+    usage->cpu_user_us = user_ns / 1000;
+    usage->cpu_sys_us = sys_ns / 1000;
     return true;
 }
 

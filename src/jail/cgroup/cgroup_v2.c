@@ -104,15 +104,11 @@ static int write_memory(int dir_fd, uint64_t bytes, struct brig_error *err)
     int result = write_limit(dir_fd, "memory.max", text, err);
     if (result < 0)
         return result;
-    /* These may be missing: a kernel without swap, or before 4.19. */
     result = cgroup_write(dir_fd, "memory.swap.max", "0");
-    if (result < 0 && result != -ENOENT)
+    if (result < 0 && result != -ENOENT) /* a kernel without swap */
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot keep the cgroup from swapping");
-    /* Half a jail is no jail: when one process must die for memory, all do. */
-    result = cgroup_write(dir_fd, "memory.oom.group", "1");
-    if (result < 0 && result != -ENOENT)
-        return brig_fail(err, BRIG_E_SETUP, -result, "cannot set the cgroup's memory.oom.group");
-    return 0;
+    /* When the kernel kills one process for memory, it kills the whole jail. */
+    return write_limit(dir_fd, "memory.oom.group", "1", err);
 }
 
 int cgroup_v2_write(int dir_fd, const struct cgroup_limits *limits, unsigned which,

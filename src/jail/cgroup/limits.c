@@ -2,12 +2,11 @@
 /* A policy's limits on the whole jail. */
 #include "jail/cgroup/limits.h"
 
-#include <stdlib.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "jail/cgroup/cgroup_driver.h"
 #include "jail/confine/unenforced.h"
 #include "jail/plan/facts.h"
 
@@ -33,19 +32,6 @@ static const struct {
 /* pids.max takes no more. */
 #define PIDS_MAX (UINT64_C(1) << 22)
 
-/* Since 5.14 RLIMIT_NPROC counts the processes of a user in a user namespace; before, all that the
- * user has on the machine, and a default must not depend on those. */
-bool limits_count_by_namespace(void)
-{
-    struct utsname system;
-    char *end;
-    if (uname(&system) < 0)
-        return false;
-    unsigned long major = strtoul(system.release, &end, 10);
-    unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
-    return major > 5 || (major == 5 && minor >= 14);
-}
-
 static bool is_asked(const struct brig_policy *policy, enum brig_limit limit)
 {
     return policy->limits_asked & 1U << limit;
@@ -56,8 +42,7 @@ static bool is_asked(const struct brig_policy *policy, enum brig_limit limit)
 static bool is_pids_spare(const struct brig_policy *policy, bool shared)
 {
     return policy->limits[BRIG_LIMIT_PROCESSES] && !is_asked(policy, BRIG_LIMIT_PROCESSES) &&
-           !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES) &&
-           (policy->facts ? policy->facts->nproc_by_namespace : limits_count_by_namespace());
+           !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES);
 }
 
 /* With as much as this of a core, a jail is built within the first period of the kernel's clock. */
@@ -100,10 +85,7 @@ static unsigned all_limits(void)
 
 static unsigned resources_of(const struct cgroup_limits *limits)
 {
-    return (limits->memory_bytes ? CGROUP_MEMORY : 0U) | (limits->cpu_percent ? CGROUP_CPU : 0U) |
-           (limits->pids ? CGROUP_PIDS : 0U) |
-           (limits->io_read_bytes || limits->io_write_bytes ? CGROUP_IO : 0U) |
-           (limits->cpu_time ? CGROUP_TIME : 0U);
+    return cgroup_wanted(limits) | (limits->cpu_time ? CGROUP_TIME : 0U);
 }
 
 static bool takes_group(const struct cgroup_limits *limits)

@@ -30,8 +30,6 @@ int limits_settle(struct limits *limits, struct brig_error *err);
  * would limit, 0 without one. */
 int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsigned *ret_grouped,
                    struct brig_error *err);
-/* Whether this kernel counts RLIMIT_NPROC in each user namespace by itself. */
-bool limits_count_by_namespace(void);
 void limits_done(struct limits *limits);
 
 void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage);

@@ -165,10 +165,9 @@ static int make_ruleset(const struct plan *plan)
             uint64_t access;
             int32_t fd;
         } __attribute__((packed)) beneath = {.access = rule->access};
-        bool opened = rule->slot == PLAN_NO_SLOT && rule->fd < 0;
-        long fd = rule->slot != PLAN_NO_SLOT ? plan->slots[rule->slot] : rule->fd;
-        if (opened)
-            fd = SYS(openat, AT_FDCWD, rule->path, O_PATH | O_CLOEXEC, 0);
+        bool opened = rule->slot == PLAN_NO_SLOT;
+        long fd = opened ? SYS(openat, AT_FDCWD, rule->path, O_PATH | O_CLOEXEC, 0)
+                         : plan->slots[rule->slot];
         if (fd == -ERR_ENOENT || fd == -ERR_ENOTDIR || fd == -ERR_EACCES)
             continue; /* what cannot be reached needs no right */
         if (fd < 0)

@@ -5,6 +5,7 @@
 #include <brig/brig.h>
 
 #include "jail/cgroup/limits.h"
+#include "jail/cgroup/process.h"
 #include "jail/confine/denials.h"
 #include "jail/job/streams.h"
 #include "jail/job/watch.h"
@@ -119,15 +120,6 @@ void job_building_free(struct job_building *building);
 
 /* Arms the timer for the next thing due; one is made when there is something. */
 int job_arm_timer(struct brig_job *job, struct brig_error *err);
-
-/* CPU time used so far by a process and everything below it, from /proc. In tree_cpu.c. */
-uint64_t tree_cpu_us(pid_t root);
-
-/* One of them that is in uninterruptible sleep, or 0. */
-pid_t tree_stuck_pid(pid_t root);
-
-/* Kills everything below a process, but not the process itself. */
-void tree_kill(pid_t root);
 
 /* ---- the plan that a run would have ---- */
 

@@ -25,7 +25,6 @@ void facts_ask(struct facts *ret_facts)
     struct facts facts = {.landlock = landlock_abi(),
                           .namespaces = true,
                           .root = identity_is_root(),
-                          .nproc_by_namespace = limits_count_by_namespace(),
                           .cgroup_at_hand = cgroup_is_ours()};
     int count = getgroups(FACTS_GROUPS_MAX, facts.groups);
     facts.group_count = count > 0 ? (size_t)count : 0;
@@ -123,10 +122,9 @@ static int set_files(const char *word, struct facts *facts, struct brig_error *e
     return status;
 }
 
-enum { LANDLOCK, NAMESPACES, ROOT, GROUPS, CGROUP, AT_HAND, NPROC, FILES, PROC, NAME_COUNT };
-static const char *const fact_names[NAME_COUNT] = {
-    "landlock",       "namespaces",         "root",  "groups", "cgroup",
-    "cgroup-at-hand", "nproc-by-namespace", "files", "proc"};
+enum { LANDLOCK, NAMESPACES, ROOT, GROUPS, CGROUP, AT_HAND, FILES, PROC, NAME_COUNT };
+static const char *const fact_names[NAME_COUNT] = {"landlock", "namespaces",     "root",  "groups",
+                                                   "cgroup",   "cgroup-at-hand", "files", "proc"};
 
 static int set_fact(struct facts *facts, int which, const char *word, struct brig_error *err)
 {
@@ -147,8 +145,6 @@ static int set_fact(struct facts *facts, int which, const char *word, struct bri
         return add_resource(word, &facts->cgroup, err);
     case AT_HAND:
         return set_yes_no(word, &facts->cgroup_at_hand, err);
-    case NPROC:
-        return set_yes_no(word, &facts->nproc_by_namespace, err);
     case FILES:
         return set_files(word, facts, err);
     default:

@@ -20,10 +20,9 @@ struct facts {
     bool root;                      /* the caller can take any user id */
     gid_t groups[FACTS_GROUPS_MAX]; /* the caller's supplementary groups */
     size_t group_count;
-    unsigned cgroup;         /* enum cgroup_resource that a new group can limit; 0: there is none */
-    bool cgroup_at_hand;     /* groups can be made in the caller's own */
-    bool nproc_by_namespace; /* RLIMIT_NPROC counts in the user namespace (Linux 5.14) */
-    struct rlimit files;     /* the caller's limit on open files */
+    unsigned cgroup;     /* enum cgroup_resource that a new group can limit; 0: there is none */
+    bool cgroup_at_hand; /* groups can be made in the caller's own */
+    struct rlimit files; /* the caller's limit on open files */
     char proc
         [FACTS_PROC_MAX]; /* names in /proc, with a blank before and after each; "": look there */
 };
@@ -32,7 +31,7 @@ struct facts {
 void facts_ask(struct facts *ret_facts);
 
 /* Reads lines of "NAME VALUE…", one for each of the names below and each once; '#' begins a comment:
- * landlock, namespaces, root, groups, cgroup, cgroup-at-hand, nproc-by-namespace, files, proc. */
+ * landlock, namespaces, root, groups, cgroup, cgroup-at-hand, files, proc. */
 int facts_parse(const char *text, struct facts *ret_facts, struct brig_error *err);
 
 /* Whether /proc has this name, which is directly in it. */

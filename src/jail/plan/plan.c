@@ -45,7 +45,7 @@ void plan_add_rule(struct plan *plan, int slot, const char *path, uint64_t acces
     if (plan_reserve(plan, (void **)&plan->rules, plan->rule_count, &plan->rule_room,
                      sizeof *plan->rules))
         plan->rules[plan->rule_count++] =
-            (struct plan_rule){.slot = slot, .fd = -1, .path = path, .access = access};
+            (struct plan_rule){.slot = slot, .path = path, .access = access};
 }
 
 void plan_own_fd(struct plan *plan, int fd)

@@ -94,8 +94,7 @@ struct plan_step {
 
 /* A Landlock rule: on the root of a slot, or on a path inside the jail. */
 struct plan_rule {
-    int slot;         /* PLAN_NO_SLOT: use fd or path */
-    int fd;           /* opened ahead, for a template; else -1 */
+    int slot;         /* PLAN_NO_SLOT: use the path */
     const char *path; /* where the slot is attached */
     uint64_t access;
 };

@@ -75,7 +75,6 @@ static void add_rules(const struct plan *plan, struct str *out, size_t at)
     for (size_t i = 0; i < plan->rule_count && !out->failed; i++) {
         struct plan_rule rule = plan->rules[i];
         rule.path = as_pointer(add_text(out, rule.path));
-        rule.fd = -1;
         if (!out->failed)
             memcpy(out->data + at + i * sizeof rule, &rule, sizeof rule);
     }

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,27 +59,6 @@ static int start_holder(struct brig_template *template, struct plan *held, struc
         return template->fresh.join_userns;
     template->fresh.join_mntns = open_namespace(template->holder.pid, "mnt", err);
     return template->fresh.join_mntns < 0 ? template->fresh.join_mntns : 0;
-}
-
-/* What the template holds stays where it is: opened once, a run need not look it up. What cannot be
- * opened here the run opens itself. */
-static void open_rules(struct brig_template *template)
-{
-    char name[64];
-    (void)snprintf(name, sizeof name, "/proc/%d/root", template->holder.pid);
-    autoclose int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < template->fresh.rule_count; i++) {
-        struct plan_rule *rule = &template->fresh.rules[i];
-        struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-                               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-        if (rule->slot != PLAN_NO_SLOT || root < 0)
-            continue;
-        long fd = SYS(openat2, root, rule->path, &how, sizeof how);
-        if (fd < 0)
-            continue;
-        rule->fd = (int)fd;
-        plan_own_fd(&template->compiled, rule->fd);
-    }
 }
 
 void template_refill(struct brig_template *template)
@@ -149,7 +127,6 @@ static int prepare(struct brig_template *template, enum plan_split_kind kind,
     if (result < 0)
         return result;
     template->fresh.unenforced = held.unenforced;
-    open_rules(template);
     /* A network with a door is made for each run: its sockets are. */
     if (template->fresh.clone_flags & CLONE_NEWNET && !template->fresh.door)
         result = start_maker(template, err);
