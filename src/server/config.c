@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/nearest.h"
 #include "base/parse.h"
 #include "base/sha256.h"
@@ -559,24 +560,15 @@ static int read_variables(const char *const *env, struct server_config *config,
 
 static int read_file(int fd, const char *path, struct server_config *config, struct brig_error *err)
 {
-    autofree char *text = malloc(CONFIG_FILE_MAX + 1);
-    size_t length = 0;
-    if (!text)
-        return brig_fail_nomem(err);
-    while (length <= CONFIG_FILE_MAX) {
-        ssize_t count = read(fd, text + length, CONFIG_FILE_MAX + 1 - length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "read '%s'", str_shown(path).text);
-        if (count == 0)
-            break;
-        length += (size_t)count;
-    }
+    autostr struct str text = {0};
+    str_reserve(&text, 2 * CONFIG_FILE_MAX); /* so that no part of it is moved, and left behind */
+    int failed = read_all(fd, CONFIG_FILE_MAX, &text);
+    if (failed < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -failed, "read '%s'", str_shown(path).text);
     config->path = arena_strdup(&config->arena, path);
-    int result =
-        config->path ? config_yaml_read(path, text, length, config, err) : brig_fail_nomem(err);
-    explicit_bzero(text, length); /* there may be keys in it */
+    int result = config->path ? config_yaml_read(path, text.data, text.length, config, err)
+                              : brig_fail_nomem(err);
+    explicit_bzero(text.data, text.length); /* there may be keys in it */
     return result;
 }
 

@@ -331,45 +331,43 @@ void config_key_hint(const struct config_key *keys, size_t count, const char *pr
 
 /* ---- One value: from text to its place, and back ---- */
 
-static void *place_of(const struct config_key *key, void *base)
+static const char *const booleans[] = {"false", "true", NULL};
+
+static void *place_of(const struct config_key *key, const void *base)
 {
-    return (char *)base + key->offset;
+    return (char *)(uintptr_t)base + key->offset;
 }
 
-static const void *value_of(const struct config_key *key, const void *base)
-{
-    return (const char *)base + key->offset;
-}
-
-static void store_integer(const struct config_key *key, void *base, uint64_t value)
-{
-    void *place = place_of(key, base);
-    switch (key->width) {
-    case sizeof(uint16_t):
-        *(uint16_t *)place = (uint16_t)value;
-        break;
-    case sizeof(uint32_t):
-        *(uint32_t *)place = (uint32_t)value;
-        break;
-    default:
-        *(uint64_t *)place = value;
-    }
-}
-
+/* Both architectures have the low byte first, so one copy does for every width. */
 static uint64_t load_integer(const struct config_key *key, const void *base)
 {
-    const void *place = value_of(key, base);
-    switch (key->width) {
-    case sizeof(uint16_t):
-        return *(const uint16_t *)place;
-    case sizeof(uint32_t):
-        return *(const uint32_t *)place;
-    default:
-        return *(const uint64_t *)place;
-    }
+    uint64_t value = 0;
+    memcpy(&value, place_of(key, base), key->width);
+    return value;
 }
 
-/* ---- What is allowed, in words ---- */
+static const char *const *choices_of(const struct config_key *key)
+{
+    return key->type == CONFIG_BOOLEAN ? booleans : key->choices;
+}
+
+/* The items of a list, and how many there are and can be. */
+static const char **items_of(const struct config_key *key, const void *base, size_t *ret_count,
+                             size_t *ret_max)
+{
+    struct config_list *list = place_of(key, base);
+    const char **words = place_of(key, base);
+    *ret_max = key->type == CONFIG_LIST ? CONFIG_LIST_MAX : key->max;
+    if (key->type == CONFIG_LIST) {
+        *ret_count = list->count;
+        return list->items;
+    }
+    for (*ret_count = 0; words[*ret_count];)
+        ++*ret_count;
+    return words;
+}
+
+/* ---- Words for it ---- */
 
 static void print_duration(uint64_t ms, struct str *out)
 {
@@ -377,11 +375,7 @@ static void print_duration(uint64_t ms, struct str *out)
         uint64_t ms;
         const char *name;
     } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
-    if (ms == 0) {
-        str_append(out, "0s");
-        return;
-    }
-    size_t i = 0;
+    size_t i = ms == 0 ? 3 : 0;
     while (ms % units[i].ms != 0)
         i++;
     str_appendf(out, "%" PRIu64 "%s", ms / units[i].ms, units[i].name);
@@ -389,69 +383,51 @@ static void print_duration(uint64_t ms, struct str *out)
 
 static void print_size(uint64_t bytes, struct str *out)
 {
-    static const char units[] = "\0kMGT";
+    static const char *const units[] = {"", "k", "M", "G", "T"};
     size_t i = 0;
-    while (i < 4 && bytes != 0 && bytes % 1024 == 0) {
+    for (; i + 1 < ARRAY_LENGTH(units) && bytes != 0 && bytes % 1024 == 0; i++)
         bytes /= 1024;
-        i++;
-    }
-    str_appendf(out, "%" PRIu64, bytes);
-    if (units[i])
-        str_append_char(out, units[i]);
+    str_appendf(out, "%" PRIu64 "%s", bytes, units[i]);
 }
 
-static void print_number(uint64_t number, struct str *out)
+static bool is_integer(const struct config_key *key)
 {
-    str_appendf(out, "%" PRIu64, number);
+    return key->type == CONFIG_NUMBER || key->type == CONFIG_SIZE || key->type == CONFIG_DURATION;
 }
 
-static void describe_range(const struct config_key *key, const char *kind,
-                           void (*print)(uint64_t, struct str *), struct str *out)
+static void print_integer(const struct config_key *key, uint64_t value, struct str *out)
 {
-    str_appendf(out, "%s from ", kind);
-    print(key->min, out);
-    str_append(out, " to ");
-    print(key->max, out);
-}
-
-static void describe_choices(const struct config_key *key, struct str *out)
-{
-    str_append(out, "one of ");
-    for (size_t i = 0; key->choices[i]; i++)
-        str_appendf(out, "%s%s", i ? ", " : "", key->choices[i]);
+    if (key->type == CONFIG_SIZE)
+        print_size(value, out);
+    else if (key->type == CONFIG_DURATION)
+        print_duration(value, out);
+    else
+        str_appendf(out, "%" PRIu64, value);
 }
 
 void config_value_describe(const struct config_key *key, struct str *out)
 {
-    switch (key->type) {
-    case CONFIG_TEXT:
-        str_append(out, "a text");
-        return;
-    case CONFIG_PATH:
-        str_append(out, "an absolute path");
-        return;
-    case CONFIG_NUMBER:
-        describe_range(key, "a whole number", print_number, out);
-        return;
-    case CONFIG_SIZE:
-        describe_range(key, "a size", print_size, out);
-        return;
-    case CONFIG_DURATION:
-        describe_range(key, "a duration", print_duration, out);
-        return;
-    case CONFIG_BOOLEAN:
-        str_append(out, "true or false");
-        return;
-    case CONFIG_CHOICE:
-        describe_choices(key, out);
-        return;
-    case CONFIG_LIST:
-        str_appendf(out, "a list of at most %d", CONFIG_LIST_MAX);
-        return;
-    case CONFIG_WORDS:
-        str_appendf(out, "a list of at most %" PRIu64, key->max);
-        return;
+    static const char *const kinds[] = {
+        [CONFIG_TEXT] = "a text",
+        [CONFIG_PATH] = "an absolute path",
+        [CONFIG_NUMBER] = "a whole number from ",
+        [CONFIG_SIZE] = "a size from ",
+        [CONFIG_DURATION] = "a duration from ",
+        [CONFIG_BOOLEAN] = "true or false",
+        [CONFIG_CHOICE] = "one of ",
+        [CONFIG_LIST] = "a list of at most ",
+        [CONFIG_WORDS] = "a list of at most ",
+    };
+    str_append(out, kinds[key->type]);
+    if (is_integer(key)) {
+        print_integer(key, key->min, out);
+        str_append(out, " to ");
+        print_integer(key, key->max, out);
     }
+    for (size_t i = 0; key->type == CONFIG_CHOICE && key->choices[i]; i++)
+        str_concat(out, i ? ", " : "", key->choices[i]);
+    if (key->type == CONFIG_LIST || key->type == CONFIG_WORDS)
+        str_append(out, str_number(key->type == CONFIG_LIST ? CONFIG_LIST_MAX : key->max).text);
 }
 
 static int refuse(const struct config_key *key, const char *text, struct brig_error *err)
@@ -474,30 +450,21 @@ static int set_integer(const struct config_key *key, void *base, const char *tex
                                             : parse_duration(text, PARSE_ZERO_OK, &value, NULL);
     if (result < 0 || value < key->min || value > key->max)
         return refuse(key, text, err);
-    store_integer(key, base, value);
-    return 0;
-}
-
-static int set_boolean(const struct config_key *key, void *base, const char *text,
-                       struct brig_error *err)
-{
-    bool value = strcmp(text, "true") == 0;
-    if (!value && strcmp(text, "false") != 0)
-        return refuse(key, text, err);
-    *(bool *)place_of(key, base) = value;
+    memcpy(place_of(key, base), &value, key->width);
     return 0;
 }
 
 static int set_choice(const struct config_key *key, void *base, const char *text,
                       struct brig_error *err)
 {
-    for (unsigned i = 0; key->choices[i]; i++) {
-        if (strcmp(key->choices[i], text) == 0) {
-            store_integer(key, base, i);
-            return 0;
-        }
-    }
-    return refuse(key, text, err);
+    const char *const *choices = choices_of(key);
+    uint64_t value = 0;
+    while (choices[value] && strcmp(choices[value], text) != 0)
+        value++;
+    if (!choices[value])
+        return refuse(key, text, err);
+    memcpy(place_of(key, base), &value, key->width);
+    return 0;
 }
 
 static int set_text(const struct config_key *key, void *base, struct arena *arena, const char *text,
@@ -517,19 +484,16 @@ static int set_text(const struct config_key *key, void *base, struct arena *aren
 static int add_item(const struct config_key *key, void *base, struct arena *arena, const char *text,
                     struct brig_error *err)
 {
-    struct config_list *list = place_of(key, base);
-    const char **items = key->type == CONFIG_LIST ? list->items : place_of(key, base);
-    size_t limit = key->type == CONFIG_LIST ? CONFIG_LIST_MAX : key->max, count = 0;
-    while (key->type == CONFIG_LIST ? count < list->count : items[count] != NULL)
-        count++;
-    if (count == limit)
-        return brig_fail(err, BRIG_E_INVALID, 0, "it takes at most %zu items", limit);
+    size_t count, max;
+    const char **items = items_of(key, base, &count, &max);
+    if (count == max)
+        return brig_fail(err, BRIG_E_INVALID, 0, "it takes at most %zu items", max);
     const char *copy = arena_strdup(arena, text);
     if (!copy)
         return brig_fail_nomem(err);
     items[count] = copy;
     if (key->type == CONFIG_LIST)
-        list->count++;
+        ((struct config_list *)place_of(key, base))->count++;
     return 0;
 }
 
@@ -552,7 +516,6 @@ int config_value_set(const struct config_key *key, void *base, struct arena *are
     case CONFIG_DURATION:
         return set_integer(key, base, text, err);
     case CONFIG_BOOLEAN:
-        return set_boolean(key, base, text, err);
     case CONFIG_CHOICE:
         return set_choice(key, base, text, err);
     case CONFIG_LIST:
@@ -574,18 +537,18 @@ static void print_text(const char *text, struct str *out)
 {
     str_append_char(out, '"');
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            str_append_char(out, '\\');
         if (*c < ' ' || *c == 0x7f)
             str_appendf(out, "\\x%02x", *c);
         else
-            str_append_char(out, (char)*c);
+            str_appendf(out, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
     }
     str_append_char(out, '"');
 }
 
-static void print_items(const char *const *items, size_t count, struct str *out)
+static void print_items(const struct config_key *key, const void *base, struct str *out)
 {
+    size_t count, max;
+    const char **items = items_of(key, base, &count, &max);
     str_append_char(out, '[');
     for (size_t i = 0; i < count; i++) {
         str_append(out, i ? ", " : "");
@@ -594,45 +557,26 @@ static void print_items(const char *const *items, size_t count, struct str *out)
     str_append_char(out, ']');
 }
 
-static void print_words(const char *const *words, struct str *out)
-{
-    size_t count = 0;
-    while (words[count])
-        count++;
-    print_items(words, count, out);
-}
-
 void config_value_print(const struct config_key *key, const void *base, struct str *out)
 {
-    const void *place = value_of(key, base);
-    const struct config_list *list = place;
-    const char *text;
+    const char *const *text = place_of(key, base);
     switch (key->type) {
     case CONFIG_TEXT:
     case CONFIG_PATH:
-        text = *(const char *const *)place;
-        print_text(text ? text : "", out);
+        print_text(*text ? *text : "", out);
         return;
     case CONFIG_NUMBER:
-        print_number(load_integer(key, base), out);
-        return;
     case CONFIG_SIZE:
-        print_size(load_integer(key, base), out);
-        return;
     case CONFIG_DURATION:
-        print_duration(load_integer(key, base), out);
+        print_integer(key, load_integer(key, base), out);
         return;
     case CONFIG_BOOLEAN:
-        str_append(out, *(const bool *)place ? "true" : "false");
-        return;
     case CONFIG_CHOICE:
-        str_append(out, key->choices[load_integer(key, base)]);
+        str_append(out, choices_of(key)[load_integer(key, base)]);
         return;
     case CONFIG_LIST:
-        print_items(list->items, list->count, out);
-        return;
     case CONFIG_WORDS:
-        print_words(place, out);
+        print_items(key, base, out);
         return;
     }
 }

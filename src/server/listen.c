@@ -82,6 +82,16 @@ int listen_check(const char *where, struct brig_error *err)
     return parse_address(where, &address, err);
 }
 
+bool listen_is_loopback(int fd)
+{
+    union address address = {0};
+    socklen_t size = sizeof address;
+    (void)getsockname(fd, &address.any, &size);
+    if (address.any.sa_family == AF_INET)
+        return ntohl(address.v4.sin_addr.s_addr) >> 24 == 127;
+    return address.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr);
+}
+
 /* What the socket has in the end, with the port the kernel chose for 0. */
 static void describe(int fd, char text[LISTEN_TEXT_MAX], bool *ret_public)
 {
@@ -89,22 +99,18 @@ static void describe(int fd, char text[LISTEN_TEXT_MAX], bool *ret_public)
     socklen_t size = sizeof address;
     char host[INET6_ADDRSTRLEN] = "?";
     (void)getsockname(fd, &address.any, &size);
-    *ret_public = false;
-    switch (address.any.sa_family) {
-    case AF_INET:
-        (void)inet_ntop(AF_INET, &address.v4.sin_addr, host, sizeof host);
-        *ret_public = (ntohl(address.v4.sin_addr.s_addr) >> 24) != 127;
-        (void)snprintf(text, LISTEN_TEXT_MAX, "%s:%u", host, ntohs(address.v4.sin_port));
-        break;
-    case AF_INET6:
-        (void)inet_ntop(AF_INET6, &address.v6.sin6_addr, host, sizeof host);
-        *ret_public = !IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr);
-        (void)snprintf(text, LISTEN_TEXT_MAX, "[%s]:%u", host, ntohs(address.v6.sin6_port));
-        break;
-    default:
+    bool v4 = address.any.sa_family == AF_INET, v6 = address.any.sa_family == AF_INET6;
+    *ret_public = (v4 || v6) && !listen_is_loopback(fd);
+    if (!v4 && !v6) {
         (void)snprintf(text, LISTEN_TEXT_MAX, "unix:%s", address.local.sun_path);
-        break;
+        return;
     }
+    /* The port is at the same place in both. */
+    (void)inet_ntop(address.any.sa_family,
+                    v4 ? (void *)&address.v4.sin_addr : (void *)&address.v6.sin6_addr, host,
+                    sizeof host);
+    (void)snprintf(text, LISTEN_TEXT_MAX, v4 ? "%s:%u" : "[%s]:%u", host,
+                   ntohs(address.v4.sin_port));
 }
 
 /* Removes a socket that no process listens on any more. */

@@ -10,6 +10,8 @@ struct brig_error;
 
 /* Whether listen_open() would understand it. Pure. */
 int listen_check(const char *where, struct brig_error *err);
+/* Whether only processes of this machine reach it by TCP; false of a local socket. */
+bool listen_is_loopback(int fd);
 /* "127.0.0.1:8080", "[::1]:8080", ":8080" (every address), "localhost:8080" or "unix:/path"; or the one
  * that systemd has opened, if `env_fds` and `env_pid` (LISTEN_FDS and LISTEN_PID, may be NULL) say so.
  * *ret_text is a URL for people; *ret_public whether others than this machine can reach it. */

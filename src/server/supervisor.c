@@ -26,6 +26,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/listen.h"
@@ -91,53 +92,44 @@ static void notify_systemd(const char *state)
 
 /* ---- What the http process cannot open: certificate, key and access log ---- */
 
-static int append_file(struct str *out, const char *key, const char *path, struct brig_error *err)
+static int read_pem(struct str *out, const char *key, const char *path, struct brig_error *err)
 {
-    char piece[4096];
-    size_t before = out->length;
+    str_reserve(out, 2 * PEM_MAX); /* so that no part of a key is moved, and left behind */
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : 1;
-    while (got > 0 && out->length - before < PEM_MAX) {
-        got = read(fd, piece, sizeof piece);
-        if (got > 0)
-            str_append_bytes(out, piece, (size_t)got);
-    }
-    explicit_bzero(piece, sizeof piece);
-    if (got < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read tls.%s '%s'", key, path);
-    if (out->failed)
-        return brig_fail_nomem(err);
-    if (out->length - before >= PEM_MAX)
+    int failed = fd < 0 ? -errno : read_all(fd, PEM_MAX, out);
+    if (failed < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read tls.%s '%s'", key, path);
+    if (out->length > PEM_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is larger than %zu bytes", key, path,
                          PEM_MAX);
-    if (out->length == before || !strstr(out->data + before, "-----BEGIN") ||
-        strlen(out->data) != out->length)
+    if (!strstr(out->data, "-----BEGIN") || strlen(out->data) != out->length)
         return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is not a PEM file", key, path);
     return 0;
+}
+
+static void wipe(struct str *text)
+{
+    if (text->data)
+        explicit_bzero(text->data, text->length);
+    str_done(text);
 }
 
 static int send_tls(const struct server_config *config, struct channel *http,
                     struct brig_error *err)
 {
-    autostr struct str certificate = {0}, key = {0};
+    __attribute__((cleanup(wipe))) struct str certificate = {0}, key = {0};
     if (!config->tls.enabled)
         return 0;
-    int result = append_file(&certificate, "cert_file", config->tls.cert_file, err);
+    int result = read_pem(&certificate, "cert_file", config->tls.cert_file, err);
     if (result == 0)
-        result = append_file(&key, "key_file", config->tls.key_file, err);
+        result = read_pem(&key, "key_file", config->tls.key_file, err);
     if (result < 0)
         return result;
     str_append_bytes(&certificate, "", 1);
     str_append_bytes(&certificate, key.data, key.length);
-    if (certificate.failed)
-        result = brig_fail_nomem(err);
-    else
-        result = channel_send(http, MESSAGE_TLS, 0, certificate.data, certificate.length, err);
-    if (key.data)
-        explicit_bzero(key.data, key.length);
-    if (certificate.data)
-        explicit_bzero(certificate.data, certificate.length);
-    return result;
+    return certificate.failed
+               ? brig_fail_nomem(err)
+               : channel_send(http, MESSAGE_TLS, 0, certificate.data, certificate.length, err);
 }
 
 /* Opens the access log, also anew after a rotation, if it is a file. */

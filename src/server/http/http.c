@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -31,6 +30,7 @@
 #include "server/config.h"
 #include "server/http/confine.h"
 #include "server/http/tls.h"
+#include "server/listen.h"
 #include "server/role.h"
 
 #define OTHER_FILES 256 /* beside connections: channels, messages */
@@ -337,18 +337,6 @@ static int seed_hashes(struct brig_error *err)
     return 0;
 }
 
-static bool is_loopback(int listener)
-{
-    struct sockaddr_storage where = {0};
-    socklen_t length = sizeof where;
-    if (getsockname(listener, (struct sockaddr *)&where, &length) < 0)
-        return false;
-    if (where.ss_family == AF_INET)
-        return ntohl(((struct sockaddr_in *)&where)->sin_addr.s_addr) >> 24 == 127;
-    return where.ss_family == AF_INET6 &&
-           IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&where)->sin6_addr);
-}
-
 static int set_up_parts(struct http *http, struct brig_error *err)
 {
     const struct server_config *config = http->config;
@@ -361,7 +349,8 @@ static int set_up_parts(struct http *http, struct brig_error *err)
     if (result == 0)
         result = seed_hashes(err);
     http->checks_host = config->security.allowed_keys.count == 0 &&
-                        config->security.trusted_proxies.count == 0 && is_loopback(http->listener);
+                        config->security.trusted_proxies.count == 0 &&
+                        listen_is_loopback(http->listener);
     return result;
 }
 

@@ -44,53 +44,30 @@ static size_t append_one(struct str *out, struct sse_text *text, const unsigned 
     return length > 0 ? length : 1;
 }
 
-/* What had begun, completed from the piece byte by byte. Returns how much of the piece it took. */
-static size_t append_begun(struct str *out, struct sse_text *text, const unsigned char *p,
-                           size_t length, bool last)
-{
-    size_t taken = 0;
-    while (text->begun_length > 0) {
-        size_t used =
-            append_one(out, text, text->begun, text->begun_length, last && taken == length);
-        if (used > 0) {
-            text->begun_length -= used;
-            memmove(text->begun, text->begun + used, text->begun_length);
-        } else if (taken < length) {
-            text->begun[text->begun_length++] = p[taken++];
-        } else {
-            break;
-        }
-    }
-    return taken;
-}
-
-static void append_piece(struct str *out, struct sse_text *text, const unsigned char *p,
-                         size_t length, bool last)
-{
-    size_t at = append_begun(out, text, p, length, last);
-    while (at < length) {
-        size_t used = append_one(out, text, p + at, length - at, last);
-        if (used == 0) {
-            text->begun_length = length - at;
-            memcpy(text->begun, p + at, text->begun_length);
-            return;
-        }
-        at += used;
-    }
-}
-
 void sse_append_text(struct str *out, const char *event, struct sse_text *text, const void *bytes,
                      size_t length, bool last)
 {
-    size_t before = out->length;
+    autostr struct str whole = {0}; /* the character that had begun, and the piece */
+    size_t before = out->length, at = 0, used = 1;
+    str_append_bytes(&whole, text->begun, text->begun_length);
+    str_append_bytes(&whole, bytes, length);
+    out->failed |= whole.failed;
     begin_event(out, event);
     size_t begun = out->length;
-    append_piece(out, text, bytes, length, last);
-    if (out->length == begun && !out->failed) {
-        out->length = before;
-        return;
+    while (!whole.failed && at < whole.length && used > 0) {
+        used =
+            append_one(out, text, (const unsigned char *)whole.data + at, whole.length - at, last);
+        at += used;
     }
-    str_append(out, "\n\n");
+    text->begun_length = 0;
+    if (!whole.failed && at < whole.length) { /* less than a character */
+        text->begun_length = whole.length - at;
+        memcpy(text->begun, whole.data + at, text->begun_length);
+    }
+    if (out->length == begun && !out->failed)
+        out->length = before;
+    else
+        str_append(out, "\n\n");
 }
 
 void sse_append_base64(struct str *out, const char *event, const void *bytes, size_t length)

@@ -12,20 +12,17 @@
 #include "base/error.h"
 
 #define CHAIN_MAX 16
-/* Handshakes that have begun still use an earlier one: they last seconds, a reload is rare. */
-#define GENERATIONS 8
 
 struct certificate {
     gnutls_pcert_st chain[CHAIN_MAX];
     unsigned chain_length;
     gnutls_privkey_t key;
+    struct certificate *earlier;
 };
 
-/* One for the process: GnuTLS's callback has no argument of ours. */
-static struct {
-    struct certificate *generations[GENERATIONS];
-    size_t newest;
-} kept;
+/* One for the process: GnuTLS's callback has no argument of ours. Handshakes that have begun still use an
+ * earlier one, so each is kept until the end: reloads are rare. */
+static struct certificate *newest;
 
 static void free_certificate(struct certificate *certificate)
 {
@@ -108,16 +105,18 @@ int tls_replace(const char *pems, size_t length, struct brig_error *err)
         result = check_pair(certificate, err);
     if (result < 0)
         return result;
-    kept.newest = (kept.newest + 1) % GENERATIONS;
-    free_certificate(kept.generations[kept.newest]);
-    kept.generations[kept.newest] = take_ptr(&certificate);
+    certificate->earlier = newest;
+    newest = take_ptr(&certificate);
     return 0;
 }
 
 void tls_done(void)
 {
-    for (size_t i = 0; i < GENERATIONS; i++)
-        free_certificate(take_ptr(&kept.generations[i]));
+    while (newest) {
+        struct certificate *certificate = newest;
+        newest = certificate->earlier;
+        free_certificate(certificate);
+    }
 }
 
 static int choose(gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,
@@ -129,12 +128,11 @@ static int choose(gnutls_session_t session, const gnutls_datum_t *authorities, i
     (void)authority_count;
     (void)algorithms;
     (void)algorithm_count;
-    struct certificate *certificate = kept.generations[kept.newest];
-    if (!certificate)
+    if (!newest)
         return -1;
-    *ret_chain = certificate->chain;
-    *ret_length = certificate->chain_length;
-    *ret_key = certificate->key;
+    *ret_chain = newest->chain;
+    *ret_length = newest->chain_length;
+    *ret_key = newest->key;
     return 0;
 }
 
