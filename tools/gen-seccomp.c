@@ -78,8 +78,8 @@ struct table {
 #define TABLES(X)                                                                                  \
     X(floor)                                                                                       \
     X(dev)                                                                                         \
-    X(code) X(code_host) X(code_nested) X(nested) X(alone) X(alone_code) X(alone_shut)             \
-        X(alone_shut_code)
+    X(code)                                                                                        \
+    X(code_host) X(code_nested) X(nested) X(alone) X(alone_code) X(alone_shut) X(alone_shut_code)
 #define DECLARE(name) static struct table table_##name;
 TABLES(DECLARE)
 

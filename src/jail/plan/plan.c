@@ -26,10 +26,9 @@
 
 struct plan_step *plan_add(struct plan *plan, enum plan_op op, const char *what)
 {
-    if (!plan_reserve(plan, (void **)&plan->steps, plan->step_count, &plan->step_room,
-                      sizeof *plan->steps))
-        return NULL;
-    struct plan_step *step = &plan->steps[plan->step_count++];
+    bool room = plan_reserve(plan, (void **)&plan->steps, plan->step_count, &plan->step_room,
+                             sizeof *plan->steps);
+    struct plan_step *step = room ? &plan->steps[plan->step_count++] : &plan->spare_step;
     *step = (struct plan_step){
         .op = op, .slot = PLAN_NO_SLOT, .from = PLAN_NO_SLOT, .fd = -1, .what = what};
     return step;
@@ -124,22 +123,20 @@ void plan_done(struct plan *plan)
 
 /* ---- namespaces and ids ---- */
 
-static void add_write(struct plan *plan, const char *path, const char *text, const char *what,
-                      const char *hint)
+static struct plan_step *add_write(struct plan *plan, const char *path, const char *text,
+                                   const char *what, const char *hint)
 {
     struct plan_step *step = plan_add(plan, PLAN_WRITE, what);
-    if (step && text) {
-        step->path = path;
-        step->data = text;
-        step->length = strlen(text);
-        step->hint = hint;
-    }
+    step->path = path;
+    step->data = text;
+    step->length = text ? strlen(text) : 0; /* NULL: there was no memory for it */
+    step->hint = hint;
+    return step;
 }
 
 static char *map_text(struct arena *arena, unsigned inside, unsigned outside)
 {
-    const char *from = arena_number(arena, inside), *to = arena_number(arena, outside);
-    return from && to ? arena_concat(arena, from, " ", to, " 1\n") : NULL;
+    return arena_printf(arena, "%u %u 1\n", inside, outside);
 }
 
 static void plan_ids(struct plan *plan, const struct jail_identity *identity)
@@ -156,12 +153,12 @@ static void plan_ids(struct plan *plan, const struct jail_identity *identity)
     char *uids = map_text(&plan->arena, identity->inside_uid, identity->host_uid);
     char *gids = map_text(&plan->arena, identity->inside_gid, identity->host_gid);
     if (!identity->map_groups)
-        add_write(plan, "/proc/self/setgroups", "deny", "give up setgroups", NULL);
-    add_write(plan, "/proc/self/uid_map", uids, "map the jail's user id", NULL);
+        (void)add_write(plan, "/proc/self/setgroups", "deny", "give up setgroups", NULL);
+    (void)add_write(plan, "/proc/self/uid_map", uids, "map the jail's user id", NULL);
     if (identity->map_groups)
         (void)plan_add(plan, PLAN_SETGROUPS, "drop the supplementary groups");
     else
-        add_write(plan, "/proc/self/gid_map", gids, "map the jail's group id", NULL);
+        (void)add_write(plan, "/proc/self/gid_map", gids, "map the jail's group id", NULL);
 }
 
 /* Whether the command can make inet sockets at all; if not, loopback need not be up. */
@@ -184,30 +181,26 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
     if (!policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
         add_write(plan, "/proc/sys/user/max_user_namespaces", "0",
                   "refuse nested user namespaces by sysctl",
-                  "nested user namespaces are refused by seccomp only");
-        if (plan->step_count > 0)
-            plan->steps[plan->step_count - 1].soft = true;
+                  "nested user namespaces are refused by seccomp only")
+            ->soft = true;
     }
     /* Who has a cgroup namespace of its own can mount the hierarchies, and where the group belongs to
      * the jail's user, it can lift the limits or make groups in it. It takes a user namespace. */
     if (policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
-        add_write(plan, "/proc/sys/user/max_cgroup_namespaces", "0",
-                  "refuse cgroup namespaces by sysctl",
-                  "nested cgroup namespaces reach the jail's group");
-        if (plan->step_count > 0)
-            plan->steps[plan->step_count - 1].soft = plan->steps[plan->step_count - 1].alone = true;
+        struct plan_step *step = add_write(plan, "/proc/sys/user/max_cgroup_namespaces", "0",
+                                           "refuse cgroup namespaces by sysctl",
+                                           "nested cgroup namespaces reach the jail's group");
+        step->soft = step->alone = true;
     }
     uint64_t watches = policy->limits[BRIG_LIMIT_INOTIFY_WATCHES];
     if (watches > 0)
-        add_write(plan, "/proc/sys/user/max_inotify_watches", arena_number(&plan->arena, watches),
-                  "limit inotify watches", NULL);
+        (void)add_write(plan, "/proc/sys/user/max_inotify_watches",
+                        arena_number(&plan->arena, watches), "limit inotify watches", NULL);
     (void)plan_add(plan, PLAN_PRIVATE, "make the mount namespace private");
     const char *name = policy->hostname ? policy->hostname : "brig";
     struct plan_step *step = plan_add(plan, PLAN_HOSTNAME, "set the jail's host name");
-    if (step) {
-        step->data = name;
-        step->length = strlen(name);
-    }
+    step->data = name;
+    step->length = strlen(name);
 }
 
 /* ---- the command ---- */
@@ -315,7 +308,7 @@ static void plan_pty(struct plan *plan, int host_terminal)
 {
     struct child_terminal *terminal = arena_alloc(&plan->arena, sizeof *terminal);
     struct plan_step *step = plan_add(plan, PLAN_PTY, "open the jail's terminal");
-    if (!step || !terminal)
+    if (!terminal)
         return;
     step->slot = PLAN_PTY_SLOT;
     step->data = terminal;

@@ -176,6 +176,7 @@ struct plan {
     /* The build, in order, by the jail's first process: */
     struct plan_step *steps;
     size_t step_count, step_room;
+    struct plan_step spare_step; /* see plan_add() */
     int slot_count;
     int *slots; /* filled by the child */
     /* The command: */
@@ -301,7 +302,8 @@ void plan_note_soft_failure(struct plan *plan, int step, int sys_errno);
 
 /* ---- For the files that build a plan ---- */
 
-/* A new step with everything at rest; NULL when memory is short (the arena remembers). */
+/* A new step with everything at rest, to be filled in at once. When memory is short (the arena remembers)
+ * it is not part of the plan. */
 struct plan_step *plan_add(struct plan *plan, enum plan_op op, const char *what);
 int plan_new_slot(struct plan *plan);
 void plan_add_rule(struct plan *plan, int slot, const char *path, uint64_t access);

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "jail/confine/unenforced.h"
 #include "jail/view/view_build.h"
 
@@ -37,7 +38,6 @@ bool plan_reserve(struct plan *plan, void **items, size_t count, size_t *room, s
 
 void view_add_place(struct view *view, struct view_place place)
 {
-    place.length = strlen(place.dest);
     if (plan_reserve(view->plan, (void **)&view->places, view->place_count, &view->place_room,
                      sizeof *view->places))
         view->places[view->place_count++] = place;
@@ -56,68 +56,34 @@ const char *view_without_alias(struct arena *arena, const char *dest)
     return dest;
 }
 
-/* How many bytes of path the place's destination covers, or -1 if it does not. Most places have a
- * beginning in common, and differ at the end. */
-static int covers(const struct view_place *place, const char *path, size_t path_length)
-{
-    size_t length = place->length;
-    if (length == 1)
-        return 0;
-    if (length > path_length || (path[length] && path[length] != '/') ||
-        place->dest[length - 1] != path[length - 1] || memcmp(place->dest, path, length) != 0)
-        return -1;
-    return (int)length;
-}
-
 const struct view_place *view_place_of(const struct view *view, const char *dest)
 {
     const struct view_place *best = NULL;
-    int most = -1;
-    size_t dest_length = strlen(dest);
     for (size_t i = 0; i < view->place_count; i++) {
-        int length = covers(&view->places[i], dest, dest_length);
-        if (length >= most && length >= 0) { /* of equals, the later lies on top */
-            most = length;
-            best = &view->places[i];
-        }
+        const struct view_place *place = &view->places[i];
+        if (path_is_beneath(place->dest, dest) &&
+            (!best || strlen(place->dest) >= strlen(best->dest))) /* the later lies on top */
+            best = place;
     }
     return best;
 }
 
-/* FNV-1a. */
-static uint32_t hash_of(const char *text)
+/* The path of dest in its place. */
+static const char *rest_in(const struct view_place *place, const char *dest)
 {
-    uint32_t hash = 2166136261U;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 16777619U;
-    return hash;
+    const char *rest = dest + strlen(place->dest);
+    return rest + strspn(rest, "/");
 }
 
-/* True the first time. */
-static bool remember(struct view *view, int slot, const char *path)
-{
-    uint32_t hash = hash_of(path);
-    for (size_t i = 0; i < view->made_count; i++)
-        if (view->made[i].hash == hash && view->made[i].slot == slot &&
-            strcmp(view->made[i].path, path) == 0)
-            return false;
-    if (plan_reserve(view->plan, (void **)&view->made, view->made_count, &view->made_room,
-                     sizeof *view->made))
-        view->made[view->made_count++] =
-            (struct view_made){.slot = slot, .path = path, .hash = hash};
-    return true;
-}
-
+/* What is there already stays as it is. */
 static void make_one(struct view *view, int slot, const char *path, unsigned mode)
 {
-    if (!*path || !remember(view, slot, path))
+    if (!*path)
         return;
     struct plan_step *step = plan_add(view->plan, PLAN_MKDIR, "make a directory in the jail");
-    if (step) {
-        step->slot = slot;
-        step->path = path;
-        step->mode = mode;
-    }
+    step->slot = slot;
+    step->path = path;
+    step->mode = mode;
 }
 
 void view_mkdirs(struct view *view, int slot, const char *path, unsigned mode)
@@ -147,24 +113,20 @@ void view_mkfile(struct view *view, int slot, const char *path, unsigned mode, c
 {
     make_parents(view, slot, path);
     struct plan_step *step = plan_add(view->plan, PLAN_MKFILE, "make a file in the jail");
-    if (step) {
-        step->slot = slot;
-        step->path = path;
-        step->mode = mode;
-        step->data = data;
-        step->length = length;
-    }
+    step->slot = slot;
+    step->path = path;
+    step->mode = mode;
+    step->data = data;
+    step->length = length;
 }
 
 void view_symlink(struct view *view, int slot, const char *path, const char *target)
 {
     make_parents(view, slot, path);
     struct plan_step *step = plan_add(view->plan, PLAN_SYMLINK, "make a symbolic link in the jail");
-    if (step) {
-        step->slot = slot;
-        step->path = path;
-        step->data = target;
-    }
+    step->slot = slot;
+    step->path = path;
+    step->data = target;
 }
 
 /* Whether a run would have made a directory that is missing, see view_source.c. */
@@ -183,10 +145,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
     const struct view_place *place = view_place_of(view, dest);
     if (!place) /* the root is one, unless there was no memory for it */
         return brig_fail_nomem(err);
-    int covered = covers(place, dest, strlen(dest));
-    const char *rest = dest + (covered > 0 ? covered : 0);
-    while (*rest == '/')
-        rest++;
+    const char *rest = rest_in(place, dest);
     if (place->host) {
         char *path = arena_concat(&view->plan->arena, place->host, "/", rest);
         struct stat info;
@@ -206,13 +165,10 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
         struct plan_step *step =
             plan_add(view->plan, PLAN_MKPATH,
                      arena_concat(&view->plan->arena, "make '", dest, "' to mount on"));
-        if (step) {
-            step->slot = place->slot;
-            step->path = path;
-            step->mode = directory;
-            step->hint =
-                "An earlier run may have put something else in its place, in the jail's home";
-        }
+        step->slot = place->slot;
+        step->path = path;
+        step->mode = directory;
+        step->hint = "An earlier run may have put something else in its place, in the jail's home";
         *ret_ours = false;
         return 0;
     }
@@ -228,16 +184,14 @@ struct plan_step *view_attach(struct view *view, int slot, const char *dest, boo
                               const char *what)
 {
     struct plan_step *step = plan_add(view->plan, PLAN_ATTACH, what);
-    if (step) {
-        step->slot = slot;
-        step->from = view->root;
-        step->path = dest;
-        step->mode = ours;
-        const struct view_place *place = view_place_of(view, dest);
-        if (!ours && (place->host || place->jails) && place->writable) {
-            step->data = place->dest;
-            step->length = strlen(place->dest);
-        }
+    step->slot = slot;
+    step->from = view->root;
+    step->path = dest;
+    step->mode = ours;
+    const struct view_place *place = view_place_of(view, dest);
+    if (!ours && (place->host || place->jails) && place->writable) {
+        step->data = place->dest;
+        step->length = strlen(place->dest);
     }
     return step;
 }
@@ -246,11 +200,9 @@ int view_subtree(struct view *view, int from, const char *path, const char *what
 {
     int slot = plan_new_slot(view->plan);
     struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
-    if (step) {
-        step->slot = slot;
-        step->from = from;
-        step->path = path;
-    }
+    step->slot = slot;
+    step->from = from;
+    step->path = path;
     return slot;
 }
 
@@ -258,10 +210,8 @@ int view_read_only_subtree(struct view *view, int from, const char *path, const 
 {
     int slot = view_subtree(view, from, path, what);
     struct plan_step *step = plan_add(view->plan, PLAN_ATTR, what);
-    if (step) {
-        step->slot = slot;
-        step->flags = PLAN_ATTR_RDONLY;
-    }
+    step->slot = slot;
+    step->flags = PLAN_ATTR_RDONLY;
     return slot;
 }
 
@@ -276,11 +226,9 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 static void add_frame_root(struct view *view)
 {
     struct plan_step *step = plan_add(view->plan, PLAN_TMPFS, "make the jail's root");
-    if (step) {
-        step->slot = view->root;
-        step->path = "mode=0755\0size=16m\0nr_inodes=8192\0";
-        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
-    }
+    step->slot = view->root;
+    step->path = "mode=0755\0size=16m\0nr_inodes=8192\0";
+    step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
     view_add_place(view, (struct view_place){.dest = "/", .slot = view->root, .prefix = ""});
 }
 
@@ -294,14 +242,12 @@ static int add_host_root(struct view *view, const char *path, struct brig_error 
     struct plan_step *step =
         plan_add(view->plan, PLAN_TREE,
                  arena_concat(&view->plan->arena, "mount '", path, "' as the jail's root"));
-    if (step) {
-        step->slot = view->root;
-        step->path = path;
-        step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
-        step->check_identity = true;
-        step->dev = info.st_dev;
-        step->ino = info.st_ino;
-    }
+    step->slot = view->root;
+    step->path = path;
+    step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
+    step->check_identity = true;
+    step->dev = info.st_dev;
+    step->ino = info.st_ino;
     const char *host = strcmp(path, "/") == 0 ? "" : path;
     view_add_place(view, (struct view_place){.dest = "/", .host = host});
     return 0;
@@ -327,8 +273,7 @@ static int add_root(struct view *view, struct brig_error *err)
     if (result < 0)
         return result;
     struct plan_step *step = plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
-    if (step)
-        step->slot = view->root;
+    step->slot = view->root;
     uint64_t access = landlock_rights(view->abi, LANDLOCK_GRANT_READ, true);
     if (view->frame) /* listing only: what may be read has rules of its own */
         access &= landlock_rights(view->abi, LANDLOCK_GRANT_READ, true) ^
@@ -358,12 +303,10 @@ static int add_scratch(struct view *view, struct brig_error *err)
         (void)snprintf(options + used, 96 - (size_t)used, "nr_inodes=%llu",
                        (unsigned long long)limits[BRIG_LIMIT_TMP_INODES]);
     struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's private directories");
-    if (step) {
-        step->fresh = true;
-        step->slot = view->scratch;
-        step->path = options;
-        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
-    }
+    step->fresh = true;
+    step->slot = view->scratch;
+    step->path = options;
+    step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
     bool ours;
     int result = view_mountpoint(view, "/tmp", true, &ours, err);
     if (result < 0)
@@ -388,38 +331,18 @@ static int add_scratch(struct view *view, struct brig_error *err)
 static void add_tools_socket(struct view *view)
 {
     struct plan_step *step = plan_add(view->plan, PLAN_LISTEN, "make the socket for tools");
-    if (!step)
-        return;
     step->path = NESTED_LIMITS_SOCKET;
     step->soft = true; /* a jail's /run need not be there */
-}
-
-/* Whatever is at the place of a private directory: the file is new there, or there is none. */
-static int add_file(struct view *view, struct brig_error *err)
-{
-    const struct policy_file *file = &view->policy->file;
-    const struct view_place *place = file->dest ? view_place_of(view, file->dest) : NULL;
-    if (!place)
-        return 0;
-    const char *name = file->dest + strlen(place->dest) + 1;
-    if (place->host || strchr(name, '/'))
-        return brig_fail(err, BRIG_E_SETUP, 0, "'%s' is not in a private directory of the jail",
-                         file->dest);
-    view_mkfile(view, place->slot, arena_concat(&view->plan->arena, place->prefix, name),
-                file->mode, file->data, file->length);
-    return 0;
 }
 
 static void finish(struct view *view)
 {
     struct plan_step *attr = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
-    if (attr) { /* where the root is the host's, it is already, and /dev is ours */
-        attr->slot = view->frame ? view->root : view->dev;
-        attr->flags = PLAN_ATTR_RDONLY;
-    }
+    /* where the root is the host's, it is already, and /dev is ours */
+    attr->slot = view->frame ? view->root : view->dev;
+    attr->flags = PLAN_ATTR_RDONLY;
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
-    if (step)
-        step->slot = view->root;
+    step->slot = view->root;
     const struct plan *plan = view->plan;
     if (view->policy->seccomp == BRIG_SECCOMP_DEV && (plan->cgroup_fd >= 0 || plan->join_count > 0))
         add_tools_socket(view);
@@ -454,19 +377,6 @@ static int add_frame(struct view *view, struct brig_error *err)
     return 0;
 }
 
-int view_plan(struct plan *plan, const struct brig_policy *policy,
-              const struct jail_identity *identity, int landlock_abi, struct brig_error *err)
-{
-    struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
-    int result = add_frame(&view, err);
-    if (result < 0 || (result = view_add_entries(&view, err)) < 0 ||
-        (result = add_file(&view, err)) < 0 || (result = view_add_files(&view, err)) < 0)
-        return result;
-    finish(&view);
-    keep_places(&view);
-    return plan->arena.failed ? brig_fail_nomem(err) : 0;
-}
-
 /* ---- view private ---- */
 
 /* What a policy gives a jail for itself: directories of its private memory, and files in them. */
@@ -487,42 +397,54 @@ void view_add_privates(struct view *view, struct view_entries *entries)
     }
 }
 
-void view_keep(struct view *view, int slot)
+/* A new file in a private directory. In one that earlier runs have changed it is right below it: what is
+ * on the way to others may be anything. */
+static int add_file(struct view *view, const char *dest, unsigned mode, const void *bytes,
+                    size_t length, bool late, struct brig_error *err)
 {
-    struct plan_step *step = plan_add(view->plan, PLAN_KEEP, "keep a private directory");
-    if (step)
+    const struct view_place *place = view_place_of(view, dest);
+    const char *name = rest_in(place, dest);
+    bool fits = place->jails ? !strchr(name, '/') : place->slot == view->scratch;
+    if (place->host || !fits || !*name)
+        return brig_fail(err, BRIG_E_SETUP, 0, "'%s' is not in a private directory of the jail",
+                         dest);
+    const char *path = arena_concat(&view->plan->arena, place->prefix, name);
+    int slot = place->slot;
+    if (!path)
+        return brig_fail_nomem(err);
+    view_mkfile(view, slot, path, mode, bytes, length);
+    if (late) {
+        struct plan_step *step =
+            plan_add(view->plan, PLAN_LATE, "open a file that is filled later");
         step->slot = slot;
-}
-
-static bool is_private(const struct view *view, const struct view_place *place)
-{
-    return place && !place->host && !place->jails && place->slot == view->scratch;
-}
-
-static void add_late(struct view *view, const char *path)
-{
-    struct plan_step *step = plan_add(view->plan, PLAN_LATE, "open a file that is filled later");
-    if (!step)
-        return;
-    step->slot = view->scratch;
-    step->path = path;
-}
-
-int view_add_files(struct view *view, struct brig_error *err)
-{
-    for (size_t i = 0; i < view->policy->file_count; i++) {
-        const struct policy_private_file *file = &view->policy->files[i];
-        const struct view_place *place = view_place_of(view, file->dest);
-        if (!is_private(view, place) || strlen(place->dest) >= strlen(file->dest))
-            return brig_fail(err, BRIG_E_SETUP, 0, "'%s' is not in a private directory of the jail",
-                             file->dest);
-        const char *name = file->dest + strlen(place->dest) + 1;
-        const char *path = arena_concat(&view->plan->arena, place->prefix, name);
-        view_mkfile(view, view->scratch, path, file->mode, file->bytes, file->length);
-        if (file->late)
-            add_late(view, path);
+        step->path = path;
     }
-    return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
+    return 0;
+}
+
+static int add_files(struct view *view, struct brig_error *err)
+{
+    const struct policy_file *own = &view->policy->file;
+    int result =
+        own->dest ? add_file(view, own->dest, own->mode, own->data, own->length, false, err) : 0;
+    for (size_t i = 0; i < view->policy->file_count && result == 0; i++) {
+        const struct policy_private_file *file = &view->policy->files[i];
+        result = add_file(view, file->dest, file->mode, file->bytes, file->length, file->late, err);
+    }
+    return result;
+}
+
+int view_plan(struct plan *plan, const struct brig_policy *policy,
+              const struct jail_identity *identity, int landlock_abi, struct brig_error *err)
+{
+    struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    int result = add_frame(&view, err);
+    if (result < 0 || (result = view_add_entries(&view, err)) < 0 ||
+        (result = add_files(&view, err)) < 0)
+        return result;
+    finish(&view);
+    keep_places(&view);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
 /* ---- view alone ---- */
@@ -541,34 +463,20 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
                             const struct jail_identity *identity, int landlock_abi,
                             struct brig_error *err)
 {
-    static const char *const readable[] = {"/usr",
-                                           "/bin",
-                                           "/sbin",
-                                           "/lib",
-                                           "/lib32",
-                                           "/lib64",
-                                           "/libx32",
-                                           "/etc/alternatives",
-                                           "/etc/ld.so.cache",
-                                           "/etc/ld.so.conf",
-                                           "/etc/ld.so.conf.d",
-                                           "/etc/localtime",
-                                           "/etc/nsswitch.conf",
-                                           "/etc/passwd",
-                                           "/etc/group",
-                                           "/etc/hosts",
-                                           "/etc/resolv.conf",
-                                           "/etc/ssl/certs",
-                                           "/etc/ssl/openssl.cnf",
-                                           "/etc/services",
-                                           "/etc/protocols",
-                                           "/proc"};
+    static const char *const readable[] = {
+        "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf",
+        "/etc/ld.so.conf.d", "/etc/localtime",   "/etc/nsswitch.conf",
+        "/etc/passwd",       "/etc/group",       "/etc/hosts",
+        "/etc/resolv.conf",  "/etc/ssl/certs",   "/etc/ssl/openssl.cnf",
+        "/etc/services",     "/etc/protocols",   "/proc"};
     static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                           "/dev/urandom", "/dev/tty",  "/dev/pts"};
     struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
     if (policy->view == BRIG_VIEW_HOST) {
         add_path_rule(&view, "/", LANDLOCK_GRANT_READ);
     } else if (policy->view != BRIG_VIEW_EMPTY) {
+        for (size_t i = 0; i < view_system_dir_count; i++)
+            add_path_rule(&view, view_system_dirs[i], LANDLOCK_GRANT_READ);
         for (size_t i = 0; i < ARRAY_LENGTH(readable); i++)
             add_path_rule(&view, readable[i], LANDLOCK_GRANT_READ);
     }

@@ -12,18 +12,11 @@
  * governs the path: it says where a mount point can be made, or that it must exist on the host. */
 struct view_place {
     const char *dest;   /* inside the jail */
-    size_t length;      /* of that, counted by view_add_place() */
     const char *host;   /* the host tree behind it; NULL: ours, in a slot */
     bool writable;      /* a tree the command can change */
     bool jails;         /* one of the jail's own, changed by earlier runs of it */
     int slot;           /* the filesystem, if it is ours or writable */
     const char *prefix; /* ours: path of dest in it, "" or ending in '/' */
-};
-
-struct view_made {
-    int slot;
-    uint32_t hash; /* of the path: there may be thousands to compare with */
-    const char *path;
 };
 
 struct view {
@@ -37,8 +30,6 @@ struct view {
     bool frame;  /* the root is a tmpfs of ours */
     struct view_place *places;
     size_t place_count, place_room;
-    struct view_made *made; /* directories already planned */
-    size_t made_count, made_room;
 };
 
 void view_add_place(struct view *view, struct view_place place);
@@ -78,15 +69,12 @@ int view_add_system(struct view *view, struct brig_error *err); /* /usr … and 
 void view_add_identity_files(struct view *view); /* passwd and group over the host's */
 void view_add_dev(struct view *view);
 void view_add_proc(struct view *view);
-int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
-                         size_t *ret_length);
 
-/* view_door.c */
 void view_add_door(struct view *view); /* how to find its name server */
 
-/* view_private.c */
-void view_keep(struct view *view, int slot);
-int view_add_files(struct view *view, struct brig_error *err);
+/* Read-only where nothing else is: system directories of the host. */
+extern const char *const view_system_dirs[];
+extern const size_t view_system_dir_count;
 
 /* view_grants.c */
 int view_add_entries(struct view *view, struct brig_error *err);
@@ -110,7 +98,6 @@ struct view_entry {
     const char *part; /* ENTRY_PRIVATE, as are these two: */
     bool read_only, kept;
     const struct policy_grant *grant;
-    const char *source;
     struct stat info; /* ENTRY_TREE */
     size_t order;
 };
@@ -127,16 +114,13 @@ struct view_entry *view_add_entry(struct view *view, struct view_entries *entrie
 /* The rest of a path below a directory, from its slash on, or NULL if it is not below it. */
 const char *view_below(const char *directory, const char *path);
 
-/* view_private.c: the policy's own directories. */
+/* The policy's own directories. */
 void view_add_privates(struct view *view, struct view_entries *entries);
 
-/* view_hidden.c: what a view of the host must hide besides what the policy masks. */
+/* What a view of the host must hide besides what the policy masks. */
 void view_add_hidden(struct view *view, struct view_entries *entries);
 
-/* view_source.c: what a grant is about, made if the grant says so. 1 and its identity, 0 if it is
- * optional and missing, or the failure in words. */
+/* What a grant is about, made if the grant says so. 1 and its identity, 0 if it is optional and missing,
+ * or the failure in words. */
 int view_find_source(struct view *view, const struct policy_grant *grant, struct stat *ret_info,
                      struct brig_error *err);
-/* The same of a mount that the caller made. */
-int view_find_mount(const struct policy_grant *grant, struct stat *ret_info,
-                    struct brig_error *err);

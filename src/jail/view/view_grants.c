@@ -22,15 +22,9 @@
 #include "jail/view/idmap.h"
 #include "jail/view/view_build.h"
 
-/* Not themselves: they are large. */
-struct sorted {
-    const struct view_entry *entry;
-};
-
 static int compare_entries(const void *left, const void *right)
 {
-    const struct view_entry *a = ((const struct sorted *)left)->entry;
-    const struct view_entry *b = ((const struct sorted *)right)->entry;
+    const struct view_entry *a = left, *b = right;
     int order = strcmp(a->dest, b->dest); /* a parent sorts before what is below it */
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
@@ -92,29 +86,31 @@ static void add_private(struct view *view, struct view_entries *entries)
 
 const char *view_below(const char *directory, const char *path)
 {
-    size_t length = 0; /* in one pass: every mask is compared with every grant */
-    while (directory[length] && directory[length] == path[length])
-        length++;
-    return !directory[length] && path[length] == '/' ? path + length : NULL;
+    size_t length = strlen(directory);
+    return strncmp(directory, path, length) == 0 && path[length] == '/' ? path + length : NULL;
+}
+
+static void add_entry_of(struct view *view, struct view_entries *entries, enum view_entry_kind kind,
+                         const char *dest, const struct policy_grant *grant)
+{
+    struct view_entry *entry = dest ? view_add_entry(view, entries, kind, dest) : NULL;
+    if (entry)
+        entry->grant = grant;
 }
 
 /* A mask hides the path in the jail, and what the host has there wherever else it is granted. */
 static void add_mask(struct view *view, struct view_entries *entries,
                      const struct policy_grant *mask)
 {
-    struct view_entry *entry = view_add_entry(view, entries, ENTRY_MASK, mask->dest);
-    if (entry)
-        entry->grant = mask;
+    add_entry_of(view, entries, ENTRY_MASK, mask->dest, mask);
     for (size_t i = 0; i < view->policy->grant_count; i++) {
         const struct policy_grant *grant = &view->policy->grants[i];
         const char *rest =
             grant->access == BRIG_MASK ? NULL : view_below(grant->source, mask->dest);
         if (!rest || strcmp(grant->source, grant->dest) == 0)
             continue;
-        entry = view_add_entry(view, entries, ENTRY_MASK,
-                               arena_concat(&view->plan->arena, grant->dest, rest));
-        if (entry)
-            entry->grant = mask;
+        add_entry_of(view, entries, ENTRY_MASK, arena_concat(&view->plan->arena, grant->dest, rest),
+                     mask);
     }
 }
 
@@ -126,20 +122,16 @@ static int add_grant(struct view *view, struct view_entries *entries,
         return 0;
     }
     if (grant->access == BRIG_PROTECT) {
-        struct view_entry *protect = view_add_entry(view, entries, ENTRY_PROTECT, grant->dest);
-        if (protect)
-            protect->grant = grant;
+        add_entry_of(view, entries, ENTRY_PROTECT, grant->dest, grant);
         return 0;
     }
     struct stat info;
-    int found = grant->fd < 0 ? view_find_source(view, grant, &info, err)
-                              : view_find_mount(grant, &info, err);
+    int found = view_find_source(view, grant, &info, err);
     if (found <= 0)
         return found;
     struct view_entry *entry = view_add_entry(view, entries, ENTRY_TREE, grant->dest);
     if (entry) {
         entry->grant = grant;
-        entry->source = grant->source;
         entry->info = info;
     }
     return 0;
@@ -160,7 +152,7 @@ static int lay_private(struct view *view, const struct view_entry *entry, struct
     view_landlock(view, slot, entry->dest,
                   entry->read_only ? LANDLOCK_GRANT_READ : LANDLOCK_GRANT_WRITE, true);
     if (entry->kept)
-        view_keep(view, slot);
+        plan_add(view->plan, PLAN_KEEP, "keep a private directory")->slot = slot;
     view_add_place(
         view, (struct view_place){.dest = entry->dest,
                                   .slot = view->scratch,
@@ -180,13 +172,11 @@ static void attach_in(struct view *view, int slot, const struct view_place *plac
                       const char *what)
 {
     struct plan_step *step = plan_add(view->plan, PLAN_ATTACH, what);
-    if (step) {
-        step->slot = slot;
-        step->from = place->slot;
-        step->path = dest;
-        step->length = strlen(place->dest) + 1;
-        step->flags = PLAN_ATTACH_NAME;
-    }
+    step->slot = slot;
+    step->from = place->slot;
+    step->path = dest;
+    step->length = strlen(place->dest) + 1;
+    step->flags = PLAN_ATTACH_NAME;
 }
 
 /* Mounts a file, directory or symlink on itself: what is mounted cannot be renamed or removed. All
@@ -202,13 +192,11 @@ static void pin(struct view *view, const char *dest, enum plan_cover cover)
         return;
     int slot = plan_new_slot(view->plan);
     struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
-    if (step) {
-        step->slot = slot;
-        step->from = place.slot;
-        step->path = name;
-        step->flags = PLAN_ATTR_RECURSIVE;
-        step->check_identity = true;
-    }
+    step->slot = slot;
+    step->from = place.slot;
+    step->path = name;
+    step->flags = PLAN_ATTR_RECURSIVE;
+    step->check_identity = true;
     bool writable = cover == PLAN_COVER_PIN;
     if (!writable && (step = plan_add(view->plan, PLAN_ATTR, what))) {
         step->slot = slot;
@@ -267,16 +255,14 @@ static int open_tree_of(struct view *view, const struct policy_grant *grant,
     struct plan_step *step = plan_add(plan, PLAN_TREE,
                                       arena_concat(&plan->arena, "mount '", grant->source, "' on '",
                                                    grant->dest, "' [", grant->origin, "]"));
-    if (step) {
-        step->slot = slot;
-        step->path = grant->source;
-        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_RECURSIVE |
-                      (grant->access == BRIG_DEVICE ? 0 : PLAN_ATTR_NODEV) |
-                      (grant->access == BRIG_READ_ONLY ? PLAN_ATTR_RDONLY : 0);
-        step->check_identity = true;
-        step->dev = info->st_dev;
-        step->ino = info->st_ino;
-    }
+    step->slot = slot;
+    step->path = grant->source;
+    step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_RECURSIVE |
+                  (grant->access == BRIG_DEVICE ? 0 : PLAN_ATTR_NODEV) |
+                  (grant->access == BRIG_READ_ONLY ? PLAN_ATTR_RDONLY : 0);
+    step->check_identity = true;
+    step->dev = info->st_dev;
+    step->ino = info->st_ino;
     return slot;
 }
 
@@ -302,21 +288,19 @@ static int find_tree(struct view *view, const struct view_entry *entry, const ch
         return 0;
     }
     if (mapped && !view->policy->facts) {
-        fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
+        fd = prepared_tree(entry->grant->source, &entry->info, view->identity->host_uid,
                            view->identity->host_gid, attributes, err);
         if (fd < 0)
-            return brig_wrap(err, fd, "grant '%s' [%s]", entry->source, grant->origin);
+            return brig_wrap(err, fd, "grant '%s' [%s]", entry->grant->source, grant->origin);
         plan_own_fd(plan, fd);
     }
     *ret_slot = plan_new_slot(plan);
     struct plan_step *step = plan_add(plan, PLAN_PREPARED, what);
-    if (step) {
-        step->slot = *ret_slot;
-        step->fd = fd;
-        if (mapped) { /* for who prints it: the tree has them already */
-            step->path = entry->source;
-            step->flags = plan_flags(attributes);
-        }
+    step->slot = *ret_slot;
+    step->fd = fd;
+    if (mapped) { /* for who prints it: the tree has them already */
+        step->path = entry->grant->source;
+        step->flags = plan_flags(attributes);
     }
     return 0;
 }
@@ -330,9 +314,9 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
     hold_parents(view, entry->dest);
     int result = view_mountpoint(view, entry->dest, directory, &ours, err);
     if (result < 0)
-        return brig_wrap(err, result, "grant '%s' [%s]", entry->source, grant->origin);
-    const char *what = arena_concat(&plan->arena, "mount '", entry->source, "' on '", entry->dest,
-                                    "' [", grant->origin, "]");
+        return brig_wrap(err, result, "grant '%s' [%s]", entry->grant->source, grant->origin);
+    const char *what = arena_concat(&plan->arena, "mount '", entry->grant->source, "' on '",
+                                    entry->dest, "' [", grant->origin, "]");
     int slot;
     if ((result = find_tree(view, entry, what, &slot, err)) < 0)
         return result;
@@ -350,7 +334,7 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
                               : LANDLOCK_GRANT_WRITE,
                   directory);
     view_add_place(view, (struct view_place){.dest = entry->dest,
-                                             .host = grant->fd < 0 ? entry->source : NULL,
+                                             .host = grant->fd < 0 ? entry->grant->source : NULL,
                                              .writable = !read_only && !device && directory,
                                              .jails = grant->fd >= 0,
                                              .slot = slot,
@@ -425,10 +409,8 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
     int slot = view_read_only_subtree(view, view->scratch,
                                       directory ? VIEW_EMPTY_DIR : VIEW_EMPTY_FILE, what);
     struct plan_step *step = view_attach(view, slot, entry->dest, false, what);
-    if (step)
-        step->if_reachable = true;
-    if (step && !of_host)
-        step->soft = true; /* of our own root: it may not hold this name at all */
+    step->if_reachable = true;
+    step->soft = !of_host; /* of our own root: it may not hold this name at all */
     if (directory)
         view_add_place(view, (struct view_place){.dest = entry->dest,
                                                  .slot = view->scratch,
@@ -490,16 +472,12 @@ int view_add_entries(struct view *view, struct brig_error *err)
     }
     if (view->plan->arena.failed)
         return brig_fail_nomem(err);
-    struct sorted *sorted = arena_alloc_raw(&view->plan->arena, entries.count * sizeof *sorted);
-    if (!sorted)
-        return brig_fail_nomem(err);
-    for (size_t i = 0; i < entries.count; i++)
-        sorted[i].entry = &entries.items[i];
-    qsort(sorted, entries.count, sizeof *sorted, compare_entries);
+    struct view_entry *items = entries.items;
+    qsort(items, entries.count, sizeof *items, compare_entries);
     for (size_t i = 0; i < entries.count; i++) {
-        if (i + 1 < entries.count && strcmp(sorted[i].entry->dest, sorted[i + 1].entry->dest) == 0)
+        if (i + 1 < entries.count && strcmp(items[i].dest, items[i + 1].dest) == 0)
             continue; /* of two rules for one place, the later */
-        int result = lay(view, sorted[i].entry, err);
+        int result = lay(view, &items[i], err);
         if (result < 0)
             return result;
     }
@@ -609,6 +587,11 @@ static int find_source(const struct view *view, const struct policy_grant *grant
 int view_find_source(struct view *view, const struct policy_grant *grant, struct stat *ret_info,
                      struct brig_error *err)
 {
+    if (grant->fd >= 0) /* a mount that the caller made */
+        return fstat(grant->fd, ret_info) == 0
+                   ? 1
+                   : brig_fail(err, BRIG_E_SETUP, errno, "cannot mount '%s' [%s]", grant->source,
+                               grant->origin);
     int found = find_source(view, grant, ret_info, err);
     if (found == ENOENT && (grant->flags & BRIG_GRANT_CREATE) && view->policy->facts) {
         *ret_info = (struct stat){.st_mode = S_IFDIR | 0755, .st_uid = view->identity->host_uid};
@@ -640,12 +623,4 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
             : grant->access == BRIG_READ_ONLY ? "Create it first, or use --rdir? to do without"
                                               : "Use --device? to do without");
     return BRIG_E_SETUP;
-}
-
-int view_find_mount(const struct policy_grant *grant, struct stat *ret_info, struct brig_error *err)
-{
-    if (fstat(grant->fd, ret_info) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot mount '%s' [%s]", grant->source,
-                         grant->origin);
-    return 1;
 }

@@ -17,8 +17,9 @@
 /* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
 #define COPY_LIMIT 4096
 
-static const char *const system_dirs[] = {"/usr",   "/bin",   "/sbin",  "/lib",
-                                          "/lib32", "/lib64", "/libx32"};
+const char *const view_system_dirs[] = {"/usr",   "/bin",   "/sbin",  "/lib",
+                                        "/lib32", "/lib64", "/libx32"};
+const size_t view_system_dir_count = ARRAY_LENGTH(view_system_dirs);
 
 enum etc_kind {
     ETC_COPY, /* a small file, by content: a symlink out of the jail is no problem */
@@ -59,25 +60,18 @@ static bool is_shown(enum etc_when when, enum brig_network network)
     return when == ETC_ALWAYS || network == BRIG_NET_HOST || network == BRIG_NET_NONE;
 }
 
-int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
-                         size_t *ret_length)
+/* The bytes of a regular file, with a NUL after them; NULL if it is missing or larger. */
+static char *read_small_file(struct arena *arena, const char *path, size_t limit,
+                             size_t *ret_length)
 {
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0)
-        return -errno;
-    if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > limit)
-        return -EFBIG;
-    size_t size = (size_t)info.st_size;
-    char *data = arena_alloc(arena, size + 1);
-    if (!data)
-        return -ENOMEM;
-    ssize_t length = read(fd, data, size);
-    if (length < 0)
-        return -errno;
-    *ret_data = data;
-    *ret_length = (size_t)length;
-    return 0;
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size > limit)
+        return NULL;
+    char *data = arena_alloc(arena, (size_t)info.st_size + 1);
+    ssize_t length = data ? read(fd, data, (size_t)info.st_size) : -1;
+    *ret_length = length < 0 ? 0 : (size_t)length;
+    return length < 0 ? NULL : data;
 }
 
 /* Binds a host path, read-only, at the same path inside. */
@@ -90,8 +84,6 @@ static void bind_read_only(struct view *view, const char *path, const struct sta
     int slot = plan_new_slot(view->plan);
     const char *what = arena_concat(&view->plan->arena, "mount '", path, "' read-only");
     struct plan_step *step = plan_add(view->plan, PLAN_TREE, what);
-    if (!step)
-        return;
     step->slot = slot;
     step->path = path;
     step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
@@ -127,12 +119,11 @@ static void repeat_link(struct view *view, const char *path, const char *target)
 
 static bool copy_file(struct view *view, const char *path)
 {
-    char *data = NULL;
     size_t length = 0;
-    if (view_read_small_file(&view->plan->arena, path, COPY_LIMIT, &data, &length) < 0)
-        return false;
-    view_mkfile(view, view->root, path + 1, 0444, data, length);
-    return true;
+    const char *data = read_small_file(&view->plan->arena, path, COPY_LIMIT, &length);
+    if (data)
+        view_mkfile(view, view->root, path + 1, 0444, data, length);
+    return data != NULL;
 }
 
 static bool leads_into_usr(const char *target)
@@ -162,23 +153,23 @@ static char *passwd_text(const struct view *view)
 {
     const struct jail_identity *id = view->identity;
     struct arena *arena = &view->plan->arena;
-    const char *uid = arena_number(arena, id->inside_uid);
-    const char *gid = arena_number(arena, id->inside_gid);
-    if (!uid || !gid)
-        return NULL;
-    return arena_concat(arena, "root:x:0:0:root:/root:/usr/sbin/nologin\n", id->name, ":x:", uid,
-                        ":", gid, ":", id->name, ":", id->home, ":", id->shell,
-                        "\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+    return arena_printf(arena,
+                        "root:x:0:0:root:/root:/usr/sbin/nologin\n%s:x:%u:%u:%s:%s:%s\n"
+                        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+                        id->name, id->inside_uid, id->inside_gid, id->name, id->home, id->shell);
 }
 
 static char *group_text(const struct view *view)
 {
-    struct arena *arena = &view->plan->arena;
-    const char *gid = arena_number(arena, view->identity->inside_gid);
-    if (!gid)
-        return NULL;
-    return arena_concat(arena, "root:x:0:\n", view->identity->name, ":x:", gid,
-                        ":\nnogroup:x:65534:\n");
+    return arena_printf(&view->plan->arena, "root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n",
+                        view->identity->name, view->identity->inside_gid);
+}
+
+static char *hosts_text(const struct view *view)
+{
+    const char *name = view->policy->hostname ? view->policy->hostname : "brig";
+    return arena_concat(&view->plan->arena, "127.0.0.1\tlocalhost ", name, "\n::1\tlocalhost ",
+                        name, "\n");
 }
 
 static void add_text(struct view *view, const char *path, const char *text)
@@ -189,26 +180,36 @@ static void add_text(struct view *view, const char *path, const char *text)
 
 int view_add_system(struct view *view, struct brig_error *err)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(system_dirs); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(view_system_dirs); i++) {
         struct stat info;
         char target[LINK_BYTES];
-        if (read_link(system_dirs[i], target))
-            repeat_link(view, system_dirs[i], target);
-        else if (errno == EINVAL && lstat(system_dirs[i], &info) == 0 && S_ISDIR(info.st_mode))
-            bind_read_only(view, system_dirs[i], &info);
+        if (read_link(view_system_dirs[i], target))
+            repeat_link(view, view_system_dirs[i], target);
+        else if (lstat(view_system_dirs[i], &info) == 0 && S_ISDIR(info.st_mode))
+            bind_read_only(view, view_system_dirs[i], &info);
     }
     view_mkdirs(view, view->root, "etc", 0755);
     for (size_t i = 0; i < ARRAY_LENGTH(etc_entries); i++)
         add_etc_entry(view, &etc_entries[i]);
     add_text(view, "etc/passwd", passwd_text(view));
     add_text(view, "etc/group", group_text(view));
-    const char *name = view->policy->hostname ? view->policy->hostname : "brig";
-    add_text(view, "etc/hosts",
-             arena_concat(&view->plan->arena, "127.0.0.1\tlocalhost ", name, "\n::1\tlocalhost ",
-                          name, "\n"));
+    add_text(view, "etc/hosts", hosts_text(view));
     plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* Mounts a text over a file of the host's /etc; NULL if there is nothing to cover. */
+static struct plan_step *cover(struct view *view, const char *dest, const char *text,
+                               const char *what)
+{
+    const char *name = dest + strlen("/etc/");
+    bool ours = false;
+    if (!text || view_mountpoint(view, dest, false, &ours, NULL) < 0)
+        return NULL;
+    view_mkfile(view, view->scratch, name, 0444, text, strlen(text));
+    int slot = view_read_only_subtree(view, view->scratch, name, what);
+    return view_attach(view, slot, dest, ours, what);
 }
 
 /* Where the host's own /etc shows and the jail's user is not in it. */
@@ -216,20 +217,8 @@ void view_add_identity_files(struct view *view)
 {
     if (!view->identity->synthetic)
         return;
-    const struct {
-        const char *name, *dest;
-        char *text;
-    } files[] = {{"passwd", "/etc/passwd", passwd_text(view)},
-                 {"group", "/etc/group", group_text(view)}};
-    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
-        bool ours;
-        if (!files[i].text || view_mountpoint(view, files[i].dest, false, &ours, NULL) < 0)
-            continue;
-        view_mkfile(view, view->scratch, files[i].name, 0444, files[i].text, strlen(files[i].text));
-        int slot =
-            view_read_only_subtree(view, view->scratch, files[i].name, "make the jail's passwd");
-        (void)view_attach(view, slot, files[i].dest, ours, "mount the jail's passwd");
-    }
+    (void)cover(view, "/etc/passwd", passwd_text(view), "mount the jail's passwd");
+    (void)cover(view, "/etc/group", group_text(view), "mount the jail's passwd");
 }
 
 /* ---- /dev ---- */
@@ -254,11 +243,9 @@ void view_add_dev(struct view *view)
         slot = view->dev = plan_new_slot(plan);
         prefix = "";
         struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's /dev");
-        if (step) {
-            step->slot = slot;
-            step->path = "mode=0755\0size=64k\0";
-            step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
-        }
+        step->slot = slot;
+        step->path = "mode=0755\0size=64k\0";
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
         (void)view_attach(view, slot, "/dev", false, "attach the jail's /dev");
     } else {
         view_mkdirs(view, slot, "dev", 0755);
@@ -266,8 +253,6 @@ void view_add_dev(struct view *view)
     view_add_place(view, (struct view_place){.dest = "/dev", .slot = slot, .prefix = prefix});
     for (size_t i = 0; i < ARRAY_LENGTH(device_nodes); i++) {
         struct plan_step *step = plan_add(plan, PLAN_DEVICE, "mount a device node");
-        if (!step)
-            return;
         step->slot = slot;
         step->path = device_nodes[i];
         step->length = view->frame ? strlen("/") : strlen("/dev/");
@@ -283,11 +268,9 @@ void view_add_dev(struct view *view)
         view_mkdirs(view, slot, "shm", 0755);
     int pts = plan_new_slot(plan);
     struct plan_step *step = plan_add(plan, PLAN_DEVPTS, "make the jail's terminals (devpts)");
-    if (step) {
-        step->slot = pts;
-        step->path = "newinstance\0ptmxmode=0666\0mode=0620\0max=128\0";
-        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
-    }
+    step->slot = pts;
+    step->path = "newinstance\0ptmxmode=0666\0mode=0620\0max=128\0";
+    step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
     (void)view_attach(view, pts, "/dev/pts", true, "mount /dev/pts");
     plan_add_rule(plan, PLAN_NO_SLOT, "/dev",
                   landlock_rights(view->abi, LANDLOCK_GRANT_DEVICE, true));
@@ -326,14 +309,12 @@ void view_add_proc(struct view *view)
         view_mkdirs(view, view->root, "proc", 0555);
     int slot = plan_new_slot(plan);
     struct plan_step *step = plan_add(plan, PLAN_PROC, "mount a fresh /proc");
-    if (step) {
-        step->slot = slot;
-        step->path = "\0";
-        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_NOEXEC |
-                      (writable ? 0 : PLAN_ATTR_RDONLY);
-        step->hint = "In a container whose /proc is partly masked the kernel refuses a new one; "
-                     "run `brig doctor`";
-    }
+    step->slot = slot;
+    step->path = "\0";
+    step->flags =
+        PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_NOEXEC | (writable ? 0 : PLAN_ATTR_RDONLY);
+    step->hint = "In a container whose /proc is partly masked the kernel refuses a new one; "
+                 "run `brig doctor`";
     (void)view_attach(view, slot, "/proc", view->frame, "mount a fresh /proc");
     view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ,
                   true);
@@ -408,41 +389,18 @@ static char *fix_nsswitch(struct arena *arena, const char *text)
         return NULL;
     if (!line)
         return arena_concat(arena, text, "\n", hosts_line);
-    size_t before = (size_t)(line - text);
-    char *head = arena_copy(arena, text, before + 1);
-    if (!head)
-        return NULL;
-    head[before] = 0;
-    return arena_concat(arena, head, hosts_line, line + length + (line[length] == '\n'));
-}
-
-static char *hosts_text(struct view *view)
-{
-    const char *name = view->policy->hostname ? view->policy->hostname : "brig";
-    return arena_concat(&view->plan->arena, "127.0.0.1\tlocalhost ", name, "\n::1\tlocalhost ",
-                        name, "\n");
+    return arena_printf(arena, "%.*s%s%s", (int)(line - text), text, hosts_line,
+                        line + length + (line[length] == '\n'));
 }
 
 /* Over the host's file; over a link in its place, not over what that leads to. */
-static void cover(struct view *view, const char *name, const char *dest, const char *text)
+static void cover_for_door(struct view *view, const char *dest, const char *text)
 {
-    bool ours = false;
-    if (!text || view_mountpoint(view, dest, false, &ours, NULL) < 0)
-        return;
-    view_mkfile(view, view->scratch, name, 0444, text, strlen(text));
-    const char *what = "mount the files of the network door";
-    int slot = view_read_only_subtree(view, view->scratch, name, what);
-    struct plan_step *step = view_attach(view, slot, dest, ours, what);
-    if (step && !ours) {
+    struct plan_step *step = cover(view, dest, text, "mount the files of the network door");
+    if (step) {
         step->data = "/etc";
         step->length = strlen("/etc");
     }
-}
-
-static void add_to_frame(struct view *view, const char *path, const char *text)
-{
-    if (text)
-        view_mkfile(view, view->root, path, 0444, text, strlen(text));
 }
 
 static char *read_nsswitch(struct view *view)
@@ -450,11 +408,8 @@ static char *read_nsswitch(struct view *view)
     struct arena *arena = &view->plan->arena;
     const char *root = view->policy->view == BRIG_VIEW_ROOT ? view->policy->root_path : "";
     const char *path = arena_concat(arena, root, "/etc/nsswitch.conf");
-    char *text = NULL;
-    size_t length = 0;
-    if (!path || view_read_small_file(arena, path, NSSWITCH_MAX, &text, &length) < 0)
-        return NULL;
-    return text; /* what arena memory ends with is a NUL */
+    size_t length;
+    return path ? read_small_file(arena, path, NSSWITCH_MAX, &length) : NULL;
 }
 
 void view_add_door(struct view *view)
@@ -463,17 +418,17 @@ void view_add_door(struct view *view)
     char *nsswitch = read_nsswitch(view);
     char *fixed = nsswitch ? fix_nsswitch(arena, nsswitch) : NULL;
     if (!view->frame) {
-        cover(view, "resolv.conf", "/etc/resolv.conf", resolv_text);
-        cover(view, "hosts", "/etc/hosts", hosts_text(view));
-        cover(view, "nsswitch.conf", "/etc/nsswitch.conf", fixed);
+        cover_for_door(view, "/etc/resolv.conf", resolv_text);
+        cover_for_door(view, "/etc/hosts", hosts_text(view));
+        cover_for_door(view, "/etc/nsswitch.conf", fixed);
         return;
     }
     view_mkdirs(view, view->root, "etc", 0755);
-    add_to_frame(view, "etc/resolv.conf", resolv_text);
-    add_to_frame(view, "etc/nsswitch.conf", fixed ? fixed : nsswitch);
+    add_text(view, "etc/resolv.conf", resolv_text);
+    add_text(view, "etc/nsswitch.conf", fixed ? fixed : nsswitch);
     if (view->policy->view == BRIG_VIEW_SYSTEM) /* has the rest of /etc */
         return;
-    add_to_frame(view, "etc/hosts", hosts_text(view));
+    add_text(view, "etc/hosts", hosts_text(view));
     plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
 }
