@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,20 +112,9 @@ static int open_directory(int above, const char *name)
 /* Opens a path of which no component is a link; "" is the directory itself. */
 static int open_plain(int directory, const char *path, int flags)
 {
-    autoclose int at = openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    while (at >= 0 && *path) {
-        char name[PATH_COMPONENT_MAX + 1];
-        size_t length = strcspn(path, "/");
-        if (length > PATH_COMPONENT_MAX)
-            return -1;
-        memcpy(name, path, length);
-        name[length] = '\0';
-        path += length + (path[length] == '/');
-        int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        (void)close(at);
-        at = next;
-    }
-    return flags & O_PATH || at < 0 ? take_fd(&at) : openat(at, ".", flags | O_CLOEXEC);
+    const struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, directory, *path ? path : ".", &how, sizeof how);
 }
 
 /* By the descriptor: the name may be something else by now, which stays unless it is empty. */

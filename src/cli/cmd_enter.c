@@ -179,35 +179,16 @@ static void wipe_environment(char **envp)
             explicit_bzero(*envp, strlen(*envp));
 }
 
-/* A group that an ordinary user's systemd delegated can be joined from a group beside it only. */
-static void enter_scope(const struct attach *entry)
-{
-    struct cgroup_support support;
-    if (!entry->record.facts.group.has_main || geteuid() == 0)
-        return;
-    cgroup_probe(false, &support);
-    if (support.kind == CGROUP_NONE && support.ask_systemd)
-        (void)cgroup_systemd_join(NULL);
-}
-
-static int run_job(const struct attach *entry, const struct brig_command *command,
-                   struct brig_result *ret_result, struct brig_error *err)
+static void run_job(const struct attach *entry, const struct brig_command *command,
+                    struct brig_result *ret_result, struct brig_error *err)
 {
     struct brig_job *job = NULL;
-    struct run_loop loop = {.signal_fd = -1};
+    struct run_loop loop = {.signal_fd = -1,
+                            .grace_ms = entry->record.policy->limits[BRIG_LIMIT_GRACE_MS]};
     int status = run_loop_init(&loop, err);
     if (status == 0)
         status = job_start(&(struct job_source){.attach = entry}, command, &job, err);
-    if (status == 0)
-        status = run_loop_run(&loop, job, entry->record.policy->limits[BRIG_LIMIT_GRACE_MS], err);
-    if (status == 0)
-        status = brig_job_result(job, ret_result, err);
-    brig_job_free(job);
-    run_loop_done(&loop);
-    if (status < 0)
-        *ret_result =
-            (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = *err};
-    return status;
+    run_loop_finish(&loop, job, status, ret_result, err);
 }
 
 static void report(const struct attach *entry, const struct brig_result *result, int init)
@@ -230,7 +211,9 @@ static int enter(const struct attach *entry, const char *const *argv, char **env
     int status = policy_environment(policy, (const char *const *)envp, &filtered, err);
     if (status < 0)
         return status;
-    enter_scope(entry);
+    /* A group that an ordinary user's systemd delegated can be joined from a group beside it only. */
+    if (entry->record.facts.group.has_main && geteuid() != 0)
+        run_loop_enter_scope();
     wipe_environment(envp);
     const struct brig_command command = {
         .argv = argv[0] ? argv : shell,
@@ -241,7 +224,7 @@ static int enter(const struct attach *entry, const char *const *argv, char **env
     };
     autoclose int init = (int)SYS(pidfd_open, entry->record.facts.init, 0);
     struct brig_result result = {0};
-    (void)run_job(entry, &command, &result, err); /* the result holds the error */
+    run_job(entry, &command, &result, err); /* the result holds the error */
     free(filtered);
     report(entry, &result, init);
     status = brig_result_status(&result);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig rm`: removes a jail with everything it keeps. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -18,12 +17,10 @@
  * about. */
 static int refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err)
 {
-    char part[PATH_COMPONENT_MAX + 1];
     autostr struct str lost = {0};
     struct held_list list = {0};
     autoclose int storage = open(place->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)snprintf(part, sizeof part, "%s.git", name);
-    autoclose int git = openat(storage, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int git = jails_open_part(storage, name, JAILS_GIT_PART, false);
     int status = held_list(storage, name, &list, err);
     if (list.count > 0)
         str_appendf(&lost, "files that were held back (%zu; see brig held -j %s)", list.count,

@@ -41,20 +41,14 @@ static int check_pass_fds(const struct settings *settings, struct brig_error *er
     return 0;
 }
 
-/* From a login's session groups can be made only with systemd's help. That takes some milliseconds:
- * it is asked where limits were, not for the sake of defaults. If it fails, the engine says what is
- * missing. */
+/* systemd is asked where limits were, not for the sake of defaults. */
 static void enter_scope(const struct brig_policy *policy)
 {
     const unsigned grouped = 1U << BRIG_LIMIT_MEMORY_BYTES | 1U << BRIG_LIMIT_CPU_PERCENT |
                              1U << BRIG_LIMIT_PROCESSES | 1U << BRIG_LIMIT_CPU_MS |
                              1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES;
-    if (!(policy->limits_asked & grouped) || !cgroup_can_ask_systemd())
-        return;
-    struct cgroup_support support;
-    cgroup_probe(false, &support);
-    if (support.kind == CGROUP_NONE && support.ask_systemd)
-        (void)cgroup_systemd_join(NULL);
+    if (policy->limits_asked & grouped && cgroup_can_ask_systemd())
+        run_loop_enter_scope();
 }
 
 /* With --output the streams pass through here. */
@@ -82,8 +76,8 @@ static void close_relays(struct relay relays[RUN_LOOP_RELAYS], struct brig_resul
 }
 
 /* Starts the command and sees it through; *ret_result is always filled. */
-static int run_job(struct setup *setup, const char *const *argv, char **envp, struct net_watch *net,
-                   struct brig_result *ret_result, struct brig_error *err)
+static void run_job(struct setup *setup, const char *const *argv, char **envp,
+                    struct net_watch *net, struct brig_result *ret_result, struct brig_error *err)
 {
     const struct settings *settings = &setup->settings;
     const struct brig_policy *policy = settings->policy;
@@ -102,6 +96,7 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp, st
     bool relayed = policy->limits_asked & 1U << BRIG_LIMIT_OUTPUT_BYTES &&
                    policy->limits[BRIG_LIMIT_OUTPUT_BYTES] > 0;
     struct run_loop loop = {.signal_fd = -1,
+                            .grace_ms = policy->limits[BRIG_LIMIT_GRACE_MS],
                             .relays = relayed ? relays : NULL,
                             .net = net,
                             .masks = &setup->live,
@@ -116,18 +111,9 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp, st
         if (command.stdio[i].kind == BRIG_STDIO_FD)
             (void)close(command.stdio[i].fd);
     live_masks_start(&setup->live, setup->lease);
-    if (status == 0)
-        status = run_loop_run(&loop, job, policy->limits[BRIG_LIMIT_GRACE_MS], err);
-    if (status == 0)
-        status = brig_job_result(job, ret_result, err);
-    brig_job_free(job);
-    run_loop_done(&loop);
-    if (status < 0)
-        *ret_result =
-            (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = *err};
+    run_loop_finish(&loop, job, status, ret_result, err);
     if (relayed)
         close_relays(relays, ret_result);
-    return status;
 }
 
 /* A verb of brig's that was mistyped. */
@@ -189,8 +175,7 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         workdir_tell(settings, identity);
     struct brig_result result = {0};
     struct brig_error run_error = {0};
-    /* The result holds the error. */
-    (void)run_job(setup, argv, envp, &net, &result, &run_error);
+    run_job(setup, argv, envp, &net, &result, &run_error);
     net_watch_conclude(&net);
     net_watch_done(&net);
     if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)

@@ -14,8 +14,6 @@
 #include "guard/guard.h"
 #include "guard/held.h"
 
-#define PART ".git"
-
 struct syncing {
     bool show;
     size_t lines; /* that were printed */
@@ -31,24 +29,14 @@ static void print_lines(struct syncing *syncing, const char *jail, struct str *l
         }
 }
 
-/* Opens NAME.PART, or makes it; -1 if it can be neither. */
-static int open_part(int storage, const char *jail, const char *part, bool make)
-{
-    char name[PATH_COMPONENT_MAX + 1];
-    (void)snprintf(name, sizeof name, "%s%s", jail, part);
-    if (make)
-        (void)mkdirat(storage, name, 0700);
-    return openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 static int sync_jail(void *context, int storage, const char *jail, struct brig_error *err)
 {
     struct syncing *syncing = context;
     autostr struct str notes = {0};
-    autoclose int part = open_part(storage, jail, PART, false);
+    autoclose int part = jails_open_part(storage, jail, JAILS_GIT_PART, false);
     if (part < 0)
         return 0;
-    autoclose int held = syncing->show ? -1 : open_part(storage, jail, HELD_PART, true);
+    autoclose int held = syncing->show ? -1 : jails_open_part(storage, jail, HELD_PART, true);
     const struct guard_options options = {.storage = part,
                                           .held = held,
                                           .jail = jail,
@@ -76,7 +64,8 @@ static int run_sync(const struct app *app, int argc, char **argv, struct brig_er
     if (status == 0)
         status = jails_become_user(&place, err);
     if (status == 0)
-        status = jails_each_part(&place, cmd_sync.name, jail, PART, sync_jail, &syncing, err);
+        status =
+            jails_each_part(&place, cmd_sync.name, jail, JAILS_GIT_PART, sync_jail, &syncing, err);
     if (status >= 0 && syncing.lines == 0)
         message_note("there is nothing to transfer");
     return status < 0 ? status : 0;

@@ -142,6 +142,15 @@ int jails_each_part(const struct jails_place *place, const char *verb, const cha
     return status;
 }
 
+int jails_open_part(int storage, const char *jail, const char *part, bool make)
+{
+    char name[PATH_COMPONENT_MAX + 1];
+    (void)str_fill(name, sizeof name, jail, part);
+    if (make)
+        (void)mkdirat(storage, name, 0700);
+    return openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* ---- -u ---- */
 
 struct unmounting {

@@ -47,6 +47,10 @@ int jails_each_part(const struct jails_place *place, const char *verb, const cha
                     const char *part, jails_part_visit visit, void *context,
                     struct brig_error *err);
 
+/* Opens NAME.PART in the storage directory, or makes it; -1 if that is not possible. */
+#define JAILS_GIT_PART ".git"
+int jails_open_part(int storage, const char *jail, const char *part, bool make);
+
 /* Lets go of a jail's mounts and of its /tmp, or with NULL of all jails'. What is still in use
  * stays, and is said to be. */
 int jails_unmount(const char *storage, const char *name, const struct identity *identity,

@@ -95,23 +95,19 @@ void masks_done(struct masks *masks)
     *masks = (struct masks){0};
 }
 
-int masks_add(struct masks *masks, const char *path, const char *origin, struct brig_error *err)
+static int masks_add(struct masks *masks, const char *path, const char *origin,
+                     struct brig_error *err)
 {
     size_t count = masks->rules.hidden_count;
-    const char **hidden = reallocarray(masks->rules.hidden, count + 1, sizeof *hidden);
-    masks->rules.hidden = hidden ? hidden : masks->rules.hidden;
-    const char **origins = reallocarray(masks->origins, count + 1, sizeof *origins);
-    masks->origins = origins ? origins : masks->origins;
-    char **owned = reallocarray(masks->owned, masks->owned_count + 1, sizeof *owned);
-    masks->owned = owned ? owned : masks->owned;
-    char *copy = strdup(path);
-    if (!hidden || !origins || !owned || !copy) {
-        free(copy);
+    char *copy = array_grow(&masks->rules.hidden, count) && array_grow(&masks->origins, count) &&
+                         array_grow(&masks->owned, masks->owned_count)
+                     ? strdup(path)
+                     : NULL;
+    if (!copy)
         return brig_fail_nomem(err);
-    }
-    owned[masks->owned_count++] = copy;
-    origins[count] = origin;
-    hidden[count] = copy;
+    masks->owned[masks->owned_count++] = copy;
+    masks->origins[count] = origin;
+    masks->rules.hidden[count] = copy;
     masks->rules.hidden_count++;
     return 0;
 }
@@ -119,22 +115,24 @@ int masks_add(struct masks *masks, const char *path, const char *origin, struct 
 /* ---- the paths that they come to ---- */
 
 /* Resolves rules in a home directory, which need not exist. */
-static int resolve(const char *home, const char *real, const struct mask_rules *rules,
+static int resolve(const char *home, const struct mask_rules *rules,
                    int (*visit)(void *, const struct mask_path *, struct brig_error *),
                    void *context, struct brig_error *err)
 {
+    char real[PATH_LENGTH_MAX + 1];
     autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const struct mask_home where = {.fd = fd, .path = home, .real = real};
+    const struct mask_home where = {
+        .fd = fd, .path = home, .real = path_resolve(home, real) ? real : NULL};
     const struct mask_visitor visitor = {.path = visit, .context = context};
     return fd < 0 ? 0 : mask_each(&where, rules, &visitor, err);
 }
 
-static int resolve_home(const char *home, const struct mask_rules *rules,
-                        int (*visit)(void *, const struct mask_path *, struct brig_error *),
-                        void *context, struct brig_error *err)
+/* The absolute path; false if it is too long. */
+static bool whole_path(const char *home, const struct mask_path *path,
+                       char ret_whole[static PATH_LENGTH_MAX + 1])
 {
-    char real[PATH_LENGTH_MAX + 1];
-    return resolve(home, path_resolve(home, real) ? real : NULL, rules, visit, context, err);
+    return str_fill(ret_whole, PATH_LENGTH_MAX + 1, path->outside ? "" : home,
+                    path->outside ? "" : "/", path->path);
 }
 
 struct marking {
@@ -149,8 +147,7 @@ static int mark_found(void *context, const struct mask_path *path, struct brig_e
     char whole[PATH_LENGTH_MAX + 1];
     struct stat info;
     (void)err;
-    if (!mask->found && !path->linked &&
-        str_fill(whole, sizeof whole, marking->home, "/", path->path))
+    if (!mask->found && !path->linked && whole_path(marking->home, path, whole))
         mask->found = lstat(whole, &info) == 0;
     return 0;
 }
@@ -164,7 +161,7 @@ int masks_mark_found(struct settings *settings, const char *home, struct brig_er
         all[i] = settings->masks[i].path;
     const struct mask_rules rules = {.hidden = all, .hidden_count = settings->mask_count};
     struct marking marking = {settings, home};
-    return resolve_home(home, &rules, mark_found, &marking, err);
+    return resolve(home, &rules, mark_found, &marking, err);
 }
 
 struct applying {
@@ -177,16 +174,15 @@ static int apply_path(void *context, const struct mask_path *path, struct brig_e
     const struct applying *applying = context;
     const char *origin = applying->masks->origins[path->rule];
     char whole[PATH_LENGTH_MAX + 1];
-    bool fits = path->outside
-                    ? str_fill(whole, sizeof whole, path->path)
-                    : str_fill(whole, sizeof whole, applying->names->home, "/", path->path);
-    return fits ? mask_names_hide(applying->names, whole, origin ? origin : "masks", err) : 0;
+    return whole_path(applying->names->home, path, whole)
+               ? mask_names_hide(applying->names, whole, origin ? origin : "masks", err)
+               : 0;
 }
 
 int masks_apply(const struct masks *masks, const struct mask_names *names, struct brig_error *err)
 {
     struct applying applying = {masks, names};
-    return resolve(names->home, names->real_home, &masks->rules, apply_path, &applying, err);
+    return resolve(names->home, &masks->rules, apply_path, &applying, err);
 }
 
 static int add_linked(void *context, const struct mask_path *path, struct brig_error *err)
@@ -206,7 +202,7 @@ int masks_follow_links(struct masks *masks, const char *home, struct brig_error 
     memcpy(hidden, masks->rules.hidden, count * sizeof *hidden);
     struct mask_rules rules = masks->rules;
     rules.hidden = hidden;
-    return resolve_home(home, &rules, add_linked, masks, err);
+    return resolve(home, &rules, add_linked, masks, err);
 }
 
 /* ---- While the run goes on ---- */
@@ -233,8 +229,7 @@ void live_masks_init(struct live_masks *live, const struct settings *settings,
 void live_masks_done(struct live_masks *live)
 {
     mask_watch_done(&live->watch);
-    if (live->home >= 0)
-        (void)close(live->home);
+    own_close(&live->home);
     masks_done(&live->masks);
     mask_names_done(&live->names);
     *live = LIVE_MASKS_INIT;
@@ -256,9 +251,7 @@ static int note_path(void *context, const struct mask_path *path, struct brig_er
     struct live_masks *live = context;
     const struct mask_names *names = &live->names;
     char whole[PATH_LENGTH_MAX + 1];
-    bool fits = path->outside ? str_fill(whole, sizeof whole, path->path)
-                              : str_fill(whole, sizeof whole, names->home, "/", path->path);
-    if (!fits || live->full)
+    if (!whole_path(names->home, path, whole) || live->full)
         return 0;
     size_t before = names->policy->grant_count;
     int status = mask_names_hide(names, whole, "masks, while it ran", err);

@@ -30,9 +30,6 @@ struct masks {
 int masks_resolve(const struct settings *settings, struct masks *ret_masks, struct brig_error *err);
 void masks_done(struct masks *masks);
 
-/* Adds a rule, copied. */
-int masks_add(struct masks *masks, const char *path, const char *origin, struct brig_error *err);
-
 /* Notes in settings->masks which of them hide something that is in the home directory now. */
 int masks_mark_found(struct settings *settings, const char *home, struct brig_error *err);
 

@@ -115,8 +115,7 @@ static int step(struct walk *walk)
             may_follow(walk, &info) ? put_target(walk, fd, length) : refuse_link(walk, name);
         return status < 0 ? status : 1;
     }
-    if (walk->above >= 0)
-        (void)close(walk->above);
+    own_close(&walk->above);
     walk->above = walk->at;
     walk->at = take_fd(&fd);
     memcpy(walk->name, name, length + 1);
@@ -149,10 +148,8 @@ static int walk_path(struct walk *walk)
 
 static void walk_done(struct walk *walk)
 {
-    if (walk->at >= 0)
-        (void)close(walk->at);
-    if (walk->above >= 0)
-        (void)close(walk->above);
+    own_close(&walk->at);
+    own_close(&walk->above);
 }
 
 static int fail(const struct walk *walk, const char *verb, const char *path, int status,
@@ -214,10 +211,8 @@ int out_path_find(const char *path, const struct identity *identity, struct out_
 
 void out_path_done(struct out_path *found)
 {
-    if (found->fd >= 0)
-        (void)close(take_fd(&found->fd));
-    if (found->dir_fd >= 0)
-        (void)close(take_fd(&found->dir_fd));
+    own_close(&found->fd);
+    own_close(&found->dir_fd);
 }
 
 /* ---- Files that brig writes ---- */
@@ -355,9 +350,8 @@ int result_file_write(const struct result_file *file, const struct brig_result *
 
 void result_file_done(struct result_file *file)
 {
-    if (file->owned && file->fd >= 0)
-        (void)close(file->fd);
-    if (file->dir_fd >= 0)
-        (void)close(file->dir_fd);
+    if (file->owned)
+        own_close(&file->fd);
+    own_close(&file->dir_fd);
     *file = (struct result_file){.fd = -1, .dir_fd = -1};
 }

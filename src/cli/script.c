@@ -159,10 +159,9 @@ int script_words(const struct settings *settings, const char *const *words,
 
 /* ---- Programs for a jail's new home ----
  *
- * A lock file in the storage directory says that they are at work: it is made before the
- * directory and removed when all are done. So whoever finds the directory without the file has
- * nothing to wait for, and whoever gets the lock of a file that is still there finishes what an
- * interrupted run began. */
+ * A lock file in the storage directory has a text in it while they are at work, and is removed when all
+ * are done. Other runs wait for the lock. Whoever gets the lock of a file with a text in it finishes
+ * what an interrupted run began. */
 
 #define NAME_SIZE (SETTINGS_JAIL_MAX + 32)
 /* What a program that cannot be executed counts as, by jai's convention. */
@@ -193,26 +192,6 @@ static int check_programs(const struct initjail *init, struct brig_error *err)
                              str_shown(program->origin).text, str_shown(program->path).text);
     }
     return 0;
-}
-
-/* The lock of the file of that name: an fd. The previous owner of the lock removes the file;
- * then the lock is taken again on a new one. */
-static int take_lock(const struct initjail *init, struct brig_error *err)
-{
-    for (;;) {
-        autoclose int fd =
-            openat(init->storage, init->lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        struct stat ours, named;
-        int failed = fd < 0 ? -1 : flock(fd, LOCK_EX);
-        if (failed < 0 && errno == EINTR)
-            continue;
-        if (failed < 0 || fstat(fd, &ours) < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock '%s/%s'",
-                             init->settings->storage, init->lock);
-        if (fstatat(init->storage, init->lock, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-            named.st_ino == ours.st_ino && named.st_dev == ours.st_dev)
-            return take_fd(&fd);
-    }
 }
 
 /* ---- a program ---- */
@@ -316,13 +295,17 @@ static int claim(const struct initjail *init, int *ret_lock, bool *ret_interrupt
     int status = there ? 0 : check_programs(init, err);
     if (status < 0)
         return status;
-    autoclose int lock = take_lock(init, err);
     struct stat info;
-    if (lock < 0)
-        return lock;
-    there = exists(init->storage, init->part);
-    *ret_interrupted = there && fstat(lock, &info) == 0 && info.st_size > 0;
-    if (there && !*ret_interrupted) { /* another was first, and has finished */
+    autoclose int lock =
+        openat(init->storage, init->lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (lock >= 0 && flock(lock, LOCK_EX) < 0)
+        if (errno != EINTR)
+            (void)close(take_fd(&lock));
+    if (lock < 0 || fstat(lock, &info) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock '%s/%s'", init->settings->storage,
+                         init->lock);
+    *ret_interrupted = info.st_size > 0;
+    if (exists(init->storage, init->part) && !*ret_interrupted) { /* another run did it */
         (void)unlinkat(init->storage, init->lock, 0);
         return 0;
     }
@@ -333,7 +316,7 @@ static int claim(const struct initjail *init, int *ret_lock, bool *ret_interrupt
     return 1;
 }
 
-static int fill(const struct initjail *init, bool interrupted, struct brig_error *err)
+static int fill(const struct initjail *init, int lock, bool interrupted, struct brig_error *err)
 {
     if (interrupted)
         message_warning("the jail '%s' was left while initjail was at work; it runs again",
@@ -342,6 +325,7 @@ static int fill(const struct initjail *init, bool interrupted, struct brig_error
     if (directory < 0)
         return directory;
     run_programs(init, directory);
+    (void)!ftruncate(lock, 0); /* for those who wait for it */
     identity_enter(init->identity);
     (void)unlinkat(init->storage, init->lock, 0);
     identity_leave(init->identity);
@@ -366,8 +350,7 @@ int initjail_run(const struct settings *settings, const struct identity *identit
         status = claim(&init, &lock, &interrupted, err);
     identity_leave(identity);
     if (status > 0)
-        status = fill(&init, interrupted, err);
-    if (init.storage >= 0)
-        (void)close(init.storage);
+        status = fill(&init, lock, interrupted, err);
+    own_close(&init.storage);
     return status;
 }

@@ -16,10 +16,12 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
+#include "cli/jails.h"
 #include "cli/net.h"
 #include "cli/report.h"
 #include "cli/script.h"
 #include "cli/settings.h"
+#include "guard/held.h"
 #include "guard/names.h"
 #include "jail/confine/unenforced.h"
 #include "policy/policy.h"
@@ -240,20 +242,14 @@ static void tell(struct str *lines, struct brig_unenforced *notices)
     }
 }
 
-/* Opens NAME.KIND in the storage directory; -1 if there is none and none can be made. */
-static int open_part(const struct settings *settings, const char *kind)
+/* Opens a part of the jail in the storage directory; -1 if there is none and none can be made. */
+static int open_part(const struct settings *settings, const char *part)
 {
     autoclose int storage = -1;
-    autofree char *name = NULL;
     if (settings->dry_run || !settings->storage ||
         config_make_directory(settings->storage, &storage, NULL) < 0)
         return -1;
-    if (asprintf(&name, "%s.%s", settings->jail, kind) < 0) {
-        name = NULL;
-        return -1;
-    }
-    (void)mkdirat(storage, name, 0700);
-    return openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return jails_open_part(storage, settings->jail, part, true);
 }
 
 /* A home directory is not shown as the top of a repository: it contains more than that. */
@@ -286,8 +282,8 @@ static int protect(struct setup *setup, struct brig_error *err)
     identity_enter(identity);
     /* With --foreign the owner of the project cannot reach root's storage: `.git` is read-only then. */
     bool foreign = owner.uid != identity->host_uid;
-    autoclose int storage = foreign ? -1 : open_part(settings, "git");
-    autoclose int held = foreign ? -1 : open_part(settings, "held");
+    autoclose int storage = foreign ? -1 : open_part(settings, JAILS_GIT_PART);
+    autoclose int held = foreign ? -1 : open_part(settings, HELD_PART);
     const struct guard_options options = {
         .storage = storage,
         .held = held,
@@ -354,8 +350,7 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
 void setup_done(struct setup *setup)
 {
     setup_finish(setup, NULL);
-    if (setup->cwd_fd >= 0)
-        (void)close(take_fd(&setup->cwd_fd));
+    own_close(&setup->cwd_fd);
     settings_done(&setup->settings);
     config_done(&setup->config);
     config_files_done(&setup->files);

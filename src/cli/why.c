@@ -127,9 +127,7 @@ void why_done(struct why *why)
 {
     effects_done(&why->effects);
     masks_done(&why->masks);
-    if (why->stand_in >= 0)
-        (void)close(why->stand_in);
-    why->stand_in = -1;
+    own_close(&why->stand_in);
 }
 
 /* ---- what is at a path ---- */
