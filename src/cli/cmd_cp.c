@@ -64,18 +64,13 @@ struct stage {
     char name[STAGE_NAME_MAX]; /* of the private directory */
 };
 
-struct file_id {
-    dev_t device;
-    ino_t inode;
-};
-
 /* A symbolic link of the stage that leads to something in it. */
 struct link {
-    char *path;               /* of the link, in the stage */
-    char *target;             /* what it leads to, in the stage and free of links */
-    struct file_id found;     /* that */
-    struct file_id directory; /* of the link */
-    bool done;                /* placed, or told why not */
+    char *path;            /* of the link, in the stage */
+    char *target;          /* what it leads to, in the stage and free of links */
+    struct stat found;     /* that */
+    struct stat directory; /* of the link */
+    bool done;             /* placed, or told why not */
 };
 
 /* One walk through the stage. */
@@ -89,14 +84,9 @@ struct walk {
     size_t link_count;
 };
 
-static struct file_id id_of(const struct stat *info)
+static bool is_same(const struct stat *one, const struct stat *other)
 {
-    return (struct file_id){info->st_dev, info->st_ino};
-}
-
-static bool is_same(struct file_id one, struct file_id other)
-{
-    return one.device == other.device && one.inode == other.inode;
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
 static bool is_dots(const char *name)
@@ -314,10 +304,8 @@ static int visit_link(struct walk *walk, int directory, const char *name, const 
     int status = path_open_beneath(walk->copy->files, walk->path, O_PATH, 0, &fd, NULL);
     char *place = status == 0 ? name_in_stage(walk, fd) : NULL;
     if (place && fstat(fd, &found) == 0 && fstat(directory, &above) == 0)
-        return add_link(
-            walk,
-            (struct link){.target = place, .found = id_of(&found), .directory = id_of(&above)},
-            err);
+        return add_link(walk, (struct link){.target = place, .found = found, .directory = above},
+                        err);
     free(place);
     ssize_t length = readlinkat(directory, name, target, sizeof target - 1);
     target[length > 0 ? length : 0] = '\0';
@@ -497,19 +485,18 @@ static int place_all(struct walk *walk, int from, int to, int depth, struct brig
 /* Whether something of the stage, which was this file, is at the same path in the destination
  * now: it was moved there, or is a directory that was merged with the one there. No link is
  * followed. */
-static bool is_placed(const struct walk *walk, const char *path, struct file_id id,
-                      struct file_id *ret_there)
+static bool is_placed(const struct walk *walk, const char *path, const struct stat *file,
+                      struct stat *ret_there)
 {
-    struct stat there, rest;
+    struct stat rest;
     autoclose int fd = open_plain(walk->copy->above, path, O_PATH);
-    if (fd < 0 || fstat(fd, &there) < 0)
+    if (fd < 0 || fstat(fd, ret_there) < 0)
         return false;
-    *ret_there = id_of(&there);
-    if (is_same(*ret_there, id))
+    if (is_same(ret_there, file))
         return true;
     autoclose int merged = open_plain(walk->copy->files, path, O_PATH);
-    return S_ISDIR(there.st_mode) && merged >= 0 && fstat(merged, &rest) == 0 &&
-           S_ISDIR(rest.st_mode) && is_same(id_of(&rest), id);
+    return S_ISDIR(ret_there->st_mode) && merged >= 0 && fstat(merged, &rest) == 0 &&
+           S_ISDIR(rest.st_mode) && is_same(&rest, file);
 }
 
 /* Whether a link in this directory would lead, in the destination, to the file that it led to in
@@ -519,17 +506,16 @@ static bool leads_there(const struct walk *walk, const char *above, const char *
 {
     char target[PATH_LENGTH_MAX + 1];
     autostr struct str path = {0};
-    struct stat found;
-    struct file_id there;
+    struct stat found, there;
     autoclose int fd = -1;
     ssize_t length = readlinkat(walk->copy->private, number, target, sizeof target - 1);
-    if (length <= 0 || !is_placed(walk, link->target, link->found, &there))
+    if (length <= 0 || !is_placed(walk, link->target, &link->found, &there))
         return false;
     target[length] = '\0';
     str_appendf(&path, "%s%s%s", above, *above ? "/" : "", target);
     return !path.failed &&
            path_open_beneath(walk->copy->above, path.data, O_PATH, 0, &fd, NULL) == 0 &&
-           fstat(fd, &found) == 0 && is_same(id_of(&found), there);
+           fstat(fd, &found) == 0 && is_same(&found, &there);
 }
 
 /* 1 if it is done with, 0 if something on its way is not there yet. */
@@ -538,15 +524,15 @@ static int place_link(struct walk *walk, size_t index, struct brig_error *err)
     const struct link *link = &walk->links[index];
     char above[PATH_LENGTH_MAX + 1], number[32];
     const char *name = split(link->path, above);
-    struct file_id there;
-    struct stat info;
+    struct stat there, info;
     (void)snprintf(number, sizeof number, "%zu", index);
-    if (!is_placed(walk, above, link->directory, &there) || !leads_there(walk, above, number, link))
+    if (!is_placed(walk, above, &link->directory, &there) ||
+        !leads_there(walk, above, number, link))
         return 0;
     autoclose int fd = open_plain(walk->copy->above, above, O_RDONLY | O_DIRECTORY);
-    if (fd < 0 || fstat(fd, &info) < 0 || !is_same(id_of(&info), there))
+    if (fd < 0 || fstat(fd, &info) < 0 || !is_same(&info, &there))
         return 0;
-    bool ours = is_same(there, link->directory);
+    bool ours = is_same(&there, &link->directory);
     (void)snprintf(walk->path, sizeof walk->path, "%s", link->path);
     if (ours)
         unlock_directory(fd, &info);

@@ -194,7 +194,7 @@ static int doctor_run(const struct app *app, int argc, char **argv, struct brig_
 
 const struct command cmd_doctor = {
     .name = "doctor",
-    .summary = "say what this system can enforce, and the remedy where it cannot",
+    .summary = "check what this system can enforce, and say how to fix the rest",
     .usage = "[--json]",
     .run = doctor_run,
 };

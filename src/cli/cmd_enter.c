@@ -253,7 +253,7 @@ static int run_enter(const struct app *app, int argc, char **argv, struct brig_e
 
 const struct command cmd_enter = {
     .name = "enter",
-    .summary = "open a shell in a jail in which something runs",
+    .summary = "open a shell in a running jail",
     .usage = "JAIL|--pid PID [--] [CMD...]",
     .words = COMMAND_WORDS_JAIL_COMMAND,
     .run = run_enter,

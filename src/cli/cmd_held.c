@@ -364,14 +364,9 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
                          : app->command == &cmd_discard ? DISCARD
                                                         : SHOW;
     struct asking asking = {.action = action, .storage = -1};
-    int first = 1;
-    while (first < argc && jails_take_option(argc, argv, &first, &asking.jail))
-        ;
-    bool ended = first < argc && strcmp(argv[first], "--") == 0;
-    first += ended;
-    for (int i = first; i < argc && !ended; i++)
-        if (argv[i][0] == '-')
-            return command_refuse(app, argc, argv, i, err);
+    int first = jails_parse_words(app, argc, argv, &asking.jail, err);
+    if (first < 0)
+        return first;
     if (action != SHOW && first >= argc)
         return brig_fail(err, BRIG_E_INVALID, 0, "%s needs a path: brig %s PATH…. See brig held",
                          verb, verb);

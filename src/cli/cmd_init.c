@@ -132,7 +132,7 @@ static int run_init(const struct app *app, int argc, char **argv, struct brig_er
 
 const struct command cmd_init = {
     .name = "init",
-    .summary = "write files to start a configuration from",
+    .summary = "write example configuration files",
     .usage = "",
     .run = run_init,
 };

@@ -125,7 +125,7 @@ static int run_list(const struct app *app, int argc, char **argv, struct brig_er
 
 const struct command cmd_list = {
     .name = "list",
-    .summary = "list jails, what they keep and who is in them",
+    .summary = "list jails, their disk use and the processes in them",
     .usage = "[--json]",
     .run = run_list,
 };

@@ -52,17 +52,8 @@ static bool exists(const char *directory, const char *path)
 static const char *rest_in_home(const char *home, const char *path)
 {
     char real[PATH_LENGTH_MAX + 1];
-    const char *const names[] = {home, path_resolve(home, real) ? real : home};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (path_is_beneath(names[i], path) && path[strlen(names[i])] == '/')
-            return path + strlen(names[i]) + 1;
-    return NULL;
-}
-
-static bool is_home(const char *home, const char *path)
-{
-    char real[PATH_LENGTH_MAX + 1];
-    return strcmp(home, path) == 0 || (path_resolve(home, real) && strcmp(real, path) == 0);
+    const char *rest = path_below(home, path);
+    return rest || !path_resolve(home, real) ? rest : path_below(real, path);
 }
 
 /* As for --mask: what is relative begins at the home directory, unless it begins with a dot. */
@@ -74,11 +65,11 @@ static int find_path(const char *value, const char *home, const char *cwd, char 
     if (status < 0)
         return status;
     const char *rest = rest_in_home(home, path);
-    if (is_home(home, path))
+    if (rest && !*rest)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' is the whole home directory; choose the mode bare or strict instead",
                          str_shown(value).text);
-    if (!rest || !*rest)
+    if (!rest)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' is not in the home directory; in a jail's file, `mask %s` hides it "
                          "in the runs to come",
@@ -110,22 +101,6 @@ static int find_paths(struct wanted *wanted, char **values, int count,
     }
     identity_leave(&place->identity);
     return status;
-}
-
-/* ---- options ---- */
-
-/* The index of the first path; 0 for what it does not know, whose index is in *ret_bad. */
-static int parse_words(int argc, char **argv, const char **ret_jail, int *ret_bad)
-{
-    int i = 1;
-    while (i < argc && argv[i][0] == '-' && argv[i][1]) {
-        if (strcmp(argv[i], "--") == 0)
-            return i + 1;
-        if (!jails_take_option(argc, argv, &i, ret_jail))
-            break;
-    }
-    *ret_bad = i;
-    return i < argc && argv[i][0] == '-' && argv[i][1] ? 0 : i;
 }
 
 /* ---- doing it ---- */
@@ -237,9 +212,9 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
     struct jails_place place;
     static struct wanted all; /* large */
     all = (struct wanted){.unmask = app->command == &cmd_unmask, .jail = SETTINGS_JAIL};
-    int bad = 0, first = parse_words(argc, argv, &all.jail, &bad);
-    if (first == 0)
-        return command_refuse(app, argc, argv, bad, err);
+    int first = jails_parse_words(app, argc, argv, &all.jail, err);
+    if (first < 0)
+        return first;
     if (first >= argc)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "%s needs a path in the home directory: brig %s [-j NAME] PATH…", verb,
@@ -257,7 +232,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
 
 const struct command cmd_mask = {
     .name = "mask",
-    .summary = "hide something of the home in a jail, at once",
+    .summary = "hide a path of your home in a jail, at once",
     .usage = "[-j NAME] PATH...",
     .words = COMMAND_WORDS_MASKS,
     .run = run,
@@ -265,7 +240,7 @@ const struct command cmd_mask = {
 
 const struct command cmd_unmask = {
     .name = "unmask",
-    .summary = "no longer hide it, from the jail's next mount on",
+    .summary = "show it again, from the jail's next mount on",
     .usage = "[-j NAME] PATH...",
     .words = COMMAND_WORDS_MASKS,
     .run = run,

@@ -74,7 +74,7 @@ static int run_rm(const struct app *app, int argc, char **argv, struct brig_erro
 
 const struct command cmd_rm = {
     .name = "rm",
-    .summary = "remove a jail with all it keeps",
+    .summary = "remove a jail with its home and changes",
     .usage = "[-f] JAIL...",
     .words = COMMAND_WORDS_JAILS,
     .run = run_rm,

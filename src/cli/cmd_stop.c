@@ -117,7 +117,7 @@ static int run_stop(const struct app *app, int argc, char **argv, struct brig_er
 
 const struct command cmd_stop = {
     .name = "stop",
-    .summary = "end what runs in a jail",
+    .summary = "end the processes in a jail",
     .usage = "JAIL...",
     .words = COMMAND_WORDS_JAILS,
     .run = run_stop,

@@ -73,7 +73,7 @@ static int run_sync(const struct app *app, int argc, char **argv, struct brig_er
 
 const struct command cmd_sync = {
     .name = "sync",
-    .summary = "transfer what jails did in git",
+    .summary = "transfer git commits out of jails",
     .usage = "[-j NAME] [--show]",
     .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_sync,

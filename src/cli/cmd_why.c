@@ -292,16 +292,17 @@ static int answer_all(const struct why *why, int count, char **words, struct str
     return reached ? 0 : EXIT_NOTHING;
 }
 
-static int ask(struct setup *setup, int argc, char **argv, int first, struct brig_error *err)
+static int ask(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
+               struct brig_error *err)
 {
     struct why why;
     autostr struct str out = {0};
     if (setup->settings.unmount)
         return brig_fail(err, BRIG_E_INVALID, 0, "-u tears down, and why does nothing");
     int status = policy_validate(setup->settings.policy, err);
-    if (status < 0 || (status = why_init(&why, setup, first, argv, err)) < 0)
+    if (status < 0 || (status = why_init(&why, setup, scan, err)) < 0)
         return status;
-    status = answer_all(&why, argc - first, argv + first, &out, err);
+    status = answer_all(&why, argc - scan->command, argv + scan->command, &out, err);
     why_done(&why);
     int printed = status < 0 ? status : message_print(&out, err);
     return printed < 0 ? printed : status;
@@ -340,14 +341,14 @@ static int run_why(const struct app *app, int argc, char **argv, struct brig_err
     status = setup_make(&setup, &scan, scan.command, argv, true, err);
     if (status < 0)
         return status;
-    status = ask(&setup, argc, argv, scan.command, err);
+    status = ask(&setup, &scan, argc, argv, err);
     setup_done(&setup);
     return status;
 }
 
 const struct command cmd_why = {
     .name = "why",
-    .summary = "tell whether a path or host is within a jail's reach, and by which rule",
+    .summary = "tell whether a jail can reach a path or host, and by which rule",
     .usage = "[OPTIONS] [--] PATH|HOST...",
     .words = COMMAND_WORDS_PATHS,
     .run = run_why,

@@ -575,25 +575,20 @@ int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_
     struct str plain = {0}, value = {0};
     /* Room for all at once: growing would leave copies behind. */
     size_t room = 2 * (strlen(secret) + (spec->user ? strlen(spec->user) : 0)) + 64;
-    plain.data = calloc(1, room);
-    value.data = calloc(1, room);
-    plain.capacity = value.capacity = room;
-    int status = plain.data && value.data ? 0 : brig_fail_nomem(err);
-    if (status == 0 && spec->form == INJECT_BASIC) {
-        str_append(&plain, spec->user);
-        str_append_char(&plain, ':');
-        str_append(&plain, secret);
+    str_reserve(&plain, room);
+    str_reserve(&value, room);
+    if (spec->form == INJECT_BASIC) {
+        str_concat(&plain, spec->user, ":", secret);
         str_append(&value, "Basic ");
-        base64_append(&value, plain.data, plain.length);
-    } else if (status == 0) {
-        str_append(&value, spec->form == INJECT_BEARER ? "Bearer " : "");
-        str_append(&value, secret);
+        base64_append(&value, plain.data ? plain.data : "", plain.length);
+    } else {
+        str_concat(&value, spec->form == INJECT_BEARER ? "Bearer " : "", secret);
     }
+    value.failed = value.failed || plain.failed;
     if (plain.data)
-        explicit_bzero(plain.data, room);
+        explicit_bzero(plain.data, plain.capacity);
     str_done(&plain);
-    if (status == 0)
-        status = str_take(&value, ret_value, err);
+    int status = str_take(&value, ret_value, err);
     str_done(&value);
     return status;
 }

@@ -110,6 +110,20 @@ bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail)
     return true;
 }
 
+int jails_parse_words(const struct app *app, int argc, char **argv, const char **ret_jail,
+                      struct brig_error *err)
+{
+    int first = 1;
+    while (first < argc && jails_take_option(argc, argv, &first, ret_jail))
+        ;
+    if (first < argc && strcmp(argv[first], "--") == 0)
+        return first + 1;
+    for (int i = first; i < argc; i++)
+        if (argv[i][0] == '-' && argv[i][1])
+            return command_refuse(app, argc, argv, i, err);
+    return first;
+}
+
 int jails_check(const struct jails_place *place, const char *verb, const char *name,
                 struct brig_error *err)
 {

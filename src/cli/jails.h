@@ -13,6 +13,8 @@
 #include "cli/identity.h"
 #include "jail/attach/attach.h"
 
+struct app;
+
 struct jails_place {
     struct identity identity;
     uid_t uid;
@@ -38,6 +40,11 @@ int jails_check(const struct jails_place *place, const char *verb, const char *n
 /* Takes `-j NAME`, `-jNAME`, `--jail NAME` or `--jail=NAME` at argv[*at] and moves *at behind
  * it; false if something else is there. */
 bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail);
+
+/* For a verb that takes -j NAME and paths: the index of the first path, or argc. Fails for another
+ * option, unless "--" stands before it. */
+int jails_parse_words(const struct app *app, int argc, char **argv, const char **ret_jail,
+                      struct brig_error *err);
 
 /* Calls back for each jail with a NAME.PART in the storage, in the order of their names, or for
  * one jail, which must exist; `verb` is for the message otherwise. A negative result ends it. */

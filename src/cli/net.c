@@ -384,31 +384,10 @@ int net_apply(struct settings *settings, const struct identity *identity, struct
     return status == 0 ? apply_proxy(settings->policy, err) : status;
 }
 
-#define LOG_MODE 0600
 /* A jail decides how much there is to log: it is not to fill a disk. */
 #define LOG_BYTES_MAX (UINT64_C(256) << 20)
 
 /* ---- the log ---- */
-
-/* Appended to, and never through a symbolic link that a jail may have made. */
-static int open_file(const char *where, const struct brig_policy *policy,
-                     const struct identity *identity, struct brig_error *err)
-{
-    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK;
-    const char *name = where;
-    autoclose int dir_fd = -1;
-    bool device = str_starts_with(where, "/dev/");
-    int status = device ? 0 : out_path_open(where, policy, identity, &name, &dir_fd, err);
-    if (status < 0)
-        return brig_wrap(err, status, "--net-log");
-    int fd = openat(device ? AT_FDCWD : dir_fd, name, flags | O_CLOEXEC | (device ? 0 : O_NOFOLLOW),
-                    LOG_MODE);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_INVALID, errno, "--net-log: cannot write '%s'",
-                         str_shown(where).text);
-    (void)fcntl(fd, F_SETFL, O_WRONLY | O_APPEND);
-    return fd;
-}
 
 static int open_log(const struct settings *settings, const struct identity *identity,
                     struct net_watch *watch, struct brig_error *err)
@@ -418,7 +397,7 @@ static int open_log(const struct settings *settings, const struct identity *iden
     if (status != 0)
         return status < 0 ? status : 0;
     identity_enter(identity);
-    int fd = open_file(where, settings->policy, identity, err);
+    int fd = out_file_append(where, "--net-log", settings->policy, identity, err);
     identity_leave(identity);
     if (fd < 0)
         return fd;

@@ -10,11 +10,11 @@
 /* Groups in the order of --help: id, heading. */
 #define OPTION_GROUPS(X)                                                                           \
     X(CONFIG, "The jail and its configuration")                                                    \
-    X(POLICY, "What the jail is")                                                                  \
+    X(POLICY, "The policy")                                                                        \
     X(NETWORK, "Network")                                                                          \
     X(FILES, "Files")                                                                              \
-    X(DESKTOP, "The desktop session (all of it is out of reach otherwise)")                        \
-    X(LIMITS, "Limits (none lifts one)")                                                           \
+    X(DESKTOP, "The desktop session (not reachable by default)")                                   \
+    X(LIMITS, "Limits (\"none\" removes one)")                                                     \
     X(ENVIRONMENT, "Environment and identity")                                                     \
     X(RUN, "The run")
 

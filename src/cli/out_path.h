@@ -48,6 +48,11 @@ void out_path_done(struct out_path *found);
 int out_file_write(int dir_fd, const char *name, const char *text, mode_t mode, bool replace,
                    struct brig_error *err);
 
+/* Opens a file to append to, never through a symbolic link that a jail may have made: an fd. Errors
+ * begin with the option's name. */
+int out_file_append(const char *where, const char *option, const struct brig_policy *policy,
+                    const struct identity *identity, struct brig_error *err);
+
 /* Whether `where` is a number or "fd:N", which mean a descriptor that the caller has handed to
  * brig and that can be written: 1 and its number, or 0. Errors begin with the option's name. */
 int out_file_number(const char *where, const char *option, int *ret_fd, struct brig_error *err);

@@ -62,25 +62,17 @@ static void set_up_pty(const struct terminal *terminal)
 
 void terminal_init(struct terminal *terminal, int master)
 {
-    bool tty[3];
-    int first = -1;
-    for (int i = 2; i >= 0; i--) {
-        tty[i] = isatty(i);
-        if (tty[i])
-            first = i;
-    }
-    terminal->master = master;
-    terminal->stdin_tty = tty[0];
-    terminal->full = tty[0] && tty[1];
-    terminal->raw = false;
-    terminal->foreground = false;
-    terminal->input_resting = terminal->master_resting = false;
-    terminal->hung_up = first < 0;
-    terminal->suspend_typed = false;
-    terminal->to_jail = terminal->to_host = (struct terminal_buffer){0};
-    terminal->fd = first < 0 ? -1 : open_again(first, &terminal->fd_owned);
-    terminal->fd_owned = terminal->fd_owned && first >= 0;
-
+    int first = isatty(0) ? 0 : isatty(1) ? 1 : isatty(2) ? 2 : -1;
+    terminal->fd_owned = false;
+    int fd = first < 0 ? -1 : open_again(first, &terminal->fd_owned);
+    *terminal = (struct terminal){
+        .master = master,
+        .fd = fd,
+        .fd_owned = terminal->fd_owned,
+        .stdin_tty = first == 0,
+        .full = first == 0 && isatty(1),
+        .hung_up = first < 0,
+    };
     int flags = fcntl(master, F_GETFL);
     if (flags >= 0)
         (void)fcntl(master, F_SETFL, flags | O_NONBLOCK);
@@ -204,12 +196,6 @@ static bool write_some(int fd, const char *data, struct terminal_buffer *buffer)
     return size >= 0 || errno == EAGAIN || errno == EINTR;
 }
 
-static void write_to_jail(struct terminal *terminal)
-{
-    if (!write_some(terminal->master, terminal->input, &terminal->to_jail))
-        terminal->to_jail.length = 0;
-}
-
 /* False when there is nothing to read (any more). */
 static bool read_from_jail(struct terminal *terminal)
 {
@@ -245,8 +231,9 @@ void terminal_process(struct terminal *terminal, const struct pollfd *fds)
         read_input(terminal, host & POLLHUP);
     else if (host & POLLHUP)
         terminal->hung_up = true;
-    if (terminal->to_jail.length > 0)
-        write_to_jail(terminal);
+    if (terminal->to_jail.length > 0 &&
+        !write_some(terminal->master, terminal->input, &terminal->to_jail))
+        terminal->to_jail.length = 0;
     if ((jail & (POLLIN | POLLHUP | POLLERR)) && terminal->to_host.length == 0)
         (void)read_from_jail(terminal);
     if (terminal->to_host.length > 0 && !terminal->hung_up)

@@ -40,22 +40,12 @@ const char *why_state_name(enum why_state state)
 
 /* ---- what is asked ---- */
 
-static bool is_typed(int argc, char *const *argv, enum option_id id)
-{
-    struct options_cursor cursor = {.argc = argc, .argv = argv, .next = 1};
-    struct option_use use;
-    while (options_next(&cursor, &use, NULL) > 0)
-        if (use.row->id == id)
-            return true;
-    return false;
-}
-
 /* Where a setting that is no rule of the policy comes from: "command line", file:line, or "mode NAME". */
-static const char *origin_of(const struct setup *setup, int argc, char *const *argv,
+static const char *origin_of(const struct setup *setup, const struct settings_scan *scan,
                              enum option_id id, char buffer[64])
 {
     const struct config *config = &setup->config;
-    if (is_typed(argc, argv, id))
+    if (scan->given[id])
         return SETTINGS_TYPED;
     for (size_t i = config->line_count; i > 0; i--)
         if (config->lines[i - 1].row->id == id)
@@ -88,7 +78,7 @@ static int foresee(struct why *why, struct setup *setup, struct brig_error *err)
     return status;
 }
 
-int why_init(struct why *why, struct setup *setup, int argc, char *const *argv,
+int why_init(struct why *why, struct setup *setup, const struct settings_scan *scan,
              struct brig_error *err)
 {
     const struct brig_policy *policy = setup->settings.policy;
@@ -112,10 +102,9 @@ int why_init(struct why *why, struct setup *setup, int argc, char *const *argv,
     why->gid = alone                           ? policy_isolated_uid(0)
                : policy->host_gid != (gid_t)-1 ? policy->host_gid
                                                : getegid();
-    why->network_origin = origin_of(setup, argc, argv, OPTION_NET, why->network_text);
-    why->view_origin =
-        origin_of(setup, argc, argv, policy->view == BRIG_VIEW_ROOT ? OPTION_ROOT : OPTION_VIEW,
-                  why->view_text);
+    why->network_origin = origin_of(setup, scan, OPTION_NET, why->network_text);
+    why->view_origin = origin_of(
+        setup, scan, policy->view == BRIG_VIEW_ROOT ? OPTION_ROOT : OPTION_VIEW, why->view_text);
     (void)snprintf(why->mode_text, sizeof why->mode_text, "mode %s",
                    policy_word(POLICY_MODE, policy->mode));
     if (geteuid() == 0)
@@ -141,6 +130,23 @@ enum tree {
     TREE_HOME,    /* a home of the jail's own */
     TREE_OVERLAY, /* the user's home, copied on writing */
     TREE_MASK,    /* something empty over a path */
+};
+
+/* The rule of its paths (NULL: it depends on the path), whether the mode made that rule, and where
+ * what is written goes. */
+static const struct {
+    const char *rule;
+    bool by_mode;
+    const char *written;
+} trees[] = {
+    [TREE_OURS] = {NULL, false, NOWHERE},
+    [TREE_HOST] = {NULL, false, "the real file"},
+    [TREE_PROC] = {"the jail's /proc", false, "the jail's own processes"},
+    [TREE_SCRATCH] = {"private", false, "private memory, gone with the run"},
+    [TREE_KEPT] = {"the jail's own", true, "the jail's own, kept as its /tmp is"},
+    [TREE_HOME] = {"home of the jail's own", true, "kept in the jail's home"},
+    [TREE_OVERLAY] = {"home copied on writing", true, "kept in the jail's changes"},
+    [TREE_MASK] = {NULL, false, NOWHERE},
 };
 
 enum found {
@@ -444,38 +450,16 @@ static void name_rule_of(const struct why *why, const struct node *node, struct 
     const struct policy_grant *grant =
         node->tree == TREE_KEPT ? grant_at(why, node->mount->path) : grant_of(why, node->mount);
     bool made = node->object && node->object->kind == EFFECTS_FILE;
-    switch (node->tree) {
-    case TREE_MASK:
+    bool own = node->tree != TREE_KEPT || !grant || !grant->own;
+    if (node->tree == TREE_MASK)
         name_mask(why, node, answer);
-        return;
-    case TREE_PROC:
-        name_rule(answer, SETTINGS_BUILT_IN, "the jail's /proc", "");
-        return;
-    case TREE_SCRATCH:
-        name_rule(answer, SETTINGS_BUILT_IN, "private", "");
-        return;
-    case TREE_OVERLAY:
-        name_rule(answer, why->mode_text, "home copied on writing", "");
-        return;
-    case TREE_HOME:
-        name_rule(answer, why->mode_text, "home of the jail's own", "");
-        return;
-    case TREE_KEPT:
-        if (!grant || !grant->own) {
-            name_rule(answer, why->mode_text, "the jail's own", "");
-            return;
-        }
-        break;
-    case TREE_OURS:
-    case TREE_HOST:
-        break;
-    }
-    if (grant)
-        (void)str_fill(answer->rule, sizeof answer->rule, policy_word(POLICY_ACCESS, grant->access),
-                       " ", grant->dest);
-    if (grant)
-        answer->origin = grant->origin;
-    else if (path_is_beneath("/dev", answer->path))
+    else if (trees[node->tree].rule && own)
+        name_rule(answer, trees[node->tree].by_mode ? why->mode_text : SETTINGS_BUILT_IN,
+                  trees[node->tree].rule, "");
+    else if (grant) {
+        name_rule(answer, grant->origin, policy_word(POLICY_ACCESS, grant->access), " ");
+        (void)strncat(answer->rule, grant->dest, sizeof answer->rule - strlen(answer->rule) - 1);
+    } else if (path_is_beneath("/dev", answer->path))
         name_rule(answer, SETTINGS_BUILT_IN, "the jail's /dev", "");
     else if (made)
         name_rule(answer, why->view_origin, "made for the ",
@@ -560,25 +544,13 @@ static const char *written_to(const struct node *node)
     bool tmp = strcmp(dest, "/tmp") == 0;
     if (effects_is_read_only(node->mount))
         return NOWHERE;
-    switch (node->tree) {
-    case TREE_HOST:
-        return S_ISCHR(node->info.st_mode) ? "the device" : "the real file";
-    case TREE_OVERLAY:
-        return "kept in the jail's changes";
-    case TREE_HOME:
-        return "kept in the jail's home";
-    case TREE_KEPT:
-        return tmp || strcmp(dest, "/var/tmp") == 0 ? "the jail's /tmp"
-                                                    : "the jail's own, kept as its /tmp is";
-    case TREE_SCRATCH:
-        return tmp ? "the jail's /tmp, gone with the run" : "private memory, gone with the run";
-    case TREE_PROC:
-        return "the jail's own processes";
-    case TREE_OURS:
-    case TREE_MASK:
-        break;
-    }
-    return NOWHERE;
+    if (node->tree == TREE_HOST && S_ISCHR(node->info.st_mode))
+        return "the device";
+    if (node->tree == TREE_KEPT && (tmp || strcmp(dest, "/var/tmp") == 0))
+        return "the jail's /tmp";
+    if (node->tree == TREE_SCRATCH && tmp)
+        return "the jail's /tmp, gone with the run";
+    return trees[node->tree].written;
 }
 
 static void answer_file(const struct why *why, const struct node *node, struct why_answer *answer)

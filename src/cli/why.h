@@ -13,6 +13,7 @@
 #include "jail/plan/effects.h"
 #include "jail/plan/facts.h"
 
+struct settings_scan;
 struct setup;
 
 enum why_state {
@@ -52,9 +53,9 @@ struct why {
     char network_text[64], view_text[64], mode_text[64];
 };
 
-/* After the settings are complete; argv[1…argc-1] are the options. Root lets go of its supplementary
+/* After the settings are complete. Root lets go of its supplementary
  * groups, for good: a jail has none. Release with why_done. */
-int why_init(struct why *why, struct setup *setup, int argc, char *const *argv,
+int why_init(struct why *why, struct setup *setup, const struct settings_scan *scan,
              struct brig_error *err);
 void why_done(struct why *why);
 
