@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
+#include "cli/options.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 
@@ -122,8 +123,7 @@ static int add_word(const char *words[INJECT_WORDS_MAX + 1], const char *word,
     while (words[count])
         count++;
     if (count == INJECT_WORDS_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are possible",
-                         str_shown(word).text, INJECT_WORDS_MAX);
+        return option_fail_too_many(word, INJECT_WORDS_MAX, err);
     words[count] = word;
     return 0;
 }

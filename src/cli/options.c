@@ -98,6 +98,12 @@ int option_fail_unknown(const char *name, size_t length, bool directive, struct 
                                          directive ? "brig.conf(5)" : "brig --help");
 }
 
+int option_fail_too_many(const char *value, int max, struct brig_error *err)
+{
+    return brig_fail(err, BRIG_E_INVALID, 0, "too many values: '%s' exceeds the limit of %d",
+                     str_shown(value).text, max);
+}
+
 static int next_long(struct options_cursor *cursor, const char *word, struct option_use *ret_use,
                      struct brig_error *err)
 {

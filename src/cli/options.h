@@ -332,6 +332,9 @@ const struct option_row *option_find_short(char name);
 /* Fails because there is no option, or no directive, of this name; with the nearest. */
 int option_fail_unknown(const char *name, size_t length, bool directive, struct brig_error *err);
 
+/* Fails because a value exceeds the number that an option can have. */
+int option_fail_too_many(const char *value, int max, struct brig_error *err);
+
 /* Where the parser stands. Zero-initialise but for argc, argv and `next`, the index to begin at. It
  * allocates nothing and asks the system nothing. */
 struct options_cursor {

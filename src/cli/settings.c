@@ -208,8 +208,7 @@ static int set_allow(struct settings *settings, const char *value, struct brig_e
 static int set_inject(struct settings *settings, const char *value, struct brig_error *err)
 {
     if (settings->inject_count == SETTINGS_INJECTS_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are injected",
-                         str_shown(value).text, SETTINGS_INJECTS_MAX);
+        return option_fail_too_many(value, SETTINGS_INJECTS_MAX, err);
     struct settings_inject *added = &settings->injects[settings->inject_count++];
     int status = str_copy(value, &added->text, err);
     return status < 0 ? status : str_copy(settings->policy->origin, &added->origin, err);
@@ -244,7 +243,7 @@ static int set_program(struct settings *settings, const struct setter *setter, c
     autofree char *path = NULL;
     autofree char *origin = NULL;
     if (*value == '\0')
-        return brig_fail(err, BRIG_E_INVALID, 0, "'' names no file");
+        return brig_fail(err, BRIG_E_INVALID, 0, "the value is empty; give the path of a file");
     bool tilde = !typed && str_starts_with(value, "~/");
     const char *base = tilde ? settings->home : typed ? settings->cwd : settings->config_dir;
     int status = path_make_absolute(base, tilde ? value + 2 : value, &path, err);
@@ -259,8 +258,7 @@ static int set_program(struct settings *settings, const struct setter *setter, c
             return 0;
     }
     if (programs->count == SETTINGS_PROGRAMS_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many: at most %d are possible",
-                         str_shown(path).text, SETTINGS_PROGRAMS_MAX);
+        return option_fail_too_many(path, SETTINGS_PROGRAMS_MAX, err);
     if (!array_grow(&programs->items, programs->count))
         return brig_fail_nomem(err);
     struct settings_program *item = &programs->items[at];
@@ -287,8 +285,7 @@ static int set_pass_fd(struct settings *settings, const char *value, struct brig
         if (settings->pass_fds[i].number == (int)number)
             return 0;
     if (settings->pass_fd_count == BRIG_PASS_FD_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are passed",
-                         str_shown(value).text, BRIG_PASS_FD_MAX);
+        return option_fail_too_many(value, BRIG_PASS_FD_MAX, err);
     settings->pass_fds[settings->pass_fd_count++] =
         (struct brig_pass_fd){.fd = (int)number, .number = (int)number};
     return 0;

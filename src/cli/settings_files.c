@@ -436,8 +436,7 @@ int settings_unprotect(struct settings *settings, const char *value, struct brig
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' does not name a path. See --no-protect",
                          str_shown(value).text);
     if (settings->unprotect_count == SETTINGS_UNPROTECT_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are possible",
-                         str_shown(value).text, SETTINGS_UNPROTECT_MAX);
+        return option_fail_too_many(value, SETTINGS_UNPROTECT_MAX, err);
     if (!array_grow(&settings->unprotect, settings->unprotect_count))
         return brig_fail_nomem(err);
     settings->unprotect[settings->unprotect_count++] = take_ptr(&path);

@@ -436,7 +436,7 @@ static void test_errors(void)
         {"setenv *_NOPE\n", "", "setenv: no earlier filter is exactly '*_NOPE'"},
         {"mask ..\n", "", DIR "/default.conf:1: mask: "},
         {"mask .\n", "", "mask: '.' is the whole home directory; choose the mode bare or strict"},
-        {"script=\n", "", "script: '' names no file"},
+        {"script=\n", "", "script: the value is empty"},
         {"conf nope\n", "", DIR "/default.conf:1: no such configuration file: nope"},
         {"conf default\n", "", DIR "/default.conf:1: configuration loop: "},
     };
@@ -547,7 +547,7 @@ static void test_limits(void)
         chain_done(&c);
     tap_has_str(
         run_chain(&c, FILES({DIR "/default.conf", scripts.data}), WORDS(W("--script=more"), NONE)),
-        "one too many", "one more is refused");
+        "exceeds the limit of", "one more is refused");
     autostr struct str masks = {0};
     str_append(&masks, "no-defaults\n");
     for (int i = 0; i < SETTINGS_MASKS_MAX; i++)
