@@ -27,8 +27,6 @@
 #define SYSTEM_FILE "/etc/brig/brigd.yaml"
 #define LOCAL_FILE "configs/config.yaml"
 #define UID_LAST 4294967294u /* the one above it means "none" */
-#define CODE_UID 65534
-#define AGENT_UID 1000
 
 /* ---- The environment ---- */
 
@@ -302,7 +300,6 @@ static int finish_runtimes(struct server_config *config, struct brig_error *err)
             result = steps[k](config, runtime, err);
         if (result < 0)
             return brig_wrap(err, result, "%s: runtimes.%s", runtime->origin, runtime->name);
-        runtime->inside_uid = runtime->agent ? AGENT_UID : CODE_UID;
     }
     return 0;
 }

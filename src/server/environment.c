@@ -12,62 +12,23 @@
 
 /* Compared whatever the case, as some programs do. */
 static const char *const refused[] = {
-    "LD_*",             /* the dynamic loader */
-    "GLIBC_*",          /* the same */
-    "MALLOC_*",         /* glibc's allocator */
-    "GCONV_PATH",       /* libraries that iconv loads */
-    "LOCPATH",          /* locales */
-    "NLSPATH",          /* message catalogues */
-    "HOSTALIASES",      /* names of hosts */
-    "RES_OPTIONS",      /* the resolver */
-    "LOCALDOMAIN",      /* the same */
-    "PATH",             /* where programs are */
-    "HOME",             /* where configuration is */
-    "SHELL",            /* */
-    "USER",             /* who the jail is */
-    "LOGNAME",          /* the same */
-    "TMPDIR",           /* what is bounded by disk_mb */
-    "XDG_*",            /* where configuration is */
-    "IFS",              /* how a shell splits */
-    "ENV",              /* what a shell reads first */
-    "BASH*",            /* the same, and functions */
-    "SHELLOPTS",        /* */
-    "PROMPT_COMMAND",   /* what a shell runs */
-    "PS4",              /* the same */
-    "ZDOTDIR",          /* what a shell reads first */
-    "PYTHON*",          /* */
-    "NODE_*",           /* */
-    "NPM_CONFIG_*",     /* */
-    "PERL*",            /* PERL5LIB, PERL5OPT, PERLLIB */
-    "RUBY*",            /* */
-    "GEM_*",            /* */
-    "BUNDLE_*",         /* */
-    "JAVA_*",           /* */
-    "_JAVA_*",          /* */
-    "JDK_*",            /* */
-    "CLASSPATH",        /* */
-    "PHP_INI_SCAN_DIR", /* */
-    "PHPRC",            /* */
-    "LUA_*",            /* */
-    "R_*",              /* R_PROFILE and its kind */
-    "GOFLAGS",          /* */
-    "GOROOT",           /* */
-    "RUSTC_WRAPPER",    /* */
-    "CARGO_*",          /* */
-    "GIT_*",            /* what git runs */
-    "EDITOR",           /* the same for others */
-    "PAGER",            /* */
-    "BROWSER",          /* */
-    "LESSOPEN",         /* */
-    "OPENSSL_CONF",     /* engines that OpenSSL loads */
-    "OPENSSL_ENGINES",  /* */
-    "SSL_*",            /* whom TLS trusts */
-    "CURL_*",           /* */
-    "*_PROXY",          /* past the network door */
-    "ANTHROPIC_*",      /* credentials are the operator's */
-    "CLAUDE*",          /* */
-    "BRIG_*",           /* */
-};
+    /* the dynamic loader, and what glibc loads or asks */
+    "LD_*", "GLIBC_*", "MALLOC_*", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "RES_OPTIONS",
+    "LOCALDOMAIN",
+    /* where programs and configuration are, and who the jail is; TMPDIR is bounded by disk_mb */
+    "PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "XDG_*",
+    /* how a shell splits, what it reads first, what it runs */
+    "IFS", "ENV", "BASH*", "SHELLOPTS", "PROMPT_COMMAND", "PS4", "ZDOTDIR",
+    /* what interpreters and compilers load */
+    "PYTHON*", "NODE_*", "NPM_CONFIG_*", "PERL*", "RUBY*", "GEM_*", "BUNDLE_*", "JAVA_*", "_JAVA_*",
+    "JDK_*", "CLASSPATH", "PHP_INI_SCAN_DIR", "PHPRC", "LUA_*", "R_*", "GOFLAGS", "GOROOT",
+    "RUSTC_WRAPPER", "CARGO_*",
+    /* what git and others run */
+    "GIT_*", "EDITOR", "PAGER", "BROWSER", "LESSOPEN",
+    /* engines that OpenSSL loads, whom TLS trusts, and past the network door */
+    "OPENSSL_CONF", "OPENSSL_ENGINES", "SSL_*", "CURL_*", "*_PROXY",
+    /* credentials are the operator's */
+    "ANTHROPIC_*", "CLAUDE*", "BRIG_*"};
 
 bool environment_name_is_valid(const char *name)
 {

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -270,13 +269,4 @@ int channel_receive(struct channel *channel, struct message *ret_message, struct
     if (got <= 0)
         return brig_fail(err, BRIG_E_SYSTEM, (int)-got, "the process at the other end is gone");
     return take_message(channel->buffer, (size_t)got, &fd, ret_message, err);
-}
-
-int channel_wait(struct channel *channel, int timeout_ms, struct message *ret_message,
-                 struct brig_error *err)
-{
-    struct pollfd waiting = {.fd = channel->fd, .events = POLLIN};
-    if (poll(&waiting, 1, timeout_ms) <= 0)
-        return 0;
-    return channel_receive(channel, ret_message, err);
 }

@@ -97,6 +97,3 @@ int channel_send_fd(struct channel *channel, enum message_type type, uint64_t ta
 int channel_flush(struct channel *channel, struct brig_error *err);
 /* The next message: 1, 0 if there is none now, negative if the other side is gone or misbehaves. */
 int channel_receive(struct channel *channel, struct message *ret_message, struct brig_error *err);
-/* The same, but waits at most so long; for the start. 0: nothing came. */
-int channel_wait(struct channel *channel, int timeout_ms, struct message *ret_message,
-                 struct brig_error *err);

@@ -16,8 +16,6 @@
 #include "policy/policy.h"
 
 #define MINUTE_MS UINT64_C(60000)
-#define NOBODY 65534
-#define AGENT 1000
 
 const struct runtime runtime_table[] = {
     {
@@ -27,7 +25,6 @@ const struct runtime runtime_table[] = {
         .file_name = "main.py",
         .package = "python3",
         .profile = BRIG_SECCOMP_CODE,
-        .inside_uid = NOBODY,
         .parking = PARKING_ZYGOTE,
         .origin = "built in",
     },
@@ -38,7 +35,6 @@ const struct runtime runtime_table[] = {
         .file_name = "main.js",
         .package = "nodejs",
         .profile = BRIG_SECCOMP_CODE,
-        .inside_uid = NOBODY,
         .parking = PARKING_NODE,
         .origin = "built in",
     },
@@ -49,7 +45,6 @@ const struct runtime runtime_table[] = {
         .file_name = "main.sh",
         .package = "dash",
         .profile = BRIG_SECCOMP_CODE,
-        .inside_uid = NOBODY,
         .parking = PARKING_NONE,
         .origin = "built in",
     },
@@ -59,7 +54,6 @@ const struct runtime runtime_table[] = {
         .package = "claude-runtime",
         .input = RUNTIME_STDIN,
         .profile = BRIG_SECCOMP_DEV,
-        .inside_uid = AGENT,
         .agent = true,
         .parking = PARKING_NONE,
         .allow = {"api.anthropic.com"},
@@ -109,27 +103,18 @@ static bool find_program(int root, const char *name, struct stat *ret_info)
     return false;
 }
 
-static bool has_program(int root, const char *name)
-{
-    struct stat info;
-    return find_program(root, name, &info);
-}
-
 /* A compiled program is not there yet; its compiler has to be. */
-static bool has_programs(const struct runtime *runtime, int root)
+static const char *first_program(const struct runtime *runtime)
 {
-    if (runtime->compile[0])
-        return has_program(root, runtime->compile[0]) && has_program(root, "/bin/sh");
-    return has_program(root, runtime->argv[0]);
+    return runtime->compile[0] ? runtime->compile[0] : runtime->argv[0];
 }
 
 bool runtime_find_program(const struct runtime *runtime, struct runtime_program *ret_program)
 {
     const char *path = runtime->root ? runtime->root : "/";
-    const char *program = runtime->compile[0] ? runtime->compile[0] : runtime->argv[0];
     autoclose int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat info;
-    if (root < 0 || !find_program(root, program, &info))
+    if (root < 0 || !find_program(root, first_program(runtime), &info))
         return false;
     *ret_program = (struct runtime_program){
         .device = info.st_dev,
@@ -160,8 +145,9 @@ bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REA
 {
     const char *path = runtime->root ? runtime->root : "/";
     autoclose int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    const char *program = runtime->compile[0] ? runtime->compile[0] : runtime->argv[0];
+    const char *program = first_program(runtime);
     const char *missing = root >= 0 && runtime->root ? missing_place(runtime, root) : NULL;
+    struct stat info;
     reason[0] = '\0';
     if (runtime->disabled)
         (void)snprintf(reason, RUNTIME_REASON_MAX, "disabled [%s]", runtime->origin);
@@ -172,7 +158,8 @@ bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REA
         (void)snprintf(reason, RUNTIME_REASON_MAX,
                        "root '%s' has no directory %s to mount on: mkdir -p '%s%s'", path, missing,
                        path, missing);
-    else if (!has_programs(runtime, root))
+    else if (!find_program(root, program, &info) ||
+             (runtime->compile[0] && !find_program(root, "/bin/sh", &info)))
         (void)snprintf(reason, RUNTIME_REASON_MAX, "'%s' is not in %s%s: %s %s", program,
                        runtime->root ? runtime->root : "", runtime->root ? "" : RUNTIME_PATH,
                        runtime->agent ? "make" : "install",

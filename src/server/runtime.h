@@ -38,7 +38,6 @@ struct runtime {
     const char *root;                      /* a root directory for it, or NULL: the host's system */
     enum runtime_input input;
     enum brig_seccomp profile;
-    uid_t inside_uid;     /* 65534 for code, 1000 with a home for agents */
     bool agent;           /* fresh writable home, work_dir, network to `allow` alone, credentials */
     bool disabled;        /* by configuration */
     const char *allow[8]; /* names its network always reaches */
@@ -57,6 +56,10 @@ extern const char *const runtime_limit_names[EXECUTION_LIMITS_];
 /* The built-in ones: python, node, bash, claude. */
 extern const struct runtime runtime_table[];
 extern const size_t runtime_table_count;
+
+/* The uid inside the jail: of code, and of agents, which have a home. */
+#define RUNTIME_CODE_UID 65534
+#define RUNTIME_AGENT_UID 1000
 
 /* Where things are in every jail. */
 #define RUNTIME_WORKSPACE "/workspace" /* the code and the request's files, or the work_dir */

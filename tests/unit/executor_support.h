@@ -114,7 +114,6 @@ static inline void rig_config(struct rig *rig)
     for (size_t i = 0; i < ARRAY_LENGTH(more); i++) {
         config->runtimes[config->runtime_count] = more[i];
         config->runtimes[config->runtime_count].profile = BRIG_SECCOMP_CODE;
-        config->runtimes[config->runtime_count].inside_uid = 65534;
         config->runtimes[config->runtime_count++].origin = "test";
     }
     for (size_t i = 0; i < config->runtime_count; i++) { /* as the configuration does it */

@@ -60,11 +60,11 @@ static void test_defaults(void)
     tap_is_int(config.runtime_count, runtime_table_count, "all runtimes are there");
     const struct runtime *claude = config_find_runtime(&config, "claude");
     tap_ok(claude && claude->limits[EXECUTION_MEMORY_MB] == 1024 && claude->timeout_ms == 300000 &&
-               claude->max_timeout_ms >= 300000 && claude->inside_uid == 1000,
+               claude->max_timeout_ms >= 300000 && claude->agent,
            "claude has its own limits");
     const struct runtime *python = config_find_runtime(&config, "python3");
     tap_ok(python && python->limits[EXECUTION_MEMORY_MB] == 256 && python->timeout_ms == 10000 &&
-               python->max_limits[EXECUTION_MEMORY_MB] == 1024 && python->inside_uid == 65534,
+               python->max_limits[EXECUTION_MEMORY_MB] == 1024 && !python->agent,
            "python is found by another name and has the common ones");
     tap_ok(config_find_runtime(&config, "cobol") == NULL, "others are not found");
     tap_is_int(config.warnings.count, 0, "there is no warning");

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "channel_support.h"
 #include "postgres_support.h"
 #include "server/config.h"
 #include "server/execution.h"
@@ -62,7 +63,7 @@ static bool expect_within(struct channel *channel, enum message_type type, struc
     uint64_t end = clock_now_ms() + (uint64_t)ms;
     while (clock_now_ms() < end) {
         *ret = (struct message){.fd = -1};
-        int got = channel_wait(channel, (int)(end - clock_now_ms()), ret, NULL);
+        int got = channel_wait(channel, (int)(end - clock_now_ms()), ret);
         if (got < 0)
             return false;
         if (got > 0 && ret->type == type)
@@ -84,7 +85,7 @@ static bool is_cut_off(struct channel *channel)
 {
     for (;;) {
         struct message message = {.fd = -1};
-        int got = channel_wait(channel, await_ms(), &message, NULL);
+        int got = channel_wait(channel, await_ms(), &message);
         message_done(&message);
         if (got <= 0)
             return got < 0;
@@ -205,7 +206,7 @@ static const char *ask(enum message_type type, const char *text)
     static uint64_t tag;
     (void)channel_send(history.http, type, ++tag, text, strlen(text), NULL);
     for (;;) {
-        int got = channel_wait(history.http, await_ms(), &message, NULL);
+        int got = channel_wait(history.http, await_ms(), &message);
         if (got <= 0)
             return "no answer";
         if (message.tag == tag && message.type != MESSAGE_STORE)

@@ -11,7 +11,6 @@
 #include "server/http/clients.h"
 #include "server/http/detector.h"
 #include "server/http/metrics.h"
-#include "server/http/openapi.h"
 #include "server/http/result_json.h"
 #include "server/http/route.h"
 #include "server/http/stream.h"
@@ -380,21 +379,14 @@ static void results(void)
                "one that was streamed to a slow reader");
 }
 
-static void descriptions(void)
+static void errors(void)
 {
-    autostr struct str api = {0};
-    openapi_write(&api);
-    tap_ok(!api.failed, "the interface describes itself");
-    for (size_t i = 0; i < route_count; i++)
-        if (!strstr(api.data, routes[i].path))
-            tap_fail("%s is described", routes[i].path);
     for (int i = ERROR_NONE + 1; i < ERRORS_; i++) {
         const struct error_row *row = error_row((enum http_error)i);
-        if (!row->code || row->status < 400 || !*row->text || !*row->doc ||
-            !strstr(api.data, row->code))
+        if (!row->code || row->status < 400 || !*row->text || !*row->doc)
             tap_fail("error %d has all its words", i);
     }
-    tap_pass("routes and errors are complete");
+    tap_pass("errors are complete");
 }
 
 static void utf8(void)
@@ -420,6 +412,6 @@ int main(void)
     hosts();
     counts();
     results();
-    descriptions();
+    errors();
     return tap_done();
 }

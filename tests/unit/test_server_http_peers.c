@@ -16,6 +16,7 @@
 #include "await.h"
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "channel_support.h"
 #include "server/config.h"
 #include "server/message.h"
 #include "server/role.h"
@@ -88,7 +89,7 @@ static void start_http(void)
 static bool hear(struct channel *from, enum message_type type, struct message *ret)
 {
     for (;;) {
-        int got = channel_wait(from, await_ms(), ret, NULL);
+        int got = channel_wait(from, await_ms(), ret);
         if (got <= 0 || ret->type == type)
             return got > 0;
         message_done(ret);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages with bytes changed, cut and added, to a real executor and a real history process: who sends them may be
  * in anybody's hands. Each is taken or ends its channel; neither process ends, and both go on to serve. */
+#include "channel_support.h"
 #include "executor_support.h"
 
 #include <sys/stat.h>
@@ -209,7 +210,7 @@ static void start_history(struct server_config *config)
         _exit(history_main(config, control, -1, &err) < 0);
     }
     (void)close(other);
-    if (channel_wait(history.control, await_ms(), &ready, NULL) <= 0)
+    if (channel_wait(history.control, await_ms(), &ready) <= 0)
         tap_bail("no history");
     give_history(ROLE_EXECUTOR, &history.executor);
     give_history(ROLE_HTTP, &history.http);
@@ -249,7 +250,7 @@ static bool answers(void)
     uint64_t deadline = clock_now_ms() + (uint64_t)await_ms();
     while (clock_now_ms() < deadline) {
         automessage struct message message = {.fd = -1};
-        if (channel_wait(history.http, await_ms(), &message, NULL) < 0)
+        if (channel_wait(history.http, await_ms(), &message) < 0)
             return false;
         if (message.type == MESSAGE_ROWS && message.tag == 77)
             return true;

@@ -77,8 +77,8 @@ static int set_identity(const struct maker *maker)
     struct brig_identity identity = {
         .host_uid = maker->host_uid,
         .host_gid = (gid_t)maker->host_uid,
-        .inside_uid = runtime->inside_uid,
-        .inside_gid = (gid_t)runtime->inside_uid,
+        .inside_uid = runtime->agent ? RUNTIME_AGENT_UID : RUNTIME_CODE_UID,
+        .inside_gid = runtime->agent ? RUNTIME_AGENT_UID : RUNTIME_CODE_UID,
         .name = runtime->agent ? "agent" : "sandbox",
         .home = runtime->agent ? RUNTIME_HOME : NULL,
     };

@@ -11,64 +11,31 @@
 #include "base/error.h"
 #include "server/confine.h"
 
-/* Sorted; what is not here does not exist. Those with arguments that matter are below. */
+/* What is not here does not exist. Those with arguments that matter are below. */
 static const int allowed[] = {
-    SCMP_SYS(accept),          /* */
-    SCMP_SYS(accept4),         /* clients */
-    SCMP_SYS(brk),             /* malloc */
-    SCMP_SYS(clock_getres),    /* where there is no vDSO */
-    SCMP_SYS(clock_gettime),   /* the same */
-    SCMP_SYS(close),           /* */
-    SCMP_SYS(epoll_ctl),       /* the loop */
-    SCMP_SYS(epoll_pwait),     /* the loop */
-    SCMP_SYS(epoll_pwait2),    /* the loop, of a later libc */
-    SCMP_SYS(epoll_wait),      /* the loop */
-    SCMP_SYS(exit),            /* */
-    SCMP_SYS(exit_group),      /* */
-    SCMP_SYS(fcntl),           /* non-blocking sockets, copies of them */
-    SCMP_SYS(fstat),           /* stdio */
-    SCMP_SYS(futex),           /* locks of the libraries */
-    SCMP_SYS(getegid),         /* GnuTLS: is this set-gid */
-    SCMP_SYS(geteuid),         /* the same */
-    SCMP_SYS(getgid),          /* the same */
-    SCMP_SYS(getpeername),     /* */
-    SCMP_SYS(getpid),          /* GnuTLS: was there a fork */
-    SCMP_SYS(getrandom),       /* ids, TLS */
-    SCMP_SYS(getrusage),       /* GnuTLS: entropy */
-    SCMP_SYS(getsockname),     /* */
-    SCMP_SYS(getsockopt),      /* errors of sockets */
-    SCMP_SYS(gettid),          /* abort() */
-    SCMP_SYS(gettimeofday),    /* where there is no vDSO */
-    SCMP_SYS(getuid),          /* GnuTLS: is this set-uid */
-    SCMP_SYS(lseek),           /* stdio */
-    SCMP_SYS(madvise),         /* malloc */
-    SCMP_SYS(memfd_create),    /* messages that are large */
-    SCMP_SYS(mremap),          /* malloc */
-    SCMP_SYS(munmap),          /* malloc */
-    SCMP_SYS(poll),            /* is there room in the log's pipe */
-    SCMP_SYS(ppoll),           /* the same */
-    SCMP_SYS(pread64),         /* messages that are large */
-    SCMP_SYS(read),            /* */
-    SCMP_SYS(readv),           /* */
-    SCMP_SYS(recvfrom),        /* */
-    SCMP_SYS(recvmsg),         /* messages */
-    SCMP_SYS(restart_syscall), /* after a stop */
-    SCMP_SYS(rseq),            /* libc */
-    SCMP_SYS(rt_sigaction),    /* abort() */
-    SCMP_SYS(rt_sigprocmask),  /* abort() */
-    SCMP_SYS(rt_sigreturn),    /* */
-    SCMP_SYS(sched_yield),     /* locks of the libraries */
-    SCMP_SYS(sendfile),        /* the library's own choice for files; there are none */
-    SCMP_SYS(sendmsg),         /* messages, answers */
-    SCMP_SYS(sendto),          /* answers */
-    SCMP_SYS(set_robust_list), /* libc */
-    SCMP_SYS(setsockopt),      /* no delay */
-    SCMP_SYS(shutdown),        /* who is too slow */
-    SCMP_SYS(sigaltstack),     /* of sanitizers, at the end */
-    SCMP_SYS(time),            /* where there is no vDSO */
-    SCMP_SYS(write),           /* the log */
-    SCMP_SYS(writev),          /* */
-};
+    /* clients, messages of other processes, the log, and copies of sockets */
+    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(close), SCMP_SYS(fcntl), SCMP_SYS(getpeername),
+    SCMP_SYS(getsockname), SCMP_SYS(getsockopt), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(read),
+    SCMP_SYS(readv), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(sendto),
+    SCMP_SYS(setsockopt), SCMP_SYS(shutdown), SCMP_SYS(write), SCMP_SYS(writev),
+    /* messages that are large */
+    SCMP_SYS(memfd_create), SCMP_SYS(pread64),
+    /* the loop, with any libc */
+    SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(epoll_wait),
+    /* malloc, and locks of the libraries */
+    SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(mremap), SCMP_SYS(munmap), SCMP_SYS(futex),
+    SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+    /* the time, where there is no vDSO */
+    SCMP_SYS(clock_getres), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+    /* stdio, and libmicrohttpd's choice for files, of which there are none */
+    SCMP_SYS(fstat), SCMP_SYS(lseek), SCMP_SYS(sendfile),
+    /* ids and TLS; GnuTLS asks whether it is set-uid, was forked, and for entropy */
+    SCMP_SYS(getrandom), SCMP_SYS(getegid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getpid),
+    SCMP_SYS(getrusage), SCMP_SYS(getuid),
+    /* the end, abort(), sanitizers, and going on after a stop */
+    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(gettid), SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
+    SCMP_SYS(restart_syscall)};
 
 static int add_rules(void *filter, const void *unused)
 {
