@@ -391,19 +391,6 @@ static void settle(struct executor *executor, uint64_t now)
         arm_peer(&executor->peers[i]);
 }
 
-/* As epoll_wait(), but an answer's pause is shorter than a millisecond. */
-static int wait_for_events(const struct executor *executor, struct epoll_event events[EVENTS_MAX],
-                           int most_ms)
-{
-    uint64_t pause_us = executor_pools_pause_us(executor);
-    if (pause_us == 0 || most_ms == 0)
-        return epoll_wait(executor->epoll, events, EVENTS_MAX, most_ms);
-    const struct timespec pause = {.tv_nsec = (long)pause_us * 1000};
-    int count = epoll_pwait2(executor->epoll, events, EVENTS_MAX, &pause, NULL);
-    bool missing = count < 0 && (errno == ENOSYS || errno == EPERM);
-    return missing ? epoll_wait(executor->epoll, events, EVENTS_MAX, 1) : count;
-}
-
 static int loop(struct executor *executor, struct brig_error *err)
 {
     struct epoll_event events[EVENTS_MAX];
@@ -412,7 +399,7 @@ static int loop(struct executor *executor, struct brig_error *err)
         settle(executor, now);
         if (is_drained(executor, now))
             return 0;
-        int count = wait_for_events(executor, events, timeout_ms(executor, now));
+        int count = epoll_wait(executor->epoll, events, EVENTS_MAX, timeout_ms(executor, now));
         if (count < 0 && errno != EINTR)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for runs");
         for (int i = 0; i < count; i++) {

@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "server/execution.h"
 #include "server/executor/credential.h"
-#include "server/executor/frame.h"
 #include "server/executor/instance.h"
 #include "server/executor/jail.h"
 #include "server/executor/ledger.h"
@@ -75,11 +74,10 @@ struct run {
     const char *field;          /* and of FAULT_REQUEST: what of it */
     struct execution_trace trace;
     /* Of one that waits, or has waited, for its request: */
-    struct pool *pool;            /* while it waits */
-    bool noted;                   /* in the instance's file */
-    bool ready;                   /* as far as it gets before its code comes */
-    uint64_t parked_ms;           /* since when it waits */
-    int output_ends[2], gate_end; /* the jail's, until it has them */
+    struct pool *pool;  /* while it waits */
+    bool noted;         /* in the instance's file */
+    bool ready;         /* as far as it gets before its code comes */
+    uint64_t parked_ms; /* since when it waits */
     struct executor_source
         gate; /* where Node says that it is ready, and hears that the code is there */
 };
@@ -102,7 +100,7 @@ struct executor {
     bool *slots; /* which numbers are taken; as root, each is a host uid */
     size_t next_slot;
     struct pools pools;
-    struct frames frames;
+    struct frame frames[MESSAGE_POOLS_MAX]; /* by runtime */
     struct sweeper sweeper;
     bool as_root;
     bool has_spare_id;   /* as root: one behind those of the slots, for what they share */
@@ -149,20 +147,6 @@ void executor_runs_hurry(struct executor *executor);
 void executor_runs_clear(struct executor *executor, bool all);
 /* All others, at once: the end. */
 void executor_runs_abandon(struct executor *executor);
-
-/* ---- park.c ---- */
-
-/* Makes a jail that waits for its code. */
-int executor_park_build(struct run *run, struct brig_error *err);
-/* The same by a fork; the jail is finished by and by. */
-int executor_park_fork(struct run *run, struct zygote *zygote, struct brig_error *err);
-bool executor_park_is_building(const struct run *run);
-/* Watches what was made. */
-int executor_park_adopt(struct run *run, struct brig_error *err);
-/* Its request is there, and it is not being built any more: lets it go. */
-int executor_park_release(struct run *run, struct brig_error *err);
-/* The memory that it takes while it waits. */
-uint64_t executor_park_bytes(const struct run *run);
 
 /* ---- outcome.c ---- */
 

@@ -1,319 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* Pools: whole jails that wait for code. */
+/* Pools: whole jails that wait for code. Namespaces, mounts, limits, filters and the supervision are there; the
+ * code is not. How far the program gets is a column of the table of runtimes. */
 #include "server/executor/pool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <brig/brig.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "jail/job/job.h"
+#include "jail/prepare/zygote.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
+#include "server/executor/jail_check.h"
+#include "server/park_node.h" /* made from park_node.js */
 
-#define QUIET_MS 3                      /* after a request, before there is time for others */
-#define PAUSE_US 300                    /* after an answer: the client is yet to be woken */
-#define LOOK_MS 1000                    /* between looks at what waits */
-#define READY_MS 10000                  /* what is not ready by then never is */
-#define BYTES_NODE ((uint64_t)64 << 20) /* of one, until one was measured */
-#define BYTES_OTHER ((uint64_t)1 << 20)
+#define QUIET_MS 3         /* after a request, before there is time for others */
+#define LOOK_MS 1000       /* between looks at what waits */
+#define READY_MS 10000     /* what is not ready by then never is */
+#define RETRY_MS 1000      /* after the first failure; then twice as long each time, */
+#define RETRY_MAX_MS 60000 /* up to this */
+/* What a jail takes while it waits; see bench/memory. */
+#define BYTES_NODE ((uint64_t)40 << 20)
+#define BYTES_FORKED ((uint64_t)4 << 20)
+/* In the jail's own /tmp: there is one in every view. */
+#define NODE_SCRIPT "/tmp/.brig-park.js"
+/* A number of which Node's own fds stay clear, so that they have the ones they always have. */
+#define NODE_GATE 200
 
-struct message_pool *pool_counts(struct executor *executor, const struct runtime *runtime)
+/* What /metrics tells of a runtime. */
+static struct message_pool *counts_of(struct executor *executor, const struct runtime *runtime)
 {
     return &executor->gauges.pools[runtime - executor->config->runtimes];
 }
-
-/* ---- those that wait ---- */
-
-void pool_link(struct pool *pool, struct run *run)
-{
-    run->pool = pool;
-    run->previous = NULL;
-    run->next = pool->waiting;
-    if (run->next)
-        run->next->previous = run;
-    pool->waiting = run;
-    pool->count++;
-}
-
-static void unlink_run(struct run *run)
-{
-    struct pool *pool = run->pool;
-    if (run->previous)
-        run->previous->next = run->next;
-    else
-        pool->waiting = run->next;
-    if (run->next)
-        run->next->previous = run->previous;
-    run->next = run->previous = NULL;
-    run->pool = NULL;
-    pool->count--;
-}
-
-void pool_discard(struct run *run)
-{
-    struct executor *executor = run->executor;
-    pool_counts(executor, run->runtime)->discarded++;
-    if (run->pool)
-        unlink_run(run);
-    executor_unwatch(executor, &run->source);
-    executor_unwatch(executor, &run->gate);
-    executor_run_bury(run);
-}
-
-void executor_pool_lost(struct run *run)
-{
-    pool_discard(run);
-}
-
-static void empty(struct pool *pool)
-{
-    while (pool->waiting)
-        pool_discard(pool->waiting);
-}
-
-/* The longest ready, else the longest begun: that will be ready sooner than a new one. */
-static struct run *choose(const struct pool *pool)
-{
-    struct run *begun = NULL, *ready = NULL;
-    for (struct run *run = pool->waiting; run; run = run->next) {
-        begun = run;
-        if (run->ready)
-            ready = run;
-    }
-    return ready ? ready : begun;
-}
-
-/* ---- pools ---- */
-
-static struct pool *find(const struct executor *executor, const struct runtime *runtime,
-                         const char *domain)
-{
-    for (struct pool *pool = executor->pools.first; pool; pool = pool->next)
-        if (pool->runtime == runtime && strcmp(pool->domain, domain) == 0)
-            return pool;
-    return NULL;
-}
-
-static void drop(struct executor *executor, struct pool *pool)
-{
-    struct pool **at = &executor->pools.first;
-    while (*at != pool)
-        at = &(*at)->next;
-    *at = pool->next;
-    empty(pool);
-    executor_zygote_bury(pool->zygote);
-    executor_zygote_bury(pool->next_zygote);
-    free(pool);
-}
-
-/* Of as many keys as may have one, the one that was unused longest makes room. */
-static void make_room(struct executor *executor, const struct runtime *runtime)
-{
-    struct pool *oldest = NULL;
-    size_t count = 0;
-    for (struct pool *pool = executor->pools.first; pool; pool = pool->next) {
-        if (pool->runtime != runtime)
-            continue;
-        count++;
-        if (!oldest || pool->size.used_ms < oldest->size.used_ms)
-            oldest = pool;
-    }
-    if (oldest && count >= executor->config->sandbox.pool.domains)
-        drop(executor, oldest);
-}
-
-static struct pool *make(struct executor *executor, const struct runtime *runtime,
-                         const char *domain)
-{
-    make_room(executor, runtime);
-    struct pool *pool = calloc(1, sizeof *pool);
-    if (!pool || strlen(domain) >= sizeof pool->domain ||
-        !runtime_find_program(runtime, &pool->program)) {
-        free(pool);
-        return NULL;
-    }
-    pool->runtime = runtime;
-    (void)snprintf(pool->domain, sizeof pool->domain, "%s", domain);
-    pool->bytes_each = runtime->parking == PARKING_NODE ? BYTES_NODE : BYTES_OTHER;
-    pool_size_init(&pool->size, runtime->pool_min, runtime->pool_max, clock_now_ms());
-    pool->next = executor->pools.first;
-    executor->pools.first = pool;
-    return pool;
-}
-
-/* ---- a request comes ---- */
-
-/* Another interpreter was installed: what waits has the old one. */
-static void look_at_program(struct pool *pool)
-{
-    struct runtime_program now = {0};
-    if (runtime_find_program(pool->runtime, &now) && memcmp(&now, &pool->program, sizeof now) == 0)
-        return;
-    empty(pool);
-    executor_zygote_bury(take_ptr(&pool->zygote));
-    executor_zygote_bury(take_ptr(&pool->next_zygote));
-    pool->program = now;
-}
-
-static bool may_wait(const struct executor *executor, const struct runtime *runtime,
-                     const struct execution_request *request)
-{
-    bool can = runtime->parking == PARKING_NODE ||
-               (runtime->parking == PARKING_ZYGOTE && executor->pools.library >= 0);
-    return executor->pools.enabled && can && executor_jail_fits_late(request);
-}
-
-/* One that waits in the pool for such requests; without a pool there is one from now on. */
-static struct run *look_for(struct executor *executor, const struct runtime *runtime,
-                            const char *domain)
-{
-    struct pool *pool = find(executor, runtime, domain);
-    if (!pool) {
-        (void)make(executor, runtime, domain); /* without memory for it, all begin cold */
-        return NULL;
-    }
-    look_at_program(pool);
-    struct run *run = choose(pool);
-    uint64_t now = clock_now_ms();
-    if (!run) {
-        pool_size_missed(&pool->size, now);
-        run = pool_fork(executor, pool);
-    }
-    if (!run)
-        return NULL;
-    unlink_run(run);
-    pool_size_taken(&pool->size, pool->count, now);
-    return run;
-}
-
-struct run *executor_pool_take(struct executor *executor, const struct runtime *runtime,
-                               const struct execution_request *request)
-{
-    struct message_pool *counts = pool_counts(executor, runtime);
-    executor->pools.quiet_ms = clock_now_ms() + QUIET_MS;
-    struct run *run =
-        may_wait(executor, runtime, request) ? look_for(executor, runtime, request->domain) : NULL;
-    if (run)
-        run->trace.warm = true;
-    *(run ? &counts->hits : &counts->misses) += 1;
-    return run;
-}
-
-/* ---- looking after them ---- */
-
-static bool is_stale(const struct run *run, uint64_t now_ms)
-{
-    uint64_t most = run->ready ? run->executor->config->sandbox.pool.age_ms : READY_MS;
-    return now_ms >= run->parked_ms + most;
-}
-
-static void look_after(struct executor *executor, struct pool *pool, uint64_t now_ms)
-{
-    size_t target =
-        pool_size_settle(&pool->size, pool->count, executor->config->sandbox.pool.idle_ms, now_ms);
-    struct run *oldest = pool->waiting;
-    while (oldest && oldest->next)
-        oldest = oldest->next;
-    while (oldest) {
-        struct run *newer = oldest->previous;
-        if (pool->count > target || is_stale(oldest, now_ms))
-            pool_discard(oldest);
-        oldest = newer;
-    }
-}
-
-static void look_after_all(struct executor *executor, uint64_t now_ms)
-{
-    for (struct pool *pool = executor->pools.first, *next; pool; pool = next) {
-        next = pool->next;
-        look_after(executor, pool, now_ms);
-        if (pool->size.target == 0 && pool->count == 0 &&
-            now_ms >= pool->size.used_ms + executor->config->sandbox.pool.idle_ms)
-            drop(executor, pool);
-    }
-    executor->pools.due_ms = now_ms + LOOK_MS;
-}
-
-static void count(struct executor *executor)
-{
-    struct message_gauges *gauges = &executor->gauges;
-    for (size_t i = 0; i < executor->config->runtime_count; i++)
-        gauges->pools[i].ready = gauges->pools[i].target = gauges->pools[i].building = 0;
-    for (const struct pool *pool = executor->pools.first; pool; pool = pool->next) {
-        struct message_pool *counts = pool_counts(executor, pool->runtime);
-        counts->target += pool->size.target;
-        for (const struct run *run = pool->waiting; run; run = run->next)
-            *(run->ready ? &counts->ready : &counts->building) += 1;
-    }
-}
-
-void executor_pools_settle(struct executor *executor, uint64_t now_ms)
-{
-    struct pools *pools = &executor->pools;
-    bool any = pools->first != NULL;
-    if (now_ms >= pools->due_ms) {
-        executor_runs_hurry(executor);
-        look_after_all(executor, now_ms);
-    }
-    if (!any)
-        return;
-    if (executor->draining) {
-        while (pools->first)
-            drop(executor, pools->first);
-        executor_zygotes_clear(executor);
-        return;
-    }
-    pool_fill(executor, now_ms);
-    count(executor);
-}
-
-uint64_t executor_pools_due_ms(const struct executor *executor, uint64_t now_ms)
-{
-    const struct pools *pools = &executor->pools;
-    if (!pools->first)
-        return executor->run_count > 0 && pools->enabled ? pools->due_ms : UINT64_MAX;
-    bool soon =
-        pools->quiet_ms > now_ms && pools->quiet_ms < pools->due_ms && pool_lacks_any(executor);
-    return soon ? pools->quiet_ms : pools->due_ms;
-}
-
-void executor_pools_answered(struct executor *executor)
-{
-    executor->pools.pause_us = clock_now_us() + PAUSE_US;
-}
-
-uint64_t executor_pools_pause_us(const struct executor *executor)
-{
-    uint64_t now = clock_now_us(), until = executor->pools.pause_us;
-    bool matters = executor->run_count == 0 && pool_lacks_any(executor);
-    return matters && until > now ? until - now : 0;
-}
-
-/* ---- the end ---- */
-
-void executor_pools_end(struct executor *executor)
-{
-    struct pools *pools = &executor->pools;
-    while (pools->first)
-        drop(executor, pools->first);
-    executor_zygotes_clear(executor);
-    if (pools->library >= 0)
-        (void)close(take_fd(&pools->library));
-}
-
-/* ---- pool fill ---- */
-
-/* Filling pools: making jails that wait, one at a time, from scratch or by a fork. */
-
-#define RETRY_MS 1000      /* after the first failure; then twice as long each time, */
-#define RETRY_MAX_MS 60000 /* up to this */
-#define MEASURE_EVERY 16   /* of a pool's jails one is measured */
-
-/* ---- failures ---- */
 
 /* Again in a while, each time a longer one; said once. */
 static void put_off(struct executor *executor, struct pool_retry *retry, const char *what,
@@ -331,148 +59,449 @@ static void put_off(struct executor *executor, struct pool_retry *retry, const c
     retry->reported = true;
 }
 
-void executor_pools_zygote_lost(struct executor *executor, const struct brig_error *err)
+static void zygote_lost(struct executor *executor, const struct brig_error *err)
 {
     put_off(executor, &executor->pools.zygote_retry, "python is not forked but started", err);
 }
 
-void executor_pools_zygote_stuck(struct executor *executor, const struct zygote *zygote)
+/* ---- Those that wait ---- */
+
+static void link_run(struct pool *pool, struct run *run)
 {
-    struct brig_error err = {0};
-    for (struct pool *pool = executor->pools.first; pool; pool = pool->next) {
-        if (!pool->zygote || pool->zygote->gone || pool->zygote->zygote != zygote)
-            continue;
-        (void)brig_fail(&err, BRIG_E_STATE, 0, "the zygote does not answer");
-        executor_zygote_give_up(pool->zygote);
-        executor_pools_zygote_lost(executor, &err);
-    }
+    run->pool = pool;
+    run->previous = NULL;
+    run->next = pool->waiting;
+    if (run->next)
+        run->next->previous = run;
+    pool->waiting = run;
+    pool->count++;
+    counts_of(run->executor, run->runtime)->refills++;
 }
 
-static void build_failed(struct executor *executor, struct run *run, const struct brig_error *err)
+static void unlink_run(struct run *run)
 {
+    struct pool *pool = run->pool;
+    if (run->previous)
+        run->previous->next = run->next;
+    else
+        pool->waiting = run->next;
+    if (run->next)
+        run->next->previous = run->previous;
+    run->next = run->previous = NULL;
+    run->pool = NULL;
+    pool->count--;
+}
+
+void executor_pool_discard(struct run *run)
+{
+    counts_of(run->executor, run->runtime)->discarded++;
+    unlink_run(run);
+    executor_unwatch(run->executor, &run->source);
+    executor_unwatch(run->executor, &run->gate);
     executor_run_bury(run);
-    put_off(executor, &executor->pools.retry, "no jail could be made ahead", err);
 }
 
 void executor_pool_heard(struct run *run, int result, const struct brig_error *err)
 {
     if (result < 0)
-        executor_pools_zygote_lost(run->executor, err);
+        zygote_lost(run->executor, err);
     if (result != 0)
-        pool_discard(run);
+        executor_pool_discard(run);
     else if (run->gate.fd < 0)
         run->ready = job_is_waiting(run->job);
 }
 
-/* ---- forks ---- */
+/* Node says a letter; its end says nothing, and is noticed as the job's. */
+static void gate_ready(void *owner, uint32_t events)
+{
+    struct run *run = owner;
+    char letter;
+    (void)events;
+    if (run->state != RUN_WAITING || run->gate.fd < 0)
+        return;
+    if (recv(run->gate.fd, &letter, 1, MSG_DONTWAIT) == 1)
+        run->ready = true;
+    executor_unwatch(run->executor, &run->gate);
+}
 
-/* A jail by a fork of the pool's zygote, in the pool; NULL: there is none. */
-struct run *pool_fork(struct executor *executor, struct pool *pool)
+int executor_pool_release(struct run *run, struct brig_error *err)
+{
+    const struct execution_request *request = &run->request;
+    bool from_input = run->runtime->input == RUNTIME_STDIN;
+    const struct execution_bytes *input = from_input ? &request->code : &request->stdin_bytes;
+    const struct job_late late = {
+        .code = request->code.data,
+        .code_length = request->code.length,
+        .input = input->data,
+        .input_length = input->length,
+        .wall_ms = jail_timeout_ms(run->runtime, request),
+    };
+    int result = job_release(run->job, &late, err);
+    if (result < 0 || run->gate.fd < 0)
+        return result;
+    executor_unwatch(run->executor, &run->gate);
+    /* It stays open: Node may not be ready yet, and has still to say so. */
+    ssize_t sent = send(run->gate.fd, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sent == 1 ? 0 : brig_fail(err, BRIG_E_STATE, 0, "the jail is gone");
+}
+
+/* ---- Making one ---- */
+
+static int start_node(struct run *run, const struct jail *jail, const int output[2], int gate_end,
+                      struct brig_error *err)
+{
+    const char *argv[RUNTIME_ARGV_MAX + 3] = {jail->argv[0], "--require", NODE_SCRIPT};
+    for (size_t i = 1; i < RUNTIME_ARGV_MAX && jail->argv[i]; i++)
+        argv[i + 2] = jail->argv[i];
+    const struct brig_pass_fd gate = {.fd = gate_end, .number = NODE_GATE};
+    const struct brig_command command = {
+        .argv = argv,
+        .stdio = {{.kind = BRIG_STDIO_BYTES},
+                  {.kind = BRIG_STDIO_FD, .fd = output[0]},
+                  {.kind = BRIG_STDIO_FD, .fd = output[1]}},
+        .pass_fds = &gate,
+        .pass_fd_count = 1,
+    };
+    int result = brig_policy_file(jail->policy, NODE_SCRIPT, park_node_script,
+                                  sizeof park_node_script, 0444, err);
+    return result < 0 ? result : brig_start(jail->policy, &command, &run->job, err);
+}
+
+static int build_node(struct run *run, const int output[2], struct brig_error *err)
+{
+    struct jail jail;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a gate for a waiting jail");
+    autoclose int theirs = ends[1];
+    run->gate = (struct executor_source){.ready = gate_ready, .owner = run, .fd = ends[0]};
+    int result =
+        executor_jail_make_late(&run->executor->ground, run->runtime, run->host_uid, &jail, err);
+    if (result == 0)
+        result = start_node(run, &jail, output, theirs, err);
+    executor_jail_done(&jail);
+    return result < 0 ? result : executor_watch(run->executor, &run->gate, EPOLLIN, err);
+}
+
+/* The jail is finished by and by. */
+static int fork_zygote(struct run *run, struct zygote *zygote, const int output[2],
+                       struct brig_error *err)
+{
+    const struct job_source source = {.zygote = zygote, .host_id = run->host_uid};
+    const struct brig_command command = {
+        .argv = run->runtime->argv, /* of no meaning here: it runs already */
+        .stdio = {{.kind = BRIG_STDIO_BYTES},
+                  {.kind = BRIG_STDIO_FD, .fd = output[0]},
+                  {.kind = BRIG_STDIO_FD, .fd = output[1]}},
+    };
+    return job_start(&source, &command, &run->job, err);
+}
+
+static bool zygote_can_fork(const struct pool *pool)
+{
+    return pool->zygote && !pool->gone && zygote_is_ready(pool->zygote);
+}
+
+/* One more that waits; NULL if it cannot be made now. */
+static struct run *build(struct executor *executor, struct pool *pool)
 {
     struct brig_error err = {0};
-    if (!executor_zygote_is_ready(pool->zygote) ||
-        clock_now_ms() < executor->pools.zygote_retry.at_ms)
+    struct pools *pools = &executor->pools;
+    bool forks = pool->runtime->parking == PARKING_ZYGOTE;
+    struct pool_retry *retry = forks ? &pools->zygote_retry : &pools->retry;
+    int ends[2] = {-1, -1};
+    if ((forks && !zygote_can_fork(pool)) || clock_now_ms() < retry->at_ms)
         return NULL;
     struct run *run = executor_run_new(executor);
     if (!run)
         return NULL;
     run->runtime = pool->runtime;
-    int result = executor_park_fork(run, pool->zygote->zygote, &err);
+    run->state = RUN_WAITING;
+    run->parked_ms = clock_now_ms();
+    int result = executor_output_open(run, ends, &err);
+    autoclose int out = ends[0], error = ends[1];
     if (result == 0)
-        result = executor_park_adopt(run, &err);
+        result = forks ? fork_zygote(run, pool->zygote, ends, &err) : build_node(run, ends, &err);
+    if (result == 0)
+        result = executor_run_watch(run, &err);
+    (void)out;
+    (void)error;
     if (result < 0) {
         executor_run_bury(run);
-        executor_pools_zygote_lost(executor, &err);
+        put_off(executor, retry,
+                forks ? "python is not forked but started" : "no jail could be made ahead", &err);
         return NULL;
     }
-    pool->zygote->runs++;
-    pool_counts(executor, run->runtime)->refills++;
-    pool_link(pool, run);
+    retry->wait_ms = 0;
+    pool->forks += forks;
+    link_run(pool, run);
     return run;
 }
 
-/* ---- making more ---- */
+/* ---- Zygotes ---- */
 
-/* One of a few: reading it is slow. */
-static void measure(struct pool *pool)
+/* No code of anybody's runs in it, and it holds no secret: its policy is the one of a run. */
+static int start_zygote(struct pool *pool, const struct jail *jail, struct brig_error *err)
 {
-    const struct run *newest = pool->waiting;
-    if (!newest || !newest->ready || pool->made % MEASURE_EVERY != 0)
-        return;
-    pool->bytes_each = executor_park_bytes(newest);
+    const struct executor *executor = pool->executor;
+    const struct config_list *preload = &executor->config->sandbox.pool.preload;
+    char file[sizeof RUNTIME_WORKSPACE + 1 + EXECUTION_NAME_MAX];
+    autostr struct str modules = {0};
+    for (size_t i = 0; i < preload->count; i++)
+        str_concat(&modules, i > 0 ? " " : "", preload->items[i]);
+    if (modules.failed)
+        return brig_fail_nomem(err);
+    (void)snprintf(file, sizeof file, RUNTIME_WORKSPACE "/%s", jail_file_name(pool->runtime));
+    struct zygote_config config = {.policy = jail->policy,
+                                   .argv = jail->argv,
+                                   .file = file,
+                                   .modules = modules.data,
+                                   .library = executor->pools.library};
+    if (executor->as_root) { /* each slot's, and the one after them */
+        config.first_id = executor->config->sandbox.uid_first;
+        config.id_count = (uint32_t)executor->slot_count + 1;
+    }
+    return zygote_new(&config, &pool->zygote, err);
 }
 
-static void build(struct executor *executor, struct pool *pool)
+static void give_up_zygote(struct pool *pool, const struct brig_error *err)
+{
+    pool->gone = true;
+    executor_unwatch(pool->executor, &pool->source);
+    zygote_lost(pool->executor, err);
+}
+
+static void zygote_heard(void *owner, uint32_t events)
+{
+    struct pool *pool = owner;
+    struct brig_error err = {0};
+    (void)events;
+    if (!pool->gone && zygote_process(pool->zygote, &err) < 0)
+        give_up_zygote(pool, &err);
+}
+
+static int make_zygote(struct pool *pool, uint64_t now_ms, struct brig_error *err)
+{
+    const struct executor *executor = pool->executor;
+    uid_t host_uid = executor->as_root ? executor->config->sandbox.uid_first : (uid_t)-1;
+    struct jail jail;
+    int result = executor_jail_make_late(&executor->ground, pool->runtime, host_uid, &jail, err);
+    if (result == 0)
+        result = start_zygote(pool, &jail, err);
+    executor_jail_done(&jail);
+    if (result < 0)
+        return result;
+    pool->gone = false;
+    pool->forks = 0;
+    pool->born_ms = now_ms;
+    pool->source = (struct executor_source){
+        .ready = zygote_heard, .owner = pool, .fd = zygote_fd(pool->zygote)};
+    return executor_watch(executor, &pool->source, EPOLLIN, err);
+}
+
+static void free_zygote(struct pool *pool)
+{
+    if (!pool->zygote)
+        return;
+    if (!pool->gone)
+        executor_unwatch(pool->executor, &pool->source);
+    zygote_free(take_ptr(&pool->zygote));
+}
+
+static void look_after_zygote(struct executor *executor, struct pool *pool, uint64_t now_ms)
+{
+    const struct server_config *config = executor->config;
+    struct brig_error err = {0};
+    if (pool->gone || pool->forks >= config->sandbox.pool.zygote_runs ||
+        now_ms >= pool->born_ms + config->sandbox.pool.zygote_age_ms)
+        free_zygote(pool);
+    if (pool->zygote || pool->runtime->parking != PARKING_ZYGOTE || pool->size.target == 0 ||
+        now_ms < executor->pools.zygote_retry.at_ms)
+        return;
+    if (make_zygote(pool, now_ms, &err) < 0) {
+        free_zygote(pool);
+        zygote_lost(executor, &err);
+    }
+}
+
+void executor_pools_zygote_stuck(struct executor *executor, const struct zygote *zygote)
 {
     struct brig_error err = {0};
-    if (pool_fork(executor, pool) || pool->runtime->parking != PARKING_NODE)
+    (void)brig_fail(&err, BRIG_E_STATE, 0, "the zygote does not answer");
+    for (struct pool *pool = executor->pools.first; pool; pool = pool->next)
+        if (pool->zygote == zygote && !pool->gone)
+            give_up_zygote(pool, &err);
+}
+
+/* ---- A request comes ---- */
+
+static struct pool *find(const struct executor *executor, const struct runtime *runtime,
+                         const char *domain)
+{
+    for (struct pool *pool = executor->pools.first; pool; pool = pool->next)
+        if (pool->runtime == runtime && strcmp(pool->domain, domain) == 0)
+            return pool;
+    return NULL;
+}
+
+/* Without memory for it, all begin cold. */
+static void make(struct executor *executor, const struct runtime *runtime, const char *domain)
+{
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool || strlen(domain) >= sizeof pool->domain ||
+        !runtime_find_program(runtime, &pool->program)) {
+        free(pool);
         return;
-    struct run *run = executor_run_new(executor);
+    }
+    pool->executor = executor;
+    pool->runtime = runtime;
+    (void)snprintf(pool->domain, sizeof pool->domain, "%s", domain);
+    pool_size_init(&pool->size, runtime->pool_min, runtime->pool_max, clock_now_ms());
+    pool->next = executor->pools.first;
+    executor->pools.first = pool;
+}
+
+/* The longest ready, else the longest begun: that will be ready sooner than a new one. */
+static struct run *choose(const struct pool *pool)
+{
+    struct run *begun = NULL, *ready = NULL;
+    for (struct run *run = pool->waiting; run; run = run->next) {
+        begun = run;
+        if (run->ready)
+            ready = run;
+    }
+    return ready ? ready : begun;
+}
+
+static bool may_wait(const struct executor *executor, const struct runtime *runtime,
+                     const struct execution_request *request)
+{
+    bool can = runtime->parking == PARKING_NODE ||
+               (runtime->parking == PARKING_ZYGOTE && executor->pools.library >= 0);
+    return executor->pools.enabled && can && executor_jail_fits_late(request);
+}
+
+/* One that waits in the pool for such requests; without a pool there is one from now on. */
+static struct run *look_for(struct executor *executor, const struct runtime *runtime,
+                            const char *domain)
+{
+    struct runtime_program program = {0};
+    struct pool *pool = find(executor, runtime, domain);
+    if (!pool)
+        make(executor, runtime, domain);
+    if (!pool || pool->outdated)
+        return NULL;
+    if (!runtime_find_program(runtime, &program) ||
+        memcmp(&program, &pool->program, sizeof program) != 0) {
+        pool->outdated = true;
+        pool->program = program;
+        return NULL;
+    }
+    struct run *run = choose(pool);
+    uint64_t now = clock_now_ms();
+    if (!run) {
+        pool_size_missed(&pool->size, now);
+        run = runtime->parking == PARKING_ZYGOTE ? build(executor, pool) : NULL;
+    }
     if (!run)
-        return;
-    run->runtime = pool->runtime;
-    int result = executor_park_build(run, &err);
-    if (result == 0)
-        result = executor_park_adopt(run, &err);
-    if (result < 0) {
-        build_failed(executor, run, &err);
-        return;
+        return NULL;
+    unlink_run(run);
+    pool_size_taken(&pool->size, pool->count, now);
+    return run;
+}
+
+struct run *executor_pool_take(struct executor *executor, const struct runtime *runtime,
+                               const struct execution_request *request)
+{
+    struct message_pool *counts = counts_of(executor, runtime);
+    executor->pools.quiet_ms = clock_now_ms() + QUIET_MS;
+    struct run *run =
+        may_wait(executor, runtime, request) ? look_for(executor, runtime, request->domain) : NULL;
+    if (run)
+        run->trace.warm = true;
+    *(run ? &counts->hits : &counts->misses) += 1;
+    return run;
+}
+
+/* ---- Looking after them ---- */
+
+static void empty(struct pool *pool)
+{
+    while (pool->waiting)
+        executor_pool_discard(pool->waiting);
+    free_zygote(pool);
+}
+
+static void drop(struct executor *executor, struct pool *pool)
+{
+    struct pool **at = &executor->pools.first;
+    while (*at != pool)
+        at = &(*at)->next;
+    *at = pool->next;
+    empty(pool);
+    free(pool);
+}
+
+/* Of as many keys as may have one, the one that was unused longest makes room. */
+static bool is_one_too_many(const struct executor *executor, const struct pool *pool)
+{
+    size_t newer = 0;
+    for (const struct pool *other = executor->pools.first; other; other = other->next)
+        newer += other->runtime == pool->runtime && other != pool &&
+                 other->size.used_ms >= pool->size.used_ms;
+    return newer >= executor->config->sandbox.pool.domains;
+}
+
+static bool is_stale(const struct run *run, uint64_t now_ms)
+{
+    uint64_t most = run->ready ? run->executor->config->sandbox.pool.age_ms : READY_MS;
+    return now_ms >= run->parked_ms + most;
+}
+
+static void look_after(struct executor *executor, struct pool *pool, uint64_t now_ms)
+{
+    size_t target =
+        pool_size_settle(&pool->size, pool->count, executor->config->sandbox.pool.idle_ms, now_ms);
+    struct run *oldest = pool->waiting;
+    while (oldest && oldest->next)
+        oldest = oldest->next;
+    while (oldest) {
+        struct run *newer = oldest->previous;
+        if (pool->count > target || is_stale(oldest, now_ms))
+            executor_pool_discard(oldest);
+        oldest = newer;
     }
-    executor->pools.retry.wait_ms = 0;
-    pool_counts(executor, run->runtime)->refills++;
-    pool_link(pool, run);
-    measure(pool);
-    pool->made++;
 }
 
-/* ---- zygotes ---- */
-
-/* A new one is made before the old one goes. */
-static bool wants_zygote(const struct executor *executor, const struct pool *pool, uint64_t now_ms)
+static void look_after_all(struct executor *executor, uint64_t now_ms)
 {
-    return pool->runtime->parking == PARKING_ZYGOTE && executor->pools.library >= 0 &&
-           pool->size.target > 0 && !pool->next_zygote &&
-           executor_zygote_is_worn(pool->zygote, now_ms);
-}
-
-static void look_after_zygote(struct executor *executor, struct pool *pool)
-{
-    if (pool->zygote && pool->zygote->gone)
-        executor_zygote_bury(take_ptr(&pool->zygote));
-    if (pool->next_zygote && pool->next_zygote->gone)
-        executor_zygote_bury(take_ptr(&pool->next_zygote));
-    if (!executor_zygote_is_ready(pool->next_zygote))
-        return;
-    executor_zygote_bury(pool->zygote);
-    pool->zygote = take_ptr(&pool->next_zygote);
-    executor->pools.zygote_retry.wait_ms = 0;
-}
-
-static void look_after_zygotes(struct executor *executor, uint64_t now_ms)
-{
-    struct pools *pools = &executor->pools;
-    for (struct pool *pool = pools->first; pool; pool = pool->next) {
-        look_after_zygote(executor, pool);
-        if (!pools->enabled || now_ms < pools->zygote_retry.at_ms ||
-            !wants_zygote(executor, pool, now_ms))
-            continue;
-        struct brig_error err = {0};
-        if (executor_zygote_new(executor, pool->runtime, &pool->next_zygote, &err) < 0)
-            executor_pools_zygote_lost(executor, &err);
+    bool due = now_ms >= executor->pools.due_ms;
+    for (struct pool *pool = executor->pools.first, *next; pool; pool = next) {
+        next = pool->next;
+        if (due)
+            look_after(executor, pool, now_ms);
+        bool unused = pool->size.target == 0 && pool->count == 0 &&
+                      now_ms >= pool->size.used_ms + executor->config->sandbox.pool.idle_ms;
+        if (pool->outdated)
+            empty(pool);
+        pool->outdated = false;
+        if (unused || executor->draining || is_one_too_many(executor, pool))
+            drop(executor, pool);
+        else
+            look_after_zygote(executor, pool, now_ms);
     }
-    executor_zygotes_clear(executor);
+    if (due)
+        executor->pools.due_ms = now_ms + LOOK_MS;
 }
 
 /* One at a time, and not at the expense of what runs: each run that may come has its slot. */
-static bool may_build(const struct executor *executor, uint64_t now_ms)
+static bool may_build(const struct executor *executor)
 {
-    const struct pools *pools = &executor->pools;
     uint64_t bytes = 0;
-    if (!pools->enabled || executor->draining || now_ms < pools->retry.at_ms ||
-        executor->slot_count - executor->slots_taken <= executor->run_most - executor->run_count)
+    if (executor->slot_count - executor->slots_taken <= executor->run_most - executor->run_count)
         return false;
-    for (const struct pool *pool = pools->first; pool; pool = pool->next) {
-        bytes += pool->count * pool->bytes_each;
+    for (const struct pool *pool = executor->pools.first; pool; pool = pool->next) {
+        bytes += pool->count * (pool->runtime->parking == PARKING_NODE ? BYTES_NODE : BYTES_FORKED);
         for (const struct run *run = pool->waiting; run; run = run->next)
             if (!run->ready)
                 return false;
@@ -480,43 +509,64 @@ static bool may_build(const struct executor *executor, uint64_t now_ms)
     return bytes < executor->config->sandbox.pool.memory_bytes;
 }
 
-/* What was just begun has the machine to itself for a moment, until it has ended and its answer is on its way
- * to the client, unless the next such request would find nothing at all. */
-static bool is_due(const struct executor *executor, const struct pool *pool, uint64_t now_ms)
+static size_t lack(const struct pool *pool)
 {
-    bool nothing = pool->count == 0 && !executor_zygote_is_ready(pool->zygote);
-    bool idle = executor->run_count == 0 && executor_pools_pause_us(executor) == 0;
-    bool quiet = idle || now_ms >= executor->pools.quiet_ms;
-    return pool->size.target > pool->count && (nothing || quiet);
+    return pool->size.target > pool->count ? pool->size.target - pool->count : 0;
 }
 
-/* The one that lacks most. */
+/* The one that lacks most. What was just begun has the machine to itself for a moment, unless the next such
+ * request would find nothing at all. */
 static struct pool *choose_needy(const struct executor *executor, uint64_t now_ms)
 {
+    bool quiet = executor->run_count == 0 || now_ms >= executor->pools.quiet_ms;
     struct pool *needy = NULL;
-    size_t most = 0;
-    for (struct pool *pool = executor->pools.first; pool; pool = pool->next) {
-        size_t lacks = pool->size.target > pool->count ? pool->size.target - pool->count : 0;
-        if (lacks <= most || !is_due(executor, pool, now_ms))
-            continue;
-        most = lacks;
-        needy = pool;
-    }
+    for (struct pool *pool = executor->pools.first; pool; pool = pool->next)
+        if (lack(pool) > (needy ? lack(needy) : 0) &&
+            (quiet || (pool->count == 0 && !zygote_can_fork(pool))))
+            needy = pool;
     return needy;
 }
 
-bool pool_lacks_any(const struct executor *executor)
+static void count(struct executor *executor)
 {
-    for (const struct pool *pool = executor->pools.first; pool; pool = pool->next)
-        if (pool->size.target > pool->count)
-            return true;
-    return false;
+    struct message_gauges *gauges = &executor->gauges;
+    for (size_t i = 0; i < executor->config->runtime_count; i++)
+        gauges->pools[i].ready = gauges->pools[i].target = gauges->pools[i].building = 0;
+    for (const struct pool *pool = executor->pools.first; pool; pool = pool->next) {
+        struct message_pool *counts = counts_of(executor, pool->runtime);
+        counts->target += pool->size.target;
+        for (const struct run *run = pool->waiting; run; run = run->next)
+            *(run->ready ? &counts->ready : &counts->building) += 1;
+    }
 }
 
-void pool_fill(struct executor *executor, uint64_t now_ms)
+void executor_pools_settle(struct executor *executor, uint64_t now_ms)
 {
-    look_after_zygotes(executor, now_ms);
-    struct pool *needy = may_build(executor, now_ms) ? choose_needy(executor, now_ms) : NULL;
+    if (now_ms >= executor->pools.due_ms)
+        executor_runs_hurry(executor);
+    look_after_all(executor, now_ms);
+    struct pool *needy = may_build(executor) ? choose_needy(executor, now_ms) : NULL;
     if (needy)
-        build(executor, needy);
+        (void)build(executor, needy);
+    count(executor);
+}
+
+uint64_t executor_pools_due_ms(const struct executor *executor, uint64_t now_ms)
+{
+    const struct pools *pools = &executor->pools;
+    bool lacks = false;
+    if (!pools->first)
+        return executor->run_count > 0 && pools->enabled ? pools->due_ms : UINT64_MAX;
+    for (const struct pool *pool = pools->first; pool; pool = pool->next)
+        lacks = lacks || lack(pool) > 0;
+    bool soon = lacks && pools->quiet_ms > now_ms && pools->quiet_ms < pools->due_ms;
+    return soon ? pools->quiet_ms : pools->due_ms;
+}
+
+void executor_pools_end(struct executor *executor)
+{
+    struct pools *pools = &executor->pools;
+    while (pools->first)
+        drop(executor, pools->first);
+    own_close(&pools->library);
 }

@@ -113,7 +113,6 @@ static void conclude(struct run *run, struct execution_result *result)
         run->executor->gauges.oom_kills++;
     tell_history(run, result);
     tell_http(run, result);
-    executor_pools_answered(run->executor);
     execution_result_done(result);
     remove_run(run);
 }
@@ -152,6 +151,12 @@ static void note_jail(struct run *run)
     run->noted = true;
 }
 
+/* By a zygote. */
+static bool is_building(const struct run *run)
+{
+    return run->job && run->job->building;
+}
+
 static void start_again(struct run *run);
 
 static void job_ready(void *owner, uint32_t events)
@@ -161,11 +166,11 @@ static void job_ready(void *owner, uint32_t events)
     (void)events;
     if (run->state == RUN_OVER)
         return;
-    bool building = executor_park_is_building(run);
+    bool building = is_building(run);
     int result = brig_job_process(run->job, &err);
     note_jail(run);
-    if (run->state == RUN_RUNNING && building && result == 0 && !executor_park_is_building(run)) {
-        result = executor_park_release(run, &err);
+    if (run->state == RUN_RUNNING && building && result == 0 && !is_building(run)) {
+        result = executor_pool_release(run, &err);
         run->trace.at_us[STEP_RELEASED] = clock_now_us();
     }
     if (run->state == RUN_WAITING) {
@@ -191,10 +196,8 @@ void executor_run_cancel(struct run *run, enum run_reason reason)
 static void drop_job(struct run *run)
 {
     executor_output_close(run);
-    int *const fds[] = {&run->output_ends[0], &run->output_ends[1], &run->gate_end, &run->gate.fd};
-    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
-        if (*fds[i] >= 0)
-            (void)close(take_fd(fds[i]));
+    if (run->gate.fd >= 0)
+        (void)close(take_fd(&run->gate.fd));
     if (!run->job)
         return;
     executor_unwatch(run->executor,
@@ -280,11 +283,7 @@ static struct run *new_run(struct executor *executor)
     struct run *run = malloc(sizeof *run);
     if (!run)
         return NULL;
-    *run = (struct run){.executor = executor,
-                        .slot = SIZE_MAX,
-                        .output_ends = {-1, -1},
-                        .gate_end = -1,
-                        .gate = {.fd = -1}};
+    *run = (struct run){.executor = executor, .slot = SIZE_MAX, .gate = {.fd = -1}};
     for (int i = 0; i < 2; i++)
         run->streams[i] = (struct run_stream){.run = run, .source.fd = -1};
     return run;
@@ -310,7 +309,7 @@ static int start_command(struct run *run, const struct jail *jail,
         return 0;
     int result = brig_start(jail->policy, command, &run->job, err);
     if (frame && result == 0)
-        executor_frame_failed(run->executor, frame);
+        executor_frame_failed(run->executor, run->runtime);
     return result;
 }
 
@@ -454,9 +453,9 @@ static int go_cold(struct run *run, struct brig_error *err)
 /* One that a zygote is still making is let go when it is made: see job_ready(). */
 static int start_warm(struct run *run, struct brig_error *err)
 {
-    if (executor_park_is_building(run))
+    if (is_building(run))
         return 0;
-    int result = executor_park_release(run, NULL);
+    int result = executor_pool_release(run, NULL);
     mark(run, STEP_RELEASED);
     return result < 0 ? go_cold(run, err) : 0;
 }
@@ -593,7 +592,7 @@ static void stream_ready(void *owner, uint32_t events)
     if (stream->source.fd < 0 || stream->paused || stream->run->state == RUN_OVER)
         return;
     if (stream->run->state == RUN_WAITING) { /* nobody has asked it anything */
-        executor_pool_lost(stream->run);
+        executor_pool_discard(stream->run);
         return;
     }
     bool wanted =
