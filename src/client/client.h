@@ -2,6 +2,7 @@
 /* What the commands of brigctl share. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -92,8 +93,9 @@ struct request_list {
 struct request {
     const char *language, *code, *code_file; /* code_file "-": standard input */
     const char *timeout, *memory, *work_dir, *out;
-    bool stdin_wanted, no_stream, network;
+    bool stdin_wanted, no_stream, network, raw, json, help;
     struct request_list env, files, allow, returns, args;
+    char directory[PATH_MAX]; /* where work_dir points to */
 };
 
 /* Appends; fails where there is no more room. */
@@ -120,10 +122,7 @@ int returned_write(const char *directory, const char *name, const void *bytes, s
 
 int client_exec(struct client *client, int argc, char **argv);
 int client_claude(struct client *client, int argc, char **argv);
-int client_list(struct client *client, int argc, char **argv);
-int client_show(struct client *client, int argc, char **argv);
-int client_kill(struct client *client, int argc, char **argv);
-int client_health(struct client *client, int argc, char **argv);
-int client_runtimes(struct client *client, int argc, char **argv);
+/* ls, show, kill, health, runtimes. */
+int client_ask(struct client *client, int argc, char **argv);
 /* Says what went wrong. Returns the status to end with. */
 int client_complain(const struct brig_error *err);

@@ -253,92 +253,61 @@ static const char claude_usage[] =
     "      --raw             control characters go to the terminal as they are\n"
     "  -h, --help            this text\n";
 
-enum {
-    OPTION_NO_STREAM = 256,
-    OPTION_RAW,
-    OPTION_RETURN,
-    OPTION_ALLOW,
-    OPTION_NETWORK,
-    OPTION_JSON
+/* Capital letters are not options themselves: these are long ones only. Where an option goes is a member of
+ * struct request. */
+enum place_kind { PLACE_FLAG, PLACE_TEXT, PLACE_LIST };
+#define PLACE(kind, member) PLACE_##kind, offsetof(struct request, member)
+static const struct {
+    const char *name;
+    int letter;
+    enum place_kind kind;
+    size_t offset;
+} places[] = {
+    {"code", 'c', PLACE(TEXT, code)},      {"timeout", 't', PLACE(TEXT, timeout)},
+    {"memory", 'm', PLACE(TEXT, memory)},  {"env", 'e', PLACE(LIST, env)},
+    {"file", 'f', PLACE(LIST, files)},     {"out", 'o', PLACE(TEXT, out)},
+    {"return", 'R', PLACE(LIST, returns)}, {"stdin", 'i', PLACE(FLAG, stdin_wanted)},
+    {"allow", 'A', PLACE(LIST, allow)},    {"network", 'N', PLACE(FLAG, network)},
+    {"dir", 'd', PLACE(TEXT, work_dir)},   {"no-stream", 'S', PLACE(FLAG, no_stream)},
+    {"raw", 'W', PLACE(FLAG, raw)},        {"json", 'J', PLACE(FLAG, json)},
+    {"help", 'h', PLACE(FLAG, help)},
 };
 
-static const struct option options[] = {
-    {"code", required_argument, NULL, 'c'},
-    {"timeout", required_argument, NULL, 't'},
-    {"memory", required_argument, NULL, 'm'},
-    {"env", required_argument, NULL, 'e'},
-    {"file", required_argument, NULL, 'f'},
-    {"out", required_argument, NULL, 'o'},
-    {"return", required_argument, NULL, OPTION_RETURN},
-    {"stdin", no_argument, NULL, 'i'},
-    {"allow", required_argument, NULL, OPTION_ALLOW},
-    {"network", no_argument, NULL, OPTION_NETWORK},
-    {"dir", required_argument, NULL, 'd'},
-    {"no-stream", no_argument, NULL, OPTION_NO_STREAM},
-    {"raw", no_argument, NULL, OPTION_RAW},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, 'h'},
-    {0},
-};
-
-/* 1 for help; negative for what is wrong. */
-static int take_option(struct client *client, struct request *request, int option,
-                       struct brig_error *err)
+static int take_option(struct request *request, int letter, struct brig_error *err)
 {
-    switch (option) {
-    case 'c':
-        request->code = optarg;
-        return 0;
-    case 't':
-        request->timeout = optarg;
-        return 0;
-    case 'm':
-        request->memory = optarg;
-        return 0;
-    case 'e':
-        return request_add(&request->env, optarg, "--env", err);
-    case 'f':
-        return request_add(&request->files, optarg, "--file", err);
-    case 'o':
-        request->out = optarg;
-        return 0;
-    case 'd':
-        request->work_dir = optarg;
-        return 0;
-    case 'i':
-        request->stdin_wanted = true;
-        return 0;
-    case OPTION_RETURN:
-        return request_add(&request->returns, optarg, "--return", err);
-    case OPTION_ALLOW:
-        return request_add(&request->allow, optarg, "--allow", err);
-    case OPTION_NETWORK:
-        request->network = true;
-        return 0;
-    case OPTION_NO_STREAM:
-        request->no_stream = true;
-        return 0;
-    case OPTION_RAW:
-        client->raw = true;
-        return 0;
-    case OPTION_JSON:
-        client->json = true;
-        return 0;
-    case 'h':
-        return 1;
-    default: /* getopt has said what is wrong */
+    size_t i = 0;
+    while (i < ARRAY_LENGTH(places) && places[i].letter != letter)
+        i++;
+    if (i == ARRAY_LENGTH(places)) /* getopt has said what is wrong */
         return brig_fail(err, BRIG_E_INVALID, 0, "see brigctl exec --help");
+    void *place = (char *)request + places[i].offset;
+    char name[32];
+    switch (places[i].kind) {
+    case PLACE_FLAG:
+        *(bool *)place = true;
+        return 0;
+    case PLACE_TEXT:
+        *(const char **)place = optarg;
+        return 0;
+    case PLACE_LIST:
+        (void)snprintf(name, sizeof name, "--%s", places[i].name);
+        return request_add(place, optarg, name, err);
     }
+    return 0;
 }
 
-static int take_options(struct client *client, struct request *request, const char *letters,
-                        int argc, char **argv, struct brig_error *err)
+static int take_options(struct request *request, const char *letters, int argc, char **argv,
+                        struct brig_error *err)
 {
+    struct option options[ARRAY_LENGTH(places) + 1] = {0};
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+        options[i] =
+            (struct option){places[i].name, places[i].kind != PLACE_FLAG, NULL, places[i].letter};
     int result = 0;
     optind = 0;
-    for (int option;
-         result == 0 && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;)
-        result = take_option(client, request, option, err);
+    for (int letter;
+         result == 0 && (letter = getopt_long(argc, argv, letters, options, NULL)) != -1;)
+        result = take_option(request, letter, err);
     return result;
 }
 
@@ -364,25 +333,8 @@ static int take_exec(struct request *request, int argc, char **argv, struct brig
     return 0;
 }
 
-int client_exec(struct client *client, int argc, char **argv)
-{
-    struct request request = {0};
-    struct brig_error err = {0};
-    int result = take_options(client, &request, "c:t:m:e:f:o:ih", argc, argv, &err);
-    if (result == 1) {
-        (void)fputs(exec_usage, stdout);
-        return 0;
-    }
-    if (result == 0)
-        result = take_exec(&request, argc, argv, &err);
-    if (result == 0)
-        result = perform(client, &request, &err);
-    return result < 0 ? client_complain(&err) : result;
-}
-
 /* The server resolves it again, and decides. */
-static int take_claude(struct request *request, int argc, char **argv, char *directory,
-                       struct brig_error *err)
+static int take_claude(struct request *request, int argc, char **argv, struct brig_error *err)
 {
     if (optind + 1 != argc)
         return brig_fail(err, BRIG_E_INVALID, 0,
@@ -390,25 +342,44 @@ static int take_claude(struct request *request, int argc, char **argv, char *dir
     request->language = "claude";
     request->code = argv[optind];
     const char *wanted = request->work_dir ? request->work_dir : ".";
-    if (!realpath(wanted, directory))
+    if (!realpath(wanted, request->directory))
         return brig_fail(err, BRIG_E_INVALID, errno, "--dir '%s'", str_shown(wanted).text);
-    request->work_dir = directory;
+    request->work_dir = request->directory;
     return 0;
+}
+
+/* What the two commands differ in. */
+struct verb {
+    const char *letters, *usage;
+    int (*take)(struct request *request, int argc, char **argv, struct brig_error *err);
+};
+
+static int run_verb(struct client *client, int argc, char **argv, const struct verb *verb)
+{
+    struct request request = {0};
+    struct brig_error err = {0};
+    int result = take_options(&request, verb->letters, argc, argv, &err);
+    if (result == 0 && request.help) {
+        (void)fputs(verb->usage, stdout);
+        return 0;
+    }
+    client->raw = request.raw;
+    client->json = client->json || request.json;
+    if (result == 0)
+        result = verb->take(&request, argc, argv, &err);
+    if (result == 0)
+        result = perform(client, &request, &err);
+    return result < 0 ? client_complain(&err) : result;
+}
+
+int client_exec(struct client *client, int argc, char **argv)
+{
+    static const struct verb verb = {"c:t:m:e:f:o:ih", exec_usage, take_exec};
+    return run_verb(client, argc, argv, &verb);
 }
 
 int client_claude(struct client *client, int argc, char **argv)
 {
-    struct request request = {0};
-    struct brig_error err = {0};
-    char directory[PATH_MAX];
-    int result = take_options(client, &request, "d:t:m:h", argc, argv, &err);
-    if (result == 1) {
-        (void)fputs(claude_usage, stdout);
-        return 0;
-    }
-    if (result == 0)
-        result = take_claude(&request, argc, argv, directory, &err);
-    if (result == 0)
-        result = perform(client, &request, &err);
-    return result < 0 ? client_complain(&err) : result;
+    static const struct verb verb = {"d:t:m:h", claude_usage, take_claude};
+    return run_verb(client, argc, argv, &verb);
 }

@@ -13,8 +13,6 @@
 #include "base/str.h"
 #include "client/client.h"
 
-enum { OPTION_JSON = 256 };
-
 /* ---- Asking ---- */
 
 /* The answer as an object; prints it and gives none with --json. */
@@ -74,65 +72,16 @@ static void print_row(const struct client *client, const json_t *row)
     (void)puts(line.failed ? "out of memory" : line.data);
 }
 
-static void add_filter(struct str *path, const char *name, const char *value)
+static void print_list(const struct client *client, const json_t *answer, const char *id)
 {
-    char *quoted = curl_easy_escape(NULL, value, 0);
-    str_appendf(path, "%c%s=%s", strchr(path->data, '?') ? '&' : '?', name, quoted ? quoted : "");
-    curl_free(quoted);
-}
-
-/* 0, or the status to end with plus one. */
-static int take_filters(struct client *client, int argc, char **argv, struct str *path)
-{
-    static const struct option options[] = {
-        {"language", required_argument, NULL, 'l'}, {"status", required_argument, NULL, 's'},
-        {"since", required_argument, NULL, 'S'},    {"limit", required_argument, NULL, 'n'},
-        {"cursor", required_argument, NULL, 'C'},   {"json", no_argument, NULL, OPTION_JSON},
-        {"help", no_argument, NULL, 'h'},           {0}};
-    static const struct {
-        int option;
-        const char *name;
-    } filters[] = {
-        {'l', "language"}, {'s', "status"}, {'S', "since"}, {'n', "limit"}, {'C', "cursor"}};
-    optind = 0;
-    for (int option; (option = getopt_long(argc, argv, "l:s:n:h", options, NULL)) != -1;) {
-        if (option == OPTION_JSON)
-            client->json = true;
-        for (size_t i = 0; i < ARRAY_LENGTH(filters); i++)
-            if (filters[i].option == option)
-                add_filter(path, filters[i].name, optarg);
-        if (option == 'h' || option == '?') {
-            (void)fputs(list_usage, option == 'h' ? stdout : stderr);
-            return 1 + (option == 'h' ? 0 : CLIENT_USAGE);
-        }
-    }
-    if (optind == argc)
-        return 0;
-    (void)fputs(list_usage, stderr);
-    return 1 + CLIENT_USAGE;
-}
-
-int client_list(struct client *client, int argc, char **argv)
-{
-    autostr struct str path = {0};
-    struct brig_error err = {0};
-    json_t *answer = NULL;
-    str_append(&path, "/executions");
-    int ended = path.failed ? 0 : take_filters(client, argc, argv, &path);
-    if (ended)
-        return ended - 1;
-    int result = path.failed ? brig_fail_nomem(&err) : ask(client, "GET", path.data, &answer, &err);
-    if (result < 0)
-        return client_complain(&err);
     const json_t *rows = json_object_get(answer, "executions");
+    const char *next = json_string_value(json_object_get(answer, "next"));
+    (void)id;
     for (size_t i = 0; i < json_array_size(rows); i++)
         print_row(client, json_array_get(rows, i));
-    const char *next = json_string_value(json_object_get(answer, "next"));
     (void)fflush(stdout);
     if (next)
         (void)fprintf(stderr, "There are more: --cursor %s\n", str_shown(next).text);
-    json_decref(answer);
-    return 0;
 }
 
 /* ---- show, kill, health, runtimes ---- */
@@ -185,85 +134,94 @@ static void print_runtimes(const struct client *client, const json_t *answer, co
     }
 }
 
-struct question {
-    const char *usage, *method, *path; /* the path ends in a slash: an ID follows */
+/* ---- Commands ---- */
+
+static const struct question {
+    const char *name, *usage, *method;
+    const char *path; /* ends in a slash: an ID follows */
+    bool filtered;
     void (*print)(const struct client *client, const json_t *answer, const char *id);
+} questions[] = {
+    {"ls", list_usage, "GET", "/executions", true, print_list},
+    {"show",
+     "Usage: brigctl show ID [--json]\n"
+     "Prints all that is known of an execution.\n",
+     "GET", "/executions/", false, print_members},
+    {"kill", "Usage: brigctl kill ID [--json]\nEnds a running execution.\n", "DELETE",
+     "/executions/", false, print_killed},
+    {"health",
+     "Usage: brigctl health [--json]\n"
+     "Says whether the server works; ends with 1 if it does not.\n",
+     "GET", "/health", false, print_members},
+    {"runtimes", "Usage: brigctl runtimes [--json]\nLists what can be run.\n", "GET", "/runtimes",
+     false, print_runtimes},
 };
 
-/* Whether to go on; if not, *ret_status is what to end with. */
-static bool take_words(struct client *client, int argc, char **argv,
-                       const struct question *question, int *ret_status)
+static void append_quoted(struct str *path, const char *before, const char *text)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, OPTION_JSON}, {"help", no_argument, NULL, 'h'}, {0}};
-    optind = 0;
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (option == OPTION_JSON) {
-            client->json = true;
-            continue;
-        }
-        *ret_status = option == 'h' ? 0 : CLIENT_USAGE;
-        (void)fputs(question->usage, option == 'h' ? stdout : stderr);
-        return false;
-    }
-    if (argc - optind == str_ends_with(question->path, "/"))
-        return true;
-    (void)fputs(question->usage, stderr);
-    *ret_status = CLIENT_USAGE;
-    return false;
+    char *quoted = curl_easy_escape(NULL, text, 0);
+    str_concat(path, before, quoted ? quoted : "");
+    curl_free(quoted);
 }
 
-static int put(struct client *client, int argc, char **argv, const struct question *question)
+/* Capital letters are not options themselves: these are long ones only. Those behind "help" are for ls. */
+static const struct option options[] = {
+    {"json", no_argument, NULL, 'J'},           {"help", no_argument, NULL, 'h'},
+    {"language", required_argument, NULL, 'l'}, {"status", required_argument, NULL, 's'},
+    {"since", required_argument, NULL, 'S'},    {"limit", required_argument, NULL, 'n'},
+    {"cursor", required_argument, NULL, 'C'},   {0}};
+static const struct option common[] = {
+    {"json", no_argument, NULL, 'J'}, {"help", no_argument, NULL, 'h'}, {0}};
+
+/* The path that is asked for. 0, or the status to end with plus one. */
+static int take_words(struct client *client, int argc, char **argv, const struct question *question,
+                      struct str *path)
+{
+    const char *before = "?";
+    str_append(path, question->path);
+    optind = 0;
+    for (int letter; (letter = getopt_long(argc, argv, question->filtered ? "l:s:n:h" : "h",
+                                           question->filtered ? options : common, NULL)) != -1;) {
+        if (letter == 'J')
+            client->json = true;
+        if (letter == 'h' || letter == '?') {
+            (void)fputs(question->usage, letter == 'h' ? stdout : stderr);
+            return 1 + (letter == 'h' ? 0 : CLIENT_USAGE);
+        }
+        for (size_t i = 2; options[i].name; i++) {
+            if (options[i].val != letter)
+                continue;
+            str_concat(path, before, options[i].name);
+            append_quoted(path, "=", optarg);
+            before = "&";
+        }
+    }
+    bool has_id = str_ends_with(question->path, "/");
+    if (argc - optind == has_id) {
+        append_quoted(path, "", has_id ? argv[optind] : "");
+        return 0;
+    }
+    (void)fputs(question->usage, stderr);
+    return 1 + CLIENT_USAGE;
+}
+
+int client_ask(struct client *client, int argc, char **argv)
 {
     autostr struct str path = {0};
     struct brig_error err = {0};
     json_t *answer = NULL;
-    int status = 0;
-    if (!take_words(client, argc, argv, question, &status))
-        return status;
-    const char *id = optind < argc ? argv[optind] : "";
-    char *quoted = curl_easy_escape(NULL, id, 0);
-    str_concat(&path, question->path, quoted ? quoted : "");
-    curl_free(quoted);
+    const struct question *question = questions;
+    while (!str_ends_with(argv[0], question->name))
+        question++;
+    int ended = take_words(client, argc, argv, question, &path);
+    if (ended)
+        return ended - 1;
     int result = path.failed ? brig_fail_nomem(&err)
                              : ask(client, question->method, path.data, &answer, &err);
     if (result < 0)
         return client_complain(&err);
     if (answer)
-        question->print(client, answer, id);
+        question->print(client, answer, argv[argc - 1]);
     json_decref(answer);
     return result;
-}
-
-int client_show(struct client *client, int argc, char **argv)
-{
-    static const struct question show = {"Usage: brigctl show ID [--json]\n"
-                                         "Prints all that is known of an execution.\n",
-                                         "GET", "/executions/", print_members};
-    return put(client, argc, argv, &show);
-}
-
-int client_kill(struct client *client, int argc, char **argv)
-{
-    static const struct question end = {
-        "Usage: brigctl kill ID [--json]\nEnds a running execution.\n", "DELETE", "/executions/",
-        print_killed};
-    return put(client, argc, argv, &end);
-}
-
-int client_health(struct client *client, int argc, char **argv)
-{
-    static const struct question health = {
-        "Usage: brigctl health [--json]\n"
-        "Says whether the server works; ends with 1 if it does not.\n",
-        "GET", "/health", print_members};
-    return put(client, argc, argv, &health);
-}
-
-int client_runtimes(struct client *client, int argc, char **argv)
-{
-    static const struct question runtimes = {
-        "Usage: brigctl runtimes [--json]\nLists what can be run.\n", "GET", "/runtimes",
-        print_runtimes};
-    return put(client, argc, argv, &runtimes);
 }

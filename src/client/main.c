@@ -21,11 +21,11 @@ static const struct command {
 } commands[] = {
     {"exec", "run code, from a file, an argument or standard input", client_exec},
     {"claude", "let Claude Code work in a directory", client_claude},
-    {"ls", "list executions", client_list},
-    {"show", "print all that is known of one", client_show},
-    {"kill", "end one that is running", client_kill},
-    {"health", "say whether the server works", client_health},
-    {"runtimes", "list what can be run", client_runtimes},
+    {"ls", "list executions", client_ask},
+    {"show", "print all that is known of one", client_ask},
+    {"kill", "end one that is running", client_ask},
+    {"health", "say whether the server works", client_ask},
+    {"runtimes", "list what can be run", client_ask},
 };
 
 static void print_usage(void)

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "client/client.h"
@@ -26,32 +27,20 @@ int request_add(struct request_list *list, const char *item, const char *what,
     return 0;
 }
 
-static int read_all(int fd, const char *name, struct str *out, struct brig_error *err)
-{
-    char buffer[65536];
-    for (;;) {
-        ssize_t count = read(fd, buffer, sizeof buffer);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "read '%s'", str_shown(name).text);
-        if (count == 0)
-            return out->failed ? brig_fail_nomem(err) : 0;
-        str_append_bytes(out, buffer, (size_t)count);
-        if (out->length > REQUEST_INPUT_MAX)
-            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %zu MiB",
-                             str_shown(name).text, REQUEST_INPUT_MAX >> 20);
-    }
-}
-
 static int read_input(const char *path, struct str *out, struct brig_error *err)
 {
-    if (strcmp(path, "-") == 0)
-        return read_all(STDIN_FILENO, "standard input", out, err);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
+    bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    autoclose int file = standard ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (!standard && file < 0)
         return brig_fail(err, BRIG_E_INVALID, errno, "'%s'", str_shown(path).text);
-    return read_all(fd, path, out, err);
+    int failed = read_all(standard ? STDIN_FILENO : file, REQUEST_INPUT_MAX, out);
+    if (failed < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -failed, "read '%s'", str_shown(name).text);
+    if (out->length > REQUEST_INPUT_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %zu MiB", str_shown(name).text,
+                         REQUEST_INPUT_MAX >> 20);
+    return 0;
 }
 
 static json_t *as_base64(const struct str *bytes)
@@ -191,23 +180,18 @@ static int add_text(json_t *body, const char *name, const char *text, struct bri
 
 static int fill(const struct request *request, json_t *body, struct brig_error *err)
 {
-    int result = add_text(body, "language", request->language, err);
-    if (result == 0)
-        result = add_code(request, body, err);
-    if (result == 0)
-        result = add_text(body, "timeout", request->timeout, err);
-    if (result == 0)
-        result = add_text(body, "work_dir", request->work_dir, err);
-    if (result == 0)
-        result = add_memory(request, body, err);
-    if (result == 0)
-        result = add_network(request, body, err);
-    if (result == 0)
-        result = add_stdin(request, body, err);
-    if (result == 0)
-        result = add_env(request, body, err);
-    if (result == 0)
-        result = add_files(request, body, err);
+    int (*const parts[])(const struct request *, json_t *, struct brig_error *) = {
+        add_code, add_memory, add_network, add_stdin, add_env, add_files};
+    const struct {
+        const char *name, *text;
+    } texts[] = {{"language", request->language},
+                 {"timeout", request->timeout},
+                 {"work_dir", request->work_dir}};
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(texts); i++)
+        result = add_text(body, texts[i].name, texts[i].text, err);
+    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(parts); i++)
+        result = parts[i](request, body, err);
     if (result == 0)
         result = add_texts(body, "args", &request->args, err);
     return result == 0 ? add_texts(body, "return_files", &request->returns, err) : result;
