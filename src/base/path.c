@@ -301,3 +301,20 @@ bool path_resolve(const char *path, char *ret_path)
     autoclose int fd = open(path, O_PATH | O_CLOEXEC);
     return fd >= 0 && path_of_fd(fd, ret_path);
 }
+
+int path_make_directories(const char *path, size_t length, struct brig_error *err)
+{
+    char part[PATH_LENGTH_MAX + 1];
+    if (length > PATH_LENGTH_MAX)
+        return brig_fail(err, BRIG_E_INVALID, ENAMETOOLONG, "'%s'", str_shown(path).text);
+    for (size_t i = 1; i <= length; i++) {
+        if (i < length && path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make the directory '%s'",
+                             str_shown(part).text);
+    }
+    return 0;
+}

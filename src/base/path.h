@@ -57,3 +57,7 @@ int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int
 bool path_resolve(const char *path, char *ret_path);
 /* The same of a descriptor; false for what is in no directory. */
 bool path_of_fd(int fd, char *ret_path);
+
+/* Makes every directory of an absolute path that is missing, for their owner alone. `length` is how much of the
+ * path counts. */
+int path_make_directories(const char *path, size_t length, struct brig_error *err);

@@ -32,23 +32,6 @@ struct record {
     uint64_t start;
 };
 
-static int make_directories(const char *path, struct brig_error *err)
-{
-    autofree char *copy = NULL;
-    int result = path_normalise(path, 0, &copy, err);
-    if (result < 0)
-        return brig_wrap(err, result, "sandbox.state_dir");
-    for (char *slash = strchr(copy + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash)
-            *slash = '\0';
-        if (mkdir(copy, 0700) < 0 && errno != EEXIST)
-            return brig_fail(err, BRIG_E_SETUP, errno, "sandbox.state_dir: cannot make '%s'", copy);
-        if (!slash)
-            return 0;
-        *slash = '/';
-    }
-}
-
 /* What others could write to could have any process ended. */
 static int check_owner(int fd, const char *path, struct brig_error *err)
 {
@@ -65,9 +48,12 @@ int executor_instance_open(const char *state_dir, struct instance *ret_instance,
                            struct brig_error *err)
 {
     struct instance instance = INSTANCE_NONE;
-    int result = make_directories(state_dir, err);
+    autofree char *path = NULL;
+    int result = path_normalise(state_dir, 0, &path, err);
+    if (result == 0)
+        result = path_make_directories(path, strlen(path), err);
     if (result < 0)
-        return result;
+        return brig_wrap(err, result, "sandbox.state_dir");
     autoclose int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "sandbox.state_dir '%s'", state_dir);

@@ -5,7 +5,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -172,9 +174,8 @@ void executor_return_files(const struct execution_request *request, int dir_fd,
 
 /* ---- glob ---- */
 
-/* Patterns for names of files. Both levels, characters in a part and parts in a path, are
- * matched the same way: after a star only the last one needs to be tried again, so nothing is
- * exponential. */
+/* Patterns for names of files. After a part of two stars only the last such part needs to be tried again, so
+ * nothing is exponential; the stars of one part are fnmatch()'s. */
 
 struct part {
     const char *text;
@@ -191,66 +192,14 @@ static bool take_part(const char **path, struct part *ret_part)
     return true;
 }
 
-/* How long the set is that begins here, "[…]"; 0 if it is none: then '[' is a character. */
-static size_t set_length(struct part pattern, size_t at)
-{
-    size_t end = at + 1;
-    if (pattern.text[at] != '[')
-        return 0;
-    if (end < pattern.length && pattern.text[end] == '!')
-        end++;
-    end++; /* a ']' that comes first is one of the set */
-    while (end < pattern.length && pattern.text[end] != ']')
-        end++;
-    return end < pattern.length ? end + 1 - at : 0;
-}
-
-static bool set_has(const char *set, size_t length, char c)
-{
-    bool negated = set[1] == '!', found = false;
-    const char *at = set + 1 + negated, *end = set + length - 1;
-    for (; at < end; at++) {
-        bool range = at + 2 < end && at[1] == '-';
-        found = found || (range ? at[0] <= c && c <= at[2] : *at == c);
-        at += range ? 2 : 0;
-    }
-    return found != negated;
-}
-
-/* How much of the pattern one character of the name takes, or 0 if they do not match. */
-static size_t match_one(struct part pattern, size_t at, char c)
-{
-    if (at >= pattern.length)
-        return 0;
-    size_t set = set_length(pattern, at);
-    if (set > 0)
-        return set_has(pattern.text + at, set, c) ? set : 0;
-    return pattern.text[at] == '?' || pattern.text[at] == c;
-}
-
 static bool part_matches(struct part pattern, struct part name)
 {
-    size_t p = 0, n = 0, star = 0, retry = 0;
-    bool starred = false;
-    while (n < name.length) {
-        size_t taken = match_one(pattern, p, name.text[n]);
-        if (p < pattern.length && pattern.text[p] == '*') {
-            starred = true;
-            star = ++p;
-            retry = n;
-        } else if (taken > 0) {
-            p += taken;
-            n++;
-        } else if (starred) {
-            p = star;
-            n = ++retry;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.length && pattern.text[p] == '*')
-        p++;
-    return p == pattern.length;
+    char texts[2][EXECUTION_NAME_MAX + 1];
+    if (pattern.length > EXECUTION_NAME_MAX || name.length > EXECUTION_NAME_MAX)
+        return false;
+    (void)snprintf(texts[0], sizeof texts[0], "%.*s", (int)pattern.length, pattern.text);
+    (void)snprintf(texts[1], sizeof texts[1], "%.*s", (int)name.length, name.text);
+    return fnmatch(texts[0], texts[1], FNM_NOESCAPE) == 0;
 }
 
 static bool is_any_parts(struct part part)

@@ -5,16 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
-
-/* A directory with no more than this costs less to close than to hand over. */
-#define NAMES_FEW 256
-#define BYTES_FEW (4 << 20)
 
 static bool next_given(const struct sweeper *sweeper, int *ret_fd)
 {
@@ -62,19 +57,11 @@ void executor_sweeper_end(struct sweeper *sweeper)
     sweeper->running = false;
 }
 
-static bool has_little(int fd)
-{
-    struct statfs info;
-    return fstatfs(fd, &info) == 0 && info.f_files - info.f_ffree <= NAMES_FEW &&
-           (uint64_t)(info.f_blocks - info.f_bfree) * (uint64_t)info.f_bsize <= BYTES_FEW;
-}
-
 void executor_sweeper_take(const struct sweeper *sweeper, int fd)
 {
     if (fd < 0)
         return;
     /* Thousands may wait before there is no room in the pipe. */
-    if (!sweeper->running || has_little(fd) ||
-        write(sweeper->in, &fd, sizeof fd) != (ssize_t)sizeof fd)
+    if (!sweeper->running || write(sweeper->in, &fd, sizeof fd) != (ssize_t)sizeof fd)
         (void)close(fd);
 }

@@ -18,5 +18,5 @@ struct sweeper {
 int executor_sweeper_begin(struct sweeper *sweeper, struct brig_error *err);
 /* Waits until everything is closed. For one that never began it does nothing. */
 void executor_sweeper_end(struct sweeper *sweeper);
-/* Takes a directory, or -1, and closes it: at once if there is little in it, else by and by. */
+/* Takes a directory, or -1, and closes it by and by. */
 void executor_sweeper_take(const struct sweeper *sweeper, int fd);

@@ -27,90 +27,33 @@
 
 /* ---- Times ---- */
 
-/* Digits of a fixed number; -1 if there are others. */
-static int digits(const char **at, size_t count)
+/* Seconds east of Greenwich; what follows, or NULL. A '+' may have become a space on its way. */
+static const char *read_zone(const char *at, int64_t *ret_seconds)
 {
-    int value = 0;
-    for (size_t i = 0; i < count; i++) {
-        char c = **at;
-        if (c < '0' || c > '9')
-            return -1;
-        value = value * 10 + (c - '0');
-        (*at)++;
-    }
-    return value;
+    struct tm offset = {0};
+    *ret_seconds = 0;
+    if (*at == 'Z' || *at == 'z')
+        return at + 1;
+    if (*at != '+' && *at != '-' && *at != ' ')
+        return NULL;
+    const char *end = strptime(at + 1, "%H:%M", &offset);
+    *ret_seconds = (*at == '-' ? -1 : 1) * (int64_t)(offset.tm_hour * 3600 + offset.tm_min * 60);
+    return end;
 }
 
-static bool skip(const char **at, const char *allowed)
-{
-    if (**at == '\0' || !strchr(allowed, **at))
-        return false;
-    (*at)++;
-    return true;
-}
-
-static void skip_fraction(const char **at)
-{
-    if (skip(at, "."))
-        *at += strspn(*at, "0123456789");
-}
-
-/* Seconds east of Greenwich, or a failure. A '+' may have become a space on its way. */
-static bool read_zone(const char **at, int64_t *ret_seconds)
-{
-    if (skip(at, "Zz")) {
-        *ret_seconds = 0;
-        return true;
-    }
-    bool west = **at == '-';
-    if (!skip(at, "+- "))
-        return false;
-    int hours = digits(at, 2);
-    if (!skip(at, ":"))
-        return false;
-    int minutes = digits(at, 2);
-    if (hours < 0 || hours > 23 || minutes < 0 || minutes > 59)
-        return false;
-    *ret_seconds = (west ? -1 : 1) * (int64_t)(hours * 3600 + minutes * 60);
-    return true;
-}
-
-static bool in_range(const struct tm *tm)
-{
-    return tm->tm_year >= YEAR_FIRST - 1900 && tm->tm_year <= YEAR_LAST - 1900 && tm->tm_mon >= 0 &&
-           tm->tm_mon <= 11 && tm->tm_mday >= 1 && tm->tm_mday <= 31 && tm->tm_hour >= 0 &&
-           tm->tm_hour <= 23 && tm->tm_min >= 0 && tm->tm_min <= 59 && tm->tm_sec >= 0 &&
-           tm->tm_sec <= 60;
-}
-
-/* "2026-01-31", or with "T12:00:00" and an optional fraction and zone. */
+/* "2026-01-31", or with "T12:00:00", an optional fraction and a zone. */
 static bool read_date(const char *text, int64_t *ret_ns)
 {
     struct tm tm = {0};
     int64_t zone = 0;
-    const char *at = text;
-    tm.tm_year = digits(&at, 4) - 1900;
-    if (!skip(&at, "-"))
-        return false;
-    tm.tm_mon = digits(&at, 2) - 1;
-    if (!skip(&at, "-"))
-        return false;
-    tm.tm_mday = digits(&at, 2);
-    if (*at) {
-        if (!skip(&at, "Tt "))
-            return false;
-        tm.tm_hour = digits(&at, 2);
-        if (!skip(&at, ":"))
-            return false;
-        tm.tm_min = digits(&at, 2);
-        if (!skip(&at, ":"))
-            return false;
-        tm.tm_sec = digits(&at, 2);
-        skip_fraction(&at);
-        if (!read_zone(&at, &zone))
-            return false;
+    const char *at = strptime(text, "%Y-%m-%d", &tm);
+    if (at && *at) {
+        at = strchr("Tt ", *at) ? strptime(at + 1, "%H:%M:%S", &tm) : NULL;
+        if (at && *at == '.')
+            at += 1 + strspn(at + 1, "0123456789");
+        at = at ? read_zone(at, &zone) : NULL;
     }
-    if (*at || !in_range(&tm))
+    if (!at || *at || tm.tm_year < YEAR_FIRST - 1900 || tm.tm_year > YEAR_LAST - 1900)
         return false;
     *ret_ns = ((int64_t)timegm(&tm) - zone) * SECOND_NS;
     return true;

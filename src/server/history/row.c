@@ -98,56 +98,42 @@ static const char *clean_text(struct row *row, const char *text)
     return copy;
 }
 
-static const char *take_json(struct row *row, struct str *text)
+static void write_event(struct json *j, const void *events, size_t i)
 {
-    if (text->failed)
-        row->arena.failed = 1;
-    return arena_strdup(&row->arena, text->data ? text->data : "[]");
+    const struct execution_event *event = (const struct execution_event *)events + i;
+    json_open_object(j, NULL);
+    json_text(j, "type", event->type);
+    json_text(j, "severity", execution_severity_name(event->severity));
+    json_text(j, "detail", event->detail);
+    json_close_object(j);
 }
 
-static const char *events_json(struct row *row, const struct execution_event *events, size_t count)
+static void write_text(struct json *j, const void *texts, size_t i)
 {
-    autostr struct str text = {0};
-    struct json j;
-    json_init(&j, &text);
-    json_open_array(&j, NULL);
-    for (size_t i = 0; i < count; i++) {
-        json_open_object(&j, NULL);
-        json_text(&j, "type", events[i].type);
-        json_text(&j, "severity", execution_severity_name(events[i].severity));
-        json_text(&j, "detail", events[i].detail);
-        json_close_object(&j);
-    }
-    json_close_array(&j);
-    return take_json(row, &text);
+    json_text(j, NULL, ((const char *const *)texts)[i]);
 }
 
-static const char *texts_json(struct row *row, const char *const *texts, size_t count)
+static void write_file(struct json *j, const void *files, size_t i)
+{
+    const struct execution_file *file = (const struct execution_file *)files + i;
+    json_open_object(j, NULL);
+    json_text(j, "name", file->name);
+    json_uint(j, "bytes", file->content.length);
+    json_close_object(j);
+}
+
+static const char *array_json(struct row *row, const void *items, size_t count,
+                              void (*write)(struct json *j, const void *items, size_t i))
 {
     autostr struct str text = {0};
     struct json j;
     json_init(&j, &text);
     json_open_array(&j, NULL);
     for (size_t i = 0; i < count; i++)
-        json_text(&j, NULL, texts[i]);
+        write(&j, items, i);
     json_close_array(&j);
-    return take_json(row, &text);
-}
-
-static const char *files_json(struct row *row, const struct execution_file *files, size_t count)
-{
-    autostr struct str text = {0};
-    struct json j;
-    json_init(&j, &text);
-    json_open_array(&j, NULL);
-    for (size_t i = 0; i < count; i++) {
-        json_open_object(&j, NULL);
-        json_text(&j, "name", files[i].name);
-        json_uint(&j, "bytes", files[i].content.length);
-        json_close_object(&j);
-    }
-    json_close_array(&j);
-    return take_json(row, &text);
+    row->arena.failed |= text.failed;
+    return arena_strdup(&row->arena, text.data ? text.data : "[]");
 }
 
 /* The bytes, their hash, or neither; how many there were in any case. */
@@ -197,7 +183,7 @@ int row_from_request(enum row_kind kind, const struct execution_request *request
     struct row row;
     begin_row(&row, kind, request->id, server, created_ns);
     row.status = execution_status_name(kind == ROW_BLOCKED ? EXECUTION_BLOCKED : EXECUTION_RUNNING);
-    row.events = events_json(&row, request->events, request->event_count);
+    row.events = array_json(&row, request->events, request->event_count, write_event);
     row.request_id = clean_text(&row, request->request_id);
     row.client = clean_text(&row, request->client);
     row.domain = clean_text(&row, request->domain);
@@ -219,7 +205,7 @@ int row_from_result(const struct execution_result *result, struct row_keep keep,
     struct row row;
     begin_row(&row, ROW_END, result->id, server, created_ns);
     row.status = execution_status_name(result->status);
-    row.events = events_json(&row, result->events, result->event_count);
+    row.events = array_json(&row, result->events, result->event_count, write_event);
     row.exit_code = result->exit_code;
     row.signal = result->signal;
     keep_bytes(&row, keep.output, result->output, &row.output, &row.output_sha256,
@@ -235,8 +221,8 @@ int row_from_result(const struct execution_result *result, struct row_keep keep,
     row.started_ns = result->started_ns;
     row.ended_ns = clock_wall_ns();
     row.message = clean_text(&row, result->message);
-    row.unenforced = texts_json(&row, result->unenforced, result->unenforced_count);
-    row.files = files_json(&row, result->files, result->file_count);
+    row.unenforced = array_json(&row, result->unenforced, result->unenforced_count, write_text);
+    row.files = array_json(&row, result->files, result->file_count, write_file);
     return finish_row(&row, ret_row, err);
 }
 
@@ -293,33 +279,17 @@ static void write_duration(struct json *j, const char *key, int64_t us)
     json_text(j, key, text);
 }
 
-/* Appends the items of a stored array with commas between them, written anew, so that it is JSON whatever
- * the database holds. False if there are none, or it is not an array. */
-static bool stored_items(const char *text, struct str *out)
+/* A stored array is parsed and written anew, so that it is JSON whatever the database holds. */
+static void write_items(struct json *j, const char *key, const char *text, bool if_empty)
 {
-    bool any = false;
     json_t *array = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        autofree char *item = json_dumps(json_array_get(array, i), JSON_COMPACT | JSON_ENCODE_ANY);
-        if (!item)
-            continue;
-        str_append(out, any ? "," : "");
-        str_append(out, item);
-        any = true;
-    }
+    autofree char *items = json_array_size(array) > 0 ? json_dumps(array, JSON_COMPACT) : NULL;
     json_decref(array);
-    return any;
-}
-
-static void write_items(struct json *j, const char *key, const char *items, bool if_empty)
-{
-    autostr struct str text = {0};
-    bool any = stored_items(items, &text);
-    if (!any && !if_empty)
+    if (!items && !if_empty)
         return;
     json_open_array(j, key);
-    if (any)
-        str_append_bytes(j->out, text.data, text.length);
+    if (items) /* without its brackets */
+        str_append_bytes(j->out, items + 1, strlen(items) - 2);
     json_close_array(j);
 }
 

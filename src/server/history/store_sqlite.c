@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <brig/brig.h>
@@ -19,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "server/history/query.h"
 #include "server/history/store.h"
@@ -103,27 +103,13 @@ static int ask_number(struct sqlite_store *store, const char *sql, uint64_t *ret
 
 /* ---- Opening ---- */
 
-static int make_directory(char *path, struct brig_error *err)
-{
-    for (char *slash = path + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-        *slash = '\0';
-        if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-            int result = brig_fail(err, BRIG_E_SYSTEM, errno, "make the directory '%s'",
-                                   str_shown(path).text);
-            *slash = '/';
-            return result;
-        }
-    }
-    return 0;
-}
-
 /* SQLite would let two brigds write in turn, each taking the other's runs for lost. */
 static int take_lock(struct sqlite_store *store, struct brig_error *err)
 {
     autofree char *name = NULL;
     int result = str_make(&name, err, store->path, ".lock");
     if (result == 0)
-        result = make_directory(name, err);
+        result = path_make_directories(name, (size_t)(strrchr(name, '/') - name), err);
     if (result < 0)
         return result;
     store->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
