@@ -246,8 +246,8 @@ static int network_for(bool permitted, bool asked)
     request.network = asked;
     int network = -1;
     if (executor_jail_check(&ground, claude, &request, &field, &err) == 0 &&
-        executor_jail_make(&ground, claude, &request, geteuid() == 0 ? 1000 : (uid_t)-1, &jail,
-                           &err) == 0)
+        executor_jail_make(&ground, claude, &request, JAIL_ONE, geteuid() == 0 ? 1000 : (uid_t)-1,
+                           &jail, &err) == 0)
         network = (int)jail.policy->network;
     executor_jail_done(&jail);
     rig.config.sandbox.allow_network = before;

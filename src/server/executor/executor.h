@@ -132,6 +132,9 @@ void executor_warn(struct executor *executor, const char *text);
 void executor_run_begin(struct executor *executor, struct execution_request *request, uint64_t tag);
 struct run *executor_run_find(const struct executor *executor, const char *id);
 void executor_run_cancel(struct run *run, enum run_reason reason);
+/* Lists of runs, of which a run is in one at a time. */
+void executor_run_link(struct run **list, struct run *run);
+void executor_run_unlink(struct run **list, struct run *run);
 /* An empty one, with a slot; NULL if there is none, or no memory. */
 struct run *executor_run_new(struct executor *executor);
 /* One that is in no list, to be freed after this round of the loop. */

@@ -60,7 +60,8 @@ static int make_template(const struct executor *executor, const struct runtime *
         ids.count = (uint32_t)executor->slot_count + 1;
     }
     uid_t host_uid = executor->as_root ? ids.first : (uid_t)-1;
-    int result = executor_jail_make_common(&executor->ground, runtime, host_uid, &jail, err);
+    int result =
+        executor_jail_make(&executor->ground, runtime, NULL, JAIL_COMMON, host_uid, &jail, err);
     if (result == 0)
         result = template_new(jail.policy, PLAN_NESTED, &ids, ret_template, err);
     executor_jail_done(&jail);

@@ -32,8 +32,7 @@ struct maker {
     struct jail *jail;
     struct brig_error *err;
     uid_t host_uid;
-    bool late; /* the code comes when all of it stands */
-    bool kept; /* /output is, whether something of it is wanted or not */
+    enum jail_use use;
 };
 
 /* ---- limits ---- */
@@ -117,7 +116,7 @@ static int add_file(const struct maker *maker, const char *name,
 static int add_code(const struct maker *maker)
 {
     const char *name = jail_file_name(maker->runtime);
-    if (!maker->late)
+    if (maker->use != JAIL_LATE)
         return add_file(maker, name, &maker->request->code);
     char path[sizeof RUNTIME_WORKSPACE + 1 + EXECUTION_NAME_MAX];
     (void)snprintf(path, sizeof path, RUNTIME_WORKSPACE "/%s", name);
@@ -179,7 +178,7 @@ static int set_view(const struct maker *maker)
         result = fill_workspace(maker);
     if (result == 0)
         result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_OUTPUT, maker->err);
-    if (result == 0 && (maker->late || maker->kept || maker->request->return_count > 0))
+    if (result == 0 && (maker->use != JAIL_ONE || maker->request->return_count > 0))
         result = brig_policy_keep(policy, RUNTIME_OUTPUT, maker->err);
     if (result == 0)
         result = brig_policy_workdir(policy, RUNTIME_WORKSPACE, maker->err);
@@ -258,46 +257,21 @@ static int make(struct maker *maker)
 }
 
 int executor_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
-                       const struct execution_request *request, uid_t host_uid,
+                       const struct execution_request *request, enum jail_use use, uid_t host_uid,
                        struct jail *ret_jail, struct brig_error *err)
 {
-    return make(&(struct maker){.ground = ground,
-                                .runtime = runtime,
-                                .request = request,
-                                .jail = ret_jail,
-                                .err = err,
-                                .host_uid = host_uid});
-}
-
-int executor_jail_make_late(const struct jail_ground *ground, const struct runtime *runtime,
-                            uid_t host_uid, struct jail *ret_jail, struct brig_error *err)
-{
-    static const struct execution_request plain = {.code.data = "", .stdin_bytes.data = ""};
+    static const struct execution_request plain = {.code = {.data = "\n", .length = 1},
+                                                   .stdin_bytes.data = ""};
     int result = make(&(struct maker){.ground = ground,
                                       .runtime = runtime,
-                                      .request = &plain,
+                                      .request = request ? request : &plain,
+                                      .use = use,
                                       .jail = ret_jail,
                                       .err = err,
-                                      .host_uid = host_uid,
-                                      .late = true});
-    if (result < 0)
-        return result;
-    ret_jail->policy->late_input = true;
-    return 0;
-}
-
-int executor_jail_make_common(const struct jail_ground *ground, const struct runtime *runtime,
-                              uid_t host_uid, struct jail *ret_jail, struct brig_error *err)
-{
-    static const struct execution_request some = {.code = {.data = "\n", .length = 1},
-                                                  .stdin_bytes.data = ""};
-    return make(&(struct maker){.ground = ground,
-                                .runtime = runtime,
-                                .request = &some,
-                                .jail = ret_jail,
-                                .err = err,
-                                .host_uid = host_uid,
-                                .kept = true});
+                                      .host_uid = host_uid});
+    if (result == 0 && use == JAIL_LATE)
+        ret_jail->policy->late_input = true;
+    return result;
 }
 
 bool executor_jail_fits_late(const struct execution_request *request)

@@ -36,18 +36,18 @@ struct jail {
 int executor_jail_check(const struct jail_ground *ground, const struct runtime *runtime,
                         const struct execution_request *request, const char **ret_field,
                         struct brig_error *err);
-/* `host_uid` is the jail's own, as root; else (uid_t)-1. Release with executor_jail_done(), also after a
- * failure. */
+enum jail_use {
+    JAIL_ONE, /* of this request */
+    JAIL_LATE, /* of a request that has nothing of its own but code, input, a time limit and files to be
+                  * returned: these come with job_release(), the code in its file */
+    JAIL_COMMON, /* of any request, as far as most have it in common: for a template */
+};
+
+/* `host_uid` is the jail's own, as root; else (uid_t)-1. The request is NULL but for JAIL_ONE. Release with
+ * executor_jail_done(), also after a failure. */
 int executor_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
-                       const struct execution_request *request, uid_t host_uid,
+                       const struct execution_request *request, enum jail_use use, uid_t host_uid,
                        struct jail *ret_jail, struct brig_error *err);
-/* The jail of a request that has nothing of its own but code, input, a time limit and files to be
- * returned: these come with job_release(), the code in its file. */
-int executor_jail_make_late(const struct jail_ground *ground, const struct runtime *runtime,
-                            uid_t host_uid, struct jail *ret_jail, struct brig_error *err);
-/* The jail of any request, as far as most have it in common: for a template. */
-int executor_jail_make_common(const struct jail_ground *ground, const struct runtime *runtime,
-                              uid_t host_uid, struct jail *ret_jail, struct brig_error *err);
 /* Whether a request has nothing but what can come late. */
 bool executor_jail_fits_late(const struct execution_request *request);
 void executor_jail_done(struct jail *jail);

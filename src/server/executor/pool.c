@@ -66,30 +66,11 @@ static void zygote_lost(struct executor *executor, const struct brig_error *err)
 
 /* ---- Those that wait ---- */
 
-static void link_run(struct pool *pool, struct run *run)
-{
-    run->pool = pool;
-    run->previous = NULL;
-    run->next = pool->waiting;
-    if (run->next)
-        run->next->previous = run;
-    pool->waiting = run;
-    pool->count++;
-    counts_of(run->executor, run->runtime)->refills++;
-}
-
 static void unlink_run(struct run *run)
 {
-    struct pool *pool = run->pool;
-    if (run->previous)
-        run->previous->next = run->next;
-    else
-        pool->waiting = run->next;
-    if (run->next)
-        run->next->previous = run->previous;
-    run->next = run->previous = NULL;
+    executor_run_unlink(&run->pool->waiting, run);
+    run->pool->count--;
     run->pool = NULL;
-    pool->count--;
 }
 
 void executor_pool_discard(struct run *run)
@@ -175,8 +156,8 @@ static int build_node(struct run *run, const int output[2], struct brig_error *e
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a gate for a waiting jail");
     autoclose int theirs = ends[1];
     run->gate = (struct executor_source){.ready = gate_ready, .owner = run, .fd = ends[0]};
-    int result =
-        executor_jail_make_late(&run->executor->ground, run->runtime, run->host_uid, &jail, err);
+    int result = executor_jail_make(&run->executor->ground, run->runtime, NULL, JAIL_LATE,
+                                    run->host_uid, &jail, err);
     if (result == 0)
         result = start_node(run, &jail, output, theirs, err);
     executor_jail_done(&jail);
@@ -234,7 +215,10 @@ static struct run *build(struct executor *executor, struct pool *pool)
     }
     retry->wait_ms = 0;
     pool->forks += forks;
-    link_run(pool, run);
+    run->pool = pool;
+    executor_run_link(&pool->waiting, run);
+    pool->count++;
+    counts_of(executor, run->runtime)->refills++;
     return run;
 }
 
@@ -285,7 +269,8 @@ static int make_zygote(struct pool *pool, uint64_t now_ms, struct brig_error *er
     const struct executor *executor = pool->executor;
     uid_t host_uid = executor->as_root ? executor->config->sandbox.uid_first : (uid_t)-1;
     struct jail jail;
-    int result = executor_jail_make_late(&executor->ground, pool->runtime, host_uid, &jail, err);
+    int result =
+        executor_jail_make(&executor->ground, pool->runtime, NULL, JAIL_LATE, host_uid, &jail, err);
     if (result == 0)
         result = start_zygote(pool, &jail, err);
     executor_jail_done(&jail);

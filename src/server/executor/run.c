@@ -27,25 +27,27 @@
 
 /* ---- the list ---- */
 
-static void add_run(struct run *run)
+void executor_run_link(struct run **list, struct run *run)
 {
-    struct executor *executor = run->executor;
-    run->next = executor->runs;
+    run->previous = NULL;
+    run->next = *list;
     if (run->next)
         run->next->previous = run;
-    executor->runs = run;
-    executor->run_count++;
+    *list = run;
+}
+
+void executor_run_unlink(struct run **list, struct run *run)
+{
+    *(run->previous ? &run->previous->next : list) = run->next;
+    if (run->next)
+        run->next->previous = run->previous;
+    run->next = run->previous = NULL;
 }
 
 static void remove_run(struct run *run)
 {
     struct executor *executor = run->executor;
-    if (run->previous)
-        run->previous->next = run->next;
-    else
-        executor->runs = run->next;
-    if (run->next)
-        run->next->previous = run->previous;
+    executor_run_unlink(&executor->runs, run);
     executor->run_count--;
     if (run->http != executor->http_processes)
         executor->inherited_count--;
@@ -82,37 +84,33 @@ static bool take_slot(struct run *run)
 /* ---- its end ---- */
 
 /* When very much waits for the history process, the history has to do without output and files. */
-static void tell_history(struct run *run, const struct execution_result *result)
+static void tell_history(struct run *run, const struct execution_result *result, struct str *bytes)
 {
-    autostr struct str bytes = {0};
-    struct execution_result row = *result;
-    if (run->executor->ledger.bytes > LEDGER_BYTES_MANY) {
+    struct ledger *ledger = &run->executor->ledger;
+    if (ledger->bytes > LEDGER_BYTES_MANY) {
+        struct execution_result row = *result;
         row.file_count = 0;
         row.output.length = row.error_output.length = 0;
         row.output_truncated = row.output_truncated || result->output.length > 0;
         row.error_output_truncated = row.error_output_truncated || result->error_output.length > 0;
+        str_done(bytes);
+        (void)execution_result_encode(&row, bytes, NULL);
     }
-    if (execution_result_encode(&row, &bytes, NULL) < 0 ||
-        executor_ledger_add(&run->executor->ledger, MESSAGE_END, bytes.data, bytes.length, NULL) <
-            0)
+    if (bytes->failed ||
+        executor_ledger_add(ledger, MESSAGE_END, bytes->data, bytes->length, NULL) < 0)
         executor_warn(run->executor, "out of memory: the end of a run is missing in the history");
-}
-
-static void tell_http(struct run *run, const struct execution_result *result)
-{
-    autostr struct str bytes = {0};
-    if (execution_result_encode(result, &bytes, NULL) == 0)
-        executor_tell_http(run->executor, run->http, MESSAGE_DONE, run->tag, bytes.data,
-                           bytes.length);
 }
 
 /* Takes the result, whose strings the run may still own. */
 static void conclude(struct run *run, struct execution_result *result)
 {
+    autostr struct str bytes = {0};
     if (result->status == EXECUTION_OOM)
         run->executor->gauges.oom_kills++;
-    tell_history(run, result);
-    tell_http(run, result);
+    if (execution_result_encode(result, &bytes, NULL) == 0)
+        executor_tell_http(run->executor, run->http, MESSAGE_DONE, run->tag, bytes.data,
+                           bytes.length);
+    tell_history(run, result, &bytes);
     execution_result_done(result);
     remove_run(run);
 }
@@ -226,9 +224,7 @@ static void free_run(struct run *run)
 void executor_run_bury(struct run *run)
 {
     run->state = RUN_OVER;
-    run->previous = NULL;
-    run->next = run->executor->over;
-    run->executor->over = run;
+    executor_run_link(&run->executor->over, run);
 }
 
 /* Answered, but what the kernel has to clear up of it is still there, and nobody should wait for that. */
@@ -241,16 +237,12 @@ static bool lingers(const struct run *run)
 
 void executor_runs_clear(struct executor *executor, bool all)
 {
-    struct run *run = executor->over, *next;
-    executor->over = NULL;
-    for (; run; run = next) {
+    for (struct run *run = executor->over, *next; run; run = next) {
         next = run->next;
-        if (all || !lingers(run)) {
-            free_run(run);
-        } else {
-            run->next = executor->over;
-            executor->over = run;
-        }
+        if (!all && lingers(run))
+            continue;
+        executor_run_unlink(&executor->over, run);
+        free_run(run);
     }
 }
 
@@ -337,8 +329,8 @@ static int start_run(struct run *run, struct brig_error *err)
     autoclose int out = ends[0], error = ends[1];
     if (result < 0)
         return result;
-    result = executor_jail_make(&executor->ground, run->runtime, &run->request, run->host_uid,
-                                &jail, err);
+    result = executor_jail_make(&executor->ground, run->runtime, &run->request, JAIL_ONE,
+                                run->host_uid, &jail, err);
     if (jail.field) {
         run->fault = FAULT_REQUEST;
         run->field = jail.field;
@@ -424,7 +416,8 @@ static void give(struct run *run, struct execution_request *request, uint64_t ta
     run->http = run->executor->http_processes;
     run->started_ns = clock_wall_ns();
     run->state = RUN_RUNNING;
-    add_run(run);
+    executor_run_link(&run->executor->runs, run);
+    run->executor->run_count++;
 }
 
 static int start_cold(struct run *run, struct brig_error *err)
