@@ -16,8 +16,6 @@
  * and a row that has its end is written once more only by the end of the same run. */
 #include "server/history/history.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -311,29 +309,6 @@ static void read_http(struct history *r)
 
 /* ---- The beginning ---- */
 
-/* Rows in the files that were the spool before SQLite was. */
-static void warn_of_segments(struct history *r, const char *directory)
-{
-    unsigned long long bytes = 0;
-    autofree char *name = NULL;
-    autodir DIR *dir = opendir(directory);
-    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-        struct stat info;
-        if (!str_ends_with(entry->d_name, ".spool") ||
-            fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 || info.st_size == 0)
-            continue;
-        bytes += (unsigned long long)info.st_size;
-        if (!name)
-            name = strdup(entry->d_name);
-    }
-    if (name)
-        history_warn(
-            r,
-            "'%s/%s' has rows in the format of an earlier brigd, which this one cannot read "
-            "(%llu bytes in all). Let that one bring them to the database, or delete them",
-            directory, str_shown(name).text, bytes);
-}
-
 static void warn_of_replaced(struct history *r)
 {
     if (r->postgres && spool_replaces(r->local))
@@ -350,7 +325,6 @@ static int open_all(struct history *r, struct brig_error *err)
     if (database->store == STORE_NONE)
         return 0;
     (void)umask(077);
-    warn_of_segments(r, database->spool_dir);
     int result = 0;
     if (database->store == STORE_POSTGRES)
         result = store_open_postgres(database->dsn, &r->postgres, err);
@@ -360,7 +334,7 @@ static int open_all(struct history *r, struct brig_error *err)
     if (result == 0)
         result = confine_history(r->config, err);
     if (result == 0 && r->postgres)
-        result = worker_new(r->postgres, &r->worker, err);
+        result = worker_start(&r->worker, r->postgres, err);
     r->asked = r->answers = result == 0 && !r->postgres;
     return result;
 }
@@ -472,7 +446,7 @@ static int serve_once(struct history *r, struct brig_error *err)
     watch(&polls[POLL_EXECUTOR], r->executor, !r->held_until_ms);
     watch(&polls[POLL_HTTP], r->http, true);
     polls[POLL_WORKER] =
-        (struct pollfd){.fd = r->worker ? worker_fd(r->worker) : -1, .events = POLLIN};
+        (struct pollfd){.fd = r->postgres ? worker_fd(&r->worker) : -1, .events = POLLIN};
     (void)poll(polls, POLLS_, timeout_of(r));
     flush(&r->executor);
     flush(&r->http);
@@ -492,11 +466,10 @@ static int serve_once(struct history *r, struct brig_error *err)
 
 /* ---- The end ---- */
 
+/* The thread may be using the connection to PostgreSQL, which ends with the process. */
 static void release(struct history *r)
 {
     history_forget_jobs(r);
-    if (worker_stop(r->worker, HISTORY_STOP_MS))
-        store_close(r->postgres);
     store_close(r->local);
     while (r->batch_count > 0)
         message_done(&r->batch[--r->batch_count]);

@@ -8,12 +8,12 @@
 
 #include <brig/brig.h>
 
+#include "server/history/worker.h"
 #include "server/message.h"
 
 struct job;
 struct server_config;
 struct store;
-struct worker;
 
 #define HISTORY_BATCH_MAX 64 /* messages of the executor that are stored together */
 #define HISTORY_BATCH_BYTES ((size_t)8 << 20)
@@ -34,7 +34,7 @@ struct history {
     struct channel *control, *http, *executor; /* the peers may be NULL */
     struct store *local;    /* SQLite: the history or the spool; NULL: there is no history */
     struct store *postgres; /* or NULL */
-    struct worker *worker;  /* its thread */
+    struct worker worker;   /* its thread */
 
     /* Rows, to SQLite. */
     int64_t last_ns;                         /* no two rows have the same time */

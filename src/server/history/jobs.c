@@ -202,7 +202,7 @@ static void take_forgotten(struct history *r, const struct job *job)
 
 void history_take_done(struct history *r)
 {
-    for (struct job *job; r->worker && (job = worker_take(r->worker)); job_free(job)) {
+    for (struct job *job; (job = worker_take(&r->worker)); job_free(job)) {
         switch (job->kind) {
         case JOB_FEED:
             take_fed(r, job);
@@ -260,7 +260,7 @@ static void begin_feed(struct history *r)
     r->retry_ms = r->gather_ms = 0;
     r->feeding = true;
     r->submitted = job->sequence;
-    worker_submit(r->worker, job);
+    worker_submit(&r->worker, job);
 }
 
 /* After the rows that came before it, if they are not kept waiting themselves. */
@@ -273,7 +273,7 @@ static void begin_questions(struct history *r)
         if (job->submitted || !(fresh || now - job->given_ms >= HISTORY_FRESH_MS))
             continue;
         job->submitted = true;
-        worker_submit(r->worker, job);
+        worker_submit(&r->worker, job);
     }
 }
 
@@ -303,7 +303,7 @@ static void begin_forget(struct history *r)
     r->forgetting = true;
     r->forget_ms = now + HISTORY_FORGET_MS;
     if (r->postgres) {
-        worker_submit(r->worker, job);
+        worker_submit(&r->worker, job);
         return;
     }
     job_perform(job, r->local);

@@ -5,16 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "server/history/row.h"
 #include "server/history/store.h"
@@ -101,13 +97,6 @@ void job_perform(struct job *job, struct store *store)
 
 enum { READ_END, WRITE_END };
 
-struct worker {
-    struct store *store;
-    pthread_t thread;
-    int given[2], done[2]; /* neither is ever full: there are far fewer jobs */
-    atomic_bool stopping;
-};
-
 static struct job *next_job(int fd)
 {
     struct job *job = NULL;
@@ -126,49 +115,29 @@ static void pass_job(int fd, struct job *job)
 
 static void *work(void *context)
 {
-    struct worker *worker = context;
+    const struct worker *worker = context;
     for (struct job *job; (job = next_job(worker->given[READ_END]));) {
-        if (!worker->stopping)
-            job_perform(job, worker->store);
+        job_perform(job, worker->store);
         pass_job(worker->done[WRITE_END], job);
     }
-    (void)close(take_fd(&worker->done[WRITE_END])); /* worker_stop() waits for this */
     return NULL;
 }
 
-static int start(struct worker *worker, struct brig_error *err)
+int worker_start(struct worker *worker, struct store *store, struct brig_error *err)
 {
     sigset_t all, before;
+    pthread_t thread;
+    worker->store = store;
     if (pipe2(worker->given, O_CLOEXEC) < 0 || pipe2(worker->done, O_CLOEXEC | O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "a pipe");
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&worker->thread, NULL, work, worker);
+    int error = pthread_create(&thread, NULL, work, worker);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error ? brig_fail(err, BRIG_E_SYSTEM, error, "start a thread") : 0;
-}
-
-static void release(struct worker *worker)
-{
-    for (int i = READ_END; i <= WRITE_END; i++) {
-        own_close(&worker->given[i]);
-        own_close(&worker->done[i]);
-    }
-    free(worker);
-}
-
-int worker_new(struct store *store, struct worker **ret_worker, struct brig_error *err)
-{
-    struct worker *worker = calloc(1, sizeof *worker);
-    if (!worker)
-        return brig_fail_nomem(err);
-    *worker = (struct worker){.store = store, .given = {-1, -1}, .done = {-1, -1}};
-    int result = start(worker, err);
-    if (result < 0)
-        release(worker);
-    else
-        *ret_worker = worker;
-    return result;
+    if (error)
+        return brig_fail(err, BRIG_E_SYSTEM, error, "start a thread");
+    (void)pthread_detach(thread);
+    return 0;
 }
 
 int worker_fd(const struct worker *worker)
@@ -183,26 +152,5 @@ void worker_submit(struct worker *worker, struct job *job)
 
 struct job *worker_take(struct worker *worker)
 {
-    return next_job(worker->done[READ_END]);
-}
-
-bool worker_stop(struct worker *worker, int timeout_ms)
-{
-    if (!worker)
-        return true;
-    uint64_t end_ms = clock_now_ms() + (uint64_t)timeout_ms;
-    struct pollfd done = {.fd = worker_fd(worker), .events = POLLIN};
-    worker->stopping = true;
-    (void)close(take_fd(&worker->given[WRITE_END]));
-    do {
-        uint64_t now_ms = clock_now_ms();
-        if (now_ms >= end_ms)
-            return false;
-        (void)poll(&done, 1, (int)(end_ms - now_ms));
-        for (struct job *job; (job = worker_take(worker));)
-            job_free(job);
-    } while (!(done.revents & POLLHUP));
-    (void)pthread_join(worker->thread, NULL);
-    release(worker);
-    return true;
+    return worker->store ? next_job(worker->done[READ_END]) : NULL;
 }

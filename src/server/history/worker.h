@@ -44,15 +44,16 @@ void job_free(struct job *job);          /* accepts NULL */
 /* Waits for the store. */
 void job_perform(struct job *job, struct store *store);
 
-struct worker;
+/* The thread. It ends with the process: a statement may take seconds, and nothing waits for it then. */
+struct worker {
+    struct store *store;   /* NULL: there is no thread */
+    int given[2], done[2]; /* pipes; neither is ever full: there are far fewer jobs */
+};
 /* The store is borrowed, and used by the thread alone from now on. */
-int worker_new(struct store *store, struct worker **ret_worker, struct brig_error *err);
+int worker_start(struct worker *worker, struct store *store, struct brig_error *err);
 /* Readable when there is a job to take. */
 int worker_fd(const struct worker *worker);
 /* Jobs are done one by one, in the order they were given. */
 void worker_submit(struct worker *worker, struct job *job);
 /* A job that is done, or NULL. */
 struct job *worker_take(struct worker *worker);
-/* Waits until the job in hand is done, at most so long; false if it is not. Then the store is still in
- * use, and nothing may be released. Accepts NULL. */
-bool worker_stop(struct worker *worker, int timeout_ms);
