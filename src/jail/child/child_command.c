@@ -222,11 +222,9 @@ static int join_keyring(void)
 static int install_told(const struct start *start)
 {
     const struct plan *plan = start->plan;
-    unsigned flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
     long listener =
-        SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags | WAIT_KILLABLE_RECEIVED, plan->seccomp_told);
-    if (listener == -ERR_EINVAL) /* before 5.19 */
-        listener = SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags, plan->seccomp_told);
+        SYS(seccomp, SECCOMP_SET_MODE_FILTER,
+            SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE_RECEIVED, plan->seccomp_told);
     if (listener < 0) {
         child_say(start->wire, WIRE_SOFT, PLAN_STEP_TRACE, (int)-listener);
         return (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);

@@ -9,15 +9,6 @@
 #include "jail/child/child.h"
 #include "jail/sys.h"
 
-#ifndef MOVE_MOUNT_F_EMPTY_PATH
-#define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
-#define MOVE_MOUNT_T_EMPTY_PATH 0x00000040
-#endif
-#ifndef OPEN_TREE_CLONE
-#define OPEN_TREE_CLONE 1
-#define OPEN_TREE_CLOEXEC O_CLOEXEC
-#endif
-
 enum {
     ERR_ENOENT = 2,
     ERR_EACCES = 13,

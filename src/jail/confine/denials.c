@@ -46,11 +46,6 @@ int denials_prepare(struct denials *denials, struct plan *plan, struct brig_erro
     plan->seccomp_told = NULL;
     if (!filter)
         return 0;
-    if (!notice_fits()) {
-        unenforced_add(&plan->unenforced,
-                       "refused system calls are not listed (needs Linux 5.0 or later)");
-        return 0;
-    }
     struct sock_fprog *told = arena_alloc(&plan->arena, sizeof *told);
     size_t bytes = filter->len * sizeof *filter->filter;
     struct sock_filter *instructions = arena_alloc(&plan->arena, bytes);

@@ -15,9 +15,6 @@ void unenforced_add(struct brig_unenforced *list, const char *format, ...)
 
 /* Questions of a syscall filter that has a listener (seccomp user notification). */
 
-/* Whether the kernel has such questions, in a size that we can take. */
-bool notice_fits(void);
-
 /* Takes one question and answers it as `filter` would. The errno that was answered, with the number of
  * the call; or 0 where there was none any more. To be called when the listener is readable: the
  * kernel would wait for one. */

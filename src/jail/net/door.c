@@ -31,10 +31,9 @@
 #define EVENTS_AT_ONCE 64
 
 struct door {
-    int program;             /* the broker's, O_PATH */
-    struct door_sockets own; /* what is published: sockets of the host's */
-    struct door_sockets sockets;
-    uid_t uid; /* the jail's, of the host */
+    int program;                 /* the broker's, O_PATH */
+    struct door_sockets sockets; /* the jail's, and those of the host's that are published */
+    uid_t uid;                   /* the jail's, of the host */
     gid_t gid;
     int config, secrets;         /* memory files, or -1 */
     int epoll;                   /* borrowed; -1: nothing is watched */
@@ -111,7 +110,7 @@ static int open_all_published(struct door *door, const struct policy_net *net,
         int fd = open_published(&net->publish[i], err);
         if (fd < 0)
             return fd;
-        door_sockets_add(&door->own, DOOR_SOCKET_PUBLISH, (int)i, fd);
+        door_sockets_add(&door->sockets, DOOR_SOCKET_PUBLISH, (int)i, fd);
     }
     return 0;
 }
@@ -158,7 +157,9 @@ int door_begin(struct door *door, const struct brig_policy *policy, struct door_
         door->limits = group_limits(policy);
     door->uid = uid;
     door->gid = gid;
-    door->sockets = *sockets;
+    for (size_t i = 0; i < sockets->count; i++)
+        door_sockets_add(&door->sockets, sockets->items[i].kind, sockets->items[i].index,
+                         sockets->items[i].fd);
     sockets->count = 0;
     /* As root the broker is told which user to be; else it keeps ours. */
     bool root = geteuid() == 0;
@@ -181,31 +182,32 @@ int door_watch(struct door *door, int epoll_fd, struct brig_error *err)
     door->epoll = epoll_fd;
     for (size_t i = 0; i < door->sockets.count && result == 0; i++)
         result = watch_one(epoll_fd, door->sockets.items[i].fd, err);
-    for (size_t i = 0; i < door->own.count && result == 0; i++)
-        result = watch_one(epoll_fd, door->own.items[i].fd, err);
     return result;
 }
 
 /* A descriptor that was passed on would stay in the epoll set after close(). */
-static void release(const struct door *door, struct door_sockets *sockets)
-{
-    for (size_t i = 0; door->epoll >= 0 && i < sockets->count; i++)
-        (void)epoll_ctl(door->epoll, EPOLL_CTL_DEL, sockets->items[i].fd, NULL);
-    door_sockets_done(sockets);
-}
-
 static void release_sockets(struct door *door)
 {
-    release(door, &door->sockets);
-    release(door, &door->own);
+    for (size_t i = 0; door->epoll >= 0 && i < door->sockets.count; i++)
+        (void)epoll_ctl(door->epoll, EPOLL_CTL_DEL, door->sockets.items[i].fd, NULL);
+    door_sockets_done(&door->sockets);
 }
 
-static bool is_mine(const struct door_sockets *sockets, int fd)
+static bool is_mine(const struct door *door, int fd)
 {
-    for (size_t i = 0; i < sockets->count; i++)
-        if (sockets->items[i].fd == fd)
+    for (size_t i = 0; i < door->sockets.count; i++)
+        if (door->sockets.items[i].fd == fd)
             return true;
     return false;
+}
+
+/* The first socket that is one of the host's, or of the jail's; or -1. */
+static int find_socket(const struct door *door, bool published)
+{
+    for (size_t i = 0; i < door->sockets.count; i++)
+        if ((door->sockets.items[i].kind == DOOR_SOCKET_PUBLISH) == published)
+            return door->sockets.items[i].fd;
+    return -1;
 }
 
 /* ---- the broker ---- */
@@ -221,12 +223,10 @@ static int hand_over(struct door *door, int control, struct brig_error *err)
 {
     int files[2] = {door->config, door->secrets};
     int result = door_send(control, DOOR_CONFIG, 0, 0, files, door->secrets >= 0 ? 2 : 1, err);
-    const struct door_sockets *lists[] = {&door->sockets, &door->own};
-    for (size_t k = 0; k < ARRAY_LENGTH(lists); k++)
-        for (size_t i = 0; result == 0 && i < lists[k]->count; i++) {
-            const struct door_socket_item *item = &lists[k]->items[i];
-            result = door_send(control, DOOR_SOCKET, item->kind, item->index, &item->fd, 1, err);
-        }
+    for (size_t i = 0; result == 0 && i < door->sockets.count; i++) {
+        const struct door_socket_item *item = &door->sockets.items[i];
+        result = door_send(control, DOOR_SOCKET, item->kind, item->index, &item->fd, 1, err);
+    }
     return result;
 }
 
@@ -234,8 +234,8 @@ static int hand_over(struct door *door, int control, struct brig_error *err)
 static int start_connector(struct door *door, int control, struct brig_error *err)
 {
     int far = -1;
-    int result = door_spawn_connector(door->program, door->sockets.items[0].fd, door->uid,
-                                      door->gid, door->group, &door->connector, &far, err);
+    int result = door_spawn_connector(door->program, find_socket(door, false), door->uid, door->gid,
+                                      door->group, &door->connector, &far, err);
     if (result < 0)
         return result;
     result = door_send(control, DOOR_SOCKET, DOOR_SOCKET_CONNECTOR, 0, &far, 1, err);
@@ -261,7 +261,7 @@ static int start_broker(struct door *door, struct brig_error *err)
         result = door_make_control(&control, &far, err);
     if (result == 0)
         result = hand_over(door, control, err);
-    if (result == 0 && door->own.count > 0)
+    if (result == 0 && find_socket(door, true) >= 0)
         result = start_connector(door, control, err);
     if (result == 0)
         result = door_spawn_broker(door->program, far, door->group, &door->broker, err);
@@ -355,7 +355,7 @@ bool door_serve(struct door *door, int fd, struct brig_unenforced *notices)
         drop_control(door);
         return true;
     }
-    if (!is_mine(&door->sockets, fd) && !is_mine(&door->own, fd))
+    if (!is_mine(door, fd))
         return false;
     open_door(door, notices);
     return true;

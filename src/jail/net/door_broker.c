@@ -202,24 +202,20 @@ struct attach {
     int program, far, user, net;
     uid_t uid;
     gid_t gid;
-    int group;                     /* v2: it is cloned into it; or -1 */
-    int join_fds[CGROUP_JOIN_MAX]; /* v1: it writes itself into them */
+    int group;                     /* v2, or -1 */
+    int join_fds[CGROUP_JOIN_MAX]; /* v1 */
     size_t join_count;
-    bool late; /* it could not be cloned into its group, and has to move */
     char path[32];
-    char *const *argv, *const *envp;
+    const char *argv[3];
 };
-
-static long move_late(int group)
-{
-    long procs = SYS(openat, group, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);
-    return procs < 0 ? procs : SYS(write, procs, "0", 1);
-}
 
 static bool enter_groups(const struct attach *entry)
 {
-    if (entry->late && entry->group >= 0 && move_late(entry->group) < 0)
-        return false;
+    if (entry->group >= 0) {
+        long procs = SYS(openat, entry->group, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);
+        if (procs < 0 || SYS(write, procs, "0", 1) < 0)
+            return false;
+    }
     for (size_t i = 0; i < entry->join_count; i++)
         if (SYS(write, entry->join_fds[i], "0", 1) < 0)
             return false;
@@ -255,34 +251,21 @@ static void enter_and_execute(const struct attach *entry)
             return;
     (void)SYS(close_range, DOOR_CONTROL_FD + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
     (void)SYS(rt_sigprocmask, SIG_SETMASK, &no_signals, 0, sizeof no_signals);
-    (void)SYS(execve, entry->path, entry->argv, entry->envp);
-}
-
-/* As fork(), but into the group and without handlers; -errno if it fails. */
-static long clone_entry(struct attach *entry)
-{
-    struct clone_args args = {
-        .flags = CLONE_CLEAR_SIGHAND | (entry->group >= 0 ? CLONE_INTO_CGROUP : 0),
-        .exit_signal = SIGCHLD,
-        .cgroup = entry->group >= 0 ? (uint64_t)entry->group : 0,
-    };
-    long pid = SYS(clone3, &args, sizeof args);
-    if (pid != -ENOSYS && pid != -EPERM)
-        return pid;
-    entry->late = true;
-    return SYS(clone, SIGCHLD, 0, 0, 0, 0);
+    (void)SYS(execve, entry->path, entry->argv, entry->argv + 2); /* an empty environment */
 }
 
 /* Signals are blocked meanwhile: a handler of the caller's must not run in the child. */
-static int spawn(struct attach *entry, const struct cgroup *group, pid_t *ret_pid)
+static int spawn(struct attach *entry, const char *role, const struct cgroup *group, pid_t *ret_pid)
 {
     sigset_t all, before;
+    entry->argv[0] = "brig-broker";
+    entry->argv[1] = role;
     (void)snprintf(entry->path, sizeof entry->path, "/proc/self/fd/%d", entry->program);
     entry->group = group ? cgroup_clone_fd(group) : -1;
     entry->join_count = group ? cgroup_join_fds(group, entry->join_fds) : 0;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    long pid = clone_entry(entry);
+    long pid = SYS(clone, SIGCHLD, 0, 0, 0, 0); /* as fork(), without libc's handlers */
     if (pid == 0) {
         enter_and_execute(entry);
         (void)SYS(exit_group, 127); /* its socket ends, which is noticed */
@@ -296,11 +279,8 @@ static int spawn(struct attach *entry, const struct cgroup *group, pid_t *ret_pi
 int door_spawn_broker(int program, int far, const struct cgroup *group, pid_t *ret_pid,
                       struct brig_error *err)
 {
-    char name[] = "brig-broker", role[] = DOOR_ROLE_BROKER;
-    char *argv[] = {name, role, NULL}, *envp[] = {NULL};
-    struct attach entry = {
-        .program = program, .far = far, .user = -1, .net = -1, .argv = argv, .envp = envp};
-    int result = spawn(&entry, group, ret_pid);
+    struct attach entry = {.program = program, .far = far, .user = -1, .net = -1};
+    int result = spawn(&entry, DOOR_ROLE_BROKER, group, ret_pid);
     return result == 0 ? 0 : brig_fail(err, BRIG_E_SETUP, -result, "cannot start the broker");
 }
 
@@ -323,8 +303,6 @@ static int open_namespaces(int inside, int *ret_user, int *ret_net, struct brig_
 int door_spawn_connector(int program, int inside, uid_t uid, gid_t gid, const struct cgroup *group,
                          pid_t *ret_pid, int *ret_near, struct brig_error *err)
 {
-    char name[] = "brig-broker", role[] = DOOR_ROLE_CONNECTOR;
-    char *argv[] = {name, role, NULL}, *envp[] = {NULL};
     autoclose int near = -1;
     autoclose int far = -1;
     autoclose int user = -1;
@@ -334,15 +312,9 @@ int door_spawn_connector(int program, int inside, uid_t uid, gid_t gid, const st
         result = door_make_control(&near, &far, err);
     if (result < 0)
         return result;
-    struct attach entry = {.program = program,
-                           .far = far,
-                           .user = user,
-                           .net = net,
-                           .uid = uid,
-                           .gid = gid,
-                           .argv = argv,
-                           .envp = envp};
-    result = spawn(&entry, group, ret_pid);
+    struct attach entry = {
+        .program = program, .far = far, .user = user, .net = net, .uid = uid, .gid = gid};
+    result = spawn(&entry, DOOR_ROLE_CONNECTOR, group, ret_pid);
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot start the connector");
     *ret_near = take_fd(&near);

@@ -16,7 +16,7 @@ struct table {
     struct effects *effects;
     struct effects_tree *slots;
     int filesystems, mounts;
-    bool pivoted, detached;
+    unsigned taken; /* a bit for each enum plan_op that only has to be there */
 };
 
 static struct arena *arena_of(const struct table *table)
@@ -146,108 +146,71 @@ static void write_file(struct table *table, const struct plan_step *step)
 
 /* ---- steps ---- */
 
-static void take_mount_step(struct table *table, const struct plan_step *step)
+static void mount_device(struct table *table, const struct plan_step *step)
 {
-    switch (step->op) {
-    case PLAN_TMPFS:
-        new_tree(table, step->slot, EFFECTS_TMPFS, step);
-        break;
-    case PLAN_PROC:
-        new_tree(table, step->slot, EFFECTS_PROC, step);
-        break;
-    case PLAN_DEVPTS:
-        new_tree(table, step->slot, EFFECTS_DEVPTS, step);
-        break;
-    case PLAN_TREE:
-        new_tree(table, step->slot, EFFECTS_HOST, step);
-        break;
-    case PLAN_PREPARED:
-        new_tree(table, step->slot, step->path ? EFFECTS_MAPPED : EFFECTS_GIVEN, step);
-        break;
-    case PLAN_SUBTREE:
-        clone_part(table, step);
-        break;
-    case PLAN_ATTR:
-        set_flags(table, step);
-        break;
-    case PLAN_ROOT:
-        mount_tree(table, &table->slots[step->slot], "/", false);
-        break;
-    case PLAN_DEVICE: {
-        struct effects_tree device = {.kind = EFFECTS_HOST,
-                                      .mount = table->mounts++,
-                                      .filesystem = HOST_FILESYSTEM,
-                                      .path = step->path,
-                                      .alone = true};
-        mount_tree(table, &device, step->path, true);
-        break;
-    }
-    case PLAN_ATTACH:
-        mount_tree(table, &table->slots[step->slot], step->path, step->soft);
-        break;
-    case PLAN_OPEN_ROOT: /* these four change nothing that the command sees */
-    case PLAN_OPEN:
-    case PLAN_KEEP:
-    case PLAN_LATE:
-    case PLAN_WRITE: /* the others are take_step()'s */
-    case PLAN_SETGROUPS:
-    case PLAN_HOSTNAME:
-    case PLAN_PRIVATE:
-    case PLAN_MKDIR:
-    case PLAN_MKFILE:
-    case PLAN_SYMLINK:
-    case PLAN_MKPATH:
-    case PLAN_PIVOT:
-    case PLAN_DETACH:
-    case PLAN_LISTEN:
-    case PLAN_PTY:
-        break;
-    }
+    struct effects_tree device = {.kind = EFFECTS_HOST,
+                                  .mount = table->mounts++,
+                                  .filesystem = HOST_FILESYSTEM,
+                                  .path = step->path,
+                                  .alone = true};
+    mount_tree(table, &device, step->path, true);
 }
 
 static void take_step(struct table *table, const struct plan_step *step)
 {
+    static const enum effects_kind kinds[] = {[PLAN_TMPFS] = EFFECTS_TMPFS,
+                                              [PLAN_PROC] = EFFECTS_PROC,
+                                              [PLAN_DEVPTS] = EFFECTS_DEVPTS,
+                                              [PLAN_TREE] = EFFECTS_HOST};
+    static const enum effects_object_kind objects[] = {[PLAN_MKDIR] = EFFECTS_DIRECTORY,
+                                                       [PLAN_MKFILE] = EFFECTS_FILE,
+                                                       [PLAN_SYMLINK] = EFFECTS_LINK};
     struct effects *effects = table->effects;
     switch (step->op) {
+    case PLAN_TMPFS:
+    case PLAN_PROC:
+    case PLAN_DEVPTS:
+    case PLAN_TREE:
+        return new_tree(table, step->slot, kinds[step->op], step);
+    case PLAN_PREPARED:
+        return new_tree(table, step->slot, step->path ? EFFECTS_MAPPED : EFFECTS_GIVEN, step);
+    case PLAN_SUBTREE:
+        return clone_part(table, step);
+    case PLAN_ATTR:
+        return set_flags(table, step);
+    case PLAN_ROOT:
+        return mount_tree(table, &table->slots[step->slot], "/", false);
+    case PLAN_DEVICE:
+        return mount_device(table, step);
+    case PLAN_ATTACH:
+        return mount_tree(table, &table->slots[step->slot], step->path, step->soft);
     case PLAN_WRITE:
-        write_file(table, step);
-        break;
-    case PLAN_SETGROUPS:
-        effects->drops_groups = true;
-        break;
+        return write_file(table, step);
+    case PLAN_MKDIR:
+    case PLAN_MKFILE:
+    case PLAN_SYMLINK:
+        return make_object(table, objects[step->op], step);
+    case PLAN_MKPATH:
+        return make_place(table, step);
     case PLAN_HOSTNAME:
         effects->hostname = step->data;
         effects->hostname_length = step->length;
-        break;
-    case PLAN_PRIVATE:
-        effects->is_private = true;
-        break;
-    case PLAN_MKDIR:
-        make_object(table, EFFECTS_DIRECTORY, step);
-        break;
-    case PLAN_MKFILE:
-        make_object(table, EFFECTS_FILE, step);
-        break;
-    case PLAN_SYMLINK:
-        make_object(table, EFFECTS_LINK, step);
-        break;
-    case PLAN_MKPATH:
-        make_place(table, step);
-        break;
-    case PLAN_PIVOT:
-        table->pivoted = true;
-        break;
-    case PLAN_DETACH:
-        table->detached = true;
-        break;
+        return;
     case PLAN_LISTEN:
         effects->listens = step->path;
-        break;
+        return;
+    case PLAN_SETGROUPS:
+    case PLAN_PRIVATE:
+    case PLAN_PIVOT:
+    case PLAN_DETACH:
     case PLAN_PTY:
-        effects->terminal = true;
-        break;
-    default:
-        take_mount_step(table, step);
+        table->taken |= 1U << step->op;
+        return;
+    case PLAN_OPEN_ROOT: /* these change nothing that the command sees */
+    case PLAN_OPEN:
+    case PLAN_KEEP:
+    case PLAN_LATE:
+        return;
     }
 }
 
@@ -283,7 +246,10 @@ int effects_of(const struct plan *plan, struct effects *ret_effects, struct brig
         effects_done(&effects);
         return brig_fail_nomem(err);
     }
-    effects.keeps_host = !(table.pivoted && table.detached);
+    effects.drops_groups = table.taken & 1U << PLAN_SETGROUPS;
+    effects.is_private = table.taken & 1U << PLAN_PRIVATE;
+    effects.terminal = table.taken & 1U << PLAN_PTY;
+    effects.keeps_host = !(table.taken & 1U << PLAN_PIVOT && table.taken & 1U << PLAN_DETACH);
     qsort(effects.mounts, effects.mount_count, sizeof *effects.mounts, compare_mounts);
     qsort(effects.objects, effects.object_count, sizeof *effects.objects, compare_objects);
     *ret_effects = effects;

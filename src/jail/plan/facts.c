@@ -2,6 +2,7 @@
 /* The facts about a host that a printed plan depends on: asked of the kernel, or read from a text. */
 #include "jail/plan/facts.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,67 +45,63 @@ bool facts_has_proc(const struct facts *facts, const char *name)
 
 /* ---- recorded ---- */
 
-/* The next word of a line: 1, or 0 at its end. */
-static int next_word(const char **line, char word[static WORD_MAX], struct brig_error *err)
+/* The next word of a line, which is cut up; NULL at its end. */
+static const char *next_word(char **line)
 {
-    const char *from = *line + strspn(*line, " \t");
-    size_t length = strcspn(from, " \t\n");
-    *line = from + length;
-    if (length == 0 || *from == '#') {
-        *line = from + strcspn(from, "\n");
-        return 0;
-    }
-    if (length >= WORD_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "a word is longer than %d characters",
-                         WORD_MAX - 1);
-    memcpy(word, from, length);
-    word[length] = '\0';
-    return 1;
+    char *word;
+    while ((word = strsep(line, " \t")) && !*word)
+        ;
+    return word;
 }
 
-static int bad_word(const char *word, struct brig_error *err)
+static int set_number(struct facts *facts, void *field, const char *word, struct brig_error *err)
 {
-    return brig_fail(err, BRIG_E_INVALID, 0, "unknown word '%s'", str_shown(word).text);
+    (void)facts;
+    uint64_t number = 0;
+    int status = parse_uint(word, INT32_MAX, PARSE_ZERO_OK, &number, err);
+    *(int *)field = (int)number;
+    return status;
 }
 
-static int add_number(const char *word, uint64_t max, uint64_t *ret_number, struct brig_error *err)
+static int set_yes_no(struct facts *facts, void *field, const char *word, struct brig_error *err)
 {
-    return parse_uint(word, max, PARSE_ZERO_OK, ret_number, err);
-}
-
-static int set_yes_no(const char *word, bool *ret_yes, struct brig_error *err)
-{
+    (void)facts;
     if (strcmp(word, "yes") != 0 && strcmp(word, "no") != 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not yes or no", str_shown(word).text);
-    *ret_yes = *word == 'y';
+    *(bool *)field = *word == 'y';
     return 0;
 }
 
-static int add_resource(const char *word, unsigned *resources, struct brig_error *err)
+static int add_resource(struct facts *facts, void *field, const char *word, struct brig_error *err)
 {
+    (void)field;
     static const char *const names[] = {"memory", "cpu", "pids", "io", "time"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(word, names[i]) == 0) {
-            *resources |= 1U << i; /* enum cgroup_resource, in its order */
+            facts->cgroup |= 1U << i; /* enum cgroup_resource, in its order */
             return 0;
         }
-    return strcmp(word, "none") == 0 ? 0 : bad_word(word, err);
+    return strcmp(word, "none") == 0
+               ? 0
+               : brig_fail(err, BRIG_E_INVALID, 0, "unknown word '%s'", str_shown(word).text);
 }
 
-static int add_group(const char *word, struct facts *facts, struct brig_error *err)
+static int add_group(struct facts *facts, void *field, const char *word, struct brig_error *err)
 {
+    (void)field;
     uint64_t number = 0;
-    int status = strcmp(word, "none") == 0 ? 1 : add_number(word, UINT32_MAX - 1, &number, err);
-    if (status != 0)
-        return status < 0 ? status : 0;
+    if (strcmp(word, "none") == 0)
+        return 0;
     if (facts->group_count == FACTS_GROUPS_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "more than %d groups", FACTS_GROUPS_MAX);
+    int status = parse_uint(word, UINT32_MAX - 1, PARSE_ZERO_OK, &number, err);
     facts->groups[facts->group_count++] = (gid_t)number;
-    return 0;
+    return status;
 }
 
-static int add_proc(const char *word, struct facts *facts, struct brig_error *err)
+static int add_proc(struct facts *facts, void *field, const char *word, struct brig_error *err)
 {
+    (void)field;
     size_t used = strlen(facts->proc), length = strlen(word);
     if (used + length + 3 > sizeof facts->proc)
         return brig_fail(err, BRIG_E_INVALID, 0, "too many names in /proc");
@@ -112,80 +109,70 @@ static int add_proc(const char *word, struct facts *facts, struct brig_error *er
     return 0;
 }
 
-static int set_files(const char *word, struct facts *facts, struct brig_error *err)
+static int set_files(struct facts *facts, void *field, const char *word, struct brig_error *err)
 {
+    (void)field;
     uint64_t number = 0;
-    int status = add_number(word, INT32_MAX, &number, err);
+    int status = parse_uint(word, INT32_MAX, PARSE_ZERO_OK, &number, err);
     if (facts->files.rlim_max == 0)
         facts->files.rlim_cur = number;
     facts->files.rlim_max = number; /* the second word, if there is one */
     return status;
 }
 
-enum { LANDLOCK, NAMESPACES, ROOT, GROUPS, CGROUP, AT_HAND, FILES, PROC, NAME_COUNT };
-static const char *const fact_names[NAME_COUNT] = {"landlock", "namespaces",     "root",  "groups",
-                                                   "cgroup",   "cgroup-at-hand", "files", "proc"};
-
-static int set_fact(struct facts *facts, int which, const char *word, struct brig_error *err)
-{
-    uint64_t number = 0;
-    int status = 0;
-    switch (which) {
-    case LANDLOCK:
-        status = add_number(word, INT32_MAX, &number, err);
-        facts->landlock = (int)number;
-        return status;
-    case NAMESPACES:
-        return set_yes_no(word, &facts->namespaces, err);
-    case ROOT:
-        return set_yes_no(word, &facts->root, err);
-    case GROUPS:
-        return add_group(word, facts, err);
-    case CGROUP:
-        return add_resource(word, &facts->cgroup, err);
-    case AT_HAND:
-        return set_yes_no(word, &facts->cgroup_at_hand, err);
-    case FILES:
-        return set_files(word, facts, err);
-    default:
-        return add_proc(word, facts, err);
-    }
-}
+static const struct {
+    const char *name;
+    int (*set)(struct facts *facts, void *field, const char *word, struct brig_error *err);
+    size_t offset;
+} rows[] = {
+    {"landlock", set_number, offsetof(struct facts, landlock)},
+    {"namespaces", set_yes_no, offsetof(struct facts, namespaces)},
+    {"root", set_yes_no, offsetof(struct facts, root)},
+    {"groups", add_group, 0},
+    {"cgroup", add_resource, 0},
+    {"cgroup-at-hand", set_yes_no, offsetof(struct facts, cgroup_at_hand)},
+    {"files", set_files, 0},
+    {"proc", add_proc, 0},
+};
 
 /* One line; *seen has a bit for each name there was. */
-static int parse_line(const char **at, struct facts *facts, unsigned *seen, struct brig_error *err)
+static int parse_line(char *line, struct facts *facts, unsigned *seen, struct brig_error *err)
 {
-    char name[WORD_MAX], word[WORD_MAX];
-    int status = next_word(at, name, err);
-    if (status <= 0)
-        return status;
-    int which = 0;
-    while (which < NAME_COUNT && strcmp(name, fact_names[which]) != 0)
+    line[strcspn(line, "#")] = '\0';
+    const char *name = next_word(&line), *word;
+    if (!name)
+        return 0;
+    size_t which = 0;
+    while (which < ARRAY_LENGTH(rows) && strcmp(name, rows[which].name) != 0)
         which++;
-    if (which == NAME_COUNT || *seen & 1U << which)
+    if (which == ARRAY_LENGTH(rows) || *seen & 1U << which)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is %s", str_shown(name).text,
-                         which == NAME_COUNT ? "no name of a fact" : "given twice");
+                         which == ARRAY_LENGTH(rows) ? "no name of a fact" : "given twice");
     *seen |= 1U << which;
-    while ((status = next_word(at, word, err)) > 0)
-        if ((status = set_fact(facts, which, word, err)) < 0)
-            return brig_wrap(err, status, "%s", fact_names[which]);
-    return status;
+    while ((word = next_word(&line))) {
+        int status = rows[which].set(facts, (char *)facts + rows[which].offset, word, err);
+        if (status < 0)
+            return brig_wrap(err, status, "%s", rows[which].name);
+    }
+    return 0;
 }
 
 int facts_parse(const char *text, struct facts *ret_facts, struct brig_error *err)
 {
     struct facts facts = {0};
     unsigned seen = 0;
-    int line = 1;
-    for (const char *at = text; *at; line++) {
-        int status = parse_line(&at, &facts, &seen, err);
+    autofree char *copy = strdup(text);
+    char *rest = copy, *line;
+    if (!copy)
+        return brig_fail_nomem(err);
+    for (int number = 1; (line = strsep(&rest, "\n")); number++) {
+        int status = parse_line(line, &facts, &seen, err);
         if (status < 0)
-            return brig_wrap(err, status, "line %d", line);
-        at += *at == '\n';
+            return brig_wrap(err, status, "line %d", number);
     }
-    for (int i = 0; i < NAME_COUNT; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         if (!(seen & 1U << i))
-            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is missing", fact_names[i]);
+            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is missing", rows[i].name);
     *ret_facts = facts;
     return 0;
 }

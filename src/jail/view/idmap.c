@@ -19,10 +19,6 @@
 #include "base/str.h"
 #include "jail/sys.h"
 
-#ifndef OPEN_TREE_CLONE
-#define OPEN_TREE_CLONE 1
-#define OPEN_TREE_CLOEXEC O_CLOEXEC
-#endif
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 
 /* A mount's map is a user namespace's map: this process lends one and does nothing else. */
@@ -141,8 +137,6 @@ int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid
                               .propagation = PROPAGATION_PRIVATE,
                               .userns_fd = (uint64_t)space_owned};
     long result = SYS(mount_setattr, owned, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr);
-    if (result == -ENOSYS)
-        return refused(err, ENOSYS, "cannot id-map", path);
     if (result < 0)
         return refused_map(err, (int)-result, path, info->st_uid);
     return take_fd(&owned);

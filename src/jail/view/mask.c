@@ -205,9 +205,6 @@ struct resolving {
     const struct mask_home *home;
     const struct mask_rules *rules;
     const struct mask_visitor *visitor;
-    struct str
-        top; /* the names in the home itself, each ended by a NUL: many patterns are for them */
-    bool listed;
 };
 
 static void note_directory(const struct resolving *resolving, const char *directory,
@@ -318,30 +315,28 @@ static int hide_path(const struct resolving *resolving, size_t rule, const char 
 
 /* ---- patterns ---- */
 
-static int expand(struct resolving *resolving, size_t rule, const char *above, const char *pattern,
-                  int depth, struct brig_error *err);
+static int expand(const struct resolving *resolving, size_t rule, const char *above,
+                  const char *pattern, int depth, struct brig_error *err);
 
 /* The names of a directory that one part of a pattern matches. */
-static int expand_names(struct resolving *resolving, size_t rule, const char *above,
+static int expand_names(const struct resolving *resolving, size_t rule, const char *above,
                         const char *part, const char *rest, int depth, struct brig_error *err)
 {
-    autostr struct str below = {0};
-    struct str *names = *above ? &below : &resolving->top;
+    autostr struct str names = {0};
     note_way(resolving, above); /* before it is read: a name may appear meanwhile */
     note_directory(resolving, above, part);
-    int status = *above || !resolving->listed ? list(resolving, above, names, err) : 0;
-    resolving->listed = resolving->listed || !*above;
-    for (size_t at = 0; at < names->length && status == 0; at += strlen(names->data + at) + 1) {
+    int status = list(resolving, above, &names, err);
+    for (size_t at = 0; at < names.length && status == 0; at += strlen(names.data + at) + 1) {
         char path[PATH_SIZE];
-        if (fnmatch(part, names->data + at, 0) == 0 && join(path, above, names->data + at))
+        if (fnmatch(part, names.data + at, 0) == 0 && join(path, above, names.data + at))
             status = expand(resolving, rule, path, rest, depth + 1, err);
     }
     return status;
 }
 
 /* A pattern below a directory, part by part. */
-static int expand(struct resolving *resolving, size_t rule, const char *above, const char *pattern,
-                  int depth, struct brig_error *err)
+static int expand(const struct resolving *resolving, size_t rule, const char *above,
+                  const char *pattern, int depth, struct brig_error *err)
 {
     char fixed[PATH_SIZE], path[PATH_SIZE], part[PATH_COMPONENT_MAX + 1];
     size_t length = strcspn(pattern, WILDCARDS); /* up to the part with the first wildcard */
@@ -366,10 +361,9 @@ static int expand(struct resolving *resolving, size_t rule, const char *above, c
 int mask_each(const struct mask_home *home, const struct mask_rules *rules,
               const struct mask_visitor *visitor, struct brig_error *err)
 {
-    struct resolving resolving = {.home = home, .rules = rules, .visitor = visitor};
+    const struct resolving resolving = {.home = home, .rules = rules, .visitor = visitor};
     int status = 0;
     for (size_t i = 0; i < rules->hidden_count && status == 0; i++)
         status = expand(&resolving, i, "", rules->hidden[i], 0, err);
-    str_done(&resolving.top);
     return status;
 }
