@@ -283,7 +283,8 @@ static void look(struct live_masks *live)
         .fd = live->home, .path = live->names.home, .real = live->names.real_home};
     mask_watch_begin(&live->watch);
     if (live->home >= 0) /* else nothing can be hidden in it */
-        (void)mask_watch_each(&live->watch, &home, &live->masks.rules, note_path, live, NULL);
+        (void)mask_each(&home, &live->masks.rules,
+                        &(struct mask_visitor){note_path, live, &live->watch}, NULL);
     mask_watch_end(&live->watch);
 }
 

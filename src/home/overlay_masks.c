@@ -294,7 +294,8 @@ static int hide_path(void *context, const struct mask_path *path, struct brig_er
 static int apply(struct overlay_masks *masks, const struct overlay_mask_set *set,
                  struct brig_error *err)
 {
-    int status = mask_watch_each(&masks->watch, &masks->home, &set->rules, hide_path, masks, err);
+    const struct mask_visitor visitor = {hide_path, masks, &masks->watch};
+    int status = mask_each(&masks->home, &set->rules, &visitor, err);
     for (size_t i = 0; i < set->own_count && status == 0; i++)
         if (mask_is_path(set->own[i]))
             status = hide_in_layer(masks, set->own[i], true, err);

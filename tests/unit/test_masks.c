@@ -298,7 +298,7 @@ static bool is_news(struct mask_watch *watch, const struct mask_rules *all, cons
     autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const struct mask_home where = {.fd = fd, .path = home};
     mask_watch_begin(watch);
-    (void)mask_watch_each(watch, &where, all, pass_over, NULL, NULL);
+    (void)mask_each(&where, all, &(struct mask_visitor){pass_over, NULL, watch}, NULL);
     mask_watch_end(watch);
     make(path, NULL);
     return mask_watch_has_news(watch);

@@ -19,6 +19,10 @@
 
 /* ---- Landlock ---- */
 
+static const char *const grant_names[] = {[LANDLOCK_GRANT_READ] = "read",
+                                          [LANDLOCK_GRANT_WRITE] = "write",
+                                          [LANDLOCK_GRANT_DEVICE] = "device"};
+
 static void append_names(struct str *out, uint64_t bits, const char *(*name_of)(unsigned))
 {
     for (unsigned bit = 0; bits != 0; bit++, bits >>= 1)
@@ -29,13 +33,10 @@ static void append_names(struct str *out, uint64_t bits, const char *(*name_of)(
 /* By the kinds of grant, which the head of the section spells out; else by name. */
 static void append_rights(struct str *out, uint64_t access, int abi)
 {
-    static const char *const names[] = {[LANDLOCK_GRANT_READ] = "read",
-                                        [LANDLOCK_GRANT_WRITE] = "write",
-                                        [LANDLOCK_GRANT_DEVICE] = "device"};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(grant_names); i++)
         for (int directory = 1; directory >= 0; directory--)
             if (access == landlock_rights(abi, (enum landlock_grant)i, directory)) {
-                str_appendf(out, " %s%s", names[i], directory ? "" : ", of a file");
+                str_appendf(out, " %s%s", grant_names[i], directory ? "" : ", of a file");
                 return;
             }
     append_names(out, access, landlock_fs_name);
@@ -68,9 +69,6 @@ static void print_rules(struct str *out, const struct plan *plan, int abi)
 
 void plan_print_landlock(struct str *out, const struct plan *plan, int abi)
 {
-    static const enum landlock_grant grants[] = {LANDLOCK_GRANT_READ, LANDLOCK_GRANT_WRITE,
-                                                 LANDLOCK_GRANT_DEVICE};
-    static const char *const names[] = {"read", "write", "device"};
     str_append(out, "landlock:\n");
     if (!plan->landlock) {
         str_append(out, "  none\n");
@@ -90,9 +88,9 @@ void plan_print_landlock(struct str *out, const struct plan *plan, int abi)
         append_names(out, attr->scoped, landlock_scope_name);
         str_append_char(out, '\n');
     }
-    for (size_t i = 0; attr->handled_access_fs && i < ARRAY_LENGTH(grants); i++) {
-        str_appendf(out, "  %s means", names[i]);
-        append_names(out, landlock_rights(abi, grants[i], true), landlock_fs_name);
+    for (size_t i = 0; attr->handled_access_fs && i < ARRAY_LENGTH(grant_names); i++) {
+        str_appendf(out, "  %s means", grant_names[i]);
+        append_names(out, landlock_rights(abi, (enum landlock_grant)i, true), landlock_fs_name);
         str_append_char(out, '\n');
     }
     print_rules(out, plan, abi);
@@ -100,22 +98,14 @@ void plan_print_landlock(struct str *out, const struct plan *plan, int abi)
 
 /* ---- system calls ---- */
 
+/* What filters answer. */
+static const int answers[] = {0,      EPERM,  ENOSYS,          EACCES,
+                              EINVAL, ENOTTY, EPROTONOSUPPORT, EAFNOSUPPORT};
+
 static const char *error_name(int error)
 {
-    static const struct {
-        int error;
-        const char *name;
-    } names[] = {{EPERM, "EPERM"},
-                 {ENOSYS, "ENOSYS"},
-                 {EACCES, "EACCES"},
-                 {EINVAL, "EINVAL"},
-                 {ENOTTY, "ENOTTY"},
-                 {EAFNOSUPPORT, "EAFNOSUPPORT"},
-                 {EPROTONOSUPPORT, "EPROTONOSUPPORT"}};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (names[i].error == error)
-            return names[i].name;
-    return error == 0 ? "allowed" : "another error";
+    const char *name = error == 0 ? "allowed" : strerrorname_np(error);
+    return name ? name : "another error";
 }
 
 /* Calls whose answer depends on their arguments. The numbers are those of the kernel's headers. */
@@ -188,8 +178,6 @@ static void print_calls(struct str *out, const struct sock_fprog *filter, int an
 
 void plan_print_filter(struct str *out, const struct plan *plan, const struct brig_policy *policy)
 {
-    static const int answers[] = {0,      EPERM,  ENOSYS,          EACCES,
-                                  EINVAL, ENOTTY, EPROTONOSUPPORT, EAFNOSUPPORT};
     str_append(out, "system calls:\n");
     if (!plan->seccomp) {
         str_append(out, "  no filter\n");

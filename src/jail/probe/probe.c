@@ -126,14 +126,7 @@ void probe_userns_remedy(char *buffer, size_t size)
 
 /* ---- attempts ---- */
 
-struct attempt {
-    uid_t uid;
-    gid_t gid;
-    const char *directory; /* may be NULL */
-    unsigned long argument;
-};
-
-/* Starts as all zero, which means: works. */
+/* What came of an attempt. Starts as all zero, which means: works. */
 struct answer {
     int error;      /* the errno of what failed; 0 if it worked */
     bool limited;   /* it worked, but less than it could */
@@ -141,13 +134,22 @@ struct answer {
     char detail[PROBE_DETAIL_MAX];
 };
 
+struct attempt {
+    uid_t uid;
+    gid_t gid;
+    const char *directory; /* may be NULL */
+    unsigned long argument;
+    struct answer answer;
+};
+
 /* Runs in a process of its own and may do to it whatever it likes. NULL, or the step that failed, with
  * errno. */
-typedef const char *check_function(const struct attempt *attempt, struct answer *answer);
+typedef const char *check_function(struct attempt *attempt);
 
-__attribute__((format(printf, 2, 3))) static void note(struct answer *answer, const char *format,
+__attribute__((format(printf, 2, 3))) static void note(struct attempt *attempt, const char *format,
                                                        ...)
 {
+    struct answer *answer = &attempt->answer;
     size_t used = strlen(answer->detail);
     va_list args;
     va_start(args, format);
@@ -162,10 +164,10 @@ static const char *failed(int error, const char *step)
 }
 
 /* There is nothing that could be done about it. */
-static const char *not_tried(struct answer *answer, const char *why)
+static const char *not_tried(struct attempt *attempt, const char *why)
 {
-    answer->limited = answer->no_remedy = true;
-    note(answer, "%s", why);
+    attempt->answer.limited = attempt->answer.no_remedy = true;
+    note(attempt, "%s", why);
     return NULL;
 }
 
@@ -236,43 +238,46 @@ static pid_t hold_userns(void)
 }
 
 /* Reads the answer; an attempt that ends without one, or not in time, failed. */
-static void collect(int fd, struct answer *answer)
+static void collect(int fd, struct attempt *attempt)
 {
     struct answer got;
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     int ready = poll(&poll_fd, 1, ATTEMPT_TIMEOUT_MS);
     if (ready > 0 && read(fd, &got, sizeof got) == (ssize_t)sizeof got)
-        *answer = got;
+        attempt->answer = got;
     else {
-        answer->error = ready == 0 ? ETIMEDOUT : EIO;
-        note(answer, "attempt: %s", strerror(answer->error));
+        attempt->answer.error = ready == 0 ? ETIMEDOUT : EIO;
+        note(attempt, "attempt: %s", strerror(attempt->answer.error));
     }
 }
 
 /* Runs a check in a forked process. It leads a group, so that whatever it forked ends with it. */
-static void run_check(check_function *check, const struct attempt *attempt, struct answer *answer)
+static void run_check(check_function *check, struct attempt *attempt)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0) {
-        answer->error = errno;
+        attempt->answer.error = errno;
         return;
     }
     pid_t pid = fork();
     if (pid == 0) {
         (void)setpgid(0, 0);
-        const char *step = check(attempt, answer);
+        const char *step = check(attempt);
         if (step) {
-            answer->error = errno ? errno : EIO;
-            answer->detail[0] = '\0';
-            note(answer, "%s: %s", step, strerror(answer->error));
+            attempt->answer.error = errno ? errno : EIO;
+            attempt->answer.detail[0] = '\0';
+            note(attempt, "%s: %s", step, strerror(attempt->answer.error));
         }
-        _exit(write(ends[1], answer, sizeof *answer) == (ssize_t)sizeof *answer ? 0 : 1);
+        _exit(write(ends[1], &attempt->answer, sizeof(struct answer)) ==
+                      (ssize_t)sizeof(struct answer)
+                  ? 0
+                  : 1);
     }
     (void)close(ends[1]);
     if (pid < 0) {
-        answer->error = errno;
+        attempt->answer.error = errno;
     } else {
-        collect(ends[0], answer);
+        collect(ends[0], attempt);
         if (kill(-pid, SIGKILL) < 0)
             (void)kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -282,68 +287,62 @@ static void run_check(check_function *check, const struct attempt *attempt, stru
 }
 
 /* In one more process, whose answer it is: the first of a new pid namespace. */
-static const char *in_child(check_function *check, const struct attempt *attempt,
-                            struct answer *answer)
+static const char *in_child(check_function *check, struct attempt *attempt)
 {
-    run_check(check, attempt, answer);
+    run_check(check, attempt);
     return NULL;
 }
 
 /* ---- namespaces ---- */
 
-static const char *check_userns_settings(const struct attempt *attempt, struct answer *answer)
+static const char *check_userns_settings(struct attempt *attempt)
 {
-    (void)attempt;
     const struct userns_gate *gate = find_gate();
     if (gate->path) {
-        answer->error = EPERM;
-        note(answer, "%s is %ld", gate->path + strlen("/proc/sys/"), gate->closed_at);
+        attempt->answer.error = EPERM;
+        note(attempt, "%s is %ld", gate->path + strlen("/proc/sys/"), gate->closed_at);
     } else if (gate == &jail_gate) {
-        answer->error = EPERM;
-        note(answer, "inside a jail");
+        attempt->answer.error = EPERM;
+        note(attempt, "inside a jail");
     } else {
-        note(answer, "at most %ld", read_number(userns_gates[0].path));
+        note(attempt, "at most %ld", read_number(userns_gates[0].path));
     }
     return NULL;
 }
 
-static const char *check_namespace(const struct attempt *attempt, struct answer *answer)
+static const char *check_namespace(struct attempt *attempt)
 {
     const char *step = enter(attempt, (int)attempt->argument);
     if (!step && attempt->argument == 0)
-        note(answer, "uid %u, gid %u", attempt->uid, attempt->gid);
+        note(attempt, "uid %u, gid %u", attempt->uid, attempt->gid);
     return step;
 }
 
-static const char *check_ns_mount(const struct attempt *attempt, struct answer *answer)
+static const char *check_ns_mount(struct attempt *attempt)
 {
-    (void)answer;
     return enter_mounts(attempt, 0);
 }
 
-static const char *report_pid(const struct attempt *attempt, struct answer *answer)
+static const char *report_pid(struct attempt *attempt)
 {
     (void)attempt;
-    (void)answer;
     return getpid() == 1 ? NULL : failed(ESRCH, "become pid 1");
 }
 
-static const char *check_ns_pid(const struct attempt *attempt, struct answer *answer)
+static const char *check_ns_pid(struct attempt *attempt)
 {
     const char *step = enter(attempt, CLONE_NEWPID);
-    return step ? step : in_child(report_pid, attempt, answer);
+    return step ? step : in_child(report_pid, attempt);
 }
 
-static const char *check_ns_uts(const struct attempt *attempt, struct answer *answer)
+static const char *check_ns_uts(struct attempt *attempt)
 {
-    (void)answer;
     const char *step = enter(attempt, CLONE_NEWUTS);
     return step ? step : sethostname("brig", 4) < 0 ? "set the host name" : NULL;
 }
 
-static const char *check_nested_limit(const struct attempt *attempt, struct answer *answer)
+static const char *check_nested_limit(struct attempt *attempt)
 {
-    (void)answer;
     const char *step = enter(attempt, 0);
     if (!step && write_text("/proc/sys/user/max_user_namespaces", "0") < 0)
         step = "write user.max_user_namespaces";
@@ -367,9 +366,8 @@ static int ask_kernel(int protocol, const struct str *message, unsigned subject)
     return 0;
 }
 
-static const char *check_door(const struct attempt *attempt, struct answer *answer)
+static const char *check_door(struct attempt *attempt)
 {
-    (void)answer;
     const struct net_range all = {.base = {.family = NET_V4}};
     autostr struct str routes = {0};
     autostr struct str redirect = {0};
@@ -387,9 +385,8 @@ static const char *check_door(const struct attempt *attempt, struct answer *answ
 
 /* ---- mounts ---- */
 
-static const char *check_mount_api(const struct attempt *attempt, struct answer *answer)
+static const char *check_mount_api(struct attempt *attempt)
 {
-    (void)answer;
     const char *step = enter_scratch(attempt, 0);
     if (step)
         return step;
@@ -404,9 +401,8 @@ static const char *check_mount_api(const struct attempt *attempt, struct answer 
     return move_mount(made, "", AT_FDCWD, ".", MOVE_MOUNT_F_EMPTY_PATH) < 0 ? "move_mount" : NULL;
 }
 
-static const char *check_mount_setattr(const struct attempt *attempt, struct answer *answer)
+static const char *check_mount_setattr(struct attempt *attempt)
 {
-    (void)answer;
     const char *step = enter_scratch(attempt, 0);
     if (step)
         return step;
@@ -422,32 +418,29 @@ static const char *check_mount_setattr(const struct attempt *attempt, struct ans
                : NULL;
 }
 
-static const char *check_tmpfs(const struct attempt *attempt, struct answer *answer)
+static const char *check_tmpfs(struct attempt *attempt)
 {
-    (void)answer;
     return enter_scratch(attempt, 0);
 }
 
-static const char *mount_proc(const struct attempt *attempt, struct answer *answer)
+static const char *mount_proc(struct attempt *attempt)
 {
     (void)attempt;
-    (void)answer;
     if (mount("proc", "p", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return "mount proc";
     return access("p/1/status", R_OK) < 0 ? "read the new proc" : NULL;
 }
 
-static const char *check_proc(const struct attempt *attempt, struct answer *answer)
+static const char *check_proc(struct attempt *attempt)
 {
     const char *step = enter_scratch(attempt, CLONE_NEWPID);
     if (!step && mkdir("p", 0700) < 0)
         step = "mkdir";
-    return step ? step : in_child(mount_proc, attempt, answer);
+    return step ? step : in_child(mount_proc, attempt);
 }
 
-static const char *check_devpts(const struct attempt *attempt, struct answer *answer)
+static const char *check_devpts(struct attempt *attempt)
 {
-    (void)answer;
     const char *step = enter_scratch(attempt, 0);
     if (step)
         return step;
@@ -458,9 +451,8 @@ static const char *check_devpts(const struct attempt *attempt, struct answer *an
     return terminal < 0 ? "open a terminal" : NULL;
 }
 
-static const char *check_pivot_root(const struct attempt *attempt, struct answer *answer)
+static const char *check_pivot_root(struct attempt *attempt)
 {
-    (void)answer;
     const char *step = enter_scratch(attempt, 0);
     if (!step && syscall(SYS_pivot_root, ".", ".") < 0)
         step = "pivot_root";
@@ -486,18 +478,17 @@ static const char *try_overlay(void)
     return rmdir("m/d") < 0 || mkdir("m/d", 0700) < 0 ? "replace a directory" : NULL;
 }
 
-static const char *check_overlay_tmpfs(const struct attempt *attempt, struct answer *answer)
+static const char *check_overlay_tmpfs(struct attempt *attempt)
 {
-    (void)answer;
     const char *step = enter_scratch(attempt, 0);
     return step ? step : try_overlay();
 }
 
-static const char *check_overlay_directory(const struct attempt *attempt, struct answer *answer)
+static const char *check_overlay_directory(struct attempt *attempt)
 {
     char path[4096];
     if (!attempt->directory)
-        return not_tried(answer, "not tried: no directory");
+        return not_tried(attempt, "not tried: no directory");
     (void)snprintf(path, sizeof path, "%s/.brig-probe.XXXXXX", attempt->directory);
     if (!mkdtemp(path))
         return "make a directory";
@@ -510,15 +501,15 @@ static const char *check_overlay_directory(const struct attempt *attempt, struct
     (void)umount2("m", MNT_DETACH);
     (void)tree_remove(AT_FDCWD, path, NULL);
     if (!step)
-        note(answer, "%s", attempt->directory);
+        note(attempt, "%s", attempt->directory);
     return step ? failed(error, step) : NULL;
 }
 
-static const char *check_idmapped(const struct attempt *attempt, struct answer *answer)
+static const char *check_idmapped(struct attempt *attempt)
 {
     char uids[64], gids[64], space[64];
     if (attempt->uid != 0)
-        return not_tried(answer, "for root only");
+        return not_tried(attempt, "for root only");
     pid_t holder = hold_userns();
     if (holder < 0)
         return failed(EPERM, "make a user namespace");
@@ -535,15 +526,14 @@ static const char *check_idmapped(const struct attempt *attempt, struct answer *
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns};
     if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr) < 0)
         return "mount_setattr";
-    note(answer, "%s", tried);
+    note(attempt, "%s", tried);
     return NULL;
 }
 
 /* ---- single system calls ---- */
 
-static const char *check_landlock(const struct attempt *attempt, struct answer *answer)
+static const char *check_landlock(struct attempt *attempt)
 {
-    (void)attempt;
     struct landlock_attr attr;
     struct brig_unenforced ignored = {0};
     int abi = landlock_abi();
@@ -560,15 +550,15 @@ static const char *check_landlock(const struct attempt *attempt, struct answer *
     autoclose int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root >= 0 || errno != EACCES)
         return failed(EINVAL, "the rules are not obeyed");
-    answer->limited = abi < LANDLOCK_ABI_WANTED;
-    note(answer, "ABI %d%s", abi, answer->limited ? ", signals and abstract sockets need 6" : "");
+    attempt->answer.limited = abi < LANDLOCK_ABI_WANTED;
+    note(attempt, "ABI %d%s", abi,
+         attempt->answer.limited ? ", signals and abstract sockets need 6" : "");
     return NULL;
 }
 
-static const char *check_seccomp(const struct attempt *attempt, struct answer *answer)
+static const char *check_seccomp(struct attempt *attempt)
 {
     (void)attempt;
-    (void)answer;
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
@@ -585,16 +575,14 @@ static const char *check_seccomp(const struct attempt *attempt, struct answer *a
 
 /* With arguments that make no sense to it: every kernel that is supported has the call, but a filter
  * around us may refuse it. */
-static const char *check_call(const struct attempt *attempt, struct answer *answer)
+static const char *check_call(struct attempt *attempt)
 {
-    (void)answer;
     return syscall((long)attempt->argument, 1, 0, 0, 0) >= 0 || errno == EINVAL ? NULL : "call";
 }
 
-static const char *check_memfd_exec(const struct attempt *attempt, struct answer *answer)
+static const char *check_memfd_exec(struct attempt *attempt)
 {
     (void)attempt;
-    (void)answer;
     autoclose int fd = memfd_create("brig-probe", MFD_CLOEXEC | MFD_EXEC);
     return fd >= 0 || errno == EINVAL ? NULL : "memfd_create"; /* before 6.3 all are executable */
 }
@@ -624,20 +612,20 @@ static int run_map_tool(const char *path, pid_t pid, unsigned id, unsigned start
     return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? ENOENT : EPERM;
 }
 
-static const char *check_subids(const struct attempt *attempt, struct answer *answer)
+static const char *check_subids(struct attempt *attempt)
 {
     unsigned uids = 0, gids = 0;
     char line[USERS_LINE_MAX];
     struct users_user user = {0};
     if (attempt->uid == 0) {
-        note(answer, "root needs none");
+        note(attempt, "root needs none");
         return NULL;
     }
     const char *name = users_find(attempt->uid, line, &user) ? user.name : NULL;
     if (!identity_subordinate_id("/etc/subuid", attempt->uid, name, &uids) ||
         !identity_subordinate_id("/etc/subgid", attempt->uid, name, &gids)) {
-        answer->error = ENOENT;
-        note(answer, "no range for uid %u in /etc/subuid and /etc/subgid", attempt->uid);
+        attempt->answer.error = ENOENT;
+        note(attempt, "no range for uid %u in /etc/subuid and /etc/subgid", attempt->uid);
         return NULL;
     }
     pid_t pid = hold_userns();
@@ -649,16 +637,15 @@ static const char *check_subids(const struct attempt *attempt, struct answer *an
     error = run_map_tool("/usr/bin/newgidmap", pid, attempt->gid, gids);
     if (error)
         return failed(error, "newgidmap");
-    note(answer, "uids from %u, gids from %u", uids, gids);
+    note(attempt, "uids from %u, gids from %u", uids, gids);
     return NULL;
 }
 
-static const char *check_groups(const struct attempt *attempt, struct answer *answer)
+static const char *check_groups(struct attempt *attempt)
 {
     gid_t groups[GROUPS_MAX];
-    struct answer subids = {0};
     if (attempt->uid == 0) {
-        note(answer, "dropped: run by root");
+        note(attempt, "dropped: run by root");
         return NULL;
     }
     int count = getgroups(GROUPS_MAX, groups);
@@ -668,25 +655,25 @@ static const char *check_groups(const struct attempt *attempt, struct answer *an
         char name[USERS_LINE_MAX];
         if (!users_group(groups[i], name))
             (void)snprintf(name, sizeof name, "%u", groups[i]);
-        note(answer, "%s%s", answer->limited ? ", " : "stay effective: ", name);
-        answer->limited = true;
+        note(attempt, "%s%s", attempt->answer.limited ? ", " : "stay effective: ", name);
+        attempt->answer.limited = true;
     }
-    if (!answer->limited) {
-        note(answer, "there are none");
+    if (!attempt->answer.limited) {
+        note(attempt, "there are none");
         return NULL;
     }
     /* With a range of its own the jail's namespace may call setgroups, and drops them. */
-    if (!check_subids(attempt, &subids) && !subids.error) {
-        *answer = (struct answer){0};
-        note(answer, "dropped by way of the subordinate ids");
+    struct attempt subids = {.uid = attempt->uid, .gid = attempt->gid};
+    if (!check_subids(&subids) && !subids.answer.error) {
+        attempt->answer = (struct answer){0};
+        note(attempt, "dropped by way of the subordinate ids");
     }
     return NULL;
 }
 
 /* By making one with every limit, and removing it. */
-static const char *check_cgroup(const struct attempt *attempt, struct answer *answer)
+static const char *check_cgroup(struct attempt *attempt)
 {
-    (void)attempt;
     static const struct {
         unsigned resource;
         const char *name;
@@ -694,47 +681,44 @@ static const char *check_cgroup(const struct attempt *attempt, struct answer *an
         {CGROUP_MEMORY, "memory"}, {CGROUP_CPU, "cpu"}, {CGROUP_PIDS, "pids"}, {CGROUP_IO, "io"}};
     struct cgroup_support support;
     cgroup_probe(true, &support);
-    answer->limited = (support.resources & CGROUP_NEEDED) != CGROUP_NEEDED;
+    attempt->answer.limited = (support.resources & CGROUP_NEEDED) != CGROUP_NEEDED;
     if (support.kind == CGROUP_NONE) {
-        note(answer, "%s",
+        note(attempt, "%s",
              support.ask_systemd ? "by asking the user's systemd, where limits are asked for"
                                  : support.reason);
         return NULL;
     }
-    note(answer, support.kind == CGROUP_V2 ? "v2:" : "v1:");
+    note(attempt, support.kind == CGROUP_V2 ? "v2:" : "v1:");
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (support.resources & names[i].resource)
-            note(answer, " %s", names[i].name);
+            note(attempt, " %s", names[i].name);
     return NULL;
 }
 
-static const char *check_open_files(const struct attempt *attempt, struct answer *answer)
+static const char *check_open_files(struct attempt *attempt)
 {
-    (void)attempt;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return "getrlimit";
-    answer->limited = limit.rlim_max < OPEN_FILES_WANTED;
+    attempt->answer.limited = limit.rlim_max < OPEN_FILES_WANTED;
     if (limit.rlim_max == RLIM_INFINITY)
-        note(answer, "no limit");
+        note(attempt, "no limit");
     else
-        note(answer, "at most %llu", (unsigned long long)limit.rlim_max);
+        note(attempt, "at most %llu", (unsigned long long)limit.rlim_max);
     return NULL;
 }
 
-static const char *check_fuse(const struct attempt *attempt, struct answer *answer)
+static const char *check_fuse(struct attempt *attempt)
 {
     (void)attempt;
-    (void)answer;
     autoclose int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
     return fd < 0 ? "open" : NULL;
 }
 
 /* Container engines hide parts of /proc by mounts, and the kernel then refuses a fresh proc in a user
  * namespace. */
-static const char *check_container(const struct attempt *attempt, struct answer *answer)
+static const char *check_container(struct attempt *attempt)
 {
-    (void)attempt;
     static const char *const marks[] = {"/.dockerenv", "/run/.containerenv",
                                         "/run/systemd/container"};
     __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
@@ -744,12 +728,12 @@ static const char *check_container(const struct attempt *attempt, struct answer 
         const char *point = table.mounts[i].point;
         masks += strncmp(point, "/proc/", 6) == 0 && strcmp(point, "/proc/sys/fs/binfmt_misc") != 0;
     }
-    answer->limited = masks > 0;
+    attempt->answer.limited = masks > 0;
     if (masks > 0)
-        note(answer, "%u mounts hide parts of /proc", masks);
-    for (size_t i = 0; i < ARRAY_LENGTH(marks) && !*answer->detail; i++)
+        note(attempt, "%u mounts hide parts of /proc", masks);
+    for (size_t i = 0; i < ARRAY_LENGTH(marks) && !*attempt->answer.detail; i++)
         if (access(marks[i], F_OK) == 0)
-            note(answer, "a container (%s), with all of /proc", marks[i]);
+            note(attempt, "a container (%s), with all of /proc", marks[i]);
     return NULL;
 }
 
@@ -855,10 +839,10 @@ void probe_run(const char *directory, struct probe_report *ret_report)
     struct attempt attempt = {.uid = geteuid(), .gid = getegid(), .directory = directory};
     ret_report->count = ARRAY_LENGTH(checks);
     for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
-        struct answer answer = {0};
+        attempt.answer = (struct answer){0};
         attempt.argument = checks[i].argument;
-        run_check(checks[i].check, &attempt, &answer);
-        fill_row(&checks[i], &answer, &ret_report->rows[i]);
+        run_check(checks[i].check, &attempt);
+        fill_row(&checks[i], &attempt.answer, &ret_report->rows[i]);
     }
     /* Where user namespaces are refused, everything in one is; the remedy is said once, there. */
     const struct probe_row *userns = &ret_report->rows[0];

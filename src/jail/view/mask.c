@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "jail/sys.h"
+#include "jail/view/mask_watch.h"
 
 #define DEPTH_MAX 32 /* of an exception below a hidden directory, and of a pattern */
 #define PATH_SIZE (PATH_LENGTH_MAX + 1)
@@ -207,11 +208,14 @@ struct resolving {
     const struct mask_visitor *visitor;
 };
 
+/* A new name in this directory, relative to the home or absolute, can change the result. `name` may have
+ * wildcards. */
 static void note_directory(const struct resolving *resolving, const char *directory,
                            const char *name)
 {
-    if (resolving->visitor->directory)
-        resolving->visitor->directory(resolving->visitor->context, directory, name);
+    struct mask_watch *watch = resolving->visitor->watch;
+    if (watch && watch->fd >= 0)
+        mask_watch_add(watch, resolving->home->fd, directory, name);
 }
 
 /* Every directory on the way to a path: it can be made, or replaced. Of one that is not in the home, the
@@ -219,8 +223,6 @@ static void note_directory(const struct resolving *resolving, const char *direct
 static void note_way(const struct resolving *resolving, const char *path)
 {
     char directory[PATH_SIZE], name[PATH_COMPONENT_MAX + 1];
-    if (!resolving->visitor->directory)
-        return;
     const char *start = *path == '/' ? strrchr(path, '/') + 1 : path;
     while (*start) {
         size_t length = strcspn(start, "/"), above = (size_t)(start - path);

@@ -36,13 +36,14 @@ struct mask_path {
     bool linked;      /* symbolic links lead here from the rule's own path */
 };
 
+struct mask_watch;
+
 struct mask_visitor {
     /* 0 to go on; a code ends it. */
     int (*path)(void *context, const struct mask_path *path, struct brig_error *err);
-    /* Of a watcher, else NULL: a new name in this directory, relative to the home or absolute, can change
-     * the result. `name` may have wildcards. */
-    void (*directory)(void *context, const char *directory, const char *name);
     void *context;
+    /* If this one is open, every directory that the result depends on is added to it. May be NULL. */
+    struct mask_watch *watch;
 };
 
 /* Tells every path that the rules hide now, and those without wildcards whether they exist or not: each

@@ -152,39 +152,6 @@ void mask_watch_end(struct mask_watch *watch)
                                                                 : pause);
 }
 
-/* ---- rules ---- */
-
-struct looking {
-    struct mask_watch *watch;
-    int home;
-    int (*visit)(void *context, const struct mask_path *path, struct brig_error *err);
-    void *context;
-};
-
-static int look_at(void *context, const struct mask_path *path, struct brig_error *err)
-{
-    const struct looking *looking = context;
-    return looking->visit(looking->context, path, err);
-}
-
-static void add_watch(void *context, const char *directory, const char *name)
-{
-    const struct looking *looking = context;
-    mask_watch_add(looking->watch, looking->home, directory, name);
-}
-
-int mask_watch_each(struct mask_watch *watch, const struct mask_home *home,
-                    const struct mask_rules *rules,
-                    int (*visit)(void *context, const struct mask_path *path,
-                                 struct brig_error *err),
-                    void *context, struct brig_error *err)
-{
-    struct looking looking = {watch, home->fd, visit, context};
-    const struct mask_visitor visitor = {
-        .path = look_at, .directory = watch->fd >= 0 ? add_watch : NULL, .context = &looking};
-    return mask_each(home, rules, &visitor, err);
-}
-
 /* ---- events ---- */
 
 static void tell(struct mask_watch *watch, const struct inotify_event *event,

@@ -50,14 +50,6 @@ void mask_watch_end(struct mask_watch *watch);
 /* A directory, relative to `at` or absolute, and a name in it. One that does not exist is left out. */
 void mask_watch_add(struct mask_watch *watch, int at, const char *directory, const char *name);
 
-/* mask_each(), which adds every directory that the result depends on, if the watcher is open. What fails
- * in `visit` ends it. */
-int mask_watch_each(struct mask_watch *watch, const struct mask_home *home,
-                    const struct mask_rules *rules,
-                    int (*visit)(void *context, const struct mask_path *path,
-                                 struct brig_error *err),
-                    void *context, struct brig_error *err);
-
 /* Reads some events, and tells each of them for every name its directory goes by (NULL: events were
  * lost). False if there were none. */
 typedef void (*mask_watch_visit)(void *context, const struct mask_watch_directory *directory,
