@@ -18,6 +18,13 @@ static inline void own_close(int *fd)
         (void)close(*fd);
 }
 
+/* Closes a descriptor, if it is one, and forgets it. */
+static inline void close_fd(int *fd)
+{
+    own_close(fd);
+    *fd = -1;
+}
+
 static inline void own_closedir(DIR **dir)
 {
     if (*dir)

@@ -33,7 +33,6 @@
 #define CPU_CHECK_MIN_US 20000
 #define CPU_CHECK_MAX_US 500000
 #define KILL_PATIENCE_US 1000000
-#define DRAIN_ROUNDS 64
 
 /* ---- ending it ---- */
 
@@ -132,8 +131,7 @@ static void forget_fd(struct brig_call *call, int *fd)
 {
     if (call->epoll >= 0)
         (void)epoll_ctl(call->epoll, EPOLL_CTL_DEL, *fd, NULL);
-    (void)close(*fd);
-    *fd = -1;
+    close_fd(fd);
 }
 
 static void read_capture(struct brig_call *call, struct capture *capture)
@@ -207,16 +205,12 @@ static uint64_t to_us(const struct timeval *time)
     return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-/* Every writer is dead, or about to be: what is in the pipes is all there will be. */
+/* Every writer is dead, or about to be: the rest is in the pipes, which hold less than one call reads. */
 static void drain_captures(struct brig_call *call)
 {
-    for (int i = 0; i < 2; i++) {
-        struct capture *capture = &call->captures[i];
-        struct pollfd waiting = {.fd = capture->fd, .events = POLLIN};
-        for (int round = 0; round < DRAIN_ROUNDS && capture->fd >= 0; round++)
-            if (poll(&waiting, 1, 0) > 0)
-                read_capture(call, capture);
-    }
+    for (int i = 0; i < 2; i++)
+        if (call->captures[i].fd >= 0)
+            read_capture(call, &call->captures[i]);
 }
 
 static void note_status(struct brig_call *call, const siginfo_t *info, const struct rusage *usage)
@@ -384,8 +378,7 @@ int brig_call_fd(struct brig_call *call)
         arm_timer(call);
         return call->epoll;
     }
-    if (call->epoll >= 0)
-        (void)close(take_fd(&call->epoll));
+    close_fd(&call->epoll);
     return -1;
 }
 

@@ -194,10 +194,8 @@ void brig_caller_free(struct brig_caller *caller)
 {
     if (!caller)
         return;
-    if (caller->ruleset >= 0)
-        (void)close(caller->ruleset);
-    if (caller->null_fd >= 0)
-        (void)close(caller->null_fd);
+    close_fd(&caller->ruleset);
+    close_fd(&caller->null_fd);
     plan_done(&caller->plan);
     brig_template_free(caller->template);
     brig_policy_free(caller->policy);

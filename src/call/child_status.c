@@ -44,8 +44,7 @@ void child_statuses_done(struct child_statuses *statuses)
 {
     if (statuses->slots)
         (void)munmap(statuses->slots, CHILD_STATUS_BYTES);
-    if (statuses->fd >= 0)
-        (void)close(statuses->fd);
+    close_fd(&statuses->fd);
     *statuses = CHILD_STATUSES_INIT;
 }
 

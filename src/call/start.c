@@ -57,24 +57,16 @@ static int open_streams(struct brig_call *call, struct brig_error *err)
     return 0;
 }
 
-static void close_if_open(int *fd)
-{
-    if (*fd >= 0)
-        (void)close(*fd);
-    *fd = -1;
-}
-
-/* What only the child needs. */
 static void close_child_side(struct brig_call *call)
 {
     for (int i = 0; i < 3; i++) {
         if (call->stdio_child[i] == call->caller->null_fd)
             call->stdio_child[i] = -1;
-        close_if_open(&call->stdio_child[i]);
+        close_fd(&call->stdio_child[i]);
     }
-    close_if_open(&call->wire_child);
-    close_if_open(&call->trace_child);
-    close_if_open(&call->network);
+    close_fd(&call->wire_child);
+    close_fd(&call->trace_child);
+    close_fd(&call->network);
 }
 
 /* ---- the jail ---- */
@@ -305,13 +297,13 @@ void call_done(struct brig_call *call)
     if (call->slot && call->state == CALL_BEGUN)
         end_untold(call, child_status_close(call->slot));
     close_child_side(call);
-    close_if_open(&call->memory);
-    close_if_open(&call->wire);
-    close_if_open(&call->trace);
-    close_if_open(&call->pidfd);
-    close_if_open(&call->init_pidfd);
-    close_if_open(&call->epoll);
-    close_if_open(&call->timer);
+    close_fd(&call->memory);
+    close_fd(&call->wire);
+    close_fd(&call->trace);
+    close_fd(&call->pidfd);
+    close_fd(&call->init_pidfd);
+    close_fd(&call->epoll);
+    close_fd(&call->timer);
     capture_done(&call->captures[0]);
     capture_done(&call->captures[1]);
     if (call->own)

@@ -56,7 +56,7 @@ int trace_install(struct brig_call *call)
     if (listener >= 0)
         (void)close((int)listener);
     /* Whoever has this can send the caller any fd as the listener. */
-    (void)close(take_fd(&call->trace_child));
+    close_fd(&call->trace_child);
     return (int)result;
 }
 
@@ -90,7 +90,7 @@ static void stop(struct brig_call *call)
 {
     if (call->epoll >= 0)
         (void)epoll_ctl(call->epoll, EPOLL_CTL_DEL, call->trace, NULL);
-    (void)close(take_fd(&call->trace));
+    close_fd(&call->trace);
 }
 
 void trace_serve(struct brig_call *call, bool hung_up)

@@ -101,7 +101,7 @@ int home_mask(const char *storage, const char *name, uid_t uid, const struct hom
     int status = ask_to_mask(socket, masks, theirs, &reply, err);
     if (status < 0)
         return status;
-    (void)close(take_fd(&theirs));
+    close_fd(&theirs);
     ret_masked->runs = reply.told;
     ret_masked->done = wait_for_runs(ours);
     return 0;

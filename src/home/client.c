@@ -41,8 +41,7 @@ void home_mounts_done(struct home_mounts *mounts)
     int fds[] = {mounts->home, mounts->tmp,   mounts->var_tmp, mounts->shm,
                  mounts->run,  mounts->lease, mounts->lock,    mounts->in_use};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
-        if (fds[i] >= 0)
-            (void)close(fds[i]);
+        close_fd(&fds[i]);
     *mounts = HOME_MOUNTS_INIT;
 }
 
@@ -300,23 +299,14 @@ static int join_once(const struct home_spec *spec, const struct str *text,
     return 0;
 }
 
-#define RULE_BYTES 24 /* of one, on average; with the default masks it is 17 */
-
-/* Those that lie one behind the other, as the default masks do, are copied together. */
 static void add_texts(struct str *text, const char *const *items, size_t count)
 {
-    for (size_t i = 0; i < count;) {
-        const char *from = items[i], *end = from;
-        do
-            end += strlen(end) + 1;
-        while (++i < count && items[i] == end);
-        str_append_bytes(text, from, (size_t)(end - from));
-    }
+    for (size_t i = 0; i < count; i++)
+        talk_add_text(text, items[i]);
 }
 
 static void add_rules(struct str *text, const struct home_spec *spec)
 {
-    str_reserve(text, (spec->mask_count + spec->shown_count + spec->own_count) * RULE_BYTES);
     talk_add_text(text, spec->user_home);
     add_texts(text, spec->masks, spec->mask_count);
     add_texts(text, spec->shown, spec->shown_count);

@@ -254,41 +254,6 @@ bool quota_holds(int directory, uint64_t bytes, uint64_t inodes)
 /* Inodes of the directories that are there from the start. */
 #define OWN_INODES 4
 
-static const struct {
-    const char *name;
-    mode_t mode;
-} directories[] = {{"tmp", 01777}, {"shm", 01777}, {"run", 0700}};
-
-static int make_directories(int root)
-{
-    mode_t mask = umask(0);
-    int result = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(directories) && result == 0; i++)
-        result = mkdirat(root, directories[i].name, directories[i].mode) < 0 ? -errno : 0;
-    (void)umask(mask);
-    return result;
-}
-
-int private_begin(const char *place, struct brig_error *err)
-{
-    autoclose int context = (int)SYS(fsopen, "tmpfs", FSOPEN_CLOEXEC);
-    long result = context;
-    if (result >= 0)
-        result = SYS(fsconfig, context, FSCONFIG_SET_STRING, "mode", "0700", 0);
-    if (result >= 0)
-        result = SYS(fsconfig, context, FSCONFIG_CMD_CREATE, 0, 0, 0);
-    if (result >= 0)
-        result = SYS(fsmount, context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-    autoclose int mount = (int)result;
-    if (result >= 0)
-        result = SYS(move_mount, mount, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH);
-    if (result >= 0)
-        result = make_directories(mount);
-    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result,
-                                  "cannot make the jail's private directories")
-                      : 0;
-}
-
 static long set_number(int context, const char *key, uint64_t value)
 {
     char text[NUMBER_TEXT];

@@ -31,9 +31,6 @@ struct private_limits {
     uint64_t bytes, inodes;
 };
 
-/* Mounts it at a directory, and makes the directories in it. */
-int private_begin(const char *place, struct brig_error *err);
-
 /* Limits it anew, or lifts the limits. Returns 0 or -errno: -EINVAL if more is in it than that. */
 int private_limit(const char *place, const struct private_limits *limits);
 

@@ -31,15 +31,13 @@
 #define OVERFLOW_UID 65534
 #define BUSY_MS 50
 #define BLIND_MS 2000
-#define WATCH_DELAY_MS 50 /* until a jail is made */
 
 /* ---- requests ---- */
 
 static void given_done(struct holder_given *given)
 {
     for (size_t i = 0; i < HOME_GIVEN_COUNT; i++)
-        if (given->fds[i] >= 0)
-            (void)close(given->fds[i]);
+        close_fd(&given->fds[i]);
 }
 
 const char *holder_next_text(const struct home_message *request, size_t *at)
@@ -62,7 +60,6 @@ static void send_reply(int socket, const struct home_reply *reply, const int *fd
 static void leave(struct holder *holder, int status)
 {
     (void)unlinkat(holder->sockets, holder->socket_name, 0);
-    holder_remove_leavings(holder);
     mounts_end(); /* before the lock is gone: who has it next may mount the same again */
     _exit(status);
 }
@@ -104,13 +101,11 @@ static void join(struct holder *holder, struct holder_run *run, struct home_mess
     memcpy(reply.message, status < 0 ? err.message : answer.notice, sizeof reply.message);
     send_reply(run->socket, &reply, fds, status == 0 ? HOME_FD_COUNT : 0);
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)
-        if (fds[i] >= 0)
-            (void)close(fds[i]);
+        close_fd(&fds[i]);
     if (status == 0)
         mounts_let_go(); /* after the answer: the kernel takes a while to unmount */
-    /* It takes a while, so it is not waited for, nor done while the jail is being made. */
-    if (status == 0 && overlay && answer.news && holder->watch_due_ms == 0)
-        holder->watch_due_ms = clock_now_ms() + WATCH_DELAY_MS;
+    if (status == 0 && overlay && answer.news) /* the run does not wait for this either */
+        overlay_masks_watch(&holder->masks);
     else if (status == 0 && overlay && holder->masks.watch.blind)
         overlay_masks_refresh(&holder->masks);
 }
@@ -249,17 +244,9 @@ static void drop_run(struct holder *holder, size_t which)
     holder_relax_disk(holder);
 }
 
-static int watch_left_ms(const struct holder *holder)
-{
-    uint64_t now = clock_now_ms();
-    return now < holder->watch_due_ms ? (int)(holder->watch_due_ms - now) : 0;
-}
-
 /* How long to wait for something to happen. */
 static int patience_ms(const struct holder *holder)
 {
-    if (holder->watch_due_ms != 0)
-        return watch_left_ms(holder);
     if (holder->run_count == 0)
         return LINGER_MS;
     return holder->masks.watch.blind ? BLIND_MS : -1;
@@ -297,17 +284,11 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         fds[events] =
             (struct pollfd){.fd = count > 0 ? holder->masks.watch.fd : -1, .events = POLLIN};
         int ready = poll(fds, count + 2, patience_ms(holder));
-        if ((ready == 0 && count == 0 && holder->watch_due_ms == 0) ||
-            (ready < 0 && errno != EINTR))
+        if ((ready == 0 && count == 0) || (ready < 0 && errno != EINTR))
             leave(holder, 0);
         (void)mounts_have_host(); /* if not, /proc is found elsewhere from here on */
-        if (holder->watch_due_ms != 0 && clock_now_ms() >= holder->watch_due_ms) {
-            holder->watch_due_ms = 0;
-            overlay_masks_watch(&holder->masks);
-            holder_remove_leavings(holder);
-        } else if (ready == 0) {
+        if (ready == 0)
             overlay_masks_refresh(&holder->masks);
-        }
         if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
             overlay_masks_process(&holder->masks);
         /* Who has gone first: who joins now may be alone then, and have masks of its own. */
@@ -420,7 +401,7 @@ int home_holder_main(void)
     static struct holder holder; /* large, and all zeros in the program's file */
     static struct home_message request;
     const int first = 3;
-    holder.sockets = holder.storage = holder.listener = holder.lock = holder.leavings = -1;
+    holder.sockets = holder.storage = holder.listener = holder.lock = -1;
     holder.masks = OVERLAY_MASKS_INIT;
     settle_down();
     ssize_t length = recv(first, &request, sizeof request - 1, 0);

@@ -28,12 +28,10 @@ struct holder {
     char key[STORAGE_KEY_MAX]; /* of its socket and its lock */
     char socket_name[STORAGE_KEY_MAX + 8];
     int sockets, storage, listener, lock;
-    int leavings; /* a work directory with what is to be removed in it; or -1 */
     bool has_overlay, has_home;
     struct overlay_masks masks; /* of the overlay */
     struct private_limits disk; /* as it is now */
-    uint64_t watch_due_ms; /* when names are to be watched, by the monotonic clock; 0: they are */
-    struct pins pins;      /* the mount points of runs */
+    struct pins pins;           /* the mount points of runs */
     struct holder_run runs[HOLDER_RUNS_MAX];
     size_t run_count;
 };
@@ -61,9 +59,6 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
                         struct brig_error *err);
 int holder_need_home(struct holder *holder, const struct home_message *request,
                      const struct holder_given *given, bool *ret_created, struct brig_error *err);
-
-/* When there is time for it. */
-void holder_remove_leavings(struct holder *holder);
 
 /* All runs have the same private directories, so the least that one of them asks for holds for all.
  * What a run asks for, and what came of it; and after one is gone. */

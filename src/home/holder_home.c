@@ -49,21 +49,6 @@ static int find_changes(struct holder *holder, enum storage_layers layers,
     return 0;
 }
 
-static void move_leavings(struct holder *holder, int work)
-{
-    holder_remove_leavings(holder);
-    storage_move_leavings(work);
-    holder->leavings = fcntl(work, F_DUPFD_CLOEXEC, 0);
-}
-
-void holder_remove_leavings(struct holder *holder)
-{
-    if (holder->leavings < 0)
-        return;
-    storage_remove_leavings(holder->leavings);
-    (void)close(take_fd(&holder->leavings));
-}
-
 static int refuse_mount(const char *point, const char *remedy, struct brig_error *err)
 {
     (void)brig_fail(err, BRIG_E_SETUP, 0,
@@ -93,8 +78,6 @@ static int own_overlay(struct holder *holder, int home, pid_t asking, const char
     if (below) /* what is started then is for good, too */
         (void)setsid();
     status = storage_check_upper(changes, holder->name, err);
-    if (status == 0 && !below)
-        move_leavings(holder, work);
     if (status == 0)
         status = below ? mounts_fuse_overlay(home, changes, holder->name, holder->lock, err)
                        : mounts_overlay(home, changes, work, label, err);
@@ -290,7 +273,7 @@ int holder_mask(struct holder *holder, const struct holder_run *asking,
 {
     int status = 0;
     if (holder->has_overlay)
-        status = overlay_masks_extend(&holder->masks, request, err);
+        status = overlay_masks_add(&holder->masks, request, err);
     if (status == 0 && holder->has_overlay)
         overlay_masks_watch(&holder->masks);
     for (size_t i = 0; i < holder->run_count && status == 0; i++) {

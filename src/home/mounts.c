@@ -48,7 +48,7 @@
 #define MASKS "masks"
 #define LOWER "lower"
 #define STORE "store"
-#define PATH_SIZE 4096
+#define PATH_SIZE (PATH_LENGTH_MAX + 1)
 #define NOTHING "nothing"
 #define EMPTY "empty"
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
@@ -152,33 +152,55 @@ static int enter_root(int root)
     return fchdir(trees.base) < 0 ? -errno : result;
 }
 
-static int make_places(struct brig_error *err)
+struct place {
+    const char *path;
+    mode_t mode;
+};
+
+static int make_directories(const struct place *places, size_t count, struct brig_error *err)
 {
-    static const struct {
-        const char *path;
-        mode_t mode;
-    } directories[] = {{MASKS, 0755},     {LOWER, 0700},  {STORE, 0700},
-                       {"overlay", 0700}, {"home", 0700}, {MOUNTS_PRIVATE, 0700},
-                       {EMPTY, 0555},     {ALONE, 0755},  {ALONE "/proc", 0555}};
     mode_t mask = umask(0);
     int status = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(directories) && status == 0; i++)
-        if (mkdir(directories[i].path, directories[i].mode) < 0)
-            status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
-    autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
-    int failed = nothing < 0 || mknod(MOUNTS_WHITEOUT, S_IFCHR, makedev(0, 0)) < 0 ? errno : 0;
+    for (size_t i = 0; i < count && status == 0; i++)
+        if (mkdir(places[i].path, places[i].mode) < 0)
+            status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", places[i].path);
     (void)umask(mask);
-    if (status == 0 && failed)
-        status = brig_fail(err, BRIG_E_SETUP, failed, "cannot make '%s'",
-                           nothing < 0 ? NOTHING : MOUNTS_WHITEOUT);
     return status;
+}
+
+static int make_places(struct brig_error *err)
+{
+    static const struct place directories[] = {
+        {MASKS, 0755},          {LOWER, 0700}, {STORE, 0700}, {"overlay", 0700},    {"home", 0700},
+        {MOUNTS_PRIVATE, 0700}, {EMPTY, 0555}, {ALONE, 0755}, {ALONE "/proc", 0555}};
+    int status = make_directories(directories, ARRAY_LENGTH(directories), err);
+    if (status < 0)
+        return status;
+    autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0400);
+    if (nothing < 0 || fchmod(nothing, 0444) < 0 ||
+        mknod(MOUNTS_WHITEOUT, S_IFCHR, makedev(0, 0)) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make the whiteout of the masks");
+    return 0;
+}
+
+static const struct option tmpfs_options[] = {{"mode", "0700"}};
+
+/* The filesystem in memory of the jail's private directories. It is apart from ours: a run that fills it
+ * must not keep masks from being made. */
+static int make_private(struct brig_error *err)
+{
+    static const struct place directories[] = {{MOUNTS_PRIVATE "/tmp", 01777},
+                                               {MOUNTS_PRIVATE "/shm", 01777},
+                                               {MOUNTS_PRIVATE "/run", 0700}};
+    autoclose int mount = new_filesystem("tmpfs", tmpfs_options, 1, err);
+    int status = mount < 0 ? mount : attach(mount, MOUNTS_PRIVATE, err);
+    return status < 0 ? status : make_directories(directories, ARRAY_LENGTH(directories), err);
 }
 
 /* Mounts our tmpfs in the copy, and leaves the copy for the host's tree. */
 static int make_base(struct brig_error *err)
 {
-    static const struct option options[] = {{"mode", "0700"}};
-    autoclose int base = new_filesystem("tmpfs", options, ARRAY_LENGTH(options), err);
+    autoclose int base = new_filesystem("tmpfs", tmpfs_options, 1, err);
     int status = base < 0 ? base : attach(base, BASE_IN_COPY, err);
     if (status < 0)
         return status;
@@ -214,7 +236,7 @@ int mounts_begin(struct brig_error *err)
     if (status == 0)
         status = make_places(err);
     if (status == 0)
-        status = private_begin(MOUNTS_PRIVATE, err);
+        status = make_private(err);
     return status < 0 ? status : share(MOUNTS_PRIVATE, err);
 }
 
@@ -237,20 +259,12 @@ void mounts_end(void)
     fuse_wait();
 }
 
-/* Where a directory is, as the kernel says. */
-static void name_of(int fd, char path[PATH_SIZE])
-{
-    char link[64];
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, PATH_SIZE - 1);
-    path[length > 0 ? length : 0] = 0;
-}
-
 bool mounts_has_below(int directory, pid_t pid, char *ret_mount, size_t size)
 {
     char path[PATH_SIZE];
     __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
-    name_of(directory, path);
+    if (!path_of_fd(directory, path))
+        return false;
     (void)mountinfo_read(pid, &table);
     for (size_t i = 0; i < table.count; i++) {
         const char *point = table.mounts[i].point;
@@ -291,8 +305,7 @@ static bool is_same(int left, int right)
 static int open_own(int directory, struct brig_error *err)
 {
     char path[PATH_SIZE];
-    name_of(directory, path);
-    if (path[0] != '/')
+    if (!path_of_fd(directory, path))
         return brig_fail(err, BRIG_E_SETUP, 0, "the jail's holder cannot find a directory");
     /* There are no symbolic links in it; should one be put there now, it is not the same directory. */
     const char *name = trees.copy >= 0 ? path + 1 : strrchr(path, '/') + 1;
@@ -403,7 +416,7 @@ void mounts_let_go(void)
         return;
     }
     trees.deaf = false;
-    (void)close(take_fd(&trees.copy));
+    close_fd(&trees.copy);
 }
 
 bool mounts_have_host(void)
@@ -415,7 +428,7 @@ bool mounts_have_host(void)
     autoclose int alone = open(ALONE, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (alone < 0 || enter_root(alone) < 0)
         _exit(1);
-    (void)close(take_fd(&trees.host));
+    close_fd(&trees.host);
     return false;
 }
 
@@ -437,9 +450,9 @@ int mounts_overlay(int home, int changes, int work, const char *label, struct br
     autoclose int own_work = own_changes < 0 ? own_changes : open_own(work, err);
     status =
         own_work < 0 ? own_work : new_overlay(MASKS ":" LOWER, own_changes, own_work, label, err);
-    name_of(home, path);
-    return status == 0 ? 0
-                       : brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
+    if (status < 0 && path_of_fd(home, path))
+        return brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
+    return status;
 }
 
 /* With what is mounted below it now, or later if the host's mounts are shared. */
@@ -454,8 +467,7 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
 {
     char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64];
     autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    name_of(changes, path);
-    const char *last = strrchr(path, '/');
+    const char *last = path_of_fd(changes, path) ? strrchr(path, '/') : NULL;
     if (above < 0 || !last || strpbrk(last, ":,\\") || strpbrk(name, ":,\\"))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "fuse-overlayfs cannot use '%s', as it has a colon, a comma or a "
@@ -488,15 +500,10 @@ int mounts_given_overlay(int lower, int store, int changes, int work, const char
     return status < 0 ? status : new_overlay(MASKS ":" LOWER, changes, work, label, err);
 }
 
-static int attach_home(int tree, struct brig_error *err)
+int mounts_given_home(int tree, struct brig_error *err)
 {
     int status = attach(tree, parts[MOUNTS_PRIVATE_HOME], err);
     return status < 0 ? status : share(parts[MOUNTS_PRIVATE_HOME], err);
-}
-
-int mounts_given_home(int tree, struct brig_error *err)
-{
-    return attach_home(tree, err);
 }
 
 int mounts_private_home(int home, struct brig_error *err)
@@ -509,7 +516,7 @@ int mounts_private_home(int home, struct brig_error *err)
     long result = SYS(mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot prepare the jail's home");
-    return attach_home(tree, err);
+    return mounts_given_home(tree, err);
 }
 
 /* ---- masks ---- */

@@ -302,83 +302,25 @@ static int apply(struct overlay_masks *masks, const struct overlay_mask_set *set
     return status;
 }
 
-/* Takes a set over, once its masks are in effect; into the place of another or a new one. */
-static int put_set(struct overlay_masks *masks, struct overlay_mask_set *set,
-                   struct overlay_mask_set *place, struct brig_error *err)
+int overlay_masks_add(struct overlay_masks *masks, const struct home_message *message,
+                      struct brig_error *err)
 {
-    if (!place && masks->set_count == OVERLAY_MASKS_SETS_MAX)
+    if (overlay_masks_have(masks, message))
+        return 0;
+    if (masks->set_count == OVERLAY_MASKS_SETS_MAX)
         return brig_fail(err, BRIG_E_STATE, 0,
                          "the runs in this jail have %d different sets of masks, and more are not "
                          "possible: end some of them first",
                          OVERLAY_MASKS_SETS_MAX);
-    int status = apply(masks, set, err);
-    if (status < 0)
-        return status;
-    if (place)
-        set_done(place);
-    else
-        place = &masks->sets[masks->set_count++];
-    *place = *set;
-    *set = (struct overlay_mask_set){0};
-    return 0;
-}
-
-int overlay_masks_add(struct overlay_masks *masks, const struct home_message *message,
-                      struct brig_error *err)
-{
-    __attribute__((cleanup(set_done))) struct overlay_mask_set set = {0};
+    struct overlay_mask_set set;
     int status = set_init(&set, message, err);
-    return status < 0 ? status : put_set(masks, &set, NULL, err);
-}
-
-static bool has_mask(const struct overlay_mask_set *set, const char *mask)
-{
-    for (size_t i = 0; i < set->rules.hidden_count; i++)
-        if (strcmp(set->rules.hidden[i], mask) == 0)
-            return true;
-    return false;
-}
-
-/* Appends the masks of one set to the message of another, which has nothing else; false if there is no
- * room. */
-static bool append_masks(struct home_message *to, const struct overlay_mask_set *known,
-                         const struct overlay_mask_set *more)
-{
-    for (size_t i = 0; i < more->rules.hidden_count; i++) {
-        const char *mask = more->rules.hidden[i];
-        if (has_mask(known, mask))
-            continue;
-        size_t size = strlen(mask) + 1;
-        if (to->head.length + size > HOME_TEXT_MAX || to->head.mask_count == HOME_RULES_MAX)
-            return false;
-        memcpy(to->text + to->head.length, mask, size);
-        to->head.length += (uint32_t)size;
-        to->head.mask_count++;
-    }
-    return true;
-}
-
-int overlay_masks_extend(struct overlay_masks *masks, const struct home_message *message,
-                         struct brig_error *err)
-{
-    struct overlay_mask_set *known = NULL;
-    for (size_t i = 0; i < masks->set_count && !known; i++)
-        known = masks->sets[i].added ? &masks->sets[i] : NULL;
-    __attribute__((cleanup(set_done))) struct overlay_mask_set more = {0}, joined = {0};
-    int status = set_init(&more, message, err);
-    more.added = true;
-    if (status < 0 || !known)
-        return status < 0 ? status : put_set(masks, &more, NULL, err);
-    autofree struct home_message *all = malloc(sizeof *all);
-    if (!all)
-        return brig_fail_nomem(err);
-    memcpy((void *)all, known->message, sizeof all->head + known->message->head.length);
-    if (!append_masks(all, known, &more))
-        return brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: more than %d bytes",
-                         HOME_TEXT_MAX);
-    status = set_init(&joined, all, err);
-    joined.added = true;
-    return status < 0 ? status : put_set(masks, &joined, known, err);
+    if (status == 0)
+        status = apply(masks, &set, err);
+    if (status < 0)
+        set_done(&set);
+    else
+        masks->sets[masks->set_count++] = set;
+    return status;
 }
 
 /* ---- again, for new names ---- */
@@ -454,10 +396,9 @@ int overlay_masks_mounted(struct overlay_masks *masks, int changes, bool created
 
 void overlay_masks_end(struct overlay_masks *masks)
 {
-    const int fds[] = {masks->home.fd, masks->layer, masks->changes};
+    int fds[] = {masks->home.fd, masks->layer, masks->changes};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
-        if (fds[i] >= 0)
-            (void)close(fds[i]);
+        close_fd(&fds[i]);
     for (size_t i = 0; i < masks->set_count; i++)
         set_done(&masks->sets[i]);
     free(masks->path);

@@ -16,16 +16,15 @@
 #include "jail/view/mask.h"
 #include "jail/view/mask_watch.h"
 
-#define OVERLAY_MASKS_SETS_MAX 16
+#define OVERLAY_MASKS_SETS_MAX 256
 
-/* The masks of one or more runs. */
+/* The masks of one or more runs, or those that came while the jail ran. */
 struct overlay_mask_set {
     struct home_message *message; /* they came with it */
     const char **texts;
     struct mask_rules rules;
     const char **own; /* brig's own directories: hidden for good */
     size_t own_count;
-    bool added; /* while the jail ran, see overlay_masks_extend() */
 };
 
 struct overlay_masks {
@@ -63,9 +62,6 @@ bool overlay_masks_have(const struct overlay_masks *masks, const struct home_mes
 /* Puts the masks of a message into effect, besides those in force. */
 int overlay_masks_add(struct overlay_masks *masks, const struct home_message *message,
                       struct brig_error *err);
-/* The same with masks that came while the jail ran: all of them are one set. */
-int overlay_masks_extend(struct overlay_masks *masks, const struct home_message *message,
-                         struct brig_error *err);
 /* Hides one path relative to the home, before the overlay is mounted. */
 int overlay_masks_hide(struct overlay_masks *masks, const char *path, struct brig_error *err);
 

@@ -217,26 +217,11 @@ void storage_mark(int work, enum storage_layers layers)
         (void)fremovexattr(work, MARK);
 }
 
-#define LEAVINGS "old"
-
-void storage_move_leavings(int work)
-{
-    (void)SYS(renameat2, work, "work", work, LEAVINGS, RENAME_NOREPLACE);
-}
-
-void storage_remove_leavings(int work)
-{
-    (void)tree_remove(work, LEAVINGS, NULL);
-}
-
 int storage_set_aside(int changes, char ret_name[STORAGE_NAME_MAX], struct brig_error *err)
 {
-    char link[64], path[STORAGE_NAME_MAX], aside[STORAGE_NAME_MAX + 32];
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", changes);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
+    char path[PATH_LENGTH_MAX + 1] = "", aside[STORAGE_NAME_MAX + 32];
+    const char *last = path_of_fd(changes, path) ? strrchr(path, '/') : NULL;
     autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const char *last = strrchr(path, '/');
     int number = 1, result = -ENOENT;
     for (; above >= 0 && last && number < ASIDE_MAX && result < 0; number++) {
         (void)snprintf(aside, sizeof aside, "%s.aside-%d", last + 1, number);

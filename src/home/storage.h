@@ -35,11 +35,6 @@ int storage_misfits(int changes, int work, enum storage_layers layers, const cha
 /* Notes by what it was, in the work directory. */
 void storage_mark(int work, enum storage_layers layers);
 
-/* Moves what the last overlay has left in a work directory out of the way of the next: the kernel would
- * remove it before it mounts, and who discards blocks at once waits for the disk then. Only by who
- * has the jail's lock, as no overlay may use it. What was moved is removed by the second. */
-void storage_move_leavings(int work);
-void storage_remove_leavings(int work);
 /* Moves the changes out of the way, to a name beside them that is free, and opens new ones in their
  * place. What they are called now is in *ret_name. An fd or a code. */
 #define STORAGE_NAME_MAX 4096

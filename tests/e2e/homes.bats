@@ -406,31 +406,6 @@ has_deleted() {
     [ "$(holder_of unasked)" -gt 1 ]
 }
 
-@test "what an overlay has left in its work directory is removed beside the run, and at the end" {
-    jail user leavings
-    local work=$HOME_OF_USER/.local/share/brig/leavings.work
-    must run_as_user "$BRIG" -m casual -j leavings -- sh -c 'echo one >~/.leavings'
-    must run_as_user "$BRIG" -u -j leavings
-    # This run outlasts the removal, and goes on copying up.
-    run_as_user sh -c "echo real >$HOME_OF_USER/.copied"
-    run_as_user "$BRIG" -m casual -j leavings -- \
-        sh -c "$AWAIT"'; : >up; await_file go; echo more >>~/.copied; echo two >>~/.leavings; rm ~/.leavings; cat ~/.copied >out' 3>&- &
-    local run=$!
-    await_file up
-    await_not test -e "$work/old" # as it is called until it is removed
-    run_as_user touch go
-    wait "$run"
-    grep -q more out
-    [ "$(run_as_user ls -A "$work")" = work ]
-    must run_as_user "$BRIG" -u -j leavings
-    # What a holder that was killed has left does not keep the next from starting.
-    run_as_user mkdir -p "$work/old/deep"
-    must run_as_user "$BRIG" -m casual -j leavings -- true
-    must run_as_user "$BRIG" -u -j leavings
-    [ "$(run_as_user ls -A "$work")" = work ]
-    run_as_user rm "$HOME_OF_USER/.copied"
-}
-
 @test "runs that race to make the same jail all get it" {
     jail user race
     local i pids=()

@@ -241,8 +241,7 @@ int attach_publish(const struct plan *plan, const struct brig_policy *policy, pi
 void attach_done(struct attach *entry)
 {
     attach_record_done(&entry->record);
-    if (entry->process >= 0)
-        (void)close(entry->process);
+    close_fd(&entry->process);
     *entry = ENTRY_INIT;
 }
 

@@ -39,8 +39,7 @@ void cgroup_close_fds(struct cgroup *group)
 {
     cgroup_joined(group);
     for (int tree = 0; tree < CGROUP_TREES; tree++)
-        if (group->dirs[tree] >= 0)
-            (void)close(take_fd(&group->dirs[tree]));
+        close_fd(&group->dirs[tree]);
 }
 
 struct cgroup cgroup_opened(const struct cgroup *group)
@@ -57,7 +56,7 @@ void cgroup_opened_done(struct cgroup *opened)
 {
     for (int tree = 0; tree < CGROUP_TREES; tree++)
         if (opened->trees & 1u << tree && opened->dirs[tree] >= 0)
-            (void)close(take_fd(&opened->dirs[tree]));
+            close_fd(&opened->dirs[tree]);
 }
 
 static struct cgroup *allocate(enum cgroup_kind kind, const unsigned char *same_as)
@@ -161,7 +160,7 @@ int cgroup_remove_dirs(struct cgroup *group)
         if (removed < 0)
             result = removed;
         else
-            (void)close(take_fd(&group->dirs[tree]));
+            close_fd(&group->dirs[tree]);
     }
     return result;
 }
@@ -202,8 +201,8 @@ static int limit_v2(struct cgroup *group, const struct cgroup_bases *bases,
         return result;
     if (mkdirat(dir, CGROUP_MAIN, 0700) < 0 ||
         (group->main_fd = openat(dir, CGROUP_MAIN, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make a cgroup in '%s/%s'", bases->where,
-                         group->name);
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make a cgroup in '%s/%s'",
+                         bases->support.where, group->name);
     return 0;
 }
 
@@ -237,10 +236,12 @@ static int make(struct cgroup *group, const struct cgroup_bases *bases,
                 const struct cgroup_limits *limits, unsigned number, unsigned *missing,
                 struct brig_error *err)
 {
-    unsigned trees = bases->kind == CGROUP_V2 ? 1u << CGROUP_TREE_UNIFIED : choose_trees(limits);
+    unsigned trees =
+        bases->support.kind == CGROUP_V2 ? 1u << CGROUP_TREE_UNIFIED : choose_trees(limits);
     int result = make_named_dirs(group, bases, trees, number);
     if (result < 0)
-        return brig_fail(err, BRIG_E_SETUP, -result, "cannot make a cgroup in '%s'", bases->where);
+        return brig_fail(err, BRIG_E_SETUP, -result, "cannot make a cgroup in '%s'",
+                         bases->support.where);
     if (!has_dir(group)) { /* refused, after all */
         group->kind = CGROUP_NONE;
         *missing = cgroup_wanted(limits);
@@ -270,7 +271,7 @@ int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, un
 {
     autobases struct cgroup_bases bases;
     cgroup_find(choose_trees(limits), &bases);
-    struct cgroup *group = allocate(bases.kind, bases.same_as);
+    struct cgroup *group = allocate(bases.support.kind, bases.same_as);
     if (!group)
         return brig_fail_nomem(err);
     unsigned missing = cgroup_wanted(limits) | (limits->cpu_time ? CGROUP_TIME : 0);
@@ -330,7 +331,7 @@ static void close_leaf(struct cgroup *leaf)
     for (int tree = 0; tree < CGROUP_TREES; tree++)
         if (leaf->dirs[tree] >= 0) {
             leaf->trees |= 1u << tree;
-            (void)close(take_fd(&leaf->dirs[tree]));
+            close_fd(&leaf->dirs[tree]);
         }
 }
 
@@ -400,8 +401,7 @@ void cgroup_joined(struct cgroup *group)
 {
     for (int tree = 0; tree < (int)ARRAY_LENGTH(group->dirs); tree++)
         group->dirs[tree] = fds_keep_high(group->dirs[tree]);
-    if (group->main_fd >= 0)
-        (void)close(take_fd(&group->main_fd));
+    close_fd(&group->main_fd);
     while (group->join_count > 0)
         (void)close(group->joins[--group->join_count]);
 }
@@ -497,19 +497,6 @@ void cgroup_free(struct cgroup *group)
 
 /* ---- probing ---- */
 
-/* Every group has the file but the root, in which then any will do. */
-static bool has_kill(int dir_fd)
-{
-    struct cgroup_part part;
-    char path[CGROUP_NAME_MAX + sizeof "/cgroup.kill"];
-    if (dir_fd < 0 || faccessat(dir_fd, "cgroup.kill", F_OK, 0) == 0)
-        return dir_fd >= 0;
-    if (cgroup_list(dir_fd, "", &part, 1) == 0)
-        return false;
-    (void)snprintf(path, sizeof path, "%s/cgroup.kill", part.name);
-    return faccessat(dir_fd, path, F_OK, 0) == 0;
-}
-
 static void try_out(struct cgroup_support *support)
 {
     static const struct cgroup_limits limits = {
@@ -535,7 +522,7 @@ static void try_out(struct cgroup_support *support)
     if (group->kind == CGROUP_NONE && support->reason[0] == '\0')
         (void)snprintf(support->reason, sizeof support->reason,
                        "making a group in '%.160s' is not allowed", support->where);
-    support->kill = has_kill(cgroup_dir(group, CGROUP_TREE_UNIFIED));
+    support->kill = cgroup_dir(group, CGROUP_TREE_UNIFIED) >= 0;
     cgroup_free(group);
 }
 
@@ -543,14 +530,10 @@ void cgroup_probe(bool try, struct cgroup_support *ret_support)
 {
     autobases struct cgroup_bases bases;
     cgroup_find(CGROUP_ALL_TREES, &bases);
-    struct cgroup_support support = {
-        .kind = bases.kind, .resources = bases.resources, .ask_systemd = bases.ask_systemd};
-    (void)snprintf(support.where, sizeof support.where, "%s", bases.where);
-    (void)snprintf(support.reason, sizeof support.reason, "%s", bases.reason);
-    support.kill = has_kill(bases.dirs[CGROUP_TREE_UNIFIED]);
-    if (try && support.kind != CGROUP_NONE)
-        try_out(&support);
-    *ret_support = support;
+    *ret_support = bases.support;
+    ret_support->kill = bases.dirs[CGROUP_TREE_UNIFIED] >= 0;
+    if (try && ret_support->kind != CGROUP_NONE)
+        try_out(ret_support);
 }
 
 /* ---- cgroup enter ---- */

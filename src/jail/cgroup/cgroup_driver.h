@@ -115,15 +115,11 @@ uint64_t cgroup_sum_key(const struct cgroup *group, enum cgroup_tree tree, const
 
 /* The directories to make groups in. */
 struct cgroup_bases {
-    enum cgroup_kind kind;
-    unsigned resources;
+    struct cgroup_support support; /* without `kill` */
     int dirs[CGROUP_TREES];
     unsigned char same_as[CGROUP_TREES];
-    bool crowded;     /* v2: processes in it have to move to a leaf before it has controllers */
-    bool pin;         /* v2: somebody else manages it, see cgroup_v2_limit() */
-    bool ask_systemd; /* as in struct cgroup_support, and so the rest */
-    char where[512];
-    char reason[256];
+    bool crowded; /* v2: processes in it have to move to a leaf before it has controllers */
+    bool pin;     /* v2: systemd manages it, see cgroup_v2_limit() */
 };
 /* `trees` are the hierarchies of v1 that are of interest, as bits. Unless it is CGROUP_ALL_TREES,
  * those are left out that a unified hierarchy makes unnecessary. */
@@ -183,11 +179,6 @@ void cgroup_opened_done(struct cgroup *opened);
 #define autoopened __attribute__((cleanup(cgroup_opened_done)))
 
 /* ---- cgroup_kill.c ---- */
-
-/* As cgroup_kill(), with so many waits for the dying, or without, and with open directories. */
-int cgroup_kill_briefly(const struct cgroup *group, int waits);
-
-/* ---- cgroup_sweep.c ---- */
 
 /* Now and then, after a group was made: if there are others, and luck says so. */
 void cgroup_sweep_rarely(const struct cgroup_bases *bases, unsigned luck);

@@ -19,8 +19,7 @@
 void cgroup_bases_done(struct cgroup_bases *bases)
 {
     for (int tree = 0; tree < CGROUP_TREES; tree++)
-        if (bases->dirs[tree] >= 0)
-            (void)close(take_fd(&bases->dirs[tree]));
+        close_fd(&bases->dirs[tree]);
 }
 
 /* ---- one directory ---- */
@@ -99,7 +98,8 @@ static bool climb_up(struct climb *climb)
 
 static void note_where(struct cgroup_bases *bases, const struct cgroup_place *place, size_t length)
 {
-    (void)snprintf(bases->where, sizeof bases->where, "%.*s", (int)length, place->path);
+    (void)snprintf(bases->support.where, sizeof bases->support.where, "%.*s", (int)length,
+                   place->path);
 }
 
 /* ---- v2 ---- */
@@ -209,8 +209,8 @@ static void find_v2(const struct cgroup_place *place, struct cgroup_bases *bases
         *base = climb.fd;
         climb.kept = true;
         best = score;
-        bases->kind = CGROUP_V2;
-        bases->resources = controllers;
+        bases->support.kind = CGROUP_V2;
+        bases->support.resources = controllers;
         bases->crowded = crowded;
         bases->pin = !is_delegated(&climb);
         note_where(bases, place, climb.length);
@@ -237,7 +237,7 @@ static int find_in_tree(const struct cgroup_place *place, enum cgroup_tree tree,
     do {
         if (!may_write(climb.fd, ".") || (unified && !may_write(climb.fd, "cgroup.procs")))
             continue;
-        if (tree == CGROUP_TREE_MEMORY || bases->where[0] == '\0')
+        if (tree == CGROUP_TREE_MEMORY || bases->support.where[0] == '\0')
             note_where(bases, place, climb.length);
         return climb.fd;
     } while (climb_up(&climb));
@@ -264,8 +264,8 @@ static void find_v1(const struct cgroup_place places[CGROUP_TREES], unsigned tre
             bases->dirs[first] = find_in_tree(&places[first], first, bases);
         if (bases->dirs[first] < 0)
             continue;
-        bases->kind = CGROUP_V1;
-        bases->resources |= resources[tree];
+        bases->support.kind = CGROUP_V1;
+        bases->support.resources |= resources[tree];
     }
 }
 
@@ -284,7 +284,7 @@ static void explain(const struct cgroup_place places[CGROUP_TREES], struct cgrou
     for (int tree = 0; tree < CGROUP_TREES && !place->found; tree++)
         place = &places[tree];
     bool v2 = place == unified && !places[CGROUP_TREE_MEMORY].listed;
-    char text[sizeof bases->reason + STR_SHOWN_MAX];
+    char text[sizeof bases->support.reason + STR_SHOWN_MAX];
     if (!place->found)
         (void)snprintf(text, sizeof text,
                        "brig's cgroup is not in any mounted hierarchy. Mount cgroup2 at "
@@ -293,7 +293,7 @@ static void explain(const struct cgroup_place places[CGROUP_TREES], struct cgrou
         (void)snprintf(text, sizeof text,
                        "the cgroup hierarchy is mounted read-only. Start the container with a "
                        "writable /sys/fs/cgroup and a cgroup namespace of its own");
-    else if (v2 && (bases->ask_systemd = cgroup_can_ask_systemd()))
+    else if (v2 && (bases->support.ask_systemd = cgroup_can_ask_systemd()))
         (void)snprintf(text, sizeof text,
                        "your login session's cgroup belongs to systemd, and only systemd can move "
                        "brig out of it. Run: systemd-run --user --scope -p Delegate=yes brig …");
@@ -302,7 +302,7 @@ static void explain(const struct cgroup_place places[CGROUP_TREES], struct cgrou
                        "your user has no cgroup of its own ('%s' is not delegated to it). Use a "
                        "systemd login, or have it delegated with Delegate=yes",
                        str_shown(place->path).text);
-    (void)snprintf(bases->reason, sizeof bases->reason, "%s", text);
+    (void)snprintf(bases->support.reason, sizeof bases->support.reason, "%s", text);
 }
 
 static void find_in(const struct cgroup_place places[CGROUP_TREES], unsigned trees,
@@ -317,7 +317,7 @@ static void find_in(const struct cgroup_place places[CGROUP_TREES], unsigned tre
 
 void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases)
 {
-    struct cgroup_bases bases = {.kind = CGROUP_NONE};
+    struct cgroup_bases bases = {.support.kind = CGROUP_NONE};
     struct cgroup_place places[CGROUP_TREES];
     for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
         bases.dirs[tree] = -1;
@@ -328,7 +328,7 @@ void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases)
     char none[] = "";
     cgroup_text_places(own ? own : "", mounts ? mounts : none, places);
     find_in(places, trees, &bases);
-    if (bases.kind == CGROUP_NONE)
+    if (bases.support.kind == CGROUP_NONE)
         explain(places, &bases);
     *ret_bases = bases;
 }

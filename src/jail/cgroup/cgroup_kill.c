@@ -88,13 +88,10 @@ static int count_processes(const struct cgroup *group)
     return for_each(group, "cgroup.procs", NULL, NULL);
 }
 
-/* Frozen, nothing can fork away from the list. v1's freezer also keeps from dying. */
+/* Frozen, nothing can fork away from the list. The freezer also keeps from dying. */
 static void freeze(const struct cgroup *group, bool on)
 {
-    int unified = cgroup_dir(group, CGROUP_TREE_UNIFIED);
     int freezer = cgroup_dir(group, CGROUP_TREE_FREEZER);
-    if (unified >= 0)
-        (void)cgroup_write(unified, "cgroup.freeze", on ? "1" : "0");
     if (freezer >= 0)
         (void)cgroup_write(freezer, "freezer.state", on ? "FROZEN" : "THAWED");
 }
@@ -143,28 +140,23 @@ static int wait_until_empty(const struct cgroup *group, int rounds)
     return count;
 }
 
-int cgroup_kill_briefly(const struct cgroup *group, int waits)
-{
-    int unified = cgroup_dir(group, CGROUP_TREE_UNIFIED);
-    if (group->kind == CGROUP_NONE || count_processes(group) == 0)
-        return 0;
-    cgroup_unthrottle(group);
-    if (unified >= 0 && cgroup_write(unified, "cgroup.kill", "1") == 0)
-        return wait_until_empty(group, waits);
-    int count = 1;
-    for (int round = 0; round < (waits > 0 ? KILL_ROUNDS : 1) && count > 0; round++) {
-        freeze(group, true);
-        (void)for_each(group, "cgroup.procs", visit_kill, NULL);
-        freeze(group, false);
-        count = wait_until_empty(group, waits > 0 ? LIST_WAIT_ROUNDS : 0);
-    }
-    return count;
-}
-
 int cgroup_kill(const struct cgroup *group)
 {
     autoopened struct cgroup opened = cgroup_opened(group);
-    return cgroup_kill_briefly(&opened, WAIT_ROUNDS);
+    int unified = cgroup_dir(&opened, CGROUP_TREE_UNIFIED);
+    if (opened.kind == CGROUP_NONE || count_processes(&opened) == 0)
+        return 0;
+    cgroup_unthrottle(group);
+    if (unified >= 0 && cgroup_write(unified, "cgroup.kill", "1") == 0)
+        return wait_until_empty(&opened, WAIT_ROUNDS);
+    int count = 1;
+    for (int round = 0; round < KILL_ROUNDS && count > 0; round++) {
+        freeze(&opened, true);
+        (void)for_each(&opened, "cgroup.procs", visit_kill, NULL);
+        freeze(&opened, false);
+        count = wait_until_empty(&opened, LIST_WAIT_ROUNDS);
+    }
+    return count;
 }
 
 /* ---- what does not die ---- */
@@ -216,18 +208,15 @@ static bool is_stale(int dir_fd, const char *name)
     return cgroup_start_time(pid) != start || faccessat(dir_fd, left, F_OK, 0) == 0;
 }
 
-static bool remove_stale(const struct cgroup_bases *bases, const char *name, bool patiently)
+static bool remove_stale(const struct cgroup_bases *bases, const char *name)
 {
     struct cgroup group;
-    cgroup_init(&group, bases->kind, bases->same_as);
+    cgroup_init(&group, bases->support.kind, bases->same_as);
     (void)snprintf(group.name, sizeof group.name, "%s", name);
     group.leaf_count = 1; /* whatever there is, is listed */
     bool removed = false;
     if (cgroup_open_dirs(&group, bases)) {
-        if (patiently)
-            (void)cgroup_kill(&group);
-        else /* what takes longer is removed the next time */
-            (void)cgroup_kill_briefly(&group, 0);
+        (void)cgroup_kill(&group);
         removed = cgroup_remove_dirs(&group) == 0;
         if (!removed)
             cgroup_give_up(&group); /* the mark may have been removed before the group was busy */
@@ -236,7 +225,7 @@ static bool remove_stale(const struct cgroup_bases *bases, const char *name, boo
     return removed;
 }
 
-static int sweep(bool patiently)
+int cgroup_sweep(void)
 {
     autobases struct cgroup_bases bases;
     cgroup_find(CGROUP_ALL_TREES, &bases);
@@ -246,15 +235,10 @@ static int sweep(bool patiently)
         int dir = bases.dirs[tree];
         size_t count = dir >= 0 ? cgroup_list(dir, CGROUP_PREFIX, parts, SWEEP_MAX) : 0;
         for (size_t i = 0; i < count; i++)
-            if (is_stale(dir, parts[i].name) && remove_stale(&bases, parts[i].name, patiently))
+            if (is_stale(dir, parts[i].name) && remove_stale(&bases, parts[i].name))
                 removed++;
     }
     return removed;
-}
-
-int cgroup_sweep(void)
-{
-    return sweep(true);
 }
 
 void cgroup_sweep_rarely(const struct cgroup_bases *bases, unsigned luck)
@@ -266,7 +250,7 @@ void cgroup_sweep_rarely(const struct cgroup_bases *bases, unsigned luck)
         if (bases->dirs[tree] < 0 || fstat(bases->dirs[tree], &status) < 0 ||
             status.st_nlink <= LINKS_WITH_ONE)
             continue;
-        (void)sweep(false);
+        (void)cgroup_sweep();
         return;
     }
 }

@@ -196,7 +196,7 @@ static int set_limits(int dir_fd, const struct cgroup_limits *limits, unsigned h
 static void bring_down(const struct cgroup_bases *bases, unsigned lacking)
 {
     int base = bases->dirs[CGROUP_TREE_UNIFIED];
-    lacking &= bases->resources;
+    lacking &= bases->support.resources;
     if (base >= 0 && lacking && (!bases->crowded || cgroup_v2_make_room(base) == 0))
         hand_on(base, "cgroup.subtree_control", lacking);
 }
@@ -209,7 +209,7 @@ int cgroup_v2_limit(struct cgroup *group, const struct cgroup_bases *bases,
     /* With the controller of disks too, the kernel writes back what a group has made dirty before it
      * kills for it; see "Writeback" in its cgroup-v2 document. */
     unsigned wish = wanted | (wanted & CGROUP_MEMORY ? CGROUP_IO : 0);
-    if (wish & ~have & bases->resources) {
+    if (wish & ~have & bases->support.resources) {
         bring_down(bases, wish & ~have);
         have = controllers_in(dir, "cgroup.controllers");
     }

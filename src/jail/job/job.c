@@ -29,8 +29,6 @@
 #define KILL_AGAIN_US 50000
 /* How long what was killed may take to die before it is looked at what keeps it. */
 #define STUCK_PATIENCE_US 2000000
-/* After the end, captured pipes are read at most this often, some 2 MiB each time. */
-#define DRAIN_ROUNDS 4
 
 uint64_t job_deadline_us(const struct brig_job *job)
 {
@@ -83,8 +81,7 @@ static int fill_late(struct brig_job *job, const struct job_late *late, struct b
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot write the code into its jail");
     int *const fds[] = {&job->late, &job->late_input};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
-        if (*fds[i] >= 0)
-            (void)close(take_fd(fds[i]));
+        close_fd(fds[i]);
     return 0;
 }
 
@@ -99,7 +96,8 @@ int job_release(struct brig_job *job, const struct job_late *late, struct brig_e
     job_start_clock(job, late->wall_ms);
     if (job->gate >= 0 && send(job->gate, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         return brig_fail(err, BRIG_E_STATE, 0, "the jail is gone");
-    return job_arm_timer(job, err);
+    job_arm_timer(job);
+    return 0;
 }
 
 /* ---- time ---- */
@@ -111,17 +109,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Made when first needed: most jobs have no limit, and an fd each. */
-static int make_timer(struct brig_job *job, struct brig_error *err)
-{
-    job->timer = fds_keep_high(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = job->timer};
-    if (job->timer < 0 || epoll_ctl(job->epoll, EPOLL_CTL_ADD, job->timer, &event) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a timer");
-    return 0;
-}
-
-int job_arm_timer(struct brig_job *job, struct brig_error *err)
+void job_arm_timer(struct brig_job *job)
 {
     uint64_t due = sooner(job->kill_deadline_us, job->stuck_deadline_us);
     if (job->nested_limits)
@@ -130,18 +118,9 @@ int job_arm_timer(struct brig_job *job, struct brig_error *err)
     if (job->state == JOB_RUNNING)
         due = sooner(due,
                      sooner(job->wall_deadline_us, sooner(job->cpu_check_us, job->watch_due_us)));
-    if (due == 0 && job->timer < 0)
-        return 0;
-    if (job->timer < 0) {
-        int result = make_timer(job, err);
-        if (result < 0)
-            return result;
-    }
     struct itimerspec when = {
         .it_value = {.tv_sec = (time_t)(due / 1000000), .tv_nsec = (long)(due % 1000000) * 1000}};
-    if (timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot set a timer");
-    return 0;
+    (void)timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 /* ---- ending it ---- */
@@ -161,8 +140,7 @@ static void kill_tree(struct brig_job *job)
     job->kill_deadline_us = clock_now_us() + KILL_PATIENCE_US;
     limits_unthrottle(&job->limits);
     tell(job, WIRE_KILL, 0);
-    if (job_arm_timer(job, NULL) < 0) /* no clock for patience, then */
-        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+    job_arm_timer(job);
 }
 
 /* TERM, then the grace, then KILL. A stopped command is woken so that it can clean up. */
@@ -180,8 +158,7 @@ static void end_tree(struct brig_job *job, enum brig_outcome reason)
     job->kill_deadline_us = clock_now_us() + job->grace_us;
     tell(job, WIRE_SIGNAL, SIGTERM);
     tell(job, WIRE_SIGNAL, SIGCONT);
-    if (job_arm_timer(job, NULL) < 0)
-        kill_tree(job);
+    job_arm_timer(job);
 }
 
 static void check_cpu(struct brig_job *job, uint64_t now)
@@ -273,16 +250,10 @@ static void handle_timer(struct brig_job *job)
     if (job->nested_limits)
         nested_limits_wake(job->nested_limits, now);
     denials_wake(&job->denials, job->epoll, now);
-    (void)job_arm_timer(job, NULL); /* it exists */
+    job_arm_timer(job);
 }
 
 /* ---- what comes in ---- */
-
-static void close_if_open(int fd)
-{
-    if (fd >= 0)
-        (void)close(fd);
-}
 
 /* As long as the jail is being built. 1 once it is, 0 when there is no more to read, or an error. */
 static int hear_builder(struct brig_job *job, struct brig_error *err)
@@ -305,8 +276,7 @@ static int hear_builder(struct brig_job *job, struct brig_error *err)
 /* The pidfd tells the rest. */
 static void close_wire(struct brig_job *job)
 {
-    (void)close(job->wire); /* there is no copy of it: it is not watched any more either */
-    job->wire = -1;
+    close_fd(&job->wire); /* there is no copy of it: it is not watched any more either */
 }
 
 /* Init's last words: everybody else is dead. What can be done while it ends is done now. To be woken
@@ -316,8 +286,7 @@ static void note_end(struct brig_job *job, const struct wire_message *message)
     job->end = *message;
     watch_leave(&job->watch);
     close_wire(job);
-    close_if_open(job->entry_fd); /* nobody can enter any more; and to close it takes a while */
-    job->entry_fd = -1;
+    close_fd(&job->entry_fd); /* nobody can enter any more; and to close it takes a while */
     limits_usage(&job->limits, &job->group_usage); /* of all but init */
     job->usage_known = true;
 }
@@ -330,7 +299,7 @@ static void handle_wire(struct brig_job *job)
         if (got > 0 && message.type == WIRE_DENIALS && fd >= 0 && job->denials.listener < 0)
             (void)denials_listen(&job->denials, fd, job->epoll, NULL);
         else
-            close_if_open(fd); /* no other is sent any more */
+            close_fd(&fd); /* no other is sent any more */
         if (got == 0)
             return;
         if (got > 0 && message.type == WIRE_STOPPED)
@@ -339,7 +308,7 @@ static void handle_wire(struct brig_job *job)
             note_end(job, &message);
         if (got > 0 && message.type == WIRE_STUCK) {
             job->stuck_deadline_us = clock_now_us() + 1;
-            (void)job_arm_timer(job, NULL);
+            job_arm_timer(job);
         }
         if (got < 0)
             close_wire(job);
@@ -353,8 +322,7 @@ static void read_capture(struct brig_job *job, struct capture *capture)
     if (capture_read(capture) == 0)
         return;
     (void)epoll_ctl(job->epoll, EPOLL_CTL_DEL, capture->fd, NULL);
-    (void)close(capture->fd);
-    capture->fd = -1;
+    close_fd(&capture->fd);
 }
 
 /* It may be none of ours any more, if it was reported together with others. */
@@ -365,17 +333,12 @@ static void serve_capture(struct brig_job *job, int fd)
             read_capture(job, &job->captures[i]);
 }
 
-/* Every writer is dead by now: what is in the pipes is all there will be. */
+/* Every writer is dead by now: the rest is in the pipes, which hold less than one call reads. */
 static void drain_captures(struct brig_job *job)
 {
-    for (int i = 0; i < 2; i++) {
-        struct capture *capture = &job->captures[i];
-        struct pollfd waiting = {.fd = capture->fd, .events = POLLIN};
-        /* A pipe holds less than this; more can only come from who was handed it elsewhere. */
-        for (int round = 0; round < DRAIN_ROUNDS && capture->fd >= 0; round++)
-            if (poll(&waiting, 1, 0) > 0)
-                read_capture(job, capture);
-    }
+    for (int i = 0; i < 2; i++)
+        if (job->captures[i].fd >= 0)
+            read_capture(job, &job->captures[i]);
 }
 
 static int conclude(struct brig_job *job)
@@ -418,8 +381,7 @@ static bool is_answered(const struct brig_job *job)
 /* But for its end nothing of it is of interest any more. */
 static void watch_only_end(struct brig_job *job)
 {
-    close_if_open(job->timer);
-    job->timer = -1;
+    close_fd(&job->timer);
     denials_done(&job->denials);
     nested_limits_free(job->nested_limits);
     job->nested_limits = NULL;
@@ -441,15 +403,15 @@ static bool serve_tool(struct brig_job *job, int fd)
     if (!job->nested_limits || !nested_limits_serve(job->nested_limits, fd, clock_now_us()))
         return false;
     if (nested_limits_due_us(job->nested_limits) != 0)
-        (void)job_arm_timer(job, NULL); /* without one, the tools have to do without us */
+        job_arm_timer(job);
     return true;
 }
 
 static void serve_denials(struct brig_job *job, uint32_t events)
 {
     denials_serve(&job->denials, job->epoll, events, clock_now_us());
-    if (job->denials.resume_us != 0 && job_arm_timer(job, NULL) < 0)
-        denials_wake(&job->denials, job->epoll, UINT64_MAX); /* no clock for a pause, then */
+    if (job->denials.resume_us != 0)
+        job_arm_timer(job);
 }
 
 bool job_is_empty(const struct brig_job *job)
@@ -654,31 +616,29 @@ void brig_job_free(struct brig_job *job)
     if (!job)
         return;
     if (job->pid <= 0 && job->building) { /* which ends with its socket, and nobody knows when */
-        close_if_open(job->wire);
-        job->wire = -1;
+        close_fd(&job->wire);
     }
     if (job->pid > 0) {
         limits_unthrottle(&job->limits);
         if (job_has_namespace(job))
             (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
-        close_if_open(job->wire); /* for init, the end of its socket is an order to end */
-        job->wire = -1;
+        close_fd(&job->wire); /* for init, the end of its socket is an order to end */
         await_end(job);
     }
     nested_limits_free(job->nested_limits); /* while there is a set they are in */
     door_free(job->door);
     denials_done(&job->denials);
-    close_if_open(job->pidfd);
-    close_if_open(job->wire);
-    close_if_open(job->terminal);
-    close_if_open(job->kept);
+    close_fd(&job->pidfd);
+    close_fd(&job->wire);
+    close_fd(&job->terminal);
+    close_fd(&job->kept);
     job_building_free(job->building);
-    close_if_open(job->gate);
-    close_if_open(job->late);
-    close_if_open(job->late_input);
-    close_if_open(job->entry_fd);
-    close_if_open(job->epoll);
-    close_if_open(job->timer);
+    close_fd(&job->gate);
+    close_fd(&job->late);
+    close_fd(&job->late_input);
+    close_fd(&job->entry_fd);
+    close_fd(&job->epoll);
+    close_fd(&job->timer);
     capture_done(&job->captures[0]);
     capture_done(&job->captures[1]);
     watch_done(&job->watch);

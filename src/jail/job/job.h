@@ -118,8 +118,8 @@ int job_build(struct brig_job *job, const struct wire_message *message, int fd,
               struct brig_error *err);
 void job_building_free(struct job_building *building);
 
-/* Arms the timer for the next thing due; one is made when there is something. */
-int job_arm_timer(struct brig_job *job, struct brig_error *err);
+/* Arms the timer for the next thing due. */
+void job_arm_timer(struct brig_job *job);
 
 /* ---- the plan that a run would have ---- */
 

@@ -180,6 +180,23 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
     }
 }
 
+/* Ends the process and closes all that came from it. */
+static void release(struct spawned *spawned)
+{
+    if (spawned->pid > 0 && spawned->pidfd >= 0) {
+        (void)SYS(pidfd_send_signal, spawned->pidfd, SIGKILL, 0, 0);
+        while (SYS(waitid, SYS_WAIT_PIDFD, spawned->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+            ;
+    }
+    int *const fds[] = {&spawned->pidfd,   &spawned->wire, &spawned->terminal,
+                        &spawned->kept,    &spawned->late, &spawned->nested_limits,
+                        &spawned->listener};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        close_fd(fds[i]);
+    door_sockets_done(&spawned->door);
+    *spawned = (struct spawned){0};
+}
+
 static void undo(struct spawned *spawned)
 {
     /* The failure may have overtaken the intermediate's word about the pid. */
@@ -195,24 +212,8 @@ static void undo(struct spawned *spawned)
         spawned->pid = spawned->first;
         spawned->pidfd = (int)SYS(pidfd_open, spawned->first, 0);
     }
-    if (spawned->pid > 0 && spawned->pidfd >= 0) {
-        (void)SYS(pidfd_send_signal, spawned->pidfd, SIGKILL, 0, 0);
-        while (SYS(waitid, SYS_WAIT_PIDFD, spawned->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
-            ;
-    }
-    if (spawned->pidfd >= 0)
-        (void)close(spawned->pidfd);
-    if (spawned->terminal >= 0)
-        (void)close(spawned->terminal);
-    if (spawned->kept >= 0)
-        (void)close(spawned->kept);
-    if (spawned->late >= 0)
-        (void)close(spawned->late);
-    if (spawned->nested_limits >= 0)
-        (void)close(spawned->nested_limits);
-    if (spawned->listener >= 0)
-        (void)close(spawned->listener);
-    door_sockets_done(&spawned->door);
+    spawned->wire = -1; /* the caller closes it */
+    release(spawned);
 }
 
 /* Ids that are the same inside: root alone can map them. */
@@ -294,9 +295,8 @@ int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error
     struct spawned spawned = SPAWNED_NONE;
     spawned.wire = wire;
     int result = clone_jail(plan, pair, &spawned, err);
-    (void)close(take_fd(&wire_child));
-    if (done_write >= 0)
-        (void)close(take_fd(&done_write));
+    close_fd(&wire_child);
+    close_fd(&done_write);
     if (result == 0)
         result = settle(plan, &spawned, done_read, err);
     if (result < 0) {
@@ -310,16 +310,8 @@ int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error
 
 void spawn_end(struct spawned *process)
 {
-    if (process->pid <= 0)
-        return;
-    (void)SYS(pidfd_send_signal, process->pidfd, SIGKILL, 0, 0);
-    while (SYS(waitid, SYS_WAIT_PIDFD, process->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
-        ;
-    (void)close(process->pidfd);
-    (void)close(process->wire);
-    if (process->terminal >= 0)
-        (void)close(process->terminal);
-    *process = (struct spawned){0};
+    if (process->pid > 0)
+        release(process);
 }
 
 /* ---- failure ---- */

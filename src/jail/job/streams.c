@@ -24,12 +24,9 @@
 void streams_done(struct streams *streams)
 {
     for (int i = 0; i < 3; i++)
-        if (streams->owned[i] >= 0)
-            (void)close(streams->owned[i]);
-    if (streams->pty_master >= 0)
-        (void)close(streams->pty_master);
-    if (streams->pty_slave >= 0)
-        (void)close(streams->pty_slave);
+        close_fd(&streams->owned[i]);
+    close_fd(&streams->pty_master);
+    close_fd(&streams->pty_slave);
 }
 
 /* ---- checking what the caller gave ---- */
@@ -227,36 +224,12 @@ int capture_open(struct capture *capture, uint64_t limit, int *ret_write, struct
     return 0;
 }
 
-static bool make_room(struct capture *capture, size_t more)
-{
-    size_t needed = capture->length + more + 1;
-    if (needed <= capture->room)
-        return true;
-    size_t wanted = capture->room ? capture->room * 2 : 4096;
-    while (wanted < needed)
-        wanted *= 2;
-    char *grown = realloc(capture->data, wanted);
-    if (!grown)
-        return false;
-    capture->data = grown;
-    capture->room = wanted;
-    return true;
-}
-
 static void keep(struct capture *capture, const char *bytes, size_t count)
 {
     capture->seen += count;
-    size_t fits = capture->limit - capture->length < count
-                      ? (size_t)(capture->limit - capture->length)
-                      : count;
-    if (fits > 0 && make_room(capture, fits)) {
-        memcpy(capture->data + capture->length, bytes, fits);
-        capture->length += fits;
-        capture->data[capture->length] = 0;
-    } else if (fits > 0) {
-        fits = 0;
-    }
-    if (fits < count)
+    size_t before = capture->text.length, room = (size_t)(capture->limit - before);
+    str_append_bytes(&capture->text, bytes, count < room ? count : room);
+    if (capture->text.length - before < count)
         capture->truncated = true;
 }
 
@@ -280,16 +253,15 @@ int capture_read(struct capture *capture)
 
 void capture_take(struct capture *capture, struct brig_capture *ret)
 {
-    *ret = (struct brig_capture){
-        .data = capture->data, .length = capture->length, .truncated = capture->truncated};
-    capture->data = NULL;
-    capture->length = capture->room = 0;
+    *ret = (struct brig_capture){.data = capture->text.data,
+                                 .length = capture->text.length,
+                                 .truncated = capture->truncated};
+    str_init(&capture->text);
 }
 
 void capture_done(struct capture *capture)
 {
-    if (capture->fd >= 0)
-        (void)close(capture->fd);
-    free(capture->data);
+    close_fd(&capture->fd);
+    str_done(&capture->text);
     *capture = (struct capture){.fd = -1};
 }

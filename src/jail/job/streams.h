@@ -7,6 +7,8 @@
 
 #include <brig/brig.h>
 
+#include "base/str.h"
+
 /* The command's ends of its streams, ours to close once it has them. */
 struct streams {
     int fds[3];     /* for the plan: an fd, PLAN_FD_PTY or PLAN_FD_NULL */
@@ -43,8 +45,7 @@ struct capture {
     int fd; /* the read end, non-blocking; -1: not captured, or at its end */
     uint64_t limit;
     uint64_t seen;
-    char *data;
-    size_t length, room;
+    struct str text;
     bool truncated;
 };
 

@@ -294,8 +294,7 @@ void watch_rest(struct watch *watch, const struct plan *plan, pid_t pid,
 
 void watch_leave(struct watch *watch)
 {
-    if (watch->mounts >= 0)
-        (void)close(watch->mounts);
+    close_fd(&watch->mounts);
     watch->mounts = -1;
 }
 

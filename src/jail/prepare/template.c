@@ -207,10 +207,8 @@ void brig_template_free(struct brig_template *template)
         return;
     spawn_end(&template->maker);
     spawn_end(&template->holder);
-    if (template->fresh.join_userns >= 0)
-        (void)close(template->fresh.join_userns);
-    if (template->fresh.join_mntns >= 0)
-        (void)close(template->fresh.join_mntns);
+    close_fd(&template->fresh.join_userns);
+    close_fd(&template->fresh.join_mntns);
     plan_done(&template->compiled);
     brig_policy_free(template->policy);
     free(template);
@@ -365,37 +363,12 @@ int template_adapt(const struct brig_template *template, const struct brig_polic
 /* Steps that speak of the namespaces a run makes for itself. */
 static bool is_always_fresh(const struct plan_step *step)
 {
-    switch (step->op) {
-    case PLAN_HOSTNAME:
-    case PLAN_DEVPTS:
-    case PLAN_KEEP:
-    case PLAN_LATE:
-    case PLAN_LISTEN:
-    case PLAN_PTY:
-        return true;
-    case PLAN_WRITE:
-    case PLAN_SETGROUPS:
-    case PLAN_PRIVATE:
-    case PLAN_TMPFS:
-    case PLAN_PROC:
-    case PLAN_TREE:
-    case PLAN_PREPARED:
-    case PLAN_SUBTREE:
-    case PLAN_ATTR:
-    case PLAN_ROOT:
-    case PLAN_DEVICE:
-    case PLAN_MKDIR:
-    case PLAN_MKFILE:
-    case PLAN_SYMLINK:
-    case PLAN_MKPATH:
-    case PLAN_ATTACH:
-    case PLAN_OPEN_ROOT:
-    case PLAN_OPEN:
-    case PLAN_PIVOT:
-    case PLAN_DETACH:
-        return false;
-    }
-    return true;
+    static const enum plan_op fresh[] = {PLAN_HOSTNAME, PLAN_DEVPTS, PLAN_KEEP,
+                                         PLAN_LATE,     PLAN_LISTEN, PLAN_PTY};
+    for (size_t i = 0; i < ARRAY_LENGTH(fresh); i++)
+        if (step->op == fresh[i])
+            return true;
+    return false;
 }
 
 struct split {
@@ -408,11 +381,6 @@ struct split {
     int proc_slot; /* procfs is in both halves: the kernel grants a new one only to whom sees one */
     int root_slot;
 };
-
-static bool is_attach(const struct plan_step *step)
-{
-    return step->op == PLAN_ATTACH;
-}
 
 static bool is_below_fresh(const struct split *split, const char *path)
 {
@@ -534,7 +502,8 @@ static int split_steps(struct split *split, struct plan *held, struct plan *fres
             split->root_slot = step->slot;
         if (step->op == PLAN_PROC)
             split->proc_slot = step->slot;
-        bool proc = step->slot == split->proc_slot && (step->op == PLAN_PROC || is_attach(step));
+        bool proc =
+            step->slot == split->proc_slot && (step->op == PLAN_PROC || step->op == PLAN_ATTACH);
         bool made_fresh = proc || is_fresh(split, step);
         if (proc)
             append_held_proc(split, held, step);
@@ -543,11 +512,11 @@ static int split_steps(struct split *split, struct plan *held, struct plan *fres
                 append(fresh, step);
             if (step->slot != PLAN_NO_SLOT)
                 split->fresh_slots[step->slot] = true;
-            if (is_attach(step) && !proc)
+            if (step->op == PLAN_ATTACH && !proc)
                 split->fresh_paths[split->fresh_path_count++] = step->path;
             continue;
         }
-        if (is_attach(step) && is_below_fresh(split, step->path))
+        if (step->op == PLAN_ATTACH && is_below_fresh(split, step->path))
             return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
                              "'%s' lies in a private directory: a template cannot hold it",
                              step->path);

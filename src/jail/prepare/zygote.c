@@ -122,10 +122,9 @@ static int open_streams(struct own_streams *streams, struct brig_error *err)
 
 static void close_streams(struct own_streams *streams)
 {
-    const int fds[] = {streams->input, streams->pipe[0], streams->pipe[1]};
+    int fds[] = {streams->input, streams->pipe[0], streams->pipe[1]};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
-        if (fds[i] >= 0)
-            (void)close(fds[i]);
+        close_fd(&fds[i]);
 }
 
 /* Its environment is that of the runs, and what the library takes out again. */
@@ -349,13 +348,11 @@ void zygote_free(struct zygote *zygote)
 {
     if (!zygote || zygote->shares-- > 0)
         return;
-    if (zygote->socket >= 0)
-        (void)close(zygote->socket); /* which ends it, and then who looks after it */
+    close_fd(&zygote->socket); /* which ends it, and then who looks after it */
     struct pollfd ended = {.fd = zygote->process.pidfd, .events = POLLIN};
     if (zygote->process.pid > 0)
         (void)poll(&ended, 1, END_PATIENCE_MS);
-    if (zygote->words >= 0)
-        (void)close(zygote->words);
+    close_fd(&zygote->words);
     spawn_end(&zygote->process);
     brig_template_free(zygote->template);
     free(zygote);
