@@ -245,20 +245,21 @@ int out_file_number(const char *where, const char *option, int *ret_fd, struct b
     return 1;
 }
 
-/* Opens a file that is written in place, by its name in a directory, or with -1 by a path in /dev,
+/* Opens the file `path` that is written in place, by its name in a directory, or with -1 by a path in /dev,
  * where links such as /dev/stdout are the system's. Opening a pipe waits for a reader, for ever if
  * need be, unless told not to; writing then waits as it should. */
-static int open_in_place(int dir_fd, const char *name, const char *option, int flags,
-                         struct brig_error *err)
+static int open_in_place(int dir_fd, const char *name, const char *path, const char *option,
+                         int flags, struct brig_error *err)
 {
-    flags |= O_WRONLY | O_CLOEXEC | O_NOCTTY | (dir_fd < 0 ? 0 : O_NOFOLLOW);
-    autoclose int fd = openat(dir_fd < 0 ? AT_FDCWD : dir_fd, name, flags | O_NONBLOCK, LOG_MODE);
+    flags |= O_WRONLY | O_NOCTTY | (dir_fd < 0 ? 0 : O_NOFOLLOW);
+    autoclose int fd =
+        openat(dir_fd < 0 ? AT_FDCWD : dir_fd, name, flags | O_NONBLOCK | O_CLOEXEC, LOG_MODE);
     if (fd < 0 && errno == ENXIO)
         return brig_fail(err, BRIG_E_INVALID, 0, "%s: no process reads from the pipe '%s'", option,
-                         str_shown(name).text);
+                         str_shown(path).text);
     if (fd < 0 || fcntl(fd, F_SETFL, flags & (O_WRONLY | O_APPEND)) < 0)
         return brig_fail(err, BRIG_E_INVALID, errno, "%s: cannot write '%s'", option,
-                         str_shown(name).text);
+                         str_shown(path).text);
     return take_fd(&fd);
 }
 
@@ -271,13 +272,14 @@ int out_file_append(const char *where, const char *option, const struct brig_pol
                      ? 0
                      : out_path_open(where, policy, identity, &name, &dir_fd, err);
     return status < 0 ? brig_wrap(err, status, "%s", option)
-                      : open_in_place(dir_fd, name, option, O_APPEND | O_CREAT, err);
+                      : open_in_place(dir_fd, name, where, option, O_APPEND | O_CREAT, err);
 }
 
 /* A device or a pipe is written to, not replaced. */
 static int open_special(struct result_file *file, const char *path, struct brig_error *err)
 {
-    int fd = open_in_place(file->dir_fd, file->dir_fd < 0 ? path : file->name, "--result", 0, err);
+    int fd =
+        open_in_place(file->dir_fd, file->dir_fd < 0 ? path : file->name, path, "--result", 0, err);
     if (fd < 0)
         return fd;
     file->fd = fd;
