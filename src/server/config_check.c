@@ -16,7 +16,7 @@
 
 #define API_KEY_LENGTH_MIN 8
 #define API_KEY_LENGTH_MAX 512
-#define DISABLE "sslmode=disable"
+#define ALNUM "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 int config_check_path(const char *text, struct brig_error *err)
 {
@@ -64,16 +64,18 @@ int config_check_range(const char *text, struct brig_error *err)
     return net_range_parse(text, strlen(text), &range, err);
 }
 
+/* What follows http:// or https://, "" for nothing. */
+static const char *host_of(const char *url)
+{
+    return str_starts_with(url, "https://")  ? url + 8
+           : str_starts_with(url, "http://") ? url + 7
+                                             : "";
+}
+
 int config_check_origin(const char *text, struct brig_error *err)
 {
-    if (strcmp(text, "*") == 0)
-        return 0;
-    const char *host = str_starts_with(text, "https://")  ? text + 8
-                       : str_starts_with(text, "http://") ? text + 7
-                                                          : NULL;
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  ".-_[]:";
-    if (!host || *host == '\0' || host[strspn(host, allowed)] != '\0')
+    const char *host = host_of(text);
+    if (strcmp(text, "*") != 0 && (*host == '\0' || host[strspn(host, ALNUM ".-_[]:")] != '\0'))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' is not an origin: https://HOST[:PORT] without a path, or *",
                          str_shown(text).text);
@@ -90,10 +92,7 @@ int config_check_log(const char *text, struct brig_error *err)
 
 int config_check_upstream(const char *text, struct brig_error *err)
 {
-    const char *host = str_starts_with(text, "https://")  ? text + 8
-                       : str_starts_with(text, "http://") ? text + 7
-                                                          : NULL;
-    if (!host || *host == '\0' || strpbrk(text, " \t\r\n@?#"))
+    if (*host_of(text) == '\0' || strpbrk(text, " \t\r\n@?#"))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' is not an upstream: https://HOST[:PORT][/PATH], without credentials",
                          str_shown(text).text);
@@ -111,9 +110,8 @@ int config_check_file_name(const char *text, struct brig_error *err)
 
 int config_check_word(const char *text, struct brig_error *err)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "._+-:*";
-    if (text[0] == '\0' || text[strspn(text, allowed)] != '\0' || strlen(text) > EXECUTION_NAME_MAX)
+    if (text[0] == '\0' || text[strspn(text, ALNUM "._+-:*")] != '\0' ||
+        strlen(text) > EXECUTION_NAME_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' is not a name: letters, digits, and . _ + - : *",
                          str_shown(text).text);
@@ -122,11 +120,9 @@ int config_check_word(const char *text, struct brig_error *err)
 
 int config_check_module(const char *text, struct brig_error *err)
 {
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.";
     size_t length = strlen(text);
     bool dots = text[0] == '.' || strstr(text, "..") || (length > 0 && text[length - 1] == '.');
-    if (length > 0 && length <= EXECUTION_NAME_MAX && !dots && strspn(text, letters) == length)
+    if (length > 0 && length <= EXECUTION_NAME_MAX && !dots && strspn(text, ALNUM "_.") == length)
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "'%s' is not the name of a module, such as json or os.path",
@@ -159,5 +155,5 @@ void config_dsn_print(const char *dsn, struct str *out)
 
 bool config_dsn_is_plain(const char *dsn)
 {
-    return strstr(dsn, DISABLE) != NULL;
+    return strstr(dsn, "sslmode=disable") != NULL;
 }

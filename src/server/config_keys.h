@@ -9,6 +9,7 @@
 
 struct arena;
 struct brig_error;
+struct nearest;
 struct runtime;
 struct server_config;
 struct str;
@@ -47,6 +48,10 @@ extern const size_t config_runtime_key_count;
 const struct config_key *config_key_find(const struct config_key *keys, size_t count,
                                          const char *name);
 #define CONFIG_NAME_MAX 128
+/* The names in a table, whose rows begin with a dotted name, that follow `prefix`, up to their next dot
+ * and each once; and the nearest of them to `name`. */
+void config_names_below(const void *rows, size_t stride, size_t count, const char *prefix,
+                        const char *name, struct str *out, struct nearest *nearest);
 /* What could have been meant by an unknown name after `prefix` (which ends in a dot, or is ""), as a
  * sentence: the nearest, or all there are. */
 void config_key_hint(const struct config_key *keys, size_t count, const char *prefix,

@@ -210,19 +210,11 @@ static struct execution_pair *get_pairs(struct wire_reader *in, struct arena *ar
     return pairs;
 }
 
-static const char *get_id(struct wire_reader *in)
-{
-    const char *id = wire_get_text(in, EXECUTION_ID_LENGTH);
-    if (!execution_id_is_valid(id))
-        in->failed = true;
-    return id;
-}
-
 /* A request has none before the executor has given it one. */
-static const char *get_id_or_none(struct wire_reader *in)
+static const char *get_id(struct wire_reader *in, bool may_be_empty)
 {
     const char *id = wire_get_text(in, EXECUTION_ID_LENGTH);
-    if (*id && !execution_id_is_valid(id))
+    if (!(may_be_empty && !*id) && !execution_id_is_valid(id))
         in->failed = true;
     return id;
 }
@@ -262,7 +254,7 @@ int execution_request_encode(const struct execution_request *request, struct str
 
 static void get_request(struct wire_reader *in, struct execution_request *ret)
 {
-    ret->id = get_id_or_none(in);
+    ret->id = get_id(in, true);
     ret->request_id = wire_get_text(in, WORD_MAX);
     ret->client = wire_get_text(in, WORD_MAX);
     ret->domain = wire_get_text(in, WORD_MAX);
@@ -341,7 +333,7 @@ int execution_result_encode(const struct execution_result *result, struct str *o
 
 static void get_result(struct wire_reader *in, struct execution_result *ret)
 {
-    ret->id = get_id(in);
+    ret->id = get_id(in, false);
     ret->status = (enum execution_status)wire_get_u64(in, EXECUTION_STATUSES_ - 1);
     ret->exit_code = (int)wire_get_i64(in, -1, 255);
     ret->signal = (int)wire_get_u64(in, 64);

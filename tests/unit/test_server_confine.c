@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The http process's own jail: what it cannot do any more, each with proof that it could before. */
-#include "server/http/confine.h"
+#include "server/http/http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

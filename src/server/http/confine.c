@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The jail of the http process: see server/confine.h. */
-#include "server/http/confine.h"
+#include "server/http/http.h"
 
 #include <brig/brig.h>
 #include <errno.h>

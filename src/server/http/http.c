@@ -28,7 +28,6 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "server/config.h"
-#include "server/http/confine.h"
 #include "server/http/tls.h"
 #include "server/listen.h"
 #include "server/role.h"

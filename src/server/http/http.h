@@ -135,6 +135,11 @@ int loop_add(struct http *http, int fd, enum loop_source source, struct brig_err
 bool http_send(struct http *http, enum server_role to, enum message_type type, uint64_t tag,
                const void *bytes, size_t length);
 
+/* ---- confine.c: no files, no programs, no new sockets but those that are accepted ---- */
+
+/* For good. Everything that is needed is open by now; `open_files` is how many there may be. */
+int confine_http(uint64_t open_files, struct brig_error *err);
+
 /* ---- daemon.c: between libmicrohttpd and us ---- */
 
 int daemon_start(struct http *http, struct brig_error *err);

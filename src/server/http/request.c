@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "policy/net_rules.h"
 #include "server/config.h"
+#include "server/config_keys.h"
 #include "server/environment.h"
 #include "server/executor/jail_check.h"
 
@@ -448,21 +449,10 @@ static bool unknown_field(struct request_decoder *d, const char *parent, const c
 {
     char path[REQUEST_FIELD_MAX];
     autostr struct str known = {0};
-    const char *before = "";
-    size_t skip = *parent ? strlen(parent) + 1 : 0;
-    for (size_t i = 0; i < request_field_count; i++) {
-        const char *row = request_fields[i].name;
-        if (!str_starts_with(row, parent))
-            continue;
-        size_t length = strcspn(row + skip, ".");
-        if (strncmp(row, before, skip + length + 1) == 0)
-            continue;
-        str_appendf(&known, "%s%.*s", known.length ? ", " : "", (int)length, row + skip);
-        before = row;
-    }
     struct nearest nearest;
-    nearest_begin(&nearest, name);
-    nearest_offer_words(&nearest, known.data ? known.data : "");
+    (void)snprintf(path, sizeof path, "%s%s", parent, *parent ? "." : "");
+    config_names_below(request_fields, sizeof *request_fields, request_field_count, path, name,
+                       &known, &nearest);
     below(path, parent, name);
     if (nearest.best[0])
         return refuse(d, ERROR_UNKNOWN_FIELD, path, "unknown field '%s'. Did you mean '%s'?", path,
