@@ -33,9 +33,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct execution_request request;
     struct request_fault fault;
     const struct runtime *runtime = NULL;
-    config.runtimes[0] = (struct runtime){.name = "python", .file_name = "main.py"};
+    config.runtimes[0] = (struct runtime){.name = "python",
+                                          .file_name = "main.py",
+                                          .limits = {256, 50, 100, 100},
+                                          .max_limits = {1024, 500, 1024, 400},
+                                          .max_timeout_ms = 60000};
     config.runtime_count = 1;
-    config.sandbox.max_timeout_ms = 60000;
     config.sandbox.allowed_workdir_roots = (struct config_list){.items = {"/srv"}, .count = 1};
     if (request_read((const char *)data, size, &config, &config.sandbox.allowed_workdir_roots,
                      &request, &runtime, &fault)) {
