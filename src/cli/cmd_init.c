@@ -62,13 +62,13 @@ static const char defaults_head[] =
 static void append_defaults(struct str *text)
 {
     str_append(text, defaults_head);
-    for (const char *mask = policy_default_masks; *mask; mask = policy_next_mask(mask))
+    for (const char *mask = policy_default_masks; *mask; mask = policy_next_default(mask))
         str_appendf(text, "mask? %s\n", mask);
     str_append(text, "\n# Not passed on: variables by their name, whatever the case of letters, "
                      "and such that have\n"
                      "# an address of this kind in their value.\n");
-    for (const char *const *filter = policy_default_filters; *filter; filter++)
-        str_appendf(text, "unsetenv %s\n", *filter);
+    for (const char *filter = policy_default_filters; *filter; filter = policy_next_default(filter))
+        str_appendf(text, "unsetenv %s\n", filter);
 }
 
 int defaults_print(struct brig_error *err)

@@ -55,7 +55,7 @@ static void show(struct masks *masks, const char *path)
 static size_t count_defaults(void)
 {
     size_t count = 0;
-    for (const char *mask = policy_default_masks; *mask; mask = policy_next_mask(mask))
+    for (const char *mask = policy_default_masks; *mask; mask = policy_next_default(mask))
         count++;
     return count;
 }
@@ -73,7 +73,7 @@ int masks_resolve(const struct settings *settings, struct masks *ret_masks, stru
         return brig_fail_nomem(err);
     }
     for (const char *mask = policy_default_masks; settings->late_masks && *mask;
-         mask = policy_next_mask(mask))
+         mask = policy_next_default(mask))
         hide(&masks, mask, SETTINGS_BUILT_IN);
     for (size_t i = 0; i < settings->mask_count; i++)
         if (settings->masks[i].unmask)

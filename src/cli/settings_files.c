@@ -306,7 +306,7 @@ static int add_default_masks(struct settings *settings, struct brig_error *err)
 {
     int status = 0;
     for (const char *mask = policy_default_masks; *mask && status == 0;
-         mask = policy_next_mask(mask))
+         mask = policy_next_default(mask))
         status = append_mask(
             settings,
             &(struct settings_mask){
@@ -387,7 +387,7 @@ int settings_hide_outside(struct settings *settings, struct brig_error *err)
     /* By the name it has without links; a directory that the caller cannot enter needs no mask. */
     char real[PATH_LENGTH_MAX + 1];
     for (const char *path = policy_default_spools; *path && status == 0;
-         path = policy_next_mask(path))
+         path = policy_next_default(path))
         if (access(path, X_OK) == 0 && path_resolve(path, real))
             status = hide_real(settings->policy, real, err);
     return status < 0 ? status : hide_mailbox(settings, err);
@@ -400,8 +400,9 @@ int settings_apply_defaults(struct settings *settings, struct brig_error *err)
         status = add_default_masks(settings, err);
     if (status == 0)
         status = settings_hide_outside(settings, err);
-    for (const char *const *filter = policy_default_filters; *filter && status == 0; filter++)
-        status = brig_policy_unsetenv(settings->policy, *filter, err);
+    for (const char *filter = policy_default_filters; *filter && status == 0;
+         filter = policy_next_default(filter))
+        status = brig_policy_unsetenv(settings->policy, filter, err);
     return status;
 }
 

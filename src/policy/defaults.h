@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* What is hidden and left out unless somebody says otherwise, in every mode that shows a home
- * directory and passes an environment on. One row a line, by subject; adding one is adding a row. */
+/* What is hidden and left out unless the user says otherwise, in every mode that shows a home directory
+ * and passes an environment on. Each list is one text after another, ended by an empty one, rather than
+ * pointers to them: the loader would have to relocate these at every start. */
 #pragma once
 
 #include <stddef.h>
 #include <string.h>
 
-/* Paths in a home directory that hold credentials, histories or what can be read off them. '*' and
- * '?' stand for any characters but a slash. Ended by an empty one. One text behind the other rather
- * than pointers to them: these would have to be put right at every start, and all their pages be
- * written to. */
+/* Paths in a home directory; '*' and '?' stand for any characters but a slash. */
 extern const char policy_default_masks[];
 extern const size_t policy_default_masks_bytes;
-
-static inline const char *policy_next_mask(const char *mask)
-{
-    return mask + strlen(mask) + 1;
-}
-
-/* Directories outside of homes in which the system keeps what belongs to single users. In the same form. */
+/* Directories outside of homes in which the system keeps what belongs to single users. */
 extern const char policy_default_spools[];
+/* Patterns of variables. */
+extern const char policy_default_filters[];
 
-/* Patterns of variables that hold credentials, or name sockets and processes of the host. Ended by
- * NULL. */
-extern const char *const policy_default_filters[];
+static inline const char *policy_next_default(const char *text)
+{
+    return text + strlen(text) + 1;
+}

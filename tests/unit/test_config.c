@@ -368,9 +368,9 @@ static void test_defaults(void)
     size_t masks = 0;
     bool relative = true, unique = true;
     const char *mask, *other;
-    for (mask = policy_default_masks; *mask; mask = policy_next_mask(mask), masks++) {
+    for (mask = policy_default_masks; *mask; mask = policy_next_default(mask), masks++) {
         relative = relative && mask[0] != '/';
-        for (other = policy_next_mask(mask); *other; other = policy_next_mask(other))
+        for (other = policy_next_default(mask); *other; other = policy_next_default(other))
             unique = unique && strcmp(mask, other) != 0;
     }
     tap_is_int(mask + 1 - policy_default_masks, policy_default_masks_bytes,

@@ -186,8 +186,8 @@ static void keeps_to_the_limit(void)
 static bool is_filtered(const char *variable)
 {
     const char *equals = strchr(variable, '=');
-    for (const char *const *filter = policy_default_filters; *filter; filter++)
-        if (policy_filter_matches(*filter, variable, (size_t)(equals - variable), equals + 1))
+    for (const char *filter = policy_default_filters; *filter; filter = policy_next_default(filter))
+        if (policy_filter_matches(filter, variable, (size_t)(equals - variable), equals + 1))
             return true;
     return false;
 }
