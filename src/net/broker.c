@@ -25,8 +25,8 @@
 #define FINISH_MS 300
 #define DRAIN_MS 1500
 #define EVENTS_FEW 64 /* waiting; with more, nothing new begins */
-/* Descriptors that are not connections': sockets, pipes, c-ares', libcurl's, queries. */
-#define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 2 * RELAY_PIPES_MAX + 256)
+/* Descriptors that are not connections': sockets, c-ares', libcurl's, queries. */
+#define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 256)
 #define FDS_OF_CONNECTION 3
 
 /* The shadow of a sanitizer is memory too, and more than any bound. */
@@ -300,7 +300,7 @@ static bool add_socket(struct broker *broker, enum door_socket kind, unsigned in
 static void close_listeners(struct broker *broker)
 {
     for (size_t i = 0; i < broker->listener_count; i++) {
-        loop_disarm(&broker->loop, &broker->listeners[i].rest);
+        loop_disarm(&broker->listeners[i].rest);
         loop_close(&broker->loop, &broker->listeners[i].watch);
     }
     broker->listener_count = 0;
@@ -466,7 +466,6 @@ void broker_done(struct broker *broker)
         dns_streams_end(broker);
         inject_done(broker);
         resolver_done(&broker->resolver);
-        relay_shared_done(&broker->relays);
         close_listeners(broker);
         names_done(&broker->names);
         own_close(&broker->routes);

@@ -162,7 +162,7 @@ static const struct filter_row {
     {SCMP_SYS(epoll_wait), FOR_BROKER},      /* the loop */
     {SCMP_SYS(exit), FOR_BOTH},              /* */
     {SCMP_SYS(exit_group), FOR_BOTH},        /* */
-    {SCMP_SYS(fcntl), FOR_BROKER},           /* non-blocking sockets, sizes of pipes */
+    {SCMP_SYS(fcntl), FOR_BROKER},           /* non-blocking sockets */
     {SCMP_SYS(fstat), FOR_BROKER},           /* stdio on resolv.conf, secrets */
     {SCMP_SYS(futex), FOR_BROKER},           /* locks of the libraries */
     {SCMP_SYS(getegid), FOR_BROKER},         /* OpenSSL: is this set-gid */
@@ -183,7 +183,6 @@ static const struct filter_row {
     {SCMP_SYS(munlock), FOR_BROKER},         /* secrets */
     {SCMP_SYS(munmap), FOR_BOTH},            /* malloc */
     {SCMP_SYS(newfstatat), FOR_BROKER},      /* has resolv.conf changed */
-    {SCMP_SYS(pipe2), FOR_BROKER},           /* for splice */
     {SCMP_SYS(poll), FOR_BOTH},              /* libcurl asks about one socket; the connector */
     {SCMP_SYS(ppoll), FOR_BOTH},             /* the same */
     {SCMP_SYS(pread64), FOR_BROKER},         /* secrets */
@@ -202,7 +201,6 @@ static const struct filter_row {
     {SCMP_SYS(set_robust_list), FOR_BROKER}, /* libc */
     {SCMP_SYS(setsockopt), FOR_BROKER},      /* no delay, resets */
     {SCMP_SYS(shutdown), FOR_BROKER},        /* half-closed connections */
-    {SCMP_SYS(splice), FOR_BROKER},          /* */
     {SCMP_SYS(stat), FOR_BROKER},            /* has resolv.conf changed */
     {SCMP_SYS(statx), FOR_BROKER},           /* the same, of a later libc */
     {SCMP_SYS(time), FOR_BROKER},            /* where there is no vDSO */

@@ -76,7 +76,7 @@ static void end(struct connection *connection, bool reset)
     struct broker *broker = connection->broker;
     broker_count_off(broker);
     upstream_cancel(connection);
-    loop_disarm(&broker->loop, &connection->timer);
+    loop_disarm(&connection->timer);
     relay_stop(&connection->relay, reset);
     if (reset && connection->client.fd >= 0)
         socket_reset(connection->client.fd);

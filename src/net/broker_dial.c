@@ -19,8 +19,7 @@
 #define NEXT_MS 250
 #define TRY_MS 2500
 #define TRIES 3
-#define ENTRIES_MAX 1024
-#define KEEP_SECONDS_MAX 30
+#define QUERIES_MAX 1024
 #define LOOK_MS 1000 /* how often a change of the host's resolvers is looked for */
 #define RESOLV_CONF "/etc/resolv.conf"
 /* A route without a gateway that is as wide as this is a tunnel for everything, not a network. */
@@ -35,22 +34,17 @@ struct resolve_socket {
     struct resolver *resolver;
 };
 
-struct resolve_entry {
-    struct node node; /* must be first */
+/* A question that c-ares has. It cannot be taken back, so it outlives a request that is cancelled. */
+struct resolve_query {
     struct resolver *resolver;
-    char name[NET_NAME_MAX + 1];
-    bool asking;
-    int64_t expires_ms;
-    struct net_address addresses[RESOLVE_ADDRESSES_MAX];
-    size_t count;
-    struct node *requests; /* struct resolve_request */
+    struct resolve_request *request; /* NULL: cancelled */
 };
 
 static void rearm(struct resolver *resolver)
 {
     struct timeval wait;
     if (!ares_timeout(resolver->channel, NULL, &wait)) {
-        loop_disarm(resolver->loop, &resolver->timer);
+        loop_disarm(&resolver->timer);
         return;
     }
     int64_t wait_ms = (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000;
@@ -181,65 +175,19 @@ static void follow_host(struct resolver *resolver)
     resolver->changed = changed;
 }
 
-static void drop_entry(struct resolve_entry *entry)
+static size_t take_addresses(const struct ares_addrinfo *result,
+                             struct net_address addresses[RESOLVE_ADDRESSES_MAX])
 {
-    node_remove(&entry->node);
-    entry->resolver->entry_count--;
-    free(entry);
-}
-
-/* Drops the answers that expired before a time. */
-static void drop_answers(struct resolver *resolver, int64_t before_ms)
-{
-    for (struct node *at = resolver->entries, *next; at; at = next) {
-        struct resolve_entry *entry = (struct resolve_entry *)at;
-        next = at->next;
-        if (!entry->asking && entry->expires_ms <= before_ms)
-            drop_entry(entry);
+    size_t count = 0;
+    const struct ares_addrinfo_node *node = result ? result->nodes : NULL;
+    for (; node && count < RESOLVE_ADDRESSES_MAX; node = node->ai_next) {
+        const struct sockaddr *from = node->ai_addr;
+        union socket_address copy = {.any.sa_family = from->sa_family};
+        uint16_t port;
+        memcpy(&copy, from, from->sa_family == AF_INET6 ? sizeof copy.v6 : sizeof copy.v4);
+        count += socket_address_read(&copy, &addresses[count], &port);
     }
-}
-
-static struct resolve_entry *find_entry(const struct resolver *resolver, const char *name)
-{
-    struct node *at = resolver->entries;
-    while (at && strcmp(((struct resolve_entry *)at)->name, name) != 0)
-        at = at->next;
-    return (struct resolve_entry *)at;
-}
-
-static struct resolve_entry *new_entry(struct resolver *resolver, const char *name)
-{
-    if (resolver->entry_count >= ENTRIES_MAX)
-        drop_answers(resolver, INT64_MAX);
-    if (resolver->entry_count >= ENTRIES_MAX)
-        return NULL;
-    struct resolve_entry *entry = calloc(1, sizeof *entry);
-    if (!entry)
-        return NULL;
-    entry->resolver = resolver;
-    (void)strncpy(entry->name, name, sizeof entry->name - 1);
-    node_add(&resolver->entries, &entry->node);
-    resolver->entry_count++;
-    return entry;
-}
-
-static void take_address(struct resolve_entry *entry, const struct sockaddr *address)
-{
-    union socket_address copy = {.any.sa_family = address->sa_family};
-    uint16_t port;
-    memcpy(&copy, address, address->sa_family == AF_INET6 ? sizeof copy.v6 : sizeof copy.v4);
-    if (entry->count < RESOLVE_ADDRESSES_MAX &&
-        socket_address_read(&copy, &entry->addresses[entry->count], &port))
-        entry->count++;
-}
-
-static void answer(struct resolve_entry *entry, const char *why)
-{
-    while (entry->requests) {
-        struct resolve_request *request = (struct resolve_request *)entry->requests;
-        node_remove(&request->node);
-        request->done(request, entry->addresses, entry->count, why);
-    }
+    return count;
 }
 
 static const char *why_not(int status)
@@ -261,61 +209,46 @@ static const char *why_not(int status)
 
 static void ares_answers(void *data, int status, int timeouts, struct ares_addrinfo *result)
 {
-    struct resolve_entry *entry = data;
-    struct resolver *resolver = entry->resolver;
+    struct resolve_query *query = data;
+    struct resolver *resolver = query->resolver;
+    struct resolve_request *request = query->request;
+    struct net_address addresses[RESOLVE_ADDRESSES_MAX];
+    size_t count = take_addresses(result, addresses);
     (void)timeouts;
-    int keep = KEEP_SECONDS_MAX;
-    for (struct ares_addrinfo_node *node = result ? result->nodes : NULL; node;
-         node = node->ai_next) {
-        take_address(entry, node->ai_addr);
-        if (node->ai_ttl < keep)
-            keep = node->ai_ttl;
-    }
     if (result)
         ares_freeaddrinfo(result);
-    entry->expires_ms =
-        resolver->loop->now_ms + (entry->count > 0 && keep > 0 ? (int64_t)keep * 1000 : 0);
-    answer(entry,
-           entry->count > 0 ? NULL : why_not(status == ARES_SUCCESS ? ARES_ENODATA : status));
-    /* Only now: a receiver may ask again, and then neither entry nor channel may be freed. */
-    entry->asking = false;
+    free(query);
+    if (request) {
+        request->query = NULL;
+        request->done(request, addresses, count,
+                      count > 0 ? NULL : why_not(status == ARES_SUCCESS ? ARES_ENODATA : status));
+    }
+    /* Only now: a receiver may ask again, and then the channel may not be replaced. */
     resolver->in_flight--;
-}
-
-static void start(struct resolver *resolver, struct resolve_entry *entry)
-{
-    const struct ares_addrinfo_hints hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT};
-    entry->asking = true;
-    resolver->in_flight++;
-    ares_getaddrinfo(resolver->channel, entry->name, NULL, &hints, ares_answers, entry);
-    rearm(resolver);
 }
 
 void resolver_ask(struct resolver *resolver, const char *name, struct resolve_request *request)
 {
+    const struct ares_addrinfo_hints hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT};
     follow_host(resolver);
-    drop_answers(resolver, resolver->loop->now_ms);
-    struct resolve_entry *entry = find_entry(resolver, name);
-    if (entry && !entry->asking) {
-        request->done(request, entry->addresses, entry->count, NULL);
-        return;
-    }
-    bool is_new = !entry;
-    if (is_new)
-        entry = new_entry(resolver, name);
-    if (!entry) {
+    struct resolve_query *query = resolver->in_flight < QUERIES_MAX ? malloc(sizeof *query) : NULL;
+    if (!query) {
         request->done(request, NULL, 0, "too many names are being resolved");
         return;
     }
-    node_add(&entry->requests, &request->node);
-    if (is_new)
-        start(resolver, entry);
+    *query = (struct resolve_query){.resolver = resolver, .request = request};
+    request->query = query;
+    resolver->in_flight++;
+    ares_getaddrinfo(resolver->channel, name, NULL, &hints, ares_answers, query);
+    rearm(resolver);
 }
 
 void resolver_cancel(struct resolve_request *request)
 {
-    node_remove(&request->node);
+    if (request->query)
+        request->query->request = NULL;
+    request->query = NULL;
 }
 
 void resolver_done(struct resolver *resolver)
@@ -323,9 +256,7 @@ void resolver_done(struct resolver *resolver)
     if (resolver->channel)
         ares_destroy(resolver->channel);
     resolver->channel = NULL;
-    while (resolver->entries)
-        drop_entry((struct resolve_entry *)resolver->entries);
-    loop_disarm(resolver->loop, &resolver->timer);
+    loop_disarm(&resolver->timer);
     ares_library_cleanup();
 }
 
@@ -451,7 +382,7 @@ void dial_cancel(struct dial *dial)
     for (size_t i = 0; i < DIAL_AT_ONCE; i++)
         if (dial->attempts[i].watch.fd >= 0)
             drop_attempt(&dial->attempts[i]);
-    loop_disarm(dial->loop, &dial->timer);
+    loop_disarm(&dial->timer);
 }
 
 static void succeed(struct dial *dial, struct dial_attempt *attempt)
@@ -493,8 +424,6 @@ static int begin(const struct dial *dial, const struct net_address *address)
     int fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    if (dial->routes >= 0 && route_find(dial->routes, address) == ROUTE_OWN)
-        socket_unpace(fd);
     if (connect(fd, &to.any, length) == 0 || errno == EINPROGRESS)
         return fd;
     int sys_errno = errno;
@@ -531,7 +460,7 @@ static void try_next(struct dial *dial)
     }
     if (dial->running > 0)
         return;
-    loop_disarm(dial->loop, &dial->timer);
+    loop_disarm(&dial->timer);
     dial->done(dial, -1, NULL, dial->last_errno);
 }
 

@@ -14,15 +14,15 @@
 struct ares_channeldata;
 struct brig_error;
 struct dial;
+struct resolve_query;
 
-/* ---- Resolving, by the host's own resolvers or by those the configuration names. One question for a
- * name is under way at a time. An answer is kept for as long as it says, but at most half a minute. ---- */
+/* ---- Resolving, by the host's own resolvers or by those the configuration names ---- */
 
 #define RESOLVE_ADDRESSES_MAX 16
 
 /* Embedded in its asker. `why` is NULL, or says why there is no address; a constant. */
 struct resolve_request {
-    struct node node; /* in the list of those that wait for the same name */
+    struct resolve_query *query; /* NULL: none is under way */
     void (*done)(struct resolve_request *request, const struct net_address *addresses, size_t count,
                  const char *why);
 };
@@ -35,8 +35,7 @@ struct resolver {
     int64_t looked_ms;       /* when the mtime was read */
     struct timer timer;
     struct node *sockets; /* those c-ares waits for */
-    struct node *entries; /* answers, and questions under way: struct resolve_entry */
-    size_t entry_count, in_flight;
+    size_t in_flight;     /* questions under way */
 };
 
 int resolver_init(struct resolver *resolver, struct loop *loop, const struct broker_config *config,
@@ -80,7 +79,6 @@ struct dial {
     struct net_address addresses[DIAL_ADDRESSES_MAX];
     size_t count, next;
     uint16_t port;
-    int routes; /* to ask whether an address is this machine's; -1: none is */
     struct dial_attempt attempts[DIAL_AT_ONCE];
     size_t running;
     struct timer timer; /* until the next address is tried */
@@ -89,7 +87,7 @@ struct dial {
     void (*done)(struct dial *dial, int fd, const struct net_address *address, int sys_errno);
 };
 
-/* Set `done` and `routes` before. Calls dial->done once, maybe before it returns. The addresses are
+/* Set `done` before. Calls dial->done once, maybe before it returns. The addresses are
  * copied, the first DIAL_ADDRESSES_MAX of them. */
 void dial_start(struct dial *dial, struct loop *loop, const struct net_address *addresses,
                 size_t count, uint16_t port);

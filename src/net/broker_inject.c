@@ -128,7 +128,7 @@ static void end(struct inject_client *client, bool reset)
     broker_count_off(broker);
     resolver_cancel(&client->resolve);
     transfer_drop(client);
-    loop_disarm(&broker->loop, &client->timer);
+    loop_disarm(&client->timer);
     loop_unqueue(&broker->loop, &client->go_on);
     if (reset)
         socket_reset(client->watch.fd);
@@ -317,7 +317,7 @@ static void resolved(struct resolve_request *request, const struct net_address *
     if (idle > 0)
         loop_arm(&client->broker->loop, &client->timer, idle);
     else
-        loop_disarm(&client->broker->loop, &client->timer);
+        loop_disarm(&client->timer);
     inject_watch(client);
 }
 

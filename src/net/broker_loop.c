@@ -11,7 +11,6 @@
 #include "base/error.h"
 
 #define EVENTS_MAX 256
-#define TIMERS_FIRST 64
 
 int loop_init(struct loop *loop, struct brig_error *err)
 {
@@ -34,8 +33,6 @@ static void collect(struct loop *loop)
 void loop_done(struct loop *loop)
 {
     collect(loop);
-    free(loop->timers);
-    loop->timers = NULL;
     if (loop->epoll >= 0)
         (void)close(loop->epoll);
     loop->epoll = -1;
@@ -73,77 +70,43 @@ void loop_close(struct loop *loop, struct watch *watch)
 
 /* ---- Timers ---- */
 
-static void put(struct loop *loop, size_t place, struct timer *timer)
-{
-    loop->timers[place] = timer;
-    timer->place = place;
-}
-
-/* Puts the timer where it belongs, up or down from a place that is free. */
-static void settle(struct loop *loop, size_t place, struct timer *timer)
-{
-    struct timer **heap = loop->timers;
-    for (; place > 1 && heap[place / 2]->due_ms > timer->due_ms; place /= 2)
-        put(loop, place, heap[place / 2]);
-    for (size_t child; (child = place * 2) <= loop->timer_count; place = child) {
-        if (child < loop->timer_count && heap[child + 1]->due_ms < heap[child]->due_ms)
-            child++;
-        if (heap[child]->due_ms >= timer->due_ms)
-            break;
-        put(loop, place, heap[child]);
-    }
-    put(loop, place, timer);
-}
-
-static bool make_room(struct loop *loop)
-{
-    if (loop->timer_count < loop->timer_capacity)
-        return true;
-    size_t capacity = loop->timer_capacity ? loop->timer_capacity * 2 : TIMERS_FIRST;
-    struct timer **timers = reallocarray(loop->timers, capacity + 1, sizeof(*timers));
-    if (!timers)
-        return false;
-    loop->timers = timers;
-    loop->timer_capacity = capacity;
-    return true;
-}
-
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t delay_ms)
 {
     timer->due_ms = loop->now_ms + (int64_t)delay_ms;
-    if (timer->place > 0)
-        settle(loop, timer->place, timer);
-    else if (make_room(loop))
-        settle(loop, ++loop->timer_count, timer);
-    else
-        loop->stop = true;
+    if (!timer->node.self)
+        node_add(&loop->timers, &timer->node);
 }
 
-void loop_disarm(struct loop *loop, struct timer *timer)
+void loop_disarm(struct timer *timer)
 {
-    size_t place = timer->place;
-    if (place == 0)
-        return;
-    timer->place = 0;
-    struct timer *last = loop->timers[loop->timer_count--];
-    if (last != timer)
-        settle(loop, place, last);
+    node_remove(&timer->node);
+}
+
+/* There are two or three timers for each connection: few enough to be looked at one by one. */
+static struct timer *first_timer(const struct loop *loop)
+{
+    struct timer *first = (struct timer *)loop->timers;
+    for (struct node *at = loop->timers; at; at = at->next)
+        if (((struct timer *)at)->due_ms < first->due_ms)
+            first = (struct timer *)at;
+    return first;
 }
 
 struct timer *loop_take_timer(struct loop *loop)
 {
-    struct timer *first = loop->timer_count > 0 ? loop->timers[1] : NULL;
+    struct timer *first = first_timer(loop);
     if (!first || first->due_ms > loop->now_ms)
         return NULL;
-    loop_disarm(loop, first);
+    loop_disarm(first);
     return first;
 }
 
 int loop_wait_ms(const struct loop *loop, int64_t now_ms)
 {
-    if (loop->timer_count == 0)
+    const struct timer *first = first_timer(loop);
+    if (!first)
         return -1;
-    int64_t wait = loop->timers[1]->due_ms - now_ms;
+    int64_t wait = first->due_ms - now_ms;
     if (wait <= 0)
         return 0;
     return wait > INT_MAX ? INT_MAX : (int)wait;

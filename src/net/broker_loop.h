@@ -19,10 +19,16 @@ struct watch {
     void (*ready)(struct watch *watch, uint32_t events);
 };
 
+/* First member of what is in a list, or freed by loop_free_later(), or both in this order. */
+struct node {
+    struct node *next;
+    struct node **self; /* the pointer to it; NULL: in no list */
+};
+
 /* Embedded in its owner, which must not move while it is armed. Zero-initialised it is not armed. */
 struct timer {
+    struct node node; /* must be first; in the loop's list while it is armed */
     int64_t due_ms;
-    size_t place; /* in the heap, from 1; 0: not armed */
     void (*fire)(struct timer *timer);
 };
 
@@ -33,17 +39,10 @@ struct task {
     void (*run)(struct task *task);
 };
 
-/* First member of what is in a list, or freed by loop_free_later(), or both in this order. */
-struct node {
-    struct node *next;
-    struct node **self; /* the pointer to it; NULL: in no list */
-};
-
 struct loop {
     int epoll;
-    int64_t now_ms;        /* CLOCK_MONOTONIC, read once a round */
-    struct timer **timers; /* a binary heap: timers[1] is due first, timers[0] is not used */
-    size_t timer_count, timer_capacity;
+    int64_t now_ms;      /* CLOCK_MONOTONIC, read once a round */
+    struct node *timers; /* those that are armed, in any order */
     struct task *first_task, **last_task;
     struct node *garbage;
     bool stop; /* set it to end the loop */
@@ -60,10 +59,10 @@ int loop_forget(struct loop *loop, struct watch *watch);
 /* Stops watching and closes the descriptor. */
 void loop_close(struct loop *loop, struct watch *watch);
 
-/* Arms the timer, or moves it. If memory is short, the loop ends, and the broker with it. */
+/* Arms the timer, or moves it. */
 void loop_arm(struct loop *loop, struct timer *timer, uint64_t delay_ms);
-void loop_disarm(struct loop *loop, struct timer *timer);
-/* Takes the first timer off the heap if it is due at loop->now_ms, else NULL. */
+void loop_disarm(struct timer *timer);
+/* Takes the first timer off the list if it is due at loop->now_ms, else NULL. */
 struct timer *loop_take_timer(struct loop *loop);
 /* Milliseconds until the first timer is due, or -1 if there is none. */
 int loop_wait_ms(const struct loop *loop, int64_t now_ms);

@@ -238,7 +238,7 @@ static void stream_end(struct dns_stream *stream)
 {
     struct loop *loop = &stream->broker->loop;
     stream->broker->dns_stream_count--;
-    loop_disarm(loop, &stream->timer);
+    loop_disarm(&stream->timer);
     loop_close(loop, &stream->watch);
     loop_free_later(loop, &stream->node);
 }

@@ -2,13 +2,11 @@
 /* Two sockets, and what one sends the other receives.
  *
  * Events are edge-triggered, so a side is read until it has no more, or until it had its turn and
- * others are due. What the receiver does not take is kept, at most RELAY_CHUNK of it or a pipe full,
- * and nothing more is read before: the sender feels it. Small connections are copied through a
- * buffer all relays share; one that moves much gets a pipe and is spliced, while there are pipes. */
+ * others are due. Bytes are copied through a buffer that all relays share. What the receiver does not
+ * take is kept, at most RELAY_CHUNK of it, and nothing more is read before: the sender feels it. */
 #include "net/broker_relay.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,8 +14,6 @@
 
 #include "net/sockets.h"
 
-#define SPLICE_FROM ((uint64_t)256 << 10) /* bytes after which a flow gets a pipe */
-#define PIPE_SIZE (512 << 10) /* a user may have 64 MiB of them before all others get smaller */
 #define TURN_BYTES ((size_t)1 << 20)
 
 enum step {
@@ -26,46 +22,6 @@ enum step {
     STEP_ENDED,
     STEP_BROKEN,
 };
-
-/* ---- Pipes ---- */
-
-static bool take_pipe(struct relay_shared *shared, int pipe[2])
-{
-    if (shared->idle_count > 0) {
-        memcpy(pipe, shared->idle[--shared->idle_count], sizeof(int[2]));
-        return true;
-    }
-    if (shared->pipe_count == RELAY_PIPES_MAX || pipe2(pipe, O_CLOEXEC | O_NONBLOCK) < 0)
-        return false;
-    (void)fcntl(pipe[1], F_SETPIPE_SZ, PIPE_SIZE);
-    shared->pipe_count++;
-    return true;
-}
-
-/* An empty pipe is used again. One that is not has bytes of another connection in it, and is closed. */
-static void give_pipe(struct relay_shared *shared, struct relay_flow *flow)
-{
-    if (flow->pipe[0] < 0)
-        return;
-    if (flow->piped == 0) {
-        memcpy(shared->idle[shared->idle_count++], flow->pipe, sizeof flow->pipe);
-    } else {
-        (void)close(flow->pipe[0]);
-        (void)close(flow->pipe[1]);
-        shared->pipe_count--;
-    }
-    flow->pipe[0] = flow->pipe[1] = -1;
-    flow->piped = 0;
-}
-
-void relay_shared_done(struct relay_shared *shared)
-{
-    for (size_t i = 0; i < shared->idle_count; i++) {
-        (void)close(shared->idle[i][0]);
-        (void)close(shared->idle[i][1]);
-    }
-    shared->idle_count = shared->pipe_count = 0;
-}
 
 /* ---- One direction ---- */
 
@@ -117,23 +73,6 @@ static bool write_kept(struct relay *relay, struct relay_flow *flow)
     return true;
 }
 
-static bool write_piped(struct relay *relay, struct relay_flow *flow)
-{
-    while (flow->piped > 0 && flow->to->writable) {
-        ssize_t sent = splice(flow->pipe[0], NULL, flow->to->watch.fd, NULL, flow->piped,
-                              SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-        if (sent > 0) {
-            flow->piped -= (size_t)sent;
-            count_bytes(relay, flow, (size_t)sent);
-        } else if (sent < 0 && errno == EAGAIN) {
-            flow->to->writable = false;
-        } else if (sent == 0 || errno != EINTR) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* How much came; 0 with flow->ended or with nothing to read; -1 if it is broken. */
 static ssize_t came(struct relay_flow *flow, ssize_t got)
 {
@@ -148,7 +87,7 @@ static ssize_t came(struct relay_flow *flow, ssize_t got)
     return 0;
 }
 
-static ssize_t read_copying(struct relay *relay, struct relay_flow *flow)
+static ssize_t read_some(struct relay *relay, struct relay_flow *flow)
 {
     char *scratch = relay->shared->scratch;
     ssize_t got = came(flow, recv(flow->from->watch.fd, scratch, RELAY_CHUNK, MSG_DONTWAIT));
@@ -161,34 +100,14 @@ static ssize_t read_copying(struct relay *relay, struct relay_flow *flow)
     return keep(flow, scratch + sent, (size_t)(got - sent)) ? got : -1;
 }
 
-static ssize_t read_splicing(struct relay_flow *flow)
-{
-    ssize_t got = came(flow, splice(flow->from->watch.fd, NULL, flow->pipe[1], NULL, PIPE_SIZE,
-                                    SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
-    if (got > 0)
-        flow->piped += (size_t)got;
-    return got;
-}
-
-static void want_pipe(struct relay *relay, struct relay_flow *flow)
-{
-    if (flow->pipe[0] < 0 && flow->total >= SPLICE_FROM && !flow->kept)
-        (void)take_pipe(relay->shared, flow->pipe);
-}
-
-static bool has_waiting(const struct relay_flow *flow)
-{
-    return flow->piped > 0 || flow->start < flow->end;
-}
-
 static enum step run_flow(struct relay *relay, struct relay_flow *flow)
 {
     if (flow->closed)
         return STEP_ENDED;
     for (size_t turn = 0; turn < TURN_BYTES;) {
-        if (!write_kept(relay, flow) || !write_piped(relay, flow))
+        if (!write_kept(relay, flow))
             return STEP_BROKEN;
-        if (has_waiting(flow))
+        if (flow->kept)
             return STEP_WAIT;
         if (flow->ended) {
             (void)shutdown(flow->to->watch.fd, SHUT_WR);
@@ -197,8 +116,7 @@ static enum step run_flow(struct relay *relay, struct relay_flow *flow)
         }
         if (!flow->from->readable)
             return STEP_WAIT;
-        want_pipe(relay, flow);
-        ssize_t got = flow->pipe[0] >= 0 ? read_splicing(flow) : read_copying(relay, flow);
+        ssize_t got = read_some(relay, flow);
         if (got < 0)
             return STEP_BROKEN;
         turn += (size_t)got;
@@ -253,8 +171,8 @@ bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int
     relay->running = true;
     set_side(relay, &relay->jail, jail);
     set_side(relay, &relay->world, world);
-    relay->out = (struct relay_flow){.from = &relay->jail, .to = &relay->world, .pipe = {-1, -1}};
-    relay->in = (struct relay_flow){.from = &relay->world, .to = &relay->jail, .pipe = {-1, -1}};
+    relay->out = (struct relay_flow){.from = &relay->jail, .to = &relay->world};
+    relay->in = (struct relay_flow){.from = &relay->world, .to = &relay->jail};
     if (!keep(&relay->out, ahead->to_world, ahead->to_world_size) ||
         !keep(&relay->in, ahead->to_jail, ahead->to_jail_size) ||
         !loop_watch(shared->loop, &relay->jail.watch, events) ||
@@ -264,21 +182,14 @@ bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int
     return true;
 }
 
-static void stop_flow(struct relay *relay, struct relay_flow *flow)
-{
-    give_pipe(relay->shared, flow);
-    free(flow->kept);
-    flow->kept = NULL;
-}
-
 void relay_stop(struct relay *relay, bool reset)
 {
     if (!relay->running)
         return;
     relay->running = false;
     loop_unqueue(relay->shared->loop, &relay->again);
-    stop_flow(relay, &relay->out);
-    stop_flow(relay, &relay->in);
+    free(relay->out.kept);
+    free(relay->in.kept);
     if (reset) {
         socket_reset(relay->jail.watch.fd);
         socket_reset(relay->world.watch.fd);

@@ -9,17 +9,13 @@
 #include "net/broker_loop.h"
 
 #define RELAY_CHUNK 65536 /* bytes that are moved at a time */
-#define RELAY_PIPES_MAX 32
 
 struct relay;
 
-/* What all relays share. Few pipes, made when needed, through which much is moved without being copied;
- * and a buffer that the next relay overwrites. */
+/* What all relays share. */
 struct relay_shared {
     struct loop *loop;
-    int idle[RELAY_PIPES_MAX][2]; /* pipes that are not in use */
-    size_t idle_count, pipe_count;
-    char scratch[RELAY_CHUNK];
+    char scratch[RELAY_CHUNK]; /* the next relay overwrites it */
 };
 
 struct relay_side {
@@ -33,8 +29,6 @@ struct relay_flow {
     struct relay_side *from, *to;
     char *kept; /* what could not be written yet: from `start` to `end` */
     size_t start, end;
-    int pipe[2]; /* -1: none */
-    size_t piped;
     uint64_t total; /* bytes that were written */
     bool ended;     /* the sender has; */
     bool closed;    /* so the receiver was told */
@@ -53,8 +47,6 @@ struct relay {
     /* So many bytes more were moved. Must not stop it. */
     void (*moved)(struct relay *relay, size_t bytes);
 };
-
-void relay_shared_done(struct relay_shared *shared);
 
 /* Bytes that were read before the relay started; at most RELAY_CHUNK each. They are copied. */
 struct relay_ahead {

@@ -125,7 +125,7 @@ static int timer_changes(CURLM *multi, long wait_ms, void *data)
     struct inject *inject = data;
     (void)multi;
     if (wait_ms < 0)
-        loop_disarm(inject->loop, &inject->timer);
+        loop_disarm(&inject->timer);
     else
         loop_arm(inject->loop, &inject->timer, (uint64_t)wait_ms);
     return 0;
@@ -185,7 +185,7 @@ void transfer_done(struct inject *inject)
     if (inject->multi)
         (void)inject->api.multi_cleanup(inject->multi);
     inject->multi = NULL;
-    loop_disarm(inject->loop, &inject->timer);
+    loop_disarm(&inject->timer);
 }
 
 /* ---- The request's body ---- */

@@ -40,18 +40,11 @@ static void fail(struct connection *connection, enum door_because because, const
 
 /* ---- Addresses ---- */
 
-/* A name's address is never this machine's own: it would be refused. */
-static bool may_be_own(const struct net_rule *rule)
-{
-    return rule && (rule->kind == NET_RULE_HOST || rule->kind == NET_RULE_RANGE);
-}
-
 static void dial_all(struct connection *connection, const struct net_address *addresses,
                      size_t count, uint16_t port)
 {
     struct broker *broker = connection->broker;
     connection->dial.done = dialled;
-    connection->dial.routes = may_be_own(connection->rule) ? broker->routes : -1;
     dial_start(&connection->dial, &broker->loop, addresses, count, port);
 }
 

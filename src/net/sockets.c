@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/fdpass.h"
-#include "net/broker_wire.h"
 
 #define IP6T_ORIGINAL_DST 80 /* linux/netfilter_ipv6/ip6_tables.h, which clashes with libc */
 
@@ -79,11 +78,6 @@ bool socket_destination(int fd, struct net_address *ret_address, uint16_t *ret_p
 static void set(int fd, int level, int option, int value)
 {
     (void)setsockopt(fd, level, option, &value, sizeof value);
-}
-
-void socket_unpace(int fd)
-{
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, DOOR_CONGESTION, sizeof DOOR_CONGESTION - 1);
 }
 
 void socket_tune(int fd, bool keep_alive)

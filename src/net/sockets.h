@@ -29,9 +29,6 @@ struct net_address socket_loopback(enum net_family family);
 /* Where an accepted connection was meant to go: before a redirection, if there was one. */
 bool socket_destination(int fd, struct net_address *ret_address, uint16_t *ret_port);
 
-/* Sets DOOR_CONGESTION, on a socket that is not connected yet and whose peer is this machine. */
-void socket_unpace(int fd);
-
 /* No delay for small packets; with `keep_alive` a peer that has vanished is noticed. */
 void socket_tune(int fd, bool keep_alive);
 

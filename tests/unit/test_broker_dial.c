@@ -40,55 +40,38 @@ static int listen_somewhere(uint16_t *ret_port)
 }
 
 /* The socket is the caller's; -1 if nobody answered. */
-static int dial_to(struct loop *loop, uint16_t port, int routes)
+static int dial_to(struct loop *loop, uint16_t port)
 {
     const struct net_address address = net_address_v4(loopback);
-    struct dialled result = {.dial = {.done = dialled, .routes = routes}, .fd = -1};
+    struct dialled result = {.dial = {.done = dialled}, .fd = -1};
     dial_start(&result.dial, loop, &address, 1, port);
     while (!result.done)
         loop_round(loop);
     return result.fd;
 }
 
-static void congestion_of(int fd, char text[static 32])
-{
-    socklen_t length = 31;
-    memset(text, 0, 32);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, text, &length) < 0)
-        tap_bail("no congestion control");
-}
-
-static void test_own(struct loop *loop, int routes)
+static void test_own(struct loop *loop)
 {
     uint16_t port;
-    char usual[32], asked[32], unasked[32];
     autoclose int listener = listen_somewhere(&port);
-    congestion_of(listener, usual);
-    autoclose int own = dial_to(loop, port, routes);
-    autoclose int other = dial_to(loop, port, -1);
-    tap_ok(own >= 0 && other >= 0, "both are connected");
-    congestion_of(own, asked);
-    congestion_of(other, unasked);
-    tap_is_str(asked, DOOR_CONGESTION, "what is this machine's is sent to without timers");
-    tap_is_str(unasked, usual, "who does not ask sends as this machine does");
+    autoclose int fd = dial_to(loop, port);
+    tap_ok(listener >= 0 && fd >= 0, "a server that listens is connected to");
 }
 
-static void test_refused(struct loop *loop, int routes)
+static void test_refused(struct loop *loop)
 {
     uint16_t port;
     (void)close(listen_somewhere(&port));
-    tap_is_int(dial_to(loop, port, routes), -1, "where nobody listens nothing is connected to");
+    tap_is_int(dial_to(loop, port), -1, "where nobody listens nothing is connected to");
 }
 
 int main(void)
 {
     struct loop loop;
-    int routes = -1;
-    if (loop_init(&loop, NULL) < 0 || route_open(&routes, NULL) < 0)
+    if (loop_init(&loop, NULL) < 0)
         tap_bail("no loop");
-    test_own(&loop, routes);
-    test_refused(&loop, routes);
-    (void)close(routes);
+    test_own(&loop);
+    test_refused(&loop);
     loop_done(&loop);
     return tap_done();
 }

@@ -96,7 +96,7 @@ static void test_timers(void)
         loop_arm(&loop, &all[i], state >> 16);
     }
     for (size_t i = 0; i < TIMERS; i += 3)
-        loop_disarm(&loop, &all[i]);
+        loop_disarm(&all[i]);
     for (size_t i = 1; i < TIMERS; i += 3)
         loop_arm(&loop, &all[i], all[i].due_ms / 2);
     for (size_t i = 2; i < TIMERS; i += 6)
@@ -105,7 +105,7 @@ static void test_timers(void)
     int64_t last = -1;
     struct timer *timer;
     while ((timer = take_at(&loop, INT64_MAX))) {
-        wrong += timer->due_ms < last || timer->place != 0;
+        wrong += timer->due_ms < last || timer->node.self;
         last = timer->due_ms;
         count++;
     }
