@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/str.h"
-
-/* So many texts are counted once when they are concatenated. */
-#define CONCAT_COUNTED 4
 
 /* Many an arena holds a few strings for as long as a run lasts; each chunk is four times the one
  * before it, so that a plan takes four. */
@@ -45,7 +43,7 @@ static size_t next_size(const struct arena *arena, size_t wanted)
     return wanted > size ? wanted : size;
 }
 
-void *arena_alloc_raw(struct arena *arena, size_t size)
+void *arena_alloc(struct arena *arena, size_t size)
 {
     size_t rounded = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct arena_chunk *chunk = arena->chunks;
@@ -58,20 +56,12 @@ void *arena_alloc_raw(struct arena *arena, size_t size)
     }
     void *memory = chunk->bytes + chunk->used;
     chunk->used += rounded;
-    return memory;
-}
-
-void *arena_alloc(struct arena *arena, size_t size)
-{
-    void *memory = arena_alloc_raw(arena, size);
-    if (memory)
-        memset(memory, 0, size);
-    return memory;
+    return memset(memory, 0, size);
 }
 
 void *arena_copy(struct arena *arena, const void *data, size_t size)
 {
-    void *copy = arena_alloc_raw(arena, size);
+    void *copy = arena_alloc(arena, size);
     if (copy && size > 0)
         memcpy(copy, data, size);
     return copy;
@@ -84,31 +74,23 @@ char *arena_strdup(struct arena *arena, const char *text)
 
 char *arena_strndup(struct arena *arena, const char *text, size_t length)
 {
-    char *copy = arena_alloc_raw(arena, length + 1);
-    if (copy) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
+    char *copy = arena_alloc(arena, length + 1);
+    return copy ? memcpy(copy, text, length) : NULL;
 }
 
 char *arena_printf(struct arena *arena, const char *format, ...)
 {
-    char short_text[256]; /* most are, and are then formatted once */
-    va_list args, again;
+    autofree char *text = NULL;
+    va_list args;
     va_start(args, format);
-    va_copy(again, args);
-    int length = vsnprintf(short_text, sizeof short_text, format, args);
+    int length = vasprintf(&text, format, args);
     va_end(args);
-    char *text = length < 0 ? NULL : arena_alloc_raw(arena, (size_t)length + 1);
-    if (!text)
+    if (length < 0) {
+        text = NULL;
         arena->failed = 1;
-    else if ((size_t)length < sizeof short_text)
-        memcpy(text, short_text, (size_t)length + 1);
-    else
-        (void)vsnprintf(text, (size_t)length + 1, format, again);
-    va_end(again);
-    return text;
+        return NULL;
+    }
+    return arena_strdup(arena, text);
 }
 
 char *arena_number(struct arena *arena, uint64_t value)
@@ -118,23 +100,12 @@ char *arena_number(struct arena *arena, uint64_t value)
 
 char *arena_concat_all(struct arena *arena, const char *const *texts)
 {
-    size_t sizes[CONCAT_COUNTED], length = 0;
-    for (size_t i = 0; texts[i]; i++) {
-        size_t size = strlen(texts[i]);
-        if (i < CONCAT_COUNTED)
-            sizes[i] = size;
-        length += size;
-    }
-    char *all = arena_alloc_raw(arena, length + 1);
-    if (!all)
-        return NULL;
-    char *at = all;
-    for (size_t i = 0; texts[i]; i++) {
-        size_t size = i < CONCAT_COUNTED ? sizes[i] : strlen(texts[i]);
-        memcpy(at, texts[i], size);
-        at += size;
-    }
-    *at = '\0';
+    size_t length = 0;
+    for (size_t i = 0; texts[i]; i++)
+        length += strlen(texts[i]);
+    char *all = arena_alloc(arena, length + 1), *at = all;
+    for (size_t i = 0; all && texts[i]; i++)
+        at = stpcpy(at, texts[i]);
     return all;
 }
 

@@ -13,9 +13,8 @@ struct arena {
     int failed; /* set once an allocation failed: check at the end */
 };
 
-/* Zeroed, or as it comes; NULL and failed=1 when memory is short. */
+/* Zeroed; NULL and failed=1 when memory is short. */
 void *arena_alloc(struct arena *arena, size_t size);
-void *arena_alloc_raw(struct arena *arena, size_t size);
 void *arena_copy(struct arena *arena, const void *data, size_t size);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);

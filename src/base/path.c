@@ -45,41 +45,17 @@ static bool is_dotdot(struct component c)
     return c.length == 2 && c.text[0] == '.' && c.text[1] == '.';
 }
 
-static int check_length(size_t length, const char *path, struct brig_error *err)
+static int check_component(struct component c, const char *path, unsigned flags,
+                           struct brig_error *err)
 {
-    if (length > PATH_LENGTH_MAX)
+    if (is_dotdot(c) && !(flags & PATH_KEEP_DOTDOT))
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "path '%s' is too long: %zu bytes, at most %d are possible",
-                         str_shown(path).text, length, PATH_LENGTH_MAX);
-    return 0;
-}
-
-/* Whether a path, which is absolute, may be normalised, and what is left to do: most are as they
- * should be. */
-static int check_components(const char *path, unsigned flags, bool *ret_normal,
-                            struct brig_error *err)
-{
-    size_t used = 0;
-    struct component c;
-    *ret_normal = true;
-    for (const char *p = path; next_component(&p, &c);) {
-        *ret_normal = *ret_normal && !is_dot(c) && c.text == path + used + 1;
-        if (is_dot(c))
-            continue;
-        if (is_dotdot(c) && !(flags & PATH_KEEP_DOTDOT))
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "path '%s' has '..' in it: write the place it means",
-                             str_shown(path).text);
-        if (c.length > PATH_COMPONENT_MAX)
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "path '%s' has a name of %zu bytes in it: at most %d are possible",
-                             str_shown(path).text, c.length, PATH_COMPONENT_MAX);
-        used += 1 + c.length;
-        int rc = check_length(used, path, err);
-        if (rc < 0)
-            return rc;
-    }
-    *ret_normal = *ret_normal && used > 0 && !path[used];
+                         "path '%s' has '..' in it: write the place it means",
+                         str_shown(path).text);
+    if (c.length > PATH_COMPONENT_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "path '%s' has a name of %zu bytes in it: at most %d are possible",
+                         str_shown(path).text, c.length, PATH_COMPONENT_MAX);
     return 0;
 }
 
@@ -90,17 +66,20 @@ int path_normalise(const char *path, unsigned flags, char **ret_path, struct bri
     if (path[0] != '/')
         return brig_fail(err, BRIG_E_INVALID, 0, "path '%s' is relative: it must begin with '/'",
                          str_shown(path).text);
-    bool normal;
-    int rc = check_components(path, flags, &normal, err);
-    if (rc < 0 || normal)
-        return rc < 0 ? rc : str_copy(path, ret_path, err);
     autostr struct str out = {0};
     struct component c;
     for (const char *p = path; next_component(&p, &c);) {
         if (is_dot(c))
             continue;
+        int rc = check_component(c, path, flags, err);
+        if (rc < 0)
+            return rc;
         str_append_char(&out, '/');
         str_append_bytes(&out, c.text, c.length);
+        if (out.length > PATH_LENGTH_MAX)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "path '%s' is too long: %zu bytes, at most %d are possible",
+                             str_shown(path).text, out.length, PATH_LENGTH_MAX);
     }
     if (out.length == 0)
         str_append_char(&out, '/');
@@ -171,73 +150,9 @@ size_t path_depth(const char *path)
 /* How often a lookup that raced with a rename (EAGAIN) is tried again. */
 #define OPEN_TRIES_MAX 64
 
-/* openat2() refuses a structure of size 0 before anything else; a filter that forbids the call,
- * or a kernel that has none, answers something else. Tells an EPERM of the file from one of a
- * filter. */
-static bool openat2_is_missing(int error)
-{
-    if (error == ENOSYS)
-        return true;
-    return error == EPERM && syscall(SYS_openat2, -1, "", NULL, (size_t)0) < 0 && errno != EINVAL;
-}
-
 static bool creates(int flags)
 {
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
-}
-
-/* Opens one component below fd, following nothing. -errno on failure. */
-static int open_step(int fd, struct component c, int flags, mode_t mode)
-{
-    char name[PATH_COMPONENT_MAX + 1];
-    if (c.length >= sizeof name)
-        return -ENAMETOOLONG;
-    memcpy(name, c.text, c.length);
-    name[c.length] = '\0';
-    if (is_dotdot(c))
-        return -EXDEV;
-    autoclose int opened = openat(fd, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (opened < 0) {
-        int error = errno;
-        char target[1];
-        /* For the words only: a link in the way says ENOTDIR when a directory was wanted. */
-        if (error == ENOTDIR && readlinkat(fd, name, target, sizeof target) >= 0)
-            error = ELOOP;
-        return -error;
-    }
-    struct stat st;
-    /* O_PATH with O_NOFOLLOW opens a link itself, which is right only if that was asked for. */
-    if ((flags & O_PATH) && !(flags & O_NOFOLLOW)) {
-        if (fstat(opened, &st) < 0)
-            return -errno;
-        if (S_ISLNK(st.st_mode))
-            return -ELOOP;
-    }
-    return take_fd(&opened);
-}
-
-/* The fallback: no link followed at all, no "..". -errno on failure. */
-static int open_walk(int dir_fd, const char *name, int flags, mode_t mode)
-{
-    const int step_flags = O_PATH | O_DIRECTORY;
-    autoclose int owned = -1;
-    int at = dir_fd;
-    struct component c;
-    const char *p = name;
-    if (!next_component(&p, &c))
-        c = (struct component){".", 1};
-    for (;;) {
-        struct component following;
-        bool slash = *p == '/';
-        if (!next_component(&p, &following))
-            return open_step(at, c, slash ? flags | O_DIRECTORY : flags, mode);
-        int next = open_step(at, c, step_flags, 0);
-        if (next < 0)
-            return next;
-        own_close(&owned);
-        owned = at = next;
-        c = following;
-    }
 }
 
 static int open_resolved(int dir_fd, const char *name, int flags, mode_t mode, uint64_t resolve,
@@ -254,21 +169,8 @@ static int open_resolved(int dir_fd, const char *name, int flags, mode_t mode, u
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
             break;
     }
-    if (fd < 0) {
-        int error = errno;
-        if (openat2_is_missing(error)) {
-            if (!*name)
-                error = ENOENT;
-            else if (name[0] == '/' && resolve == RESOLVE_BENEATH)
-                error = EXDEV;
-            else {
-                fd = open_walk(dir_fd, name, flags, mode);
-                error = (int)-fd;
-            }
-        }
-        if (fd < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, error, "cannot open '%s'", str_shown(name).text);
-    }
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(name).text);
     *ret_fd = (int)fd;
     return 0;
 }

@@ -38,16 +38,12 @@ size_t path_depth(const char *path);
 /* Opens name, relative, from dir_fd: no "..", link or mount leads above dir_fd
  * (RESOLVE_BENEATH), no magic link of /proc is followed. An absolute name or link is refused
  * with EXDEV. Flags and mode as for openat(); O_CLOEXEC is added. Fails with BRIG_E_SYSTEM and
- * the errno in err.
- *
- * Where the kernel has no openat2(), or a filter forbids it, the name is walked component by
- * component with O_NOFOLLOW: then any symbolic link (ELOOP) and any ".." (EXDEV) is refused.
- * That is stricter, never laxer. */
+ * the errno in err. */
 int path_open_beneath(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd,
                       struct brig_error *err);
 
 /* The same, but as if root_fd were "/": absolute paths and links and ".." stay inside it
- * (RESOLVE_IN_ROOT). The fallback refuses links and ".." here as well. */
+ * (RESOLVE_IN_ROOT). */
 int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int *ret_fd,
                       struct brig_error *err);
 

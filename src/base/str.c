@@ -2,7 +2,7 @@
 /* A growing string with a failure flag, and string helpers. */
 #include "base/str.h"
 
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,32 +24,22 @@ void str_done(struct str *s)
     str_init(s);
 }
 
-/* Apart from reserve(), which is a few instructions then: most appends find the room they need. */
-static __attribute__((noinline)) bool grow(struct str *s, size_t more)
+/* Makes room for `more` bytes and the NUL after them. */
+static bool reserve(struct str *s, size_t more)
 {
-    if (s->failed || more > STR_LENGTH_MAX - s->length) {
-        s->failed = true;
-        return false;
-    }
-    size_t need = s->length + more + 1;
+    s->failed = s->failed || more > STR_LENGTH_MAX - s->length;
+    if (s->failed || s->length + more < s->capacity)
+        return !s->failed;
     size_t capacity = s->capacity < STR_CAPACITY_MIN ? STR_CAPACITY_MIN : s->capacity;
-    while (capacity < need)
+    while (capacity <= s->length + more)
         capacity *= 2;
     char *data = realloc(s->data, capacity);
-    if (!data) {
-        s->failed = true;
+    s->failed = !data;
+    if (s->failed)
         return false;
-    }
     s->data = data;
     s->capacity = capacity;
     return true;
-}
-
-/* Makes room for `more` bytes and the NUL behind them. */
-static bool reserve(struct str *s, size_t more)
-{
-    bool fits = !s->failed && more < s->capacity - s->length && more <= STR_LENGTH_MAX - s->length;
-    return fits || grow(s, more);
 }
 
 void str_reserve(struct str *s, size_t more)
@@ -93,15 +83,11 @@ void str_append_char(struct str *s, char c)
 
 void str_vappendf(struct str *s, const char *format, va_list args)
 {
-    char short_text[256]; /* most are, and are then formatted once */
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(short_text, sizeof short_text, format, args);
-    if (length < 0) {
-        s->failed = true;
-    } else if ((size_t)length < sizeof short_text) {
-        str_append_bytes(s, short_text, (size_t)length);
-    } else if (reserve(s, (size_t)length)) {
+    int length = vsnprintf(NULL, 0, format, args);
+    s->failed = s->failed || length < 0;
+    if (reserve(s, length < 0 ? 0 : (size_t)length)) {
         (void)vsnprintf(s->data + s->length, (size_t)length + 1, format, again);
         s->length += (size_t)length;
     }
@@ -201,13 +187,7 @@ bool str_fill_all(char *to, size_t size, const char *const *texts)
 struct str_number str_number(uint64_t value)
 {
     struct str_number number;
-    char digits[sizeof number.text];
-    size_t at = sizeof digits;
-    digits[--at] = '\0';
-    do
-        digits[--at] = (char)('0' + value % 10);
-    while ((value /= 10) > 0);
-    memcpy(number.text, digits + at, sizeof digits - at);
+    (void)snprintf(number.text, sizeof number.text, "%" PRIu64, value);
     return number;
 }
 

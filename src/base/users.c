@@ -10,15 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/parse.h"
 
 /* What lies beyond this in a file is left to getent. */
 #define USERS_FILE_MAX 32768
-#define USERS_FIRST_BYTES 3072 /* where most users are, on a machine for people */
 /* Directory services may be far away; a run is not kept waiting for a name for longer. */
 #define USERS_GETENT_TIMEOUT_MS 10000
 
@@ -61,87 +60,57 @@ static bool parse_user(char *line, struct users_user *ret_user)
     return true;
 }
 
-/* Whether the third field of a line is the id, before anything is copied. */
-static bool line_is_for(const char *line, size_t length, const char *id, size_t id_length)
+/* Takes the next line that is not too long off the text, copied to `line`; false at its end. */
+static bool next_line(const char **text, size_t *length, char *line)
 {
-    const char *colon = memchr(line, ':', length);
-    if (!colon)
-        return false;
-    size_t rest = length - (size_t)(colon + 1 - line);
-    colon = memchr(colon + 1, ':', rest);
-    if (!colon)
-        return false;
-    rest = length - (size_t)(colon + 1 - line);
-    return rest > id_length && memcmp(colon + 1, id, id_length) == 0 && colon[1 + id_length] == ':';
-}
-
-/* The next line for the id, and its length; the text is moved on behind it. NULL: none is left. */
-static const char *next_line(const char **text, size_t *length, unsigned id, size_t *ret_size)
-{
-    char wanted[16];
-    int digits = snprintf(wanted, sizeof wanted, "%u", id);
     while (*length > 0) {
-        const char *line = *text;
-        const char *newline = memchr(line, '\n', *length);
-        size_t size = newline ? (size_t)(newline - line) : *length;
+        const char *from = *text, *newline = memchr(from, '\n', *length);
+        size_t size = newline ? (size_t)(newline - from) : *length;
         size_t step = newline ? size + 1 : size;
         *text += step;
         *length -= step;
-        if (line_is_for(line, size, wanted, (size_t)digits)) {
-            *ret_size = size;
-            return line;
-        }
-    }
-    return NULL;
-}
-
-bool users_find_in_text(const char *text, size_t length, uid_t uid, char *line,
-                        struct users_user *ret_user)
-{
-    size_t size = 0;
-    const char *found = NULL;
-    while ((found = next_line(&text, &length, uid, &size))) {
         if (size >= USERS_LINE_MAX)
             continue;
-        memcpy(line, found, size);
+        memcpy(line, from, size);
         line[size] = '\0';
-        if (parse_user(line, ret_user))
-            return true;
+        return true;
     }
     return false;
 }
 
 bool users_next_in_text(const char **text, size_t *length, char *line, struct users_user *ret_user)
 {
-    while (*length > 0) {
-        const char *newline = memchr(*text, '\n', *length);
-        size_t size = newline ? (size_t)(newline - *text) : *length;
-        bool fits = size < USERS_LINE_MAX;
-        if (fits) {
-            memcpy(line, *text, size);
-            line[size] = '\0';
-        }
-        size_t step = newline ? size + 1 : size;
-        *text += step;
-        *length -= step;
-        if (fits && parse_user(line, ret_user))
+    while (next_line(text, length, line))
+        if (parse_user(line, ret_user))
             return true;
-    }
     return false;
 }
 
+bool users_find_in_text(const char *text, size_t length, uid_t uid, char *line,
+                        struct users_user *ret_user)
+{
+    while (users_next_in_text(&text, &length, line, ret_user))
+        if (ret_user->uid == uid)
+            return true;
+    return false;
+}
+
+/* Lines of groups may have many members after the id, so these are not copied. */
 bool users_group_in_text(const char *text, size_t length, gid_t gid, char *name)
 {
-    size_t size = 0;
-    const char *found = NULL;
-    while ((found = next_line(&text, &length, gid, &size))) {
-        /* The members behind it may be many. */
-        const char *colon = memchr(found, ':', size);
-        size_t name_size = (size_t)(colon - found);
-        if (name_size == 0 || name_size >= USERS_LINE_MAX)
+    char wanted[16];
+    int digits = snprintf(wanted, sizeof wanted, ":%u:", gid);
+    for (const char *end = text + length, *line = text, *next; line < end; line = next) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        next = newline ? newline + 1 : end;
+        const char *colon = memchr(line, ':', (size_t)(next - line));
+        const char *second = colon ? memchr(colon + 1, ':', (size_t)(next - colon - 1)) : NULL;
+        size_t size = colon ? (size_t)(colon - line) : 0;
+        if (!second || size == 0 || size >= USERS_LINE_MAX || next - second < digits ||
+            memcmp(second, wanted, (size_t)digits) != 0)
             continue;
-        memcpy(name, found, name_size);
-        name[name_size] = '\0';
+        memcpy(name, line, size);
+        name[size] = '\0';
         return true;
     }
     return false;
@@ -184,20 +153,13 @@ static pid_t start_getent(const char *database, unsigned id, int out)
     return pid;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
 /* Reads until the end, the limit or the time is reached. */
 static size_t read_answer(int fd, char *text, size_t max)
 {
     size_t size = 0;
-    int64_t end = now_ms() + USERS_GETENT_TIMEOUT_MS;
+    int64_t end = (int64_t)clock_now_ms() + USERS_GETENT_TIMEOUT_MS;
     while (size < max) {
-        int64_t left = end - now_ms();
+        int64_t left = end - (int64_t)clock_now_ms();
         struct pollfd wait = {.fd = fd, .events = POLLIN};
         if (left <= 0 || (poll(&wait, 1, (int)left) < 0 && errno != EINTR))
             break;
@@ -229,9 +191,7 @@ size_t users_ask_getent(const char *database, unsigned id, char *text, size_t ma
     return size;
 }
 
-/* Kept apart: what is large is not on the stack of who finds the user without it. */
-static __attribute__((noinline)) bool find_further(uid_t uid, char *line,
-                                                   struct users_user *ret_user)
+bool users_find(uid_t uid, char *line, struct users_user *ret_user)
 {
     char text[USERS_FILE_MAX];
     size_t size = read_file("/etc/passwd", text, sizeof text);
@@ -239,14 +199,6 @@ static __attribute__((noinline)) bool find_further(uid_t uid, char *line,
         return true;
     size = users_ask_getent("passwd", uid, text, sizeof text);
     return users_find_in_text(text, size, uid, line, ret_user);
-}
-
-bool users_find(uid_t uid, char *line, struct users_user *ret_user)
-{
-    char beginning[USERS_FIRST_BYTES];
-    size_t size = read_file("/etc/passwd", beginning, sizeof beginning);
-    return users_find_in_text(beginning, size, uid, line, ret_user) ||
-           find_further(uid, line, ret_user);
 }
 
 bool users_group(gid_t gid, char *name)

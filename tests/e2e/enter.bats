@@ -283,7 +283,7 @@ lesser() { # lesser WHO CMD…
     local who call
     for who in $(each_user); do
         start "$who" "lesser-$who" -m sealed -- sh -c "grep -E '^(Cap|NoNew|Seccomp:|Uid)' /proc/self/status; $WAIT"
-        for call in clone3 openat2 close_range clone3,openat2,close_range pidfd_open; do
+        for call in clone3 close_range clone3,close_range pidfd_open; do
             must lesser "$who" "$WITHOUT" "$call" -- \
                 "$BRIG" enter --pid "$RUN" sh -c "grep -E '^(Cap|NoNew|Seccomp:|Uid)' /proc/self/status; ls /proc/self/fd >&2; echo ready"
             [ "$(grep -v '^[0-9]' <<<"$output")" = "$(cat "$SCRATCH/out-lesser-$who")" ]

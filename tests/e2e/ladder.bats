@@ -90,15 +90,6 @@ refuses() { # refuses FEATURES
     done
 }
 
-@test "without openat2 the jail is full" {
-    for who in $(each_user); do
-        for what in fail warn ignore; do
-            prepare "$who"
-            is_full openat2 "$what"
-        done
-    done
-}
-
 @test "without close_range no file descriptor leaks" {
     for who in $(each_user); do
         prepare "$who"

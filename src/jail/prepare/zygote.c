@@ -156,7 +156,7 @@ static int add_library(struct plan *plan, int library, struct brig_error *err)
     struct stat info;
     if (fstat(library, &info) < 0 || info.st_size <= 0 || info.st_size > LIBRARY_MAX)
         return brig_fail(err, BRIG_E_SETUP, errno, "the zygote library cannot be loaded");
-    char *bytes = arena_alloc_raw(&plan->arena, (size_t)info.st_size);
+    char *bytes = arena_alloc(&plan->arena, (size_t)info.st_size);
     if (!bytes)
         return brig_fail_nomem(err);
     if (pread(library, bytes, (size_t)info.st_size, 0) != info.st_size)

@@ -796,7 +796,7 @@ static const struct check {
      NO_FIX},
     {"pidfd", "pidfd", false, check_call, SYS_pidfd_open,
      "processes waited for and signalled without races", "use kernel 5.4 or later"},
-    {"openat2", "openat2", false, check_call, SYS_openat2,
+    {"openat2", "openat2", true, check_call, SYS_openat2,
      "paths resolved without leaving a directory", "use kernel 5.6 or later"},
     {"close-range", "close_range", false, check_call, SYS_close_range,
      "no file descriptor leaks inside", "use kernel 5.9 or later"},

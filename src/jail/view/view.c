@@ -26,7 +26,7 @@ bool plan_reserve(struct plan *plan, void **items, size_t count, size_t *room, s
         return true;
     size_t first = items == (void **)&plan->steps ? PLAN_FIRST_STEPS : PLAN_FIRST_ITEMS;
     size_t wanted = *room ? *room * 4 : first;
-    void *grown = arena_alloc_raw(&plan->arena, wanted * item_size);
+    void *grown = arena_alloc(&plan->arena, wanted * item_size);
     if (!grown)
         return false;
     if (count > 0)
@@ -353,7 +353,7 @@ static void finish(struct view *view)
 static void keep_places(const struct view *view)
 {
     struct plan *plan = view->plan;
-    plan->places = arena_alloc_raw(&plan->arena, view->place_count * sizeof *plan->places);
+    plan->places = arena_alloc(&plan->arena, view->place_count * sizeof *plan->places);
     for (size_t i = 0; plan->places && i < view->place_count; i++)
         plan->places[plan->place_count++] = (struct plan_place){
             view->places[i].dest, view->places[i].host, view->places[i].writable};

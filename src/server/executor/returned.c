@@ -68,7 +68,7 @@ static void add_file(struct walk *walk, int fd, size_t size)
         return;
     }
     size_t length = size < room ? size : room;
-    char *data = arena_alloc_raw(&result->arena, length + 1);
+    char *data = arena_alloc(&result->arena, length + 1);
     ssize_t got = data ? pread(fd, data, length, 0) : -1;
     const char *name = arena_strdup(&result->arena, walk->path);
     if (got < 0 || !name)

@@ -143,7 +143,7 @@ static void keep_bytes(struct row *row, enum config_keep keep, struct execution_
     char hash[SHA256_HEX_LENGTH + 1];
     *ret_count = (int64_t)bytes.length;
     if (keep == KEEP_FULL) {
-        char *copy = arena_alloc_raw(&row->arena, bytes.length + 1);
+        char *copy = arena_alloc(&row->arena, bytes.length + 1);
         if (!copy)
             return;
         if (bytes.length > 0)

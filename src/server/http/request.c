@@ -102,7 +102,7 @@ static bool read_bytes(struct request_decoder *d, const char *field, const json_
     if (!str_equal(name, "base64") && !str_equal(name, "utf-8"))
         return wrong_type(d, below(path, field, "encoding"), "\"base64\" or \"utf-8\"");
     size_t length = json_string_length(content);
-    char *bytes = arena_alloc_raw(&d->out->arena, length + 1);
+    char *bytes = arena_alloc(&d->out->arena, length + 1);
     if (!bytes)
         return no_memory(d);
     memcpy(bytes, json_string_value(content), length);
