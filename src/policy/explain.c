@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The effective policy in words and as JSON. */
-#include <inttypes.h>
-#include <stdio.h>
+/* The effective policy in words and as JSON. Both are written by the same functions: a value has a label in
+ * the text and a key in the JSON. */
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -11,137 +10,15 @@
 
 #define LABEL_WIDTH 16
 #define LIMIT_WIDTH 26
-#define ACCESS_WIDTH 10
 #define RULE_WIDTH 10
+#define CHOSEN "(chosen at the start)"
 
-static const char *terminal_name(enum brig_terminal terminal)
-{
-    static const char *const names[] = {
-        [BRIG_TERMINAL_AUTO] = "auto",
-        [BRIG_TERMINAL_NONE] = "none",
-    };
-    return (size_t)terminal < ARRAY_LENGTH(names) ? names[terminal] : "?";
-}
-
-static const char *env_kind_name(enum policy_env_kind kind)
-{
-    static const char *const names[] = {
-        [POLICY_ENV_SET] = "set",
-        [POLICY_ENV_EXPOSE] = "expose",
-        [POLICY_ENV_UNSET] = "unset",
-    };
-    return (size_t)kind < ARRAY_LENGTH(names) ? names[kind] : "?";
-}
-
-/* All layers, in the order of their bits. */
-static const enum brig_layer layers[] = {
-    BRIG_LAYER_LANDLOCK,   BRIG_LAYER_SECCOMP, BRIG_LAYER_CAPS,
-    BRIG_LAYER_NAMESPACES, BRIG_LAYER_NESTED,
+struct out {
+    struct str *text;
+    struct json *json; /* NULL: in words */
 };
 
-/* ---- The network --------------------------------------------------------------------------- */
-
-static void text_row(struct str *out, const char *rule, const char *what, const char *origin)
-{
-    str_appendf(out, "  %-*s  %s  [%s]\n", RULE_WIDTH, rule, str_shown(what).text,
-                str_shown(origin).text);
-}
-
-static void publish_text(const struct policy_publish *publish, char *text, size_t size)
-{
-    char address[NET_ADDRESS_TEXT_MAX];
-    bool v6 = publish->address.family == NET_V6;
-    net_address_print(&publish->address, address);
-    (void)snprintf(text, size, "%s%s%s:%u:%u", v6 ? "[" : "", address, v6 ? "]" : "",
-                   publish->host_port, publish->port);
-}
-
-static void inject_text(const struct policy_inject *inject, struct str *text)
-{
-    char url[POLICY_INJECT_URL_MAX];
-    policy_inject_url(inject, url);
-    str_appendf(text, "%s into %s", inject->header, inject->name);
-    if (inject->upstream)
-        str_appendf(text, " (%s)", inject->upstream);
-    str_appendf(text, ", inside at %s", url);
-    if (inject->variable)
-        str_appendf(text, " ($%s)", inject->variable);
-}
-
-static void net_text(struct str *out, const struct policy_net *net)
-{
-    for (size_t i = 0; i < net->written_count; i++)
-        text_row(out, net->written[i].deny ? "deny" : "allow", net->written[i].text,
-                 net->written[i].origin);
-    for (size_t i = 0; i < net->inject_count; i++) {
-        autostr struct str text = {0};
-        inject_text(&net->inject[i], &text);
-        text_row(out, "inject", text.failed ? "?" : text.data, net->inject[i].origin);
-    }
-    for (size_t i = 0; i < net->publish_count; i++) {
-        char text[NET_ADDRESS_TEXT_MAX + 32];
-        publish_text(&net->publish[i], text, sizeof text);
-        text_row(out, "publish", text, net->publish[i].origin);
-    }
-    if (net->proxy)
-        text_row(out, "proxy", net->proxy, "the host's environment");
-}
-
-static void json_words(struct json *j, const char *key, char *const *words)
-{
-    json_open_array(j, key);
-    for (size_t i = 0; words && words[i]; i++)
-        json_text(j, NULL, words[i]);
-    json_close_array(j);
-}
-
-static void json_inject(struct json *j, const struct policy_inject *inject)
-{
-    char url[POLICY_INJECT_URL_MAX];
-    policy_inject_url(inject, url);
-    json_open_object(j, NULL);
-    json_text(j, "name", inject->name);
-    json_text(j, "header", inject->header);
-    json_text(j, "upstream", inject->upstream);
-    json_text(j, "url", url);
-    json_text(j, "variable", inject->variable);
-    json_words(j, "methods", inject->methods);
-    json_words(j, "paths", inject->paths);
-    json_text(j, "origin", inject->origin);
-    json_close_object(j);
-}
-
-static void net_json(struct json *j, const struct policy_net *net)
-{
-    json_open_array(j, "network_rules");
-    for (size_t i = 0; i < net->written_count; i++) {
-        json_open_object(j, NULL);
-        json_text(j, "rule", net->written[i].deny ? "deny" : "allow");
-        json_text(j, "destination", net->written[i].text);
-        json_text(j, "origin", net->written[i].origin);
-        json_close_object(j);
-    }
-    json_close_array(j);
-    json_open_array(j, "publish");
-    for (size_t i = 0; i < net->publish_count; i++) {
-        char address[NET_ADDRESS_TEXT_MAX];
-        net_address_print(&net->publish[i].address, address);
-        json_open_object(j, NULL);
-        json_text(j, "address", address);
-        json_uint(j, "host_port", net->publish[i].host_port);
-        json_uint(j, "port", net->publish[i].port);
-        json_text(j, "origin", net->publish[i].origin);
-        json_close_object(j);
-    }
-    json_close_array(j);
-    json_open_array(j, "inject");
-    for (size_t i = 0; i < net->inject_count; i++)
-        json_inject(j, &net->inject[i]);
-    json_close_array(j);
-    json_text(j, "proxy", net->proxy);
-}
-
-/* ---- Text --------------------------------------------------------------------------------- */
+/* ---- Single values ------------------------------------------------------------------------- */
 
 /* The whole value on one line; str_shown() would cut it. */
 static void show(struct str *out, const char *text)
@@ -152,243 +29,325 @@ static void show(struct str *out, const char *text)
     }
 }
 
-static void text_line(struct str *out, const char *label, const char *value)
+static void say(struct out *out, const char *label, const char *key, const char *value)
 {
-    str_appendf(out, "%-*s", LABEL_WIDTH, label);
-    show(out, value ? value : "(chosen at the start)");
-    str_append_char(out, '\n');
-}
-
-static void text_id(struct str *out, const char *label, unsigned id)
-{
-    str_appendf(out, "%-*s", LABEL_WIDTH, label);
-    if (id == (unsigned)-1)
-        str_append(out, "(chosen at the start)\n");
-    else
-        str_appendf(out, "%u\n", id);
-}
-
-static void text_grant(struct str *out, const struct policy_grant *grant)
-{
-    str_appendf(out, "  %-*s  ", ACCESS_WIDTH, policy_word(POLICY_ACCESS, grant->access));
-    show(out, grant->dest);
-    if (!str_equal(grant->source, grant->dest)) {
-        str_append(out, " from ");
-        show(out, grant->source);
-    }
-    if (grant->flags & BRIG_GRANT_OPTIONAL)
-        str_append(out, ", if it exists");
-    if (grant->flags & BRIG_GRANT_CREATE)
-        str_append(out, ", created if missing");
-    str_append(out, "  [");
-    show(out, grant->origin);
-    str_append(out, "]\n");
-}
-
-static void text_private(struct str *out, const struct brig_policy *policy)
-{
-    if (policy->private_count > 0)
-        str_append(out, "private\n");
-    for (size_t i = 0; i < policy->private_count; i++) {
-        const struct policy_private *private = &policy->privates[i];
-        str_appendf(
-            out, "  %-*s  ", ACCESS_WIDTH,
-            policy_word(POLICY_ACCESS, private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
-        show(out, private->dest);
-        str_append(out, private->kept ? ", kept  [" : "  [");
-        show(out, private->origin);
-        str_append(out, "]\n");
-    }
-}
-
-static void text_env(struct str *out, const struct policy_env *env)
-{
-    str_appendf(out, "  %-*s  ", ACCESS_WIDTH, env_kind_name(env->kind));
-    show(out, env->name);
-    if (env->value) {
-        str_append_char(out, '=');
-        show(out, env->value);
-    }
-    str_append(out, "  [");
-    show(out, env->origin);
-    str_append(out, "]\n");
-}
-
-static void text_limits(struct str *out, const struct brig_policy *policy)
-{
-    str_append(out, "limits\n");
-    for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++) {
-        str_appendf(out, "  %-*s", LIMIT_WIDTH, policy_word(POLICY_LIMIT, (enum brig_limit)i));
-        if (policy->limits[i] > 0)
-            str_appendf(out, "%" PRIu64 "\n", policy->limits[i]);
-        else
-            str_append(out, "none\n");
-    }
-}
-
-static void text_layers(struct str *out, const struct brig_policy *policy)
-{
-    if (!policy->disabled_layers)
+    if (out->json) {
+        json_text(out->json, key, value);
         return;
-    str_appendf(out, "%-*s", LABEL_WIDTH, "switched off");
-    const char *separator = "";
-    for (size_t i = 0; i < ARRAY_LENGTH(layers); i++) {
-        if (!(policy->disabled_layers & layers[i]))
-            continue;
-        str_appendf(out, "%s%s", separator, policy_word(POLICY_LAYER, layers[i]));
-        separator = ", ";
     }
-    str_append_char(out, '\n');
+    str_appendf(out->text, "%-*s", LABEL_WIDTH, label);
+    show(out->text, value ? value : CHOSEN);
+    str_append_char(out->text, '\n');
 }
 
-static void explain_text(struct str *out, const struct brig_policy *policy)
+/* In words only if there is one. */
+static void say_given(struct out *out, const char *label, const char *key, const char *value)
 {
-    text_line(out, "mode", policy_word(POLICY_MODE, policy->mode));
-    text_line(out, "view", policy_word(POLICY_VIEW, policy->view));
-    if (policy->root_path)
-        text_line(out, "root", policy->root_path);
-    text_line(out, "network", policy_word(POLICY_NETWORK, policy->network));
-    if (policy_has_door(policy))
-        net_text(out, &policy->net);
-    text_line(out, "seccomp", policy_word(POLICY_SECCOMP, policy->seccomp));
-    text_line(out, "allow nested", policy->allow_nested ? "yes" : "no");
-    if (policy->trace)
-        text_line(out, "trace denials", "yes");
-    text_line(out, "if unsupported", policy_word(POLICY_ON_UNSUPPORTED, policy->on_unsupported));
-    text_layers(out, policy);
-    text_line(out, "terminal", terminal_name(policy->terminal));
-    text_line(out, "host name", policy->hostname);
-    text_line(out, "working dir", policy->workdir);
-    text_id(out, "uid outside", policy->host_uid);
-    text_id(out, "gid outside", policy->host_gid);
-    text_id(out, "uid inside", policy->inside_uid);
-    text_id(out, "gid inside", policy->inside_gid);
-    text_line(out, "user", policy->user_name);
-    text_line(out, "home", policy->home);
-    text_line(out, "shell", policy->shell);
-    text_limits(out, policy);
-    str_append(out, policy->grant_count > 0 ? "grants\n" : "grants          none\n");
-    for (size_t i = 0; i < policy->grant_count; i++)
-        text_grant(out, &policy->grants[i]);
-    text_private(out, policy);
-    str_append(out, policy->env_count > 0 ? "environment\n" : "environment     no rules\n");
-    for (size_t i = 0; i < policy->env_count; i++)
-        text_env(out, &policy->env[i]);
+    if (out->json || value)
+        say(out, label, key, value);
 }
 
-/* ---- JSON --------------------------------------------------------------------------------- */
-
-static void json_id(struct json *j, const char *key, unsigned id)
+static void say_id(struct out *out, const char *label, const char *key, unsigned id)
 {
-    if (id == (unsigned)-1)
-        json_nothing(j, key);
+    if (out->json && id != (unsigned)-1)
+        json_uint(out->json, key, id);
     else
-        json_uint(j, key, id);
+        say(out, label, key, id == (unsigned)-1 ? NULL : str_number(id).text);
 }
 
-static void json_identity(struct json *j, const struct brig_policy *policy)
+static void say_bool(struct out *out, const char *label, const char *key, bool value)
 {
-    json_open_object(j, "identity");
-    json_id(j, "host_uid", policy->host_uid);
-    json_id(j, "host_gid", policy->host_gid);
-    json_id(j, "inside_uid", policy->inside_uid);
-    json_id(j, "inside_gid", policy->inside_gid);
-    json_text(j, "name", policy->user_name);
-    json_text(j, "home", policy->home);
-    json_text(j, "shell", policy->shell);
-    json_close_object(j);
+    if (out->json)
+        json_bool(out->json, key, value);
+    else
+        say(out, label, key, value ? "yes" : "no");
 }
 
-static void json_grants(struct json *j, const struct brig_policy *policy)
+/* ---- Lists --------------------------------------------------------------------------------- */
+
+static void open_list(struct out *out, const char *key)
 {
-    json_open_array(j, "grants");
-    for (size_t i = 0; i < policy->grant_count; i++) {
-        const struct policy_grant *grant = &policy->grants[i];
-        json_open_object(j, NULL);
-        json_text(j, "access", policy_word(POLICY_ACCESS, grant->access));
-        json_text(j, "source", grant->source);
-        json_text(j, "dest", grant->dest);
-        json_bool(j, "optional", grant->flags & BRIG_GRANT_OPTIONAL);
-        json_bool(j, "create", grant->flags & BRIG_GRANT_CREATE);
-        json_text(j, "origin", grant->origin);
-        json_close_object(j);
+    if (out->json)
+        json_open_array(out->json, key);
+}
+
+static void close_list(struct out *out)
+{
+    if (out->json)
+        json_close_array(out->json);
+}
+
+/* Begins a row. True in JSON: the caller adds the other values of its object. In words the caller puts a text
+ * together for end_row(). */
+static bool begin_row(struct out *out, const char *key, const char *rule)
+{
+    if (!out->json)
+        return false;
+    json_open_object(out->json, NULL);
+    json_text(out->json, key, rule);
+    return true;
+}
+
+static void end_row(struct out *out, const char *rule, const struct str *text, const char *origin)
+{
+    if (out->json) {
+        json_text(out->json, "origin", origin);
+        json_close_object(out->json);
+        return;
     }
+    str_appendf(out->text, "  %-*s  ", RULE_WIDTH, rule);
+    show(out->text, text->failed || !text->data ? "?" : text->data);
+    str_append(out->text, "  [");
+    show(out->text, origin);
+    str_append(out->text, "]\n");
+}
+
+/* ---- The network --------------------------------------------------------------------------- */
+
+static void say_rule(struct out *out, const struct policy_net_rule *rule)
+{
+    autostr struct str text = {0};
+    const char *verb = rule->deny ? "deny" : "allow";
+    if (begin_row(out, "rule", verb))
+        json_text(out->json, "destination", rule->text);
+    else
+        str_append(&text, rule->text);
+    end_row(out, verb, &text, rule->origin);
+}
+
+static void json_words(struct json *j, const char *key, char *const *words)
+{
+    json_open_array(j, key);
+    for (size_t i = 0; words && words[i]; i++)
+        json_text(j, NULL, words[i]);
     json_close_array(j);
 }
 
-static void json_private(struct json *j, const struct brig_policy *policy)
+static void say_inject(struct out *out, const struct policy_inject *inject)
 {
-    json_open_array(j, "private");
-    for (size_t i = 0; i < policy->private_count; i++) {
-        const struct policy_private *private = &policy->privates[i];
-        json_open_object(j, NULL);
-        json_text(
-            j, "access",
-            policy_word(POLICY_ACCESS, private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
-        json_text(j, "dest", private->dest);
-        json_bool(j, "kept", private->kept);
-        json_text(j, "origin", private->origin);
-        json_close_object(j);
+    autostr struct str text = {0};
+    char url[POLICY_INJECT_URL_MAX];
+    policy_inject_url(inject, url);
+    if (begin_row(out, "name", inject->name)) {
+        json_text(out->json, "header", inject->header);
+        json_text(out->json, "upstream", inject->upstream);
+        json_text(out->json, "url", url);
+        json_text(out->json, "variable", inject->variable);
+        json_words(out->json, "methods", inject->methods);
+        json_words(out->json, "paths", inject->paths);
+    } else {
+        str_appendf(&text, "%s into %s", inject->header, inject->name);
+        if (inject->upstream)
+            str_appendf(&text, " (%s)", inject->upstream);
+        str_appendf(&text, ", inside at %s", url);
+        if (inject->variable)
+            str_appendf(&text, " ($%s)", inject->variable);
     }
-    json_close_array(j);
+    end_row(out, "inject", &text, inject->origin);
 }
 
-static void json_environment(struct json *j, const struct brig_policy *policy)
+static void say_publish(struct out *out, const struct policy_publish *publish)
 {
-    json_open_array(j, "environment");
-    for (size_t i = 0; i < policy->env_count; i++) {
-        const struct policy_env *env = &policy->env[i];
-        json_open_object(j, NULL);
-        json_text(j, "rule", env_kind_name(env->kind));
-        json_text(j, "name", env->name);
-        json_text(j, "value", env->value);
-        json_text(j, "origin", env->origin);
-        json_close_object(j);
+    autostr struct str text = {0};
+    char address[NET_ADDRESS_TEXT_MAX];
+    net_address_print(&publish->address, address);
+    if (begin_row(out, "address", address)) {
+        json_uint(out->json, "host_port", publish->host_port);
+        json_uint(out->json, "port", publish->port);
+    } else {
+        str_appendf(&text, publish->address.family == NET_V6 ? "[%s]:%u:%u" : "%s:%u:%u", address,
+                    publish->host_port, publish->port);
     }
-    json_close_array(j);
+    end_row(out, "publish", &text, publish->origin);
 }
 
-static void explain_json(struct str *out, const struct brig_policy *policy)
+static void say_net(struct out *out, const struct policy_net *net)
 {
-    struct json j;
-    json_init(&j, out);
-    json_open_object(&j, NULL);
-    json_text(&j, "mode", policy_word(POLICY_MODE, policy->mode));
-    json_text(&j, "view", policy_word(POLICY_VIEW, policy->view));
-    json_text(&j, "root", policy->root_path);
-    json_text(&j, "network", policy_word(POLICY_NETWORK, policy->network));
-    net_json(&j, &policy->net);
-    json_text(&j, "seccomp", policy_word(POLICY_SECCOMP, policy->seccomp));
-    json_bool(&j, "allow_nested", policy->allow_nested);
-    json_bool(&j, "trace_denials", policy->trace);
-    json_text(&j, "on_unsupported", policy_word(POLICY_ON_UNSUPPORTED, policy->on_unsupported));
-    json_open_array(&j, "disabled_layers");
-    for (size_t i = 0; i < ARRAY_LENGTH(layers); i++)
-        if (policy->disabled_layers & layers[i])
-            json_text(&j, NULL, policy_word(POLICY_LAYER, layers[i]));
-    json_close_array(&j);
-    json_text(&j, "terminal", terminal_name(policy->terminal));
-    json_text(&j, "hostname", policy->hostname);
-    json_text(&j, "workdir", policy->workdir);
-    json_identity(&j, policy);
-    json_open_object(&j, "limits");
-    for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++)
-        json_uint(&j, policy_word(POLICY_LIMIT, (enum brig_limit)i), policy->limits[i]);
-    json_close_object(&j);
-    json_grants(&j, policy);
-    json_private(&j, policy);
-    json_environment(&j, policy);
-    json_close_object(&j);
-    str_append_char(out, '\n');
+    open_list(out, "network_rules");
+    for (size_t i = 0; i < net->written_count; i++)
+        say_rule(out, &net->written[i]);
+    close_list(out);
+    open_list(out, "inject");
+    for (size_t i = 0; i < net->inject_count; i++)
+        say_inject(out, &net->inject[i]);
+    close_list(out);
+    open_list(out, "publish");
+    for (size_t i = 0; i < net->publish_count; i++)
+        say_publish(out, &net->publish[i]);
+    close_list(out);
+    if (out->json)
+        json_text(out->json, "proxy", net->proxy);
+    else if (net->proxy)
+        end_row(out, "proxy", &(struct str){.data = net->proxy}, "the host's environment");
+}
+
+/* ---- Files and the environment -------------------------------------------------------------- */
+
+static void say_grant(struct out *out, const struct policy_grant *grant)
+{
+    autostr struct str text = {0};
+    const char *access = policy_word(POLICY_ACCESS, grant->access);
+    bool optional = grant->flags & BRIG_GRANT_OPTIONAL, create = grant->flags & BRIG_GRANT_CREATE;
+    if (begin_row(out, "access", access)) {
+        json_text(out->json, "source", grant->source);
+        json_text(out->json, "dest", grant->dest);
+        json_bool(out->json, "optional", optional);
+        json_bool(out->json, "create", create);
+    } else {
+        bool other = !str_equal(grant->source, grant->dest);
+        str_concat(&text, grant->dest, other ? " from " : "", other ? grant->source : "",
+                   optional ? ", if it exists" : "", create ? ", created if missing" : "");
+    }
+    end_row(out, access, &text, grant->origin);
+}
+
+static void say_private(struct out *out, const struct policy_private *private)
+{
+    autostr struct str text = {0};
+    const char *access =
+        policy_word(POLICY_ACCESS, private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE);
+    if (begin_row(out, "access", access)) {
+        json_text(out->json, "dest", private->dest);
+        json_bool(out->json, "kept", private->kept);
+    } else {
+        str_concat(&text, private->dest, private->kept ? ", kept" : "");
+    }
+    end_row(out, access, &text, private->origin);
+}
+
+static void say_env(struct out *out, const struct policy_env *env)
+{
+    static const char *const kinds[] = {
+        [POLICY_ENV_SET] = "set",
+        [POLICY_ENV_EXPOSE] = "expose",
+        [POLICY_ENV_UNSET] = "unset",
+    };
+    autostr struct str text = {0};
+    const char *kind = kinds[env->kind];
+    if (begin_row(out, "rule", kind)) {
+        json_text(out->json, "name", env->name);
+        json_text(out->json, "value", env->value);
+    } else {
+        str_concat(&text, env->name, env->value ? "=" : "", env->value ? env->value : "");
+    }
+    end_row(out, kind, &text, env->origin);
+}
+
+static void say_lists(struct out *out, const struct brig_policy *policy)
+{
+    if (!out->json)
+        str_append(out->text, policy->grant_count > 0 ? "grants\n" : "grants          none\n");
+    open_list(out, "grants");
+    for (size_t i = 0; i < policy->grant_count; i++)
+        say_grant(out, &policy->grants[i]);
+    close_list(out);
+    if (!out->json && policy->private_count > 0)
+        str_append(out->text, "private\n");
+    open_list(out, "private");
+    for (size_t i = 0; i < policy->private_count; i++)
+        say_private(out, &policy->privates[i]);
+    close_list(out);
+    if (!out->json)
+        str_append(out->text,
+                   policy->env_count > 0 ? "environment\n" : "environment     no rules\n");
+    open_list(out, "environment");
+    for (size_t i = 0; i < policy->env_count; i++)
+        say_env(out, &policy->env[i]);
+    close_list(out);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------ */
+
+static void say_layers(struct out *out, unsigned disabled)
+{
+    autostr struct str text = {0};
+    open_list(out, "disabled_layers");
+    for (unsigned layer = 1; layer <= disabled; layer <<= 1) {
+        if (!(disabled & layer))
+            continue;
+        const char *word = policy_word(POLICY_LAYER, (int)layer);
+        if (out->json)
+            json_text(out->json, NULL, word);
+        else
+            str_concat(&text, text.length > 0 ? ", " : "", word);
+    }
+    close_list(out);
+    if (text.length > 0)
+        say(out, "switched off", NULL, text.data);
+}
+
+static void say_identity(struct out *out, const struct brig_policy *policy)
+{
+    if (out->json)
+        json_open_object(out->json, "identity");
+    say_id(out, "uid outside", "host_uid", policy->host_uid);
+    say_id(out, "gid outside", "host_gid", policy->host_gid);
+    say_id(out, "uid inside", "inside_uid", policy->inside_uid);
+    say_id(out, "gid inside", "inside_gid", policy->inside_gid);
+    say(out, "user", "name", policy->user_name);
+    say(out, "home", "home", policy->home);
+    say(out, "shell", "shell", policy->shell);
+    if (out->json)
+        json_close_object(out->json);
+}
+
+static void say_limits(struct out *out, const struct brig_policy *policy)
+{
+    if (out->json)
+        json_open_object(out->json, "limits");
+    else
+        str_append(out->text, "limits\n");
+    for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++) {
+        const char *name = policy_word(POLICY_LIMIT, (int)i);
+        uint64_t value = policy->limits[i];
+        if (out->json)
+            json_uint(out->json, name, value);
+        else
+            str_appendf(out->text, "  %-*s%s\n", LIMIT_WIDTH, name,
+                        value > 0 ? str_number(value).text : "none");
+    }
+    if (out->json)
+        json_close_object(out->json);
+}
+
+static void explain(struct out *out, const struct brig_policy *policy)
+{
+    const char *terminal = policy->terminal == BRIG_TERMINAL_AUTO ? "auto" : "none";
+    say(out, "mode", "mode", policy_word(POLICY_MODE, policy->mode));
+    say(out, "view", "view", policy_word(POLICY_VIEW, policy->view));
+    say_given(out, "root", "root", policy->root_path);
+    say(out, "network", "network", policy_word(POLICY_NETWORK, policy->network));
+    if (out->json || policy_has_door(policy))
+        say_net(out, &policy->net);
+    say(out, "seccomp", "seccomp", policy_word(POLICY_SECCOMP, policy->seccomp));
+    say_bool(out, "allow nested", "allow_nested", policy->allow_nested);
+    if (out->json || policy->trace)
+        say_bool(out, "trace denials", "trace_denials", policy->trace);
+    say(out, "if unsupported", "on_unsupported",
+        policy_word(POLICY_ON_UNSUPPORTED, policy->on_unsupported));
+    say_layers(out, policy->disabled_layers);
+    say(out, "terminal", "terminal", terminal);
+    say(out, "host name", "hostname", policy->hostname);
+    say(out, "working dir", "workdir", policy->workdir);
+    say_identity(out, policy);
+    say_limits(out, policy);
+    say_lists(out, policy);
 }
 
 int brig_policy_explain(const struct brig_policy *policy, bool json, char **ret_text,
                         struct brig_error *err)
 {
-    autostr struct str out = {0};
-    if (json)
-        explain_json(&out, policy);
-    else
-        explain_text(&out, policy);
-    return str_take(&out, ret_text, err);
+    autostr struct str text = {0};
+    struct json writer;
+    struct out out = {.text = &text, .json = json ? &writer : NULL};
+    if (json) {
+        json_init(&writer, &text);
+        json_open_object(&writer, NULL);
+    }
+    explain(&out, policy);
+    if (json) {
+        json_close_object(&writer);
+        str_append_char(&text, '\n');
+    }
+    return str_take(&text, ret_text, err);
 }

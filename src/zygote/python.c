@@ -18,68 +18,46 @@ typedef struct object object;
 #define PRACTICE 32     /* after so many turns the interpreter has settled on how to do things */
 #define AS_STARTED (-1) /* with the optimization of the command line */
 
+/* The name here, CPython's name, the result and the arguments. */
+#define PYTHON_FUNCTIONS(X)                                                                        \
+    X(gil_ensure, PyGILState_Ensure, int, (void))                                                  \
+    X(before_fork, PyOS_BeforeFork, void, (void))                                                  \
+    X(after_fork_parent, PyOS_AfterFork_Parent, void, (void))                                      \
+    X(after_fork_child, PyOS_AfterFork_Child, void, (void))                                        \
+    X(run_simple_file, PyRun_SimpleFileExFlags, int, (FILE *, const char *, int, void *))          \
+    X(eval, PyEval_EvalCode, object *, (object *, object *, object *))                             \
+    X(let_go, Py_DecRef, void, (object *))                                                         \
+    X(compile, Py_CompileStringExFlags, object *, (const char *, const char *, int, void *, int))  \
+    X(matches, PyErr_ExceptionMatches, int, (object *))                                            \
+    X(fetch, PyErr_Fetch, void, (object **, object **, object **))                                 \
+    X(normalize, PyErr_NormalizeException, void, (object **, object **, object **))                \
+    X(clear, PyErr_Clear, void, (void))                                                            \
+    X(run_string, PyRun_StringFlags, object *, (const char *, int, object *, object *, void *))    \
+    X(dict_new, PyDict_New, object *, (void))                                                      \
+    X(dict_get, PyDict_GetItemString, object *, (object *, const char *))                          \
+    X(dict_set, PyDict_SetItemString, int, (object *, const char *, object *))                     \
+    X(builtins, PyEval_GetBuiltins, object *, (void))                                              \
+    X(dict_next, PyDict_Next, int, (object *, ssize_t *, object **, object **))                    \
+    X(dict_size, PyDict_Size, ssize_t, (object *))                                                 \
+    X(list_new, PyList_New, object *, (ssize_t))                                                   \
+    X(list_append, PyList_Append, int, (object *, object *))                                       \
+    X(call_one, PyObject_CallFunctionObjArgs, object *, (object *, ...))                           \
+    X(text, PyUnicode_FromString, object *, (const char *))                                        \
+    X(call, PyObject_CallObject, object *, (object *, object *))                                   \
+    X(as_long, PyLong_AsLong, long, (object *))                                                    \
+    X(print_error, PyErr_Print, void, (void))                                                      \
+    X(finalize, Py_FinalizeEx, int, (void))
+
+#define MEMBER(here, name, result, arguments) result(*here) arguments;
 static struct {
-    int (*gil_ensure)(void);
-    void (*before_fork)(void);
-    void (*after_fork_parent)(void);
-    void (*after_fork_child)(void);
-    int (*run_simple_file)(FILE *, const char *, int, void *);
-    object *(*eval)(object *, object *, object *);
-    void (*let_go)(object *);
-    object *(*compile)(const char *, const char *, int, void *, int);
-    int (*matches)(object *);
-    void (*fetch)(object **, object **, object **);
-    void (*normalize)(object **, object **, object **);
-    void (*clear)(void);
-    object *(*run_string)(const char *, int, object *, object *, void *);
-    object *(*dict_new)(void);
-    object *(*dict_get)(object *, const char *);
-    int (*dict_set)(object *, const char *, object *);
-    object *(*builtins)(void);
-    int (*dict_next)(object *, ssize_t *, object **, object **);
-    ssize_t (*dict_size)(object *);
-    object *(*list_new)(ssize_t);
-    int (*list_append)(object *, object *);
-    object *(*call_one)(object *, ...);
-    object *(*text)(const char *);
-    object *(*call)(object *, object *);
-    long (*as_long)(object *);
-    void (*print_error)(void);
-    int (*finalize)(void);
+    PYTHON_FUNCTIONS(MEMBER)
 } api;
 
+#define ROW(here, name, result, arguments) {&api.here, #name},
 static const struct {
     void *place;
     const char *name;
-} names[] = {
-    {&api.gil_ensure, "PyGILState_Ensure"},
-    {&api.before_fork, "PyOS_BeforeFork"},
-    {&api.after_fork_parent, "PyOS_AfterFork_Parent"},
-    {&api.after_fork_child, "PyOS_AfterFork_Child"},
-    {&api.run_simple_file, "PyRun_SimpleFileExFlags"},
-    {&api.eval, "PyEval_EvalCode"},
-    {&api.let_go, "Py_DecRef"},
-    {&api.compile, "Py_CompileStringExFlags"},
-    {&api.matches, "PyErr_ExceptionMatches"},
-    {&api.fetch, "PyErr_Fetch"},
-    {&api.normalize, "PyErr_NormalizeException"},
-    {&api.clear, "PyErr_Clear"},
-    {&api.run_string, "PyRun_StringFlags"},
-    {&api.dict_new, "PyDict_New"},
-    {&api.dict_get, "PyDict_GetItemString"},
-    {&api.dict_set, "PyDict_SetItemString"},
-    {&api.builtins, "PyEval_GetBuiltins"},
-    {&api.dict_next, "PyDict_Next"},
-    {&api.dict_size, "PyDict_Size"},
-    {&api.list_new, "PyList_New"},
-    {&api.list_append, "PyList_Append"},
-    {&api.call_one, "PyObject_CallFunctionObjArgs"},
-    {&api.text, "PyUnicode_FromString"},
-    {&api.call, "PyObject_CallObject"},
-    {&api.as_long, "PyLong_AsLong"},
-    {&api.print_error, "PyErr_Print"},
-    {&api.finalize, "Py_FinalizeEx"},
-};
+} names[] = {PYTHON_FUNCTIONS(ROW)};
 
 /* Functions of the Python part, below, and what it has found. */
 static object *renew, *exit_code, *finish, *rehearse, *settle, *loaded, *system_exit;
