@@ -132,18 +132,6 @@ int str_make_all(char **ret_text, struct brig_error *err, const char *const *tex
     return str_take(&text, ret_text, err);
 }
 
-int str_unshare_all(char **const *texts)
-{
-    int rc = 0;
-    for (; *texts; texts++) {
-        char *copy = NULL;
-        if (str_copy(**texts, &copy, NULL) < 0)
-            rc = BRIG_E_NOMEM;
-        **texts = copy;
-    }
-    return rc;
-}
-
 bool str_equal(const char *a, const char *b)
 {
     if (!a || !b)

@@ -54,11 +54,6 @@ int str_copy(const char *text, char **ret_copy, struct brig_error *err);
     str_make_all(ret_text, err, (const char *const[]){__VA_ARGS__, NULL})
 int str_make_all(char **ret_text, struct brig_error *err, const char *const *texts);
 
-/* Replaces each text that is shared with another struct by a copy; where memory is lacking, by
- * NULL, and BRIG_E_NOMEM is returned. */
-#define str_unshare(...) str_unshare_all((char **const[]){__VA_ARGS__, NULL})
-int str_unshare_all(char **const *texts);
-
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts_with(const char *text, const char *prefix);
 bool str_ends_with(const char *text, const char *end);

@@ -282,11 +282,9 @@ static int settle_identity(struct brig_policy *policy, const struct identity *id
     if (policy->inside_uid == (uid_t)-1)
         policy->inside_uid = owner == 0 ? POLICY_INSIDE_UID : owner;
     *ret_owner = owner;
-    autofree char *copy = NULL;
-    int status = str_copy(home, &copy, err);
+    int status = policy_text(policy, home, &policy->home, err);
     if (status < 0)
         return status;
-    policy_replace(&policy->home, &copy);
     if (!policy->workdir || strcmp(policy->workdir, identity->home) != 0)
         return 0;
     return brig_policy_workdir(policy, home, err);
@@ -458,7 +456,7 @@ static int move_protected(struct brig_policy *policy, const char *from, const ch
             continue;
         status = str_make(&dest, err, to, grant->dest + strlen(from));
         if (status == 0)
-            policy_replace(&grant->dest, &dest);
+            status = policy_text(policy, dest, &grant->dest, err);
     }
     return status;
 }
@@ -482,7 +480,8 @@ static int settle_grants(struct brig_policy *policy, const char *home, struct br
         if (status < 0 || strcmp(dest, grant->dest) == 0)
             continue;
         status = move_protected(policy, grant->dest, dest, err);
-        policy_replace(&grant->dest, &dest);
+        if (status == 0)
+            status = policy_text(policy, dest, &grant->dest, err);
     }
     return status;
 }

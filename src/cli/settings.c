@@ -134,12 +134,9 @@ static int drop_filter(struct brig_policy *policy, const char *pattern, struct b
 {
     size_t kept = 0;
     for (size_t i = 0; i < policy->env_count; i++) {
-        struct policy_env *rule = &policy->env[i];
-        if (rule->kind == POLICY_ENV_UNSET && strcmp(rule->name, pattern) == 0) {
-            policy_env_done(rule);
-        } else {
+        const struct policy_env *rule = &policy->env[i];
+        if (rule->kind != POLICY_ENV_UNSET || strcmp(rule->name, pattern) != 0)
             policy->env[kept++] = *rule;
-        }
     }
     if (kept == policy->env_count && is_filtered(policy, pattern))
         return brig_policy_setenv(policy, pattern, NULL, err);

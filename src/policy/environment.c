@@ -323,13 +323,6 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
 
 #define POLICY_ENV_TEXT_MAX 131071 /* what execve() takes for one string, without the NUL */
 
-void policy_env_done(struct policy_env *env)
-{
-    free(env->name);
-    free(env->value);
-    free(env->origin);
-}
-
 static int add_env(struct brig_policy *policy, enum policy_env_kind kind, const char *name,
                    const char *value, struct brig_error *err)
 {
@@ -342,25 +335,18 @@ static int add_env(struct brig_policy *policy, enum policy_env_kind kind, const 
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "environment variable '%s' is too long: %zu bytes, at most %d",
                          str_shown(name).text, length, POLICY_ENV_TEXT_MAX);
-    autofree char *name_copy = NULL;
-    autofree char *value_copy = NULL;
-    autofree char *origin = NULL;
-    int rc;
-    if ((rc = str_copy(name, &name_copy, err)) < 0 ||
-        (rc = str_copy(value, &value_copy, err)) < 0 ||
-        (rc = str_copy(policy->origin, &origin, err)) < 0)
-        return rc;
     if (policy->env_count == POLICY_ENV_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "too many environment rules: at most %d are possible", POLICY_ENV_MAX);
+    struct policy_env rule = {.kind = kind};
+    int rc;
+    if ((rc = policy_text(policy, name, &rule.name, err)) < 0 ||
+        (rc = policy_text(policy, value, &rule.value, err)) < 0 ||
+        (rc = policy_text(policy, policy->origin, &rule.origin, err)) < 0)
+        return rc;
     if (!array_grow(&policy->env, policy->env_count))
         return brig_fail_nomem(err);
-    policy->env[policy->env_count++] = (struct policy_env){
-        .kind = kind,
-        .name = take_ptr(&name_copy),
-        .value = take_ptr(&value_copy),
-        .origin = take_ptr(&origin),
-    };
+    policy->env[policy->env_count++] = rule;
     return 0;
 }
 

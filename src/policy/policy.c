@@ -24,32 +24,15 @@
 
 /* ---- Lifetime ----------------------------------------------------------------------------- */
 
-void policy_grant_done(struct policy_grant *grant)
-{
-    free(grant->source);
-    free(grant->dest);
-    free(grant->origin);
-}
-
 void brig_policy_free(struct brig_policy *policy)
 {
     if (!policy)
         return;
-    for (size_t i = 0; i < policy->grant_count; i++)
-        policy_grant_done(&policy->grants[i]);
-    for (size_t i = 0; i < policy->env_count; i++)
-        policy_env_done(&policy->env[i]);
     policy_private_done(policy);
-    policy_net_done(&policy->net);
+    policy_net_done(policy);
     free(policy->grants);
     free(policy->env);
-    free(policy->root_path);
-    free(policy->user_name);
-    free(policy->home);
-    free(policy->shell);
-    free(policy->workdir);
-    free(policy->hostname);
-    free(policy->origin);
+    arena_done(&policy->arena);
     free(policy);
 }
 
@@ -77,45 +60,30 @@ struct brig_policy *brig_policy_new(enum brig_mode mode)
     memcpy(policy->limits, row->limits, sizeof policy->limits);
     policy->host_uid = policy->inside_uid = (uid_t)-1;
     policy->host_gid = policy->inside_gid = (gid_t)-1;
-    if (str_copy(POLICY_HOSTNAME, &policy->hostname, NULL) < 0 ||
-        str_copy("caller", &policy->origin, NULL) < 0)
+    policy->hostname = arena_strdup(&policy->arena, POLICY_HOSTNAME);
+    policy->origin = arena_strdup(&policy->arena, "caller");
+    if (policy->arena.failed)
         return NULL;
     return take_ptr(&policy);
 }
 
-/* A copy of an array, in place of the one that is shared. Without memory it is empty. */
-void *policy_copy_items(const void *items, size_t *count, size_t size)
+void *policy_copy_items(struct arena *arena, const void *items, size_t *count, size_t size)
 {
     void *copy = malloc(*count * size + 1);
-    if (!copy)
+    if (!copy) {
+        arena->failed = 1;
         *count = 0;
-    else if (*count > 0)
+    } else if (*count > 0) {
         memcpy(copy, items, *count * size);
+    }
     return copy;
 }
 
-/* Each of these gives a copy arrays and texts of its own; false if memory was lacking, and then
- * nothing is shared either. */
-static bool unshare_grants(struct brig_policy *copy)
+void policy_own_all(struct arena *arena, char **const *texts)
 {
-    copy->grants = policy_copy_items(copy->grants, &copy->grant_count, sizeof *copy->grants);
-    bool whole = copy->grants;
-    for (size_t i = 0; i < copy->grant_count; i++) {
-        struct policy_grant *grant = &copy->grants[i];
-        whole = str_unshare(&grant->source, &grant->dest, &grant->origin) == 0 && whole;
-    }
-    return whole;
-}
-
-static bool unshare_env(struct brig_policy *copy)
-{
-    copy->env = policy_copy_items(copy->env, &copy->env_count, sizeof *copy->env);
-    bool whole = copy->env;
-    for (size_t i = 0; i < copy->env_count; i++) {
-        struct policy_env *env = &copy->env[i];
-        whole = str_unshare(&env->name, &env->value, &env->origin) == 0 && whole;
-    }
-    return whole;
+    for (; *texts; texts++)
+        if (**texts)
+            **texts = arena_strdup(arena, **texts);
 }
 
 struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
@@ -125,33 +93,32 @@ struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
         return NULL;
     *copy = *policy;
     copy->mounts = NULL; /* it may outlive them */
-    bool whole = str_unshare(&copy->root_path, &copy->user_name, &copy->home, &copy->shell,
-                             &copy->workdir, &copy->hostname, &copy->origin) == 0;
-    whole = unshare_grants(copy) && whole;
-    whole = unshare_env(copy) && whole;
-    whole = policy_unshare_private(copy) && whole;
-    whole = policy_unshare_net(&copy->net) && whole;
-    if (!whole)
-        return NULL;
-    return take_ptr(&copy);
+    copy->arena = (struct arena){0};
+    struct arena *arena = &copy->arena;
+    policy_own(arena, &copy->root_path, &copy->user_name, &copy->home, &copy->shell, &copy->workdir,
+               &copy->hostname, &copy->origin);
+    copy->grants = policy_copy_items(arena, copy->grants, &copy->grant_count, sizeof *copy->grants);
+    for (size_t i = 0; i < copy->grant_count; i++)
+        policy_own(arena, &copy->grants[i].source, &copy->grants[i].dest, &copy->grants[i].origin);
+    copy->env = policy_copy_items(arena, copy->env, &copy->env_count, sizeof *copy->env);
+    for (size_t i = 0; i < copy->env_count; i++)
+        policy_own(arena, &copy->env[i].name, &copy->env[i].value, &copy->env[i].origin);
+    policy_unshare_private(copy);
+    policy_unshare_net(copy);
+    return arena->failed ? NULL : take_ptr(&copy);
 }
 
 /* ---- Helpers ------------------------------------------------------------------------------ */
 
-void policy_replace(char **field, char **value)
+int policy_text(struct brig_policy *policy, const char *text, char **ret_text,
+                struct brig_error *err)
 {
-    free(*field);
-    *field = take_ptr(value);
-}
-
-/* A copy of the text in place of the field's. */
-static int replace_text(char **field, const char *text, struct brig_error *err)
-{
-    autofree char *copy = NULL;
-    int rc = str_copy(text, &copy, err);
-    if (rc == 0)
-        policy_replace(field, &copy);
-    return rc;
+    char *copy = text ? arena_strdup(&policy->arena, text) : NULL;
+    policy->arena.failed = 0; /* the next may be shorter */
+    if (text && !copy)
+        return brig_fail_nomem(err);
+    *ret_text = copy;
+    return 0;
 }
 
 int policy_bad_value(struct brig_error *err, const char *what, int value, const char *choices)
@@ -159,11 +126,12 @@ int policy_bad_value(struct brig_error *err, const char *what, int value, const 
     return brig_fail(err, BRIG_E_INVALID, 0, "unknown %s %d: %s", what, value, choices);
 }
 
-int policy_path(const char *what, const char *path, unsigned flags, char **ret_path,
-                struct brig_error *err)
+int policy_path(struct brig_policy *policy, const char *what, const char *path, unsigned flags,
+                char **ret_path, struct brig_error *err)
 {
-    int rc = path_normalise(path, flags, ret_path, err);
-    return rc < 0 ? brig_wrap(err, rc, "%s", what) : 0;
+    autofree char *normal = NULL;
+    int rc = path_normalise(path, flags, &normal, err);
+    return rc < 0 ? brig_wrap(err, rc, "%s", what) : policy_text(policy, normal, ret_path, err);
 }
 
 int brig_policy_origin(struct brig_policy *policy, const char *origin, struct brig_error *err)
@@ -171,7 +139,7 @@ int brig_policy_origin(struct brig_policy *policy, const char *origin, struct br
     if (!origin || !*origin || strlen(origin) > POLICY_ORIGIN_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "an origin is a text of 1 to %d bytes",
                          POLICY_ORIGIN_MAX);
-    return replace_text(&policy->origin, origin, err);
+    return policy_text(policy, origin, &policy->origin, err);
 }
 
 /* ---- Identity ----------------------------------------------------------------------------- */
@@ -187,30 +155,24 @@ static int check_passwd_field(const char *what, const char *text, struct brig_er
     return 0;
 }
 
-static int passwd_path(const char *what, const char *path, char **ret_path, struct brig_error *err)
+static int passwd_path(struct brig_policy *policy, const char *what, const char *path,
+                       char **ret_path, struct brig_error *err)
 {
-    if (!path) {
-        *ret_path = NULL;
-        return 0;
-    }
-    int rc = check_passwd_field(what, path, err);
-    return rc < 0 ? rc : policy_path(what, path, 0, ret_path, err);
+    int rc = path ? check_passwd_field(what, path, err) : 0;
+    return rc < 0 || !path ? rc : policy_path(policy, what, path, 0, ret_path, err);
 }
 
-static int user_name(const char *name, char **ret_name, struct brig_error *err)
+static int check_user_name(const char *name, struct brig_error *err)
 {
-    if (!name) {
-        *ret_name = NULL;
+    if (!name)
         return 0;
-    }
     size_t length = strlen(name);
     /* A leading '+' or '-' is an instruction to the name service, not a name. */
     if (length < 1 || length > POLICY_USER_NAME_MAX || strchr("+-", name[0]) || strchr(name, '/'))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "bad user name '%s': 1 to %d bytes, no '/', no '+' or '-' in front",
                          str_shown(name).text, POLICY_USER_NAME_MAX);
-    int rc = check_passwd_field("user name", name, err);
-    return rc < 0 ? rc : str_copy(name, ret_name, err);
+    return check_passwd_field("user name", name, err);
 }
 
 int brig_policy_identity(struct brig_policy *policy, const struct brig_identity *identity,
@@ -222,21 +184,20 @@ int brig_policy_identity(struct brig_policy *policy, const struct brig_identity 
         return brig_fail(err, BRIG_E_INVALID, 0, "a jail never runs as uid 0 on the host");
     if (identity->host_gid == 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "a jail never runs as gid 0 on the host");
-    autofree char *name = NULL;
-    autofree char *home = NULL;
-    autofree char *shell = NULL;
+    char *name = NULL, *home = NULL, *shell = NULL;
     int rc;
-    if ((rc = user_name(identity->name, &name, err)) < 0 ||
-        (rc = passwd_path("home", identity->home, &home, err)) < 0 ||
-        (rc = passwd_path("shell", identity->shell, &shell, err)) < 0)
+    if ((rc = check_user_name(identity->name, err)) < 0 ||
+        (rc = policy_text(policy, identity->name, &name, err)) < 0 ||
+        (rc = passwd_path(policy, "home", identity->home, &home, err)) < 0 ||
+        (rc = passwd_path(policy, "shell", identity->shell, &shell, err)) < 0)
         return rc;
     policy->host_uid = identity->host_uid;
     policy->host_gid = identity->host_gid;
     policy->inside_uid = identity->inside_uid;
     policy->inside_gid = identity->inside_gid;
-    policy_replace(&policy->user_name, &name);
-    policy_replace(&policy->home, &home);
-    policy_replace(&policy->shell, &shell);
+    policy->user_name = name;
+    policy->home = home;
+    policy->shell = shell;
     return 0;
 }
 
@@ -249,7 +210,7 @@ int brig_policy_hostname(struct brig_policy *policy, const char *name, struct br
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "bad host name '%s': 1 to %d letters, digits, '.' and '-'",
                          str_shown(name).text, POLICY_HOSTNAME_MAX);
-    return replace_text(&policy->hostname, name, err);
+    return policy_text(policy, name, &policy->hostname, err);
 }
 
 void policy_use_isolated_uid(struct brig_policy *policy, uid_t user)

@@ -8,6 +8,7 @@
 
 #include <brig/brig.h>
 
+#include "base/arena.h"
 #include "policy/net_rules.h"
 
 /* Named limits on what a policy may hold, each refused by name when passed. */
@@ -143,6 +144,7 @@ struct facts;
 struct mountinfo_table;
 
 struct brig_policy {
+    struct arena arena; /* of every text, and of the bytes of files: they live as long as it does */
     enum brig_mode mode;
     enum brig_view view;
     char *root_path; /* BRIG_VIEW_ROOT */
@@ -259,13 +261,9 @@ const struct policy_grant *policy_rule_of(const struct brig_policy *policy, cons
 /* Removes the rules, or the masks only, for exactly this path and returns their number. */
 size_t policy_remove_grants(struct brig_policy *policy, const char *dest, bool masks_only);
 
-/* Release what a rule or a network owns. */
-void policy_grant_done(struct policy_grant *grant);
-void policy_env_done(struct policy_env *env);
-void policy_net_done(struct policy_net *net);
-
-/* Puts *value into *field, frees what was there and leaves *value empty. */
-void policy_replace(char **field, char **value);
+/* A copy of the text that lives as long as the policy; NULL gives NULL. */
+int policy_text(struct brig_policy *policy, const char *text, char **ret_text,
+                struct brig_error *err);
 
 /* Gives the jail a host id of its own, which only root can; inside it keeps its uid. The id is
  * one of a range that no distribution hands out, the same for the same user. */
@@ -297,28 +295,32 @@ bool policy_pattern_matches(const char *pattern, const char *text);
 void policy_inject_url(const struct policy_inject *inject, char url[POLICY_INJECT_URL_MAX]);
 /* Wipes the secrets of a policy: once a run has started they are not needed here. */
 void policy_forget_secrets(struct brig_policy *policy);
-/* Wipes and frees a secret. Accepts NULL. */
+/* Wipes and frees a secret that is not a policy's. Accepts NULL. */
 void policy_free_secret(char *secret);
 
 /* ---- For the files of this folder --------------------------------------------------------- */
 
 /* Refuses a value outside an enumeration; choices lists the valid ones. */
 int policy_bad_value(struct brig_error *err, const char *what, int value, const char *choices);
-/* path_normalise() with a message that begins with what the path is of. */
-int policy_path(const char *what, const char *path, unsigned flags, char **ret_path,
-                struct brig_error *err);
+/* path_normalise() into a text of the policy, with a message that begins with what the path is of. */
+int policy_path(struct brig_policy *policy, const char *what, const char *path, unsigned flags,
+                char **ret_path, struct brig_error *err);
 /* Whether a grant of this kind may stand at dest (normalised), with this source. BRIG_E_INVALID
  * names the path and the reason. */
 int policy_check_grant(enum brig_access access, const char *source, const char *dest,
                        struct brig_error *err);
 
-/* A copy of an array; NULL and *count 0 if memory is lacking. */
-void *policy_copy_items(const void *items, size_t *count, size_t size);
-/* Give a copy, which shares everything with its original, arrays and texts of its own. False if
- * memory is lacking; then nothing is shared either, and the copy has to be released. */
-bool policy_unshare_private(struct brig_policy *copy);
-bool policy_unshare_net(struct policy_net *net);
+/* A copy of an array, for realloc(). If memory is lacking it is NULL, *count is 0 and the arena says so. */
+void *policy_copy_items(struct arena *arena, const void *items, size_t *count, size_t size);
+/* Replaces texts that are shared with another policy by copies in the arena; NULL if memory is lacking. */
+#define policy_own(arena, ...) policy_own_all(arena, (char **const[]){__VA_ARGS__, NULL})
+void policy_own_all(struct arena *arena, char **const *texts);
+/* Give a copy, which shares everything with its original, arrays and texts of its own. If memory is
+ * lacking, the arena says so; then nothing is shared either. */
+void policy_unshare_private(struct brig_policy *copy);
+void policy_unshare_net(struct brig_policy *copy);
 void policy_private_done(struct brig_policy *policy);
+void policy_net_done(struct brig_policy *policy);
 
 /* A range of user ids. */
 struct policy_range {

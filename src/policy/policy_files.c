@@ -18,9 +18,9 @@ int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char
 {
     if (view < BRIG_VIEW_SYSTEM || view > BRIG_VIEW_EMPTY)
         return policy_bad_value(err, "view", (int)view, policy_choices(POLICY_VIEW));
-    autofree char *path = NULL;
+    char *path = NULL;
     if (view == BRIG_VIEW_ROOT) {
-        int rc = policy_path("root directory", root_path, PATH_KEEP_DOTDOT, &path, err);
+        int rc = policy_path(policy, "root directory", root_path, PATH_KEEP_DOTDOT, &path, err);
         if (rc < 0)
             return rc;
         if (strcmp(path, "/") == 0)
@@ -31,7 +31,7 @@ int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char
                          policy_word(POLICY_VIEW, view), str_shown(root_path).text);
     }
     policy->view = view;
-    policy_replace(&policy->root_path, &path);
+    policy->root_path = path;
     return 0;
 }
 
@@ -61,15 +61,13 @@ int brig_policy_grant(struct brig_policy *policy, enum brig_access access, const
         dest = source;
     if (access == BRIG_MASK)
         source = dest;
-    autofree char *dest_path = NULL;
-    autofree char *source_path = NULL;
-    autofree char *origin = NULL;
-    if ((rc = policy_path("destination", dest, 0, &dest_path, err)) < 0 ||
-        (rc = str_equal(source, dest)
-                  ? str_copy(dest_path, &source_path, err)
-                  : policy_path("source", source, PATH_KEEP_DOTDOT, &source_path, err)) < 0 ||
+    char *dest_path = NULL, *source_path = NULL, *origin = NULL;
+    if ((rc = policy_path(policy, "destination", dest, 0, &dest_path, err)) < 0 ||
+        (rc = str_equal(source, dest) ? policy_text(policy, dest_path, &source_path, err)
+                                      : policy_path(policy, "source", source, PATH_KEEP_DOTDOT,
+                                                    &source_path, err)) < 0 ||
         (rc = policy_check_grant(access, source_path, dest_path, err)) < 0 ||
-        (rc = str_copy(policy->origin, &origin, err)) < 0)
+        (rc = policy_text(policy, policy->origin, &origin, err)) < 0)
         return rc;
     if (!array_grow(&policy->grants, policy->grant_count))
         return brig_fail_nomem(err);
@@ -77,9 +75,9 @@ int brig_policy_grant(struct brig_policy *policy, enum brig_access access, const
         .access = access,
         .flags = flags,
         .fd = -1,
-        .source = take_ptr(&source_path),
-        .dest = take_ptr(&dest_path),
-        .origin = take_ptr(&origin),
+        .source = source_path,
+        .dest = dest_path,
+        .origin = origin,
     };
     return 0;
 }
@@ -132,9 +130,7 @@ size_t policy_remove_grants(struct brig_policy *policy, const char *dest, bool m
     size_t kept = 0;
     for (size_t i = 0; i < policy->grant_count; i++) {
         struct policy_grant *grant = &policy->grants[i];
-        if (strcmp(grant->dest, dest) == 0 && (!masks_only || grant->access == BRIG_MASK))
-            policy_grant_done(grant);
-        else
+        if (strcmp(grant->dest, dest) != 0 || (masks_only && grant->access != BRIG_MASK))
             policy->grants[kept++] = *grant;
     }
     size_t removed = policy->grant_count - kept;
@@ -145,8 +141,8 @@ size_t policy_remove_grants(struct brig_policy *policy, const char *dest, bool m
 int brig_policy_ungrant(struct brig_policy *policy, const char *dest, size_t *ret_removed,
                         struct brig_error *err)
 {
-    autofree char *path = NULL;
-    int rc = policy_path("destination", dest, 0, &path, err);
+    char *path = NULL;
+    int rc = policy_path(policy, "destination", dest, 0, &path, err);
     if (rc < 0)
         return rc;
     size_t removed = policy_remove_grants(policy, path, false);
@@ -157,12 +153,7 @@ int brig_policy_ungrant(struct brig_policy *policy, const char *dest, size_t *re
 
 int brig_policy_workdir(struct brig_policy *policy, const char *path, struct brig_error *err)
 {
-    autofree char *copy = NULL;
-    int rc = policy_path("working directory", path, 0, &copy, err);
-    if (rc < 0)
-        return rc;
-    policy_replace(&policy->workdir, &copy);
-    return 0;
+    return policy_path(policy, "working directory", path, 0, &policy->workdir, err);
 }
 
 /* ---- Private directories and files -------------------------------------------------------- */
@@ -170,40 +161,27 @@ int brig_policy_workdir(struct brig_policy *policy, const char *path, struct bri
 #define PERMISSIONS 0777
 
 /* What only its owner may read may be a secret. */
-static void file_done(struct policy_private_file *file)
-{
-    if (file->bytes && !(file->mode & 077))
-        explicit_bzero(file->bytes, file->length);
-    free(file->dest);
-    free(file->bytes);
-}
-
 void policy_private_done(struct brig_policy *policy)
 {
-    for (size_t i = 0; i < policy->private_count; i++) {
-        free(policy->privates[i].dest);
-        free(policy->privates[i].origin);
-    }
     for (size_t i = 0; i < policy->file_count; i++)
-        file_done(&policy->files[i]);
+        if (policy->files[i].bytes && !(policy->files[i].mode & 077))
+            explicit_bzero(policy->files[i].bytes, policy->files[i].length);
     free(policy->privates);
     free(policy->files);
 }
 
-bool policy_unshare_private(struct brig_policy *copy)
+void policy_unshare_private(struct brig_policy *copy)
 {
+    struct arena *arena = &copy->arena;
     copy->privates =
-        policy_copy_items(copy->privates, &copy->private_count, sizeof *copy->privates);
-    copy->files = policy_copy_items(copy->files, &copy->file_count, sizeof *copy->files);
-    bool whole = copy->privates && copy->files;
+        policy_copy_items(arena, copy->privates, &copy->private_count, sizeof *copy->privates);
     for (size_t i = 0; i < copy->private_count; i++)
-        whole = str_unshare(&copy->privates[i].dest, &copy->privates[i].origin) == 0 && whole;
+        policy_own(arena, &copy->privates[i].dest, &copy->privates[i].origin);
+    copy->files = policy_copy_items(arena, copy->files, &copy->file_count, sizeof *copy->files);
     for (size_t i = 0; i < copy->file_count; i++) {
-        struct policy_private_file *file = &copy->files[i];
-        file->bytes = policy_copy_items(file->bytes, &file->length, 1);
-        whole = str_unshare(&file->dest) == 0 && file->bytes && whole;
+        policy_own(arena, &copy->files[i].dest);
+        copy->files[i].bytes = arena_copy(arena, copy->files[i].bytes, copy->files[i].length);
     }
-    return whole;
 }
 
 static struct policy_private *find_private(const struct brig_policy *policy, const char *dest)
@@ -217,34 +195,31 @@ static struct policy_private *find_private(const struct brig_policy *policy, con
 int brig_policy_private(struct brig_policy *policy, enum brig_access access, const char *dest,
                         struct brig_error *err)
 {
-    autofree char *path = NULL;
-    autofree char *origin = NULL;
+    char *path = NULL, *origin = NULL;
     if (access != BRIG_READ_WRITE && access != BRIG_READ_ONLY)
         return policy_bad_value(err, "access of a private directory", (int)access,
                                 "read-write or read-only");
     if (policy->private_count >= POLICY_PRIVATE_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "too many private directories: at most %d",
                          POLICY_PRIVATE_MAX);
-    int rc = policy_path("private directory", dest, 0, &path, err);
+    int rc = policy_path(policy, "private directory", dest, 0, &path, err);
     if (rc < 0 || (rc = policy_check_grant(access, path, path, err)) < 0 ||
-        (rc = str_copy(policy->origin, &origin, err)) < 0)
+        (rc = policy_text(policy, policy->origin, &origin, err)) < 0)
         return rc;
     if (find_private(policy, path))
         return brig_fail(err, BRIG_E_INVALID, 0, "the private directory '%s' is given twice",
                          str_shown(path).text);
     if (!array_grow(&policy->privates, policy->private_count))
         return brig_fail_nomem(err);
-    policy->privates[policy->private_count++] =
-        (struct policy_private){.dest = take_ptr(&path),
-                                .origin = take_ptr(&origin),
-                                .read_only = access == BRIG_READ_ONLY};
+    policy->privates[policy->private_count++] = (struct policy_private){
+        .dest = path, .origin = origin, .read_only = access == BRIG_READ_ONLY};
     return 0;
 }
 
 int brig_policy_file(struct brig_policy *policy, const char *dest, const void *bytes, size_t length,
                      mode_t mode, struct brig_error *err)
 {
-    autofree char *path = NULL;
+    char *path = NULL;
     void *copy = NULL;
     if (mode & ~(mode_t)PERMISSIONS)
         return brig_fail(err, BRIG_E_INVALID, 0, "mode %o of '%s': at most 777", (unsigned)mode,
@@ -253,19 +228,20 @@ int brig_policy_file(struct brig_policy *policy, const char *dest, const void *b
         return brig_fail(
             err, BRIG_E_INVALID, 0, "'%s' is too much: at most %d files of %zu bytes each",
             str_shown(dest ? dest : "").text, POLICY_PRIVATE_FILES_MAX, POLICY_FILE_BYTES_MAX);
-    int rc = policy_path("file", dest, 0, &path, err);
+    int rc = policy_path(policy, "file", dest, 0, &path, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < policy->file_count; i++)
         if (strcmp(policy->files[i].dest, path) == 0)
             return brig_fail(err, BRIG_E_INVALID, 0, "the file '%s' is given twice",
                              str_shown(path).text);
-    size_t size = length;
     if (!array_grow(&policy->files, policy->file_count) ||
-        !(copy = policy_copy_items(bytes, &size, 1)))
+        !(copy = arena_copy(&policy->arena, bytes, length))) {
+        policy->arena.failed = 0;
         return brig_fail_nomem(err);
-    policy->files[policy->file_count++] = (struct policy_private_file){
-        .dest = take_ptr(&path), .bytes = copy, .length = length, .mode = mode};
+    }
+    policy->files[policy->file_count++] =
+        (struct policy_private_file){.dest = path, .bytes = copy, .length = length, .mode = mode};
     return 0;
 }
 
@@ -284,8 +260,8 @@ int policy_late_file(struct brig_policy *policy, const char *dest, mode_t mode,
 
 int brig_policy_keep(struct brig_policy *policy, const char *dest, struct brig_error *err)
 {
-    autofree char *path = NULL;
-    int rc = policy_path("directory to keep", dest, 0, &path, err);
+    char *path = NULL;
+    int rc = policy_path(policy, "directory to keep", dest, 0, &path, err);
     if (rc < 0)
         return rc;
     struct policy_private *private = find_private(policy, path);

@@ -21,109 +21,87 @@ void policy_free_secret(char *secret)
     free(secret);
 }
 
-static void free_words(char **words)
+/* Accepts NULL. */
+static void wipe(char *secret)
 {
-    for (size_t i = 0; words && words[i]; i++)
-        free(words[i]);
-    free((void *)words);
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
 }
 
-static void inject_done(struct policy_inject *inject)
+void policy_forget_secrets(struct brig_policy *policy)
 {
-    free(inject->name);
-    free(inject->header);
-    policy_free_secret(inject->secret);
-    free(inject->upstream);
-    free(inject->variable);
-    free_words(inject->methods);
-    free_words(inject->paths);
-    free_words(inject->strip);
-    free(inject->origin);
+    for (size_t i = 0; i < policy->net.inject_count; i++)
+        wipe(policy->net.inject[i].secret);
+    wipe(policy->net.proxy_secret);
 }
 
-void policy_net_done(struct policy_net *net)
+void policy_net_done(struct brig_policy *policy)
 {
-    net_rules_done(&net->rules);
-    for (size_t i = 0; i < net->written_count; i++) {
-        free(net->written[i].text);
-        free(net->written[i].origin);
-    }
-    for (size_t i = 0; i < net->publish_count; i++)
-        free(net->publish[i].origin);
-    for (size_t i = 0; i < net->inject_count; i++)
-        inject_done(&net->inject[i]);
-    free(net->written);
-    free(net->publish);
-    free(net->inject);
-    free(net->broker);
-    free(net->ca);
-    free(net->proxy);
-    policy_free_secret(net->proxy_secret);
-    free_words(net->no_proxy);
-    *net = (struct policy_net){0};
+    policy_forget_secrets(policy);
+    net_rules_done(&policy->net.rules);
+    free(policy->net.written);
+    free(policy->net.publish);
+    free(policy->net.inject);
 }
 
 /* A copy of a list that NULL ends; NULL stays NULL. */
-static int copy_words(const char *const *words, size_t max, const char *what, char ***ret_words,
-                      struct brig_error *err)
+static char **own_words(struct arena *arena, const char *const *words)
 {
     size_t count = 0;
-    *ret_words = NULL;
-    if (!words)
-        return 0;
-    while (words[count])
-        if (++count > max)
+    while (words && words[count])
+        count++;
+    char **copy = words ? arena_alloc(arena, (count + 1) * sizeof *copy) : NULL;
+    for (size_t i = 0; copy && i < count; i++)
+        copy[i] = arena_strdup(arena, words[i]);
+    return copy;
+}
+
+static int copy_words(struct brig_policy *policy, const char *const *words, size_t max,
+                      const char *what, char ***ret_words, struct brig_error *err)
+{
+    for (size_t count = 0; words && words[count]; count++)
+        if (count == max)
             return brig_fail(err, BRIG_E_INVALID, 0, "too many %s: at most %zu are possible", what,
                              max);
-    char **copy = calloc(count + 1, sizeof *copy);
-    if (!copy)
+    char **copy = own_words(&policy->arena, words);
+    if (policy->arena.failed) {
+        policy->arena.failed = 0;
         return brig_fail_nomem(err);
-    for (size_t i = 0; i < count; i++)
-        if (str_copy(words[i], &copy[i], err) < 0) {
-            free_words(copy);
-            return BRIG_E_NOMEM;
-        }
+    }
     *ret_words = copy;
     return 0;
 }
 
-static bool unshare_words(char ***words)
+static void unshare_words(struct arena *arena, char ***words)
 {
-    char **shared = *words;
-    return copy_words((const char *const *)shared, SIZE_MAX, "", words, NULL) == 0;
+    *words = own_words(arena, (const char *const *)*words);
 }
 
-static bool unshare_lists(struct policy_net *net)
+void policy_unshare_net(struct brig_policy *copy)
 {
-    net->written = policy_copy_items(net->written, &net->written_count, sizeof *net->written);
-    net->publish = policy_copy_items(net->publish, &net->publish_count, sizeof *net->publish);
-    bool whole = net->written && net->publish;
-    for (size_t i = 0; i < net->written_count; i++)
-        whole = str_unshare(&net->written[i].text, &net->written[i].origin) == 0 && whole;
-    for (size_t i = 0; i < net->publish_count; i++)
-        whole = str_unshare(&net->publish[i].origin) == 0 && whole;
+    struct arena *arena = &copy->arena;
+    struct policy_net *net = &copy->net;
+    policy_own(arena, &net->broker, &net->ca, &net->proxy, &net->proxy_secret);
+    unshare_words(arena, &net->no_proxy);
     net->rules.items =
-        policy_copy_items(net->rules.items, &net->rules.count, sizeof *net->rules.items);
-    return net->rules.items && whole;
-}
-
-static bool unshare_inject(struct policy_inject *inject)
-{
-    bool whole = str_unshare(&inject->name, &inject->header, &inject->secret, &inject->upstream,
-                             &inject->variable, &inject->origin) == 0;
-    whole = unshare_words(&inject->methods) && whole;
-    whole = unshare_words(&inject->paths) && whole;
-    return unshare_words(&inject->strip) && whole;
-}
-
-bool policy_unshare_net(struct policy_net *net)
-{
-    bool whole = str_unshare(&net->broker, &net->ca, &net->proxy, &net->proxy_secret) == 0;
-    net->inject = policy_copy_items(net->inject, &net->inject_count, sizeof *net->inject);
-    for (size_t i = 0; i < net->inject_count; i++)
-        whole = unshare_inject(&net->inject[i]) && whole;
-    whole = unshare_words(&net->no_proxy) && whole;
-    return unshare_lists(net) && net->inject && whole;
+        policy_copy_items(arena, net->rules.items, &net->rules.count, sizeof *net->rules.items);
+    net->written =
+        policy_copy_items(arena, net->written, &net->written_count, sizeof *net->written);
+    for (size_t i = 0; i < net->written_count; i++)
+        policy_own(arena, &net->written[i].text, &net->written[i].origin);
+    net->publish =
+        policy_copy_items(arena, net->publish, &net->publish_count, sizeof *net->publish);
+    for (size_t i = 0; i < net->publish_count; i++)
+        policy_own(arena, &net->publish[i].origin);
+    net->inject = policy_copy_items(arena, net->inject, &net->inject_count, sizeof *net->inject);
+    for (size_t i = 0; i < net->inject_count; i++) {
+        struct policy_inject *inject = &net->inject[i];
+        policy_own(arena, &inject->name, &inject->header, &inject->secret, &inject->upstream,
+                   &inject->variable, &inject->origin);
+        unshare_words(arena, &inject->methods);
+        unshare_words(arena, &inject->paths);
+        unshare_words(arena, &inject->strip);
+    }
 }
 
 /* ---- Rules -------------------------------------------------------------------------------- */
@@ -134,18 +112,17 @@ static int add_rule(struct brig_policy *policy, const char *text, bool deny, str
     if (!text || !*text)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "no destination given: write a name, an address or a @preset");
-    autofree char *copy = NULL;
-    autofree char *origin = NULL;
+    struct policy_net_rule rule = {.deny = deny};
     int rc;
-    if ((rc = str_copy(text, &copy, err)) < 0 || (rc = str_copy(policy->origin, &origin, err)) < 0)
+    if ((rc = policy_text(policy, text, &rule.text, err)) < 0 ||
+        (rc = policy_text(policy, policy->origin, &rule.origin, err)) < 0)
         return rc;
     if (!array_grow(&net->written, net->written_count))
         return brig_fail_nomem(err);
     rc = deny ? net_rules_deny(&net->rules, text, err) : net_rules_allow(&net->rules, text, err);
     if (rc < 0)
         return rc;
-    net->written[net->written_count++] = (struct policy_net_rule){
-        .deny = deny, .text = take_ptr(&copy), .origin = take_ptr(&origin)};
+    net->written[net->written_count++] = rule;
     return 0;
 }
 
@@ -202,13 +179,11 @@ int brig_policy_publish(struct brig_policy *policy, const char *what, struct bri
     if (net->publish_count >= POLICY_PUBLISH_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "too many ports to publish: at most %d",
                          POLICY_PUBLISH_MAX);
-    autofree char *origin = NULL;
-    int rc = str_copy(policy->origin, &origin, err);
+    int rc = policy_text(policy, policy->origin, &publish.origin, err);
     if (rc < 0)
         return rc;
     if (!array_grow(&net->publish, net->publish_count))
         return brig_fail_nomem(err);
-    publish.origin = take_ptr(&origin);
     net->publish[net->publish_count++] = publish;
     return 0;
 }
@@ -236,33 +211,23 @@ int brig_policy_net_proxy(struct brig_policy *policy, const char *proxy, const c
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "'%s' is not a valid name for which the proxy is not used",
                              str_shown(no_proxy[i]).text);
-    autofree char *copy = NULL;
-    char *secret_copy = NULL;
-    char **names = NULL;
+    char *copy = NULL, *secret_copy = NULL, **names = NULL;
     int rc;
-    if ((rc = str_copy(proxy, &copy, err)) < 0 ||
-        (rc = copy_words(no_proxy, POLICY_NO_PROXY_MAX, "names without a proxy", &names, err)) < 0)
+    if ((rc = policy_text(policy, proxy, &copy, err)) < 0 ||
+        (rc = copy_words(policy, no_proxy, POLICY_NO_PROXY_MAX, "names without a proxy", &names,
+                         err)) < 0 ||
+        (rc = policy_text(policy, secret, &secret_copy, err)) < 0)
         return rc;
-    if ((rc = str_copy(secret, &secret_copy, err)) < 0) {
-        free_words(names);
-        return rc;
-    }
-    policy_replace(&policy->net.proxy, &copy);
-    policy_free_secret(policy->net.proxy_secret);
+    wipe(policy->net.proxy_secret);
+    policy->net.proxy = copy;
     policy->net.proxy_secret = secret_copy;
-    free_words(policy->net.no_proxy);
     policy->net.no_proxy = names;
     return 0;
 }
 
 int brig_policy_broker(struct brig_policy *policy, const char *path, struct brig_error *err)
 {
-    autofree char *copy = NULL;
-    int rc = policy_path("broker", path, PATH_KEEP_DOTDOT, &copy, err);
-    if (rc < 0)
-        return rc;
-    policy_replace(&policy->net.broker, &copy);
-    return 0;
+    return policy_path(policy, "broker", path, PATH_KEEP_DOTDOT, &policy->net.broker, err);
 }
 
 /* ---- Credentials -------------------------------------------------------------------------- */
@@ -369,21 +334,21 @@ static int check_inject(const struct brig_policy *policy, const struct brig_inje
     return check_words(inject->strip, "name of a header", false, err);
 }
 
-static int fill_inject(const struct brig_policy *policy, const struct brig_inject *from,
-                       const char *name, struct policy_inject *to, struct brig_error *err)
+static int fill_inject(struct brig_policy *policy, const struct brig_inject *from, const char *name,
+                       struct policy_inject *to, struct brig_error *err)
 {
     const size_t max = POLICY_INJECT_WORDS_MAX;
     int rc;
-    if ((rc = str_copy(name, &to->name, err)) < 0 ||
-        (rc = str_copy(from->header, &to->header, err)) < 0 ||
-        (rc = str_copy(from->value, &to->secret, err)) < 0 ||
-        (rc = str_copy(from->upstream, &to->upstream, err)) < 0 ||
-        (rc = str_copy(from->variable, &to->variable, err)) < 0 ||
-        (rc = str_copy(policy->origin, &to->origin, err)) < 0 ||
-        (rc = copy_words(from->methods, max, "methods", &to->methods, err)) < 0 ||
-        (rc = copy_words(from->paths, max, "paths", &to->paths, err)) < 0)
+    if ((rc = policy_text(policy, name, &to->name, err)) < 0 ||
+        (rc = policy_text(policy, from->header, &to->header, err)) < 0 ||
+        (rc = policy_text(policy, from->value, &to->secret, err)) < 0 ||
+        (rc = policy_text(policy, from->upstream, &to->upstream, err)) < 0 ||
+        (rc = policy_text(policy, from->variable, &to->variable, err)) < 0 ||
+        (rc = policy_text(policy, policy->origin, &to->origin, err)) < 0 ||
+        (rc = copy_words(policy, from->methods, max, "methods", &to->methods, err)) < 0 ||
+        (rc = copy_words(policy, from->paths, max, "paths", &to->paths, err)) < 0)
         return rc;
-    return copy_words(from->strip, max, "headers", &to->strip, err);
+    return copy_words(policy, from->strip, max, "headers", &to->strip, err);
 }
 
 int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inject,
@@ -405,24 +370,12 @@ int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inj
         if (rc == 0)
             rc = brig_policy_setenv(policy, inject->variable, value, err);
     }
-    autofree char *ca = NULL;
     if (rc == 0 && inject->ca)
-        rc = policy_path("certificates", inject->ca, PATH_KEEP_DOTDOT, &ca, err);
+        rc = policy_path(policy, "certificates", inject->ca, PATH_KEEP_DOTDOT, &net->ca, err);
     if (rc < 0) {
-        inject_done(&added);
+        wipe(added.secret);
         return rc;
     }
-    if (ca)
-        policy_replace(&net->ca, &ca);
     net->inject[net->inject_count++] = added;
     return 0;
-}
-
-void policy_forget_secrets(struct brig_policy *policy)
-{
-    struct policy_net *net = &policy->net;
-    for (size_t i = 0; i < net->inject_count; i++)
-        explicit_bzero(net->inject[i].secret, strlen(net->inject[i].secret));
-    if (net->proxy_secret)
-        explicit_bzero(net->proxy_secret, strlen(net->proxy_secret));
 }

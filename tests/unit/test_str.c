@@ -103,11 +103,6 @@ static void helps(void)
     tap_is_str(joined, "abc", "one after the other");
     str_make(&none, NULL, "");
     tap_is_str(none, "", "nothing joined is empty");
-    char *shared = joined, *missing = NULL;
-    tap_ok(str_unshare(&shared, &missing) == 0 && shared != joined && !missing,
-           "a shared text is replaced by a copy, and NULL stays");
-    tap_is_str(shared, "abc", "which is the same");
-    free(shared);
     tap_is_int(str_copy("text", &copy, NULL), 0, "copying works");
     tap_is_str(copy, "text", "the copy is the same");
     char *null = joined;

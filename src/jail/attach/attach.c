@@ -84,14 +84,23 @@ static char *copy_text(struct wire_reader *in)
     return copy;
 }
 
+/* The same, kept as long as the policy. */
+static char *keep_text(struct wire_reader *in, struct brig_policy *policy)
+{
+    char *kept = NULL;
+    if (policy_text(policy, wire_get_text_or_null(in, TEXT_MAX), &kept, NULL) < 0)
+        in->failed = true;
+    return kept;
+}
+
 static void read_texts(struct wire_reader *in, struct attach_record *record)
 {
     struct brig_policy *policy = record->policy;
     (void)snprintf(record->jail, sizeof record->jail, "%s", wire_get_text(in, ENTRY_NAME_MAX));
-    policy->user_name = copy_text(in);
-    policy->home = copy_text(in);
-    policy->shell = copy_text(in);
-    policy->workdir = copy_text(in);
+    policy->user_name = keep_text(in, policy);
+    policy->home = keep_text(in, policy);
+    policy->shell = keep_text(in, policy);
+    policy->workdir = keep_text(in, policy);
     in->failed |= !policy->workdir || policy->workdir[0] != '/';
 }
 

@@ -317,10 +317,8 @@ int mask_names_keep_masks(const struct mask_names *names, const char *origin,
     if (status < 0 || policy->view == BRIG_VIEW_HOST || policy->view == BRIG_VIEW_ROOT)
         return status;
     for (size_t i = 0; i < policy->grant_count; i++) {
-        struct policy_grant *grant = &policy->grants[i];
-        if (is_mask_of(grant, origin) && !is_granted(names, grant->dest))
-            policy_grant_done(grant);
-        else
+        const struct policy_grant *grant = &policy->grants[i];
+        if (!is_mask_of(grant, origin) || is_granted(names, grant->dest))
             policy->grants[kept++] = *grant;
     }
     policy->grant_count = kept;
