@@ -24,7 +24,6 @@
  * last events. The job waits for LAST_WORDS_MS in jail/net/door.c, which is longer. */
 #define FINISH_MS 300
 #define DRAIN_MS 1500
-#define EVENTS_FEW 64 /* waiting; with more, nothing new begins */
 /* Descriptors that are not connections': sockets, c-ares', libcurl's, queries. */
 #define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 256)
 #define FDS_OF_CONNECTION 3
@@ -39,11 +38,6 @@
 _Static_assert(DOOR_RULE_MAX >= NET_RULE_TEXT_MAX, "an event has room for every rule");
 _Static_assert(DOOR_ADDRESS_MAX >= NET_ADDRESS_TEXT_MAX, "and for every address");
 _Static_assert(DOOR_NAME_MAX > NET_NAME_MAX, "and for every name");
-
-struct event_node {
-    struct event_node *next;
-    struct door_event event;
-};
 
 /* ---- Limits ---- */
 
@@ -124,102 +118,26 @@ static void over_bytes(struct task *task)
 
 /* ---- Events ---- */
 
-/* For messages, until there are no more, and for other events. */
-static void watch_control(struct broker *broker, uint32_t events)
-{
-    loop_rewatch(&broker->loop, &broker->control, broker->finishing ? events : events | EPOLLIN);
-}
-
-static void pause_listeners(struct broker *broker, bool paused)
-{
-    broker->paused = paused;
-    for (size_t i = 0; i < broker->listener_count; i++)
-        loop_rewatch(&broker->loop, &broker->listeners[i].watch, paused ? 0 : EPOLLIN);
-}
-
-/* 1: sent; 0: not now; -1: never. */
-static int try_send(const struct broker *broker, const struct door_event *event)
-{
-    if (send(broker->control.fd, event, sizeof *event, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
-        return 1;
-    return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM ? 0 : -1;
-}
-
-static bool keep_event(struct broker *broker, const struct door_event *event)
-{
-    struct event_node *node = malloc(sizeof *node);
-    if (!node)
-        return false;
-    *node = (struct event_node){.event = *event};
-    *broker->last_event = node;
-    broker->last_event = &node->next;
-    broker->event_count++;
-    return true;
-}
-
-/* Without the job, or memory for the event, the broker ends rather than go on unseen. */
+/* Waits until the job reads, and so long nothing else is done for the jail: what it does is seen. Without the
+ * job the broker ends rather than go on unseen; after the jail it does not wait for long. */
 void broker_tell(struct broker *broker, struct door_event *event, const char *name,
                  const struct net_rule *rule, const char *detail)
 {
+    struct pollfd waiting = {.fd = broker->control.fd, .events = POLLOUT};
     event->head = (struct door_message){.version = DOOR_WIRE_VERSION, .type = DOOR_EVENT};
     event->time_ns = clock_wall_ns();
     (void)snprintf(event->name, sizeof event->name, "%s", name);
     (void)snprintf(event->detail, sizeof event->detail, "%s", detail);
     if (rule)
         net_rule_print(rule, event->rule);
-    int sent = broker->first_event ? 0 : try_send(broker, event);
-    if (sent < 0 || (sent == 0 && !keep_event(broker, event))) {
+    while (!broker->unheard &&
+           send(broker->control.fd, event, sizeof *event, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        bool busy = errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM;
+        int wait_ms = broker->finishing || broker->loop.stop ? DRAIN_MS : -1;
+        broker->unheard = !busy || poll(&waiting, 1, wait_ms) == 0;
+    }
+    if (broker->unheard)
         broker->loop.stop = true;
-        return;
-    }
-    if (broker->event_count > EVENTS_FEW && !broker->paused)
-        pause_listeners(broker, true);
-    if (broker->event_count > 0)
-        watch_control(broker, EPOLLOUT);
-}
-
-static void drop_first_event(struct broker *broker)
-{
-    struct event_node *node = broker->first_event;
-    broker->first_event = node->next;
-    if (!broker->first_event)
-        broker->last_event = &broker->first_event;
-    broker->event_count--;
-    free(node);
-}
-
-/* Sends waiting events as far as the job reads; false if the job is gone. */
-static bool flush_events(struct broker *broker)
-{
-    int sent = 1;
-    while (broker->first_event && (sent = try_send(broker, &broker->first_event->event)) > 0)
-        drop_first_event(broker);
-    return sent >= 0;
-}
-
-static void drain_events(struct broker *broker)
-{
-    struct pollfd waiting = {.fd = broker->control.fd, .events = POLLOUT};
-    while (broker->first_event && flush_events(broker) && broker->first_event)
-        if (poll(&waiting, 1, DRAIN_MS) <= 0)
-            break;
-    while (broker->first_event)
-        drop_first_event(broker);
-}
-
-static void control_writable(struct broker *broker)
-{
-    if (!flush_events(broker)) {
-        broker->loop.stop = true;
-        return;
-    }
-    if (broker->first_event)
-        return;
-    watch_control(broker, 0);
-    if (broker->paused) {
-        pause_listeners(broker, false);
-        inject_resume(broker);
-    }
 }
 
 /* ---- Sockets ---- */
@@ -233,8 +151,7 @@ static void (*const accepted[DOOR_SOCKET_COUNT])(struct listener *listener, int 
 static void listener_rested(struct timer *timer)
 {
     struct listener *listener = container_of(timer, struct listener, rest);
-    if (!listener->broker->paused)
-        loop_rewatch(&listener->broker->loop, &listener->watch, EPOLLIN);
+    loop_rewatch(&listener->broker->loop, &listener->watch, EPOLLIN);
 }
 
 /* Without descriptors accept() fails, and the socket stays readable: wait, or the loop would spin. */
@@ -255,7 +172,7 @@ static void listener_ready(struct watch *watch, uint32_t events)
         dns_udp_ready(listener);
         return;
     }
-    for (size_t i = 0; i < ACCEPT_AT_ONCE && !listener->broker->paused; i++) {
+    for (size_t i = 0; i < ACCEPT_AT_ONCE; i++) {
         /* cppcheck-suppress nullPointer */
         int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
@@ -290,8 +207,7 @@ static bool add_socket(struct broker *broker, enum door_socket kind, unsigned in
                                   .broker = broker,
                                   .kind = kind,
                                   .index = index};
-    if (!socket_unblock(fd) ||
-        !loop_watch(&broker->loop, &listener->watch, broker->paused ? 0 : EPOLLIN))
+    if (!socket_unblock(fd) || !loop_watch(&broker->loop, &listener->watch, EPOLLIN))
         return false;
     broker->listener_count++;
     return true;
@@ -356,7 +272,7 @@ static void broker_finish(struct broker *broker)
 {
     broker->finishing = true;
     close_listeners(broker);
-    watch_control(broker, broker->first_event ? EPOLLOUT : 0);
+    loop_rewatch(&broker->loop, &broker->control, 0); /* there are no more messages */
     if (broker->connection_count == 0)
         broker->loop.stop = true;
     else
@@ -392,8 +308,6 @@ static bool take_message(struct broker *broker)
 static void control_ready(struct watch *watch, uint32_t events)
 {
     struct broker *broker = container_of(watch, struct broker, control);
-    if (events & EPOLLOUT)
-        control_writable(broker);
     while (!broker->finishing && (events & EPOLLIN) && take_message(broker))
         ;
     if (events & (EPOLLHUP | EPOLLERR)) /* the job is gone */
@@ -406,7 +320,6 @@ void broker_init(struct broker *broker)
 {
     broker->finish.fire = finish_expires;
     broker->control.fd = broker->connector.fd = broker->loop.epoll = broker->routes = -1;
-    broker->last_event = &broker->first_event;
     broker->over_bytes.run = over_bytes;
 }
 
@@ -469,7 +382,6 @@ void broker_done(struct broker *broker)
         close_listeners(broker);
         names_done(&broker->names);
         own_close(&broker->routes);
-        drain_events(broker);
         loop_done(&broker->loop);
     }
     broker_config_done(&broker->config);

@@ -14,7 +14,6 @@
 
 struct brig_error;
 struct broker;
-struct event_node;
 struct inject;
 
 /* A socket the job has sent. */
@@ -41,14 +40,10 @@ struct broker {
     struct names names;
     struct resolver resolver;
     struct relay_shared relays;
-    int routes;  /* a netlink socket */
-    bool paused; /* nothing new begins: the job does not read its events */
+    int routes; /* a netlink socket */
 
-    /* The job's socket, and events that wait until the job reads. None is lost: while more than a few
-     * wait, nothing new may begin, and what has begun can only end. */
-    struct watch control;
-    struct event_node *first_event, **last_event;
-    size_t event_count;
+    struct watch control; /* the job's socket */
+    bool unheard;         /* the job does not read events any more */
 
     bool finishing; /* the jail has ended; connections may end too */
     struct timer finish;
@@ -117,6 +112,4 @@ int connector_run(int socket, struct brig_error *err);
 int inject_init(struct broker *broker, struct brig_error *err);
 void inject_done(struct broker *broker);
 void inject_accepted(struct listener *listener, int fd);
-/* Goes on with requests that had to wait. */
-void inject_resume(struct broker *broker);
 void inject_clients_end(struct broker *broker, enum door_because because);

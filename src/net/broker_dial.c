@@ -9,7 +9,6 @@
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -20,8 +19,6 @@
 #define TRY_MS 2500
 #define TRIES 3
 #define QUERIES_MAX 1024
-#define LOOK_MS 1000 /* how often a change of the host's resolvers is looked for */
-#define RESOLV_CONF "/etc/resolv.conf"
 /* A route without a gateway that is as wide as this is a tunnel for everything, not a network. */
 #define WIDE_IPV4 8
 #define WIDE_IPV6 16
@@ -96,14 +93,6 @@ static void socket_changes(void *data, ares_socket_t fd, int readable, int writa
     }
 }
 
-static struct timespec resolv_conf_changed(void)
-{
-    struct stat found;
-    if (stat(RESOLV_CONF, &found) < 0)
-        return (struct timespec){0};
-    return found.st_mtim;
-}
-
 static int set_servers(ares_channel channel, const struct broker_config *config)
 {
     struct ares_addr_port_node nodes[CONFIG_RESOLVERS_MAX] = {0};
@@ -147,8 +136,6 @@ int resolver_init(struct resolver *resolver, struct loop *loop, const struct bro
                   struct brig_error *err)
 {
     *resolver = (struct resolver){.loop = loop, .config = config, .timer.fire = timer_fires};
-    resolver->changed = resolv_conf_changed();
-    resolver->looked_ms = loop->now_ms;
     int status = ares_library_init(ARES_LIB_INIT_ALL);
     if (status == ARES_SUCCESS)
         status = open_channel(resolver);
@@ -158,21 +145,14 @@ int resolver_init(struct resolver *resolver, struct loop *loop, const struct bro
     return 0;
 }
 
-/* A laptop changes networks; its resolvers change with them. Not while a question is under way. */
+/* A laptop changes networks, and its resolvers change with them: c-ares reads them when it begins. Not while a
+ * question is under way. */
 static void follow_host(struct resolver *resolver)
 {
-    if (resolver->config->resolver_count > 0 || resolver->in_flight > 0 ||
-        resolver->loop->now_ms - resolver->looked_ms < LOOK_MS)
-        return;
-    resolver->looked_ms = resolver->loop->now_ms;
-    struct timespec changed = resolv_conf_changed();
-    if (changed.tv_sec == resolver->changed.tv_sec && changed.tv_nsec == resolver->changed.tv_nsec)
-        return;
     ares_channel old = resolver->channel;
-    if (open_channel(resolver) != ARES_SUCCESS)
-        return;
-    ares_destroy(old);
-    resolver->changed = changed;
+    if (resolver->config->resolver_count == 0 && resolver->in_flight == 0 &&
+        open_channel(resolver) == ARES_SUCCESS)
+        ares_destroy(old);
 }
 
 static size_t take_addresses(const struct ares_addrinfo *result,

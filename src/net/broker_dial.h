@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "net/broker_config.h"
 #include "net/broker_loop.h"
@@ -31,8 +30,6 @@ struct resolver {
     struct loop *loop;
     const struct broker_config *config;
     struct ares_channeldata *channel;
-    struct timespec changed; /* resolv.conf's mtime when the channel was made */
-    int64_t looked_ms;       /* when the mtime was read */
     struct timer timer;
     struct node *sockets; /* those c-ares waits for */
     size_t in_flight;     /* questions under way */

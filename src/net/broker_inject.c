@@ -109,8 +109,7 @@ bool inject_has_output(const struct inject_client *client)
 void inject_watch(struct inject_client *client)
 {
     uint32_t events = EPOLLRDHUP;
-    bool reads = client->stage == INJECT_LEAVE ||
-                 (client->stage == INJECT_HEAD && !client->broker->paused) ||
+    bool reads = client->stage == INJECT_LEAVE || client->stage == INJECT_HEAD ||
                  (client->stage == INJECT_TRANSFER && !client->body_ended &&
                   client->input_size < INJECT_INPUT_MAX);
     if (reads)
@@ -526,8 +525,6 @@ static void obey(struct inject_client *client, const struct http_head *head)
 static void read_request(struct inject_client *client)
 {
     struct http_head head;
-    if (client->broker->paused)
-        return;
     enum http_state state =
         http_head_read(client->input, client->input_size, client->input_seen, &head);
     client->input_seen = client->input_size;
@@ -546,17 +543,6 @@ static void read_request(struct inject_client *client)
 }
 
 /* ---- Events of the client ---- */
-
-void inject_resume(struct broker *broker)
-{
-    for (struct node *at = broker->inject_clients, *next; at; at = next) {
-        struct inject_client *client = (struct inject_client *)at;
-        next = at->next;
-        inject_watch(client);
-        if (client->stage == INJECT_HEAD && client->input_size > 0)
-            read_request(client);
-    }
-}
 
 static void go_on(struct inject_client *client)
 {

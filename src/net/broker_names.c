@@ -218,7 +218,7 @@ void dns_udp_ready(struct listener *listener)
 {
     struct broker *broker = listener->broker;
     uint8_t query[DNS_QUERY_MAX + 1], reply[DNS_ANSWER_MAX];
-    for (size_t i = 0; i < QUERIES_AT_ONCE && !broker->paused; i++) {
+    for (size_t i = 0; i < QUERIES_AT_ONCE; i++) {
         union socket_address from;
         socklen_t from_length = sizeof from;
         ssize_t length = recvfrom(listener->watch.fd, query, sizeof query, MSG_DONTWAIT, &from.any,
@@ -287,7 +287,7 @@ static void stream_ready(struct watch *watch, uint32_t events)
         return;
     if (got > 0)
         stream->size += (size_t)got;
-    if (got <= 0 || !answer_frames(stream) || stream->broker->paused) {
+    if (got <= 0 || !answer_frames(stream)) {
         stream_end(stream);
         return;
     }

@@ -173,7 +173,7 @@ enum door_because {
 /* One decision, or the end of a connection. Texts end with a NUL and may be empty; what of them comes
  * from the jail is made of printable ASCII. A query for a name that is not allowed is an event with
  * port 0 (the same name asked for again within seconds is not). While the job does not read events,
- * the broker lets nothing new begin, and loses none. */
+ * the broker does nothing else, and loses none. */
 struct door_event {
     struct door_message head; /* DOOR_EVENT */
     uint32_t verdict;         /* enum door_verdict */
