@@ -127,13 +127,8 @@ void json_int(struct json *j, const char *key, int64_t value)
 
 void json_uint(struct json *j, const char *key, uint64_t value)
 {
-    char text[20]; /* of UINT64_MAX */
-    size_t at = sizeof text;
-    do
-        text[--at] = (char)('0' + value % 10);
-    while (value /= 10);
     before(j, key);
-    str_append_bytes(j->out, text + at, sizeof text - at);
+    str_append(j->out, str_number(value).text);
 }
 
 void json_bool(struct json *j, const char *key, bool value)

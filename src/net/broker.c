@@ -345,7 +345,6 @@ int broker_start(struct broker *broker, int control, struct brig_error *err)
         return status;
     broker->control.fd = control;
     broker->names.limit = (size_t)broker->config.limits[CONFIG_LIMIT_NAMES];
-    broker->relays.loop = &broker->loop;
     status = route_open(&broker->routes, err);
     if (status == 0)
         status = resolver_init(&broker->resolver, &broker->loop, &broker->config, err);

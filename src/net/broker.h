@@ -39,7 +39,6 @@ struct broker {
     struct secrets secrets;
     struct names names;
     struct resolver resolver;
-    struct relay_shared relays;
     int routes; /* a netlink socket */
 
     struct watch control; /* the job's socket */

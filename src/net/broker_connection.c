@@ -158,8 +158,8 @@ bool connection_say(struct connection *connection, const void *bytes, size_t siz
 /* close() with bytes unread would reset the connection, and the client could lose the answer. */
 static void read_rest(struct connection *connection)
 {
-    char *scratch = connection->broker->relays.scratch;
-    ssize_t got = recv(connection->client.fd, scratch, RELAY_CHUNK, MSG_DONTWAIT);
+    char scratch[4096];
+    ssize_t got = recv(connection->client.fd, scratch, sizeof scratch, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         end(connection, false);
 }
@@ -343,7 +343,7 @@ void connection_connected(struct connection *connection, int fd, const void *ahe
     connection->relay.moved = relay_moved;
     connection->stage = CONNECTION_RELAY;
     connection->active_ms = broker->loop.now_ms;
-    if (!relay_start(&connection->relay, &broker->relays, publish ? fd : client,
+    if (!relay_start(&connection->relay, &broker->loop, publish ? fd : client,
                      publish ? client : fd, &both)) {
         connection_close(connection, DOOR_ENDED, DOOR_BECAUSE_RESET, "out of memory", true);
         return;

@@ -571,7 +571,8 @@ static void read_more(struct inject_client *client)
 
 static void discard(struct inject_client *client)
 {
-    ssize_t got = recv(client->watch.fd, client->broker->relays.scratch, RELAY_CHUNK, MSG_DONTWAIT);
+    char scratch[4096];
+    ssize_t got = recv(client->watch.fd, scratch, sizeof scratch, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         end(client, false);
 }

@@ -28,54 +28,38 @@ void names_done(struct names *names)
     for (size_t i = 0; i < names->count; i++)
         free(names->texts[i]);
     free(names->texts);
-    free(names->slots);
+    if (names->has_table)
+        hdestroy_r(&names->table);
     *names = (struct names){0};
-}
-
-/* FNV-1a. A jail that makes names collide only slows its own lookups, and their number is limited. */
-static uint32_t hash(const char *name)
-{
-    uint32_t value = 2166136261u;
-    for (; *name; name++)
-        value = (value ^ (uint8_t)*name) * 16777619u;
-    return value;
-}
-
-/* The slot that has the name, or the empty one where it would be put. */
-static uint32_t *find_slot(const struct names *names, const char *name)
-{
-    for (size_t at = hash(name) % names->slot_count;; at = (at + 1) % names->slot_count) {
-        uint32_t *slot = &names->slots[at];
-        if (*slot == 0 || strcmp(names->texts[*slot - 1], name) == 0)
-            return slot;
-    }
 }
 
 /* Room for as many names as there may be; the kernel gives memory only to pages that are used. */
 static bool make_room(struct names *names)
 {
-    if (names->slots)
-        return true;
-    free(names->texts);
-    names->texts = calloc(names->limit, sizeof(*names->texts));
-    names->slot_count = 2 * names->limit;
-    names->slots = names->texts ? calloc(names->slot_count, sizeof(*names->slots)) : NULL;
-    return names->slots;
+    if (!names->texts)
+        names->texts = calloc(names->limit, sizeof(*names->texts));
+    if (names->texts && !names->has_table)
+        names->has_table = hcreate_r(names->limit, &names->table) != 0;
+    return names->has_table;
 }
 
 int names_need(struct names *names, const char *name)
 {
+    ENTRY *found, wanted = {.key = (char *)(uintptr_t)name};
     if (!make_room(names))
         return -1;
-    uint32_t *slot = find_slot(names, name);
-    if (*slot)
-        return (int)*slot - 1;
-    char *copy = names->count < names->limit ? strdup(name) : NULL;
-    if (!copy)
+    if (hsearch_r(wanted, FIND, &found, &names->table))
+        return (int)(intptr_t)found->data;
+    wanted = (ENTRY){.key = names->count < names->limit ? strdup(name) : NULL,
+                     .data = (void *)(intptr_t)names->count};
+    if (!wanted.key)
         return -1;
-    names->texts[names->count] = copy;
-    *slot = (uint32_t)++names->count;
-    return (int)*slot - 1;
+    if (!hsearch_r(wanted, ENTER, &found, &names->table)) {
+        free(wanted.key);
+        return -1;
+    }
+    names->texts[names->count] = wanted.key;
+    return (int)names->count++;
 }
 
 /* The last four bytes of an address of the door's, as a number. */

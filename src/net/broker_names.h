@@ -3,6 +3,7 @@
  * same for as long as the jail lives, and never another name's. */
 #pragma once
 
+#include <search.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,8 +15,8 @@ struct names {
     size_t limit; /* at most DOOR_NAMES_MAX */
     size_t count;
     char **texts;
-    uint32_t *slots; /* a hash table of indices, counted from 1; twice as large as needed */
-    size_t slot_count;
+    bool has_table;
+    struct hsearch_data table; /* from names to indices */
 };
 
 void names_done(struct names *names);

@@ -2,7 +2,7 @@
 /* Two sockets, and what one sends the other receives.
  *
  * Events are edge-triggered, so a side is read until it has no more, or until it had its turn and
- * others are due. Bytes are copied through a buffer that all relays share. What the receiver does not
+ * others are due. What the receiver does not
  * take is kept, at most RELAY_CHUNK of it, and nothing more is read before: the sender feels it. */
 #include "net/broker_relay.h"
 
@@ -89,7 +89,7 @@ static ssize_t came(struct relay_flow *flow, ssize_t got)
 
 static ssize_t read_some(struct relay *relay, struct relay_flow *flow)
 {
-    char *scratch = relay->shared->scratch;
+    char scratch[RELAY_CHUNK];
     ssize_t got = came(flow, recv(flow->from->watch.fd, scratch, RELAY_CHUNK, MSG_DONTWAIT));
     if (got <= 0)
         return got;
@@ -135,7 +135,7 @@ static void run(struct relay *relay)
     else if (out == STEP_ENDED && in == STEP_ENDED)
         relay->done(relay, false);
     else if (out == STEP_AGAIN || in == STEP_AGAIN)
-        loop_queue(relay->shared->loop, &relay->again);
+        loop_queue(relay->loop, &relay->again);
 }
 
 static void run_again(struct task *task)
@@ -162,11 +162,11 @@ static void set_side(struct relay *relay, struct relay_side *side, int fd)
     socket_tune(fd, true);
 }
 
-bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int world,
+bool relay_start(struct relay *relay, struct loop *loop, int jail, int world,
                  const struct relay_ahead *ahead)
 {
     const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-    relay->shared = shared;
+    relay->loop = loop;
     relay->again.run = run_again;
     relay->running = true;
     set_side(relay, &relay->jail, jail);
@@ -175,10 +175,10 @@ bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int
     relay->in = (struct relay_flow){.from = &relay->world, .to = &relay->jail};
     if (!keep(&relay->out, ahead->to_world, ahead->to_world_size) ||
         !keep(&relay->in, ahead->to_jail, ahead->to_jail_size) ||
-        !loop_watch(shared->loop, &relay->jail.watch, events) ||
-        !loop_watch(shared->loop, &relay->world.watch, events))
+        !loop_watch(loop, &relay->jail.watch, events) ||
+        !loop_watch(loop, &relay->world.watch, events))
         return false;
-    loop_queue(shared->loop, &relay->again);
+    loop_queue(loop, &relay->again);
     return true;
 }
 
@@ -187,13 +187,13 @@ void relay_stop(struct relay *relay, bool reset)
     if (!relay->running)
         return;
     relay->running = false;
-    loop_unqueue(relay->shared->loop, &relay->again);
+    loop_unqueue(relay->loop, &relay->again);
     free(relay->out.kept);
     free(relay->in.kept);
     if (reset) {
         socket_reset(relay->jail.watch.fd);
         socket_reset(relay->world.watch.fd);
     }
-    loop_close(relay->shared->loop, &relay->jail.watch);
-    loop_close(relay->shared->loop, &relay->world.watch);
+    loop_close(relay->loop, &relay->jail.watch);
+    loop_close(relay->loop, &relay->world.watch);
 }

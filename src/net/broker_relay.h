@@ -12,12 +12,6 @@
 
 struct relay;
 
-/* What all relays share. */
-struct relay_shared {
-    struct loop *loop;
-    char scratch[RELAY_CHUNK]; /* the next relay overwrites it */
-};
-
 struct relay_side {
     struct watch watch;
     struct relay *relay;
@@ -36,7 +30,7 @@ struct relay_flow {
 
 /* Zero-initialise; part of a connection. */
 struct relay {
-    struct relay_shared *shared;
+    struct loop *loop;
     struct relay_side jail, world;
     struct relay_flow out, in; /* from the jail, to the jail */
     struct task again;
@@ -56,7 +50,7 @@ struct relay_ahead {
 
 /* Owns both sockets from now on, which are non-blocking and not watched. False if memory is short: the
  * caller calls relay_stop(). */
-bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int world,
+bool relay_start(struct relay *relay, struct loop *loop, int jail, int world,
                  const struct relay_ahead *ahead);
 /* Closes the sockets; with `reset` both peers see the connection broken. */
 void relay_stop(struct relay *relay, bool reset);

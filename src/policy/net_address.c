@@ -395,32 +395,23 @@ static const char *fault_in(const char *text, size_t length)
     }
 }
 
-static void copy_lower(const char *text, size_t length, char ret_name[NET_NAME_MAX + 1])
-{
-    length = without_trailing_dot(text, length);
-    for (size_t i = 0; i < length; i++)
-        ret_name[i] = lower(text[i]);
-    ret_name[length] = '\0';
-}
-
-bool net_name_read(const char *text, size_t length, char ret_name[NET_NAME_MAX + 1])
-{
-    if (fault_in(text, length))
-        return false;
-    copy_lower(text, length, ret_name);
-    return true;
-}
-
 int net_name_parse(const char *text, size_t length, char ret_name[NET_NAME_MAX + 1],
                    struct brig_error *err)
 {
     const char *fault = fault_in(text, length);
-    if (!fault) {
-        copy_lower(text, length, ret_name);
-        return 0;
-    }
-    return brig_fail(err, BRIG_E_INVALID, 0, "bad host name '%s': %s", show(text, length).text,
-                     fault);
+    if (fault)
+        return brig_fail(err, BRIG_E_INVALID, 0, "bad host name '%s': %s", show(text, length).text,
+                         fault);
+    length = without_trailing_dot(text, length);
+    for (size_t i = 0; i < length; i++)
+        ret_name[i] = lower(text[i]);
+    ret_name[length] = '\0';
+    return 0;
+}
+
+bool net_name_read(const char *text, size_t length, char ret_name[NET_NAME_MAX + 1])
+{
+    return net_name_parse(text, length, ret_name, NULL) == 0;
 }
 
 bool net_name_below(const char *name, const char *domain)
