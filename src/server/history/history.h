@@ -52,8 +52,7 @@ struct history {
     bool feeding, forgetting;
 
     struct job *jobs[HISTORY_JOBS_MAX]; /* questions that wait for PostgreSQL */
-    size_t job_count,
-        abandoned_count; /* the others are in the thread, and their answers are not wanted */
+    size_t job_count;
     bool asked, answers; /* whether the database has been asked for an answer, and gave one */
     char problem[BRIG_MESSAGE_MAX];
     uint64_t retry_ms, retry_delay_ms, forget_ms;

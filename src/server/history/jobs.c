@@ -56,20 +56,30 @@ static void refuse(struct history *r, uint64_t tag, const char *why)
     answer(r, MESSAGE_FAILED, tag, why, strlen(why));
 }
 
+static void drop_job(struct history *r, const struct job *job)
+{
+    for (size_t i = 0; i < r->job_count; i++) {
+        if (r->jobs[i] != job)
+            continue;
+        memmove(&r->jobs[i], &r->jobs[i + 1], (--r->job_count - i) * sizeof(struct job *));
+        return;
+    }
+}
+
 /* One that the thread has comes back, and counts until then. */
 static void abandon_job(struct history *r, struct job *job)
 {
     job->abandoned = true;
     if (job->submitted)
-        r->abandoned_count++;
-    else
-        job_free(job);
+        return;
+    drop_job(r, job);
+    job_free(job);
 }
 
 void history_forget_jobs(struct history *r)
 {
-    while (r->job_count > 0)
-        abandon_job(r, r->jobs[--r->job_count]);
+    for (size_t i = r->job_count; i-- > 0;)
+        abandon_job(r, r->jobs[i]);
 }
 
 static int read_question(const struct message *question, struct job *job, struct brig_error *err)
@@ -88,16 +98,6 @@ static int read_question(const struct message *question, struct job *job, struct
     return 0;
 }
 
-static void drop_job(struct history *r, const struct job *job)
-{
-    for (size_t i = 0; i < r->job_count; i++) {
-        if (r->jobs[i] != job)
-            continue;
-        memmove(&r->jobs[i], &r->jobs[i + 1], (--r->job_count - i) * sizeof(struct job *));
-        return;
-    }
-}
-
 static void answer_job(struct history *r, const struct job *job)
 {
     if (job->result < 0)
@@ -110,12 +110,9 @@ static void answer_job(struct history *r, const struct job *job)
 
 static void take_answer(struct history *r, const struct job *job)
 {
-    if (job->abandoned) {
-        r->abandoned_count--;
-    } else {
-        drop_job(r, job);
+    drop_job(r, job);
+    if (!job->abandoned)
         answer_job(r, job);
-    }
     if (job->result == BRIG_E_SYSTEM)
         note_failure(r, job->err.message);
     else if (!r->postgres)
@@ -133,7 +130,7 @@ void history_ask(struct history *r, const struct message *question)
         refuse(r, question->tag, r->problem);
         return;
     }
-    if (r->job_count + r->abandoned_count >= HISTORY_JOBS_MAX) {
+    if (r->job_count >= HISTORY_JOBS_MAX) {
         refuse(r, question->tag, "too many questions to the database at once");
         return;
     }
@@ -281,12 +278,13 @@ static void end_late(struct history *r)
 {
     uint64_t now = clock_now_ms();
     for (size_t i = r->job_count; i-- > 0;) {
-        struct job *job = r->jobs[i];
-        if (now - job->given_ms < HISTORY_ANSWER_MS)
+        /* A refusal that cannot be sent ends the others. */
+        struct job *job = i < r->job_count ? r->jobs[i] : NULL;
+        if (!job || job->abandoned || now - job->given_ms < HISTORY_ANSWER_MS)
             continue;
-        drop_job(r, job);
-        refuse(r, job->tag, "the database does not answer in time");
+        uint64_t tag = job->tag;
         abandon_job(r, job);
+        refuse(r, tag, "the database does not answer in time");
     }
 }
 
@@ -339,8 +337,9 @@ uint64_t history_next_due(const struct history *r)
     if (r->config->database.retention_ms && r->answers && !r->forgetting)
         sooner(&due, r->forget_ms);
     for (size_t i = 0; i < r->job_count; i++)
-        sooner(&due, r->jobs[i]->given_ms +
-                         (r->jobs[i]->submitted ? HISTORY_ANSWER_MS : HISTORY_FRESH_MS));
+        if (!r->jobs[i]->abandoned)
+            sooner(&due, r->jobs[i]->given_ms +
+                             (r->jobs[i]->submitted ? HISTORY_ANSWER_MS : HISTORY_FRESH_MS));
     return due;
 }
 
