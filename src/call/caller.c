@@ -64,17 +64,9 @@ static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
 {
     const struct brig_policy *policy = caller->policy;
     struct plan *plan = &caller->plan;
-    plan->rung = PLAN_LANDLOCK;
-    plan->drop_caps = !(policy->disabled_layers & BRIG_LAYER_CAPS);
-    if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
-        plan->seccomp =
-            seccomp_program_alone(policy->seccomp, policy->network, policy->unix_sockets);
-    int result = confine_ruleset(policy, &caller->ruleset, &caller->unenforced, err);
-    if (result == 0 && caller->ruleset >= 0)
-        result = confine_fill(policy, caller->ruleset, &caller->unenforced, err);
+    int result = confine_prepare(policy, plan, &caller->ruleset, &caller->unenforced, err);
     if (result < 0)
         return result;
-    confine_note_alone(policy, &caller->unenforced);
     if (caller->has_group)
         return 0; /* each call sees what its group can do */
     struct limits none = {0};

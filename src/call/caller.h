@@ -47,17 +47,12 @@ int options_check(const struct brig_call_options *options, struct brig_call_opti
 
 /* ---- confine.c ---- */
 
-/* The Landlock ruleset of a policy without namespaces, without rules: an fd of the caller's, or -1
- * where there is none. */
-int confine_ruleset(const struct brig_policy *policy, int *ret_ruleset,
+/* The restrictions of a process in its caller's namespaces: the plan, and the Landlock ruleset with its
+ * rules, an fd of the caller's or -1. Lists what the process is not kept from. */
+int confine_prepare(const struct brig_policy *policy, struct plan *plan, int *ret_ruleset,
                     struct brig_unenforced *unenforced, struct brig_error *err);
-/* The rules in it. */
-int confine_fill(const struct brig_policy *policy, int ruleset, struct brig_unenforced *unenforced,
-                 struct brig_error *err);
 /* Whether a policy grants a path, which must be free of links, for reading or writing. */
 bool confine_cover(const struct brig_policy *policy, const char *real, bool write);
-/* Lists what a process in its caller's namespaces is not kept from. */
-void confine_note_alone(const struct brig_policy *policy, struct brig_unenforced *unenforced);
 /* Everything that is raised around a process that runs, in order; `ruleset` may be -1. 0, or the
  * PLAN_STEP_… that failed with the negated errno in *ret_error. System calls only. */
 int confine_apply(const struct plan *plan, int ruleset, int *ret_error);

@@ -34,7 +34,6 @@ static bool is_alone(void)
 
 static void note_lost(const struct brig_policy *policy, struct brig_unenforced *unenforced)
 {
-    confine_note_alone(policy, unenforced);
     if (policy->limits[BRIG_LIMIT_WALL_MS])
         unenforced_add(
             unenforced,
@@ -50,14 +49,7 @@ static int confine(const struct brig_policy *policy, struct brig_unenforced *une
 {
     struct plan plan = PLAN_INIT;
     autoclose int ruleset = -1;
-    plan.rung = PLAN_LANDLOCK;
-    plan.drop_caps = !(policy->disabled_layers & BRIG_LAYER_CAPS);
-    if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
-        plan.seccomp =
-            seccomp_program_alone(policy->seccomp, policy->network, policy->unix_sockets);
-    int result = confine_ruleset(policy, &ruleset, unenforced, err);
-    if (result == 0 && ruleset >= 0)
-        result = confine_fill(policy, ruleset, unenforced, err);
+    int result = confine_prepare(policy, &plan, &ruleset, unenforced, err);
     if (result < 0)
         return result;
     note_lost(policy, unenforced);
@@ -144,19 +136,6 @@ static int add_rule(const struct ruleset *ruleset, int fd, enum landlock_grant g
     return (int)SYS(landlock_add_rule, ruleset->fd, 1 /* PATH_BENEATH */, &beneath, 0);
 }
 
-/* Of /bin, /lib and their kind most systems have made links into /usr, which has a rule: each rule less
- * is one that no call has to copy. */
-static bool leads_into_usr(const char *path)
-{
-    char target[PATH_LENGTH_MAX];
-    ssize_t length = readlink(path, target, sizeof target - 1);
-    if (length <= 0)
-        return false;
-    target[length] = 0;
-    const char *beneath = target[0] == '/' ? target + 1 : target;
-    return strncmp(beneath, "usr/", 4) == 0 && !strstr(beneath, "..");
-}
-
 /* What a system does not have is not missed. */
 static int add_system_path(const struct ruleset *ruleset, const char *path,
                            enum landlock_grant grant, struct brig_error *err)
@@ -179,7 +158,7 @@ static int add_system(const struct ruleset *ruleset, const struct brig_policy *p
     if (policy->view == BRIG_VIEW_HOST)
         result = add_system_path(ruleset, "/", LANDLOCK_GRANT_READ, err);
     for (size_t i = 0; i < ARRAY_LENGTH(readable) && result == 0; i++)
-        if (policy->view == BRIG_VIEW_SYSTEM && !leads_into_usr(readable[i]))
+        if (policy->view == BRIG_VIEW_SYSTEM)
             result = add_system_path(ruleset, readable[i], LANDLOCK_GRANT_READ, err);
     for (size_t i = 0; i < ARRAY_LENGTH(devices) && result == 0; i++)
         result = add_system_path(ruleset, devices[i], LANDLOCK_GRANT_DEVICE, err);
@@ -227,8 +206,8 @@ static int add_grant(const struct ruleset *ruleset, const struct policy_grant *g
                       : 0;
 }
 
-int confine_fill(const struct brig_policy *policy, int fd, struct brig_unenforced *unenforced,
-                 struct brig_error *err)
+static int fill(const struct brig_policy *policy, int fd, struct brig_unenforced *unenforced,
+                struct brig_error *err)
 {
     const struct ruleset ruleset = {.fd = fd, .abi = landlock_abi()};
     int result = add_system(&ruleset, policy, err);
@@ -237,8 +216,8 @@ int confine_fill(const struct brig_policy *policy, int fd, struct brig_unenforce
     return result;
 }
 
-int confine_ruleset(const struct brig_policy *policy, int *ret_ruleset,
-                    struct brig_unenforced *unenforced, struct brig_error *err)
+static int make_ruleset(const struct brig_policy *policy, int *ret_ruleset,
+                        struct brig_unenforced *unenforced, struct brig_error *err)
 {
     *ret_ruleset = -1;
     struct landlock_attr attr;
@@ -303,7 +282,7 @@ bool confine_cover(const struct brig_policy *policy, const char *real, bool writ
     return false;
 }
 
-void confine_note_alone(const struct brig_policy *policy, struct brig_unenforced *unenforced)
+static void note_alone(const struct brig_policy *policy, struct brig_unenforced *unenforced)
 {
     unenforced_add(unenforced, "no namespaces: other processes can be seen, and /tmp and IPC are "
                                "the host's");
@@ -314,23 +293,26 @@ void confine_note_alone(const struct brig_policy *policy, struct brig_unenforced
         unenforced_add(unenforced, "the syscall filter was switched off");
 }
 
-/* Who has none cannot get any, nor change what may be got: three calls less. */
-static bool has_caps(void)
+int confine_prepare(const struct brig_policy *policy, struct plan *plan, int *ret_ruleset,
+                    struct brig_unenforced *unenforced, struct brig_error *err)
 {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {{0}};
-    if (SYS(capget, &header, data) < 0)
-        return true;
-    uint32_t any = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(data); i++)
-        any |= data[i].effective | data[i].permitted | data[i].inheritable;
-    return any != 0;
+    plan->rung = PLAN_LANDLOCK;
+    plan->drop_caps = !(policy->disabled_layers & BRIG_LAYER_CAPS);
+    if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
+        plan->seccomp =
+            seccomp_program_alone(policy->seccomp, policy->network, policy->unix_sockets);
+    int result = make_ruleset(policy, ret_ruleset, unenforced, err);
+    if (result == 0 && *ret_ruleset >= 0)
+        result = fill(policy, *ret_ruleset, unenforced, err);
+    if (result == 0)
+        note_alone(policy, unenforced);
+    return result;
 }
 
 int confine_apply(const struct plan *plan, int ruleset, int *ret_error)
 {
     int result;
-    if (plan->drop_caps && has_caps()) {
+    if (plan->drop_caps) {
         child_drop_bounding_set(); /* as far as we may */
         (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         if ((*ret_error = child_set_caps(0)) < 0)

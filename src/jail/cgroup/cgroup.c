@@ -69,7 +69,7 @@ static struct cgroup *allocate(enum cgroup_kind kind, const unsigned char *same_
 
 /* ---- directories ---- */
 
-/* The lock says that the group has an owner; see cgroup_sweep.c. */
+/* The lock says that the group has an owner; see cgroup_sweep(). */
 static int open_dir(int base_fd, const char *name)
 {
     int fd = openat(base_fd, name, OPEN_DIR | O_CLOEXEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of jail/cgroup/cgroup.h share: cgroup.c (the interface and the life of a group),
  * cgroup_find.c (where groups may be made), cgroup_v1.c and cgroup_v2.c (limits and counters),
- * cgroup_kill.c, cgroup_sweep.c, cgroup_file.c (reading and writing), cgroup_text.c (parsing). */
+ * cgroup_kill.c, cgroup_file.c (reading and writing), cgroup_text.c (parsing). */
 #pragma once
 
 #include "jail/cgroup/cgroup.h"
