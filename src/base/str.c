@@ -150,12 +150,23 @@ bool str_ends_with(const char *text, const char *end)
     return length >= wanted && strcmp(text + length - wanted, end) == 0;
 }
 
+void str_list_add(struct str *list, const char *text)
+{
+    str_append_bytes(list, text, strlen(text) + 1);
+}
+
 bool str_list_has(const struct str *list, const char *text)
 {
-    for (size_t at = 0; at < list->length; at += strlen(list->data + at) + 1)
-        if (strcmp(list->data + at, text) == 0)
+    for (const char *at = NULL; (at = str_list_next(list, at));)
+        if (strcmp(at, text) == 0)
             return true;
     return false;
+}
+
+const char *str_list_next(const struct str *list, const char *at)
+{
+    const char *next = at ? at + strlen(at) + 1 : list->data;
+    return next && next < list->data + list->length ? next : NULL;
 }
 
 bool str_fill_all(char *to, size_t size, const char *const *texts)

@@ -58,8 +58,12 @@ bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts_with(const char *text, const char *prefix);
 bool str_ends_with(const char *text, const char *end);
 
-/* Whether a list of texts, each ended by a NUL, has this one. */
+/* Lists of texts, each ended by a NUL. */
+void str_list_add(struct str *list, const char *text);
+/* Whether a list has this text. */
 bool str_list_has(const struct str *list, const char *text);
+/* The text after `at`, the first one if that is NULL; NULL at the end. */
+const char *str_list_next(const struct str *list, const char *at);
 
 /* The texts one after the other in an array of `size` bytes, as snprintf() with "%s%s" would;
  * false if they do not fit and are cut. */
