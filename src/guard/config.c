@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -11,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "guard/files.h"
 
 #define CONFIG_COPY "config.copy"
@@ -181,18 +184,6 @@ static int sanitise_one(const struct git *git, int folder, const char *key, cons
     return url.failed ? brig_fail_nomem(err) : change(git, folder, key, url.data, err);
 }
 
-static int append_copy(int folder, struct str *text, struct brig_error *err)
-{
-    autoclose int fd = openat(folder, CONFIG_COPY, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the copy of the config");
-    char *to = info.st_size > 0 ? str_extend(text, (size_t)info.st_size) : NULL;
-    if (info.st_size > 0 && (!to || pread(fd, to, (size_t)info.st_size, 0) != info.st_size))
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the copy of the config");
-    return 0;
-}
-
 int config_sanitise(const struct git *git, int dir, const char *name, int folder,
                     struct str *ret_answer, struct brig_error *err)
 {
@@ -218,8 +209,8 @@ int config_sanitise(const struct git *git, int dir, const char *name, int folder
         at = next;
     }
     str_append_bytes(ret_answer, "", 1);
-    if (status == 0)
-        status = append_copy(folder, ret_answer, err);
+    if (status == 0 && !files_read(folder, CONFIG_COPY, ret_answer))
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the copy of the config");
     (void)unlinkat(folder, CONFIG_COPY, 0);
     return status == 0 && ret_answer->failed ? brig_fail_nomem(err) : status;
 }
@@ -236,32 +227,23 @@ static const char *split(char *at)
     return value + 1;
 }
 
-static bool has_pair(const struct str *list, const char *key, const char *value)
+/* Whether a list of settings has one that begins with these bytes, which are the whole key if `whole`. */
+static bool has(const struct str *list, const char *text, size_t length, bool whole)
 {
-    size_t length = strlen(key);
-    for (const char *at = list->data; at && at < list->data + list->length; at += strlen(at) + 1)
-        if (strncmp(at, key, length) == 0 && at[length] == '\n' &&
-            strcmp(at + length + 1, value) == 0)
+    for (const char *at = NULL; (at = str_list_next(list, at));)
+        if (strncmp(at, text, length) == 0 && (!whole || at[length] == '\n' || !at[length]))
             return true;
     return false;
 }
 
-/* Whether a list of settings has one whose name begins so. */
 static bool has_section(const struct str *list, const char *section, size_t length)
 {
-    for (const char *at = list->data; at && at < list->data + list->length; at += strlen(at) + 1)
-        if (strncmp(at, section, length) == 0)
-            return true;
-    return false;
+    return has(list, section, length, false);
 }
 
 static bool has_key(const struct str *list, const char *key)
 {
-    size_t length = strlen(key);
-    for (const char *at = list->data; at && at < list->data + list->length; at += strlen(at) + 1)
-        if (strncmp(at, key, length) == 0 && (at[length] == '\n' || !at[length]))
-            return true;
-    return false;
+    return has(list, key, strlen(key), true);
 }
 
 /* Whether the rest of a section lets a setting cross: "remote.NAME.x" if the URL of a new remote crosses, "branch.NAME.x"
@@ -316,13 +298,13 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
     status = 0;
     for (char *at = inside.data; status == 0 && at && at < inside.data + inside.length;) {
         char *next = at + strlen(at) + 1;
+        bool known = str_list_has(&before, at);
         const char *value = split(at);
-        bool known = has_pair(&before, at, value);
         bool crosses = !known && config_may_cross(at, value) && fits(&before, &taken, at, value);
         if (crosses)
             status = take_over(git, call, at, value, err);
         if (crosses)
-            str_append_bytes(&taken, at, strlen(at) + 1);
+            str_list_add(&taken, at);
         left += !crosses && !known;
         at = next;
     }
@@ -333,4 +315,160 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
                     "git: %zu changed setting%s of the jail's git config %s not taken over\n", left,
                     left == 1 ? "" : "s", left == 1 ? "was" : "were");
     return status;
+}
+
+/* ---- outward ---- */
+
+/* A value as a path, for the caller to free: relative to a directory, "~/" to the home; NULL if it is none. */
+static char *find_path(const char *value, const char *directory, const char *home)
+{
+    char *path = NULL;
+    bool of_home = value[0] == '~' && value[1] == '/' && home;
+    return path_make_absolute(of_home ? home : directory, of_home ? value + 2 : value, &path,
+                              NULL) == 0
+               ? path
+               : NULL;
+}
+
+/* The file of a setting, which may also appear or change later. */
+static void append_path(struct str *states, struct str *paths, const char *value,
+                        const char *directory, const char *home)
+{
+    autofree char *path = find_path(value, directory, home);
+    if (!path)
+        return;
+    files_add_state(states, path);
+    str_list_add(paths, path);
+}
+
+static bool is_include(const char *key)
+{
+    return strcasecmp(key, "include.path") == 0 ||
+           (strncasecmp(key, "includeif.", 10) == 0 && strlen(key) > 5 &&
+            strcasecmp(key + strlen(key) - 5, ".path") == 0);
+}
+
+static bool is_path_setting(const char *key)
+{
+    static const char *const keys[] = {"core.hookspath", "core.attributesfile", "init.templatedir",
+                                       "commit.template"};
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
+        if (strcasecmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Settings whose value is a command line; of a name with several parts the last one says so. */
+static bool is_command(const char *key, const char *value)
+{
+    static const char *const variables[] = {"clean",    "smudge",     "process",
+                                            "textconv", "command",    "cmd",
+                                            "driver",   "program",    "helper",
+                                            "pager",    "editor",     "external",
+                                            "browser",  "diffFilter", "packObjectsHook",
+                                            "gitProxy", "askPass",    "sshCommand",
+                                            "tool",     "fsmonitor",  "defaultKeyCommand",
+                                            "update"};
+    const char *dot = strrchr(key, '.');
+    if (strncasecmp(key, "alias.", 6) == 0)
+        return value[0] == '!';
+    if (strncasecmp(key, "pager.", 6) == 0)
+        return true;
+    for (size_t i = 0; dot && i < ARRAY_LENGTH(variables); i++)
+        if (strcasecmp(dot + 1, variables[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The words of a command line that are files. The first one is a program, and if it has no slash, it is looked for in
+ * PATH. */
+static void append_words(struct str *states, struct str *paths, const char *value, const char *top,
+                         const char *home)
+{
+    static const char separators[] = " \t\n;&|<>()'\"!`$={}";
+    autofree char *text = strdup(value);
+    char *rest = text;
+    bool first = true;
+    for (const char *word; text && (word = strsep(&rest, separators));) {
+        struct stat info;
+        bool program = first;
+        if (!*word)
+            continue;
+        first = false;
+        if (program && !strchr(word, '/'))
+            continue;
+        autofree char *path = find_path(word, top, home);
+        if (path && (program || (stat(path, &info) == 0 && S_ISREG(info.st_mode))))
+            append_path(states, paths, word, top, home);
+        else if (path)
+            files_add_state(states, path); /* it may appear */
+    }
+}
+
+/* One "file:ORIGIN\0key\nvalue\0" of git's list. */
+static void read_setting(const char *origin, const char *pair, const char *git_path,
+                         const char *top, const char *home, struct str *states, struct str *paths)
+{
+    const char *value = strchr(pair, '\n');
+    autofree char *whole = NULL;
+    if (!value || !str_starts_with(origin, "file:") ||
+        path_make_absolute(git_path, origin + 5, &whole, NULL) < 0)
+        return;
+    autofree char *key = strndup(pair, (size_t)(value++ - pair));
+    files_add_state(states, whole);
+    if (!key) {
+        states->failed = true;
+    } else if (is_include(key)) {
+        *strrchr(whole, '/') = '\0';
+        append_path(states, paths, value, whole[0] ? whole : "/", home);
+    } else if (is_path_setting(key) && *value) {
+        append_path(states, paths, value, top, home);
+    } else if (is_command(key, value)) {
+        append_words(states, paths, value, top, home);
+    }
+}
+
+static int ask(const struct git *git, const char *top_path, const struct repo *repo,
+               struct str *states, struct str *paths, struct brig_error *err)
+{
+    static const char *const words[] = {"config", "--show-origin", "-z", "--list", NULL};
+    autostr struct str list = {0};
+    const char *home = git_variable(git->environment, "HOME");
+    const struct {
+        const char *directory, *name;
+    } usual[] = {{home, "/.gitconfig"},
+                 {home, "/.config/git/config"},
+                 {git_variable(git->environment, "XDG_CONFIG_HOME"), "/git/config"}};
+    int status = git_run(
+        git, &(struct git_call){.words = words, .git_dir = repo->git_dir, .out = &list}, err);
+    if (status < 0)
+        return status;
+    files_add_state(states, "/etc/gitconfig");
+    for (size_t i = 0; i < ARRAY_LENGTH(usual); i++) {
+        char path[PATH_LENGTH_MAX + 1];
+        if (usual[i].directory && str_fill(path, sizeof path, usual[i].directory, usual[i].name))
+            files_add_state(states, path);
+    }
+    for (const char *at = NULL, *pair;
+         (at = str_list_next(&list, at)) && (pair = str_list_next(&list, at)); at = pair)
+        read_setting(at, pair, repo->git_path, top_path, home, states, paths);
+    return states->failed || paths->failed ? brig_fail_nomem(err) : 0;
+}
+
+int outward_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
+                 struct str *ret_paths, struct brig_error *err)
+{
+    autostr struct str states = {0};
+    char top[FILES_ID_MAX], home[FILES_ID_MAX] = "", name[2 * FILES_ID_MAX + 16];
+    if (!files_identify(AT_FDCWD, top_path, top))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'",
+                         str_shown(top_path).text);
+    (void)files_identify(AT_FDCWD, git_variable(git->environment, "HOME") ?: "/", home);
+    (void)snprintf(name, sizeof name, "outward-%s-%s", top, home);
+    if (files_read_answer(cache, name, ret_paths))
+        return ret_paths->failed ? brig_fail_nomem(err) : 0;
+    int status = ask(git, top_path, repo, &states, ret_paths, err);
+    if (status == 0)
+        files_write_answer(cache, name, &states, ret_paths);
+    return status < 0 ? status : 0;
 }

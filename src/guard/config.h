@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "guard/git.h"
+#include "guard/repo.h"
 
 /* Appends lines about what was left out, a NUL, and the text of the file `name` in a directory without
  * credentials. A temporary copy is made in `folder`. */
@@ -23,3 +23,12 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
 
 /* Whether a new setting may be taken over from a jail: KEY as `git config --list` prints it. Pure. */
 bool config_may_cross(const char *key, const char *value);
+
+/* Settings of git outside that name a file in the project: `core.hooksPath = hooks` in
+ * ~/.gitconfig, or an included file. Git outside executes or obeys that file, so a jail must not
+ * write to it. */
+
+/* Appends the paths, absolute and each ended by a NUL, that the configuration of git names in a directory.
+ * `cache` keeps the answer for as long as no file of the configuration changes; -1: none. */
+int outward_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
+                 struct str *ret_paths, struct brig_error *err);

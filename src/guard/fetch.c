@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/fetch.h"
-
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +8,117 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
+#include "base/fds.h"
+#include "base/sha256.h"
+#include "guard/files.h"
 #include "guard/transfer.h"
+
+/* ---- lists of refs ---- */
+
+#define REF_DEPTH_MAX 32 /* slashes in a name: refs are files, and are copied for each run */
+
+bool refs_is_id(const char *text)
+{
+    size_t length = strspn(text, "0123456789abcdef");
+    return text[length] == '\0' && (length == 40 || length == REFS_ID_MAX);
+}
+
+static bool is_safe_character(unsigned char c)
+{
+    return isalnum(c) || c >= 0x80 || (c && strchr("._-/+@#=,%", c));
+}
+
+static bool is_safe_part(const char *part, size_t length)
+{
+    return length > 0 && part[0] != '-' && part[0] != '.' && part[length - 1] != '.' &&
+           !(length == 4 && strncmp(part, "HEAD", 4) == 0) &&
+           !(length > 5 && strncmp(part + length - 5, ".lock", 5) == 0);
+}
+
+bool refs_is_safe(const char *name)
+{
+    size_t length = strlen(name);
+    const char *part = str_starts_with(name, "refs/heads/")   ? name + 11
+                       : str_starts_with(name, "refs/notes/") ? name + 11
+                       : str_starts_with(name, "refs/tags/")  ? name + 10
+                                                              : NULL;
+    if (!part || length > 1000 || strstr(name, "..") || strstr(name, "@{") ||
+        !utf8_is_valid(name, length))
+        return false;
+    for (const char *c = part; *c; c++) /* 0xc2 0x80 to 0x9f are control characters */
+        if (!is_safe_character((unsigned char)*c) ||
+            ((unsigned char)c[0] == 0xc2 && (unsigned char)c[1] < 0xa0))
+            return false;
+    for (int depth = 0;; depth++) {
+        size_t used = strcspn(part, "/");
+        if (!is_safe_part(part, used) || depth == REF_DEPTH_MAX)
+            return false;
+        if (!part[used])
+            return true;
+        part += used + 1;
+    }
+}
+
+static bool is_stash(const char *name)
+{
+    return str_starts_with(name, REFS_STASHES) && refs_is_id(name + strlen(REFS_STASHES));
+}
+
+static int compare(const void *left, const void *right)
+{
+    return strcmp(((const struct ref *)left)->name, ((const struct ref *)right)->name);
+}
+
+int refs_read(char *text, struct refs *ret_refs, struct brig_error *err)
+{
+    struct refs refs = {0};
+    size_t lines = 0;
+    for (const char *c = text; c && *c; c++)
+        lines += *c == '\n';
+    if (lines > REFS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "there are more than %d refs", REFS_MAX);
+    refs.items = calloc(lines + 1, sizeof *refs.items);
+    if (!refs.items)
+        return brig_fail_nomem(err);
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        char *name = strchr(line, ' ');
+        if (!*line)
+            continue;
+        if (name)
+            *name++ = '\0';
+        if (!name || !refs_is_id(line) || refs.count == lines ||
+            !(refs_is_safe(name) || is_stash(name))) {
+            refs.skipped++;
+            continue;
+        }
+        refs.items[refs.count++] = (struct ref){.id = line, .name = name};
+    }
+    qsort(refs.items, refs.count, sizeof *refs.items, compare);
+    *ret_refs = refs;
+    return 0;
+}
+
+void refs_done(struct refs *refs)
+{
+    free(refs->items);
+    *refs = (struct refs){0};
+}
+
+const struct ref *refs_get(const struct refs *refs, const char *name)
+{
+    struct ref key = {.name = name};
+    return refs->count ? bsearch(&key, refs->items, refs->count, sizeof *refs->items, compare)
+                       : NULL;
+}
+
+const char *refs_find(const struct refs *refs, const char *name)
+{
+    const struct ref *found = refs_get(refs, name);
+    return found ? found->id : NULL;
+}
 
 #define PACKS_MAX 64        /* of one transfer */
 #define UPDATES_MAX 500     /* times that a list of refs is halved */
@@ -41,10 +149,13 @@ int fetch_line(const struct transfer *t, const struct git_call *how, char *ret_l
     return status < 0 ? status : 0;
 }
 
-int fetch_refuse(const struct transfer *t, const char *what, struct brig_error *err)
+int fetch_must_run(const struct transfer *t, const struct git_call *how, struct str *out,
+                   const char *const *words, struct brig_error *err)
 {
-    return brig_fail(err, BRIG_E_SYSTEM, 0, "git %s failed in '%s'", what,
-                     str_shown(t->p->top_path).text);
+    int status = fetch_run(t, how, out, words, err);
+    return status <= 0 ? status
+                       : brig_fail(err, BRIG_E_SYSTEM, 0, "git %s failed in '%s'", words[0],
+                                   str_shown(t->p->top_path).text);
 }
 
 /* ---- looking at the sides ---- */
@@ -74,11 +185,9 @@ int fetch_find_stash(const struct side *side, const char *id)
 int fetch_look_outside(const struct transfer *t, struct side *side, const struct git_call *how,
                        struct brig_error *err)
 {
-    int status = RUN(t, how, &side->text, err, "for-each-ref", refs_format, "refs/heads",
-                     "refs/tags", "refs/notes");
-    if (status > 0)
-        return fetch_refuse(t, "for-each-ref", err);
-    if (status == 0 && side->text.data)
+    int status = MUST(t, how, &side->text, err, "for-each-ref", refs_format, "refs/heads",
+                      "refs/tags", "refs/notes");
+    if (status == 0)
         status = refs_read(side->text.data, &side->refs, err);
     if (status == 0) /* which fails if there is no stash */
         status = RUN(t, how, &side->stash_text, err, "reflog", "show", "-n", STASHES_WORD,
@@ -88,9 +197,7 @@ int fetch_look_outside(const struct transfer *t, struct side *side, const struct
     char *rest = side->stash_text.data;
     while (read_stash(side, strsep(&rest, "\n")))
         ;
-    status = 0;
-    if (status == 0)
-        status = LINE(t, how, side->head, err, "symbolic-ref", "-q", "HEAD");
+    status = LINE(t, how, side->head, err, "symbolic-ref", "-q", "HEAD");
     if (status == 0 && !side->head[0])
         status = LINE(t, how, side->head, err, "rev-parse", "-q", "--verify", "HEAD");
     return status;
@@ -124,7 +231,7 @@ static int look_inside(struct transfer *t, struct brig_error *err)
         return status < 0 ? status
                           : brig_fail(err, BRIG_E_SYSTEM, 0,
                                       "git cannot read the jail's private git directory");
-    char *rest = side->text.data ? side->text.data : NULL;
+    char *rest = side->text.data;
     const char *head = strsep(&rest, "\n");
     char *staged = strsep(&rest, "\n");
     const char *tree = strsep(&staged, " ");
@@ -157,14 +264,11 @@ static int look_at_base(struct transfer *t, struct brig_error *err)
     int status = repo_path_of(t->p->base, &path, err);
     if (status < 0)
         return status;
-    if (asprintf(&t->base_index, "%s/index", path) < 0) {
-        t->base_index = NULL;
-        return brig_fail_nomem(err);
-    }
-    if (asprintf(&t->objects, "%s/objects", t->p->common_path) < 0) {
-        t->objects = NULL;
-        return brig_fail_nomem(err);
-    }
+    status = str_make(&t->base_index, err, path, "/index");
+    if (status == 0)
+        status = str_make(&t->objects, err, t->p->common_path, "/objects");
+    if (status < 0)
+        return status;
     t->base_git = (struct git_call){.git_dir = t->p->base, .objects = t->objects};
     status = fetch_look_outside(t, &t->base, &t->base_git, err);
     if (status < 0)
@@ -177,12 +281,9 @@ int fetch_look_at_kept(struct transfer *t, struct brig_error *err)
 {
     fetch_side_done(&t->kept);
     t->kept = (struct side){0};
-    int status = RUN(t, NULL, &t->kept.text, err, "for-each-ref",
-                     "--format=%(objectname) refs/%(refname:lstrip=4)", t->space);
-    if (status > 0)
-        return fetch_refuse(t, "for-each-ref", err);
-    return status < 0 || !t->kept.text.data ? status
-                                            : refs_read(t->kept.text.data, &t->kept.refs, err);
+    int status = MUST(t, NULL, &t->kept.text, err, "for-each-ref",
+                      "--format=%(objectname) refs/%(refname:lstrip=4)", t->space);
+    return status < 0 ? status : refs_read(t->kept.text.data, &t->kept.refs, err);
 }
 
 /* ---- changing refs ---- */
@@ -397,4 +498,116 @@ void fetch_done(struct transfer *t)
     free(t->moves);
     free(t->base_index);
     free(t->objects);
+}
+
+/* ---- LFS ---- */
+
+#define OBJECTS_MAX 1000000
+#define PART_BYTES 65536
+
+int lfs_open_beside(int objects)
+{
+    autoclose int git_dir = files_open_dir(objects, "..");
+    autoclose int lfs = git_dir < 0 ? -1 : files_open_dir(git_dir, "lfs");
+    return lfs < 0 ? -1 : files_open_dir(lfs, "objects");
+}
+
+/* Copies the bytes, if `to` is not -1: 1, or 0 if their hash is not `name`. */
+static int copy_bytes(int from, int to, const char *name, struct brig_error *err)
+{
+    unsigned char part[PART_BYTES];
+    char text[SHA256_HEX_LENGTH + 1];
+    struct sha256 hash;
+    ssize_t got;
+    sha256_begin(&hash);
+    while ((got = read(from, part, sizeof part)) > 0) {
+        sha256_add(&hash, part, (size_t)got);
+        int failed = to < 0 ? 0 : write_all(to, part, (size_t)got);
+        if (failed < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write the LFS object %s", name);
+    }
+    if (got < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the LFS object %s", name);
+    sha256_end(&hash, text);
+    return strcmp(text, name) == 0;
+}
+
+static int make_directories(int common, const char *name, struct brig_error *err)
+{
+    char outer[32], inner[32];
+    (void)snprintf(outer, sizeof outer, "lfs/objects/%.2s", name);
+    (void)snprintf(inner, sizeof inner, "%s/%.2s", outer, name + 2);
+    const char *const paths[] = {"lfs", "lfs/tmp", "lfs/objects", outer, inner};
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+        if (mkdirat(common, paths[i], 0777) < 0 && errno != EEXIST)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s' in the git directory",
+                             paths[i]);
+    return 0;
+}
+
+/* No jail can write to the user's git directory, so paths in it may have several components. */
+static int copy_object(int common, int from, const char *name, struct brig_error *err)
+{
+    autoclose int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    autoclose int target = -1;
+    char path[128], temporary[128];
+    struct stat info;
+    (void)snprintf(path, sizeof path, "lfs/objects/%.2s/%.2s/%s", name, name + 2, name);
+    (void)snprintf(temporary, sizeof temporary, "lfs/tmp/%s", name);
+    if (source < 0 && errno != ENOENT && errno != ELOOP && errno != ENXIO)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the LFS object %s", name);
+    if (source < 0 || fstat(source, &info) < 0 || !S_ISREG(info.st_mode) ||
+        faccessat(common, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    int status = copy_bytes(source, -1, name, err); /* nothing is written for a wrong name */
+    if (status <= 0)
+        return status;
+    status = make_directories(common, name, err);
+    if (status < 0 || lseek(source, 0, SEEK_SET) < 0)
+        return status;
+    target = openat(common, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (target < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create the LFS object %s", name);
+    status = copy_bytes(source, target, name, err);
+    if (status > 0 && (fsync(target) < 0 || renameat(common, temporary, common, path) < 0))
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot store the LFS object %s", name);
+    if (status <= 0)
+        (void)unlinkat(common, temporary, 0);
+    return status < 0 ? status : 0;
+}
+
+static bool is_hex(const char *text, size_t length)
+{
+    return strlen(text) == length && strspn(text, "0123456789abcdef") == length;
+}
+
+/* The objects in a directory, and those in the directories 01 and 01/23 of it. */
+static int copy_objects(int common, int at, const char *name, unsigned depth, size_t *count,
+                        struct brig_error *err)
+{
+    autodir DIR *dir = files_list(at, name);
+    int status = 0;
+    for (const struct dirent *item; status == 0 && dir && (item = files_next(dir));) {
+        if (depth < 2 && is_hex(item->d_name, 2))
+            status = copy_objects(common, dirfd(dir), item->d_name, depth + 1, count, err);
+        else if (++*count > OBJECTS_MAX)
+            status = brig_fail(err, BRIG_E_INVALID, 0, "the jail has more than %d LFS objects",
+                               OBJECTS_MAX);
+        else if (is_hex(item->d_name, SHA256_HEX_LENGTH))
+            status = copy_object(common, dirfd(dir), item->d_name, err);
+    }
+    return status;
+}
+
+int lfs_transfer(int private_dir, const char *common_path, struct brig_error *err)
+{
+    autoclose int from = files_open_dir(private_dir, "lfs");
+    autoclose int common = from < 0 ? -1 : open(common_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    size_t count = 0;
+    if (from < 0)
+        return 0;
+    if (common < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'",
+                         str_shown(common_path).text);
+    return copy_objects(common, from, "objects", 0, &count, err);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "guard/files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/fs.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +18,53 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/path.h"
-#include "base/str.h"
+
+bool files_exists(int dir, const char *name)
+{
+    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int files_open_dir(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+DIR *files_list(int at, const char *name)
+{
+    autoclose int fd = files_open_dir(at, name);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (dir)
+        (void)take_fd(&fd);
+    return dir;
+}
+
+const struct dirent *files_next(DIR *dir)
+{
+    const struct dirent *item;
+    while ((item = readdir(dir)) &&
+           (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0))
+        ;
+    return item;
+}
+
+int files_make_dir(int at, const char *name, int *ret_fd, struct brig_error *err)
+{
+    int fd = mkdirat(at, name, 0755) < 0 && errno != EEXIST ? -1 : files_open_dir(at, name);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot make the directory '%s' in the jail's storage", name);
+    *ret_fd = fd;
+    return 0;
+}
+
+bool files_identify(int dir, const char *name, char ret_id[FILES_ID_MAX])
+{
+    struct stat info;
+    if (fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0)
+        return false;
+    (void)snprintf(ret_id, FILES_ID_MAX, "%jx-%jx", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
+    return true;
+}
 
 int files_write(int dir, const char *name, const void *bytes, size_t length, struct brig_error *err)
 {
@@ -40,7 +86,7 @@ int files_write(int dir, const char *name, const void *bytes, size_t length, str
 
 bool files_read(int dir, const char *name, struct str *text)
 {
-    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
         info.st_size > (off_t)STR_LENGTH_MAX / 2)
@@ -49,27 +95,61 @@ bool files_read(int dir, const char *name, struct str *text)
     return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size);
 }
 
-/* ---- copying ---- */
+/* ---- answers of git ---- */
 
-/*  */
+void files_add_state(struct str *states, const char *path)
+{
+    struct stat info = {0};
+    bool there = stat(path, &info) == 0;
+    str_list_add(states, path);
+    str_appendf(states, "%d-%jx-%jx-%jx-%jx.%lx", there, (uintmax_t)info.st_dev,
+                (uintmax_t)info.st_ino, (uintmax_t)info.st_size, (uintmax_t)info.st_ctim.tv_sec,
+                info.st_ctim.tv_nsec);
+    str_append_bytes(states, "", 1);
+}
+
+/* The file has the states, an empty text and the answer. */
+bool files_read_answer(int cache, const char *name, struct str *ret_answer)
+{
+    autostr struct str text = {0}, now = {0};
+    if (cache < 0 || !files_read(cache, name, &text))
+        return false;
+    const char *at = NULL;
+    while ((at = str_list_next(&text, at)) && *at) {
+        files_add_state(&now, at);
+        at = str_list_next(&text, at);
+    }
+    if (!at || now.failed || now.length == 0 || memcmp(now.data, text.data, now.length) != 0)
+        return false;
+    str_append_bytes(ret_answer, text.data + now.length + 1, text.length - now.length - 1);
+    return true;
+}
+
+void files_write_answer(int cache, const char *name, const struct str *states,
+                        const struct str *answer)
+{
+    autostr struct str text = {0};
+    str_append_bytes(&text, states->data, states->length);
+    str_append_bytes(&text, "", 1);
+    str_append_bytes(&text, answer->data, answer->length);
+    if (cache >= 0 && !states->failed && !answer->failed && !text.failed)
+        (void)files_write(cache, name, text.data, text.length, NULL);
+}
+
+/* ---- copying ---- */
 
 #define COPYING_DEPTH_MAX 64
 #define COPYING_FILES_MAX 1000000
 #define ALL_BYTES_MAX ((off_t)1 << 30) /* of what copying_all() copies */
 
-/* A part of a file: copied by the kernel, or through a pipe of the kernel. */
+/* A part of a file, copied by the kernel. */
 static int copy_range(int from, int to, off_t at, off_t end)
 {
     if (lseek(to, at, SEEK_SET) < 0)
         return -errno;
     while (at < end) {
-        ssize_t done = copy_file_range(from, &at, to, NULL, (size_t)(end - at), 0);
-        if (done < 0 &&
-            (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
-            done = sendfile(to, from, &at, (size_t)(end - at));
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
+        ssize_t done = sendfile(to, from, &at, (size_t)(end - at));
+        if (done < 0 && errno != EINTR)
             return -errno;
         if (done == 0) /* it became shorter meanwhile */
             return 0;
@@ -118,43 +198,6 @@ int copying_file(int from, const char *name, int to, const char *to_name, struct
     return 1;
 }
 
-struct level {
-    DIR *from;
-    int to;
-};
-
-static void close_levels(struct level *levels, size_t *depth, size_t until)
-{
-    while (*depth > until) {
-        (*depth)--;
-        (void)closedir(levels[*depth].from);
-        (void)close(levels[*depth].to);
-    }
-}
-
-/* Opens a directory, makes its copy and puts both on the stack; 0 if there is none of this name. */
-static int enter(struct level *levels, size_t *depth, int from, const char *name, int to,
-                 const char *to_name, struct brig_error *err)
-{
-    autoclose int fd = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
-                   ? 0
-                   : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'", str_shown(name).text);
-    if (*depth == COPYING_DEPTH_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is too deep to be copied (limit %d levels)",
-                         str_shown(name).text, COPYING_DEPTH_MAX);
-    if (mkdirat(to, to_name, 0755) < 0 && errno != EEXIST)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s'", str_shown(name).text);
-    autoclose int made = openat(to, to_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = made < 0 ? NULL : fdopendir(fd);
-    if (!dir)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(name).text);
-    (void)take_fd(&fd);
-    levels[(*depth)++] = (struct level){.from = dir, .to = take_fd(&made)};
-    return 1;
-}
-
 /* 1, or 0 if it is not a link. */
 static int copy_link(int from, const char *name, int to, const char *to_name,
                      struct brig_error *err)
@@ -170,59 +213,73 @@ static int copy_link(int from, const char *name, int to, const char *to_name,
                            str_shown(name).text);
 }
 
-/* With `left_out` links are copied, and what is neither copied nor excepted is counted. */
-static int copy_tree(int from, const char *name, int to, const char *to_name, const char *except,
-                     size_t *left_out, struct brig_error *err)
+struct copying {
+    const char *except;
+    size_t *left_out; /* or NULL: links are not copied, and nothing is counted */
+    size_t files;
+    off_t bytes;
+};
+
+static int copy_directory(struct copying *c, int from, const char *name, int to,
+                          const char *to_name, int depth, struct brig_error *err);
+
+static int copy_entry(struct copying *c, int from, const struct dirent *item, int to, int depth,
+                      struct brig_error *err)
 {
-    struct level levels[COPYING_DEPTH_MAX];
-    size_t depth = 0, files = 0;
-    off_t bytes = 0;
+    const char *name = item->d_name;
     struct stat info;
-    int status = enter(levels, &depth, from, name, to, to_name, err);
-    int found = status;
-    while (status >= 0 && depth > 0) {
-        struct level *top = &levels[depth - 1];
-        const struct dirent *item = readdir(top->from);
-        if (!item) {
-            close_levels(levels, &depth, depth - 1);
-            continue;
-        }
-        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0 ||
-            (except && str_ends_with(item->d_name, except)))
-            continue;
-        if (fstatat(dirfd(top->from), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(info.st_mode))
-            bytes += info.st_size;
-        if (left_out && bytes > ALL_BYTES_MAX)
-            status = brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", name);
-        else if (++files > COPYING_FILES_MAX)
-            status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files", name,
-                               COPYING_FILES_MAX);
-        else
-            status = 0;
-        if (status == 0 && (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN))
-            status =
-                enter(levels, &depth, dirfd(top->from), item->d_name, top->to, item->d_name, err);
-        if (status == 0 && (item->d_type == DT_REG || item->d_type == DT_UNKNOWN))
-            status = copying_file(dirfd(top->from), item->d_name, top->to, item->d_name, err);
-        if (status == 0 && left_out) {
-            status = copy_link(dirfd(top->from), item->d_name, top->to, item->d_name, err);
-            *left_out += status == 0;
-        }
+    int status = 0;
+    if (fstatat(from, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode))
+        c->bytes += info.st_size;
+    if (c->left_out && c->bytes > ALL_BYTES_MAX)
+        return brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", str_shown(name).text);
+    if (++c->files > COPYING_FILES_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files",
+                         str_shown(name).text, COPYING_FILES_MAX);
+    if (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN)
+        status = copy_directory(c, from, name, to, name, depth + 1, err);
+    if (status == 0 && (item->d_type == DT_REG || item->d_type == DT_UNKNOWN))
+        status = copying_file(from, name, to, name, err);
+    if (status == 0 && c->left_out) {
+        status = copy_link(from, name, to, name, err);
+        *c->left_out += status == 0;
     }
-    close_levels(levels, &depth, 0);
-    return status < 0 ? status : found;
+    return status;
+}
+
+static int copy_directory(struct copying *c, int from, const char *name, int to,
+                          const char *to_name, int depth, struct brig_error *err)
+{
+    autodir DIR *dir = files_list(from, name);
+    if (!dir)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+                   ? 0
+                   : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'", str_shown(name).text);
+    if (depth == COPYING_DEPTH_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is too deep to be copied (limit %d levels)",
+                         str_shown(name).text, COPYING_DEPTH_MAX);
+    if (mkdirat(to, to_name, 0755) < 0 && errno != EEXIST)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s'", str_shown(name).text);
+    autoclose int made = files_open_dir(to, to_name);
+    if (made < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(name).text);
+    int status = 0;
+    for (const struct dirent *item; status >= 0 && (item = files_next(dir));)
+        if (!c->except || !str_ends_with(item->d_name, c->except))
+            status = copy_entry(c, dirfd(dir), item, made, depth, err);
+    return status < 0 ? status : 1;
 }
 
 int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
                  struct brig_error *err)
 {
-    return copy_tree(from, name, to, to_name, except, NULL, err);
+    return copy_directory(&(struct copying){.except = except}, from, name, to, to_name, 0, err);
 }
 
 int copying_all(int from, const char *name, int to, const char *to_name, size_t *ret_left_out,
                 struct brig_error *err)
 {
+    struct copying c = {.left_out = ret_left_out};
     struct stat info;
     *ret_left_out = 0;
     if (fstatat(from, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_size > ALL_BYTES_MAX)
@@ -230,5 +287,5 @@ int copying_all(int from, const char *name, int to, const char *to_name, size_t 
     int status = copy_link(from, name, to, to_name, err);
     if (status == 0)
         status = copying_file(from, name, to, to_name, err);
-    return status != 0 ? status : copy_tree(from, name, to, to_name, NULL, ret_left_out, err);
+    return status != 0 ? status : copy_directory(&c, from, name, to, to_name, 0, err);
 }

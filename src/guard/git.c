@@ -28,7 +28,6 @@
 #define GIT_SEALED_MS (5 * 60 * 1000)
 #define GIT_MEMORY ((rlim_t)8 << 30)
 #define GIT_SEALED_MEMORY ((uint64_t)4 << 30)
-#define GIT_ENV_MAX 32
 #define GIT_WORDS_MAX 64
 
 /* ---- finding it ---- */
@@ -99,36 +98,35 @@ static const char *const settings[] = {
     "--no-optional-locks",
 };
 
-/* The variables that git and its helpers need; none that changes which repository or program is used. */
-static size_t fill_environment(const struct git *git, const struct git_call *call,
-                               char *texts[GIT_ENV_MAX], const char *env[GIT_ENV_MAX])
+/* The variables that git and its helpers need; none that changes which repository or program is used. Called in the
+ * child. */
+static bool set_environment(const struct git *git, const struct git_call *call)
 {
     static const char *const passed[] = {"HOME",   "PATH", "LANG",    "LC_ALL",         "LC_CTYPE",
                                          "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME"};
-    size_t count = 0, made = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(passed); i++) {
-        const char *value = git_variable(git->environment, passed[i]);
-        if (value && asprintf(&texts[made], "%s=%s", passed[i], value) >= 0)
-            env[count++] = texts[made++];
-    }
-    env[count++] = "GIT_TERMINAL_PROMPT=0";
     /* No program of a transport is started, whatever the config of a repository says, also not to fetch what is
-     * missing. */
-    env[count++] = "GIT_ALLOW_PROTOCOL=";
-    env[count++] = "GIT_NO_LAZY_FETCH=1";
-    if (call->git_dir >
-        0) { /* it is the current directory; files of the working tree are never looked at */
-        env[count++] = "GIT_DIR=.";
-        env[count++] = "GIT_WORK_TREE=.";
-    }
-    if (call->objects && asprintf(&texts[made], "GIT_OBJECT_DIRECTORY=%s", call->objects) >= 0)
-        env[count++] = texts[made++];
-    if (call->index && asprintf(&texts[made], "GIT_INDEX_FILE=%s", call->index) >= 0)
-        env[count++] = texts[made++];
-    else if (call->index) /* never the user's instead */
-        env[count++] = "GIT_INDEX_FILE=/dev/null/index";
-    env[count] = NULL;
-    return made;
+     * missing. A git directory is the current directory; files of the working tree are never looked at. */
+    const char *const here = call->git_dir > 0 ? "." : NULL;
+    const struct {
+        const char *name, *value;
+    } own[] = {{"GIT_TERMINAL_PROMPT", "0"},   {"GIT_ALLOW_PROTOCOL", ""},
+               {"GIT_NO_LAZY_FETCH", "1"},     {"GIT_DIR", here},
+               {"GIT_WORK_TREE", here},        {"GIT_OBJECT_DIRECTORY", call->objects},
+               {"GIT_INDEX_FILE", call->index}};
+    const char *values[ARRAY_LENGTH(passed)]; /* looked up first: the array may be this process's */
+    for (size_t i = 0; i < ARRAY_LENGTH(passed); i++)
+        values[i] = git_variable(git->environment, passed[i]);
+    bool set = clearenv() == 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(passed) && set; i++)
+        set = !values[i] || setenv(passed[i], values[i], 1) == 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(own) && set; i++)
+        set = !own[i].value || setenv(own[i].name, own[i].value, 1) == 0;
+    return set;
+}
+
+uid_t git_owner(const struct git *git)
+{
+    return git->user.uid != (uid_t)-1 ? git->user.uid : geteuid();
 }
 
 bool git_become(const struct git_user *user)
@@ -141,7 +139,7 @@ bool git_become(const struct git_user *user)
 }
 
 static __attribute__((noreturn)) void execute(const struct git *git, const struct git_call *call,
-                                              char *const *argv, char *const *env, const int fds[3])
+                                              char *const *argv, const int fds[3])
 {
     sigset_t none;
     (void)sigemptyset(&none);
@@ -153,8 +151,8 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     bool ready = fchdir(call->git_dir > 0 ? call->git_dir : call->dir) == 0;
     for (int i = 0; i < 3; i++)
         ready = ready && dup2(fds[i], i) >= 0;
-    if (ready && git_become(&git->user))
-        (void)execve(git->program, argv, env);
+    if (ready && git_become(&git->user) && set_environment(git, call))
+        (void)execv(git->program, argv);
     _exit(127);
 }
 
@@ -247,50 +245,38 @@ int git_wait(pid_t pid)
 int git_run(const struct git *git, const struct git_call *call, struct brig_error *err)
 {
     const char *argv[GIT_WORDS_MAX + ARRAY_LENGTH(settings)] = {"git"};
-    const char *env[GIT_ENV_MAX];
-    char *texts[GIT_ENV_MAX];
     size_t count = 1;
     for (size_t i = 0; i < ARRAY_LENGTH(settings); i++)
         argv[count++] = settings[i];
     for (size_t i = 0; i < GIT_WORDS_MAX - 2 && call->words[i]; i++)
         argv[count++] = call->words[i];
-    argv[count] = NULL;
     autoclose int in = open_input(call, err);
-    int out[2] = {-1, -1}, says[2] = {-1, -1};
     if (in < 0)
         return BRIG_E_SYSTEM;
-    if (pipe2(out, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0) {
-        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for git");
-        if (out[0] >= 0) {
-            (void)close(out[0]);
-            (void)close(out[1]);
-        }
-        return BRIG_E_SYSTEM;
-    }
-    size_t made = fill_environment(git, call, texts, env);
+    int out[2] = {-1, -1}, says[2] = {-1, -1};
+    pid_t pid = pipe2(out, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0 ? -1 : fork();
     const int fds[3] = {in, out[1], says[1]};
-    pid_t pid = fork();
     if (pid == 0)
-        execute(git, call, (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env, fds);
-    int failed = errno;
-    for (size_t i = 0; i < made; i++)
-        free(texts[i]);
-    (void)close(out[1]);
-    (void)close(says[1]);
+        execute(git, call, (char *const *)(uintptr_t)argv, fds);
+    if (pid < 0)
+        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start git");
+    if (out[1] >= 0)
+        (void)close(out[1]);
+    if (says[1] >= 0)
+        (void)close(says[1]);
     int streams[2] = {out[0], says[0]};
     bool whole = pid > 0 && collect(call, streams);
     for (int i = 0; i < 2; i++)
         if (streams[i] >= 0)
             (void)close(streams[i]);
     if (pid < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot start git");
+        return BRIG_E_SYSTEM;
     if (!whole)
         (void)kill(pid, SIGKILL);
     int status = git_wait(pid);
-    if (!whole)
-        return brig_fail(err, BRIG_E_SYSTEM, 0, "git %s took too long or wrote too much",
-                         call->words[0]);
-    return status;
+    return whole ? status
+                 : brig_fail(err, BRIG_E_SYSTEM, 0, "git %s took too long or wrote too much",
+                             call->words[0]);
 }
 
 bool git_keep_link(void *paths, const char *text, size_t length)

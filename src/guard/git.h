@@ -33,6 +33,9 @@ int git_find(struct git *git, const char *const *environment, const struct brig_
              struct git_user user, struct brig_error *err);
 void git_done(struct git *git);
 
+/* The user whose repositories git works on. */
+uid_t git_owner(const struct git *git);
+
 /* Gives this process the ids of the user; false if that fails. */
 bool git_become(const struct git_user *user);
 

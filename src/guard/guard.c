@@ -1,19 +1,536 @@
 /* SPDX-License-Identifier: MIT */
 #include "guard/guard.h"
 
-#include <dirent.h>
+#include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
+#include "base/path.h"
 #include "base/tree.h"
+#include "guard/files.h"
 #include "guard/names.h"
-#include "guard/rules.h"
 #include "guard/run.h"
+
+#define FETCH_END_MS 15000
+#define REPORT_MAX 65536
+
+/* ---- the storage ---- */
+
+int run_open(struct guard *guard, struct brig_error *err)
+{
+    uint64_t number = 0;
+    if (guard->run >= 0)
+        return 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
+    (void)snprintf(guard->name, sizeof guard->name, RUN_PREFIX "%016jx", (uintmax_t)number);
+    /* Under another name first: without its lock it would be taken for one that was left behind. */
+    char hidden[80];
+    (void)snprintf(hidden, sizeof hidden, "new-%s", guard->name);
+    if (mkdirat(guard->storage, hidden, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot create a directory in the jail's storage");
+    autoclose int run = files_open_dir(guard->storage, hidden);
+    autoclose int lock =
+        run < 0 ? -1 : openat(run, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 ||
+        renameat(guard->storage, hidden, guard->storage, guard->name) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot lock a directory in the jail's storage");
+    guard->run = take_fd(&run);
+    guard->lock = take_fd(&lock);
+    return 0;
+}
+
+int run_open_folder(int run, size_t number)
+{
+    return files_open_dir(run, str_number(number).text);
+}
+
+void run_name_space(const struct guard *guard, unsigned number, char ret_space[TRANSFER_SPACE_MAX])
+{
+    enum { RUN_LENGTH = 8, LEFT = 32 };
+    const char *run = strchr(guard->name, '-');
+    size_t used = (size_t)snprintf(ret_space, TRANSFER_SPACE_MAX, "refs/brig/");
+    for (const char *c = guard->jail; *c && used < TRANSFER_SPACE_MAX - LEFT; c++)
+        ret_space[used++] = isalnum((unsigned char)*c) || *c == '-' ? *c : '_';
+    used += (size_t)snprintf(ret_space + used, LEFT, "/%.*s", RUN_LENGTH, run ? run + 1 : "");
+    if (number > 0)
+        (void)snprintf(ret_space + used, TRANSFER_SPACE_MAX - used, "-%u", number);
+}
+
+/* Removes the empty `.git` that brig made. Not while another run holds its lock: that run has a mount on it, which
+ * the kernel would detach. */
+static void remove_made(int top, int made)
+{
+    if (flock(made, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(top, ".git", AT_REMOVEDIR); /* fails if it is not empty */
+}
+
+/* Waits until no other process transfers for this run: the fd of the lock, or -1 if it cannot be had. */
+static int lock_transfer(int run)
+{
+    autoclose int fd = openat(run, "transfer", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (fd >= 0 && flock(fd, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return -1;
+    return take_fd(&fd);
+}
+
+/* Writes to the lock what a process needs that completes this run: "hold" or "report", the names that are not held back, and
+ * an empty text; then for each granted directory its path, its identity, what was in it, the repositories that are known,
+ * and an empty text. */
+static int describe(struct guard *guard, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    int status = guard->root_count > 0 && guard->storage >= 0 ? run_open(guard, err) : 0;
+    if (status < 0 || guard->run < 0)
+        return status;
+    str_list_add(&text, guard->rules.report_only ? "report" : "hold");
+    for (size_t i = 0; i < guard->rules.unprotect_count; i++)
+        str_list_add(&text, guard->rules.unprotect[i]);
+    str_list_add(&text, "");
+    for (size_t i = 0; i < guard->root_count; i++) {
+        const struct root *root = &guard->roots[i];
+        char id[FILES_ID_MAX] = "", existed[32];
+        (void)files_identify(root->held.top, "", id);
+        (void)snprintf(existed, sizeof existed, "%jx", (uintmax_t)root->held.existed);
+        str_list_add(&text, root->held.path);
+        str_list_add(&text, id);
+        str_list_add(&text, existed);
+        str_append_bytes(&text, root->known.data, root->known.length);
+        str_list_add(&text, "");
+    }
+    int failed = text.failed ? -ENOMEM : write_all(guard->lock, text.data, text.length);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
+                      : 0;
+}
+
+/* One granted directory; the last text that was read. */
+static const char *read_root(struct guard *guard, const char *path)
+{
+    const char *id = str_list_next(&guard->text, path);
+    const char *existed = id ? str_list_next(&guard->text, id) : NULL, *at = existed;
+    struct root *root = &guard->roots[guard->root_count];
+    char now[FILES_ID_MAX];
+    autoclose int top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Another jail may have put another directory in its place. */
+    bool same = existed && guard->root_count < ROOTS_MAX && files_identify(top, "", now) &&
+                strcmp(now, id) == 0 && held_look(top, path, &root->held, NULL) == 0;
+    while (at && (at = str_list_next(&guard->text, at)) && *at)
+        if (same)
+            str_list_add(&root->known, at);
+    if (same) {
+        root->held.existed = strtoumax(existed, NULL, 16);
+        guard->root_count++;
+    }
+    return at;
+}
+
+/* Reads what describe() has written. Without it, as after a crash while the run was prepared, everything is held back. */
+static int read_description(struct guard *guard, struct brig_error *err)
+{
+    size_t count = 0;
+    if (!files_read(guard->run, "lock", &guard->text) || guard->text.length == 0)
+        return 0;
+    guard->rule_names = calloc(guard->text.length, sizeof *guard->rule_names);
+    if (!guard->rule_names)
+        return brig_fail_nomem(err);
+    const char *at = str_list_next(&guard->text, NULL);
+    bool report = strcmp(at, "report") == 0;
+    while ((at = str_list_next(&guard->text, at)) && *at)
+        guard->rule_names[count++] = at;
+    guard->rules = (struct held_rules){guard->rule_names, count, report};
+    while (!guard->running && at && (at = str_list_next(&guard->text, at)))
+        at = read_root(guard, at); /* while the run goes on, nothing is searched or held back */
+    return 0;
+}
+
+/* ---- the end of a run ---- */
+
+static int transfer_tree(struct guard *guard, struct private_git *p, struct str *notes,
+                         struct brig_error *err)
+{
+    struct transfer_report report = {0};
+    char space[TRANSFER_SPACE_MAX];
+    run_name_space(guard, p->number, space);
+    int status = p->kind != REPO_NONE ? 1
+                 : guard->running     ? 0
+                                      : private_recreate(&guard->git, p, err);
+    if (status > 0)
+        status = transfer_finish(&guard->git, p, space,
+                                 (guard->running ? TRANSFER_RUNNING : 0) |
+                                     (guard->unsearched ? TRANSFER_UNSEARCHED : 0),
+                                 &report, err);
+    if (status >= 0 && !guard->running)
+        status = private_place(p, err);
+    if (status >= 0 && !guard->running)
+        status = nested_worktrees(&guard->git, p, notes, err);
+    if (status >= 0 && report.pending && !guard->running)
+        status = private_keep(p, guard->storage, err);
+    if (status >= 0 && !guard->running)
+        private_close(p);
+    /* Of several repositories, or of an earlier run, which may have been elsewhere, each is named. */
+    bool named = guard->tree_count > 1 || guard->earlier;
+    if (report.summary.length > 0)
+        str_concat(notes, "git: ", named ? str_shown(p->top_path).text : "", named ? ": " : "",
+                   report.summary.data, "\n");
+    if (report.notes.length > 0)
+        str_append(notes, report.notes.data);
+    str_done(&report.summary);
+    str_done(&report.notes);
+    return status;
+}
+
+/* Whether repositories in a granted directory are looked for: not if the run may write to their git directories, or if
+ * another one, which is searched, contains it. */
+static bool is_searched(const struct guard *guard, const struct root *root)
+{
+    for (const struct root *other = guard->roots; other < guard->roots + guard->root_count; other++)
+        if (other != root && path_is_beneath(other->held.path, root->held.path) &&
+            (other < root || strcmp(other->held.path, root->held.path) != 0))
+            return false;
+    return guard->run >= 0 &&
+           !names_is_excepted(guard->rules.unprotect, guard->rules.unprotect_count, root->held.path,
+                              ".git");
+}
+
+static void note_failure(struct str *notes, const struct brig_error *err, bool *failed)
+{
+    str_appendf(notes, "git: %s. It is tried again by the next run, or by brig sync\n",
+                err->message);
+    *failed = true;
+}
+
+/* New repositories come first: a branch with a gitlink must not arrive before them. Then submodules, which come after
+ * the tree they are in. */
+static bool transfer_all(struct guard *guard, struct str *notes)
+{
+    struct str files[ROOTS_MAX] = {0};
+    bool failed = false;
+    for (size_t i = 0; i < guard->root_count; i++) {
+        struct brig_error err = {0};
+        if (!guard->git.program || !is_searched(guard, &guard->roots[i]))
+            continue;
+        int treated = nested_treat(guard, &guard->roots[i], &files[i], notes, &err);
+        if (treated < 0)
+            note_failure(notes, &err, &failed);
+        guard->unsearched |= treated > 0;
+    }
+    bool untreated = failed; /* git must not follow a gitlink into what a jail has made */
+    for (size_t i = guard->tree_count; i-- > 0 && !untreated;) {
+        struct brig_error err = {0};
+        if (guard->trees[i].has_private &&
+            transfer_tree(guard, &guard->trees[i].private_git, notes, &err) < 0)
+            note_failure(notes, &err, &failed);
+    }
+    for (size_t i = 0; i < guard->root_count; i++) {
+        struct brig_error err = {0};
+        if (nested_check(guard, &guard->roots[i], &files[i], notes, &err) < 0)
+            note_failure(notes, &err, &failed);
+        str_done(&files[i]);
+    }
+    return failed;
+}
+
+/* Runs in a child process: all working trees of a run. Lines go to a memfd. */
+static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int out)
+{
+    autostr struct str notes = {0};
+    if (!git_become(&guard->git.user))
+        _exit(1);
+    if (guard->lock >= 0) /* the next run need not wait for more than the transfer */
+        (void)close(guard->lock);
+    if (guard->run >= 0)
+        (void)lock_transfer(guard->run); /* until this process ends */
+    autostr struct str held = {0};
+    bool failed = transfer_all(guard, &notes);
+    for (size_t i = 0; i < guard->root_count; i++) /* whatever became of git */
+        if (held_take(&guard->roots[i].held, guard->held, &guard->rules, &held) < 0)
+            failed = true;
+    (void)write_all(out, held.data, held.length); /* first: what is too long is cut */
+    (void)write_all(out, notes.data, notes.length);
+    _exit(failed ? 1 : 0);
+}
+
+/* Whether a repository is new in a granted directory, or may be. */
+static bool has_new_repository(const struct guard *guard, const struct root *root)
+{
+    autostr struct str dirs = {0};
+    int top = root->held.top;
+    if (!is_searched(guard, root))
+        return false;
+    if (nested_find(top, guard->storage, &guard->began, false, &dirs, NULL) != 0)
+        return true;
+    for (const char *at = NULL; (at = str_list_next(&dirs, at));)
+        if (!nested_is_known(top, at, &root->known))
+            return true;
+    return false;
+}
+
+/* Whether there is anything to do when the run is over. */
+static bool has_changes(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (guard->trees[i].has_private && private_has_changed(&guard->trees[i].private_git))
+            return true;
+    for (size_t i = 0; i < guard->root_count; i++)
+        if (held_has_new(&guard->roots[i].held) || has_new_repository(guard, &guard->roots[i]))
+            return true;
+    return false;
+}
+
+/* Transfers what a run did; guard->unfinished says whether that failed. */
+static int finish(struct guard *guard, struct str *notes, struct brig_error *err)
+{
+    autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
+    pid_t pid = out < 0 ? -1 : fork();
+    if (pid == 0)
+        finish_in_child(guard, out);
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
+    guard->unfinished = git_wait(pid) != 0;
+    autofree char *text = malloc(REPORT_MAX + 1);
+    ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
+    if (length > 0)
+        str_append_bytes(notes, text, (size_t)length);
+    return 0;
+}
+
+/* The run may have kept git from reading its directory: the fetch is not waited for without a limit. */
+static void end_fetch(struct guard *guard)
+{
+    if (guard->fetching <= 0)
+        return;
+    autoclose int fd = (int)syscall(SYS_pidfd_open, guard->fetching, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    if (fd >= 0 && poll(&ended, 1, FETCH_END_MS) == 0)
+        (void)kill(guard->fetching, SIGKILL);
+    (void)git_wait(guard->fetching);
+    guard->fetching = 0;
+}
+
+int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
+{
+    end_fetch(guard);
+    return has_changes(guard) ? finish(guard, notes, err) : 0;
+}
+
+void guard_fetch(struct guard *guard)
+{
+    if (guard->fetching > 0) {
+        int status;
+        if (waitpid(guard->fetching, &status, WNOHANG) == 0)
+            return;
+        guard->fetching = 0;
+    }
+    bool changed = false;
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (guard->trees[i].has_private && private_is_to_fetch(&guard->trees[i].private_git))
+            changed = true;
+    if (!changed)
+        return;
+    guard->fetching = fork();
+    if (guard->fetching != 0)
+        return;
+    (void)close(guard->lock); /* if we are killed, the next run need not wait for this process */
+    if (!git_become(&guard->git.user))
+        _exit(1);
+    (void)lock_transfer(guard->run); /* until this process ends */
+    for (size_t i = 0; i < guard->tree_count; i++) {
+        const struct private_git *p = &guard->trees[i].private_git;
+        char space[TRANSFER_SPACE_MAX];
+        run_name_space(guard, p->number, space);
+        if (guard->trees[i].has_private && p->kind != REPO_NONE)
+            (void)transfer_fetch(&guard->git, p, space, NULL);
+    }
+    _exit(0);
+}
+
+/* ---- runs that were interrupted ---- */
+
+/* Takes over what the guard has of an interrupted run, with the lock; *ret_left is to be freed with unload(). */
+static int load(const struct guard *guard, const char *name, int run, int lock, bool running,
+                struct guard **ret_left, struct brig_error *err)
+{
+    struct guard *left = calloc(1, sizeof *left);
+    struct stat info;
+    if (!left || fstat(lock, &info) < 0) {
+        free(left);
+        return brig_fail_nomem(err);
+    }
+    *left = (struct guard){.git = guard->git,
+                           .began = info.st_mtim, /* it was written just before the run began */
+                           .jail = guard->jail,
+                           .storage = guard->storage,
+                           .run = run,
+                           .lock = lock,
+                           .running = running,
+                           .earlier = true,
+                           .cache = guard->cache,
+                           .held = guard->held};
+    (void)snprintf(left->name, sizeof left->name, "%s", name);
+    *ret_left = left;
+    int status = read_description(left, err);
+    for (size_t i = 0; i < TREES_MAX && status == 0; i++) {
+        autoclose int folder = run_open_folder(run, i);
+        struct tree *tree = &left->trees[left->tree_count];
+        if (folder < 0)
+            break;
+        if (!private_is_open(folder))
+            continue;
+        *tree = (struct tree){.top = -1, .made = -1, .link = -1};
+        status = private_open(&guard->git, folder, (unsigned)i, &tree->private_git, err);
+        tree->has_private = status == 0;
+        left->tree_count += status == 0;
+    }
+    return status;
+}
+
+static void done_roots(struct guard *guard)
+{
+    for (size_t i = 0; i < guard->root_count; i++) {
+        held_root_done(&guard->roots[i].held);
+        str_done(&guard->roots[i].known);
+    }
+}
+
+static void unload(struct guard *left)
+{
+    done_roots(left);
+    for (size_t i = 0; i < left->tree_count; i++) {
+        struct private_git *p = &left->trees[i].private_git;
+        bool makes = !left->running && p->kind == REPO_NONE && files_exists(p->folder, RUN_MADE);
+        autoclose int made = makes ? files_open_dir(p->top, ".git") : -1;
+        if (made >= 0)
+            remove_made(p->top, made);
+        private_done(p);
+    }
+    str_done(&left->text);
+    free(left->rule_names);
+    free(left);
+}
+
+/* A transfer has failed again, as where the project is gone: only brig sync tries it once more. */
+static int put_aside(const struct guard *guard, const char *name, int status, struct str *notes,
+                     const struct brig_error *err)
+{
+    char kept[80];
+    autofree char *path = NULL;
+    (void)snprintf(kept, sizeof kept, RUN_KEPT_PREFIX "%s", strchr(name, '-') + 1);
+    if (renameat(guard->storage, name, guard->storage, kept) < 0 ||
+        repo_path_of(guard->storage, &path, NULL) < 0)
+        return status;
+    str_appendf(notes,
+                "git: what an earlier run did could not be transferred%s%s. It is kept in %s/%s: "
+                "remove the cause and use brig sync, or delete it\n",
+                status < 0 ? ": " : "", status < 0 ? err->message : "", str_shown(path).text, kept);
+    return 0;
+}
+
+/* Opens the directory of a run and takes its lock: 1, 0 if the run goes on, -1 if there is none. */
+static int open_run(const struct guard *guard, const char *name, int *ret_run, int *ret_lock)
+{
+    if (!str_starts_with(name, RUN_PREFIX) && !str_starts_with(name, RUN_KEPT_PREFIX))
+        return -1;
+    *ret_run = files_open_dir(guard->storage, name);
+    *ret_lock = *ret_run < 0 ? -1 : openat(*ret_run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_lock < 0 ? -1 : flock(*ret_lock, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Completes the run in a directory of the storage. If it goes on and `now`, transfers what it has done so far. */
+static int complete(struct guard *guard, const char *name, bool now, struct str *notes,
+                    struct brig_error *err)
+{
+    autoclose int run = -1;
+    autoclose int lock = -1;
+    int over = open_run(guard, name, &run, &lock);
+    struct guard *left = NULL;
+    if (over < 0 || (over == 0 && !now))
+        return 0;
+    int status = load(guard, name, run, lock, !over, &left, err);
+    if (status == 0)
+        status = finish(left, notes, err);
+    bool failed = status < 0 || (left && left->unfinished);
+    if (left)
+        unload(left);
+    if (!over)
+        return status;
+    return failed ? put_aside(guard, name, status, notes, err)
+                  : tree_remove(guard->storage, name, err);
+}
+
+/* Completes all runs that do not go on. */
+static void complete_all(struct guard *guard, struct str *notes)
+{
+    autodir DIR *dir = files_list(guard->storage, ".");
+    for (const struct dirent *item; dir && (item = files_next(dir));) {
+        struct brig_error err = {0};
+        if (str_starts_with(item->d_name, RUN_PREFIX) &&
+            complete(guard, item->d_name, false, notes, &err) < 0)
+            str_appendf(notes, "git: the changes of an interrupted run are kept: %s\n",
+                        err.message);
+    }
+}
+
+static void show_running(const struct guard *guard, int run, struct str *notes)
+{
+    for (size_t i = 0; i < TREES_MAX; i++) {
+        autoclose int folder = run_open_folder(run, i);
+        struct private_git p;
+        if (folder < 0)
+            return;
+        if (private_open(&guard->git, folder, (unsigned)i, &p, NULL) < 0)
+            continue;
+        str_appendf(notes, "%s: a run goes on; %s\n", str_shown(p.top_path).text,
+                    private_has_changed(&p) ? "its git directory has changes"
+                                            : "nothing in git has changed");
+        private_done(&p);
+    }
+}
+
+static void show_one(const struct guard *guard, const char *name, struct str *notes)
+{
+    autoclose int run = -1;
+    autoclose int lock = -1;
+    int over = open_run(guard, name, &run, &lock);
+    if (str_starts_with(name, PRIVATE_PENDING))
+        str_append(notes,
+                   "a rebase or merge goes on; the next run in its directory continues it\n");
+    else if (over == 0)
+        show_running(guard, run, notes);
+    else if (over > 0)
+        str_append(notes, "what a run did was not transferred; brig sync tries again\n");
+}
+
+bool guard_has_left(int storage)
+{
+    static const char *const prefixes[] = {RUN_PREFIX, RUN_KEPT_PREFIX, PRIVATE_PENDING};
+    autodir DIR *dir = files_list(storage, ".");
+    for (const struct dirent *item; dir && (item = files_next(dir));)
+        for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
+            if (str_starts_with(item->d_name, prefixes[i]))
+                return true;
+    return false;
+}
+
+/* ---- the guard ---- */
 
 static int new_guard(const struct guard_options *options, const struct brig_policy *policy,
                      struct guard **ret_guard, struct brig_error *err)
@@ -30,11 +547,8 @@ static int new_guard(const struct guard_options *options, const struct brig_poli
     int status = str_copy(options->jail, &guard->jail, err);
     if (status == 0)
         status = git_find(&guard->git, options->environment, policy, options->user, err);
-    if (status == 0 && guard->storage >= 0) {
-        (void)mkdirat(guard->storage, "cache", 0700);
-        guard->cache =
-            openat(guard->storage, "cache", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    }
+    if (status == 0 && guard->storage >= 0)
+        (void)files_make_dir(guard->storage, "cache", &guard->cache, NULL);
     if (status < 0)
         guard_free(guard);
     else
@@ -55,9 +569,11 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
     if (status < 0)
         return status;
     if (!options->dry && guard->git.program)
-        run_complete_all(guard, notes);
+        complete_all(guard, notes);
     if (!options->off)
         status = rules_add(guard, policy, options, notes, err);
+    if (status == 0)
+        status = describe(guard, err);
     for (size_t i = 0; status < 0 && i < guard->tree_count;
          i++) /* work of an earlier run is in it */
         if (guard->trees[i].has_private && guard->trees[i].private_git.resumed)
@@ -69,38 +585,6 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
     return status;
 }
 
-static void show_running(int run, struct str *notes)
-{
-    for (unsigned i = 0; i < TREES_MAX; i++) {
-        autoclose int folder = -1;
-        struct private_git p;
-        if (run_open_folder(run, i, false, &folder, NULL) < 0)
-            return;
-        if (private_open(folder, &p, NULL) < 0)
-            continue;
-        str_appendf(notes, "%s: a run goes on; %s\n", str_shown(p.top_path).text,
-                    private_has_changed(&p) ? "its git directory has changes"
-                                            : "nothing in git has changed");
-        private_done(&p);
-    }
-}
-
-static void show_one(const struct guard *guard, const char *name, struct str *notes)
-{
-    if (str_starts_with(name, PRIVATE_PENDING))
-        str_append(notes,
-                   "a rebase or merge goes on; the next run in its directory continues it\n");
-    autoclose int run =
-        str_starts_with(name, RUN_PREFIX) || str_starts_with(name, RUN_KEPT_PREFIX)
-            ? openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-            : -1;
-    autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
-        show_running(run, notes);
-    else if (lock >= 0)
-        str_append(notes, "what a run did was not transferred; brig sync tries again\n");
-}
-
 int guard_sync(const struct guard_options *options, bool show, struct str *notes,
                struct brig_error *err)
 {
@@ -110,34 +594,14 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
         return status;
     if (!guard->git.program)
         status = brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
-    autoclose int fd = openat(guard->storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *item;
-    if (dir)
-        (void)take_fd(&fd);
-    while (status == 0 && dir && (item = readdir(dir)))
+    autodir DIR *dir = status < 0 ? NULL : files_list(guard->storage, ".");
+    for (const struct dirent *item; status == 0 && dir && (item = files_next(dir));)
         if (show)
             show_one(guard, item->d_name, notes);
-        else if (str_starts_with(item->d_name, RUN_PREFIX) ||
-                 str_starts_with(item->d_name, RUN_KEPT_PREFIX))
-            status = run_sync(guard, item->d_name, notes, err);
+        else
+            status = complete(guard, item->d_name, true, notes, err);
     guard_free(guard);
     return status;
-}
-
-bool guard_has_left(int storage)
-{
-    static const char *const prefixes[] = {RUN_PREFIX, RUN_KEPT_PREFIX, PRIVATE_PENDING};
-    autoclose int fd = openat(storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!dir)
-        return false;
-    (void)take_fd(&fd);
-    for (const struct dirent *item; (item = readdir(dir));)
-        for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
-            if (str_starts_with(item->d_name, prefixes[i]))
-                return true;
-    return false;
 }
 
 void guard_free(struct guard *guard)
@@ -147,7 +611,7 @@ void guard_free(struct guard *guard)
     for (size_t i = 0; i < guard->tree_count; i++) {
         struct tree *tree = &guard->trees[i];
         if (tree->removes)
-            run_remove_made(tree->top, tree->made);
+            remove_made(tree->top, tree->made);
         if (tree->made >= 0)
             (void)close(tree->made);
         if (tree->has_private)
@@ -157,10 +621,7 @@ void guard_free(struct guard *guard)
         (void)close(tree->top);
         free(tree->dest);
     }
-    for (size_t i = 0; i < guard->root_count; i++) {
-        held_root_done(&guard->roots[i]);
-        str_done(&guard->known[i]);
-    }
+    done_roots(guard);
     for (size_t i = 0; i < guard->empty_count; i++)
         (void)close(guard->empty[i]);
     if (guard->run >= 0 && !guard->unfinished)

@@ -8,9 +8,6 @@
 
 #include <brig/brig.h>
 
-#include "guard/git.h"
-#include "guard/repo.h"
-
 struct names_row {
     const char *path; /* from the top of a granted directory */
     const char *why;  /* what executes it: "which WHY would obey" */
@@ -26,14 +23,3 @@ int names_check(const char *name, struct brig_error *err);
  * names: relative to the top, or absolute. */
 bool names_is_excepted(const char *const *excepted, size_t count, const char *top,
                        const char *path);
-
-/* ---- outward ---- */
-
-/* Settings of git outside that name a file in the project: `core.hooksPath = hooks` in
- * ~/.gitconfig, or an included file. Git outside executes or obeys that file, so a jail must not
- * write to it. */
-
-/* Appends the paths, absolute and each ended by a NUL, that the configuration of git names in a directory.
- * `cache` keeps the answer for as long as no file of the configuration changes; -1: none. */
-int outward_find(const struct git *git, int cache, int top, const char *top_path,
-                 const struct repo *repo, struct str *ret_paths, struct brig_error *err);

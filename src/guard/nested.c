@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/nested.h"
-
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,9 +13,8 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "guard/fetch.h"
 #include "guard/files.h"
-#include "guard/transfer.h"
+#include "guard/run.h"
 
 #define ASIDE_MAX 48
 #define SUBMODULE_LINK ".git.brig-link"
@@ -67,7 +63,7 @@ static bool is_since(const struct stat *info, struct timespec since)
  * to enter it. */
 static int open_any(int at, const char *name, const struct timespec *since)
 {
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = files_open_dir(at, name);
     struct stat info;
     char link[64];
     if (fd >= 0 || errno != EACCES || !since)
@@ -76,105 +72,91 @@ static int open_any(int at, const char *name, const struct timespec *since)
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", place);
     return place >= 0 && fstat(place, &info) == 0 && is_since(&info, *since) &&
                    chmod(link, (info.st_mode & 07777) | 0700) == 0
-               ? openat(place, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+               ? files_open_dir(place, ".")
                : -1;
 }
 
-/* The directories that are being searched, one in the other. */
-struct walk {
-    struct {
-        DIR *dir;
-        size_t path_length;
-        unsigned found;
-    } levels[NESTED_DEPTH_MAX];
-    size_t depth;
-    struct str path;
+struct search {
+    struct str path, *dirs;
     const struct timespec *since; /* when the run began; NULL before it */
     bool changes;                 /* makes directories readable */
+    struct stat storage;          /* of all jails, in which no jail writes */
+    size_t count;
+    bool skipped; /* a directory could not be searched */
 };
 
-static bool enter(struct walk *walk, int at, const char *name)
+/* Opens a directory to be searched; NULL if it cannot be. */
+static DIR *open_searched(struct search *s, int at, const char *name, int depth)
 {
-    const struct timespec *since = walk->changes ? walk->since : NULL;
-    if (walk->depth == NESTED_DEPTH_MAX || walk->path.length > PATH_LENGTH_MAX - NAME_MAX) {
-        struct stat
-            info; /* a link may lead to it: what a run made so deep can be entered no more */
-        autoclose int deep = since ? open_any(at, name, since) : -1;
-        return deep >= 0 && fstat(deep, &info) == 0 && is_since(&info, *since) &&
-               fchmod(deep, 0) == 0;
+    const struct timespec *since = s->changes ? s->since : NULL;
+    struct stat info;
+    autoclose int fd = open_any(at, name, since);
+    if (depth == NESTED_DEPTH_MAX || s->path.length > PATH_LENGTH_MAX - NAME_MAX) {
+        /* A link may lead to it: what a run made so deep can be entered no more. */
+        s->skipped |= !since || fd < 0 || fstat(fd, &info) < 0 || !is_since(&info, *since) ||
+                      fchmod(fd, 0) < 0;
+        return NULL;
     }
-    int fd = open_any(at, name, since);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir && fd >= 0)
-        (void)close(fd);
-    if (!dir) { /* one that no run has touched is the user's, and was so before */
-        struct stat info;
-        return errno == ENOENT || (errno == EACCES && walk->since &&
-                                   fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                                   !is_since(&info, *walk->since));
-    }
-    if (walk->depth > 0)
-        str_concat(&walk->path, walk->depth > 1 ? "/" : "", name);
-    walk->levels[walk->depth].path_length = walk->path.length;
-    walk->levels[walk->depth].found = 0;
-    walk->levels[walk->depth++].dir = dir;
-    return true;
+    if (dir)
+        (void)take_fd(&fd);
+    else if (errno != ENOENT) /* one that no run has touched is the user's, and was so before */
+        s->skipped |= errno != EACCES || !s->since ||
+                      fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+                      is_since(&info, *s->since);
+    return dir;
 }
 
-static void leave(struct walk *walk, struct str *dirs)
+static bool is_searched(const struct search *s, int at, const struct dirent *item)
 {
-    unsigned found = walk->levels[--walk->depth].found;
-    (void)closedir(walk->levels[walk->depth].dir);
-    if (walk->depth > 0 && dirs && found & HAS_GIT)
-        str_append_bytes(dirs, walk->path.data, walk->path.length + 1);
-    if (walk->depth > 0 && dirs && is_bare(found)) {
-        str_concat(dirs, walk->path.data, "/");
-        str_append_bytes(dirs, "", 1);
+    struct stat info;
+    if (item->d_type != DT_DIR && item->d_type != DT_UNKNOWN)
+        return false;
+    if (item->d_type == DT_DIR && item->d_ino != s->storage.st_ino)
+        return true;
+    return fstatat(at, item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode) &&
+           (info.st_ino != s->storage.st_ino || info.st_dev != s->storage.st_dev);
+}
+
+/* Searches a directory and those below it, to a limited depth. False if there are too many. */
+static bool search(struct search *s, int at, const char *name, int depth)
+{
+    autodir DIR *dir = open_searched(s, at, name, depth);
+    size_t length = s->path.length;
+    unsigned found = 0;
+    if (!dir)
+        return true;
+    for (const struct dirent *item; (item = files_next(dir));) {
+        unsigned bit = find_bit(item->d_name);
+        found |= bit;
+        if (bit == HAS_GIT || !is_searched(s, dirfd(dir), item))
+            continue;
+        str_concat(&s->path, length > 0 ? "/" : "", item->d_name);
+        if (++s->count > NESTED_DIRS_MAX || s->path.failed ||
+            !search(s, dirfd(dir), item->d_name, depth + 1))
+            return false;
+        s->path.length = length;
+        s->path.data[length] = '\0';
     }
-    walk->path.length = walk->depth > 0 ? walk->levels[walk->depth - 1].path_length : 0;
-    if (walk->path.data)
-        walk->path.data[walk->path.length] = '\0';
+    if (depth > 0 && found & HAS_GIT)
+        str_list_add(s->dirs, s->path.data);
+    if (depth > 0 && is_bare(found)) {
+        str_concat(s->dirs, s->path.data, "/");
+        str_append_bytes(s->dirs, "", 1);
+    }
+    return true;
 }
 
 int nested_find(int top, int storage, const struct timespec *since, bool changes,
                 struct str *ret_dirs, struct brig_error *err)
 {
-    struct walk walk = {.since = since, .changes = changes};
-    size_t count = 0;
-    struct stat own = {0};
+    struct search s = {.dirs = ret_dirs, .since = since, .changes = changes};
     if (storage >= 0)
-        (void)fstatat(storage, "..", &own, 0);
-    bool whole = enter(&walk, top, ".");
-    while (walk.depth > 0) {
-        DIR *dir = walk.levels[walk.depth - 1].dir;
-        const struct dirent *item = readdir(dir);
-        if (!item) {
-            leave(&walk, ret_dirs);
-            continue;
-        }
-        unsigned bit = find_bit(item->d_name);
-        walk.levels[walk.depth - 1].found |= bit;
-        if (bit == HAS_GIT || (item->d_type != DT_DIR && item->d_type != DT_UNKNOWN) ||
-            strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
-            continue;
-        struct stat info;
-        if (own.st_ino != 0 && item->d_ino == own.st_ino &&
-            fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            info.st_dev == own.st_dev)
-            continue; /* the storage of all jails, in which no jail writes */
-        if (++count > NESTED_DIRS_MAX || walk.path.failed)
-            break;
-        if (item->d_type == DT_DIR ||
-            (fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-             S_ISDIR(info.st_mode)))
-            whole = enter(&walk, dirfd(dir), item->d_name) && whole;
-    }
-    bool ended = walk.depth == 0;
-    while (walk.depth > 0)
-        leave(&walk, NULL);
-    bool failed = walk.path.failed || ret_dirs->failed;
-    str_done(&walk.path);
-    return failed ? brig_fail_nomem(err) : !ended ? 2 : !whole;
+        (void)fstatat(storage, "..", &s.storage, 0);
+    bool ended = search(&s, top, ".", 0);
+    bool failed = s.path.failed || ret_dirs->failed;
+    str_done(&s.path);
+    return failed ? brig_fail_nomem(err) : !ended ? 2 : s.skipped;
 }
 
 /* Opens one of them again. */
@@ -194,14 +176,14 @@ static int open_found(int top, const char *path, const struct timespec *since)
 
 void nested_identify(int top, const char *path, struct str *list)
 {
-    char git[PATH_LENGTH_MAX + 1];
-    struct stat info = {0};
+    char git[PATH_LENGTH_MAX + 1], id[FILES_ID_MAX];
     autoclose int fd = -1;
     if (!str_fill(git, sizeof git, path, str_ends_with(path, "/") ? "." : "/.git") ||
-        path_open_beneath(top, git, O_PATH | O_NOFOLLOW, 0, &fd, NULL) < 0 || fstat(fd, &info) < 0)
+        path_open_beneath(top, git, O_PATH | O_NOFOLLOW, 0, &fd, NULL) < 0 ||
+        !files_identify(fd, "", id))
         return;
-    str_appendf(list, "%jx-%jx ", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
-    str_append_bytes(list, path, strlen(path) + 1);
+    str_concat(list, id, " ", path);
+    str_append_bytes(list, "", 1);
 }
 
 bool nested_is_known(int top, const char *path, const struct str *list)
@@ -250,19 +232,28 @@ static bool read_text(int dir, const char *name, char text[REPO_POINTER_MAX])
 
 /* ---- making them anew ---- */
 
+/* A granted directory after a run. */
+struct nested {
+    const struct guard *guard;
+    const struct root *root;
+    struct str *notes;
+};
+
 /* Makes a repository in `dir` from the untrusted git directory `old`, also if its commits cannot be fetched. 1, or
  * 0 if it was no repository. */
 static int recreate(const struct nested *nested, int dir, int old, int folder,
                     struct brig_error *err)
 {
     struct private_git p;
+    char space[TRANSFER_SPACE_MAX];
+    run_name_space(nested->guard, 0, space);
     int status = private_wrap(folder, old, dir, &p, err);
     if (status < 0)
         return status;
     struct transfer_report report = {0};
-    status = private_recreate(nested->git, &p, err);
+    status = private_recreate(&nested->guard->git, &p, err);
     int finished =
-        status > 0 ? transfer_finish(nested->git, &p, nested->space, 0, &report, err) : 0;
+        status > 0 ? transfer_finish(&nested->guard->git, &p, space, 0, &report, err) : 0;
     if (status > 0 && private_place(&p, finished < 0 ? NULL : err) < 0)
         finished = finished < 0 ? finished : BRIG_E_SYSTEM;
     if (finished < 0)
@@ -297,11 +288,11 @@ static int make_anew(const struct nested *nested, int dir, const char *path, int
         (void)fchmod(dir, (info.st_mode & 07777) | 0700);
     if (renameat2(dir, ".git", dir, aside, RENAME_NOREPLACE) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '.git'");
-    autoclose int old = open_any(dir, aside, &nested->since);
+    autoclose int old = open_any(dir, aside, &nested->guard->began);
     if (old < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", aside);
     int status = recreate(nested, dir, old, folder, err);
-    if (status < 0 || (status == 0 && faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)) {
+    if (status < 0 || (status == 0 && files_exists(old, "HEAD"))) {
         if (renameat(old, "HEAD", old, "HEAD.jail") < 0 && errno != ENOENT)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'", aside);
         str_appendf(nested->notes,
@@ -330,9 +321,11 @@ static int make_submodule(const struct nested *nested, int dir, const char *path
 {
     char text[REPO_POINTER_MAX];
     const char *modules = read_text(dir, ".git", text) ? strstr(text, "/modules/") : NULL;
-    for (size_t i = 0; modules && i < nested->outer_count; i++) {
+    for (size_t i = 0; modules && i < nested->guard->tree_count; i++) {
+        const struct tree *tree = &nested->guard->trees[i];
         autoclose int old = -1;
-        if (path_open_beneath(nested->outers[i]->sealed.dir, modules + 1,
+        if (!tree->has_private ||
+            path_open_beneath(tree->private_git.sealed.dir, modules + 1,
                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &old, NULL) < 0)
             continue;
         /* Under another name until it is done, so that it is found again if that fails. */
@@ -365,13 +358,14 @@ static int treat_bare(const struct nested *nested, const char *path, struct brig
 {
     char text[PATH_LENGTH_MAX + 1];
     (void)snprintf(text, sizeof text, "%.*s", (int)strlen(path) - 1, path);
-    autoclose int dir = open_found(nested->top, text, &nested->since);
+    autoclose int dir = open_found(nested->root->held.top, text, &nested->guard->began);
     struct stat info;
     if (dir < 0)
         return 0;
-    if (fstat(dir, &info) == 0 && is_since(&info, nested->since) && (info.st_mode & 0700) != 0700)
+    if (fstat(dir, &info) == 0 && is_since(&info, nested->guard->began) &&
+        (info.st_mode & 0700) != 0700)
         (void)fchmod(dir, (info.st_mode & 07777) | 0700);
-    if (!has_new_part(dir, nested->since))
+    if (!has_new_part(dir, nested->guard->began))
         return 0;
     if (renameat(dir, "HEAD", dir, "HEAD.jail") < 0 && errno != ENOENT)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'",
@@ -387,16 +381,15 @@ static int treat_bare(const struct nested *nested, const char *path, struct brig
 static int treat(const struct nested *nested, const char *path, int folder, struct str *files,
                  struct brig_error *err)
 {
-    autoclose int dir = open_found(nested->top, path, &nested->since);
-    mode_t mode;
-    mode = 0;
+    autoclose int dir = open_found(nested->root->held.top, path, &nested->guard->began);
+    mode_t mode = 0;
     if (dir < 0)
         return errno == ENOENT
                    ? 0
                    : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(path).text);
-    bool new = is_new(dir, ".git", nested->since, &mode);
-    autoclose int git = openat(dir, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (!new && (git < 0 || !has_new_part(git, nested->since)))
+    bool new = is_new(dir, ".git", nested->guard->began, &mode);
+    autoclose int git = files_open_dir(dir, ".git");
+    if (!new && (git < 0 || !has_new_part(git, nested->guard->began)))
         return 0;
     if (!S_ISDIR(mode) && !S_ISREG(mode)) /* a link, or what git does not read */
         return remove_pointer(nested, dir, path, err);
@@ -405,7 +398,7 @@ static int treat(const struct nested *nested, const char *path, int folder, stru
     if (status < 0)
         return brig_wrap(err, status, "the new repository '%s'", str_shown(path).text);
     if (status == 0 && S_ISREG(mode))
-        str_append_bytes(files, path, strlen(path) + 1);
+        str_list_add(files, path);
     return 0;
 }
 
@@ -414,15 +407,12 @@ static int treat_in(const struct nested *nested, const char *path, size_t *count
                     struct brig_error *err)
 {
     char name[32];
+    autoclose int own = -1;
     (void)snprintf(name, sizeof name, "nested-%zu", *count);
-    if (mkdirat(nested->folder, name, 0700) < 0 && errno != EEXIST)
-        return brig_fail(err, BRIG_E_SYSTEM, errno,
-                         "cannot create a directory in the jail's storage");
-    autoclose int own = openat(nested->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int status = own < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno,
-                                     "cannot open a directory in the jail's storage")
-                         : treat(nested, path, own, files, err);
-    if (own >= 0 && faccessat(own, "base", F_OK, 0) == 0)
+    int status = files_make_dir(nested->guard->run, name, &own, err);
+    if (status == 0)
+        status = treat(nested, path, own, files, err);
+    if (own >= 0 && files_exists(own, "base"))
         ++*count;
     return status;
 }
@@ -430,28 +420,30 @@ static int treat_in(const struct nested *nested, const char *path, size_t *count
 /* Without HEAD git does not take it for a repository; a pointer is removed. */
 static bool disarm(const struct nested *nested, const char *path)
 {
-    autoclose int dir = open_found(nested->top, path, &nested->since);
-    autoclose int git = dir < 0 ? -1 : open_any(dir, ".git", &nested->since);
+    autoclose int dir = open_found(nested->root->held.top, path, &nested->guard->began);
+    autoclose int git = dir < 0 ? -1 : open_any(dir, ".git", &nested->guard->began);
     if (git < 0)
         return dir >= 0 && (unlinkat(dir, ".git", 0) == 0 || errno == ENOENT);
     return renameat(git, "HEAD", git, "HEAD.jail") == 0 || errno == ENOENT;
 }
 
-int nested_treat(const struct nested *nested, struct str *ret_files, struct brig_error *err)
+int nested_treat(const struct guard *guard, const struct root *root, struct str *ret_files,
+                 struct str *notes, struct brig_error *err)
 {
+    const struct nested *const nested = &(struct nested){guard, root, notes};
     autostr struct str dirs = {0};
-    int status = nested_find(nested->top, nested->storage, &nested->since, true, &dirs, err);
+    int status = nested_find(nested->root->held.top, nested->guard->storage, &nested->guard->began,
+                             true, &dirs, err);
     bool incomplete = status > 0;
     if (incomplete)
         str_appendf(nested->notes,
                     "git: '%s' has too many directories, or some that cannot be read: not all were "
                     "searched for new repositories\n",
-                    str_shown(nested->top_path).text);
+                    str_shown(nested->root->held.path).text);
     size_t count = 0;
     bool failed = false;
-    for (const char *at = dirs.data; status >= 0 && at && at < dirs.data + dirs.length;
-         at += strlen(at) + 1) {
-        if (nested_is_known(nested->top, at, nested->known))
+    for (const char *at = NULL; status >= 0 && (at = str_list_next(&dirs, at));) {
+        if (nested_is_known(nested->root->held.top, at, &nested->root->known))
             continue;
         struct brig_error failure = {0};
         int treated = str_ends_with(at, "/") ? treat_bare(nested, at, &failure)
@@ -469,34 +461,34 @@ int nested_treat(const struct nested *nested, struct str *ret_files, struct brig
     }
     if (status >= 0 && failed)
         return brig_fail(err, BRIG_E_SYSTEM, 0, "not every new repository in '%s' could be treated",
-                         str_shown(nested->top_path).text);
+                         str_shown(nested->root->held.path).text);
     return status < 0 ? status : incomplete;
 }
 
 /* Whether this is a worktree of one of the repositories that the run began with. */
 static bool is_worktree(const struct nested *nested, const struct repo *repo)
 {
-    for (size_t i = 0; i < nested->outer_count; i++)
-        if (repo->kind == REPO_FILE && repo->common_path &&
-            str_equal(nested->outers[i]->common_path, repo->common_path))
+    for (size_t i = 0; i < nested->guard->tree_count; i++)
+        if (repo->kind == REPO_FILE && nested->guard->trees[i].has_private &&
+            str_equal(nested->guard->trees[i].private_git.common_path, repo->common_path))
             return true;
     return false;
 }
 
-int nested_check(const struct nested *nested, const struct str *files, uid_t owner,
-                 struct brig_error *err)
+int nested_check(const struct guard *guard, const struct root *root, const struct str *files,
+                 struct str *notes, struct brig_error *err)
 {
+    const struct nested *const nested = &(struct nested){guard, root, notes};
     int status = 0;
-    for (const char *at = files->data; at && at < files->data + files->length;
-         at += strlen(at) + 1) {
+    for (const char *at = NULL; (at = str_list_next(files, at));) {
         autoclose int dir = -1;
         struct repo repo = REPO_INIT;
         struct stat info;
-        if (path_open_beneath(nested->top, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &dir, NULL) <
-                0 ||
+        if (path_open_beneath(nested->root->held.top, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
+                              &dir, NULL) < 0 ||
             fstatat(dir, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(info.st_mode))
             continue;
-        if (repo_find(dir, owner, &repo, NULL) < 0 || !is_worktree(nested, &repo))
+        if (repo_find(dir, git_owner(&guard->git), &repo, NULL) < 0 || !is_worktree(nested, &repo))
             status = remove_pointer(nested, dir, at, err) < 0 ? BRIG_E_SYSTEM : status;
         repo_done(&repo);
     }
@@ -531,7 +523,7 @@ static int adopt(const struct git *git, const struct private_git *outer, int dir
     status = git_run(git, &call, err);
     if (status != 0)
         return status;
-    autoclose int from = openat(outer->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int from = files_open_dir(outer->folder, name);
     if (unlinkat(dir, ".git", 0) < 0 || from < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot replace '%s/.git'",
                          str_shown(path).text);
@@ -585,18 +577,12 @@ static int treat_worktree(const struct git *git, const struct private_git *outer
 int nested_worktrees(const struct git *git, const struct private_git *outer, struct str *notes,
                      struct brig_error *err)
 {
-    autoclose int fd =
-        openat(outer->sealed.dir, "worktrees", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    autodir DIR *dir = outer->git < 0 ? NULL : files_list(outer->sealed.dir, "worktrees");
     const struct dirent *item;
-    if (!dir || outer->git < 0)
-        return 0;
-    (void)take_fd(&fd);
     int status = 0;
-    for (int count = 0; status >= 0 && count < WORKTREES_MAX && (item = readdir(dir)); count++) {
-        autoclose int entry =
-            openat(dirfd(dir), item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (item->d_name[0] != '.' && entry >= 0)
+    for (int i = 0; status >= 0 && i < WORKTREES_MAX && dir && (item = files_next(dir)); i++) {
+        autoclose int entry = files_open_dir(dirfd(dir), item->d_name);
+        if (entry >= 0)
             status = treat_worktree(git, outer, entry, notes, err);
     }
     return status;

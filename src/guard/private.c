@@ -2,7 +2,6 @@
 #include "guard/private.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,18 +12,13 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fds.h"
-#include "base/path.h"
 #include "base/tree.h"
 #include "guard/config.h"
-#include "guard/fetch.h"
 #include "guard/files.h"
-#include "guard/lfs.h"
+#include "guard/transfer.h"
 
-#define ABOUT_MAX 65536
 #define LOG_MAX ((off_t)1 << 20) /* longer reflogs are left out */
-#define CACHE_NAME_MAX 160
-#define NEW "new" /* in the folder: a repository that is made for the working tree */
+#define NEW "new"                /* in the folder: a repository that is made for the working tree */
 
 /* ---- copying ---- */
 
@@ -66,14 +60,11 @@ static bool is_copied(const char *name, enum copied copied)
 
 static int copy_top_files(int from, int to, enum copied copied, struct brig_error *err)
 {
-    autoclose int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    autodir DIR *dir = files_list(from, ".");
     if (!dir)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the git directory");
-    (void)take_fd(&fd);
     int status = 0;
-    const struct dirent *item;
-    while (status >= 0 && (item = readdir(dir)))
+    for (const struct dirent *item; status >= 0 && (item = files_next(dir));)
         if ((item->d_type == DT_REG || item->d_type == DT_UNKNOWN) &&
             is_copied(item->d_name, copied))
             status = copying_file(from, item->d_name, to, item->d_name, err);
@@ -90,17 +81,15 @@ static int copy_logs(int git_dir, int common, int to, bool base, struct brig_err
     int status = 0;
     for (size_t i = base ? 1 : 0; i < ARRAY_LENGTH(logs) && status >= 0; i++) {
         struct stat info;
-        autoclose int from =
-            openat(logs[i].from, logs[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        autoclose int from = files_open_dir(logs[i].from, logs[i].path);
+        autoclose int made = -1;
         if (from < 0 || fstatat(from, logs[i].name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
             info.st_size > LOG_MAX)
             continue;
         (void)mkdirat(to, "logs", 0755);
-        if (mkdirat(to, logs[i].path, 0755) < 0 && errno != EEXIST)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s'", logs[i].path);
-        autoclose int made = openat(to, logs[i].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        status = made < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", logs[i].path)
-                          : copying_file(from, logs[i].name, made, logs[i].name, err);
+        status = files_make_dir(to, logs[i].path, &made, err);
+        if (status == 0)
+            status = copying_file(from, logs[i].name, made, logs[i].name, err);
     }
     return status < 0 ? status : 0;
 }
@@ -130,18 +119,6 @@ static int copy_state(const struct repo *repo, int to, bool base, struct brig_er
 
 /* ---- objects ---- */
 
-static int make_directory(int at, const char *name, int *ret_fd, struct brig_error *err)
-{
-    if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s' in the jail's storage",
-                         name);
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s' in the jail's storage", name);
-    *ret_fd = fd;
-    return 0;
-}
-
 /* An empty object directory whose alternates are the real ones, at their fixed paths in the jail. */
 static int make_objects(const struct git_sealed *sealed, struct brig_error *err)
 {
@@ -151,26 +128,17 @@ static int make_objects(const struct git_sealed *sealed, struct brig_error *err)
     autostr struct str text = {0};
     for (size_t i = 0; i < sealed->object_count; i++)
         str_concat(&text, sealed->object_dests[i], "\n");
-    int status = make_directory(sealed->dir, "objects", &objects, err);
+    int status = files_make_dir(sealed->dir, "objects", &objects, err);
     if (status == 0)
-        status = make_directory(objects, "info", &info, err);
+        status = files_make_dir(objects, "info", &info, err);
     if (status == 0)
-        status = make_directory(objects, "pack", &pack, err);
+        status = files_make_dir(objects, "pack", &pack, err);
     if (status < 0 || text.failed)
         return status < 0 ? status : brig_fail_nomem(err);
     return text.length > 0 ? files_write(info, "alternates", text.data, text.length, err) : 0;
 }
 
-/* Where the jail sees an object directory. LFS objects are beside it. */
-static int name_objects(unsigned number, size_t i, char **ret_path, struct brig_error *err)
-{
-    if (asprintf(ret_path, PRIVATE_MOUNTS "/%u.%zu/objects", number, i) < 0) {
-        *ret_path = NULL;
-        return brig_fail_nomem(err);
-    }
-    return 0;
-}
-
+/* Where the jail sees each object directory. LFS objects are beside it. */
 static int find_objects(const struct repo *repo, struct private_git *p, struct brig_error *err)
 {
     struct git_sealed *sealed = &p->sealed;
@@ -178,57 +146,27 @@ static int find_objects(const struct repo *repo, struct private_git *p, struct b
     for (size_t i = 0; i < sealed->object_count; i++)
         p->lfs[i] = lfs_open_beside(sealed->objects[i]);
     for (size_t i = 0; i < sealed->object_count && status == 0; i++)
-        status = name_objects(p->number, i, &sealed->object_dests[i], err);
+        status = str_make(&sealed->object_dests[i], err, PRIVATE_MOUNTS "/",
+                          str_number(p->number).text, ".", str_number(i).text, "/objects");
     return status;
 }
 
-/* ---- caching what git says about a file ---- */
-
-/* The name under which an answer about a file is kept; false if the file is missing. It contains
- * everything that changes when the file does. */
-static bool cache_name(int dir, const char *file, const char *kind, char ret_name[CACHE_NAME_MAX])
-{
-    struct stat info;
-    if (fstatat(dir, file, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return false;
-    (void)snprintf(ret_name, CACHE_NAME_MAX, "%s-%jx-%jx-%jx-%jx.%lx-%jx.%lx", kind,
-                   (uintmax_t)info.st_dev, (uintmax_t)info.st_ino, (uintmax_t)info.st_size,
-                   (uintmax_t)info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
-                   (uintmax_t)info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
-    return true;
-}
-
-/* Removes answers about earlier states of the same file: the name up to the third dash is the file. */
-static void forget_older(int cache, const char *name)
-{
-    const char *end = strchr(strchr(strchr(name, '-') + 1, '-') + 1, '-') + 1;
-    autoclose int fd = openat(cache, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *item;
-    if (!dir)
-        return;
-    (void)take_fd(&fd);
-    while ((item = readdir(dir)))
-        if (strncmp(item->d_name, name, (size_t)(end - name)) == 0)
-            (void)unlinkat(cache, item->d_name, 0);
-}
-
-static void write_cached(int cache, const char *name, const struct str *text)
-{
-    if (cache < 0 || text->failed)
-        return;
-    forget_older(cache, name);
-    (void)files_write(cache, name, text->data, text->length, NULL);
-}
+/* ---- what git says about a file ---- */
 
 int private_list_links(const struct git *git, int cache, const struct repo *repo,
                        struct str *ret_links, struct brig_error *err)
 {
     static const char *const words[] = {"ls-files", "-s", "-z", NULL};
-    autostr struct str says = {0};
-    char name[CACHE_NAME_MAX];
-    if (!cache_name(repo->git_dir, "index", "links", name) || files_read(cache, name, ret_links))
-        return 0;
+    autostr struct str says = {0}, states = {0}, path = {0};
+    char name[FILES_ID_MAX + 16] = "links-";
+    if (!files_identify(repo->git_dir, "", name + strlen(name)))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the git directory");
+    if (files_read_answer(cache, name, ret_links))
+        return ret_links->failed ? brig_fail_nomem(err) : 0;
+    str_concat(&path, repo->git_path, "/index");
+    if (path.failed)
+        return brig_fail_nomem(err);
+    files_add_state(&states, path.data);
     int status = git_run(git,
                          &(struct git_call){.words = words,
                                             .git_dir = repo->git_dir,
@@ -243,23 +181,29 @@ int private_list_links(const struct git *git, int cache, const struct repo *repo
         return status < 0 ? status
                           : brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the index of '%s': %s",
                                       repo->git_path, str_shown(says.data ? says.data : "").text);
-    write_cached(cache, name, ret_links);
+    files_write_answer(cache, name, &states, ret_links);
     return 0;
 }
 
 /* The config for the jail, without credentials: "REMOVED…\0" and the text of the file. */
-static int find_config(const struct git *git, int cache, int folder, int dir, const char *file,
-                       struct str *ret_text, struct str *notes, struct brig_error *err)
+static int find_config(const struct git *git, int cache, int folder, int dir, const char *dir_path,
+                       const char *file, struct str *ret_text, struct str *notes,
+                       struct brig_error *err)
 {
-    char name[CACHE_NAME_MAX];
-    autostr struct str answer = {0};
-    if (!cache_name(dir, file, "config", name))
+    autostr struct str answer = {0}, states = {0}, path = {0};
+    char id[FILES_ID_MAX], name[FILES_ID_MAX + 32];
+    if (!files_exists(dir, file) || !files_identify(dir, "", id))
         return 0;
-    if (!files_read(cache, name, &answer)) {
+    (void)snprintf(name, sizeof name, "%s-%s", file, id);
+    if (!files_read_answer(cache, name, &answer)) {
+        str_concat(&path, dir_path, "/", file);
+        if (path.failed)
+            return brig_fail_nomem(err);
+        files_add_state(&states, path.data);
         int status = config_sanitise(git, dir, file, folder, &answer, err);
         if (status < 0)
             return status;
-        write_cached(cache, name, &answer);
+        files_write_answer(cache, name, &states, &answer);
     }
     size_t said = strnlen(answer.data ? answer.data : "", answer.length);
     str_append_bytes(notes, answer.data, said);
@@ -270,90 +214,28 @@ static int find_config(const struct git *git, int cache, int folder, int dir, co
 
 /* ---- about ---- */
 
+/* The list has the path and the identity of the working tree, the identity of the git directory, and the signature. */
 static int write_about(const struct private_git *p, struct brig_error *err)
 {
     autostr struct str text = {0};
-    str_appendf(&text, "%u%c%d%c%jx%c%jx%c%jx%c%jx%c%" PRIx64, p->number, 0, (int)p->kind, 0,
-                (uintmax_t)p->top_dev, 0, (uintmax_t)p->top_ino, 0, (uintmax_t)p->git_dev, 0,
-                (uintmax_t)p->git_ino, 0, p->signature);
-    const char *const paths[] = {p->top_path, p->git_path ? p->git_path : "",
-                                 p->common_path ? p->common_path : ""};
-    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++) {
-        str_append_bytes(&text, "", 1);
-        str_append(&text, paths[i]);
-    }
-    str_append_bytes(&text, "", 1);
-    for (size_t i = 0; i < p->sealed.object_count; i++) {
-        autofree char *path = NULL;
-        int status = repo_path_of(p->sealed.objects[i], &path, err);
-        if (status < 0)
-            return status;
-        str_append_bytes(&text, path, strlen(path) + 1);
-    }
+    char top[FILES_ID_MAX], git[FILES_ID_MAX] = "", signature[32];
+    if (!files_identify(p->top, "", top) || (p->git >= 0 && !files_identify(p->git, "", git)))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the working tree");
+    (void)snprintf(signature, sizeof signature, "%" PRIx64, p->signature);
+    const char *const texts[] = {p->top_path, top, git, signature};
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+        str_list_add(&text, texts[i]);
     return text.failed ? brig_fail_nomem(err)
                        : files_write(p->folder, "about", text.data, text.length, err);
 }
 
-/* The next text of `about`; NULL at its end. */
-static const char *next_text(const char **at, const char *end)
+static int check_identity(int fd, const char *id, const char *path, struct brig_error *err)
 {
-    const char *text = *at;
-    if (text >= end)
-        return NULL;
-    *at = text + strlen(text) + 1;
-    return text;
-}
-
-static int open_checked(const char *path, dev_t dev, ino_t ino, int *ret_fd, struct brig_error *err)
-{
-    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0 || info.st_dev != dev || info.st_ino != ino)
-        return brig_fail(err, BRIG_E_SETUP, fd < 0 ? errno : ESTALE,
-                         "'%s' is not the directory it was", str_shown(path).text);
-    *ret_fd = take_fd(&fd);
-    return 0;
-}
-
-static int read_about(struct private_git *p, const char *text, const char *end,
-                      struct brig_error *err)
-{
-    uintmax_t numbers[7] = {0};
-    const char *at = text, *word;
-    for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++)
-        numbers[i] = (word = next_text(&at, end)) ? strtoumax(word, NULL, i < 2 ? 10 : 16) : 0;
-    const char *top = next_text(&at, end), *git = next_text(&at, end),
-               *common = next_text(&at, end);
-    if (!top || !git || !common)
-        return brig_fail(err, BRIG_E_SETUP, 0, "an interrupted transfer has no 'about' file");
-    p->number = (unsigned)numbers[0];
-    p->kind = (enum repo_kind)numbers[1];
-    p->top_dev = (dev_t)numbers[2];
-    p->top_ino = (ino_t)numbers[3];
-    p->git_dev = (dev_t)numbers[4];
-    p->git_ino = (ino_t)numbers[5];
-    p->signature = numbers[6];
-    int status = str_copy(top, &p->top_path, err);
-    if (status == 0 && *git)
-        status = str_copy(git, &p->git_path, err);
-    if (status == 0 && *common)
-        status = str_copy(common, &p->common_path, err);
-    if (status == 0)
-        status = open_checked(p->top_path, p->top_dev, p->top_ino, &p->top, err);
-    if (status == 0 && p->git_path)
-        status = open_checked(p->git_path, p->git_dev, p->git_ino, &p->git, err);
-    while (status == 0 && p->sealed.object_count < REPO_OBJECTS_MAX &&
-           (word = next_text(&at, end))) {
-        size_t i = p->sealed.object_count;
-        int fd = open(word, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", str_shown(word).text);
-        p->sealed.objects[i] = fd;
-        p->lfs[i] = -1; /* only for the jail */
-        p->sealed.object_count++;
-        status = name_objects(p->number, i, &p->sealed.object_dests[i], err);
-    }
-    return status;
+    char now[FILES_ID_MAX];
+    return files_identify(fd, "", now) && strcmp(now, id) == 0
+               ? 0
+               : brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' is not the directory it was",
+                           str_shown(path).text);
 }
 
 /* ---- changes ---- */
@@ -377,37 +259,17 @@ static uint64_t mix_file(uint64_t hash, int dir, const char *name)
 
 /* Names, inodes and times of all directories below one: git replaces a ref by renaming a new file, so a
  * changed ref is a new inode, also if the clock has not moved on. Bounded in depth. */
-static uint64_t mix_tree(uint64_t hash, int dir, const char *name)
+static uint64_t mix_tree(uint64_t hash, int dir, const char *name, int depth)
 {
-    enum { DEPTH = 64 };
-    DIR *levels[DEPTH];
-    size_t depth = 0;
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || !(levels[0] = fdopendir(fd))) {
-        if (fd >= 0)
-            (void)close(fd);
+    enum { DEPTH_MAX = 64 };
+    autodir DIR *list = depth > DEPTH_MAX ? NULL : files_list(dir, name);
+    if (!list)
         return mix(hash, "none", 4);
-    }
-    depth = 1;
-    while (depth > 0) {
-        const struct dirent *item = readdir(levels[depth - 1]);
-        if (!item) {
-            (void)closedir(levels[--depth]);
-            continue;
-        }
-        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
-            continue;
+    for (const struct dirent *item; (item = files_next(list));) {
         hash = mix(hash, item->d_name, strlen(item->d_name) + 1);
-        hash = mix(hash, &item->d_ino, sizeof item->d_ino);
-        hash = mix_file(hash, dirfd(levels[depth - 1]), item->d_name);
-        if (item->d_type != DT_DIR || depth == DEPTH)
-            continue;
-        fd = openat(dirfd(levels[depth - 1]), item->d_name,
-                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && (levels[depth] = fdopendir(fd)))
-            depth++;
-        else if (fd >= 0)
-            (void)close(fd);
+        hash = mix_file(hash, dirfd(list), item->d_name);
+        if (item->d_type == DT_DIR)
+            hash = mix_tree(hash, dirfd(list), item->d_name, depth + 1);
     }
     return hash;
 }
@@ -418,7 +280,7 @@ static uint64_t sign(int dir)
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
         hash = mix_file(hash, dir, files[i]);
-    return mix_tree(mix_tree(hash, dir, "refs"), dir, "reftable");
+    return mix_tree(mix_tree(hash, dir, "refs", 0), dir, "reftable", 0);
 }
 
 bool private_has_changed(const struct private_git *private_git)
@@ -437,12 +299,13 @@ bool private_is_to_fetch(struct private_git *private_git)
 
 /* ---- work in progress ---- */
 
-#define KEPT_NAME_MAX 64
+#define KEPT_NAME_MAX (FILES_ID_MAX + 16)
 
 static void kept_name(const struct private_git *p, char ret_name[KEPT_NAME_MAX])
 {
-    (void)snprintf(ret_name, KEPT_NAME_MAX, PRIVATE_PENDING "%jx-%jx", (uintmax_t)p->top_dev,
-                   (uintmax_t)p->top_ino);
+    char id[FILES_ID_MAX] = "";
+    (void)files_identify(p->top, "", id);
+    (void)snprintf(ret_name, KEPT_NAME_MAX, PRIVATE_PENDING "%s", id);
 }
 
 int private_keep(const struct private_git *p, int storage, struct brig_error *err)
@@ -463,8 +326,7 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
     static const char *const trees[] = {"objects", "rebase-merge", "rebase-apply", "sequencer"};
     char name[KEPT_NAME_MAX];
     kept_name(p, name);
-    autoclose int kept =
-        storage < 0 ? -1 : openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int kept = storage < 0 ? -1 : files_open_dir(storage, name);
     if (kept < 0)
         return 0;
     int status = copy_top_files(kept, p->sealed.dir, FOR_RESUME, NULL);
@@ -482,8 +344,7 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
                                       "continued. It is put aside as '%s': start the command again",
                                       aside);
     }
-    status = tree_remove(storage, name, err);
-    return status < 0 ? status : 1;
+    return 1;
 }
 
 /* ---- the whole ---- */
@@ -502,7 +363,8 @@ static int fill(const struct git *git, int cache, const struct repo *repo, struc
     for (size_t i = 0; i < ARRAY_LENGTH(configs) && status == 0; i++) {
         autostr struct str config = {0};
         int from = i == 0 ? repo->common : repo->git_dir;
-        status = find_config(git, cache, p->folder, from, configs[i], &config, notes, err);
+        const char *path = i == 0 ? repo->common_path : repo->git_path;
+        status = find_config(git, cache, p->folder, from, path, configs[i], &config, notes, err);
         if (status == 0 && (i == 0 || config.length > 0))
             status = files_write(p->sealed.dir, configs[i], config.data, config.length, err);
         if (status == 0 && i == 0)
@@ -511,60 +373,73 @@ static int fill(const struct git *git, int cache, const struct repo *repo, struc
     return status;
 }
 
+/* Names the repository that this is the private directory of. */
 static int identify(struct private_git *p, const struct repo *repo, struct brig_error *err)
 {
-    struct stat info;
-    if (fstat(p->top, &info) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the working tree");
-    p->top_dev = info.st_dev;
-    p->top_ino = info.st_ino;
-    if (repo->kind == REPO_NONE)
-        return repo_path_of(p->top, &p->top_path, err);
-    if (fstat(repo->git_dir, &info) < 0 || (p->git = fcntl(repo->git_dir, F_DUPFD_CLOEXEC, 3)) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the git directory");
-    p->git_dev = info.st_dev;
-    p->git_ino = info.st_ino;
+    if (p->git >= 0)
+        (void)close(take_fd(&p->git));
+    free(take_ptr(&p->git_path));
+    free(take_ptr(&p->common_path));
+    free(take_ptr(&p->top_path));
+    p->kind = repo->kind;
+    if (repo->git_dir >= 0 && (p->git = fcntl(repo->git_dir, F_DUPFD_CLOEXEC, 3)) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor");
     int status = str_copy(repo->git_path, &p->git_path, err);
     if (status == 0)
         status = str_copy(repo->common_path, &p->common_path, err);
     return status < 0 ? status : repo_path_of(p->top, &p->top_path, err);
 }
 
+/* Begins one, with copies of the fds. */
+static int begin(struct private_git *p, int folder, unsigned number, int top,
+                 struct brig_error *err)
+{
+    *p = (struct private_git){.number = number,
+                              .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
+                              .base = -1,
+                              .git = -1,
+                              .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
+                              .sealed = {.dir = -1}};
+    return p->folder < 0 || p->top < 0
+               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
+               : 0;
+}
+
+static int build(const struct git *git, int storage, int cache, const struct repo *repo,
+                 struct private_git *p, struct str *notes, struct brig_error *err)
+{
+    int status = identify(p, repo, err);
+    if (status == 0)
+        status = files_make_dir(p->folder, "private", &p->sealed.dir, err);
+    if (status == 0)
+        status = files_make_dir(p->folder, "base", &p->base, err);
+    if (status == 0 && repo->kind != REPO_NONE)
+        status = fill(git, cache, repo, p, notes, err);
+    if (status == 0 && repo->kind == REPO_FILE) {
+        char link[128];
+        int length = snprintf(link, sizeof link, "gitdir: " PRIVATE_MOUNTS "/%u\n", p->number);
+        status = files_write(p->folder, "link", link, (size_t)length, err);
+    }
+    int resumed = status == 0 && repo->kind != REPO_NONE ? resume(p, storage, err) : 0;
+    if (status < 0 || resumed < 0)
+        return status < 0 ? status : resumed;
+    /* What was resumed has to be kept again, also if this run does nothing. */
+    p->resumed = resumed > 0;
+    p->signature = p->resumed ? 0 : sign(p->sealed.dir);
+    status = write_about(p, err); /* from here on another run can complete it */
+    char name[KEPT_NAME_MAX];
+    kept_name(p, name);
+    return status == 0 && p->resumed ? tree_remove(storage, name, err) : status;
+}
+
 int private_build(const struct git *git, int folder, int storage, int cache, unsigned number,
                   int top, const struct repo *repo, struct private_git *ret_private,
                   struct str *notes, struct brig_error *err)
 {
-    struct private_git p = {.number = number,
-                            .kind = repo->kind,
-                            .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
-                            .base = -1,
-                            .git = -1,
-                            .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
-                            .sealed = {.dir = -1}};
-    int status = p.folder < 0 || p.top < 0
-                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
-                     : identify(&p, repo, err);
+    struct private_git p;
+    int status = begin(&p, folder, number, top, err);
     if (status == 0)
-        status = make_directory(folder, "private", &p.sealed.dir, err);
-    if (status == 0)
-        status = make_directory(folder, "base", &p.base, err);
-    if (status == 0 && repo->kind != REPO_NONE)
-        status = fill(git, cache, repo, &p, notes, err);
-    int resumed = 0;
-    if (status == 0) /* from here on another run can complete it */
-        status = write_about(&p, err);
-    if (status == 0 && repo->kind != REPO_NONE)
-        status = (resumed = resume(&p, storage, err)) < 0 ? resumed : 0;
-    if (status == 0 && repo->kind == REPO_FILE) {
-        char link[128];
-        int length = snprintf(link, sizeof link, "gitdir: " PRIVATE_MOUNTS "/%u\n", number);
-        status = files_write(folder, "link", link, (size_t)length, err);
-    }
-    p.resumed = resumed > 0;
-    /* What was resumed has to be kept again, also if this run does nothing. */
-    p.signature = status == 0 && resumed == 0 ? sign(p.sealed.dir) : 0;
-    if (status == 0)
-        status = write_about(&p, err);
+        status = build(git, storage, cache, repo, &p, notes, err);
     if (status < 0)
         private_done(&p);
     else
@@ -601,7 +476,7 @@ static int init(const struct git *git, const struct private_git *p, const char *
     (void)snprintf(format_word, sizeof format_word, "--object-format=%s", format);
     (void)snprintf(branch_word, sizeof branch_word, "--initial-branch=%s", branch);
     const char *const words[] = {"init", "-q", format_word, branch_word, NULL};
-    int status = make_directory(p->folder, NEW, ret_dir, err);
+    int status = files_make_dir(p->folder, NEW, ret_dir, err);
     if (status == 0)
         status = git_run(git, &(struct git_call){.words = words, .dir = *ret_dir}, err);
     return status <= 0 ? status
@@ -614,7 +489,7 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
     char format[16], branch[256];
     autoclose int dir = -1;
     struct repo repo = REPO_INIT;
-    if (faccessat(p->sealed.dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!files_exists(p->sealed.dir, "HEAD"))
         return 0;
     int status = ask_format(git, p, format, branch, err);
     if (status <= 0)
@@ -629,15 +504,10 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
         status = copy_state(&repo, p->base, true, err);
     if (status == 0)
         status = copying_file(repo.common, "config", p->base, "config", err);
-    if (status >= 0) {
-        free(p->top_path);
-        p->top_path = NULL;
+    if (status >= 0)
         status = identify(p, &repo, err);
-    }
-    if (status == 0) {
-        p->kind = REPO_DIRECTORY;
+    if (status == 0)
         status = write_about(p, err); /* a later run goes on from here */
-    }
     repo_done(&repo);
     return status < 0 ? status : 1;
 }
@@ -645,27 +515,20 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
 /* Moves what is in a directory into another, HEAD last: without it git does not take the other for a repository. */
 static int move_content(int from, int to, struct brig_error *err)
 {
-    autoclose int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *item;
+    autodir DIR *dir = files_list(from, ".");
     if (!dir)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the new repository");
-    (void)take_fd(&fd);
+    const struct dirent *item;
     int status = 0;
-    while (status >= 0) {
-        item = readdir(dir);
+    do {
+        item = files_next(dir);
         const char *name = item ? item->d_name : "HEAD";
-        if (item &&
-            (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "HEAD") == 0))
+        if ((item && strcmp(name, "HEAD") == 0) || renameat(from, name, to, name) == 0)
             continue;
-        if (renameat(from, name, to, name) < 0) { /* on another filesystem, say */
-            status = copying_file(from, name, to, name, err);
-            if (status == 0)
-                status = copying_tree(from, name, to, name, NULL, err);
-        }
-        if (!item)
-            break;
-    }
+        status = copying_file(from, name, to, name, err); /* to another filesystem, say */
+        if (status == 0)
+            status = copying_tree(from, name, to, name, NULL, err);
+    } while (status >= 0 && item);
     return status < 0 ? status : 0;
 }
 
@@ -687,15 +550,8 @@ int private_place(struct private_git *p, struct brig_error *err)
         status = tree_remove(p->folder, NEW, err);
     if (status == 0)
         status = repo_find(p->top, geteuid(), &repo, err);
-    if (status == 0 && repo.kind == REPO_DIRECTORY) {
-        (void)close(p->git);
-        p->git = -1;
-        free(p->git_path);
-        free(p->common_path);
-        free(p->top_path);
-        p->git_path = p->common_path = p->top_path = NULL;
+    if (status == 0 && repo.kind == REPO_DIRECTORY)
         status = identify(p, &repo, err);
-    }
     repo_done(&repo);
     return status;
 }
@@ -703,17 +559,14 @@ int private_place(struct private_git *p, struct brig_error *err)
 int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
                  struct brig_error *err)
 {
-    struct private_git p = {.kind = REPO_NONE,
-                            .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
-                            .base = -1,
-                            .git = -1,
-                            .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
-                            .sealed = {.dir = fcntl(dir, F_DUPFD_CLOEXEC, 3)}};
-    int status = p.folder < 0 || p.top < 0 || p.sealed.dir < 0
-                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
-                     : identify(&p, &REPO_INIT, err);
+    struct private_git p;
+    int status = begin(&p, folder, 0, top, err);
+    if (status == 0 && (p.sealed.dir = fcntl(dir, F_DUPFD_CLOEXEC, 3)) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor");
     if (status == 0)
-        status = make_directory(folder, "base", &p.base, err);
+        status = identify(&p, &REPO_INIT, err);
+    if (status == 0)
+        status = files_make_dir(folder, "base", &p.base, err);
     if (status < 0)
         private_done(&p);
     else
@@ -721,23 +574,44 @@ int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
     return status;
 }
 
-int private_open(int folder, struct private_git *ret_private, struct brig_error *err)
+/* Finds the repository again. One that private_recreate() has made is in the folder. */
+static int find_again(const struct git *git, struct private_git *p, const char *id,
+                      struct brig_error *err)
 {
-    struct private_git p = {.folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
-                            .base = -1,
-                            .top = -1,
-                            .git = -1,
-                            .sealed = {.dir = -1}};
-    autofree char *text = malloc(ABOUT_MAX + 1);
-    autoclose int fd = openat(folder, "about", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    int status = text ? 0 : brig_fail_nomem(err);
-    ssize_t length = fd < 0 || !text ? 0 : pread(fd, text, ABOUT_MAX, 0);
-    if (status == 0) {
-        text[length > 0 ? length : 0] = '\0';
-        status = read_about(&p, text, text + (length > 0 ? length : 0), err);
-    }
-    p.sealed.dir = openat(folder, "private", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    p.base = openat(folder, "base", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct repo repo = REPO_INIT;
+    autoclose int new = files_open_dir(p->folder, NEW);
+    int status = *id ? repo_find(new >= 0 ? new : p->top, git_owner(git), &repo, err) : 0;
+    if (status == 0 && *id)
+        status = check_identity(repo.git_dir, id, p->top_path, err);
+    if (status == 0)
+        status = identify(p, &repo, err);
+    if (status == 0 && *id)
+        status = find_objects(&repo, p, err);
+    repo_done(&repo);
+    return status;
+}
+
+int private_open(const struct git *git, int folder, unsigned number,
+                 struct private_git *ret_private, struct brig_error *err)
+{
+    struct private_git p;
+    autostr struct str text = {0};
+    const char *words[4] = {NULL};
+    bool read = files_read(folder, "about", &text);
+    for (size_t i = 0; i < ARRAY_LENGTH(words) && (i == 0 || words[i - 1]); i++)
+        words[i] = str_list_next(&text, i == 0 ? NULL : words[i - 1]);
+    if (!read || !words[3])
+        return brig_fail(err, BRIG_E_SETUP, 0, "an interrupted transfer has no 'about' file");
+    autoclose int top = open(words[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status = check_identity(top, words[1], words[0], err);
+    if (status < 0)
+        return status;
+    status = begin(&p, folder, number, top, err);
+    if (status == 0)
+        status = find_again(git, &p, words[2], err);
+    p.signature = strtoumax(words[3], NULL, 16);
+    p.sealed.dir = files_open_dir(folder, "private");
+    p.base = files_open_dir(folder, "base");
     if (status == 0 && (p.sealed.dir < 0 || p.base < 0))
         status =
             brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open a directory in the jail's storage");
@@ -755,7 +629,7 @@ void private_close(const struct private_git *p)
 
 bool private_is_open(int folder)
 {
-    return faccessat(folder, "about", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return files_exists(folder, "about");
 }
 
 void private_done(struct private_git *p)

@@ -30,8 +30,6 @@ struct private_git {
     char *top_path;
     char *git_path; /* the repository's, NULL if there is none */
     char *common_path;
-    dev_t top_dev, git_dev; /* what these paths must still lead to later */
-    ino_t top_ino, git_ino;
     struct git_sealed sealed;     /* its private directory and object directories */
     int lfs[GIT_OBJECT_DIRS_MAX]; /* beside each object directory the LFS objects, or -1 */
     uint64_t signature;           /* of the private directory when it was built */
@@ -49,7 +47,8 @@ int private_build(const struct git *git, int folder, int storage, int cache, uns
                   struct str *notes, struct brig_error *err);
 
 /* Opens one that an earlier run has left behind. */
-int private_open(int folder, struct private_git *ret_private, struct brig_error *err);
+int private_open(const struct git *git, int folder, unsigned number,
+                 struct private_git *ret_private, struct brig_error *err);
 void private_done(struct private_git *private_git);
 
 /* Says that everything was transferred, so that no later run opens it again; and whether it is still to be. */

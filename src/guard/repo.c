@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "guard/repo.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "guard/files.h"
 
 int repo_parse_path(const char *text, size_t length, char ret_path[REPO_POINTER_MAX])
 {
@@ -133,27 +133,27 @@ static const char *check_submodule(const char *git_path, int top)
     return NULL;
 }
 
+static int be_foreign(struct repo *repo, const char *why)
+{
+    repo->kind = REPO_FOREIGN;
+    repo->why = why;
+    return 0;
+}
+
 static int find_by_file(int top, uid_t owner, struct repo *repo, struct brig_error *err)
 {
     char text[REPO_POINTER_MAX], path[REPO_POINTER_MAX];
     ssize_t length = read_pointer(top, ".git", owner, text);
-    repo->kind = REPO_FOREIGN;
-    if (length <= 0 || !repo_parse_gitdir(text, (size_t)length, path)) {
-        repo->why = "which is not as git writes it";
-        return 0;
-    }
+    if (length <= 0 || !repo_parse_gitdir(text, (size_t)length, path))
+        return be_foreign(repo, "which is not as git writes it");
     repo->git_dir = open_directory(top, path);
-    if (repo->git_dir < 0) {
-        repo->why = "which cannot be opened";
-        return 0;
-    }
+    if (repo->git_dir < 0)
+        return be_foreign(repo, "which cannot be opened");
     int status = repo_path_of(repo->git_dir, &repo->git_path, err);
     if (status < 0)
         return status;
-    if (!is_owned(repo->git_dir, owner)) {
-        repo->why = "which belongs to another user";
-        return 0;
-    }
+    if (!is_owned(repo->git_dir, owner))
+        return be_foreign(repo, "which belongs to another user");
     length = read_pointer(repo->git_dir, "commondir", owner, text);
     if (length < 0 || (length > 0 && !repo_parse_path(text, (size_t)length, path)))
         repo->why = "whose commondir cannot be read";
@@ -161,8 +161,7 @@ static int find_by_file(int top, uid_t owner, struct repo *repo, struct brig_err
         repo->why = check_worktree(repo->git_dir, top, path, owner, &repo->common);
     else if (!(repo->why = check_submodule(repo->git_path, top)))
         repo->common = open_directory(repo->git_dir, ".");
-    if (!repo->why)
-        repo->kind = REPO_FILE;
+    repo->kind = repo->why ? REPO_FOREIGN : REPO_FILE;
     return 0;
 }
 
@@ -170,16 +169,14 @@ static int find_by_file(int top, uid_t owner, struct repo *repo, struct brig_err
 
 bool repo_is_empty(int dir)
 {
-    autoclose int fd = open_directory(dir, ".");
-    autodir DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *item;
-    if (!list)
-        return false;
-    (void)take_fd(&fd);
-    while ((item = readdir(list)))
-        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
-            return false;
-    return true;
+    autodir DIR *list = files_list(dir, ".");
+    return list && !files_next(list);
+}
+
+bool repo_has_parts(int git_dir)
+{
+    return files_exists(git_dir, "HEAD") && files_exists(git_dir, "objects") &&
+           files_exists(git_dir, "refs");
 }
 
 static int find(int top, uid_t owner, struct repo *repo, struct brig_error *err)
@@ -193,34 +190,18 @@ static int find(int top, uid_t owner, struct repo *repo, struct brig_error *err)
             return status;
         return repo_path_of(repo->common, &repo->common_path, err);
     }
-    autoclose int fd = openat(top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        repo->kind = REPO_FOREIGN;
-        repo->why = "which is a symbolic link or cannot be opened";
-        return 0;
-    }
+    autoclose int fd = files_open_dir(top, ".git");
+    if (fd < 0)
+        return be_foreign(repo, "which is a symbolic link or cannot be opened");
     if (repo_is_empty(fd))
         return 0;
     /* Git outside is told which directory to use, and then does not check itself to whom it belongs. */
-    if (!is_owned(fd, owner)) {
-        repo->kind = REPO_FOREIGN;
-        repo->why = "which belongs to another user";
-        return 0;
-    }
-    struct stat pointer;
-    if (fstatat(fd, "commondir", &pointer, AT_SYMLINK_NOFOLLOW) == 0) {
-        repo->kind = REPO_FOREIGN;
-        repo->why = "which has a 'commondir' that leads elsewhere";
-        return 0;
-    }
-    static const char *const parts[] = {"HEAD", "objects", "refs"};
-    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
-        if (fstatat(fd, parts[i], &pointer, AT_SYMLINK_NOFOLLOW) <
-            0) { /* git does not use it, either */
-            repo->kind = REPO_FOREIGN;
-            repo->why = "which lacks HEAD, objects or refs";
-            return 0;
-        }
+    if (!is_owned(fd, owner))
+        return be_foreign(repo, "which belongs to another user");
+    if (files_exists(fd, "commondir"))
+        return be_foreign(repo, "which has a 'commondir' that leads elsewhere");
+    if (!repo_has_parts(fd)) /* git does not use it, either */
+        return be_foreign(repo, "which lacks HEAD, objects or refs");
     repo->git_dir = take_fd(&fd);
     repo->common = open_directory(repo->git_dir, ".");
     if (repo->common < 0)
@@ -267,12 +248,10 @@ static bool is_known(const int *fds, size_t count, int fd)
 /* Whether this is the object directory of a repository: no other directory is shown to a jail because a file says so. */
 static bool is_object_directory(int fd)
 {
-    char *path = NULL;
-    bool named = repo_path_of(fd, &path, NULL) == 0 && str_ends_with(path, "/objects");
-    free(path);
+    autofree char *path = NULL;
     autoclose int git_dir = open_directory(fd, "..");
-    return named && git_dir >= 0 && faccessat(git_dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
-           faccessat(git_dir, "refs", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return repo_path_of(fd, &path, NULL) == 0 && str_ends_with(path, "/objects") && git_dir >= 0 &&
+           repo_has_parts(git_dir);
 }
 
 /* Adds the directories that info/alternates of one object directory names, one a line. */

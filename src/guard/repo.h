@@ -44,6 +44,9 @@ struct repo {
 int repo_find(int top, uid_t owner, struct repo *ret_repo, struct brig_error *err);
 void repo_done(struct repo *repo);
 
+/* Whether git takes a directory for a git directory: it has HEAD, objects and refs. */
+bool repo_has_parts(int git_dir);
+
 /* Whether a directory has no entries. */
 bool repo_is_empty(int dir);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/rules.h"
+#include "guard/run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "guard/config.h"
+#include "guard/files.h"
 #include "guard/names.h"
 #include "policy/policy.h"
 
@@ -42,18 +42,28 @@ static void mark_own(struct brig_policy *policy)
     policy->grants[policy->grant_count - 1].own = true;
 }
 
+static bool is_excepted(const struct adding *a, const char *top, const char *path)
+{
+    return names_is_excepted(a->options->unprotect, a->options->unprotect_count, top, path);
+}
+
+/* Whether a grant lets the jail write to a directory that has a path outside. */
+static bool is_writable(const struct policy_grant *grant)
+{
+    return grant->access == BRIG_READ_WRITE && grant->fd < 0 && !grant->own;
+}
+
 static int protect(struct adding *a, const char *source, const char *dest, const char *path,
                    struct brig_error *err)
 {
     autofree char *from = NULL;
     autofree char *to = NULL;
-    if (asprintf(&from, "%s/%s", source, path) < 0)
-        from = NULL;
-    if (asprintf(&to, "%s/%s", dest, path) < 0)
-        to = NULL;
-    if (!from || !to)
-        return brig_fail_nomem(err);
-    return brig_policy_grant(a->policy, BRIG_PROTECT, from, to, BRIG_GRANT_OPTIONAL, err);
+    int status = str_make(&from, err, source, "/", path);
+    if (status == 0)
+        status = str_make(&to, err, dest, "/", path);
+    return status < 0
+               ? status
+               : brig_policy_grant(a->policy, BRIG_PROTECT, from, to, BRIG_GRANT_OPTIONAL, err);
 }
 
 /* The same where a symbolic link leads to, if the jail could write there. */
@@ -87,15 +97,10 @@ static int protect_everywhere(struct adding *a, const char *source, const char *
 static int protect_bare(struct adding *a, int top, const char *source, const char *dest,
                         struct brig_error *err)
 {
-    static const char *const parts[] = {"HEAD", "objects", "refs"};
     static const char *const files[] = {"config", "hooks", "commondir", "info"};
-    struct stat info;
     int status = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
-        if (fstatat(top, parts[i], &info, AT_SYMLINK_NOFOLLOW) < 0)
-            return 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(files) && status == 0; i++)
-        if (fstatat(top, files[i], &info, AT_SYMLINK_NOFOLLOW) == 0)
+    for (size_t i = 0; repo_has_parts(top) && i < ARRAY_LENGTH(files) && status == 0; i++)
+        if (files_exists(top, files[i]))
             status = protect_everywhere(a, source, dest, files[i], err);
     return status;
 }
@@ -107,9 +112,7 @@ static int protect_names(struct adding *a, int top, const char *source, const ch
     int status = 0;
     for (size_t i = 0; i < names_count && status == 0; i++) {
         const char *path = names_rows[i].path;
-        struct stat info;
-        if (fstatat(top, path, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            !names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, path))
+        if (files_exists(top, path) && !is_excepted(a, source, path))
             status = protect_everywhere(a, source, dest, path, err);
     }
     return status < 0 ? status : protect_bare(a, top, source, dest, err);
@@ -136,11 +139,9 @@ static int grant_private(struct adding *a, struct tree *tree, struct brig_error 
     const struct private_git *p = &tree->private_git;
     autofree char *dest = NULL;
     char fixed[64];
-    if (asprintf(&dest, "%s/.git", tree->dest) < 0) {
-        dest = NULL;
-        return brig_fail_nomem(err);
-    }
-    int status = 0;
+    int status = str_make(&dest, err, tree->dest, "/.git");
+    if (status < 0)
+        return status;
     if (p->kind == REPO_FILE) {
         (void)snprintf(fixed, sizeof fixed, PRIVATE_MOUNTS "/%u", p->number);
         tree->link = openat(p->folder, "link", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -181,7 +182,7 @@ static int make_empty(int top, bool *ret_made)
         bool made = mkdirat(top, ".git", 0755) == 0;
         if (!made && errno != EEXIST)
             return -1;
-        autoclose int fd = openat(top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        autoclose int fd = files_open_dir(top, ".git");
         *ret_made = made || (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0);
         if (fd >= 0 && flock(fd, LOCK_SH) == 0 && fstat(fd, &opened) == 0 &&
             fstatat(top, ".git", &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == opened.st_ino)
@@ -198,14 +199,14 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
     unsigned number = (unsigned)(tree - guard->trees);
     int status = run_open(guard, err);
     if (status == 0)
-        status = run_open_folder(guard->run, number, true, &folder, err);
+        status = files_make_dir(guard->run, str_number(number).text, &folder, err);
     if (status < 0)
         return status;
     if (repo->kind == REPO_NONE) {
         tree->made = make_empty(tree->top, &tree->removes);
         if (tree->made < 0)
             return 0; /* it cannot be made in the jail either */
-        if (tree->removes && mkdirat(folder, MADE, 0700) < 0)
+        if (tree->removes && mkdirat(folder, RUN_MADE, 0700) < 0)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage");
         a->made_git = true;
         status = stop_go_from_asking_git(a, err);
@@ -249,14 +250,12 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
 {
     autostr struct str paths = {0};
     size_t length = strlen(source);
-    int status = outward_find(&a->guard->git, a->guard->cache, top, source, repo, &paths, err);
-    for (const char *path = paths.data; status == 0 && path && path < paths.data + paths.length;
-         path += strlen(path) + 1) {
-        struct stat info;
+    int status = outward_find(&a->guard->git, a->guard->cache, source, repo, &paths, err);
+    for (const char *path = NULL; status == 0 && (path = str_list_next(&paths, path));) {
         if (!path_is_beneath(source, path) || path[length] != '/' ||
             str_starts_with(path + length, "/.git/"))
             continue;
-        if (fstatat(top, path + length + 1, &info, AT_SYMLINK_NOFOLLOW) == 0)
+        if (files_exists(top, path + length + 1))
             status = protect_everywhere(a, source, dest, path + length + 1, err);
         else if (is_granted(a->policy, a->policy->grant_count,
                             source)) /* else it may be that another run has written it */
@@ -275,6 +274,7 @@ static int cover_link(struct adding *a, const char *dest, struct brig_error *err
 {
     struct guard *guard = a->guard;
     char name[32];
+    int fd = -1;
     int status = run_open(guard, err);
     if (status == 0 && guard->empty_count == TREES_MAX)
         status = brig_fail(
@@ -282,23 +282,18 @@ static int cover_link(struct adding *a, const char *dest, struct brig_error *err
             "there are more than %d submodules without a repository. Use --unprotect .git to "
             "run without private git directories",
             TREES_MAX);
+    (void)snprintf(name, sizeof name, "empty-%zu", guard->empty_count);
+    if (status == 0)
+        status = files_make_dir(guard->run, name, &fd, err);
     if (status < 0)
         return status;
-    (void)snprintf(name, sizeof name, "empty-%zu", guard->empty_count);
-    if (mkdirat(guard->run, name, 0700) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno,
-                         "cannot create a directory in the jail's storage");
-    int fd = openat(guard->run, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno,
-                         "cannot open a directory in the jail's storage");
     guard->empty[guard->empty_count++] = fd;
     return grant_own(a, BRIG_READ_WRITE, fd, dest, err);
 }
 
 static int make_directories(int top, const char *path)
 {
-    autoclose int at = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int at = files_open_dir(top, ".");
     while (at >= 0 && *path) {
         char name[NAME_MAX + 1];
         size_t length = strcspn(path, "/");
@@ -306,7 +301,7 @@ static int make_directories(int top, const char *path)
             return -1;
         (void)snprintf(name, sizeof name, "%.*s", (int)length, path);
         (void)mkdirat(at, name, 0777);
-        int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int next = files_open_dir(at, name);
         (void)close(at);
         at = next;
         path += length + (path[length] == '/');
@@ -320,23 +315,18 @@ static int add_links(struct adding *a, int top, const char *source, const char *
 {
     autostr struct str links = {0};
     int status = private_list_links(&a->guard->git, a->guard->cache, repo, &links, err);
-    for (const char *link = links.data; status >= 0 && link && link < links.data + links.length;
-         link += strlen(link) + 1) {
+    for (const char *link = NULL; status >= 0 && (link = str_list_next(&links, link));) {
         autoclose int fd = -1;
-        autofree char *from = NULL;
-        autofree char *to = NULL;
+        char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
         /* Git makes this directory too. In one that the jail makes, git outside would look for a repository. */
         if (make_directories(top, link) < 0 ||
             path_open_beneath(top, link, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0)
             continue;
-        if (asprintf(&from, "%s/%s", source, link) < 0)
-            from = NULL;
-        if (asprintf(&to, "%s/%s", dest, link) < 0)
-            to = NULL;
-        if (!from || !to)
-            return brig_fail_nomem(err);
-        struct stat info;
-        if (fstatat(fd, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (!str_fill(from, sizeof from, source, "/", link) ||
+            !str_fill(to, sizeof to, dest, "/", link))
+            return brig_fail(err, BRIG_E_INVALID, ENAMETOOLONG, "the path of the submodule '%s'",
+                             str_shown(link).text);
+        if (!files_exists(fd, ".git")) {
             status = cover_link(a, to, err);
             continue;
         }
@@ -353,19 +343,14 @@ static int add_worktrees(struct adding *a, int top, const char *source, const ch
                          const struct repo *repo, struct brig_error *err)
 {
     size_t length = strlen(source);
-    autoclose int fd =
-        openat(repo->common, "worktrees", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *item;
+    autodir DIR *dir = files_list(repo->common, "worktrees");
     int status = 0;
     if (!dir || repo->kind != REPO_DIRECTORY)
         return 0;
-    (void)take_fd(&fd);
-    while (status >= 0 && (item = readdir(dir))) {
+    for (const struct dirent *item; status >= 0 && (item = files_next(dir));) {
         char path[REPO_POINTER_MAX], to[PATH_LENGTH_MAX + 1];
-        autoclose int entry =
-            openat(dirfd(dir), item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (item->d_name[0] == '.' || entry < 0 || !repo_read_path(entry, "gitdir", a->owner, path))
+        autoclose int entry = files_open_dir(dirfd(dir), item->d_name);
+        if (entry < 0 || !repo_read_path(entry, "gitdir", a->owner, path))
             continue;
         char *slash = strrchr(path, '/');
         if (!slash || slash == path || !path_is_beneath(source, path))
@@ -415,8 +400,7 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
         return status;
     struct stat info;
     bool own = fstat(top, &info) == 0 && info.st_uid == a->owner;
-    bool excepted =
-        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git");
+    bool excepted = is_excepted(a, source, ".git");
     bool can = guard->storage >= 0 && guard->git.program && !a->options->dry;
     if (repo.kind == REPO_FOREIGN) {
         str_appendf(a->notes, "git does not work in '%s': .git is or names a repository %s\n",
@@ -426,7 +410,7 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
         status = 0;
     } else if (repo.kind == REPO_NONE && !(may_make && own)) {
         /* An empty one must not be filled. */
-        bool empty = fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0;
+        bool empty = files_exists(top, ".git");
         status = empty ? protect(a, source, dest, ".git", err) : 0;
         if (status == 0)
             status = protect_names(a, top, source, dest, err);
@@ -454,11 +438,12 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
                      : str_copy(dest, &tree->dest, err);
         if (status == 0)
             status = make_private(a, tree, &repo, err);
-        if (status == 0 && repo.kind != REPO_NONE)
+        bool found = repo.kind != REPO_NONE;
+        if (status == 0 && found)
             status = add_links(a, tree->top, source, dest, &repo, err);
-        if (status == 0 && repo.kind != REPO_NONE)
+        if (status == 0 && found)
             status = add_worktrees(a, top, source, dest, &repo, err);
-        if (status == 0 && repo.kind != REPO_NONE)
+        if (status == 0 && found)
             status = protect_outward(a, tree->top, source, dest, &repo, err);
     }
     if (status == 0)
@@ -472,14 +457,14 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
  * of other users end the search. */
 static int find_top(int from, uid_t owner, char **ret_path, struct brig_error *err)
 {
-    autoclose int at = openat(from, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int at = files_open_dir(from, "..");
     for (int depth = 0; at >= 0 && depth < ABOVE_MAX; depth++) {
         struct stat info;
         if (fstat(at, &info) < 0 || info.st_uid != owner)
             return 0;
-        if (fstatat(at, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0)
+        if (files_exists(at, ".git"))
             return repo_path_of(at, ret_path, err);
-        int above = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int above = files_open_dir(at, "..");
         (void)close(at);
         at = above;
     }
@@ -494,10 +479,8 @@ static int add_repository_above(struct adding *a, const char *source, const char
     const struct guard_options *options = a->options;
     autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autofree char *path = NULL;
-    struct stat info;
     if (top < 0 || !options->may_show || strcmp(source, dest) != 0 ||
-        names_is_excepted(options->unprotect, options->unprotect_count, source, ".git") ||
-        (fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0 && !a->made_git))
+        is_excepted(a, source, ".git") || (files_exists(top, ".git") && !a->made_git))
         return 0;
     int status = find_top(top, a->owner, &path, err);
     if (status < 0 || !path || !options->may_show(options->may_show_arg, path))
@@ -521,13 +504,12 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
                       struct brig_error *err)
 {
     struct guard *guard = a->guard;
-    if (a->options->dry || guard->root_count == 0 ||
-        strcmp(guard->roots[guard->root_count - 1].path, source) != 0 ||
-        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git"))
+    struct root *root = guard->root_count == 0 ? NULL : &guard->roots[guard->root_count - 1];
+    if (a->options->dry || !root || strcmp(root->held.path, source) != 0 ||
+        is_excepted(a, source, ".git"))
         return 0;
-    int top = guard->roots[guard->root_count - 1].top;
-    struct str *known =
-        &guard->known[guard->root_count - 1]; /* those to which the jail cannot write */
+    int top = root->held.top;
+    struct str *known = &root->known; /* those to which the jail cannot write */
     autostr struct str found = {0};
     int status = nested_find(top, guard->storage, NULL, false, &found, err);
     size_t count = 0;
@@ -537,15 +519,13 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
                     "others are not "
                     "protected\n",
                     str_shown(source).text);
-    for (const char *at = found.data; status >= 0 && at && at < found.data + found.length;
-         at += strlen(at) + 1) {
+    for (const char *at = NULL; status >= 0 && (at = str_list_next(&found, at));) {
         char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
         autoclose int dir = -1;
         if (str_ends_with(at, "/")) {
             (void)snprintf(from, sizeof from, "%.*s", (int)strlen(at) - 1, at);
-            bool excepted =
-                names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, from);
-            status = excepted ? 0 : protect_everywhere(a, source, dest, from, err);
+            status =
+                is_excepted(a, source, from) ? 0 : protect_everywhere(a, source, dest, from, err);
             nested_identify(top, at, known);
             continue;
         }
@@ -573,7 +553,7 @@ static int add_root(struct adding *a, int top, const char *source, struct brig_e
     if (guard->root_count == ROOTS_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "more than %d directories and submodules can be written", ROOTS_MAX);
-    int status = held_look(top, source, &guard->roots[guard->root_count], err);
+    int status = held_look(top, source, &guard->roots[guard->root_count].held, err);
     guard->root_count += status == 0;
     return status;
 }
@@ -605,11 +585,9 @@ static int open_granted(const struct policy_grant *grant, int *ret_fd, struct br
 static int add_view(struct adding *a, int top, const char *source, const char *dest,
                     struct brig_error *err)
 {
-    struct stat info;
     char git[PATH_LENGTH_MAX + 1];
-    if (fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0 || has_tree_at(a->guard, dest) ||
-        !str_fill(git, sizeof git, dest, "/.git") ||
-        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git"))
+    if (!files_exists(top, ".git") || has_tree_at(a->guard, dest) ||
+        !str_fill(git, sizeof git, dest, "/.git") || is_excepted(a, source, ".git"))
         return 0;
     for (size_t i = 0; i < a->guard->tree_count; i++) {
         const struct tree *tree = &a->guard->trees[i];
@@ -625,7 +603,7 @@ static int add_view(struct adding *a, int top, const char *source, const char *d
 static int add_views(struct adding *a, size_t index, size_t count, struct brig_error *err)
 {
     const struct policy_grant *grant = &a->policy->grants[index];
-    if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own)
+    if (!is_writable(grant))
         return 0;
     autofree char *source = strdup(grant->source);
     autofree char *first = strdup(grant->dest); /* the array moves when rules are added */
@@ -634,8 +612,7 @@ static int add_views(struct adding *a, size_t index, size_t count, struct brig_e
     for (size_t i = 0; i < count && status == 0 && top >= 0; i++) {
         const struct policy_grant *other = &a->policy->grants[i];
         char dest[PATH_LENGTH_MAX + 1];
-        if (i == index || other->access != BRIG_READ_WRITE || other->fd >= 0 || other->own ||
-            !path_is_beneath(other->source, source) ||
+        if (i == index || !is_writable(other) || !path_is_beneath(other->source, source) ||
             (strcmp(other->source, source) == 0 && i < index) ||
             !str_fill(dest, sizeof dest, other->dest, source + strlen(other->source)) ||
             str_equal(dest, first))
@@ -651,14 +628,20 @@ static int add_views(struct adding *a, size_t index, size_t count, struct brig_e
     return status;
 }
 
-static int add_all(struct adding *a, struct brig_error *err)
+int rules_add(struct guard *guard, struct brig_policy *policy, const struct guard_options *options,
+              struct str *notes, struct brig_error *err)
 {
-    struct brig_policy *policy = a->policy;
+    struct adding adding = {.guard = guard,
+                            .policy = policy,
+                            .options = options,
+                            .owner = git_owner(&guard->git),
+                            .notes = notes};
+    struct adding *a = &adding;
     size_t count = policy->grant_count; /* not those that are added here */
     int status = brig_policy_origin(policy, ORIGIN, err);
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct policy_grant *grant = &policy->grants[i];
-        if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own)
+        if (!is_writable(grant))
             continue;
         autofree char *source = NULL;
         autofree char *dest = NULL; /* the array moves when rules are added */
@@ -682,16 +665,5 @@ static int add_all(struct adding *a, struct brig_error *err)
     }
     for (size_t i = 0; i < count && status == 0; i++)
         status = add_views(a, i, count, err);
-    return status < 0 ? status : run_write_roots(a->guard, err);
-}
-
-int rules_add(struct guard *guard, struct brig_policy *policy, const struct guard_options *options,
-              struct str *notes, struct brig_error *err)
-{
-    struct adding adding = {.guard = guard,
-                            .policy = policy,
-                            .options = options,
-                            .owner = options->user.uid != (uid_t)-1 ? options->user.uid : geteuid(),
-                            .notes = notes};
-    return add_all(&adding, err);
+    return status;
 }

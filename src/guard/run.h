@@ -10,14 +10,14 @@
 
 #include "guard/guard.h"
 #include "guard/held.h"
-#include "guard/nested.h"
-#include "guard/private.h"
+#include "guard/transfer.h"
 
 #define ROOTS_MAX 256
 #define TREES_MAX 256 /* working trees of one run: projects and their submodules */
 #define RUN_PREFIX "run-"
 #define RUN_KEPT_PREFIX "kept-" /* after two failed transfers */
-#define MADE "made"             /* in the directory of a tree: `.git` is to be removed */
+#define RUN_MADE "made"         /* in the directory of a tree: `.git` is to be removed */
+#define NESTED_DIRS_MAX 200000  /* directories that are searched for repositories */
 
 /* One working tree. */
 struct tree {
@@ -28,6 +28,12 @@ struct tree {
     bool has_private;
     struct private_git private_git;
     int link; /* the file that is mounted on `.git`, or -1 */
+};
+
+/* A granted directory, and the repositories below it that the run cannot write to: see nested_identify(). */
+struct root {
+    struct held_root held;
+    struct str known;
 };
 
 struct guard {
@@ -41,13 +47,11 @@ struct guard {
     size_t tree_count;
     int empty[TREES_MAX]; /* directories that cover submodules without a repository */
     size_t empty_count;
-    struct held_root roots[ROOTS_MAX];
-    struct str
-        known[ROOTS_MAX]; /* in each, the repositories that the run cannot write to: see nested.h */
+    struct root roots[ROOTS_MAX];
     size_t root_count;
     struct held_rules rules;
-    struct str rules_text;   /* of an earlier run: the names in `rules`, */
-    const char **rule_names; /* and pointers to them */
+    struct str text;         /* of an earlier run: what its lock contains, */
+    const char **rule_names; /* and the names of `rules` in it */
     int held;
     struct timespec began;
     pid_t fetching;  /* or 0 */
@@ -57,25 +61,49 @@ struct guard {
     bool unfinished; /* a transfer failed: its directory stays */
 };
 
-/* Transfers what a run did; guard->unfinished says whether that failed. */
-int run_finish(struct guard *guard, struct str *notes, struct brig_error *err);
-
-/* Completes the run in a directory of guard->storage. If it goes on, transfers what it has done so far. */
-int run_sync(struct guard *guard, const char *name, struct str *notes, struct brig_error *err);
-
-/* Completes all runs that do not go on. */
-void run_complete_all(struct guard *guard, struct str *notes);
-
-/* ---- the storage ---- */
-
 /* Makes the directory of the run and takes its lock, unless it has one. */
 int run_open(struct guard *guard, struct brig_error *err);
 
-/* The directory of a working tree in it. */
-int run_open_folder(int run, unsigned number, bool make, int *ret_fd, struct brig_error *err);
+/* The directory of a working tree in it; -1 with errno. */
+int run_open_folder(int run, size_t number);
 
-/* What was in the granted directories, for the process that completes this run. */
-int run_write_roots(struct guard *guard, struct brig_error *err);
+/* The namespace of the run's refs for one of its working trees, "refs/brig/JAIL/RUN": characters of the jail's name that a
+ * ref cannot have become '_', and of the name of the run's directory the first digits are used. */
+void run_name_space(const struct guard *guard, unsigned number, char ret_space[TRANSFER_SPACE_MAX]);
 
-/* Removes the empty `.git` that brig made, unless another run holds its lock. */
-void run_remove_made(int top, int made);
+/* rules.c: adds rules to the policy for the directories that are granted, and makes what the run needs. */
+int rules_add(struct guard *guard, struct brig_policy *policy, const struct guard_options *options,
+              struct str *notes, struct brig_error *err);
+
+/* ---- nested.c ---- */
+
+/* Repositories below the top of a granted directory. Git outside obeys the config and hooks of each, so one that a run has
+ * made is made anew with `git init`, and its commits are fetched. */
+
+/* Appends the directories below `top` that have a `.git`, relative and each ended by a NUL, and those that are bare
+ * repositories themselves, with a slash at their end. The directory above `storage`, or -1, is left out. 1 if some could not
+ * be read, 2 if there are too many. After a run, `since` is when it began: directories that have become unreadable are
+ * then made readable if `changes`, and others do not count. */
+int nested_find(int top, int storage, const struct timespec *since, bool changes,
+                struct str *ret_dirs, struct brig_error *err);
+
+/* Appends what nested_find() said of one directory, with the identity of its git directory: in the list of those to which a
+ * run cannot write. */
+void nested_identify(int top, const char *path, struct str *list);
+/* Whether it is in that list, and still the same. */
+bool nested_is_known(int top, const char *path, const struct str *list);
+
+/* Treats each repository that is new in a granted directory. To be called when no process of the run is left, and before
+ * the branches of the repositories above are transferred. The directories where `.git` is a file are appended to
+ * `ret_files`. 1 if not everything could be searched. */
+int nested_treat(const struct guard *guard, const struct root *root, struct str *ret_files,
+                 struct str *notes, struct brig_error *err);
+
+/* Afterwards: removes the `.git` files of these directories that lead to no worktree of the user's. */
+int nested_check(const struct guard *guard, const struct root *root, const struct str *files,
+                 struct str *notes, struct brig_error *err);
+
+/* Worktrees that the run has added below the top are made anew for the user's repository, on the same branch, with
+ * the files they have. To be called when the branches have been transferred. */
+int nested_worktrees(const struct git *git, const struct private_git *outer, struct str *notes,
+                     struct brig_error *err);

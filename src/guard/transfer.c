@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "guard/transfer.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,25 +13,11 @@
 #include "base/path.h"
 #include "base/sha256.h"
 #include "guard/config.h"
-#include "guard/fetch.h"
 #include "guard/files.h"
-#include "guard/lfs.h"
 
 #define COUNTED_BRANCHES_MAX 8 /* of which the summary says how many commits are new */
 #define ENTRIES_MAX 2000000    /* files and directories of a tree */
 #define INDEX_LOCK "index.lock"
-
-void transfer_name_space(const char *jail, const char *run, unsigned number,
-                         char ret_space[TRANSFER_SPACE_MAX])
-{
-    enum { RUN_LENGTH = 8, LEFT = 32 };
-    size_t used = (size_t)snprintf(ret_space, TRANSFER_SPACE_MAX, "refs/brig/");
-    for (; *jail && used < TRANSFER_SPACE_MAX - LEFT; jail++)
-        ret_space[used++] = isalnum((unsigned char)*jail) || *jail == '-' ? *jail : '_';
-    used += (size_t)snprintf(ret_space + used, LEFT, "/%.*s", RUN_LENGTH, run);
-    if (number > 0)
-        (void)snprintf(ret_space + used, TRANSFER_SPACE_MAX - used, "-%u", number);
-}
 
 /* ---- deciding ---- */
 
@@ -62,7 +45,7 @@ static bool has_new_link(const struct transfer *t, const char *tree)
     if (RUN(t, &tree_links, NULL, NULL, "ls-tree", "-r", "-z", tree) != 0 ||
         RUN(t, &index_links, NULL, NULL, "ls-files", "-s", "-z") != 0)
         return true;
-    for (const char *at = new.data; at &&at < new.data + new.length; at += strlen(at) + 1)
+    for (const char *at = NULL; (at = str_list_next(&new, at));)
         if (!str_list_has(&old, at))
             return true;
     return false;
@@ -116,16 +99,11 @@ static void add_rebased_in(int git_dir, struct str *worktrees)
 static int add_rebased(const struct transfer *t, struct str *worktrees, struct brig_error *err)
 {
     autoclose int common = open(t->p->common_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = common < 0 ? -1 : openat(common, "worktrees", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *item;
-    if (common >= 0)
-        add_rebased_in(common, worktrees);
-    while (dir && (item = readdir(dir))) {
-        autoclose int git_dir =
-            openat(dirfd(dir), item->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (git_dir >= 0 && item->d_name[0] != '.')
-            add_rebased_in(git_dir, worktrees);
+    autodir DIR *dir = files_list(common, "worktrees");
+    add_rebased_in(common, worktrees);
+    for (const struct dirent *item; dir && (item = files_next(dir));) {
+        autoclose int git_dir = files_open_dir(dirfd(dir), item->d_name);
+        add_rebased_in(git_dir, worktrees);
     }
     return worktrees->failed ? brig_fail_nomem(err) : 0;
 }
@@ -193,12 +171,10 @@ static int decide(struct transfer *t, const struct str *worktrees, struct brig_e
 {
     int status = fetch_look_at_kept(t, err);
     if (status == 0) /* under the names that branches would have */
-        status = RUN(t, NULL, &t->remotes.text, err, "for-each-ref",
-                     "--format=%(objectname) refs/heads/%(refname:lstrip=2)", "refs/remotes");
-    if (status == 0 && t->remotes.text.data)
+        status = MUST(t, NULL, &t->remotes.text, err, "for-each-ref",
+                      "--format=%(objectname) refs/heads/%(refname:lstrip=2)", "refs/remotes");
+    if (status == 0)
         status = refs_read(t->remotes.text.data, &t->remotes.refs, err);
-    if (status > 0)
-        status = fetch_refuse(t, "for-each-ref", err);
     t->moves = calloc(t->inside.refs.count + 1, sizeof *t->moves);
     if (status < 0 || !t->moves)
         return status < 0 ? status : brig_fail_nomem(err);
@@ -243,7 +219,7 @@ static bool is_outside_busy(int git_dir)
                                         "MERGE_HEAD",   "CHERRY_PICK_HEAD", "REVERT_HEAD",
                                         "BISECT_LOG"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (faccessat(git_dir, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        if (files_exists(git_dir, names[i]))
             return true;
     return false;
 }
@@ -264,9 +240,9 @@ static int compare_index(struct transfer *t, struct brig_error *err)
         struct sha256 hash;
         sha256_begin(&hash);
         const struct git_call how = {.index = indexes[i], .each = hash_entry, .data = &hash};
-        int status = RUN(t, &how, NULL, err, "ls-files", "-s", "-z");
-        if (status != 0)
-            return status < 0 ? status : fetch_refuse(t, "ls-files", err);
+        int status = MUST(t, &how, NULL, err, "ls-files", "-s", "-z");
+        if (status < 0)
+            return status;
         sha256_end(&hash, texts[i]);
     }
     t->same_index = strcmp(texts[0], texts[1]) == 0;
@@ -277,32 +253,25 @@ static int compare_index(struct transfer *t, struct brig_error *err)
     return status < 0 ? status : 0;
 }
 
-/* Says which lock is ours, for a run that finds it after we were killed. */
+#define OWN_LOCK                                                                                   \
+    "locked" /* in the folder: the identity of the lock that is ours, if we are killed */
+
 static int note_lock(const struct transfer *t, struct brig_error *err)
 {
-    struct stat info;
-    char text[64];
-    if (fstatat(t->p->git, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the index");
-    int length = snprintf(text, sizeof text, "%jx", (uintmax_t)info.st_ino);
-    autoclose int fd =
-        openat(t->p->folder, "locked", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, text, (size_t)length) != length)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage");
-    return 0;
+    char id[FILES_ID_MAX];
+    return files_identify(t->p->git, INDEX_LOCK, id)
+               ? files_write(t->p->folder, OWN_LOCK, id, strlen(id), err)
+               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the index");
 }
 
 static void drop_own_lock(const struct transfer *t)
 {
-    char text[64] = "";
-    struct stat info;
-    autoclose int fd = openat(t->p->folder, "locked", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
-        return;
-    if (fstatat(t->p->git, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-        (uintmax_t)info.st_ino == strtoumax(text, NULL, 16))
+    autostr struct str noted = {0};
+    char id[FILES_ID_MAX];
+    if (files_read(t->p->folder, OWN_LOCK, &noted) && files_identify(t->p->git, INDEX_LOCK, id) &&
+        str_equal(noted.data, id))
         (void)unlinkat(t->p->git, INDEX_LOCK, 0);
-    (void)unlinkat(t->p->folder, "locked", 0);
+    (void)unlinkat(t->p->folder, OWN_LOCK, 0);
 }
 
 /* Takes the lock of the index as git does, with a copy of the index in it. */
@@ -320,7 +289,7 @@ static int lock_index(const struct transfer *t, struct brig_error *err)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s/" INDEX_LOCK "'",
                          str_shown(t->p->git_path).text);
     int status = note_lock(t, err);
-    if (status == 0 && faccessat(t->p->git, "index", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (status == 0)
         status = copying_file(t->p->git, "index", t->p->git, INDEX_LOCK, err);
     if (status < 0)
         drop_own_lock(t);
@@ -369,12 +338,12 @@ static int switch_head(struct transfer *t, struct brig_error *err)
     const char *head = t->inside.head;
     if (strcmp(head, t->outside.head) == 0)
         return 0;
-    int status = refs_is_id(head) ? RUN(t, NULL, NULL, err, "update-ref", "--no-deref", "-m",
-                                        "brig: checkout", "HEAD", head)
-                                  : RUN(t, NULL, NULL, err, "symbolic-ref", "-m", "brig: checkout",
-                                        "HEAD", head);
-    if (status != 0)
-        return status < 0 ? status : fetch_refuse(t, "symbolic-ref", err);
+    int status = refs_is_id(head) ? MUST(t, NULL, NULL, err, "update-ref", "--no-deref", "-m",
+                                         "brig: checkout", "HEAD", head)
+                                  : MUST(t, NULL, NULL, err, "symbolic-ref", "-m", "brig: checkout",
+                                         "HEAD", head);
+    if (status < 0)
+        return status;
     str_concat(&t->report->summary, t->report->summary.length ? ", " : "", "HEAD is now ",
                refs_is_id(head) ? head : short_name(head));
     return 0;
@@ -434,15 +403,7 @@ static void summarise_staged(struct transfer *t, struct brig_error *err)
                     t->report->summary.length ? ", " : "", count, count == 1 ? "" : "s");
 }
 
-/* The index that the jail began with is now the one that has arrived. */
-static int note_staged(const struct transfer *t, struct brig_error *err)
-{
-    int status =
-        RUN(t, &(struct git_call){.index = t->base_index}, NULL, err, "read-tree", t->inside.tree);
-    return status > 0 ? fetch_refuse(t, "read-tree", err) : status;
-}
-
-/* And so are the refs that are the same inside and outside. */
+/* The refs that the jail began with are now those that are the same inside and outside. */
 static int note_refs(const struct transfer *t, const struct side *now, struct brig_error *err)
 {
     autostr struct str updates = {0};
@@ -465,10 +426,10 @@ static int note_refs(const struct transfer *t, const struct side *now, struct br
     struct git_call how = t->base_git;
     how.input = &updates;
     if (updates.length > 0)
-        status = RUN(t, &how, NULL, err, "update-ref", "--stdin");
+        status = MUST(t, &how, NULL, err, "update-ref", "--stdin");
     if (status == 0 && strcmp(head, now->head) == 0 && str_starts_with(head, "refs/"))
-        status = RUN(t, &t->base_git, NULL, err, "symbolic-ref", "HEAD", head);
-    return status > 0 ? fetch_refuse(t, "update-ref", err) : status;
+        status = MUST(t, &t->base_git, NULL, err, "symbolic-ref", "HEAD", head);
+    return status;
 }
 
 /* Deletes what the jail has deleted, except the branch that is checked out by now. */
@@ -584,7 +545,8 @@ static int move_locked(struct transfer *t, const struct str *worktrees, struct b
     bool changed = stages;
     int status = stages ? fill_lock(t, NULL, t->inside.tree, err) : follow_branch(t, &changed, err);
     if (status > 0)
-        status = fetch_refuse(t, "read-tree", err);
+        status = brig_fail(err, BRIG_E_SYSTEM, 0, "git read-tree failed in '%s'",
+                           str_shown(t->p->top_path).text);
     t->refused = false;
     if (status == 0)
         status = move_refs(t, err);
@@ -604,7 +566,8 @@ static int move_locked(struct transfer *t, const struct str *worktrees, struct b
     if (status == 0 && stages)
         summarise_staged(t, err);
     if (status == 0 && stages && t->running)
-        status = note_staged(t, err);
+        status = MUST(t, &(struct git_call){.index = t->base_index}, NULL, err, "read-tree",
+                      t->inside.tree); /* this is the index that the jail began with */
     if (linked)
         str_append(notes, "git: a new submodule arrives when the run ends\n");
     else if (obstacle && (staged || strcmp(t->inside.head, t->outside.head) != 0)) {
@@ -704,7 +667,7 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
                                                                   flags & TRANSFER_UNSEARCHED};
     if (!private_has_changed(private_git))
         return 0;
-    if (faccessat(private_git->sealed.dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+    if (!files_exists(private_git->sealed.dir, "HEAD")) {
         str_appendf(&report->notes,
                     "git: the jail deleted its copy of '%s/.git'; yours is unchanged\n",
                     str_shown(private_git->top_path).text);

@@ -5,8 +5,8 @@
 
 #include "base/cleanup.h"
 #include "guard/config.h"
-#include "guard/fetch.h"
 #include "guard/repo.h"
+#include "guard/transfer.h"
 
 static void expect(bool condition)
 {

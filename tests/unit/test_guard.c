@@ -7,9 +7,9 @@
 #include <brig/brig.h>
 
 #include "guard/config.h"
-#include "guard/fetch.h"
 #include "guard/names.h"
 #include "guard/repo.h"
+#include "guard/transfer.h"
 #include "tap.h"
 
 #define ID "0123456789abcdef0123456789abcdef01234567"
