@@ -463,7 +463,8 @@ int outward_find(const struct git *git, int cache, const char *top_path, const s
     if (!files_identify(AT_FDCWD, top_path, top))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'",
                          str_shown(top_path).text);
-    (void)files_identify(AT_FDCWD, git_variable(git->environment, "HOME") ?: "/", home);
+    const char *home_path = git_variable(git->environment, "HOME");
+    (void)files_identify(AT_FDCWD, home_path ? home_path : "/", home);
     (void)snprintf(name, sizeof name, "outward-%s-%s", top, home);
     if (files_read_answer(cache, name, ret_paths))
         return ret_paths->failed ? brig_fail_nomem(err) : 0;

@@ -66,13 +66,21 @@ bool files_identify(int dir, const char *name, char ret_id[FILES_ID_MAX])
     return true;
 }
 
-int files_write(int dir, const char *name, const void *bytes, size_t length, struct brig_error *err)
+int files_random_name(const char *prefix, char *ret_name, size_t size, struct brig_error *err)
 {
-    char temporary[32];
     uint64_t number = 0;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
-    (void)snprintf(temporary, sizeof temporary, "new-%016llx", (unsigned long long)number);
+    (void)snprintf(ret_name, size, "%s%016jx", prefix, (uintmax_t)number);
+    return 0;
+}
+
+int files_write(int dir, const char *name, const void *bytes, size_t length, struct brig_error *err)
+{
+    char temporary[32];
+    int status = files_random_name("new-", temporary, sizeof temporary, err);
+    if (status < 0)
+        return status;
     autoclose int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     int failed = fd < 0 ? -errno : write_all(fd, bytes, length);
     if (failed == 0 && renameat(dir, temporary, dir, name) < 0)

@@ -28,6 +28,9 @@ int files_make_dir(int at, const char *name, int *ret_fd, struct brig_error *err
 #define FILES_ID_MAX 40
 bool files_identify(int dir, const char *name, char ret_id[FILES_ID_MAX]);
 
+/* A name that no file has: the prefix and random digits. */
+int files_random_name(const char *prefix, char *ret_name, size_t size, struct brig_error *err);
+
 /* Writes a file of the storage under another name and renames it: whoever reads it finds the old or the new text. */
 int files_write(int dir, const char *name, const void *bytes, size_t length,
                 struct brig_error *err);

@@ -56,17 +56,12 @@ int git_find(struct git *git, const char *const *environment, const struct brig_
     *git = (struct git){.user = user, .environment = environment};
     for (const char *at = git_variable(environment, "PATH"); at && *at;) {
         size_t length = strcspn(at, ":");
-        autofree char *file = NULL;
-        if (at[0] == '/' && asprintf(&file, "%.*s/git", (int)length, at) < 0) {
-            file = NULL;
-            return brig_fail_nomem(err);
-        }
-        autofree char *real = file ? realpath(file, NULL) : NULL;
-        if (real && access(real, X_OK) == 0 && !is_writable_inside(policy, real) &&
-            !is_writable_inside(policy, file)) {
-            git->program = take_ptr(&file);
-            return 0;
-        }
+        char file[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1];
+        int used = snprintf(file, sizeof file, "%.*s/git", (int)length, at);
+        if (at[0] == '/' && (size_t)used < sizeof file && path_resolve(file, real) &&
+            access(real, X_OK) == 0 && !is_writable_inside(policy, real) &&
+            !is_writable_inside(policy, file))
+            return str_copy(file, &git->program, err);
         at += length + (at[length] == ':');
     }
     return 0;
@@ -299,6 +294,16 @@ static const struct {
     {"GIT_AUTHOR_DATE", "@0 +0000"}, {"GIT_COMMITTER_DATE", "@0 +0000"},
 };
 
+static const struct {
+    enum brig_limit limit;
+    uint64_t value;
+} sealed_limits[] = {
+    {BRIG_LIMIT_WALL_MS, GIT_SEALED_MS},
+    {BRIG_LIMIT_ADDRESS_SPACE, GIT_SEALED_MEMORY},
+    {BRIG_LIMIT_OUTPUT_BYTES, STR_LENGTH_MAX / 2},
+    {BRIG_LIMIT_FILE_SIZE, 0},
+};
+
 static struct brig_policy *
 make_sealed_policy(const struct git *git, const struct git_sealed *sealed, struct brig_error *err)
 {
@@ -322,14 +327,8 @@ make_sealed_policy(const struct git *git, const struct git_sealed *sealed, struc
     for (size_t i = 0; i < ARRAY_LENGTH(sealed_environment) && status == 0; i++)
         status = brig_policy_setenv(policy, sealed_environment[i].name, sealed_environment[i].value,
                                     err);
-    if (status == 0)
-        status = brig_policy_limit(policy, BRIG_LIMIT_WALL_MS, GIT_SEALED_MS, err);
-    if (status == 0)
-        status = brig_policy_limit(policy, BRIG_LIMIT_ADDRESS_SPACE, GIT_SEALED_MEMORY, err);
-    if (status == 0)
-        status = brig_policy_limit(policy, BRIG_LIMIT_OUTPUT_BYTES, STR_LENGTH_MAX / 2, err);
-    if (status == 0)
-        status = brig_policy_limit(policy, BRIG_LIMIT_FILE_SIZE, 0, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(sealed_limits) && status == 0; i++)
+        status = brig_policy_limit(policy, sealed_limits[i].limit, sealed_limits[i].value, err);
     if (status == 0)
         return policy;
     brig_policy_free(policy);

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -34,12 +33,11 @@
 
 int run_open(struct guard *guard, struct brig_error *err)
 {
-    uint64_t number = 0;
     if (guard->run >= 0)
         return 0;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
-    (void)snprintf(guard->name, sizeof guard->name, RUN_PREFIX "%016jx", (uintmax_t)number);
+    int status = files_random_name(RUN_PREFIX, guard->name, sizeof guard->name, err);
+    if (status < 0)
+        return status;
     /* Under another name first: without its lock it would be taken for one that was left behind. */
     char hidden[80];
     (void)snprintf(hidden, sizeof hidden, "new-%s", guard->name);

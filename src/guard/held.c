@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "guard/held.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -9,20 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fds.h"
 #include "base/path.h"
 #include "base/tree.h"
 #include "guard/files.h"
 #include "guard/names.h"
 
 #define ITEMS_MAX 4096
-#define ABOUT_MAX (3 * PATH_LENGTH_MAX)
 #define CONTENT "content" /* in the directory of an item, beside `about` */
 
 /* Beside the table of names: a repository, where none was, and the parts of a bare one. */
@@ -41,17 +37,11 @@ static size_t row_count(void)
     return names_count + ARRAY_LENGTH(git_rows);
 }
 
-static bool exists(int top, const char *path)
-{
-    struct stat info;
-    return fstatat(top, path, &info, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 static uint64_t look(int top)
 {
     uint64_t found = 0;
     for (size_t i = 0; i < row_count(); i++)
-        if (exists(top, row_of(i)->path))
+        if (files_exists(top, row_of(i)->path))
             found |= UINT64_C(1) << i;
     return found;
 }
@@ -95,7 +85,7 @@ static int open_parent(int top, const char *path, const char **ret_name)
     const char *slash = strrchr(path, '/');
     *ret_name = slash ? slash + 1 : path;
     if (!slash)
-        return openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return files_open_dir(top, ".");
     char above[PATH_LENGTH_MAX + 1];
     (void)snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
     int fd = -1;
@@ -107,16 +97,15 @@ static int open_parent(int top, const char *path, const char **ret_name)
 /* Makes the next directory of the store. */
 static int make_item(int store, char ret_number[16], struct brig_error *err)
 {
-    for (int i = 1; i <= ITEMS_MAX; i++) {
+    int i = 1;
+    do {
         (void)snprintf(ret_number, 16, "%d", i);
         if (mkdirat(store, ret_number, 0700) == 0) {
-            int fd = openat(store, ret_number, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            return fd >= 0 ? fd
-                           : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the jail's storage");
+            int fd = -1;
+            int status = files_make_dir(store, ret_number, &fd, err);
+            return status < 0 ? status : fd;
         }
-        if (errno != EEXIST)
-            break;
-    }
+    } while (errno == EEXIST && ++i <= ITEMS_MAX);
     return brig_fail(err, BRIG_E_SYSTEM, errno,
                      "cannot hold back more files: see brig held and brig discard");
 }
@@ -128,11 +117,9 @@ static int write_about(int item, const struct held_root *root, const char *path,
     const struct str_number number = str_number(left_out);
     const char *const texts[] = {root->path, path, why, number.text};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
-        str_append_bytes(&text, texts[i], strlen(texts[i]) + 1);
-    autoclose int fd = openat(item, "about", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int failed = fd < 0 ? -errno : text.failed ? -ENOMEM : write_all(fd, text.data, text.length);
-    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
-                      : 0;
+        str_list_add(&text, texts[i]);
+    return text.failed ? brig_fail_nomem(err)
+                       : files_write(item, "about", text.data, text.length, err);
 }
 
 /* A name, and where it is unless that is the working directory; then true. */
@@ -153,11 +140,9 @@ static bool note_name(struct str *notes, const char *kind, const struct held_roo
 /* A name that no file has, and that nothing obeys. */
 static int name_other(const char *name, char ret_other[NAME_MAX + 1], struct brig_error *err)
 {
-    uint32_t number = 0;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
-    (void)snprintf(ret_other, NAME_MAX + 1, "%s.held-%08x", name, number);
-    return 0;
+    char prefix[NAME_MAX + 1];
+    (void)snprintf(prefix, sizeof prefix, "%s.held-", name);
+    return files_random_name(prefix, ret_other, NAME_MAX + 1, err);
 }
 
 /* Under another name nothing obeys it. That needs no space, but the right to write to the directory, which a jail may
@@ -259,9 +244,9 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
     struct brig_error failure = {0};
     uint64_t now = look(root->top), fresh = now & ~root->existed;
     /* In a repository these are names like any other. */
-    autoclose int git = openat(root->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool in_repository = exists(root->top, ".git") && !has(fresh, ROW_GIT) &&
-                         (git < 0 || faccessat(git, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+    autoclose int git = files_open_dir(root->top, ".git");
+    bool in_repository = files_exists(root->top, ".git") && !has(fresh, ROW_GIT) &&
+                         (git < 0 || files_exists(git, "HEAD"));
     bool bare = !in_repository && has(now, ROW_HEAD) &&
                 (has(now, ROW_COMMONDIR) || (has(now, ROW_OBJECTS) && has(now, ROW_REFS)));
     int status = 0;
@@ -336,69 +321,50 @@ static bool measure(int storage, struct held_item *item)
     return true;
 }
 
-/* Takes the next text off a list of texts that are each ended by a NUL; false after the last one. */
-static bool next_text(const char **at, const char *end, char **ret_text)
-{
-    if (*at >= end || !(*ret_text = strdup(*at)))
-        return false;
-    *at += strlen(*at) + 1;
-    return true;
-}
-
 /* 1, or 0 if it is not complete. */
 static int read_item(int storage, const char *jail, const char *number, struct held_item *ret_item)
 {
-    char text[ABOUT_MAX + 1];
-    struct stat info;
-    autofree char *left_out = NULL;
+    autostr struct str text = {0};
     autofree char *about = NULL;
-    struct held_item item = {.jail = strdup(jail)};
-    if (asprintf(&item.place, "%s" HELD_PART "/%s", jail, number) < 0)
-        item.place = NULL;
-    if (asprintf(&about, "%s" HELD_PART "/%s/about", jail, number) < 0)
-        about = NULL;
-    autoclose int fd =
-        item.place && about ? openat(storage, about, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    ssize_t got = fd < 0 ? 0 : read(fd, text, ABOUT_MAX);
-    size_t length = got > 0 ? (size_t)got : 0;
-    text[length] = '\0';
-    const char *at = text, *end = text + length;
-    bool complete = length > 0 && item.jail && fstat(fd, &info) == 0 &&
-                    next_text(&at, end, &item.project) && next_text(&at, end, &item.path) &&
-                    next_text(&at, end, &item.why) && next_text(&at, end, &left_out) &&
-                    measure(storage, &item);
-    if (!complete) {
+    char *left_out = NULL;
+    struct stat info;
+    struct held_item item = {0};
+    char **const texts[] = {&item.project, &item.path, &item.why, &left_out};
+    bool complete = str_copy(jail, &item.jail, NULL) == 0 &&
+                    str_make(&item.place, NULL, jail, HELD_PART "/", number) == 0 &&
+                    str_make(&about, NULL, item.place, "/about") == 0 &&
+                    fstatat(storage, about, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    files_read(storage, about, &text);
+    const char *at = NULL;
+    for (size_t i = 0; i < ARRAY_LENGTH(texts) && complete; i++)
+        complete = (at = str_list_next(&text, at)) && (*texts[i] = strdup(at));
+    complete = complete && measure(storage, &item);
+    if (complete) {
+        item.time = info.st_mtim; /* nothing is ever written to it again */
+        item.left_out = strtoul(left_out, NULL, 10);
+        *ret_item = item;
+    } else {
         item_done(&item);
-        return 0;
     }
-    item.time = info.st_mtim; /* nothing is ever written to it again */
-    item.left_out = strtoul(left_out, NULL, 10);
-    *ret_item = item;
-    return 1;
+    free(left_out);
+    return complete;
 }
 
 int held_list(int storage, const char *jail, struct held_list *list, struct brig_error *err)
 {
     autofree char *part = NULL;
-    if (asprintf(&part, "%s" HELD_PART, jail) < 0) {
-        part = NULL;
-        return brig_fail_nomem(err);
-    }
-    autoclose int fd = openat(storage, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT)
-        return 0;
-    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    int status = str_make(&part, err, jail, HELD_PART);
+    if (status < 0)
+        return status;
+    autodir DIR *dir = files_list(storage, part);
     if (!dir)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage");
-    (void)take_fd(&fd);
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        if (entry->d_name[0] == '.')
-            continue;
-        struct held_item *grown = reallocarray(list->items, list->count + 1, sizeof *grown);
-        if (!grown)
+        return errno == ENOENT
+                   ? 0
+                   : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage");
+    for (const struct dirent *entry; (entry = files_next(dir));) {
+        if (!array_grow(&list->items, list->count))
             return brig_fail_nomem(err);
-        list->items = grown;
-        list->count += (size_t)read_item(storage, jail, entry->d_name, &grown[list->count]);
+        list->count += (size_t)read_item(storage, jail, entry->d_name, &list->items[list->count]);
     }
     return 0;
 }
@@ -415,11 +381,9 @@ int held_open(int storage, const struct held_item *item, const char *below, stru
 {
     autofree char *path = NULL;
     int fd = -1;
-    if (asprintf(&path, "%s/" CONTENT "%s%s", item->place, *below ? "/" : "", below) < 0) {
-        path = NULL;
-        return brig_fail_nomem(err);
-    }
-    int status = path_open_beneath(storage, path, O_PATH | O_NOFOLLOW, 0, &fd, err);
+    int status = str_make(&path, err, item->place, "/" CONTENT, *below ? "/" : "", below);
+    if (status == 0)
+        status = path_open_beneath(storage, path, O_PATH | O_NOFOLLOW, 0, &fd, err);
     return status < 0 ? status : fd;
 }
 
@@ -437,7 +401,7 @@ static int open_target(const struct held_item *item, const char **ret_name, stru
     if (parent < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the directory of '%s/%s'",
                          str_shown(item->project).text, item->path);
-    if (exists(parent, *ret_name))
+    if (files_exists(parent, *ret_name))
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s/%s' exists. Move it away first",
                          str_shown(item->project).text, item->path);
     return take_fd(&parent);
@@ -451,8 +415,7 @@ int held_restore(int storage, const struct held_item *item, struct brig_error *e
     autoclose int parent = open_target(item, &name, err);
     if (parent < 0)
         return parent;
-    autoclose int at =
-        openat(storage, item->place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int at = files_open_dir(storage, item->place);
     int status = at < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage")
                         : name_other(name, other, err);
     if (status < 0)

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +15,6 @@
 #include "guard/files.h"
 #include "guard/run.h"
 
-#define ASIDE_MAX 48
 #define SUBMODULE_LINK ".git.brig-link"
 #define NESTED_DEPTH_MAX 256
 #define TREATED_MAX 100 /* new repositories after one run */
@@ -273,27 +271,38 @@ static void note_anew(const struct nested *nested, const char *path)
                 str_shown(path).text);
 }
 
+/* Gives the owner the right to write to a directory, which a jail may have taken away. */
+static void make_writable(int dir)
+{
+    struct stat info;
+    if (fstat(dir, &info) == 0 && (info.st_mode & 0700) != 0700)
+        (void)fchmod(dir, (info.st_mode & 07777) | 0700);
+}
+
+/* Without HEAD git does not take a directory for a repository. */
+static bool hide_head(int git_dir)
+{
+    return renameat(git_dir, "HEAD", git_dir, "HEAD.jail") == 0 || errno == ENOENT;
+}
+
 /* Moves the git directory out of the way, makes a new one and deletes the old one. If not everything in it could be
  * fetched, it stays under another name and without HEAD: git outside does not take it for a repository. */
 static int make_anew(const struct nested *nested, int dir, const char *path, int folder,
                      struct brig_error *err)
 {
-    char aside[ASIDE_MAX];
-    uint64_t number = 0;
-    struct stat info;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
-    (void)snprintf(aside, sizeof aside, ".git.brig-%016jx", (uintmax_t)number);
-    if (fstat(dir, &info) == 0 && (info.st_mode & 0700) != 0700)
-        (void)fchmod(dir, (info.st_mode & 07777) | 0700);
+    char aside[48];
+    int status = files_random_name(".git.brig-", aside, sizeof aside, err);
+    if (status < 0)
+        return status;
+    make_writable(dir);
     if (renameat2(dir, ".git", dir, aside, RENAME_NOREPLACE) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '.git'");
     autoclose int old = open_any(dir, aside, &nested->guard->began);
     if (old < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", aside);
-    int status = recreate(nested, dir, old, folder, err);
+    status = recreate(nested, dir, old, folder, err);
     if (status < 0 || (status == 0 && files_exists(old, "HEAD"))) {
-        if (renameat(old, "HEAD", old, "HEAD.jail") < 0 && errno != ENOENT)
+        if (!hide_head(old))
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'", aside);
         str_appendf(nested->notes,
                     "git: the new repository '%s' could not be made anew%s%s. What was its git "
@@ -353,7 +362,6 @@ static int remove_pointer(const struct nested *nested, int dir, const char *path
     return 0;
 }
 
-/* Without HEAD git does not take a directory for a repository. */
 static int treat_bare(const struct nested *nested, const char *path, struct brig_error *err)
 {
     char text[PATH_LENGTH_MAX + 1];
@@ -362,12 +370,11 @@ static int treat_bare(const struct nested *nested, const char *path, struct brig
     struct stat info;
     if (dir < 0)
         return 0;
-    if (fstat(dir, &info) == 0 && is_since(&info, nested->guard->began) &&
-        (info.st_mode & 0700) != 0700)
-        (void)fchmod(dir, (info.st_mode & 07777) | 0700);
+    if (fstat(dir, &info) == 0 && is_since(&info, nested->guard->began))
+        make_writable(dir);
     if (!has_new_part(dir, nested->guard->began))
         return 0;
-    if (renameat(dir, "HEAD", dir, "HEAD.jail") < 0 && errno != ENOENT)
+    if (!hide_head(dir))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'",
                          str_shown(text).text);
     str_appendf(
@@ -424,7 +431,7 @@ static bool disarm(const struct nested *nested, const char *path)
     autoclose int git = dir < 0 ? -1 : open_any(dir, ".git", &nested->guard->began);
     if (git < 0)
         return dir >= 0 && (unlinkat(dir, ".git", 0) == 0 || errno == ENOENT);
-    return renameat(git, "HEAD", git, "HEAD.jail") == 0 || errno == ENOENT;
+    return hide_head(git);
 }
 
 int nested_treat(const struct guard *guard, const struct root *root, struct str *ret_files,

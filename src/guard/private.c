@@ -40,11 +40,13 @@ enum copied {
     FOR_RESUME, /* work in progress; refs are those of the repository */
 };
 
-/* Whether a file right in a git directory is copied: config is handled apart, others point elsewhere. */
+/* Whether a file right in a git directory is copied: config is handled apart, others point elsewhere or say nothing to
+ * git. */
 static bool is_copied(const char *name, enum copied copied)
 {
-    static const char *const pointers[] = {"config", "config.worktree", "commondir",
-                                           "gitdir", "gc.pid",          "locked"};
+    static const char *const pointers[] = {"config",      "config.worktree", "commondir",
+                                           "gitdir",      "gc.pid",          "locked",
+                                           "description", "COMMIT_EDITMSG"};
     static const char *const refs[] = {"packed-refs", "shallow"};
     for (size_t i = 0; i < ARRAY_LENGTH(pointers); i++)
         if (strcmp(name, pointers[i]) == 0)

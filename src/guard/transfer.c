@@ -212,6 +212,13 @@ static const char *find_obstacle(const struct transfer *t, const struct str *wor
 
 /* ---- moving ---- */
 
+/* The summary, to which another part is to be appended. */
+static struct str *next_part(struct transfer *t)
+{
+    str_append(&t->report->summary, t->report->summary.length ? ", " : "");
+    return &t->report->summary;
+}
+
 /* Whether a rebase, a merge or the like goes on in the user's repository: then nothing is moved. */
 static bool is_outside_busy(int git_dir)
 {
@@ -344,8 +351,7 @@ static int switch_head(struct transfer *t, struct brig_error *err)
                                          "HEAD", head);
     if (status < 0)
         return status;
-    str_concat(&t->report->summary, t->report->summary.length ? ", " : "", "HEAD is now ",
-               refs_is_id(head) ? head : short_name(head));
+    str_concat(next_part(t), "HEAD is now ", refs_is_id(head) ? head : short_name(head));
     return 0;
 }
 
@@ -359,8 +365,7 @@ static void summarise(struct transfer *t, const struct ref *ref, struct brig_err
     str_concat(&range, since ? since : "", since ? ".." : "", ref->id);
     if (LINE(t, NULL, count, err, "rev-list", "--count", range.data) < 0)
         return;
-    struct str *summary = &t->report->summary;
-    str_append(summary, summary->length ? ", " : "");
+    struct str *summary = next_part(t);
     if (strcmp(count, "0") != 0)
         str_concat(summary, count, strcmp(count, "1") == 0 ? " commit on " : " commits on ",
                    short_name(ref->name));
@@ -392,15 +397,12 @@ static int move_refs(struct transfer *t, struct brig_error *err)
 
 static void summarise_staged(struct transfer *t, struct brig_error *err)
 {
-    autostr struct str names = {0};
     size_t count = 0;
-    if (RUN(t, NULL, &names, err, "diff-index", "--cached", "--name-only", "-z", "HEAD", "--") != 0)
+    const struct git_call how = {.each = count_file, .data = &count};
+    if (RUN(t, &how, NULL, err, "diff-index", "--cached", "--name-only", "-z", "HEAD", "--") != 0)
         return;
-    for (size_t i = 0; i < names.length; i++)
-        count += names.data[i] == '\0';
     if (count > 0)
-        str_appendf(&t->report->summary, "%s%zu file%s staged",
-                    t->report->summary.length ? ", " : "", count, count == 1 ? "" : "s");
+        str_appendf(next_part(t), "%zu file%s staged", count, count == 1 ? "" : "s");
 }
 
 /* The refs that the jail began with are now those that are the same inside and outside. */
@@ -511,13 +513,10 @@ static int move_stashes(struct transfer *t, struct brig_error *err)
             return status;
         dropped += status == 0;
     }
-    struct str *summary = &t->report->summary;
     if (stored > 0)
-        str_appendf(summary, "%s%zu stash%s", summary->length ? ", " : "", stored,
-                    stored == 1 ? "" : "es");
+        str_appendf(next_part(t), "%zu stash%s", stored, stored == 1 ? "" : "es");
     if (dropped > 0)
-        str_appendf(summary, "%s%zu stash%s dropped", summary->length ? ", " : "", dropped,
-                    dropped == 1 ? "" : "es");
+        str_appendf(next_part(t), "%zu stash%s dropped", dropped, dropped == 1 ? "" : "es");
     return 0;
 }
 
