@@ -134,7 +134,7 @@ int fetch_run(const struct transfer *t, const struct git_call *how, struct str *
     call.words = words;
     call.out = out;
     if (call.git_dir == 0)
-        call.git_dir = t->p->git;
+        call.git_dir = t->p->repo.git_dir;
     return git_run(t->git, &call, err);
 }
 
@@ -266,7 +266,7 @@ static int look_at_base(struct transfer *t, struct brig_error *err)
         return status;
     status = str_make(&t->base_index, err, path, "/index");
     if (status == 0)
-        status = str_make(&t->objects, err, t->p->common_path, "/objects");
+        status = str_make(&t->objects, err, t->p->repo.common_path, "/objects");
     if (status < 0)
         return status;
     t->base_git = (struct git_call){.git_dir = t->p->base, .objects = t->objects};
@@ -599,15 +599,9 @@ static int copy_objects(int common, int at, const char *name, unsigned depth, si
     return status;
 }
 
-int lfs_transfer(int private_dir, const char *common_path, struct brig_error *err)
+int lfs_transfer(int private_dir, int common, struct brig_error *err)
 {
     autoclose int from = files_open_dir(private_dir, "lfs");
-    autoclose int common = from < 0 ? -1 : open(common_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     size_t count = 0;
-    if (from < 0)
-        return 0;
-    if (common < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'",
-                         str_shown(common_path).text);
-    return copy_objects(common, from, "objects", 0, &count, err);
+    return from < 0 ? 0 : copy_objects(common, from, "objects", 0, &count, err);
 }

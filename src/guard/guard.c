@@ -168,9 +168,9 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
     struct transfer_report report = {0};
     char space[TRANSFER_SPACE_MAX];
     run_name_space(guard, p->number, space);
-    int status = p->kind != REPO_NONE ? 1
-                 : guard->running     ? 0
-                                      : private_recreate(&guard->git, p, err);
+    int status = p->repo.kind != REPO_NONE ? 1
+                 : guard->running          ? 0
+                                           : private_recreate(&guard->git, p, err);
     if (status > 0)
         status = transfer_finish(&guard->git, p, space,
                                  (guard->running ? TRANSFER_RUNNING : 0) |
@@ -355,7 +355,7 @@ void guard_fetch(struct guard *guard)
         const struct private_git *p = &guard->trees[i].private_git;
         char space[TRANSFER_SPACE_MAX];
         run_name_space(guard, p->number, space);
-        if (guard->trees[i].has_private && p->kind != REPO_NONE)
+        if (guard->trees[i].has_private && p->repo.kind != REPO_NONE)
             (void)transfer_fetch(&guard->git, p, space, NULL);
     }
     _exit(0);
@@ -414,7 +414,8 @@ static void unload(struct guard *left)
     done_roots(left);
     for (size_t i = 0; i < left->tree_count; i++) {
         struct private_git *p = &left->trees[i].private_git;
-        bool makes = !left->running && p->kind == REPO_NONE && files_exists(p->folder, RUN_MADE);
+        bool makes =
+            !left->running && p->repo.kind == REPO_NONE && files_exists(p->folder, RUN_MADE);
         autoclose int made = makes ? files_open_dir(p->top, ".git") : -1;
         if (made >= 0)
             remove_made(p->top, made);

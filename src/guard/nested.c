@@ -477,7 +477,7 @@ static bool is_worktree(const struct nested *nested, const struct repo *repo)
 {
     for (size_t i = 0; i < nested->guard->tree_count; i++)
         if (repo->kind == REPO_FILE && nested->guard->trees[i].has_private &&
-            str_equal(nested->guard->trees[i].private_git.common_path, repo->common_path))
+            str_equal(nested->guard->trees[i].private_git.repo.common_path, repo->common_path))
             return true;
     return false;
 }
@@ -526,7 +526,7 @@ static int adopt(const struct git *git, const struct private_git *outer, int dir
     const char *const repair[] = {"worktree", "repair", whole, NULL};
     static const char *const fill[] = {"read-tree", "HEAD", NULL};
     struct repo repo = REPO_INIT;
-    struct git_call call = {.words = add, .git_dir = outer->git};
+    struct git_call call = {.words = add, .git_dir = outer->repo.git_dir};
     status = git_run(git, &call, err);
     if (status != 0)
         return status;
@@ -542,7 +542,8 @@ static int adopt(const struct git *git, const struct private_git *outer, int dir
         status = git_run(git, &call, err);
     if (status == 0)
         status = repo_find(dir, geteuid(), &repo, err);
-    if (status == 0 && repo.kind == REPO_FILE && str_equal(repo.common_path, outer->common_path))
+    if (status == 0 && repo.kind == REPO_FILE &&
+        str_equal(repo.common_path, outer->repo.common_path))
         status = git_run(git, &(struct git_call){.words = fill, .git_dir = repo.git_dir}, err);
     repo_done(&repo);
     return status;
@@ -584,7 +585,7 @@ static int treat_worktree(const struct git *git, const struct private_git *outer
 int nested_worktrees(const struct git *git, const struct private_git *outer, struct str *notes,
                      struct brig_error *err)
 {
-    autodir DIR *dir = outer->git < 0 ? NULL : files_list(outer->sealed.dir, "worktrees");
+    autodir DIR *dir = outer->repo.git_dir < 0 ? NULL : files_list(outer->sealed.dir, "worktrees");
     const struct dirent *item;
     int status = 0;
     for (int i = 0; status >= 0 && i < WORKTREES_MAX && dir && (item = files_next(dir)); i++) {

@@ -141,10 +141,10 @@ static int make_objects(const struct git_sealed *sealed, struct brig_error *err)
 }
 
 /* Where the jail sees each object directory. LFS objects are beside it. */
-static int find_objects(const struct repo *repo, struct private_git *p, struct brig_error *err)
+static int find_objects(struct private_git *p, struct brig_error *err)
 {
     struct git_sealed *sealed = &p->sealed;
-    int status = repo_objects(repo, sealed->objects, &sealed->object_count, err);
+    int status = repo_objects(&p->repo, sealed->objects, &sealed->object_count, err);
     for (size_t i = 0; i < sealed->object_count; i++)
         p->lfs[i] = lfs_open_beside(sealed->objects[i]);
     for (size_t i = 0; i < sealed->object_count && status == 0; i++)
@@ -221,7 +221,8 @@ static int write_about(const struct private_git *p, struct brig_error *err)
 {
     autostr struct str text = {0};
     char top[FILES_ID_MAX], git[FILES_ID_MAX] = "", signature[32];
-    if (!files_identify(p->top, "", top) || (p->git >= 0 && !files_identify(p->git, "", git)))
+    if (!files_identify(p->top, "", top) ||
+        (p->repo.git_dir >= 0 && !files_identify(p->repo.git_dir, "", git)))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the working tree");
     (void)snprintf(signature, sizeof signature, "%" PRIx64, p->signature);
     const char *const texts[] = {p->top_path, top, git, signature};
@@ -351,11 +352,12 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
 
 /* ---- the whole ---- */
 
-static int fill(const struct git *git, int cache, const struct repo *repo, struct private_git *p,
-                struct str *notes, struct brig_error *err)
+static int fill(const struct git *git, int cache, struct private_git *p, struct str *notes,
+                struct brig_error *err)
 {
+    const struct repo *repo = &p->repo;
     static const char *const configs[] = {"config", "config.worktree"};
-    int status = find_objects(repo, p, err);
+    int status = find_objects(p, err);
     if (status == 0)
         status = copy_state(repo, p->sealed.dir, false, err);
     if (status == 0)
@@ -375,21 +377,14 @@ static int fill(const struct git *git, int cache, const struct repo *repo, struc
     return status;
 }
 
-/* Names the repository that this is the private directory of. */
-static int identify(struct private_git *p, const struct repo *repo, struct brig_error *err)
+/* Takes over the repository that this is the private directory of. */
+static int identify(struct private_git *p, struct repo *repo, struct brig_error *err)
 {
-    if (p->git >= 0)
-        (void)close(take_fd(&p->git));
-    free(take_ptr(&p->git_path));
-    free(take_ptr(&p->common_path));
+    repo_done(&p->repo);
+    p->repo = *repo;
+    *repo = REPO_INIT;
     free(take_ptr(&p->top_path));
-    p->kind = repo->kind;
-    if (repo->git_dir >= 0 && (p->git = fcntl(repo->git_dir, F_DUPFD_CLOEXEC, 3)) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor");
-    int status = str_copy(repo->git_path, &p->git_path, err);
-    if (status == 0)
-        status = str_copy(repo->common_path, &p->common_path, err);
-    return status < 0 ? status : repo_path_of(p->top, &p->top_path, err);
+    return repo_path_of(p->top, &p->top_path, err);
 }
 
 /* Begins one, with copies of the fds. */
@@ -399,7 +394,7 @@ static int begin(struct private_git *p, int folder, unsigned number, int top,
     *p = (struct private_git){.number = number,
                               .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
                               .base = -1,
-                              .git = -1,
+                              .repo = REPO_INIT,
                               .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
                               .sealed = {.dir = -1}};
     return p->folder < 0 || p->top < 0
@@ -407,7 +402,7 @@ static int begin(struct private_git *p, int folder, unsigned number, int top,
                : 0;
 }
 
-static int build(const struct git *git, int storage, int cache, const struct repo *repo,
+static int build(const struct git *git, int storage, int cache, struct repo *repo,
                  struct private_git *p, struct str *notes, struct brig_error *err)
 {
     int status = identify(p, repo, err);
@@ -415,14 +410,14 @@ static int build(const struct git *git, int storage, int cache, const struct rep
         status = files_make_dir(p->folder, "private", &p->sealed.dir, err);
     if (status == 0)
         status = files_make_dir(p->folder, "base", &p->base, err);
-    if (status == 0 && repo->kind != REPO_NONE)
-        status = fill(git, cache, repo, p, notes, err);
-    if (status == 0 && repo->kind == REPO_FILE) {
+    if (status == 0 && p->repo.kind != REPO_NONE)
+        status = fill(git, cache, p, notes, err);
+    if (status == 0 && p->repo.kind == REPO_FILE) {
         char link[128];
         int length = snprintf(link, sizeof link, "gitdir: " PRIVATE_MOUNTS "/%u\n", p->number);
         status = files_write(p->folder, "link", link, (size_t)length, err);
     }
-    int resumed = status == 0 && repo->kind != REPO_NONE ? resume(p, storage, err) : 0;
+    int resumed = status == 0 && p->repo.kind != REPO_NONE ? resume(p, storage, err) : 0;
     if (status < 0 || resumed < 0)
         return status < 0 ? status : resumed;
     /* What was resumed has to be kept again, also if this run does nothing. */
@@ -435,8 +430,8 @@ static int build(const struct git *git, int storage, int cache, const struct rep
 }
 
 int private_build(const struct git *git, int folder, int storage, int cache, unsigned number,
-                  int top, const struct repo *repo, struct private_git *ret_private,
-                  struct str *notes, struct brig_error *err)
+                  int top, struct repo *repo, struct private_git *ret_private, struct str *notes,
+                  struct brig_error *err)
 {
     struct private_git p;
     int status = begin(&p, folder, number, top, err);
@@ -566,7 +561,7 @@ int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
     if (status == 0 && (p.sealed.dir = fcntl(dir, F_DUPFD_CLOEXEC, 3)) < 0)
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor");
     if (status == 0)
-        status = identify(&p, &REPO_INIT, err);
+        status = identify(&p, &(struct repo){.git_dir = -1, .common = -1}, err);
     if (status == 0)
         status = files_make_dir(folder, "base", &p.base, err);
     if (status < 0)
@@ -588,7 +583,7 @@ static int find_again(const struct git *git, struct private_git *p, const char *
     if (status == 0)
         status = identify(p, &repo, err);
     if (status == 0 && *id)
-        status = find_objects(&repo, p, err);
+        status = find_objects(p, err);
     repo_done(&repo);
     return status;
 }
@@ -636,7 +631,7 @@ bool private_is_open(int folder)
 
 void private_done(struct private_git *p)
 {
-    const int fds[] = {p->folder, p->top, p->sealed.dir, p->base, p->git};
+    const int fds[] = {p->folder, p->top, p->sealed.dir, p->base};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -647,8 +642,7 @@ void private_done(struct private_git *p)
         free(p->sealed.object_dests[i]);
     }
     free(p->top_path);
-    free(p->git_path);
-    free(p->common_path);
-    *p =
-        (struct private_git){.folder = -1, .base = -1, .top = -1, .git = -1, .sealed = {.dir = -1}};
+    repo_done(&p->repo);
+    *p = (struct private_git){
+        .folder = -1, .base = -1, .top = -1, .repo = REPO_INIT, .sealed = {.dir = -1}};
 }

@@ -22,14 +22,11 @@
 
 struct private_git {
     unsigned number;
-    enum repo_kind kind;
-    int folder; /* of the storage: the directory with the parts above */
-    int base;   /* in it */
-    int top;    /* the working tree */
-    int git;    /* the git directory of the repository; -1 if there is none */
+    struct repo repo; /* REPO_NONE: the working tree has none */
+    int folder;       /* of the storage: the directory with the parts above */
+    int base;         /* in it */
+    int top;          /* the working tree */
     char *top_path;
-    char *git_path; /* the repository's, NULL if there is none */
-    char *common_path;
     struct git_sealed sealed;     /* its private directory and object directories */
     int lfs[GIT_OBJECT_DIRS_MAX]; /* beside each object directory the LFS objects, or -1 */
     uint64_t signature;           /* of the private directory when it was built */
@@ -41,10 +38,10 @@ struct private_git {
  * repository is REPO_NONE. Config values that contain credentials are left out, and a line about each is
  * appended to `notes`. `cache` is a directory of the storage that keeps what git has said about a config
  * file or an index that has not changed since, or -1. If an earlier run has left a rebase or merge unfinished
- * in `storage`, it goes on. Release with private_done(). */
+ * in `storage`, it goes on. Takes the repository over. Release with private_done(). */
 int private_build(const struct git *git, int folder, int storage, int cache, unsigned number,
-                  int top, const struct repo *repo, struct private_git *ret_private,
-                  struct str *notes, struct brig_error *err);
+                  int top, struct repo *repo, struct private_git *ret_private, struct str *notes,
+                  struct brig_error *err);
 
 /* Opens one that an earlier run has left behind. */
 int private_open(const struct git *git, int folder, unsigned number,

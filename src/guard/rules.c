@@ -142,7 +142,7 @@ static int grant_private(struct adding *a, struct tree *tree, struct brig_error 
     int status = str_make(&dest, err, tree->dest, "/.git");
     if (status < 0)
         return status;
-    if (p->kind == REPO_FILE) {
+    if (p->repo.kind == REPO_FILE) {
         (void)snprintf(fixed, sizeof fixed, PRIVATE_MOUNTS "/%u", p->number);
         tree->link = openat(p->folder, "link", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         status = tree->link < 0
@@ -191,7 +191,7 @@ static int make_empty(int top, bool *ret_made)
     return -1;
 }
 
-static int make_private(struct adding *a, struct tree *tree, const struct repo *repo,
+static int make_private(struct adding *a, struct tree *tree, struct repo *repo,
                         struct brig_error *err)
 {
     struct guard *guard = a->guard;
@@ -401,6 +401,7 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
     struct stat info;
     bool own = fstat(top, &info) == 0 && info.st_uid == a->owner;
     bool excepted = is_excepted(a, source, ".git");
+    bool covered = repo.kind != REPO_NONE && !excepted;
     bool can = guard->storage >= 0 && guard->git.program && !a->options->dry;
     if (repo.kind == REPO_FOREIGN) {
         str_appendf(a->notes, "git does not work in '%s': .git is or names a repository %s\n",
@@ -438,17 +439,16 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
                      : str_copy(dest, &tree->dest, err);
         if (status == 0)
             status = make_private(a, tree, &repo, err);
-        bool found = repo.kind != REPO_NONE;
+        const struct repo *found = covered ? &tree->private_git.repo : NULL;
         if (status == 0 && found)
-            status = add_links(a, tree->top, source, dest, &repo, err);
+            status = add_links(a, tree->top, source, dest, found, err);
         if (status == 0 && found)
-            status = add_worktrees(a, top, source, dest, &repo, err);
+            status = add_worktrees(a, top, source, dest, found, err);
         if (status == 0 && found)
-            status = protect_outward(a, tree->top, source, dest, &repo, err);
+            status = protect_outward(a, tree->top, source, dest, found, err);
     }
     if (status == 0)
         status = protect_names(a, top, source, dest, err);
-    bool covered = repo.kind != REPO_NONE && !excepted;
     repo_done(&repo);
     return status < 0 ? status : covered;
 }

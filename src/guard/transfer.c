@@ -98,7 +98,7 @@ static void add_rebased_in(int git_dir, struct str *worktrees)
 
 static int add_rebased(const struct transfer *t, struct str *worktrees, struct brig_error *err)
 {
-    autoclose int common = open(t->p->common_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int common = t->p->repo.common;
     autodir DIR *dir = files_list(common, "worktrees");
     add_rebased_in(common, worktrees);
     for (const struct dirent *item; dir && (item = files_next(dir));) {
@@ -266,7 +266,7 @@ static int compare_index(struct transfer *t, struct brig_error *err)
 static int note_lock(const struct transfer *t, struct brig_error *err)
 {
     char id[FILES_ID_MAX];
-    return files_identify(t->p->git, INDEX_LOCK, id)
+    return files_identify(t->p->repo.git_dir, INDEX_LOCK, id)
                ? files_write(t->p->folder, OWN_LOCK, id, strlen(id), err)
                : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the index");
 }
@@ -275,9 +275,9 @@ static void drop_own_lock(const struct transfer *t)
 {
     autostr struct str noted = {0};
     char id[FILES_ID_MAX];
-    if (files_read(t->p->folder, OWN_LOCK, &noted) && files_identify(t->p->git, INDEX_LOCK, id) &&
-        str_equal(noted.data, id))
-        (void)unlinkat(t->p->git, INDEX_LOCK, 0);
+    if (files_read(t->p->folder, OWN_LOCK, &noted) &&
+        files_identify(t->p->repo.git_dir, INDEX_LOCK, id) && str_equal(noted.data, id))
+        (void)unlinkat(t->p->repo.git_dir, INDEX_LOCK, 0);
     (void)unlinkat(t->p->folder, OWN_LOCK, 0);
 }
 
@@ -285,19 +285,19 @@ static void drop_own_lock(const struct transfer *t)
 static int lock_index(const struct transfer *t, struct brig_error *err)
 {
     drop_own_lock(t);
-    autoclose int fd =
-        openat(t->p->git, INDEX_LOCK, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    autoclose int fd = openat(t->p->repo.git_dir, INDEX_LOCK,
+                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 && errno == EEXIST)
         return brig_fail(err, BRIG_E_SYSTEM, 0,
                          "another git process works in '%s', or has left '%s/" INDEX_LOCK
                          "' behind",
-                         str_shown(t->p->top_path).text, str_shown(t->p->git_path).text);
+                         str_shown(t->p->top_path).text, str_shown(t->p->repo.git_path).text);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s/" INDEX_LOCK "'",
-                         str_shown(t->p->git_path).text);
+                         str_shown(t->p->repo.git_path).text);
     int status = note_lock(t, err);
     if (status == 0)
-        status = copying_file(t->p->git, "index", t->p->git, INDEX_LOCK, err);
+        status = copying_file(t->p->repo.git_dir, "index", t->p->repo.git_dir, INDEX_LOCK, err);
     if (status < 0)
         drop_own_lock(t);
     return status < 0 ? status : 0;
@@ -310,10 +310,10 @@ static int fill_lock(const struct transfer *t, const char *old, const char *tree
 {
     struct stat info;
     const struct git_call how = {.index = INDEX_LOCK};
-    bool empty =
-        fstatat(t->p->git, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) < 0 || info.st_size == 0;
+    bool empty = fstatat(t->p->repo.git_dir, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+                 info.st_size == 0;
     if (empty)
-        (void)unlinkat(t->p->git, INDEX_LOCK, 0);
+        (void)unlinkat(t->p->repo.git_dir, INDEX_LOCK, 0);
     int status = empty ? RUN(t, &how, NULL, err, "read-tree", tree)
                  : old ? RUN(t, &how, NULL, err, "read-tree", "-i", "-m", old, tree)
                        : RUN(t, &how, NULL, err, "read-tree", "-i", "-m", tree);
@@ -559,7 +559,8 @@ static int move_locked(struct transfer *t, const struct str *worktrees, struct b
         status = delete_refs(t, switches ? t->inside.head : t->outside.head, worktrees, err);
     if (status == 0)
         status = move_stashes(t, err);
-    if (status == 0 && changed && renameat(t->p->git, INDEX_LOCK, t->p->git, "index") < 0)
+    if (status == 0 && changed &&
+        renameat(t->p->repo.git_dir, INDEX_LOCK, t->p->repo.git_dir, "index") < 0)
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot replace the index");
     drop_own_lock(t);
     if (status == 0 && stages)
@@ -581,7 +582,7 @@ static int move_locked(struct transfer *t, const struct str *worktrees, struct b
 static int move(struct transfer *t, struct brig_error *err)
 {
     autostr struct str worktrees = {0};
-    if (is_outside_busy(t->p->git)) {
+    if (is_outside_busy(t->p->repo.git_dir)) {
         t->keeps_staged = true;
         str_concat(&t->report->notes,
                    "git: a rebase or merge goes on outside; what the jail did is kept below ",
@@ -674,10 +675,10 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
     }
     int status = fetch_all(&t, err);
     if (status == 0)
-        status = lfs_transfer(private_git->sealed.dir, private_git->common_path, err);
+        status = lfs_transfer(private_git->sealed.dir, private_git->repo.common, err);
     if (status == 0)
         status = move(&t, err);
-    const struct git_call call = {.git_dir = private_git->git};
+    const struct git_call call = {.git_dir = private_git->repo.git_dir};
     if (status == 0 && !t.running) /* the settings that arrived would be found again */
         status =
             config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);

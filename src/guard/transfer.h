@@ -77,7 +77,7 @@ int lfs_open_beside(int objects);
 
 /* Copies the LFS objects that a jail has in its private git directory into the repository's, if their hash is right and they
  * are not there yet. */
-int lfs_transfer(int private_dir, const char *common_path, struct brig_error *err);
+int lfs_transfer(int private_dir, int common, struct brig_error *err);
 
 /* ---- the first half: fetch.c ---- */
 
