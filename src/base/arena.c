@@ -105,7 +105,7 @@ char *arena_concat_all(struct arena *arena, const char *const *texts)
         length += strlen(texts[i]);
     char *all = arena_alloc(arena, length + 1), *at = all;
     for (size_t i = 0; all && texts[i]; i++)
-        at = stpcpy(at, texts[i]);
+        at = mempcpy(at, texts[i], strlen(texts[i]));
     return all;
 }
 
