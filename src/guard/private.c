@@ -163,6 +163,9 @@ int private_list_links(const struct git *git, int cache, const struct repo *repo
     char name[FILES_ID_MAX + 16] = "links-";
     if (!files_identify(repo->git_dir, "", name + strlen(name)))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the git directory");
+    /* Without an index nothing is tracked, and git may refuse an incomplete repository. */
+    if (!files_exists(repo->git_dir, "index"))
+        return 0;
     if (files_read_answer(cache, name, ret_links))
         return ret_links->failed ? brig_fail_nomem(err) : 0;
     str_concat(&path, repo->git_path, "/index");
