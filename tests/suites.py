@@ -148,7 +148,7 @@ def binding_suites():
 
 
 # Those that need neither another build nor minutes.
-QUICK_LINT = """format shell functions cloexec layers includes conditions spdx state child exports public_header headers
+QUICK_LINT = """format shell functions cloexec layers includes conditions documents spdx state child exports public_header headers
     generated""".split()
 
 
