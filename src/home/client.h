@@ -23,16 +23,15 @@ pid_t talk_peer(int socket);
 
 /* ---- giving ---- */
 
-/* What root makes for another user is given away after it was made; another run may come
- * between. */
-
-/* Whether a directory is this user's; waits a moment if it is still root's, and we are root. */
+/* Root creates a directory for another user and then chowns it; another run may look between the two.
+ *
+ * Whether a directory belongs to this user; as root, waits a moment if it still belongs to root. */
 bool giving_await(int fd, uid_t uid);
 
 /* ---- self ---- */
 
 /* Executing brig again, as the holder of a jail. */
 
-/* In a child: executes `program`, which is brig, under this name, with an empty environment, the socket as fd 3
- * and no other fd. */
+/* In a child: executes `program`, a descriptor of brig, under this name, with an empty environment, the socket
+ * as fd 3 and no other descriptor. */
 __attribute__((noreturn)) void self_execute(int program, int socket, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The jails in a storage directory: which there are, and their end. */
+/* Lists and removes the jails in a storage directory. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ struct jail_info {
     struct home_state state;
 };
 
-/* Calls back for each jail, in the order of their names; a negative result ends it. */
+/* Calls `visit` for each jail, sorted by name; a negative result ends the loop. */
 typedef int (*jails_visit)(void *context, const struct jail_info *jail, struct brig_error *err);
 int jails_each(const char *storage, uid_t uid, bool sizes, jails_visit visit, void *context,
                struct brig_error *err);
@@ -24,12 +24,12 @@ int jails_each(const char *storage, uid_t uid, bool sizes, jails_visit visit, vo
 int jails_find(const char *storage, const char *name, uid_t uid, struct jail_info *ret_jail,
                struct brig_error *err);
 
-/* Lets go of its mounts. Fails with BRIG_E_STATE while somebody is in it. */
+/* Unmounts the jail's mounts, by ending its holder. Fails with BRIG_E_STATE while there are runs in it. */
 int jails_unuse(const char *storage, const char *name, uid_t uid, struct brig_error *err);
 
-/* Removes all that a jail keeps. What its parts link to is emptied, the links themselves go. Fails
- * with BRIG_E_STATE while somebody is in it. */
+/* Deletes a jail with all its files. Targets of symbolic links are emptied, the links deleted. Fails with
+ * BRIG_E_STATE while there are runs in it. */
 int jails_remove(const char *storage, const char *name, uid_t uid, struct brig_error *err);
 
-/* Refuses what cannot be the name of a jail: it is one component of a path. */
+/* Refuses an invalid name of a jail: it must be one component of a path. */
 int jails_check_name(const char *name, struct brig_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a jail keeps on disk. All of it is done as the user whose jail it is. */
+/* The files of jails on disk. All functions act as the user who owns the jail. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,17 +9,17 @@
 
 #include <brig/brig.h>
 
-/* Opens the storage directory, making it and what is missing above it. It must belong to this owner.
- * An fd or a code. */
+/* Opens the storage directory, creating it and its missing parents. It must belong to this owner.
+ * Returns an fd or a code. */
 int storage_open(const char *path, uid_t owner, struct brig_error *err);
 
-/* Opens a directory NAME.kind in the storage directory: made if it is missing (*ret_created), its
- * symbolic link followed. Refuses what belongs to somebody else. */
+/* Opens the directory NAME.kind in the storage directory, creating it if it is missing (*ret_created).
+ * Follows a symbolic link. Refuses a directory of another user. */
 int storage_part(int storage, const char *name, const char *kind, bool *ret_created,
                  struct brig_error *err);
 
-/* Opens NAME.work beside the changes directory, wherever that really is: an overlay's work
- * directory must be on the same filesystem. */
+/* Opens NAME.work beside the target of the changes directory: overlayfs needs its work directory on
+ * the same filesystem. */
 int storage_work(int changes, const char *name, struct brig_error *err);
 
 /* Removes it again. */
@@ -28,39 +28,39 @@ int storage_remove_work(int changes, const char *name, struct brig_error *err);
 /* Whether the filesystem of a directory can hold changes: whiteouts and extended attributes. */
 int storage_check_upper(int changes, const char *name, struct brig_error *err);
 
-/* How changes are laid over a home, and so what marks what was removed. */
+/* Which overlay mounts the changes: it decides how deleted files are marked. */
 enum storage_layers { STORAGE_KERNEL, STORAGE_FUSE };
-/* Whether what is in the changes directory can be laid over by this: 0, or 1 and the reason why not. */
+/* Whether this overlay can mount the existing changes: 0, or 1 and the reason why not. */
 int storage_misfits(int changes, int work, enum storage_layers layers, const char **ret_reason);
-/* Notes by what it was, in the work directory. */
+/* Records in the work directory which overlay has mounted the changes. */
 void storage_mark(int work, enum storage_layers layers);
 
-/* Moves the changes out of the way, to a name beside them that is free, and opens new ones in their
- * place. What they are called now is in *ret_name. An fd or a code. */
+/* Renames the changes directory to a free name beside it (ret_name), and opens a new one in its place.
+ * Returns an fd or a code. */
 #define STORAGE_NAME_MAX 4096
 int storage_set_aside(int changes, char ret_name[STORAGE_NAME_MAX], struct brig_error *err);
 
-/* What the names of a jail's socket, and of a lock that is not in the storage, begin with: a storage
- * directory is told from another by its inode. */
+/* The prefix of the names of a jail's socket, and of its lock outside the storage. It contains the inode of
+ * the storage directory, because two storage directories may have jails of one name. */
 #define STORAGE_KEY_MAX 128
 int storage_key(const char *storage, const char *name, char ret_key[STORAGE_KEY_MAX],
                 struct brig_error *err);
 
 /* ---- sockets ---- */
 
-/* Where the sockets of holders are: in a directory of their user's alone. There are several
- * places for it, as somebody else may have taken one. */
+/* The sockets of holders are in a directory that only their user can enter. There are several places for
+ * it, because another user may have taken one. */
 
 #define SOCKETS_PLACES 4
 
-/* Opens one of the places, if it is there and the user's alone: an fd or -1. A holder may listen at
- * any of them. `storage` may be NULL. */
+/* Opens one of the places, if it exists and only the user can enter it: an fd or -1. A holder may listen
+ * in any of them. `storage` may be NULL. */
 int sockets_open(unsigned which, uid_t uid, const char *storage);
 
-/* Opens the first that can be had, making it: an fd or a code. */
+/* Opens the first usable place, creating it: an fd or a code. */
 int sockets_make(uid_t uid, const char *storage, struct brig_error *err);
 
-/* The address of a jail's socket in such a directory, for as long as that is open. `key` is as
- * storage_key() has it. */
+/* The address of a jail's socket in such a directory, valid while the directory is open. `key` comes from
+ * storage_key(). */
 int sockets_address(int directory, const char *key, struct sockaddr_un *ret_address,
                     struct brig_error *err);
