@@ -585,14 +585,23 @@ static void start_and_listen(void)
     history.http = connect_peer(ROLE_HTTP);
 }
 
-/* A file in the spool's directory that cannot be used. */
+/* Files in the spool's directory that cannot be used. */
 static void test_found(void)
 {
     char path[160];
     config.database.store = STORE_POSTGRES;
     config.database.dsn = "host=/nonexistent user=nobody dbname=x";
-    (void)snprintf(path, sizeof path, "%s/spool.sqlite", config.database.spool_dir);
+    (void)snprintf(path, sizeof path, "%s/%020d.spool", config.database.spool_dir, 1);
     FILE *file = fopen(path, "we");
+    (void)fputs("a record", file);
+    (void)fclose(file);
+    start_and_listen();
+    tap_ok(is_said("00000000000000000001.spool' has rows in the format of brigd 0.1"),
+           "a file of the spool of 0.1 is named");
+    kill_history();
+    tap_is_int(unlink(path), 0, "and still there");
+    (void)snprintf(path, sizeof path, "%s/spool.sqlite", config.database.spool_dir);
+    file = fopen(path, "we");
     (void)fputs("this is no database, and it is long enough to be read as one, surely\n", file);
     (void)fclose(file);
     start_and_listen();

@@ -16,6 +16,7 @@
  * and a row that has its end is written once more only by the end of the same run. */
 #include "server/history/history.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -319,6 +320,24 @@ static void warn_of_replaced(struct history *r)
             str_shown(spool_replaces(r->local)).text);
 }
 
+/* brigd 0.1 kept its spool in files NUMBER.spool, which this brigd cannot read. */
+static void warn_of_old_spool(struct history *r)
+{
+    const char *directory = r->config->database.spool_dir;
+    autodir DIR *dir = r->postgres ? opendir(directory) : NULL;
+    struct stat info;
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (!str_ends_with(entry->d_name, ".spool") ||
+            fstatat(dirfd(dir), entry->d_name, &info, 0) < 0 || info.st_size == 0)
+            continue;
+        history_warn(r,
+                     "'%s/%s' has rows in the format of brigd 0.1, which this version cannot read. "
+                     "Start the old version until the file is gone, or delete it",
+                     directory, str_shown(entry->d_name).text);
+        return;
+    }
+}
+
 static int open_all(struct history *r, struct brig_error *err)
 {
     const typeof(r->config->database) *database = &r->config->database;
@@ -331,6 +350,7 @@ static int open_all(struct history *r, struct brig_error *err)
     if (result == 0)
         result = r->postgres ? spool_open(database->spool_dir, &r->local, err)
                              : store_open_sqlite(database->path, &r->local, err);
+    warn_of_old_spool(r);
     if (result == 0)
         result = confine_history(r->config, err);
     if (result == 0 && r->postgres)
