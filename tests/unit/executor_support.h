@@ -418,6 +418,20 @@ struct rig_test {
     void (*run)(void);
 };
 
+/* Ends the program if an interpreter that its tests use is not installed. */
+static inline void need_interpreters(void)
+{
+    static const char *const programs[] = {"node", "ruby", "perl"};
+    for (size_t i = 0; i < ARRAY_LENGTH(programs); i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "/usr/bin/%s", programs[i]);
+        if (access(path, X_OK) < 0) {
+            printf("1..0 # SKIP %s is not installed\n", programs[i]);
+            exit(0);
+        }
+    }
+}
+
 static inline void run_tests(const struct rig_test *tests, size_t count, int argc, char **argv)
 {
     for (size_t i = 0; i < count; i++)

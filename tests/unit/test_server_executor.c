@@ -474,6 +474,7 @@ int main(int argc, char **argv)
         {"http-dies", test_http_dies}, {"slow-http", test_slow_http},
         {"drain", test_drain},
     };
+    need_interpreters();
     rig_config(&rig);
     rig.config.security.max_executions_per_key = 3;
     rig_start(&rig);

@@ -594,6 +594,7 @@ int main(int argc, char **argv)
         {"orphans", test_orphans},
     };
     (void)snprintf(marker, sizeof marker, "4242.%d", (int)getpid());
+    need_interpreters();
     rig_config(&rig);
     rig_start(&rig);
     run_tests(tests, ARRAY_LENGTH(tests), argc, argv);
