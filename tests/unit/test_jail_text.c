@@ -55,7 +55,7 @@ static struct found read_text(const char *text)
     struct found found = {.count = 0};
     const struct conf_hooks hooks = {&found, take, expands, variable, include};
     const struct conf_source source = {
-        .name = (char *)"test.jail", .text = (char *)(uintptr_t)text, .length = strlen(text)};
+        .name = (char *)(uintptr_t)"test.jail", .text = (char *)(uintptr_t)text, .length = strlen(text)};
     if (conf_read(&source, &hooks, NULL) < 0)
         found.count = -1;
     return found;
