@@ -127,7 +127,8 @@ bool files_read_answer(int cache, const char *name, struct str *ret_answer)
         files_add_state(&now, at);
         at = str_list_next(&text, at);
     }
-    if (!at || now.failed || now.length == 0 || memcmp(now.data, text.data, now.length) != 0)
+    if (!at || now.failed || now.length == 0 || at != text.data + now.length ||
+        memcmp(now.data, text.data, now.length) != 0)
         return false;
     str_append_bytes(ret_answer, text.data + now.length + 1, text.length - now.length - 1);
     return true;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The pure parts of the guard: which refs, settings and URLs may leave a jail, what pointer files say, and which
- * names are protected. */
+ * names are protected; and answers of git that are kept. */
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <brig/brig.h>
 
 #include "guard/config.h"
+#include "guard/files.h"
 #include "guard/names.h"
 #include "guard/repo.h"
 #include "guard/transfer.h"
@@ -170,8 +174,35 @@ static void protected_names(void)
            "exceptions are names or absolute paths");
 }
 
+/* The state of a file that appears is longer than that of a missing one, here longer than all that is kept. */
+static void answers(void)
+{
+    char dir[] = "/tmp/brig-test-guard-XXXXXX", path[128];
+    int cache = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct str states = {0}, answer = {0}, found = {0};
+    if (cache < 0)
+        tap_bail("cannot make a directory");
+    memset(path, 'x', sizeof path);
+    (void)snprintf(path, sizeof path, "%s/", dir);
+    path[strlen(path)] = 'x';
+    path[113] = '\0'; /* so that the file is as large as the memory that it is read into */
+    files_add_state(&states, path);
+    files_write_answer(cache, "name", &states, &answer);
+    tap_ok(files_read_answer(cache, "name", &found) && found.length == 0, "an answer is kept");
+    int fd = openat(cache, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    tap_ok(fd >= 0 && !files_read_answer(cache, "name", &found),
+           "until a file that was missing appears");
+    (void)unlinkat(cache, path, 0);
+    (void)unlinkat(cache, "name", 0);
+    (void)rmdir(dir);
+    (void)close(fd);
+    (void)close(cache);
+    str_done(&states);
+}
+
 int main(void)
 {
+    answers();
     ref_names();
     ref_lists();
     settings();
