@@ -171,6 +171,20 @@ static void test_capture_flood(void)
     brig_policy_free(policy);
 }
 
+/* More than a struct str holds. */
+static void test_capture_large(void)
+{
+    struct brig_policy *policy = new_policy();
+    struct brig_result result;
+    set_limit(policy, BRIG_LIMIT_OUTPUT_BYTES, 80 * MEBIBYTE);
+    (void)run_shell(policy, "head -c 73400320 /dev/zero", &result);
+    is_exit(&result, 0, "a command that writes 70 MiB");
+    tap_is_int(result.out.length, 70 * MEBIBYTE, "70 MiB of at most 80 are kept");
+    tap_ok(!result.out.truncated, "and not marked as truncated");
+    brig_result_done(&result);
+    brig_policy_free(policy);
+}
+
 static void test_stdin(void)
 {
     static char bytes[MEBIBYTE];
@@ -374,6 +388,7 @@ static const struct job_test tests[] = {
     {"bad commands", test_bad_commands},
     {"capture at the limit", test_capture_limit},
     {"capture of a flood", test_capture_flood},
+    {"capture of much", test_capture_large},
     {"stdin", test_stdin},
     {"stdio fds", test_stdio_fd},
     {"passed fds", test_passed_fds},

@@ -224,12 +224,33 @@ int capture_open(struct capture *capture, uint64_t limit, int *ret_write, struct
     return 0;
 }
 
+static bool make_room(struct capture *capture, size_t more)
+{
+    size_t needed = capture->length + more + 1, room = capture->room ? capture->room : 4096;
+    while (room < needed)
+        room *= 2;
+    char *grown = room > capture->room ? realloc(capture->data, room) : capture->data;
+    if (!grown)
+        return false;
+    capture->data = grown;
+    capture->room = room;
+    return true;
+}
+
+/* The limit is the caller's, and may be more than a struct str takes. */
 static void keep(struct capture *capture, const char *bytes, size_t count)
 {
+    uint64_t left = capture->limit - capture->length;
+    size_t fits = left < count ? (size_t)left : count;
     capture->seen += count;
-    size_t before = capture->text.length, room = (size_t)(capture->limit - before);
-    str_append_bytes(&capture->text, bytes, count < room ? count : room);
-    if (capture->text.length - before < count)
+    if (fits > 0 && !make_room(capture, fits))
+        fits = 0;
+    if (fits > 0) {
+        memcpy(capture->data + capture->length, bytes, fits);
+        capture->length += fits;
+        capture->data[capture->length] = '\0';
+    }
+    if (fits < count)
         capture->truncated = true;
 }
 
@@ -253,15 +274,15 @@ int capture_read(struct capture *capture)
 
 void capture_take(struct capture *capture, struct brig_capture *ret)
 {
-    *ret = (struct brig_capture){.data = capture->text.data,
-                                 .length = capture->text.length,
-                                 .truncated = capture->truncated};
-    str_init(&capture->text);
+    *ret = (struct brig_capture){
+        .data = capture->data, .length = capture->length, .truncated = capture->truncated};
+    capture->data = NULL;
+    capture->length = capture->room = 0;
 }
 
 void capture_done(struct capture *capture)
 {
     close_fd(&capture->fd);
-    str_done(&capture->text);
+    free(capture->data);
     *capture = (struct capture){.fd = -1};
 }

@@ -7,8 +7,6 @@
 
 #include <brig/brig.h>
 
-#include "base/str.h"
-
 /* The command's ends of its streams, ours to close once it has them. */
 struct streams {
     int fds[3];     /* for the plan: an fd, PLAN_FD_PTY or PLAN_FD_NULL */
@@ -45,7 +43,8 @@ struct capture {
     int fd; /* the read end, non-blocking; -1: not captured, or at its end */
     uint64_t limit;
     uint64_t seen;
-    struct str text;
+    char *data;
+    size_t length, room;
     bool truncated;
 };
 
