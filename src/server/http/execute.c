@@ -285,7 +285,7 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
         return;
     if (exchange->stream) {
         answer_write_error(exchange, error, field, message, &text);
-        stream_end(exchange->stream, "error", text.data);
+        stream_end(exchange->stream, "error", text.failed ? NULL : text.data);
     } else {
         answer_field_error(exchange, error, field, message);
     }
@@ -330,7 +330,7 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
     json_init(&j, &text);
     result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
     if (stream)
-        stream_end(stream, "done", text.data);
+        stream_end(stream, "done", text.failed ? NULL : text.data);
     else
         answer_json(exchange, MHD_HTTP_OK, &text);
     exchange_resume(exchange);
