@@ -89,9 +89,12 @@ bool users_next_in_text(const char **text, size_t *length, char *line, struct us
 bool users_find_in_text(const char *text, size_t length, uid_t uid, char *line,
                         struct users_user *ret_user)
 {
-    while (users_next_in_text(&text, &length, line, ret_user))
-        if (ret_user->uid == uid)
+    struct users_user user;
+    while (users_next_in_text(&text, &length, line, &user))
+        if (user.uid == uid) {
+            *ret_user = user;
             return true;
+        }
     return false;
 }
 

@@ -19,7 +19,7 @@ struct users_user {
 };
 
 /* Finds uid in the text of a passwd file and copies its line to `line` (of USERS_LINE_MAX bytes),
- * which the user's strings then point into. Pure. */
+ * which the user's strings then point into. *ret_user stays as it is if there is no such user. Pure. */
 bool users_find_in_text(const char *text, size_t length, uid_t uid, char *line,
                         struct users_user *ret_user);
 
