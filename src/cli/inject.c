@@ -451,7 +451,8 @@ static int hide_at_home(struct settings *settings, const char *path, const char 
                         struct brig_error *err)
 {
     char home[PATH_LENGTH_MAX + 1];
-    const char *rest = path_resolve(settings->home, home) ? path_below(home, path) : NULL;
+    const char *rest =
+        settings->home && path_resolve(settings->home, home) ? path_below(home, path) : NULL;
     if (!rest || strcmp(home, "/") == 0)
         return 0;
     if (strpbrk(rest, "*?[\\") || rest[0] == '~')
