@@ -213,8 +213,10 @@ static struct attach_facts facts_of(const struct plan *plan, const struct brig_p
         .limits_missing = plan->limits_missing,
         .landlock = plan->landlock_attr,
         .landlock_size = plan->landlock_attr_size,
+        .group.dirs = {[0 ... CGROUP_JOIN_MAX - 1] = -1},
     };
-    cgroup_publish(group, &facts.group);
+    if (group)
+        cgroup_publish(group, &facts.group);
     return facts;
 }
 

@@ -548,8 +548,8 @@ void cgroup_publish(const struct cgroup *group, struct cgroup_numbers *ret_numbe
     _Static_assert(CGROUP_TREES <= CGROUP_JOIN_MAX, "each hierarchy has one at most");
     *ret_numbers = (struct cgroup_numbers){0};
     for (int tree = 0; tree < CGROUP_JOIN_MAX; tree++)
-        ret_numbers->dirs[tree] = group && tree < CGROUP_TREES ? group->dirs[tree] : -1;
-    ret_numbers->has_main = group && group->kind == CGROUP_V2;
+        ret_numbers->dirs[tree] = tree < CGROUP_TREES ? group->dirs[tree] : -1;
+    ret_numbers->has_main = group->kind == CGROUP_V2;
 }
 
 /* A file, or with "." the directory itself, in a directory that the process has open. */

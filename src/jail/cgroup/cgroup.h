@@ -122,7 +122,7 @@ int cgroup_open_procs(const struct cgroup *group);
 void cgroup_joined(struct cgroup *group);
 
 /* For who joins a group that another process has: under which numbers that one has its directories
- * open, -1 where it has none. In cgroup_enter.c. */
+ * open, -1 where it has none. */
 struct cgroup_numbers {
     int32_t has_main;
     int32_t dirs[CGROUP_JOIN_MAX];

@@ -128,10 +128,15 @@ void cgroup_bases_done(struct cgroup_bases *bases);
 
 #define autobases __attribute__((cleanup(cgroup_bases_done)))
 
-/* ---- cgroup_v2.c, cgroup_v1.c ---- */
-
 /* What `limits` asks for, as bits. */
-unsigned cgroup_wanted(const struct cgroup_limits *limits);
+static inline unsigned cgroup_wanted(const struct cgroup_limits *limits)
+{
+    return (limits->memory_bytes ? CGROUP_MEMORY : 0u) | (limits->cpu_percent ? CGROUP_CPU : 0u) |
+           (limits->pids ? CGROUP_PIDS : 0u) |
+           (limits->io_read_bytes || limits->io_write_bytes ? CGROUP_IO : 0u);
+}
+
+/* ---- cgroup_v2.c, cgroup_v1.c ---- */
 
 /* Makes what is asked for available in a new group (the controllers, from `base` on) and sets it.
  * Adds what cannot be had to *missing. */

@@ -16,13 +16,6 @@
 /* Processes fork while they are moved; and each round moves as many as one read lists. */
 #define ROOM_ROUNDS 256
 
-unsigned cgroup_wanted(const struct cgroup_limits *limits)
-{
-    return (limits->memory_bytes ? CGROUP_MEMORY : 0u) | (limits->cpu_percent ? CGROUP_CPU : 0u) |
-           (limits->pids ? CGROUP_PIDS : 0u) |
-           (limits->io_read_bytes || limits->io_write_bytes ? CGROUP_IO : 0u);
-}
-
 /* ---- controllers ---- */
 
 static const struct {

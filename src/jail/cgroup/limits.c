@@ -182,8 +182,10 @@ int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsi
 
 void limits_done(struct limits *limits)
 {
-    nested_limits_lease_free(limits->lease);
-    cgroup_free(limits->group);
+    if (limits->lease)
+        nested_limits_lease_free(limits->lease);
+    if (limits->group)
+        cgroup_free(limits->group);
     *limits = (struct limits){0};
 }
 

@@ -348,7 +348,8 @@ static int conclude(struct brig_job *job)
         limits_usage(&job->limits, &job->group_usage);
     drain_captures(job);
     watch_conclude(&job->watch, &job->plan, &job->notices);
-    door_conclude(job->door, &job->notices);
+    if (job->door)
+        door_conclude(job->door, &job->notices);
     job->state = JOB_OVER;
     return 1;
 }
@@ -383,8 +384,8 @@ static void watch_only_end(struct brig_job *job)
 {
     close_fd(&job->timer);
     denials_done(&job->denials);
-    nested_limits_free(job->nested_limits);
-    job->nested_limits = NULL;
+    if (job->nested_limits)
+        nested_limits_free(take_ptr(&job->nested_limits));
 }
 
 void job_answer_early(struct brig_job *job)
@@ -445,7 +446,7 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
             watch_mounts_changed(&job->watch, &job->plan, job->pid, &job->notices);
         else if (fd == job->denials.listener)
             serve_denials(job, events[i].events);
-        else if (!serve_tool(job, fd) && !door_serve(job->door, fd, &job->notices))
+        else if (!serve_tool(job, fd) && !(job->door && door_serve(job->door, fd, &job->notices)))
             serve_capture(job, fd);
     }
     if (ended || job->stuck_pid)
@@ -487,7 +488,7 @@ int brig_job_take_stop(struct brig_job *job)
 
 int brig_job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event)
 {
-    return door_take_event(job->door, ret_event);
+    return job->door && door_take_event(job->door, ret_event);
 }
 
 int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err)
@@ -594,7 +595,8 @@ int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct
     capture_take(&job->captures[1], &result.err);
     result.unenforced = job->plan.unenforced;
     result.notices = job->notices;
-    door_take_result(job->door, &result.net);
+    if (job->door)
+        door_take_result(job->door, &result.net);
     result.denials = job->denials.seen;
     result.inside_jail = job->limits.lease != NULL;
     *ret_result = result;
@@ -615,9 +617,8 @@ void brig_job_free(struct brig_job *job)
 {
     if (!job)
         return;
-    if (job->pid <= 0 && job->building) { /* which ends with its socket, and nobody knows when */
+    if (job->pid <= 0 && job->building) /* it ends with its socket, and nobody knows when */
         close_fd(&job->wire);
-    }
     if (job->pid > 0) {
         limits_unthrottle(&job->limits);
         if (job_has_namespace(job))
@@ -625,14 +626,17 @@ void brig_job_free(struct brig_job *job)
         close_fd(&job->wire); /* for init, the end of its socket is an order to end */
         await_end(job);
     }
-    nested_limits_free(job->nested_limits); /* while there is a set they are in */
-    door_free(job->door);
-    denials_done(&job->denials);
+    if (job->nested_limits)
+        nested_limits_free(job->nested_limits); /* while there is a set they are in */
+    if (job->door)
+        door_free(job->door);
+    close_fd(&job->denials.listener);
     close_fd(&job->pidfd);
     close_fd(&job->wire);
     close_fd(&job->terminal);
     close_fd(&job->kept);
-    job_building_free(job->building);
+    if (job->building)
+        job_building_free(job->building);
     close_fd(&job->gate);
     close_fd(&job->late);
     close_fd(&job->late_input);

@@ -346,7 +346,7 @@ static bool hear_some(struct door *door, struct brig_unenforced *notices)
 
 bool door_serve(struct door *door, int fd, struct brig_unenforced *notices)
 {
-    if (!door || fd < 0)
+    if (fd < 0)
         return false;
     if (fd == door->control) {
         if (hear_some(door, notices))
@@ -365,8 +365,6 @@ bool door_serve(struct door *door, int fd, struct brig_unenforced *notices)
 
 void door_conclude(struct door *door, struct brig_unenforced *notices)
 {
-    if (!door)
-        return;
     release_sockets(door);
     if (door->control < 0)
         return;
@@ -397,11 +395,10 @@ void door_free(struct door *door)
 
 bool door_take_event(struct door *door, struct brig_net_event *ret_event)
 {
-    return door && door_events_take(&door->events, ret_event);
+    return door_events_take(&door->events, ret_event);
 }
 
 void door_take_result(struct door *door, struct brig_net_result *ret_result)
 {
-    if (door)
-        door_events_take_all(&door->events, ret_result);
+    door_events_take_all(&door->events, ret_result);
 }

@@ -430,8 +430,6 @@ int zygote_start(struct zygote *zygote, uint32_t host_id, struct brig_job *job,
 
 void job_building_free(struct job_building *building)
 {
-    if (!building)
-        return;
     zygote_free(building->zygote);
     free(building);
 }
