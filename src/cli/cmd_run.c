@@ -187,9 +187,9 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         identity_enter(identity);
         status = result_file_write(&file, &result, err);
         identity_leave(identity);
+        result_file_done(&file);
     }
     brig_result_done(&result);
-    result_file_done(&file);
     return status < 0 ? status : exit_status;
 }
 

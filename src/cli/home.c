@@ -428,6 +428,8 @@ static void remember_jail(const struct settings *settings, const struct identity
 
 void home_leave(const struct settings *settings, struct home_mounts *mounts)
 {
+    if (mounts->lease < 0) /* it has no part in a jail */
+        return;
     if (settings->script && mounts->tmp >= 0) /* the mount is gone, but its filesystem is not */
         (void)unlinkat(mounts->tmp, strrchr(settings->script_path, '/') + 1, 0);
     home_mounts_done(mounts);

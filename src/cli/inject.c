@@ -664,7 +664,7 @@ int inject_apply(struct settings *settings, const struct identity *identity, str
     int status = 0;
     /* No core of ours has them either: of one byte, as then a core that is piped is not made. */
     const struct rlimit none = {1, 1};
-    if (settings->inject_count > 0 && !settings->dry_run)
+    if (!settings->dry_run)
         (void)setrlimit(RLIMIT_CORE, &none);
     for (size_t i = 0; status == 0 && i < settings->inject_count; i++)
         status = apply_one(settings, &settings->injects[i], identity, err);

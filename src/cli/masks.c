@@ -228,6 +228,8 @@ void live_masks_init(struct live_masks *live, const struct settings *settings,
 
 void live_masks_done(struct live_masks *live)
 {
+    if (!live->identity)
+        return;
     mask_watch_done(&live->watch);
     own_close(&live->home);
     masks_done(&live->masks);

@@ -372,7 +372,7 @@ int net_apply(struct settings *settings, const struct identity *identity, struct
     int status = mirrors_apply(settings, identity, err);
     if (status == 0)
         status = settle_network(settings, err);
-    if (status == 0)
+    if (status == 0 && settings->inject_count > 0)
         status = inject_apply(settings, identity, err);
     if (status < 0 || !policy_has_door(settings->policy))
         return status;

@@ -65,6 +65,7 @@ static int set_desktop(struct settings *settings, const struct setter *setter, c
 {
     (void)value;
     free(take_ptr(&settings->desktop[setter->what]));
+    settings->desktop_asked = true;
     return str_copy(settings->policy->origin, &settings->desktop[setter->what], err);
 }
 

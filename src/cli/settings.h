@@ -120,6 +120,7 @@ struct settings {
 
     /* The origin of each request, owned; NULL: not requested. */
     char *desktop[SETTINGS_DESKTOP_COUNT_];
+    bool desktop_asked; /* for at least one of them */
 
     /* The network. */
     bool net_given; /* by net; else rules of allow decide */

@@ -222,7 +222,7 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
         status = net_apply(settings, identity, err);
     if (status == 0)
         status = script_prepare(settings, identity, err);
-    if (status == 0 && !settings->unmount)
+    if (status == 0 && settings->desktop_asked && !settings->unmount)
         status = desktop_apply(settings, identity, err);
     if (status == 0 && !settings->unmount)
         status = workdir_choose(settings, identity, held_back, err);
@@ -270,16 +270,22 @@ static struct git_user project_owner(const struct setup *setup)
     return (struct git_user){identity->host_uid, identity->host_gid};
 }
 
-/* Last of all, with the user's rights: what must not be written in what is granted. */
-static int protect(struct setup *setup, struct brig_error *err)
+/* Whether the command can write to a directory of the host. */
+static bool grants_writing(const struct brig_policy *policy)
 {
-    struct settings *settings = &setup->settings;
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE)
+            return true;
+    return false;
+}
+
+/* Repositories and files that programs outside obey, in what is granted. */
+static int begin_guard(struct setup *setup, struct brig_error *err)
+{
+    const struct settings *settings = &setup->settings;
     const struct identity *identity = &setup->identity;
     const struct git_user owner = project_owner(setup);
     autostr struct str notes = {0};
-    settings->sources = setup->files.sources;
-    settings->source_count = setup->files.source_count;
-    identity_enter(identity);
     /* With --foreign the owner of the project cannot reach root's storage: `.git` is read-only then. */
     bool foreign = owner.uid != identity->host_uid;
     autoclose int storage = foreign ? -1 : open_part(settings, JAILS_GIT_PART);
@@ -300,11 +306,24 @@ static int protect(struct setup *setup, struct brig_error *err)
         .dry = settings->dry_run,
     };
     int status = guard_begin(settings->policy, &options, &setup->guard, &notes, err);
-    if (status == 0 && !settings->no_protect)
-        status = own_files_protect(settings, err);
-    identity_leave(identity);
     if (status == 0 && !settings->dry_run)
         tell(&notes, NULL);
+    return status;
+}
+
+/* Last of all, with the user's rights: what must not be written in what is granted. */
+static int protect(struct setup *setup, struct brig_error *err)
+{
+    struct settings *settings = &setup->settings;
+    settings->sources = setup->files.sources;
+    settings->source_count = setup->files.source_count;
+    if (!grants_writing(settings->policy))
+        return 0;
+    identity_enter(&setup->identity);
+    int status = begin_guard(setup, err);
+    if (status == 0 && !settings->no_protect)
+        status = own_files_protect(settings, err);
+    identity_leave(&setup->identity);
     return status;
 }
 
