@@ -394,13 +394,6 @@ int conf_read(const struct conf_source *source, const struct conf_hooks *hooks,
     return brig_wrap(err, rc, "%s:%u", str_shown(level->source.name).text, level->began);
 }
 
-void conf_source_done(struct conf_source *source)
-{
-    free(source->name);
-    free(source->text);
-    *source = (struct conf_source){0};
-}
-
 /* ---- Loading ------------------------------------------------------------------------------ */
 
 /* The author of the configuration may name any file: links and ".." are

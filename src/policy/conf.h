@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
 struct brig_error;
@@ -45,7 +46,12 @@ struct conf_source {
     ino_t ino; /* 0: none, and part of no loop */
 };
 
-void conf_source_done(struct conf_source *source);
+static inline void conf_source_done(struct conf_source *source)
+{
+    free(source->name);
+    free(source->text);
+    *source = (struct conf_source){0};
+}
 #define autosource __attribute__((cleanup(conf_source_done)))
 
 /* What a reader asks of its caller. Without the last three nothing is expanded or included. A

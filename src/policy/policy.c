@@ -24,12 +24,29 @@
 
 /* ---- Lifetime ----------------------------------------------------------------------------- */
 
+void policy_wipe(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+}
+
+void policy_forget_secrets(struct brig_policy *policy)
+{
+    for (size_t i = 0; i < policy->net.inject_count; i++)
+        policy_wipe(policy->net.inject[i].secret);
+    policy_wipe(policy->net.proxy_secret);
+}
+
 void brig_policy_free(struct brig_policy *policy)
 {
     if (!policy)
         return;
     policy_private_done(policy);
-    policy_net_done(policy);
+    policy_forget_secrets(policy);
+    free(policy->net.rules.items);
+    free(policy->net.written);
+    free(policy->net.publish);
+    free(policy->net.inject);
     free(policy->grants);
     free(policy->env);
     arena_done(&policy->arena);

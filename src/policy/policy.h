@@ -320,7 +320,8 @@ void policy_own_all(struct arena *arena, char **const *texts);
 void policy_unshare_private(struct brig_policy *copy);
 void policy_unshare_net(struct brig_policy *copy);
 void policy_private_done(struct brig_policy *policy);
-void policy_net_done(struct brig_policy *policy);
+/* Wipes a secret of a policy. Accepts NULL. */
+void policy_wipe(char *secret);
 
 /* A range of user ids. */
 struct policy_range {

@@ -21,29 +21,6 @@ void policy_free_secret(char *secret)
     free(secret);
 }
 
-/* Accepts NULL. */
-static void wipe(char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-}
-
-void policy_forget_secrets(struct brig_policy *policy)
-{
-    for (size_t i = 0; i < policy->net.inject_count; i++)
-        wipe(policy->net.inject[i].secret);
-    wipe(policy->net.proxy_secret);
-}
-
-void policy_net_done(struct brig_policy *policy)
-{
-    policy_forget_secrets(policy);
-    net_rules_done(&policy->net.rules);
-    free(policy->net.written);
-    free(policy->net.publish);
-    free(policy->net.inject);
-}
-
 /* A copy of a list that NULL ends; NULL stays NULL. */
 static char **own_words(struct arena *arena, const char *const *words)
 {
@@ -218,7 +195,7 @@ int brig_policy_net_proxy(struct brig_policy *policy, const char *proxy, const c
                          err)) < 0 ||
         (rc = policy_text(policy, secret, &secret_copy, err)) < 0)
         return rc;
-    wipe(policy->net.proxy_secret);
+    policy_wipe(policy->net.proxy_secret);
     policy->net.proxy = copy;
     policy->net.proxy_secret = secret_copy;
     policy->net.no_proxy = names;
@@ -373,7 +350,7 @@ int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inj
     if (rc == 0 && inject->ca)
         rc = policy_path(policy, "certificates", inject->ca, PATH_KEEP_DOTDOT, &net->ca, err);
     if (rc < 0) {
-        wipe(added.secret);
+        policy_wipe(added.secret);
         return rc;
     }
     net->inject[net->inject_count++] = added;

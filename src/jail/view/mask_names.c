@@ -163,7 +163,8 @@ void mask_names_done(struct mask_names *names)
     free(names->grants);
     if (names->policy)
         names->policy->mounts = NULL;
-    mountinfo_done(&names->mounts);
+    if (names->mounts.text)
+        mountinfo_done(&names->mounts);
     free(names->real_home);
     *names = (struct mask_names){0};
 }

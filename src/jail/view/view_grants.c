@@ -464,7 +464,8 @@ int view_add_entries(struct view *view, struct brig_error *err)
     struct view_entries entries = {0};
     add_private(view, &entries);
     view_add_privates(view, &entries);
-    view_add_hidden(view, &entries);
+    if (view->policy->view == BRIG_VIEW_HOST)
+        view_add_hidden(view, &entries);
     for (size_t i = 0; i < view->policy->grant_count; i++) {
         int result = add_grant(view, &entries, &view->policy->grants[i], err);
         if (result < 0)

@@ -113,8 +113,6 @@ static void add_group_masks(struct view *view, struct view_entries *entries)
 
 void view_add_hidden(struct view *view, struct view_entries *entries)
 {
-    if (view->policy->view != BRIG_VIEW_HOST)
-        return;
     add_foreign_proc_masks(view, entries);
     add_socket_masks(view, entries);
     if (view->identity->groups_stay)
