@@ -54,8 +54,9 @@ static struct found read_text(const char *text)
 {
     struct found found = {.count = 0};
     const struct conf_hooks hooks = {&found, take, expands, variable, include};
-    const struct conf_source source = {
-        .name = (char *)(uintptr_t)"test.jail", .text = (char *)(uintptr_t)text, .length = strlen(text)};
+    const struct conf_source source = {.name = (char *)(uintptr_t) "test.jail",
+                                       .text = (char *)(uintptr_t)text,
+                                       .length = strlen(text)};
     if (conf_read(&source, &hooks, NULL) < 0)
         found.count = -1;
     return found;
