@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "call/memory.h"
 #include "jail/confine/seccomp.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/sys.h"
 
 /* Limits for which each call gets a group, if somebody asked for them. */

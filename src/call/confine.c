@@ -19,7 +19,7 @@
 #include "jail/child/child_start.h"
 #include "jail/confine/landlock.h"
 #include "jail/confine/seccomp.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/sys.h"
 
 /* Landlock and capabilities are those of a thread: others would stay outside. */

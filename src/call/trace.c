@@ -15,7 +15,7 @@
 #include "call/call.h"
 #include "jail/child/child_start.h"
 #include "jail/confine/seccomp.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/job/spawn.h"
 #include "jail/sys.h"
 

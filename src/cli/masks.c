@@ -230,7 +230,8 @@ void live_masks_done(struct live_masks *live)
 {
     if (!live->identity)
         return;
-    mask_watch_done(&live->watch);
+    if (live->watch.fd >= 0)
+        mask_watch_done(&live->watch);
     own_close(&live->home);
     masks_done(&live->masks);
     mask_names_done(&live->names);

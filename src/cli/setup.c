@@ -23,7 +23,7 @@
 #include "cli/settings.h"
 #include "guard/held.h"
 #include "guard/names.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "policy/policy.h"
 
 /* ---- The files that configure brig are read-only in granted directories ----

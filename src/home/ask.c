@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fdpass.h"
+#include "base/fds.h"
 #include "home/client.h"
 #include "home/home.h"
 

@@ -22,7 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fdpass.h"
+#include "base/fds.h"
 #include "base/str.h"
 #include "home/client.h"
 #include "home/home.h"

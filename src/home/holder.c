@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fdpass.h"
+#include "base/fds.h"
 #include "home/holder.h"
 #include "home/mounts.h"
 #include "home/storage.h"

@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fdpass.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "home/fuse.h"
 #include "home/holder.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/fdpass.h"
+#include "base/fds.h"
 
 #define IP6T_ORIGINAL_DST 80 /* linux/netfilter_ipv6/ip6_tables.h, which clashes with libc */
 

@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fdpass.h"
 #include "base/fds.h"
 
 /* What goes before the bytes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Descriptors over a UNIX socket: those sent arrive, others are closed. */
-#include "base/fdpass.h"
+#include "base/fds.h"
 
 #include <dirent.h>
 #include <errno.h>

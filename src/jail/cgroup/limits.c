@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "jail/cgroup/cgroup_driver.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/plan/facts.h"
 
 /* One row a resource: the limits that need it, and what is said and done without it. */

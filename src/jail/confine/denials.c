@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "jail/confine/seccomp.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 
 /* A question costs the supervisor some 15 µs, which no limit of the jail's counts. */
 #define BURST_QUESTIONS 32
@@ -120,7 +120,7 @@ void denials_serve(struct denials *denials, int epoll, uint32_t events, uint64_t
 
 void denials_wake(struct denials *denials, int epoll, uint64_t now_us)
 {
-    if (denials->resume_us == 0 || now_us < denials->resume_us)
+    if (now_us < denials->resume_us)
         return;
     denials->resume_us = 0;
     watch_for(denials, epoll, EPOLLIN);

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/plan/facts.h"
 
 #define NEWGIDMAP "/usr/bin/newgidmap"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 
 /* The numbers are the kernel's (include/uapi/linux/landlock.h), repeated under our own names because
  * the headers of the oldest distribution supported end at ABI 2. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Picks the filter for a policy out of those made by tools/gen-seccomp. */
+/* Picks the filter for a policy out of those made by tools/gen-seccomp, and answers for one. */
 
 #include "seccomp.h"
 
+#include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "base/cleanup.h"
 #include "seccomp_filters.h"
@@ -90,4 +92,33 @@ int seccomp_number(const char *name)
 int seccomp_common_number(size_t index)
 {
     return index < ARRAY_LENGTH(seccomp_common) ? seccomp_common[index] : -1;
+}
+
+/* ---- questions of a filter that has a listener (user notification) ---- */
+
+/* The kernel's structs may grow: they are 80 and 24 bytes in 6.1. */
+#define NOTICE_ROOM 512
+
+int notice_answer(int listener, const struct sock_fprog *filter, int *ret_number)
+{
+    union {
+        struct seccomp_notif message;
+        char room[NOTICE_ROOM];
+    } request = {.room = {0}};
+    union {
+        struct seccomp_notif_resp message;
+        char room[NOTICE_ROOM];
+    } reply = {.room = {0}};
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
+        return 0; /* who asked is dead, or was interrupted and asks again */
+    const struct seccomp_data *data = &request.message.data;
+    uint64_t args[6];
+    memcpy(args, data->args, sizeof args);
+    int verdict = seccomp_verdict(filter, data->nr, args);
+    if (verdict == 0)
+        verdict = ENOSYS; /* another architecture's */
+    reply.message.id = request.message.id;
+    reply.message.error = -verdict;
+    *ret_number = data->nr;
+    return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &reply) < 0 ? 0 : verdict;
 }

@@ -29,3 +29,10 @@ int seccomp_number(const char *name);
 /* The numbers of the system calls that the tables name and every architecture has, by name, for words
  * about a filter that are the same everywhere; -1 past the last. */
 int seccomp_common_number(size_t index);
+
+/* ---- Questions of a filter that has a listener (seccomp user notification) ---- */
+
+/* Takes one question and answers it as `filter` would. The errno that was answered, with the number of
+ * the call; or 0 where there was none any more. To be called when the listener is readable: the
+ * kernel would wait for one. */
+int notice_answer(int listener, const struct sock_fprog *filter, int *ret_number);

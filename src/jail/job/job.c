@@ -249,7 +249,8 @@ static void handle_timer(struct brig_job *job)
         look_for_stuck(job, now);
     if (job->nested_limits)
         nested_limits_wake(job->nested_limits, now);
-    denials_wake(&job->denials, job->epoll, now);
+    if (job->denials.resume_us != 0)
+        denials_wake(&job->denials, job->epoll, now);
     job_arm_timer(job);
 }
 

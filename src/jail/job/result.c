@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a result says: as an exit status, as a word, as JSON. */
+/* What a result says: as an exit status, as a word, as JSON; and the list of what was not enforced. */
+#include "jail/job/result.h"
+
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,4 +264,23 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
     json_close_object(&j);
     str_append_char(&out, '\n');
     return str_take(&out, ret_text, err);
+}
+
+/* ---- what was not enforced ---- */
+
+void unenforced_add(struct brig_unenforced *list, const char *format, ...)
+{
+    char text[sizeof list->text[0]];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->text[i], text) == 0)
+            return;
+    if (list->count == BRIG_UNENFORCED_MAX) {
+        (void)snprintf(list->text[BRIG_UNENFORCED_MAX - 1], sizeof text, "and more");
+        return;
+    }
+    memcpy(list->text[list->count++], text, strlen(text) + 1);
 }

@@ -16,9 +16,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fdpass.h"
+#include "base/fds.h"
 #include "jail/child/child.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/plan/plan.h"
 #include "jail/probe/probe.h"
 #include "jail/sys.h"

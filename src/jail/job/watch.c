@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/mountinfo.h"
-#include "jail/confine/unenforced.h"
 #include "jail/job/job.h"
+#include "jail/job/result.h"
 #include "jail/job/spawn.h"
 #include "jail/view/view.h"
 #include "policy/policy.h"
@@ -96,7 +96,8 @@ uint64_t watch_delay_us(const struct watch *watch, const struct plan *plan)
 void watch_done(struct watch *watch)
 {
     watch_leave(watch);
-    mask_watch_done(&watch->names);
+    if (watch->names.fd >= 0)
+        mask_watch_done(&watch->names);
     free(watch->tried);
     *watch = WATCH_INIT;
 }

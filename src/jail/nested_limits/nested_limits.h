@@ -58,7 +58,7 @@ bool nested_limits_serve(struct nested_limits *nested_limits, int fd, uint64_t n
 uint64_t nested_limits_due_us(const struct nested_limits *nested_limits);
 void nested_limits_wake(struct nested_limits *nested_limits, uint64_t now_us);
 
-/* ---- The side inside; joining is in child_join.c ---- */
+/* ---- The side inside; joining is in child_clone.c ---- */
 
 struct nested_limits_lease;
 

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "jail/cgroup/cgroup.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/net/door_broker.h"
 #include "jail/net/door_events.h"
 #include "net/broker_wire.h"
@@ -385,7 +385,8 @@ void door_free(struct door *door)
         cgroup_unthrottle(door->group);
     door_end_process(door->broker);
     door_end_process(door->connector);
-    cgroup_free(door->group);
+    if (door->group)
+        cgroup_free(door->group);
     own_close(&door->program);
     own_close(&door->config);
     own_close(&door->secrets);

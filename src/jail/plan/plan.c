@@ -20,7 +20,7 @@
 #include "jail/child/child_start.h"
 #include "jail/confine/identity.h"
 #include "jail/confine/seccomp.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/plan/facts.h"
 #include "jail/view/view.h"
 

@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fdpass.h"
 #include "base/fds.h"
 #include "base/str.h"
 #include "jail/cgroup/limits.h"

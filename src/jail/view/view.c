@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/view/view_build.h"
 
 /* Enough for a plan without grants, whose steps are more: what is made anew is copied, to pages that are

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/sys.h"
 #include "jail/view/idmap.h"
 #include "jail/view/view_build.h"

@@ -12,7 +12,7 @@
 #include "base/fds.h"
 #include "base/mountinfo.h"
 #include "base/path.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/view/view_build.h"
 
 /* Sockets hidden one by one in a host view. */

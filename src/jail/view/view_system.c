@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "jail/confine/unenforced.h"
+#include "jail/job/result.h"
 #include "jail/plan/facts.h"
 #include "jail/view/view.h"
 #include "jail/view/view_build.h"
