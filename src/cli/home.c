@@ -25,7 +25,7 @@
 #include "jail/view/mask_names.h"
 #include "policy/policy.h"
 
-#define OWN_MAX 128
+#define ASIDES_MAX 1000 /* as storage_set_aside() makes */
 #define OWN_ORIGIN "brig's own"
 /* For a user without a home directory: nothing is below it. */
 #define NO_HOME "/nonexistent"
@@ -39,14 +39,16 @@ static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
 struct own {
     const char *home;
     char real_home[PATH_LENGTH_MAX + 1];
-    char *paths[OWN_MAX]; /* absolute; one in the home directory begins with `home` */
+    char **paths; /* absolute; one in the home directory begins with `home` */
     size_t count;
+    bool failed; /* one could not be added: what is not in the list would be visible */
 };
 
 static void own_done(struct own *own)
 {
     for (size_t i = 0; i < own->count; i++)
         free(own->paths[i]);
+    free(own->paths);
 }
 
 /* Adds a path as it is spelt. */
@@ -56,14 +58,18 @@ static void add_path(struct own *own, const char *path)
     const char *rest = path_below(own->home, path);
     if (!rest)
         rest = path_below(own->real_home, path);
-    if (own->count == OWN_MAX || (rest && !*rest) ||
-        !str_fill(text, sizeof text, rest ? own->home : path, rest ? "/" : "", rest ? rest : ""))
+    if (rest && !*rest)
         return;
-    for (size_t i = 0; i < own->count; i++)
+    bool fits =
+        str_fill(text, sizeof text, rest ? own->home : path, rest ? "/" : "", rest ? rest : "");
+    for (size_t i = 0; i < own->count && fits; i++)
         if (strcmp(own->paths[i], text) == 0)
             return;
-    if ((own->paths[own->count] = strdup(text)))
-        own->count++;
+    char *copy = fits && array_grow(&own->paths, own->count) ? strdup(text) : NULL;
+    if (copy)
+        own->paths[own->count++] = copy;
+    else
+        own->failed = true;
 }
 
 /* And as what it really is. */
@@ -94,7 +100,7 @@ static void add_beside(struct own *own, const char *real, const char *part)
     (void)snprintf(path, sizeof path, "%.*s/%.*s.work", above, real, (int)(end - part), part);
     add_path(own, path);
     bool there = true; /* one more than there are: this run may be the one that makes it */
-    for (int i = 1; i < OWN_MAX && there; i++) {
+    for (int i = 1; i <= ASIDES_MAX && there; i++) {
         if (!str_fill(path, sizeof path, real, ".aside-", str_number((uint64_t)i).text))
             break;
         there = access(path, F_OK) == 0;
@@ -104,7 +110,8 @@ static void add_beside(struct own *own, const char *real, const char *part)
     }
 }
 
-static void find_own(const struct settings *settings, const char *home, struct own *own)
+static int find_own(const struct settings *settings, const char *home, struct own *own,
+                    struct brig_error *err)
 {
     own->home = home;
     if (!path_resolve(home, own->real_home))
@@ -135,6 +142,8 @@ static void find_own(const struct settings *settings, const char *home, struct o
         add_directory(own, real);
         add_beside(own, real, item->d_name);
     }
+    return own->failed ? brig_fail(err, BRIG_E_SETUP, 0, "cannot hide all of brig's directories")
+                       : 0;
 }
 
 /* What does not exist could be made inside of what is granted, and nothing could be mounted on it. */
@@ -378,8 +387,10 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
     bool overlay = kind == POLICY_HOME_OVERLAY;
     /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
     const char *at = policy->view == BRIG_VIEW_HOST ? names->real_home : home;
-    const char *own[OWN_MAX];
     size_t own_count = 0;
+    autofree const char **own = calloc(hidden->own.count + 1, sizeof *own);
+    if (!own)
+        return brig_fail_nomem(err);
     for (size_t i = 0; i < hidden->own.count; i++)
         if ((own[own_count] = path_below(home, hidden->own.paths[i])))
             own_count++;
@@ -516,7 +527,8 @@ static int hide(const struct settings *settings, const char *home, struct hidden
         status = grant_check(settings, &hidden->masks, &hidden->names, err);
     if (status == 0 && shows_host(settings)) {
         status = masks_apply(&hidden->masks, &hidden->names, err);
-        find_own(settings, home, &hidden->own);
+        if (status == 0)
+            status = find_own(settings, home, &hidden->own, err);
         if (status == 0)
             status = refuse_own(&hidden->own, &hidden->names, err);
         if (status == 0)

@@ -154,6 +154,19 @@ home_hash() {
     run_as_user env XDG_CONFIG_HOME="$SCRATCH/x/conf" XDG_DATA_HOME="$SCRATCH/x/data" "$BRIG" -u
 }
 
+@test "every jail's file is out of reach where a link in the storage leads to it, however many there are" {
+    run_as_user sh -c "mkdir '$SCRATCH/dots' '$SCRATCH/many' && cd '$SCRATCH/dots' &&
+        for i in \$(seq 150); do echo mode bare >\$i.jail; ln -s '$SCRATCH/dots/'\$i.jail '$SCRATCH/many/'; done"
+    local mode
+    for mode in bare sealed; do
+        must run_as_user "$BRIG" -m "$mode" --storage "$SCRATCH/many" -D -d "$SCRATCH/dots" -- \
+            sh -c "cd '$SCRATCH/dots'; cat *.jail; for i in *.jail; do echo mode casual >\$i; rm \$i; done 2>/dev/null; true"
+        [ -z "$output" ]
+    done
+    [ "$(cat "$SCRATCH"/dots/*.jail | sort | uniq -c | xargs)" = "150 mode bare" ]
+    run_as_user "$BRIG" --storage "$SCRATCH/many" -u
+}
+
 @test "brig's own directories are granted under no name" {
     local mode
     run_as_user mkdir -p "$SCRATCH/own/brig" "$SCRATCH/elsewhere"
