@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,42 +24,42 @@
 
 static const uint8_t ipv6_prefix[DOOR_IPV6_PREFIX_LENGTH / 8] = {0xfd, 0x62, 0x72, 0x69, 0x67, 0};
 
+static int compare_texts(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static void keep(void *text)
+{
+    (void)text;
+}
+
 void names_done(struct names *names)
 {
+    tdestroy(names->tree, keep);
     for (size_t i = 0; i < names->count; i++)
         free(names->texts[i]);
     free(names->texts);
-    if (names->has_table)
-        hdestroy_r(&names->table);
     *names = (struct names){0};
 }
 
-/* Room for as many names as there may be; the kernel gives memory only to pages that are used. */
-static bool make_room(struct names *names)
-{
-    if (!names->texts)
-        names->texts = calloc(names->limit, sizeof(*names->texts));
-    if (names->texts && !names->has_table)
-        names->has_table = hcreate_r(names->limit, &names->table) != 0;
-    return names->has_table;
-}
-
+/* There is room for as many names as there may be; the kernel gives memory only to pages that are used. The jail
+ * chooses the names: libc's tree is balanced, and its hash table could be made to search all of them. */
 int names_need(struct names *names, const char *name)
 {
-    ENTRY *found, wanted = {.key = (char *)(uintptr_t)name};
-    if (!make_room(names))
+    if (!names->texts && !(names->texts = calloc(names->limit, sizeof(*names->texts))))
         return -1;
-    if (hsearch_r(wanted, FIND, &found, &names->table))
-        return (int)(intptr_t)found->data;
-    wanted = (ENTRY){.key = names->count < names->limit ? strdup(name) : NULL,
-                     .data = (void *)(intptr_t)names->count};
-    if (!wanted.key)
+    char **const *found = tfind(&name, &names->tree, compare_texts);
+    if (found)
+        return (int)(*found - names->texts);
+    char *copy = names->count < names->limit ? strdup(name) : NULL;
+    if (!copy)
         return -1;
-    if (!hsearch_r(wanted, ENTER, &found, &names->table)) {
-        free(wanted.key);
+    names->texts[names->count] = copy;
+    if (!tsearch(&names->texts[names->count], &names->tree, compare_texts)) {
+        free(copy);
         return -1;
     }
-    names->texts[names->count] = wanted.key;
     return (int)names->count++;
 }
 

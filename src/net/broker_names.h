@@ -3,7 +3,6 @@
  * same for as long as the jail lives, and never another name's. */
 #pragma once
 
-#include <search.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,8 +14,7 @@ struct names {
     size_t limit; /* at most DOOR_NAMES_MAX */
     size_t count;
     char **texts;
-    bool has_table;
-    struct hsearch_data table; /* from names to indices */
+    void *tree; /* of tsearch(): pointers to `texts`, in the order of the names */
 };
 
 void names_done(struct names *names);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The names a jail has asked for, and their addresses; and the order of timers. */
+#include <time.h>
+
 #include "net/broker.h"
 #include "net/broker_wire.h"
 #include "tap.h"
@@ -75,6 +77,26 @@ static void test_many(void)
     names_done(&names);
 }
 
+/* Names are the jail's choice: none is searched for among all that look like it. */
+static void test_alike(void)
+{
+    struct names names = {.limit = DOOR_NAMES_MAX};
+    char name[64];
+    size_t wrong = 0;
+    clock_t before = clock();
+    for (int i = 0; i < DOOR_NAMES_MAX; i++) {
+        (void)snprintf(name, sizeof name, "the-same-beginning-%d.example", i);
+        wrong += names_need(&names, name) != i;
+    }
+    for (int i = 0; i < DOOR_NAMES_MAX; i++) {
+        (void)snprintf(name, sizeof name, "the-same-beginning-%d.other.example", i);
+        wrong += names_need(&names, name) != -1;
+    }
+    tap_is_int(wrong, 0, "%d names that look alike", DOOR_NAMES_MAX);
+    tap_ok((clock() - before) / CLOCKS_PER_SEC < 10, "take no time to be found");
+    names_done(&names);
+}
+
 #define TIMERS 500
 
 static struct timer *take_at(struct loop *loop, int64_t now_ms)
@@ -123,6 +145,7 @@ int main(void)
     test_names();
     test_ranges();
     test_many();
+    test_alike();
     test_timers();
     return tap_done();
 }
