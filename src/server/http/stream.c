@@ -170,7 +170,8 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
     if (exchange->gone || out->failed)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (stream->sent == out->length) {
-        out->length = stream->sent = 0;
+        str_done(out); /* what is not counted is not kept: the run may go on for long */
+        stream->sent = 0;
         exchange_release(exchange);
         if (stream->ended)
             return MHD_CONTENT_READER_END_OF_STREAM;
