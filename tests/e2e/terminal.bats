@@ -65,6 +65,11 @@ is_prompt() {
     [[ $(screen capture-pane -p -J -t t | grep . | tail -n 1) =~ (^|\^C)%\ *$ ]]
 }
 
+# is_raw: whether brig, or a line editor, has the terminal.
+is_raw() {
+    stty -a < "$(screen display-message -p -t t '#{pane_tty}')" | grep -q -- '-icanon'
+}
+
 @test "the command has a terminal, and it is not the host's" {
     local host
     host=$(screen display-message -p -t t '#{pane_tty}')
@@ -208,6 +213,23 @@ is_prompt() {
     shows '^ icanon'
     type_line 'kill %1; wait; echo gone'
     shows '^gone$'
+}
+
+@test "started in the background at a prompt and brought to the front, it reads lines" {
+    mkfifo -m 0666 go
+    type_line '(read -r _ < go; exec $BRIG -m sealed sh -c "echo runs; read line; echo read \$line") &'
+    shows '^\[1\]'
+    prompt
+    # The line editor of the shell has the terminal now.
+    echo > go
+    shows '^(% *)?runs$'
+    type_line 'fg'
+    shows '^\( read'
+    await is_raw
+    type_line 'some text'
+    shows '^some text$'
+    shows '^read some text$'
+    prompt
 }
 
 @test "a timeout is told to people in one line" {

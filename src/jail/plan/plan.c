@@ -304,6 +304,14 @@ static void plan_fds(struct plan *plan, const struct plan_input *input)
             .fd = input->command->pass_fds[i].fd, .number = input->command->pass_fds[i].number};
 }
 
+/* The settings of a terminal belong to its foreground process group. When a shell has started us
+ * in the background, they are those of its line editor, without echo and lines. */
+static bool is_in_background(int terminal)
+{
+    pid_t foreground = tcgetpgrp(terminal);
+    return foreground > 0 && foreground != getpgrp();
+}
+
 static void plan_pty(struct plan *plan, int host_terminal)
 {
     struct child_terminal *terminal = arena_alloc(&plan->arena, sizeof *terminal);
@@ -313,7 +321,8 @@ static void plan_pty(struct plan *plan, int host_terminal)
     step->slot = PLAN_PTY_SLOT;
     step->data = terminal;
     if (host_terminal >= 0) {
-        terminal->has_settings = ioctl(host_terminal, TCGETS, terminal->settings) == 0;
+        terminal->has_settings = !is_in_background(host_terminal) &&
+                                 ioctl(host_terminal, TCGETS, terminal->settings) == 0;
         terminal->has_size = ioctl(host_terminal, TIOCGWINSZ, terminal->size) == 0;
     }
 }
