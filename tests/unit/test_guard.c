@@ -200,9 +200,42 @@ static void answers(void)
     str_done(&states);
 }
 
+/* What git said about a file is used again as long as the file is the same; a file of the cache may be cut off. */
+static void cut_answers(void)
+{
+    char path[] = "/tmp/guard-XXXXXX";
+    struct str states = {0}, answer = {0}, text = {0};
+    int cache = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (cache < 0)
+        tap_bail("no directory");
+    str_append(&answer, "x");
+    files_add_state(&states, "/etc/passwd");
+    files_add_state(&states, "/missing");
+    files_write_answer(cache, "a", &states, &answer);
+    str_done(&answer);
+    tap_ok(files_read_answer(cache, "a", &answer) && strcmp(answer.data, "x") == 0,
+           "an answer about the same files is found");
+    str_done(&answer);
+    size_t found = 0;
+    if (!files_read(cache, "a", &text))
+        tap_bail("no file");
+    for (size_t length = 0; length < text.length - 1; length++) {
+        (void)files_write(cache, "a", text.data, length, NULL);
+        found += files_read_answer(cache, "a", &answer) && answer.length > 0;
+    }
+    tap_is_int(found, 0, "a file that is cut off anywhere has none");
+    (void)unlinkat(cache, "a", 0);
+    (void)close(cache);
+    (void)rmdir(path);
+    str_done(&states);
+    str_done(&answer);
+    str_done(&text);
+}
+
 int main(void)
 {
     answers();
+    cut_answers();
     ref_names();
     ref_lists();
     settings();
