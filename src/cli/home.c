@@ -146,24 +146,6 @@ static int find_own(const struct settings *settings, const char *home, struct ow
                        : 0;
 }
 
-/* What does not exist could be made inside of what is granted, and nothing could be mounted on it. */
-static void make_own(const struct settings *settings, const struct identity *identity)
-{
-    const struct brig_policy *policy = settings->policy;
-    const char *const directories[] = {settings->config_dir, settings->storage};
-    for (size_t i = 0; i < ARRAY_LENGTH(directories); i++)
-        for (size_t j = 0; j < policy->grant_count; j++) {
-            const struct policy_grant *grant = &policy->grants[j];
-            if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 ||
-                !path_is_beneath(grant->source, directories[i]))
-                continue;
-            autoclose int made = -1;
-            identity_enter(identity);
-            (void)config_make_directory(directories[i], &made, NULL);
-            identity_leave(identity);
-        }
-}
-
 /* What stands there instead, an empty directory, cannot be written to either. Below the home it is
  * hidden already, but could be made anew. */
 static int cover_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
@@ -677,7 +659,6 @@ int home_enter(const struct settings *settings, const struct identity *identity,
     int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
     if (status == 0 && (kept || shows_host(settings)))
         status = hide_as_user(settings, identity, &hidden, err);
-    make_own(settings, identity);
     policy->file = script_file(settings);
     if (status == 0 && !kept && identity->host_home)
         live_masks_init(live, settings, identity, &hidden.masks, &hidden.names);

@@ -469,6 +469,20 @@ int grant_check(const struct settings *settings, const struct masks *masks,
     return status;
 }
 
+const char *grant_rest(const struct policy_grant *grant, const char *path)
+{
+    char above[PATH_LENGTH_MAX + 1], *slash;
+    struct stat granted, here;
+    if (stat(grant->source, &granted) < 0 || !str_fill(above, sizeof above, path))
+        return NULL;
+    while ((slash = strrchr(above, '/'))) {
+        *slash = '\0';
+        if (stat(*above ? above : "/", &here) == 0 && same_directory(&here, &granted))
+            return path + (slash - above) + 1;
+    }
+    return NULL;
+}
+
 int grant_check_own(const struct mask_names *names, const char *directory, struct brig_error *err)
 {
     for (size_t i = 0; i < names->grant_count; i++) {

@@ -11,6 +11,7 @@
 
 struct masks;
 struct mask_names;
+struct policy_grant;
 struct settings;
 struct settings_secret;
 
@@ -88,6 +89,10 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
  * names. */
 int grant_check(const struct settings *settings, const struct masks *masks,
                 const struct mask_names *names, struct brig_error *err);
+
+/* The part of a path below what a rule grants, NULL if it is not below it. Directories are compared by
+ * identity: one may be granted by another name, through a link or a mount. */
+const char *grant_rest(const struct policy_grant *grant, const char *path);
 
 /* Refuses to grant what is in a directory of brig's own, given without links. */
 int grant_check_own(const struct mask_names *names, const char *directory, struct brig_error *err);

@@ -52,12 +52,12 @@ static int protect_path(const struct settings *settings, const char *path, bool 
     int status = 0;
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct policy_grant *grant = &policy->grants[i];
-        size_t length = strlen(grant->source);
-        char dest[PATH_LENGTH_MAX + 1];
-        if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own ||
-            !path_is_beneath(grant->source, path) || path[length] != '/' ||
-            names_is_excepted((const char *const *)settings->unprotect, settings->unprotect_count,
-                              grant->source, path + length + 1))
+        char source[PATH_LENGTH_MAX + 1], dest[PATH_LENGTH_MAX + 1];
+        if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own)
+            continue;
+        const char *rest = grant_rest(grant, path);
+        if (!rest || names_is_excepted((const char *const *)settings->unprotect,
+                                       settings->unprotect_count, grant->source, rest))
             continue;
         if (missing)
             return brig_fail(
@@ -65,10 +65,11 @@ static int protect_path(const struct settings *settings, const char *path, bool 
                 "brig's configuration leads to '%s', which does not exist and which the "
                 "command could create. Create it, or remove the link",
                 str_shown(path).text);
-        if (!str_fill(dest, sizeof dest, grant->dest, path + length))
+        if (!str_fill(source, sizeof source, grant->source, "/", rest) ||
+            !str_fill(dest, sizeof dest, grant->dest, "/", rest))
             return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s'",
                              str_shown(path).text);
-        status = brig_policy_grant(policy, BRIG_PROTECT, path, dest, BRIG_GRANT_OPTIONAL, err);
+        status = brig_policy_grant(policy, BRIG_PROTECT, source, dest, BRIG_GRANT_OPTIONAL, err);
     }
     return status;
 }
@@ -76,50 +77,55 @@ static int protect_path(const struct settings *settings, const char *path, bool 
 static int protect_name(const struct settings *settings, const char *path, bool missing,
                         struct brig_error *err)
 {
-    if (strstr(path, "/../") || is_or_below(settings->config_dir, path) ||
-        is_or_below(settings->storage, path))
+    if (is_or_below(settings->config_dir, path) || is_or_below(settings->storage, path))
         return 0;
     return protect_path(settings, path, missing, err);
 }
 
-/* What the link at a path leads to next, without links in the directories above it as far as they are
- * there; NULL if it is none. The caller frees it. */
-static char *target_of(const char *path)
+/* Adds the next name of *rest to `at`, a path without links; false at the end. */
+static bool take_name(const char **rest, char at[static PATH_LENGTH_MAX + 1])
 {
-    char target[PATH_LENGTH_MAX + 1];
-    ssize_t length = readlink(path, target, sizeof target - 1);
-    if (length <= 0)
-        return NULL;
-    target[length] = '\0';
-    char above[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1], *next = NULL;
-    (void)snprintf(above, sizeof above, "%.*s", (int)(strrchr(path, '/') + 1 - path), path);
-    return path_resolve(above, real) && path_make_absolute(real, target, &next, NULL) == 0 ? next
-                                                                                           : NULL;
+    const char *name = *rest + strspn(*rest, "/");
+    size_t length = strcspn(name, "/"), used = strlen(at);
+    if (length == 0 || used + length + 2 > PATH_LENGTH_MAX + 1)
+        return false;
+    *rest = name + length;
+    if (length == 2 && strncmp(name, "..", length) == 0)
+        *(strrchr(at, '/') ? strrchr(at, '/') : at) = '\0';
+    else if (length != 1 || *name != '.')
+        (void)snprintf(at + used, PATH_LENGTH_MAX + 1 - used, "/%.*s", (int)length, name);
+    return true;
 }
 
-/* By its name, because links on the way could be replaced, by the name of each link that it leads to, and
- * by its real name. */
+/* The file itself, and every link on the way to it, each by its place without links: whoever could replace
+ * one would decide what brig reads. */
 static int protect_file(const struct settings *settings, const char *path, struct brig_error *err)
 {
-    char real[PATH_LENGTH_MAX + 1];
-    bool found = path_resolve(path, real);
-    autofree char *at = strdup(path);
+    char at[PATH_LENGTH_MAX + 1] = "", target[PATH_LENGTH_MAX + 1], left[PATH_LENGTH_MAX + 1];
+    autofree char *way = strdup(path);
+    const char *rest = way;
+    int status = way ? 0 : brig_fail_nomem(err), links = 0;
     bool missing = false;
-    int status = at ? 0 : brig_fail_nomem(err);
-    for (int links = 0; status == 0 && at && links <= HOPS_MAX; links++) {
-        status = protect_name(settings, at, missing, err);
-        char *next = target_of(at);
-        free(at);
-        at = next;
-        missing = !found;
+    while (status == 0 && links <= HOPS_MAX && take_name(&rest, at)) {
+        ssize_t length = missing ? -1 : readlink(at, target, sizeof target - 1);
+        missing = missing || (length < 0 && errno == ENOENT);
+        if (length < 0)
+            continue;
+        target[length] = '\0';
+        links++;
+        status = protect_name(settings, at, false, err);
+        if (status < 0 || !str_fill(left, sizeof left, target, "/", rest))
+            return status;
+        *(*target == '/' ? at : strrchr(at, '/')) = '\0';
+        free(way);
+        rest = way = strdup(left);
+        status = way ? 0 : brig_fail_nomem(err);
     }
-    if (status < 0 || !found || strcmp(real, path) == 0)
-        return status;
-    return protect_name(settings, real, false, err);
+    return status < 0 ? status : protect_name(settings, at, missing && links > 0, err);
 }
 
 /* What a run has read. Right in brig's own directories, where nearly all is, links are looked at
- * anyway: here, and in home.c for jails. */
+ * anyway. */
 static int protect_read(const struct settings *settings, const char *path, struct brig_error *err)
 {
     const char *const own[] = {path_below(settings->config_dir, path),
@@ -131,16 +137,17 @@ static int protect_read(const struct settings *settings, const char *path, struc
 }
 
 /* Also those that this run has not read: another may. */
-static int protect_links(const struct settings *settings, struct brig_error *err)
+static int protect_links(const struct settings *settings, const char *directory,
+                         struct brig_error *err)
 {
-    autodir DIR *dir = opendir(settings->config_dir);
+    autodir DIR *dir = opendir(directory);
     const struct dirent *item;
-    int status = 0;
+    int status = protect_file(settings, directory, err);
     while (dir && status == 0 && (item = readdir(dir))) {
         char path[PATH_LENGTH_MAX + 1];
         if (item->d_type != DT_LNK && item->d_type != DT_UNKNOWN)
             continue;
-        if (str_fill(path, sizeof path, settings->config_dir, "/", item->d_name))
+        if (str_fill(path, sizeof path, directory, "/", item->d_name))
             status = protect_file(settings, path, err);
     }
     return status;
@@ -157,12 +164,37 @@ static int protect_programs(const struct settings *settings,
 
 static int own_files_protect(const struct settings *settings, struct brig_error *err)
 {
-    int status = protect_links(settings, err);
+    int status = protect_links(settings, settings->config_dir, err);
+    if (status == 0)
+        status = protect_links(settings, settings->storage, err);
     for (size_t i = 0; i < settings->source_count && status == 0; i++)
         status = protect_read(settings, settings->sources[i], err);
     if (status == 0)
         status = protect_programs(settings, &settings->scripts, err);
     return status < 0 ? status : protect_programs(settings, &settings->initjails, err);
+}
+
+/* Makes what does not exist of brig's own directories and could be made by the jail, in what it is granted:
+ * what is not there cannot be hidden. */
+static void own_directories_make(const struct settings *settings)
+{
+    const struct brig_policy *policy = settings->policy;
+    const char *const directories[] = {settings->config_dir, settings->storage};
+    for (size_t i = 0; i < ARRAY_LENGTH(directories); i++) {
+        char above[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1], path[PATH_LENGTH_MAX + 1];
+        char *slash = str_fill(above, sizeof above, directories[i]) ? above : NULL;
+        while (slash && !path_resolve(*above ? above : "/", real) && (slash = strrchr(above, '/')))
+            *slash = '\0';
+        const char *rest = directories[i] + strlen(above);
+        if (!slash || !*rest || !str_fill(path, sizeof path, real[1] ? real : "", rest))
+            continue;
+        for (size_t j = 0; j < policy->grant_count; j++) {
+            const struct policy_grant *grant = &policy->grants[j];
+            autoclose int made = -1;
+            if (grant->access == BRIG_READ_WRITE && grant->fd < 0 && grant_rest(grant, path))
+                (void)config_make_directory(directories[i], &made, NULL);
+        }
+    }
 }
 
 /* ---- The policy ---- */
@@ -305,6 +337,8 @@ static int begin_guard(struct setup *setup, struct brig_error *err)
         .report_only = settings->protect_report,
         .dry = settings->dry_run,
     };
+    if (!settings->dry_run)
+        own_directories_make(settings);
     int status = guard_begin(settings->policy, &options, &setup->guard, &notes, err);
     if (status == 0 && !settings->dry_run)
         tell(&notes, NULL);

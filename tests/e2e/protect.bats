@@ -334,6 +334,49 @@ start() { # start WHO SCRIPT
     done
 }
 
+@test "what brig goes by is protected in a directory that is granted by a link's name" {
+    local who
+    for who in $(everyone); do
+        project "$who"
+        as "$(owner "$who")" sh -c '
+            mkdir ../config ../config/brig dots && echo "# mine" >dots/other.conf && ln -s p ../alias &&
+            ln -s ../../p/dots/other.conf ../config/brig/other.conf'
+        export XDG_CONFIG_HOME=$SCRATCH/config
+        for attempt in 'echo x >>dots/other.conf' 'rm dots/other.conf' 'mv dots gone'; do
+            must_fail jail "$who" -D -d "$SCRATCH/alias" -- sh -c "cd $SCRATCH/alias && $attempt"
+            must_fail jail "$who" -D -d "$SCRATCH/alias:/data" -- sh -c "cd /data && $attempt"
+        done
+        [ "$(cat dots/other.conf)" = "# mine" ]
+        must jail "$who" -D -d "$SCRATCH/alias" -- sh -c "echo x >$SCRATCH/alias/dots/any.conf" # the twin
+        unset XDG_CONFIG_HOME
+        cd / && scratch_remove
+    done
+}
+
+@test "links on the way to brig's directories stay, and where such a directory is missing the jail makes none" {
+    local who
+    for who in $(everyone); do
+        project "$who"
+        as "$(owner "$who")" sh -c 'mkdir -p real/brig && ln -s real cfg && ln -s p/cfg ../config'
+        export XDG_CONFIG_HOME=$SCRATCH/config
+        for attempt in 'rm cfg' 'mv cfg gone' 'ln -sfn /tmp cfg' 'mv real gone'; do
+            must_fail jail "$who" -- sh -c "$attempt"
+        done
+        [ "$(readlink cfg)" = real ]
+        as "$(owner "$who")" rmdir real/brig
+        run jail "$who" -- sh -c 'mkdir -p n/brig; echo "initjail /bin/evil" >n/brig/default.conf; mv n/brig real/; mv -T n/brig real/brig'
+        [ ! -e real/brig/default.conf ]
+        # A jail's file that a link in the storage leads to, by another link.
+        as "$(owner "$who")" sh -c 'mkdir dots && echo "mode strict" >dots/x.jail && ln -s dots more && ln -s "$PWD/more/x.jail" ../data/brig/x.jail'
+        for attempt in 'rm more' 'ln -sfn /tmp more' 'rm dots/x.jail' 'mv dots gone' 'echo x >>dots/x.jail'; do
+            must_fail jail "$who" -- sh -c "$attempt"
+        done
+        [ "$(cat more/x.jail)" = "mode strict" ]
+        unset XDG_CONFIG_HOME
+        cd / && scratch_remove
+    done
+}
+
 @test "when the host replaces a protected file, its protection is put back" {
     for who in $(everyone); do
         project "$who"
