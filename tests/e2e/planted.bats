@@ -112,3 +112,29 @@ teardown() {
     [ "$(grep -c secret <<<"$output")" = 3 ]
     [ ! -e "/dev/shm/$a" ]
 }
+
+@test "all sockets that the host has are hidden in a view of it, however many there are" {
+    mkdir "$SCRATCH/s"
+    python3 -c 'if True:
+        import socket, sys, time
+        sockets = [socket.socket(socket.AF_UNIX) for i in range(400)]
+        for i, one in enumerate(sockets):
+            one.bind(f"{sys.argv[1]}/s/{i}")
+            one.listen()
+        open(f"{sys.argv[1]}/up", "w").close()
+        time.sleep(60)' "$SCRATCH" &
+    local job=$!
+    await_file "$SCRATCH/up"
+    chmod 777 "$SCRATCH"/s/*
+    run run_as_user "$BRIG" -m sealed --view host -D -- python3 -c 'if True:
+        import socket, sys
+        connected = 400
+        for i in range(400):
+            try:
+                socket.socket(socket.AF_UNIX).connect(f"{sys.argv[1]}/s/{i}")
+            except OSError:
+                connected -= 1
+        print("connected to", connected)' "$SCRATCH"
+    kill "$job"
+    [ "${lines[-1]}" = "connected to 0" ]
+}
