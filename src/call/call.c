@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Theory of operation: a call under supervision.
+/* Theory of operation: the supervision of a call.
  *
- * The caller's thread waits for one process by its pidfd, with a clock, the captured streams, in the
- * full jail the socket to init, and with tracing the filter's listener. There is no signal handler
- * and no thread. When the process is over, everything it has started is killed before it is reaped:
- * as long as it is a zombie, its number names no other group. */
+ * The caller's thread polls the pidfd of one process, a clock, the captured streams, in the full
+ * jail the socket to init, and with tracing the filter's listener. There is no signal handler and
+ * no extra thread. When the process ends, everything it started is killed before it is reaped:
+ * while it is a zombie, its pid cannot be reused for another process group. */
 #include "call/call.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@
 #define CPU_CHECK_MAX_US 500000
 #define KILL_PATIENCE_US 1000000
 
-/* ---- ending it ---- */
+/* ---- ending the call ---- */
 
 static void tell_init(struct brig_call *call, int type, int a)
 {
@@ -43,7 +43,8 @@ static void tell_init(struct brig_call *call, int type, int a)
         (void)send(call->wire, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Init kills and reaps everything, and ends; should it not, it is killed. Its own parent ends then. */
+/* In the full jail init kills and reaps every process and exits. If it has not done so when this is
+ * called again, init is killed, and its parent exits. */
 static void kill_all(struct brig_call *call)
 {
     bool again = call->state == CALL_KILLED;
@@ -60,7 +61,7 @@ static void kill_all(struct brig_call *call)
     if (call->init_pidfd >= 0)
         (void)SYS(pidfd_send_signal, call->init_pidfd, SIGKILL, 0, 0);
     else
-        group_kill(call, SIGKILL); /* it has not come so far */
+        group_kill(call, SIGKILL); /* init is not running yet */
 }
 
 static void end_call(struct brig_call *call, enum brig_call_outcome reason)
@@ -114,7 +115,7 @@ static void check_clocks(struct brig_call *call)
         kill_all(call);
 }
 
-/* When something is due next, or 0. */
+/* Returns when the next deadline or check is due, or 0. */
 static uint64_t next_due_us(const struct brig_call *call)
 {
     if (call->state != CALL_RUNNING)
@@ -125,7 +126,7 @@ static uint64_t next_due_us(const struct brig_call *call)
     return due;
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
 static void forget_fd(struct brig_call *call, int *fd)
 {
@@ -143,7 +144,7 @@ static void read_capture(struct brig_call *call, struct capture *capture)
         forget_fd(call, &capture->fd);
 }
 
-/* A child that waits for its group map. */
+/* The child waits for newgidmap to write its group map. */
 static void write_maps(struct brig_call *call)
 {
     struct brig_error err = {0};
@@ -198,14 +199,15 @@ static void read_wire(struct brig_call *call)
     }
 }
 
-/* ---- its end ---- */
+/* ---- the end of the process ---- */
 
 static uint64_t to_us(const struct timeval *time)
 {
     return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-/* Every writer is dead, or about to be: the rest is in the pipes, which hold less than one call reads. */
+/* All writers are dead or about to die. The remaining output is in the pipes, which hold less than
+ * one call reads. */
 static void drain_captures(struct brig_call *call)
 {
     for (int i = 0; i < 2; i++)
@@ -215,7 +217,7 @@ static void drain_captures(struct brig_call *call)
 
 static void note_status(struct brig_call *call, const siginfo_t *info, const struct rusage *usage)
 {
-    if (call->caller->full) { /* who ended is only init, or its supervisor */
+    if (call->caller->full) { /* the reaped process is init or its parent */
         call->status_known = call->end.type == WIRE_ENDED && call->end.a != -1;
         call->status = call->end.a;
         call->cpu_user_us = call->end.user_us;
@@ -231,7 +233,7 @@ static void note_status(struct brig_call *call, const siginfo_t *info, const str
     call->peak_kb = (uint64_t)usage->ru_maxrss;
 }
 
-/* All it has started is dead. */
+/* Every process of the call is dead. */
 static void settle(struct brig_call *call, const siginfo_t *info, const struct rusage *usage)
 {
     call->ended_us = clock_now_us();
@@ -245,7 +247,8 @@ static void settle(struct brig_call *call, const siginfo_t *info, const struct r
     call->state = CALL_OVER;
 }
 
-/* What a dead leader has left of its group. Before 6.9 it goes by number, while that is still taken. */
+/* Kills the remaining processes of the group of a dead leader. Kernels before 6.9 have no
+ * PIDFD_SIGNAL_PROCESS_GROUP; there use the pid, which a zombie still holds. */
 static void kill_rest(const struct brig_call *call)
 {
     siginfo_t info = {0};
@@ -268,14 +271,14 @@ void call_conclude(struct brig_call *call)
     do
         result = SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED | __WALL, &usage);
     while (result == -EINTR);
-    settle(call, &info, &usage); /* if somebody else has reaped it, how it ended is not known */
+    settle(call, &info, &usage); /* if another thread reaped the process, its status is unknown */
 }
 
 /* ---- the loop ---- */
 
 enum { WATCH_PROCESS, WATCH_OUT, WATCH_ERR, WATCH_WIRE, WATCH_TRACE, WATCHES };
 
-/* Waits for at most so long, and does what is to be done. */
+/* Waits at most `patience`, and handles what became ready. */
 static void step(struct brig_call *call, const struct timespec *patience)
 {
     struct pollfd watches[WATCHES] = {
@@ -302,7 +305,7 @@ static void step(struct brig_call *call, const struct timespec *patience)
     check_clocks(call);
 }
 
-/* Until the next thing due; NULL for ever. */
+/* Returns the time until the next deadline; NULL: none. */
 static const struct timespec *patience_of(const struct brig_call *call, struct timespec *patience)
 {
     uint64_t due = next_due_us(call), now = clock_now_us();
@@ -349,7 +352,7 @@ static void arm_timer(const struct brig_call *call)
     struct itimerspec setting = {0};
     if (call->timer < 0)
         return;
-    if (call->state == CALL_OVER) /* who waits for it need not */
+    if (call->state == CALL_OVER) /* wake up the event loop: the call is over */
         setting.it_value.tv_nsec = 1;
     else if (patience_of(call, &patience)) {
         setting.it_value = patience;
@@ -401,7 +404,7 @@ int brig_call_result(struct brig_call *call, struct brig_call_result *ret_result
     return outcome_fill(call, ret_result, err);
 }
 
-/* ---- all of it ---- */
+/* ---- a complete call ---- */
 
 static __attribute__((noreturn)) void run(struct brig_call_child *child, brig_call_fn fn,
                                           void *argument)
@@ -417,7 +420,7 @@ static __attribute__((noreturn)) void run(struct brig_call_child *child, brig_ca
 static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument,
                      struct brig_call_result *ret_result, struct brig_error *err)
 {
-    struct brig_call call; /* in a page that each fork touches anyway */
+    struct brig_call call; /* on the stack, in a page that each fork copies anyway */
     int result = call_init(&call, caller, err);
     if (result < 0)
         return result;
@@ -464,12 +467,13 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
     return result;
 }
 
-/* ---- group ---- */
+/* ---- process group ---- */
 
-/* The processes of a call without namespaces: one process group, which the filter keeps them in. */
+/* The processes of a call without namespaces are one process group. The syscall filter keeps them
+ * from leaving it. */
 
-/* The leader is our child and not reaped yet, so its pid is not reused. It may not lead the group yet, so it
- * is signalled by itself as well. */
+/* The leader is an unreaped child of this process, so its pid is not reused. It may not have called
+ * setpgid() yet, so it is signalled separately as well. */
 void group_kill(const struct brig_call *call, int signal)
 {
     if (call->pid <= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A call under way: what its birth (start.c), the child's side (enter.c, child.c), its supervision
- * (call.c) and its end (outcome.c) share. */
+/* A call in progress: the state shared by its setup (start.c), the child (enter.c, child.c),
+ * supervision (call.c) and the result (outcome.c). */
 #pragma once
 
 #include <brig/call.h>
@@ -14,21 +14,21 @@
 #include "jail/plan/plan.h"
 #include "jail/wire.h"
 
-/* The function's end; in the child only. */
+/* How the function hands back its result; used in the child only. */
 struct brig_call_child {
-    struct memory_head *head; /* mapped, with MEMORY_SMALL_BYTES */
-    char *small;              /* the room behind it */
+    struct memory_head *head; /* the mapping, MEMORY_SMALL_BYTES long */
+    char *small;              /* the bytes after the head */
     int fd;
     uint64_t limit;
-    void *large; /* a value that does not fit there */
+    void *large; /* a separate mapping for a value too large for `small` */
     size_t large_length;
-    bool used; /* the room holds something already */
+    bool used; /* `small` already holds a value */
 };
 
 enum call_state {
-    CALL_BEGUN, /* to be forked */
+    CALL_BEGUN, /* not forked yet */
     CALL_RUNNING,
-    CALL_ENDING, /* TERM was sent, the grace runs */
+    CALL_ENDING, /* SIGTERM was sent, the grace period runs */
     CALL_KILLED,
     CALL_OVER,
 };
@@ -36,41 +36,42 @@ enum call_state {
 struct brig_call {
     struct brig_caller *caller;
     enum call_state state;
-    struct child_status *slot; /* where the child tells how far it came; NULL at first */
-    uint32_t turn;             /* whose turn this is there */
-    int memory;                /* see memory.h */
-    struct plan *own; /* in the full jail, or with a group; NULL: the plan is the caller's */
-    int network;      /* full: the namespace taken from the template, or -1 */
+    struct child_status *slot; /* slot in which the child reports its progress; NULL until taken */
+    uint32_t turn;             /* turn number of this call in the slot */
+    int memory;                /* fd of the shared file, see memory.h */
+    struct plan *own; /* full jail or cgroup: plan of this call; NULL: use the caller's plan */
+    int network;      /* full: network namespace taken from the template, or -1 */
     struct limits limits;
-    int wire, wire_child; /* full: to init */
+    int wire, wire_child; /* full: socket pair to init */
     int keep_fds[BRIG_CALL_KEEP_MAX];
     size_t keep_count;
-    int stdio_child[3]; /* what 0 to 2 shall be in the child; -1: as they are */
-    bool has_terminal;  /* one of them is the caller's */
+    int stdio_child[3]; /* fds to become 0 to 2 in the child; -1: leave unchanged */
+    bool has_terminal;  /* one of 0 to 2 is the caller's terminal */
     struct capture captures[2];
-    /* Tracing: a socketpair for the listener; then, if listening, trace is that: */
+    /* Tracing: a socket pair over which the child sends the seccomp listener. Once `listening` is
+     * set, `trace` is the listener itself. */
     int trace, trace_child;
     bool listening;
-    struct sock_fprog trace_filter;  /* ours */
-    const struct sock_fprog *traced; /* what it stands for; NULL: there is no tracing */
+    struct sock_fprog trace_filter;  /* owned */
+    const struct sock_fprog *traced; /* the filter that trace_filter replaces; NULL: no tracing */
     struct brig_call_denial *denials;
     size_t denial_count;
-    pid_t parent; /* us */
+    pid_t parent; /* pid of the calling process */
     pid_t pid;
     int pidfd;
-    int init_pidfd;   /* full: of the jail's first process, or -1 */
+    int init_pidfd;   /* full: pidfd of the jail's init, or -1 */
     int epoll, timer; /* for brig_call_fd() */
     uint64_t started_us, ended_us;
-    uint64_t wall_deadline_us, cpu_check_us, kill_deadline_us; /* 0: none */
-    bool has_reason;                                           /* we ended it, and this is why */
+    uint64_t wall_deadline_us, cpu_check_us, kill_deadline_us; /* 0: not set */
+    bool has_reason; /* the supervisor ended the call; `reason` says why */
     enum brig_call_outcome reason;
-    /* What was observed of its end: */
+    /* Filled in when the process has ended. */
     bool status_known;
-    int status; /* as wait() packs it */
+    int status; /* wait status */
     struct wire_message end;
     uint64_t cpu_user_us, cpu_sys_us, peak_kb;
     struct cgroup_usage group_usage;
-    int failed_step, failed_errno; /* full: said over the wire, before anything ran */
+    int failed_step, failed_errno; /* full: setup failure reported over the wire */
     struct child_told told;
     struct brig_call_child child;
 };
@@ -80,54 +81,57 @@ static inline const struct plan *call_plan(const struct brig_call *call)
     return call->own ? call->own : &call->caller->plan;
 }
 
-/* The call's process is over: reaps it and keeps all that is to be known of it. */
+/* Reaps the call's process after its end and records its status and usage. */
 void call_conclude(struct brig_call *call);
 
-/* In start.c: brig_call_begin() and brig_call_free() of a call in memory of the caller's. On failure there is
- * nothing to be done with. */
+/* In start.c: brig_call_begin() and brig_call_free() for a struct brig_call that the caller
+ * allocated. If call_init() fails there is nothing to release. */
 int call_init(struct brig_call *call, struct brig_caller *caller, struct brig_error *err);
 void call_done(struct brig_call *call);
 
 /* ---- enter.c and child.c: in the child ---- */
 
-/* For a function that returned a number and said nothing. */
+/* Records a failure for a function that returned nonzero without reporting a value or a failure. */
 int child_fail_number(struct brig_call_child *child, int number);
 
-/* Ends a child that could not be confined; its status tells why. */
+/* Ends a child that could not be confined; records the failed step in its status slot. */
 void enter_failed(struct brig_call *call, int step, int error) __attribute__((noreturn));
 
-/* ---- group.c: the processes of a call without namespaces, which are one process group ---- */
+/* ---- call.c: a call without namespaces is one process group ---- */
 
 void group_kill(const struct brig_call *call, int signal);
 
 /* ---- outcome.c ---- */
 
-/* The result of a call that did not come to be. */
+/* Fills in the result of a call that could not be started. */
 void outcome_nothing_ran(struct brig_call_result *ret, const struct brig_error *error);
-/* Adds to the list. 0 or BRIG_E_NOMEM. */
+/* Appends a denial to the call's list. Returns 0 or BRIG_E_NOMEM. */
 int outcome_keep_denial(struct brig_call *call, const struct brig_call_denial *denial);
-/* What became of a call that is over. If that cannot be told, *ret is all zero. */
+/* Fills in the result of a call that is over. If the outcome cannot be determined, *ret is all
+ * zero. */
 int outcome_fill(struct brig_call *call, struct brig_call_result *ret, struct brig_error *err);
 
-/* ---- denial.c ---- */
+/* ---- outcome.c: denials ---- */
 
 struct memory_failure;
 
-/* Whether the jail is why a function failed as it says; fills *ret if so. */
+/* Returns whether the jail caused the reported failure; if so, fills in *ret. */
 bool denial_check(const struct brig_caller *caller, const struct memory_failure *failure,
                   struct brig_call_denial *ret);
 
-/* ---- terminal.c ---- */
+/* ---- enter.c: terminal ---- */
 
-/* In the child: what the caller's terminal is asked from here on, it does not do. 0 or -errno. */
+/* In the child: installs a filter that refuses ioctls which change the caller's terminal. Returns 0
+ * or -errno. */
 int terminal_guard(void);
 
 /* ---- trace.c ---- */
 
-/* The filter with its denials turned into questions, and the socket the listener comes through. */
+/* Copies the filter with every refusal turned into a user notification, and makes the socket pair
+ * for the listener. */
 int trace_open(struct brig_call *call, struct brig_error *err);
-/* In the child, in place of the plain filter: 0 or -errno. */
+/* In the child: installs the tracing filter instead of the plain one. Returns 0 or -errno. */
 int trace_install(struct brig_call *call);
-/* Takes the listener, then answers what it asks. */
+/* Receives the listener; after that, answers its notifications. */
 void trace_serve(struct brig_call *call, bool hung_up);
 void trace_done(struct brig_call *call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What calls have in common. */
+/* The state shared by all calls of a brig_caller. */
 #include "call/caller.h"
 
 #include <errno.h>
@@ -21,13 +21,13 @@
 #include "jail/job/result.h"
 #include "jail/sys.h"
 
-/* Limits for which each call gets a group, if somebody asked for them. */
+/* Limits for which each call gets a cgroup, if the policy sets them explicitly. */
 #define GROUP_LIMITS                                                                               \
     (1U << BRIG_LIMIT_MEMORY_BYTES | 1U << BRIG_LIMIT_CPU_PERCENT | 1U << BRIG_LIMIT_PROCESSES |   \
      1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES)
 
-/* How large a value can be: as said, or what the function's memory holds. A file of ours cannot be
- * larger than our own limit allows, either. */
+/* The maximum size of a value: max_result, or else the function's memory limit. The shared file is
+ * also subject to the RLIMIT_FSIZE of this process. */
 static uint64_t choose_value_limit(const struct brig_caller *caller)
 {
     const uint64_t *limits = caller->policy->limits;
@@ -45,8 +45,8 @@ static uint64_t choose_value_limit(const struct brig_caller *caller)
     return limit;
 }
 
-/* A default number of processes is counted by a resource limit, which is all it is meant for; and CPU
- * time is looked after by us. */
+/* Limits that are not reported as unenforced: CPU time, which the supervisor checks, and the
+ * default number of processes, for which a resource limit is sufficient. */
 unsigned caller_note_limits(const struct brig_caller *caller, const struct limits *limits,
                             struct brig_unenforced *unenforced)
 {
@@ -59,7 +59,7 @@ unsigned caller_note_limits(const struct brig_caller *caller, const struct limit
            (limits->missing & quiet);
 }
 
-/* Without namespaces: everything that is the same for each call. */
+/* Without namespaces: prepares everything that is the same for each call. */
 static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
 {
     const struct brig_policy *policy = caller->policy;
@@ -68,7 +68,7 @@ static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
     if (result < 0)
         return result;
     if (caller->has_group)
-        return 0; /* each call sees what its group can do */
+        return 0; /* resource limits depend on the cgroup of each call */
     struct limits none = {0};
     limits_skip(&none, policy);
     plan->limits_missing = caller_note_limits(caller, &none, &caller->unenforced);
@@ -83,7 +83,7 @@ static int do_nothing(struct brig_call_child *child, void *argument)
     return 0;
 }
 
-/* Whether this system cannot build such a jail, found out by doing it. */
+/* Tries a call, and returns whether this system cannot build such a jail. */
 static bool is_unsupported(struct brig_caller *caller)
 {
     struct brig_call_result result;
@@ -93,8 +93,8 @@ static bool is_unsupported(struct brig_caller *caller)
     return unsupported;
 }
 
-/* The full jail, prepared as far as it can be. Where there are no namespaces, who said so has what
- * there is without. */
+/* Prepares the full jail as far as possible. If the system has no namespaces and the policy accepts
+ * that, fall back to restrictions without namespaces. */
 static int prepare_full(struct brig_caller *caller, struct brig_error *err)
 {
     struct brig_policy *policy = caller->policy;
@@ -111,8 +111,8 @@ static int prepare_full(struct brig_caller *caller, struct brig_error *err)
     return prepare_alone(caller, err);
 }
 
-/* Whether calls can have their groups is found out by making one: who is refused it should know now,
- * and who is to be warned, too. */
+/* Makes a cgroup to find out whether calls can have one, so that brig_caller_new() fails or warns
+ * instead of the first call. */
 static int try_group(struct brig_caller *caller, struct brig_error *err)
 {
     struct limits limits = {.shared = caller->full && caller->template->ready};
@@ -125,7 +125,8 @@ static int try_group(struct brig_caller *caller, struct brig_error *err)
     return result;
 }
 
-/* libc asks a file for it, which takes longer than all else that a call's clocks need. */
+/* Counted once: libc reads a file in /sys, which takes longer than everything else that
+ * set_clocks() does. */
 static uint64_t count_cores(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -196,9 +197,7 @@ void brig_caller_free(struct brig_caller *caller)
     free(caller);
 }
 
-/* ---- options ---- */
-
-/* From options to the policy in force. */
+/* ---- options: building the policy in force ---- */
 
 #define DEFAULT_TIMEOUT_MS 30000
 #define DEFAULT_MEMORY_MB 512
@@ -271,8 +270,8 @@ int options_check(const struct brig_call_options *options, struct brig_call_opti
 
 /* ---- the policy ---- */
 
-/* The policy of a call that was given none: nothing but system directories. Limits are only those
- * that a call has names for. */
+/* The policy of a call without one: read-only system directories. It has only the limits that
+ * struct brig_call_options has members for. */
 static struct brig_policy *new_policy(const struct brig_call_options *options)
 {
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
@@ -318,7 +317,7 @@ static int limit_memory(struct brig_policy *policy, const struct brig_call_optio
     return limit(policy, BRIG_LIMIT_ADDRESS_SPACE, bytes, err);
 }
 
-/* An option at its default leaves what a policy says. */
+/* An option at its default value keeps the limit of the given policy. */
 static int limit_all(struct brig_policy *policy, const struct brig_call_options *given,
                      bool was_given, struct brig_error *err)
 {
@@ -344,13 +343,13 @@ static int limit_all(struct brig_policy *policy, const struct brig_call_options 
         result = limit(policy, BRIG_LIMIT_PROCESSES, given->processes, err);
     if (result == 0 && (!was_given || given->max_output != standard.max_output))
         result = limit(policy, BRIG_LIMIT_OUTPUT_BYTES, given->max_output, err);
-    /* CPU time is looked after without a group: it is no reason to make one. */
+    /* The supervisor limits CPU time without a cgroup, so this limit alone does not need one. */
     policy->limits_asked &= ~(1U << BRIG_LIMIT_CPU_MS);
     return result;
 }
 
-/* Where nobody said anything: no more processes than the machine has, and some hundreds. The kernel
- * counts all of the user's, but never more than there are. */
+/* The default process limit. Without namespaces RLIMIT_NPROC counts all processes of the user, so
+ * the number of processes of the whole machine is added. */
 static void limit_processes(struct brig_policy *policy)
 {
     struct sysinfo system;
@@ -383,7 +382,8 @@ static int apply(struct brig_policy *policy, const struct brig_call_options *opt
     return result < 0 ? result : policy_validate(policy, err);
 }
 
-/* Whether an fd is a UNIX socket that can be connected to another name, or send to one. */
+/* Returns whether the fd is a UNIX socket that can still be connected, or can send datagrams to any
+ * address. */
 static bool is_loose_socket(int fd)
 {
     struct sockaddr_storage peer;
@@ -398,7 +398,8 @@ static bool is_loose_socket(int fd)
     return !listens && getpeername(fd, (struct sockaddr *)&peer, &peer_length) < 0;
 }
 
-/* Where UNIX sockets cannot be made, none that leads everywhere is handed in. */
+/* Without namespaces and network, a call cannot create UNIX sockets; do not hand in one that can be
+ * connected anywhere. */
 static int check_socket(const struct brig_policy *policy, int fd, struct brig_error *err)
 {
     bool alone = policy->disabled_layers & BRIG_LAYER_NAMESPACES;
@@ -410,7 +411,7 @@ static int check_socket(const struct brig_policy *policy, int fd, struct brig_er
                      fd);
 }
 
-/* A directory would lead to everything below and above it. */
+/* Directories and O_PATH fds are refused: openat() with them reaches other files. */
 int options_check_fd(const struct brig_policy *policy, int fd, struct brig_error *err)
 {
     struct stat info;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the function: handing back a value, or a failure. */
+/* Called by the function in the child: returning a value or a failure. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -29,7 +29,7 @@ static int refuse(struct brig_call_child *child, enum memory_state state, int co
     return code;
 }
 
-/* Room for `length` bytes behind the head, wherever they fit. */
+/* Returns memory for `length` bytes after the head, in the first mapping or in one made for it. */
 static void *make_room(struct brig_call_child *child, size_t length)
 {
     forget_large(child);
@@ -71,8 +71,8 @@ int brig_call_shrink(struct brig_call_child *child, size_t length)
     return 0;
 }
 
-/* Writing is faster than mapping: the kernel need not clear what is overwritten at once. But a limit
- * on the size of files would kill. */
+/* Writing is faster than mapping, because the kernel need not clear pages that are overwritten
+ * completely. But with an RLIMIT_FSIZE it would raise SIGXFSZ. */
 static bool write_large(const struct brig_call_child *child, const char *bytes, size_t length)
 {
     struct rlimit size;
@@ -111,7 +111,7 @@ int brig_call_return(struct brig_call_child *child, const void *bytes, size_t le
 
 /* ---- failures ---- */
 
-/* What a relative path means is only known here. */
+/* A relative path is resolved here, because only the child knows its working directory. */
 static const char *make_absolute(const char *path, char buffer[PATH_LENGTH_MAX + 1])
 {
     char directory[PATH_LENGTH_MAX + 1];
@@ -132,7 +132,7 @@ int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure
         [MEMORY_ADDRESS] = failure->address,
         [MEMORY_SYSCALL] = failure->syscall,
     };
-    /* The backtrace last, as it is the one that can be long. */
+    /* The backtrace comes last: it may be long and is cut off first. */
     static const enum memory_text order[] = {MEMORY_CLASS,   MEMORY_PATH,    MEMORY_ADDRESS,
                                              MEMORY_SYSCALL, MEMORY_MESSAGE, MEMORY_BACKTRACE};
     size_t lengths[MEMORY_TEXTS] = {0}, left = BRIG_CALL_TEXT_MAX;
@@ -144,7 +144,7 @@ int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure
     char *room = make_room(child, BRIG_CALL_TEXT_MAX - left);
     struct memory_head *head = child->head;
     memset(head->text_lengths, 0, sizeof head->text_lengths);
-    for (size_t i = 0; i < MEMORY_TEXTS && room; i++) { /* without room, the numbers are told */
+    for (size_t i = 0; i < MEMORY_TEXTS && room; i++) { /* no room: numbers only */
         if (texts[i] && lengths[i] > 0)
             memcpy(room, texts[i], lengths[i]);
         head->text_lengths[i] = (uint32_t)lengths[i];

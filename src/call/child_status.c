@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What children tell of themselves. */
+/* The status slots of children. */
 #include "call/child_status.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "call/memory.h"
 #include "jail/sys.h"
 
-/* The word: the turn in its upper half; below it the pid, which is never negative, and above that
- * one bit for a child that is confined. */
+/* The word: turn in the upper 32 bits, then one bit that says the child is confined, then the pid
+ * in 31 bits. */
 #define TURN_SHIFT 32
 #define PASSED (UINT64_C(1) << 31)
 #define PID_MASK (PASSED - 1)

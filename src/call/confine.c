@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Confining the running process. */
+/* Confines the running process. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "jail/job/result.h"
 #include "jail/sys.h"
 
-/* Landlock and capabilities are those of a thread: others would stay outside. */
+/* Landlock and capabilities apply to one thread: other threads would stay unconfined. */
 static bool is_alone(void)
 {
     autodir DIR *tasks = opendir("/proc/self/task");
@@ -80,12 +80,9 @@ int brig_confine_self(const struct brig_policy *policy, struct brig_unenforced *
     return result;
 }
 
-/* ---- in a child ---- */
+/* ---- restrictions without namespaces: capabilities, Landlock, limits, filter ---- */
 
-/* The restrictions around a process in its caller's namespaces: capabilities, Landlock, limits,
- * filter. */
-
-/* What programs and libraries read of a system to run, and nothing that tells of its users. */
+/* Files that programs and libraries need, none of which contain data about the machine's users. */
 static const char *const readable[] = {
     "/usr",
     "/bin",
@@ -112,7 +109,7 @@ static const char *const readable[] = {
     "/sys/devices/system/cpu",
 };
 
-/* No terminals: those of the user's other programs are among them. */
+/* No terminals: they include terminals of the user's other programs. */
 static const char *const devices[] = {
     "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 };
@@ -136,7 +133,7 @@ static int add_rule(const struct ruleset *ruleset, int fd, enum landlock_grant g
     return (int)SYS(landlock_add_rule, ruleset->fd, 1 /* PATH_BENEATH */, &beneath, 0);
 }
 
-/* What a system does not have is not missed. */
+/* A path that does not exist on this system is skipped. */
 static int add_system_path(const struct ruleset *ruleset, const char *path,
                            enum landlock_grant grant, struct brig_error *err)
 {
@@ -168,7 +165,7 @@ static int add_system(const struct ruleset *ruleset, const struct brig_policy *p
 static int open_grant(const struct policy_grant *grant, struct brig_error *err)
 {
     if (grant->flags & BRIG_GRANT_CREATE)
-        (void)mkdir(grant->source, 0777); /* what else is wrong is said below */
+        (void)mkdir(grant->source, 0777); /* open() reports any error */
     int fd = open(grant->source, O_PATH | O_CLOEXEC);
     if (fd >= 0 || (errno == ENOENT && grant->flags & BRIG_GRANT_OPTIONAL))
         return fd;
@@ -243,11 +240,11 @@ static int make_ruleset(const struct brig_policy *policy, int *ret_ruleset,
     long made = SYS(landlock_create_ruleset, &attr, landlock_attr_size(abi), 0);
     if (made < 0)
         return brig_fail(err, BRIG_E_SETUP, (int)-made, "cannot make a Landlock ruleset");
-    *ret_ruleset = (int)made; /* born close-on-exec */
+    *ret_ruleset = (int)made; /* the kernel sets close-on-exec */
     return 0;
 }
 
-/* Whether a path without links lies below one that is looked up now. */
+/* Returns whether `real`, a path without symlinks, is below `directory`, which is resolved now. */
 static bool lies_below(const char *directory, const char *real)
 {
     char link[64], text[PATH_LENGTH_MAX + 1];
@@ -313,7 +310,7 @@ int confine_apply(const struct plan *plan, int ruleset, int *ret_error)
 {
     int result;
     if (plan->drop_caps) {
-        child_drop_bounding_set(); /* as far as we may */
+        child_drop_bounding_set(); /* best effort: needs CAP_SETPCAP */
         (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         if ((*ret_error = child_set_caps(0)) < 0)
             return PLAN_STEP_CAPS;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Theory of operation: the child, from its fork to the function.
  *
- * It is a copy of the caller made by libc's fork, so libc may be used. Without namespaces it leads a
- * new process group, by which all it starts will be ended; the filter keeps them in it.
- * After a fork each page that is written is copied, and each part of a library that was not run yet is
- * looked for, at 1 to 2 us each: so system calls are made right here, and nothing is written without need.
- * In the full jail three processes follow one another: one makes the namespaces, its child, which
- * borrows its memory, builds the jail and becomes init, and a fork of that is the function's. The first is
- * what was forked, by us or by an interpreter. Nothing may be read or written by the function before all
- * restrictions are in force, and no fd of the caller's outlives this file but those that were asked for. */
+ * The child is a copy of the caller made by libc's fork(), so it may use libc. Without namespaces
+ * it leads a new process group, by which everything it starts is killed; the filter keeps processes
+ * in the group. After a fork each page that is written is copied, and each library page that was
+ * not used yet faults, at 1 to 2 us each. So this file makes system calls directly and writes as
+ * little memory as possible.
+ *
+ * In the full jail there are three processes. The first, forked by the caller or an interpreter,
+ * makes the namespaces. Its vfork() child builds the jail and becomes init. A fork of that process
+ * runs the function. The function starts only when all restrictions are in force, and the child
+ * keeps only the fds that the caller asked to keep. */
 #include <asm/ioctls.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +33,7 @@
 #include "jail/child/child_start.h"
 #include "jail/sys.h"
 
-/* glibc's, from 2.35 on; it registers them with this size. */
+/* glibc registers rseq with this size since 2.35. */
 #if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 #define HAS_SEQUENCES
@@ -49,7 +51,7 @@ void enter_failed(struct brig_call *call, int step, int error)
 
 /* ---- descriptors ---- */
 
-/* Closes everything but what is kept. */
+/* Closes all fds except the kept ones and the shared file. */
 static void close_others(struct brig_call *call)
 {
     int keep[BRIG_CALL_KEEP_MAX + 1];
@@ -60,7 +62,7 @@ static void close_others(struct brig_call *call)
     child_close_all_but(FIRST_FD, keep, count);
 }
 
-/* 0 to 2 are always open, so that nothing else gets these numbers. */
+/* Fds 0 to 2 are always open, so that no other file gets these numbers. */
 static void set_streams(struct brig_call *call)
 {
     for (int i = 0; i < 3; i++)
@@ -87,7 +89,7 @@ static void join_group(struct brig_call *call)
         enter_failed(call, PLAN_STEP_CGROUP, result);
 }
 
-/* Apart from who calls it, as a plan is a page of the stack. */
+/* Not inlined: the copy of the plan takes a page of stack, which would be copied in every call. */
 static __attribute__((noinline)) int apply_traced(struct brig_call *call, int *ret_error)
 {
     struct plan unfiltered = *call_plan(call);
@@ -101,15 +103,15 @@ static __attribute__((noinline)) int apply_traced(struct brig_call *call, int *r
 static void enter_alone(struct brig_call *call, unsigned flags)
 {
     const struct plan *plan = call_plan(call);
-    /* A session of its own takes longer, as the kernel makes a scheduling group for it. It is only
-     * needed to keep away from the caller's terminal, which cannot be opened under Landlock. */
+    /* setsid() is slower, because the kernel makes an autogroup for each session. It is needed only
+     * to detach from the caller's terminal, and under Landlock the terminal cannot be opened. */
     long begun = call->caller->ruleset < 0 ? SYS(setsid) : SYS(setpgid, 0, 0);
     if (begun < 0)
         enter_failed(call, PLAN_STEP_SESSION, (int)begun);
     if (!(flags & BRIG_CALL_OUTLIVE))
         (void)SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (SYS(getppid) != call->parent)
-        _exit(125); /* nobody is left to tell */
+        _exit(125); /* the caller is dead */
     if (child_is_grouped(plan))
         join_group(call);
     set_streams(call);
@@ -124,7 +126,7 @@ static void enter_alone(struct brig_call *call, unsigned flags)
 
 /* ---- the full jail ---- */
 
-/* Waits for the end of the jail's first process, and ends. What it waits for is told by init. */
+/* Waits for the jail's init to exit, then exits. Init itself reports over the wire. */
 static __attribute__((noreturn)) void wait_outside(const struct brig_call *call, pid_t first)
 {
     int pidfd = (int)SYS(pidfd_open, first, 0);
@@ -141,7 +143,7 @@ static __attribute__((noreturn)) void wait_outside(const struct brig_call *call,
 static char *thread_pointer(void)
 {
 #ifdef __x86_64__
-    char *pointer; /* not all compilers have a word for it here */
+    char *pointer; /* not all compilers have __builtin_thread_pointer() on x86-64 */
     __asm__("mov %%fs:0, %0" : "=r"(pointer));
     return pointer;
 #else
@@ -150,8 +152,8 @@ static char *thread_pointer(void)
 }
 #endif
 
-/* Who was cloned to share memory has no restartable sequences, and so has who it forks; but their
- * area in libc's memory says otherwise. */
+/* The kernel unregisters rseq in a child that shares memory, and its forks inherit that. libc's
+ * rseq area in the copied memory still looks registered, so register it again. */
 static void renew_sequences(void)
 {
 #ifdef HAS_SEQUENCES
@@ -161,7 +163,7 @@ static void renew_sequences(void)
 #endif
 }
 
-/* In the function's process. */
+/* Runs in the function's process. */
 static void enter_confine(struct brig_call *call, const struct start *start)
 {
     renew_sequences();
@@ -183,19 +185,19 @@ static void enter_full(struct brig_call *call)
     (void)sigprocmask(SIG_BLOCK, &all, &before);
     if (getppid() != call->parent)
         _exit(125);
-    (void)close(call->wire); /* the caller's end must not outlive it */
+    (void)close(call->wire); /* close the caller's end, so that init sees when the caller dies */
     int status = child_call_outside(&start);
     if (status != 0)
         _exit(status);
-    /* It has our memory, and we wait, until it is init: copying what is a caller's takes longer than
-     * building the jail. */
+    /* vfork() shares memory and suspends this process until the child becomes init: copying the
+     * page tables of a large caller takes longer than building the jail. */
     pid_t first = vfork();
     if (first < 0)
         _exit(child_failed(&start, PLAN_STEP_CLONE, -errno));
     if (first > 0)
         wait_outside(call, first);
-    /* Who made us is suspended meanwhile, and its memory a copy already: we may call what we like. Our
-     * pid is not known outside yet, so that we die with who made us. */
+    /* The parent is suspended and its memory is already a copy of the caller's, so the child may
+     * call any function. Its pid is not known to the caller yet, so it must die with its parent. */
     (void)SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* NOLINT(clang-analyzer-unix.Vfork) */
     if ((status = child_call_build(&start)) != 0)
         _exit(status);
@@ -210,13 +212,14 @@ static void enter_full(struct brig_call *call)
 
 /* ---- both ---- */
 
-/* If the function calls exit(), the exit handlers of the caller come after this one: never. */
+/* If the function calls exit(), this handler runs first and ends the process, so that the exit
+ * handlers of the caller never run in the child. */
 #ifdef __GLIBC__
-/* Less memory than this is left to a process whose allocator has just failed. */
+/* A process whose allocator has just failed cannot map this much. */
 #define SHORT_OF_MEMORY_BYTES (1 << 20)
 
-/* Whether a limit on memory is reached. The mapping is writable because RLIMIT_DATA, which stands in for
- * a cgroup, counts no other. */
+/* Returns whether a memory limit is reached. The mapping is writable because RLIMIT_DATA, which is
+ * used where there is no cgroup, counts private writable mappings only. */
 static bool is_out_of_memory(void)
 {
     void *room = mmap(NULL, SHORT_OF_MEMORY_BYTES, PROT_READ | PROT_WRITE,
@@ -227,7 +230,8 @@ static bool is_out_of_memory(void)
     return false;
 }
 
-/* Ruby ends its process this way, with the status 1, if it has no memory for an exception. */
+/* Ruby exits with status 1 if it has no memory for an exception, so a failure without memory is
+ * reported as such. */
 static void leave_early(int status, void *argument)
 {
     const struct brig_call_child *child = argument;
@@ -244,13 +248,13 @@ static void leave_early(void)
 {
     (void)fflush(stdout);
     (void)fflush(stderr);
-    _exit(1); /* this libc does not tell with what */
+    _exit(1); /* atexit() handlers do not get the exit status */
 }
 #endif
 
 static void set_stdio(struct brig_call *call)
 {
-    if (__fpending(stdout) > 0) /* what the caller had in them is the caller's to write */
+    if (__fpending(stdout) > 0) /* the caller's buffered output is written by the caller */
         __fpurge(stdout);
     if (__fpending(stderr) > 0)
         __fpurge(stderr);
@@ -274,23 +278,24 @@ static void open_memory(struct brig_call *call)
                                            .limit = call->caller->value_limit};
 }
 
-/* The caller's own mapping is not ours; this one is until the function runs. */
+/* The caller's mapping is not inherited (MADV_DONTFORK). This mapping lasts until the function
+ * runs. */
 static struct child_status *open_status(struct brig_call *call)
 {
     struct child_status *all = child_status_map(&call->caller->statuses);
     if (!all)
-        _exit(125); /* and no way to tell why */
+        _exit(125); /* the reason cannot be reported */
     call->slot = all + (call->slot - call->caller->statuses.slots);
     if (!child_status_enter(call->slot, call->turn, (pid_t)SYS(getpid)))
-        _exit(125); /* nobody waits for us any more */
+        _exit(125); /* the caller has freed the call */
     return all;
 }
 
-/* All restrictions are in force. */
+/* Called when all restrictions are in force. */
 static void pass(struct brig_call *call, struct child_status *all)
 {
     if (!child_status_pass(call->slot, call->turn))
-        _exit(125); /* nobody waits for us any more */
+        _exit(125); /* the caller has freed the call */
     (void)SYS(munmap, all, CHILD_STATUS_BYTES);
     close_others(call);
 }
@@ -310,17 +315,16 @@ struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 
 /* ---- terminal ---- */
 
-/* A function that may print on the caller's terminal may not do more to it: with the fd come
- * requests that stop its output, change its modes, or put the caller in the background. A filter
- * of its own, beside that of the profile, refuses them; it is only there where a stream is a
- * terminal. */
+/* A function that may print to the caller's terminal may do nothing else to it: ioctls on the fd
+ * can stop its output, change its modes, or put the caller in the background. A second filter,
+ * besides the profile's, refuses them. It is installed only if one of the streams is a terminal. */
 
-/* Of the requests of terminals, all of which have this letter in their number: */
+/* All terminal ioctls have 'T' in the second byte of their number. */
 #define LETTER_MASK 0xff00U
 #define LETTER 0x5400U
-#define TCGETS2_REQUEST 0x802c542aU /* whose struct only the kernel has */
-/* those that only ask, or are about the fd and not the terminal. Only the low half of a request is
- * looked at, as the kernel does. */
+#define TCGETS2_REQUEST 0x802c542aU /* struct termios2 is not in libc */
+/* Allows requests that only read, or that concern the fd and not the terminal. Checks only the low
+ * 32 bits of the request, as the kernel does. */
 static const struct sock_filter guard[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 1, 0),

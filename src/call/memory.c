@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two sides of a call share. */
+/* The file that both sides of a call share. */
 #include "call/memory.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 int memory_file(const char *name, uint64_t bytes, struct brig_error *err)
 {
     int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (made < 0 && errno == EINVAL) /* before 6.3 */
+    if (made < 0 && errno == EINVAL) /* kernels before 6.3 */
         made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     autoclose int fd = made;
     if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
@@ -35,7 +35,7 @@ int memory_open(uint64_t limit, struct brig_error *err)
     return memory_file("brig-call", MEMORY_HEAD_BYTES + room, err);
 }
 
-/* All of it, or false. */
+/* Reads exactly `length` bytes; false on failure. */
 static bool read_all(int fd, void *buffer, size_t length, uint64_t offset)
 {
     for (size_t done = 0; done < length;) {
@@ -61,7 +61,7 @@ void memory_failure_done(struct memory_failure *failure)
     *failure = (struct memory_failure){0};
 }
 
-/* How many bytes of text there are; 0 if that cannot be. */
+/* Returns the length of all texts; 0 if the lengths are not plausible. */
 static size_t total_length(const struct memory_head *head)
 {
     uint64_t total = 0;
@@ -70,7 +70,7 @@ static size_t total_length(const struct memory_head *head)
     return total <= BRIG_CALL_TEXT_MAX ? (size_t)total : 0;
 }
 
-/* An access nobody has heard of is unknown. */
+/* The child may have written any number; out of range means unknown. */
 static enum brig_call_access known_access(int32_t access)
 {
     bool known = access >= BRIG_CALL_ACCESS_UNKNOWN && access <= BRIG_CALL_ACCESS_BIND;
@@ -117,7 +117,7 @@ int memory_take_failure(int fd, const struct memory_head *head, struct memory_fa
 
 static int copy_value(int fd, size_t length, void **ret_value, struct brig_error *err)
 {
-    autofree char *value = malloc(length + 1); /* a NUL behind it harms nobody */
+    autofree char *value = malloc(length + 1); /* one for a NUL */
     if (!value)
         return brig_fail_nomem(err);
     if (!read_all(fd, value, length, MEMORY_HEAD_BYTES))
@@ -131,8 +131,9 @@ int memory_take_value(int fd, size_t length, void **ret_value, size_t *ret_mappe
                       struct brig_error *err)
 {
     *ret_mapped = 0;
-    /* Nobody may write to it any more. If something still has it mapped, which the kill has reached
-     * but not yet ended, or which got the fd from the function, the value is copied. */
+    /* Seal the file against writing. This fails while a process has it mapped writable: a killed
+     * process that is not gone yet, or one that received the fd from the function. Copy the value
+     * then. */
     if (length <= MEMORY_SMALL_BYTES || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) < 0)
         return copy_value(fd, length, ret_value, err);
     void *value = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, MEMORY_HEAD_BYTES);

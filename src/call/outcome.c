@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of a call, from what was observed of it. */
+/* Derives the result of a call from what was observed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "call/call.h"
 #include "jail/confine/seccomp.h"
 
-/* Has large things on its stack, which those who do not need it shall not have on theirs. */
+/* Not inlined: these functions have large stack frames that the common path should not pay for. */
 #define RARE __attribute__((noinline, cold))
 
 void outcome_nothing_ran(struct brig_call_result *ret, const struct brig_error *error)
@@ -39,7 +39,8 @@ static bool never_ran(const struct brig_call *call)
     return !call->told.passed;
 }
 
-/* The failing step in words; or that it was ended, by us or by somebody, on the way. */
+/* Turns the failed step into an error message; or reports that the child was killed during
+ * setup. */
 static RARE int explain(struct brig_call *call, struct brig_call_result *ret,
                         struct brig_error *err)
 {
@@ -66,8 +67,9 @@ static bool used_up_cpu(const struct brig_call *call, int signal)
     if (limit == 0)
         return false;
     uint64_t used = call->cpu_user_us + call->cpu_sys_us;
-    /* For its limit the kernel counts whole ticks of who runs when they come, which may be ahead of the
-     * time it reports by a tenth; by more than a quarter where many share a CPU. */
+    /* For RLIMIT_CPU the kernel charges whole ticks to the process that runs when the tick comes.
+     * This can exceed the reported time by a tenth, and by more than a quarter where many processes
+     * share a CPU. */
     if (signal == SIGXCPU)
         return used >= limit / 2;
     return signal == SIGKILL && used >= limit;
@@ -97,7 +99,8 @@ int outcome_keep_denial(struct brig_call *call, const struct brig_call_denial *d
     return 0;
 }
 
-/* The last call that was refused with the very error the function names, if it names nothing else. */
+/* If the function reports only an errno: finds the last traced system call that was refused with
+ * it. */
 static bool was_traced(const struct brig_call *call, const struct memory_failure *failure,
                        struct brig_call_denial *ret)
 {
@@ -111,8 +114,8 @@ static bool was_traced(const struct brig_call *call, const struct memory_failure
     return false;
 }
 
-/* A failure is the jail's doing if the function named what it was refused, and that is what this jail
- * refuses; or if it ran out of the memory it was limited to. */
+/* A failure is a denial if the function named what was refused and this jail refuses it, or if the
+ * function ran out of the memory it was limited to. */
 static int judge_failure(struct brig_call *call, struct memory_failure *failure,
                          struct brig_call_result *ret, struct brig_error *err)
 {
@@ -164,7 +167,7 @@ static int take_value(struct brig_call *call, const struct memory_head *head,
     return result;
 }
 
-/* It came to its end by itself. */
+/* The process exited by itself. */
 static int by_head(struct brig_call *call, struct brig_call_result *ret, struct brig_error *err)
 {
     struct memory_head head = {0};
@@ -177,7 +180,8 @@ static int by_head(struct brig_call *call, struct brig_call_result *ret, struct 
         ret->exit_code = WEXITSTATUS(call->status);
         return 0;
     }
-    if (head.left == 0) { /* somebody else has reaped it: all we know is that it is gone */
+    /* The status is unknown: another thread reaped the process. It did not end regularly. */
+    if (head.left == 0) {
         ret->outcome = BRIG_CALL_CRASHED;
         return 0;
     }
@@ -192,7 +196,7 @@ static int by_head(struct brig_call *call, struct brig_call_result *ret, struct 
     case MEMORY_NO_ROOM:
         ret->outcome = BRIG_CALL_MEMORY;
         return 0;
-    default: /* it left without a word, or wrote what is none */
+    default: /* no value was returned, or the state is not valid */
         ret->outcome = BRIG_CALL_RETURNED;
         return 0;
     }
@@ -207,7 +211,7 @@ static int decide(struct brig_call *call, struct brig_call_result *ret, struct b
     if (unknown)
         ret->signal = SIGKILL;
     bool ended = signalled || unknown;
-    /* Whoever was through before our signal came has its value. */
+    /* A function that exited before the supervisor's signal arrived keeps its value. */
     if (call->has_reason && (ended || call->reason == BRIG_CALL_OUTPUT)) {
         ret->outcome = call->reason;
         return 0;
@@ -219,7 +223,7 @@ static int decide(struct brig_call *call, struct brig_call_result *ret, struct b
     return by_head(call, ret, err);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole result ---- */
 
 static void fill_usage(const struct brig_call *call, struct brig_usage *usage)
 {
@@ -237,7 +241,7 @@ static void fill_usage(const struct brig_call *call, struct brig_usage *usage)
         usage->out_bytes[i] = call->captures[i].seen;
 }
 
-/* The denial that is the outcome is the one the function reported, which is the last. */
+/* The denial that decided the outcome is the one that the function reported; it is the last. */
 static void give_denials(struct brig_call *call, struct brig_call_result *ret)
 {
     ret->denial_count = call->denial_count;
@@ -249,7 +253,8 @@ static void give_denials(struct brig_call *call, struct brig_call_result *ret)
         ret->denial = &ret->denials[ret->denial_count - 1];
 }
 
-/* In place: of a result on the stack each page would be copied from the one that the child still has. */
+/* Filled in place: writing to a result on the stack would copy pages that are still shared with the
+ * child. */
 int outcome_fill(struct brig_call *call, struct brig_call_result *ret, struct brig_error *err)
 {
     int code = 0;
@@ -265,23 +270,23 @@ int outcome_fill(struct brig_call *call, struct brig_call_result *ret, struct br
     capture_take(&call->captures[0], &ret->out);
     capture_take(&call->captures[1], &ret->err);
     give_denials(call, ret);
-    if (code < 0 && ret->error.code == 0) /* what it left could not be taken */
+    if (code < 0 && ret->error.code == 0) /* the value or the texts could not be read */
         brig_call_result_done(ret);
     return code;
 }
 
-/* ---- denial ---- */
+/* ---- denials ---- */
 
-/* Whether the jail is why a function failed. What the function says is checked: the jail is
- * blamed only for what its policy does not grant. That the caller's own permissions would have
- * refused it as well makes no difference: root and other users are told the same. */
+/* Decides whether the jail caused a failure. The function's report is checked: the jail is blamed
+ * only for what its policy does not grant. Whether the caller's own permissions would also have
+ * refused the access makes no difference, so root and other users get the same answer. */
 
 static bool is_write(enum brig_call_access access)
 {
     return access == BRIG_CALL_ACCESS_WRITE;
 }
 
-/* Cuts the last component off; false if there is none. */
+/* Removes the last component; false if there is none. */
 static bool cut_last(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -291,8 +296,9 @@ static bool cut_last(char *path)
     return true;
 }
 
-/* The path as the kernel has it, without links. Of what does not exist it is the directory it would be
- * in; of what this user may not reach, the nearest directory above it that can be opened. */
+/* Resolves the path without symlinks. For a path that does not exist, this is the directory that
+ * would contain it; for one that this user may not reach, the nearest directory above it that can
+ * be opened. */
 static bool resolve(const char *path, char real[PATH_LENGTH_MAX + 1], bool *ret_exists)
 {
     char above[PATH_LENGTH_MAX + 1], link[64];
@@ -324,10 +330,11 @@ static void fill(struct brig_call_denial *denial, enum brig_call_outcome kind,
     (void)snprintf(denial->rule, sizeof denial->rule, "%s", rule);
 }
 
-/* What a jail's filesystem answers: Landlock EACCES, and EXDEV to moves; a view ENOENT and EROFS. */
+/* The errors of a jail's filesystem: Landlock gives EACCES, and EXDEV for renames; a view gives
+ * ENOENT and EROFS. */
 static bool is_filesystem_error(const struct brig_caller *caller, int sys_errno)
 {
-    if (!caller->full && caller->ruleset < 0) /* then it refuses nothing */
+    if (!caller->full && caller->ruleset < 0) /* the jail does not restrict files */
         return false;
     if (sys_errno == EACCES || sys_errno == EXDEV)
         return true;
@@ -344,9 +351,9 @@ static bool check_path(const struct brig_caller *caller, const struct memory_fai
         !resolve(path, real, &exists))
         return false;
     if (!exists && failure->sys_errno == ENOENT)
-        return false; /* it is nowhere */
+        return false; /* the file does not exist outside either */
     struct memory_failure tried = *failure;
-    /* Who does not know what was tried was not reading where reading is granted. */
+    /* The access is not known: it was a write if reading is granted. */
     if (tried.access == BRIG_CALL_ACCESS_UNKNOWN)
         tried.access = exists && !confine_cover(caller->policy, real, false)
                            ? BRIG_CALL_ACCESS_READ
@@ -414,9 +421,7 @@ bool denial_check(const struct brig_caller *caller, const struct memory_failure 
            check_syscall(caller, failure, ret);
 }
 
-/* ---- result ---- */
-
-/* A call's result: its words, its JSON, its release. */
+/* ---- results: text, JSON, release ---- */
 
 static const struct {
     const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call's birth: all that is made before the fork. */
+/* Prepares a call: everything that happens before the fork. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,8 @@
 
 /* ---- streams ---- */
 
-/* A terminal can be written to, not read; and Landlock keeps it from being opened again. */
+/* A terminal is reopened write-only. Landlock or the view keeps the child from opening it again;
+ * without either, the child gets /dev/null. */
 static int open_inherited(const struct brig_caller *caller, int number)
 {
     char path[64];
@@ -117,7 +118,7 @@ static int prepare_alone(struct brig_call *call, struct brig_error *err)
     return 0;
 }
 
-/* The plan of one run: from the template if there is one, else all of it. */
+/* Compiles the plan of one call: from the template if there is one. */
 static int compile(struct brig_call *call, struct brig_error *err)
 {
     struct brig_caller *caller = call->caller;
@@ -228,7 +229,7 @@ static void set_clocks(struct brig_call *call)
     call->started_us = clock_now_us();
     if (limits[BRIG_LIMIT_WALL_MS])
         call->wall_deadline_us = call->started_us + limits[BRIG_LIMIT_WALL_MS] * 1000;
-    if (limits[BRIG_LIMIT_CPU_MS]) /* earlier it cannot have used so much */
+    if (limits[BRIG_LIMIT_CPU_MS]) /* not possible earlier, even on all CPUs */
         call->cpu_check_us =
             call->started_us + limits[BRIG_LIMIT_CPU_MS] * 1000 / call->caller->cores;
 }
@@ -251,8 +252,8 @@ int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
     call->pidfd = (int)SYS(pidfd_open, pid, 0);
     if (call->pidfd >= 0)
         return 0;
-    /* Either it is over, and gone since the caller ignores SIGCHLD or reaps whatever it finds; or
-     * there is no fd for it, and it is not left alone. */
+    /* Either the child has ended and was reaped already, because the caller ignores SIGCHLD or
+     * reaps all children; or no pidfd can be opened, and the child must not run unsupervised. */
     sys_errno = -call->pidfd;
     call->pidfd = -1;
     group_kill(call, SIGKILL);
@@ -269,10 +270,11 @@ static bool is_our_child(int pidfd)
     return SYS(waitid, SYS_WAIT_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG | __WALL, 0) == 0;
 }
 
-/* ---- its end ---- */
+/* ---- releasing a call ---- */
 
-/* A child that we were never told of: it was forked, and then an exception came between. Init, if there
- * is one, ends the jail by itself, as nobody is at the other end of its wire any more. */
+/* Kills a child whose pid was not reported: an exception was raised in the interpreter between fork
+ * and brig_call_started(). Init, if there is one, ends the jail when the other end of its wire is
+ * closed. */
 static void end_untold(const struct brig_call *call, pid_t pid)
 {
     siginfo_t info = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tracing: every system call that the filter refuses is asked about instead, noted, and refused. What
- * is allowed is as fast as ever. Should nobody answer any more, the kernel says ENOSYS. */
+/* Tracing: each system call that the filter refuses causes a notification to the supervisor, which
+ * records it and then refuses it. Permitted calls are as fast as without tracing. If the supervisor
+ * is gone, the kernel returns ENOSYS. */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ int trace_open(struct brig_call *call, struct brig_error *err)
 {
     const struct sock_fprog *filter = call_plan(call)->seccomp;
     if (!filter)
-        return 0; /* nothing to trace */
+        return 0;
     size_t bytes = filter->len * sizeof *filter->filter;
     call->trace_filter.filter = malloc(bytes);
     if (!call->trace_filter.filter)
@@ -42,7 +43,7 @@ int trace_open(struct brig_call *call, struct brig_error *err)
     call->trace_child = pair[1];
     call->traced = filter;
     if (call->own)
-        call->own->seccomp = NULL; /* this one is installed in its place */
+        call->own->seccomp = NULL; /* trace_install() installs the tracing filter instead */
     return 0;
 }
 
@@ -50,12 +51,13 @@ int trace_install(struct brig_call *call)
 {
     long listener = SYS(seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
                         &call->trace_filter);
-    /* A filter around us may have one already: then without. */
+    /* Only one filter of a process can have a listener, and an outer filter may have it: install
+     * the plain filter then. */
     long result = listener < 0 ? SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, call->traced)
                                : child_say_fd(call->trace_child, WIRE_STARTED, 0, (int)listener);
     if (listener >= 0)
         (void)close((int)listener);
-    /* Whoever has this can send the caller any fd as the listener. */
+    /* A process with this fd could send the caller any fd as the listener. */
     close_fd(&call->trace_child);
     return (int)result;
 }
@@ -65,7 +67,7 @@ static void note(struct brig_call *call, int number, int sys_errno)
     const char *name = seccomp_name(number);
     struct brig_call_denial denial = {
         .kind = BRIG_CALL_SYSCALL, .sys_errno = sys_errno, .traced = 1};
-    if (sys_errno == ENOSYS) /* what programs know to do without */
+    if (sys_errno == ENOSYS) /* programs probe for these calls and do without */
         return;
     if (name)
         (void)snprintf(denial.subject, sizeof denial.subject, "%s", name);
@@ -75,7 +77,7 @@ static void note(struct brig_call *call, int number, int sys_errno)
     for (size_t i = 0; i < call->denial_count; i++)
         if (strcmp(call->denials[i].subject, denial.subject) == 0)
             return;
-    if (call->denial_count < BRIG_CALL_DENIALS_MAX - 1) /* one is for what the function says */
+    if (call->denial_count < BRIG_CALL_DENIALS_MAX - 1) /* keep one for the report */
         (void)outcome_keep_denial(call, &denial);
 }
 
