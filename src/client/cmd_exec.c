@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* brigctl exec, brigctl claude: runs code at the server, and ends as it ended. */
+/* brigctl exec, brigctl claude: run code on the server, and exit with its exit status. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "client/client.h"
 
-#define STATUS_TIMEOUT 124 /* as of timeout(1) */
+#define STATUS_TIMEOUT 124 /* as timeout(1) */
 #define STATUS_SIGNAL 128
 #define SIGNAL_KILL 9
 
@@ -24,7 +24,7 @@ struct run {
     struct client *client;
     const struct request *request;
     struct sse sse;
-    json_t *result; /* the event `done`, or the whole answer */
+    json_t *result; /* the `done` event, or the whole answer */
     struct str failure;
     bool shows_progress;
 };
@@ -48,7 +48,7 @@ static void on_tick(void *context, uint64_t elapsed_ms)
     run->shows_progress = true;
 }
 
-/* ---- What comes ---- */
+/* ---- Events ---- */
 
 static int on_event(void *context, const char *event, char *data, size_t length)
 {
@@ -96,7 +96,7 @@ static int status_of(const json_t *result)
     return code >= 0 && code <= 255 ? (int)code : CLIENT_FAILED;
 }
 
-/* What the server leaves to us to say of a status, or "". */
+/* A remedy for a status that the server's message does not include, or "". */
 static const char *remedy(const char *status)
 {
     if (strcmp(status, "timeout") == 0)
@@ -116,7 +116,7 @@ static void report_status(const char *status, const char *message)
         (void)fprintf(stderr, "brigctl: %s%s\n", str_shown(status).text, remedy(status));
 }
 
-/* What a person wants to know and the output does not tell. */
+/* Reports on standard error what the output does not show. */
 static void report(const struct run *run)
 {
     const char *status = json_string_value(json_object_get(run->result, "status"));
@@ -253,7 +253,7 @@ static const char claude_usage[] =
     "      --raw             control characters go to the terminal as they are\n"
     "  -h, --help            this text\n";
 
-/* Capital letters are not options themselves: these are long ones only. Where an option goes is a member of
+/* Capital letters mark options that have a long form only. Each option is stored in a member of
  * struct request. */
 enum place_kind { PLACE_FLAG, PLACE_TEXT, PLACE_LIST };
 #define PLACE(kind, member) PLACE_##kind, offsetof(struct request, member)
@@ -278,7 +278,7 @@ static int take_option(struct request *request, int letter, struct brig_error *e
     size_t i = 0;
     while (i < ARRAY_LENGTH(places) && places[i].letter != letter)
         i++;
-    if (i == ARRAY_LENGTH(places)) /* getopt has said what is wrong */
+    if (i == ARRAY_LENGTH(places)) /* getopt has printed the error */
         return brig_fail(err, BRIG_E_INVALID, 0, "see brigctl exec --help");
     void *place = (char *)request + places[i].offset;
     char name[32];
@@ -333,7 +333,7 @@ static int take_exec(struct request *request, int argc, char **argv, struct brig
     return 0;
 }
 
-/* The server resolves it again, and decides. */
+/* The server resolves the path again, and decides whether it is allowed. */
 static int take_claude(struct request *request, int argc, char **argv, struct brig_error *err)
 {
     if (optind + 1 != argc)
@@ -348,7 +348,7 @@ static int take_claude(struct request *request, int argc, char **argv, struct br
     return 0;
 }
 
-/* What the two commands differ in. */
+/* The differences between the two commands. */
 struct verb {
     const char *letters, *usage;
     int (*take)(struct request *request, int argc, char **argv, struct brig_error *err);

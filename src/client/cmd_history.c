@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* brigctl ls, show, kill, health, runtimes: what the server knows. */
+/* brigctl ls, show, kill, health, runtimes: query the server. */
 #include <curl/curl.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include "base/str.h"
 #include "client/client.h"
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
-/* The answer as an object; prints it and gives none with --json. */
+/* Returns the answer as an object; with --json, prints it and returns NULL. */
 static int ask(const struct client *client, const char *method, const char *path, json_t **ret,
                struct brig_error *err)
 {
@@ -23,7 +23,7 @@ static int ask(const struct client *client, const char *method, const char *path
     struct client_call call = {.method = method, .path = path, .answer = &answer};
     *ret = NULL;
     int result = client_perform(client, &call, err);
-    /* /health says why it is not well. */
+    /* /health answers 503 with a body that says what is wrong. */
     bool ill = result == 0 && call.status == 503 && strcmp(path, "/health") == 0;
     if (result == 0 && !ill)
         result = client_check(&call, err);
@@ -104,7 +104,7 @@ static void print_member(const struct client *client, const char *name, const js
 static void print_members(const struct client *client, const json_t *answer, const char *id)
 {
     const char *name;
-    json_t *value, *iterated = (json_t *)(uintptr_t)answer; /* the macro takes no const */
+    json_t *value, *iterated = (json_t *)(uintptr_t)answer; /* the macro does not accept const */
     (void)id;
     json_object_foreach(iterated, name, value)
     {
@@ -138,7 +138,7 @@ static void print_runtimes(const struct client *client, const json_t *answer, co
 
 static const struct question {
     const char *name, *usage, *method;
-    const char *path; /* ends in a slash: an ID follows */
+    const char *path; /* a trailing slash: an ID follows */
     bool filtered;
     void (*print)(const struct client *client, const json_t *answer, const char *id);
 } questions[] = {
@@ -164,7 +164,7 @@ static void append_quoted(struct str *path, const char *before, const char *text
     curl_free(quoted);
 }
 
-/* Capital letters are not options themselves: these are long ones only. Those behind "help" are for ls. */
+/* Capital letters mark options that have a long form only. Options after "help" are for ls only. */
 static const struct option options[] = {
     {"json", no_argument, NULL, 'J'},           {"help", no_argument, NULL, 'h'},
     {"language", required_argument, NULL, 'l'}, {"status", required_argument, NULL, 's'},
@@ -173,7 +173,7 @@ static const struct option options[] = {
 static const struct option common[] = {
     {"json", no_argument, NULL, 'J'}, {"help", no_argument, NULL, 'h'}, {0}};
 
-/* The path that is asked for. 0, or the status to end with plus one. */
+/* Builds the request path. Returns 0, or the exit status plus one. */
 static int take_words(struct client *client, int argc, char **argv, const struct question *question,
                       struct str *path)
 {

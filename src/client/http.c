@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests to brigd by libcurl. */
+/* Requests to brigd with libcurl. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
@@ -98,11 +98,11 @@ static void set_options(const struct client *client, struct transfer *transfer,
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     if (client->cacert)
         (void)curl_easy_setopt(curl, CURLOPT_CAINFO, client->cacert);
-    /* The server is the operator's own; a proxy of the environment is for the world. */
+    /* The server belongs to the operator: ignore the proxies of the environment. */
     (void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
 }
 
-/* What to look at first, when there was no answer. */
+/* A hint what to check first if there was no answer. */
 static const char *remedy(CURLcode code)
 {
     switch ((int)code) {
@@ -126,7 +126,7 @@ static int run(const struct client *client, struct transfer *transfer, struct br
     int result = set_address(client, transfer->curl, transfer->call->path, err);
     if (result == 0 && transfer->call->body)
         result = add_header(&headers, "Content-Type", "application/json");
-    /* Without it curl waits a second for leave to send a large body. */
+    /* Otherwise curl waits up to a second for "100 Continue" before it sends a large body. */
     if (result == 0)
         result = add_header(&headers, "Expect", "");
     if (result == 0 && client->key)
@@ -174,8 +174,8 @@ int client_check(const struct client_call *call, struct brig_error *err)
     return result;
 }
 
-/* Server-sent events, as the HTML standard reads them, but that a line ends with \n or \r\n
- * alone: the server writes nothing else. */
+/* Parses server-sent events as the HTML standard says, except that lines end with \n or \r\n only:
+ * the server writes no other line ends. */
 
 void sse_done(struct sse *sse)
 {
@@ -224,7 +224,7 @@ static int end_line(struct sse *sse, sse_take *take, void *context)
         sse->line.data[--length] = '\0';
     if (length == 0) {
         result = end_event(sse, take, context);
-    } else if (line[0] != ':') { /* a comment */
+    } else if (line[0] != ':') { /* a line that begins with a colon is a comment */
         const char *colon = strchr(line, ':');
         const char *value = colon ? colon + 1 : "";
         take_field(sse, line, colon ? (size_t)(colon - line) : length, value + (*value == ' '));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* brigctl: the command line of brigd. It trusts the server it was told of with the key and with what it
- * sends; of what comes back, output of programs is trusted with nothing. */
+/* brigctl: the command line client of brigd. It trusts the configured server with the API key and
+ * the request. It does not trust the output of programs in the answers. */
 #include <curl/curl.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ int client_complain(const struct brig_error *err)
     return CLIENT_FAILED;
 }
 
-/* 0, or the status to end with plus one. */
+/* Returns 0, or the exit status plus one. */
 static int take_options(struct client *client, int argc, char **argv)
 {
     static const struct option options[] = {{"server", required_argument, NULL, 's'},
@@ -129,7 +129,7 @@ static int run(struct client *client, int argc, char **argv)
         say_unknown(argc > 0 ? argv[0] : NULL);
         return CLIENT_USAGE;
     }
-    /* getopt names it where an option is wrong. */
+    /* getopt prints this name in its error messages. */
     char name[32];
     (void)snprintf(name, sizeof name, "brigctl %s", command->name);
     argv[0] = name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Output of programs, which may be hostile: on a terminal, and as files that came back. */
+/* Writes output of programs, which may be hostile, to terminals and to returned files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 #define YELLOW "\033[33m"
 #define PLAIN "\033[0m"
 
-/* C0 but for line ends and tabs, DEL, and C1 as it is in UTF-8 (C2 80 to C2 9F). */
+/* C0 except line ends and tabs, DEL, and C1 encoded in UTF-8 (C2 80 to C2 9F). */
 static bool is_control(const unsigned char *c, size_t left)
 {
     if (*c < ' ')
@@ -84,7 +84,7 @@ static bool is_plain(const char *part)
     return part[0] != '\0' && strcmp(part, ".") != 0 && strcmp(part, "..") != 0;
 }
 
-/* Into the next directory, which is made where it is missing. */
+/* Opens the next directory, creating it if it does not exist. */
 static int descend(int *fd, const char *part, struct brig_error *err)
 {
     int next = -1;

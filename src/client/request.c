@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The body of POST /execute. */
+/* Builds the body of POST /execute. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +106,7 @@ static int add_env(const struct request *request, json_t *body, struct brig_erro
     return result;
 }
 
-/* PATH, or NAME=PATH: without a name it is the file's own. */
+/* PATH or NAME=PATH; the default name is the last component of the path. */
 static int add_file(json_t *object, const char *item, struct brig_error *err)
 {
     autostr struct str bytes = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which server, with which key and whose certificate: options, then the environment, then a file. */
+/* Which server, API key and CA certificate to use: from options, then the environment, then a
+ * file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ int client_settings_read(const char *name, const char *text, struct client_setti
     return result;
 }
 
-/* A key that everybody can read is none. */
+/* A file with a key must not be readable by other users. */
 static int check_mode(int fd, const char *path, const char *key, struct brig_error *err)
 {
     struct stat info;
