@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the interpreter is stopped: at the file it is to run. */
-#undef _FILE_OFFSET_BITS /* or fopen() here would be another name of fopen64() */
+/* Stops the interpreter when it opens the script. */
+#undef _FILE_OFFSET_BITS /* otherwise fopen() is an alias of fopen64() */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 static char file[PATH_MAX];
 static char modules[4096];
 
-/* Out of the environment, and out of the memory that /proc/self/environ shows. */
+/* Copies a variable, and clears it in the environment and in the memory that /proc/self/environ
+ * shows. */
 static void take_variable(const char *name, char *buffer, size_t size)
 {
     char *value = getenv(name);
@@ -25,7 +26,7 @@ static void take_variable(const char *name, char *buffer, size_t size)
     memset(value - strlen(name) - 1, 0, strlen(name) + 1 + strlen(value));
 }
 
-/* The variables are empty texts by now. */
+/* Removes the cleared variables, which are empty strings now. */
 static void drop_empty(void)
 {
     char **to = environ;
@@ -58,7 +59,7 @@ static FILE *open_or_wait(const char *name, const char *path, const char *mode)
         return next(path, mode);
     char own[PATH_MAX];
     memcpy(own, file, sizeof own);
-    file[0] = '\0'; /* once, and not in what is forked */
+    file[0] = '\0'; /* only once, and not in the children */
     serve(own, modules);
     python_run(own);
 }

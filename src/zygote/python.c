@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CPython, by the functions it has for programs that embed it; they are found at run time, as this is
- * loaded into whatever Python is configured. */
+/* Uses CPython's embedding API. The functions are looked up at run time, because the library is
+ * loaded into whatever Python the operator configured. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,10 +15,10 @@
 typedef struct object object;
 
 #define FILE_INPUT 257  /* Py_file_input */
-#define PRACTICE 32     /* after so many turns the interpreter has settled on how to do things */
-#define AS_STARTED (-1) /* with the optimization of the command line */
+#define PRACTICE 32     /* number of runs after which the interpreter has specialised its code */
+#define AS_STARTED (-1) /* the optimization level of the command line */
 
-/* The name here, CPython's name, the result and the arguments. */
+/* Local name, CPython's name, result type and arguments. */
 #define PYTHON_FUNCTIONS(X)                                                                        \
     X(gil_ensure, PyGILState_Ensure, int, (void))                                                  \
     X(before_fork, PyOS_BeforeFork, void, (void))                                                  \
@@ -59,11 +59,11 @@ static const struct {
     const char *name;
 } names[] = {PYTHON_FUNCTIONS(ROW)};
 
-/* Functions of the Python part, below, and what it has found. */
+/* Objects of the Python source below. */
 static object *renew, *exit_code, *finish, *rehearse, *settle, *loaded, *system_exit;
-static ssize_t known; /* modules that were loaded before the fork: the first of them */
+static ssize_t known; /* number of modules loaded before the fork; they come first in sys.modules */
 
-/* What it answers where it has done nothing. */
+/* Results of `finish` if it did nothing. */
 enum { LEFT_TO_PYTHON = 1, INTERRUPTED = 2 };
 
 bool python_is_here(void)
@@ -77,13 +77,13 @@ bool python_is_here(void)
     return true;
 }
 
-/* What an end by Py_FinalizeEx() does that a program can see: threads that are not daemons are waited for,
- * exit functions run, what was written goes out, and the objects of the program and of its own modules
- * are let go, so that their __del__ runs. What the interpreter brought along is not taken down: all of it
- * would have to be copied for that first, which takes longer than most programs. Whatever is out
- * of the ordinary is left to the interpreter itself. gc.freeze() keeps the collector from what was there
- * before the fork; so each run has a __main__ that is younger. Names that were not there are not left
- * behind. */
+/* Ends a program with the effects of Py_FinalizeEx() that a program can observe: wait for
+ * non-daemon threads, run exit functions, flush output, and release the objects of the program and
+ * its modules, so that __del__ runs. The interpreter's own modules are not torn down: that would
+ * copy all their pages first, which takes longer than most programs. Unusual cases are left to the
+ * interpreter. gc.freeze() hides objects from before the fork from the collector, so each run gets
+ * a __main__ created after it. Modules that this source alone imports are removed from
+ * sys.modules. */
 static const char source[] =
     "import sys\n"
     "before = set(sys.modules)\n"
@@ -178,7 +178,7 @@ static const char source[] =
 
 bool python_prepare(const char *modules)
 {
-    (void)api.gil_ensure(); /* and never let go: the interpreter waits for us */
+    (void)api.gil_ensure(); /* never released: Python is stopped in fopen() */
     object *names_here = api.dict_new();
     object *wanted = api.text(modules);
     if (!names_here || !wanted || api.dict_set(names_here, "__builtins__", api.builtins()) < 0 ||
@@ -212,7 +212,7 @@ void python_after_fork(bool child)
         api.after_fork_parent();
 }
 
-static object *main_names; /* of the module __main__ */
+static object *main_names; /* __dict__ of __main__ */
 
 bool python_renew(const char *file)
 {
@@ -220,14 +220,14 @@ bool python_renew(const char *file)
     return main_names != NULL;
 }
 
-/* Not by the function compile(): that makes the types of syntax trees first, for which it takes longer than
- * for most programs. */
+/* The builtin compile() first creates the types of syntax trees, which takes longer than running
+ * most programs. */
 static object *code_of(const char *text, const char *file)
 {
     return api.compile(text, file, FILE_INPUT, NULL, AS_STARTED);
 }
 
-/* What `python3 FILE` does with a file, and as there without a frame of Python's above it. */
+/* Runs the code as `python3 FILE` does, without a Python frame above it. */
 static bool run_code(object *code)
 {
     object *result = api.eval(code, main_names, main_names);
@@ -235,13 +235,13 @@ static bool run_code(object *code)
     return result != NULL;
 }
 
-/* Some of what most programs do. It writes nothing. What more would be done here would be copied for each,
- * whether it needs it or not. */
+/* Does some of what most programs do, without writing output. Every page that it touches is copied
+ * for each run, so it should not do more. */
 static const char sample[] = "for i in range(2):\n"
                              "    print('', end='')\n";
 
-/* The names of modules that the program has loaded. To look at one of the others, even to count that,
- * would write to its page. */
+/* Returns the names of modules that the program has loaded. Modules from before the fork are not
+ * touched: changing their reference count would copy their pages. */
 static object *own_modules(void)
 {
     object *names_found = api.list_new(0), *name, *module;
@@ -281,14 +281,14 @@ static __attribute__((noreturn)) void end_slowly(int status, bool interrupted)
 {
     if (api.finalize() < 0)
         status = 120;
-    if (interrupted) { /* so that who waits for it knows */
+    if (interrupted) { /* end by the signal, so that the parent sees it */
         (void)signal(SIGINT, SIG_DFL);
         (void)kill(getpid(), SIGINT);
     }
     exit(status);
 }
 
-/* Of a program that did not run to its end. */
+/* Returns the exit status of a program that ended with an exception. */
 static int status_of_error(void)
 {
     if (!api.matches(system_exit)) {
@@ -324,7 +324,8 @@ static char *read_file(const char *file, size_t *ret_length)
     return text;
 }
 
-/* What is wrong with it the interpreter says in other words when it reads a file. */
+/* Runs a file that does not compile, so that the interpreter prints the same message as for
+ * `python3 FILE`. */
 static int run_bad_code(const char *file)
 {
     FILE *program = fopen(file, "rbe");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for orders, and carrying one out. */
+/* Waits for orders, and carries them out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -21,27 +21,27 @@
 #include "zygote/zygote.h"
 
 #define SIGNALS 65
-#define FIRST_FD 3 /* that is not the command's */
+#define FIRST_FD 3 /* first fd that is not a standard stream */
 
-/* Of the one process there is; its children have copies. */
+/* The state of the zygote; children have copies. */
 static struct {
     struct plan plan;
-    unsigned long flags;  /* of the plan, and whether its loopback is to be set up, */
-    bool loopback;        /* where a run is not given a network */
-    void *memory;         /* for the stacks of who makes a jail */
-    char maps[2][48];     /* of the ids of the next run */
-    int signals[SIGNALS]; /* those that the interpreter has set, and how */
+    unsigned long flags;  /* clone flags of the plan */
+    bool loopback;        /* of the plan; for runs that bring no network */
+    void *memory;         /* stacks for the processes that make a jail */
+    char maps[2][48];     /* id maps of the next run */
+    int signals[SIGNALS]; /* signals for which the interpreter has set an action */
     struct sigaction actions[SIGNALS];
     size_t signal_count;
     sigset_t mask;
-    jmp_buf child; /* where a child goes on */
+    jmp_buf child; /* where a child continues */
 } zygote;
 
 struct order {
     struct zygote_message message;
     int fds[ZYGOTE_FDS_MAX];
     size_t fd_count;
-    char *bytes; /* ZYGOTE_PLAN: a piece of the plan */
+    char *bytes; /* ZYGOTE_PLAN: a part of the plan */
     size_t length;
 };
 
@@ -57,7 +57,7 @@ static void take_fds(struct msghdr *header, struct order *order)
     }
 }
 
-/* Without somebody to serve there is nothing left to do. */
+/* Exits if the socket is closed: the executor is gone. */
 static void receive(struct order *ret_order, char *room)
 {
     union {
@@ -124,7 +124,7 @@ static void set_plan(const struct order *order)
     size_t next = ZYGOTE_FDS_MIN;
     plan->join_netns = message->has_network ? order->fds[next++] : -1;
     plan->clone_flags = zygote.flags & ~(message->has_network ? (unsigned long)CLONE_NEWNET : 0UL);
-    plan->loopback = zygote.loopback && !message->has_network; /* that one is up */
+    plan->loopback = zygote.loopback && !message->has_network; /* else it is up already */
     plan->cgroup_fd = message->has_cgroup ? order->fds[next++] : -1;
     plan->join_count = message->join_count;
     for (size_t i = 0; i < plan->join_count; i++)
@@ -137,8 +137,8 @@ static void set_plan(const struct order *order)
     set_map(PLAN_GID_MAP, zygote.maps[1], plan->inside_gid, plan->host_gid);
 }
 
-/* Called by the jail's first process, on a stack of its own in our memory. The child has a copy of ours,
- * and goes on there. */
+/* Called by the jail's first process, on a separate stack in memory shared with the zygote. The
+ * child has a copy of that memory and continues at zygote.child. */
 static long fork_interpreter(void *unused)
 {
     (void)unused;
@@ -148,7 +148,7 @@ static long fork_interpreter(void *unused)
     return pid < 0 ? -errno : pid;
 }
 
-/* Those that are not as every process has them: the others need not be set again. */
+/* Records only actions that differ from the default; others need not be restored. */
 static void remember_signals(void)
 {
     struct sigaction now;
@@ -160,8 +160,8 @@ static void remember_signals(void)
     }
 }
 
-/* Its makers have cleared what the interpreter had set; and what is ignored here (leave_children()) must
- * not be there. */
+/* Building the jail resets the interpreter's signal actions. SIGCHLD, which leave_children()
+ * ignores, must have its default action in the child. */
 static void restore_signals(void)
 {
     const struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -170,7 +170,7 @@ static void restore_signals(void)
         (void)sigaction(zygote.signals[i], &zygote.actions[i], NULL);
 }
 
-/* Until the supervisor has filled the file and the input, or is gone. */
+/* Waits until the supervisor has filled the file and the input, or is gone. */
 static void await_release(int gate)
 {
     char byte;
@@ -193,7 +193,7 @@ static void be_command(const struct start *start, const struct order *order, con
     int status = child_call_confine(start);
     if (status != 0)
         _exit(status);
-    /* Before it waits, as the kernel has work to do with some of them. */
+    /* Before waiting, because closing some fds takes the kernel time. */
     child_close_all_but(FIRST_FD, (int[]){start->wire, start->gate[0], gate}, 3);
     python_touch(file);
     if (!python_renew(file))
@@ -205,15 +205,15 @@ static void be_command(const struct start *start, const struct order *order, con
     (void)pthread_sigmask(SIG_SETMASK, &zygote.mask, NULL);
 }
 
-/* Who makes jails, and their first processes, are our children; who supervises them knows of their ends
- * otherwise, and here nobody waits. */
+/* The processes that make jails, and the jails' init processes, are children of the zygote. Their
+ * supervisor learns of their end by other means, so nothing here waits for them. */
 static void leave_children(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN, .sa_flags = SA_NOCLDWAIT};
     (void)sigaction(SIGCHLD, &ignore, NULL);
 }
 
-/* With who looks after us we end, whatever we are at. */
+/* The zygote dies with its parent, at any time. */
 static void end_with_parent(void)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -221,7 +221,7 @@ static void end_with_parent(void)
         _exit(0);
 }
 
-/* True in the child. */
+/* Returns true in the child. */
 static bool fork_jail(const struct order *order, const char *file)
 {
     static struct start *start;
@@ -231,7 +231,7 @@ static bool fork_jail(const struct order *order, const char *file)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
     if (setjmp(zygote.child) != 0) {
-        if (!start) /* it was there before the fork */
+        if (!start) /* set before the fork */
             _exit(125);
         be_command(start, order, file);
         return true;
@@ -247,7 +247,7 @@ static bool fork_jail(const struct order *order, const char *file)
     return false;
 }
 
-/* ---- all of it ---- */
+/* ---- main loop ---- */
 
 void serve(const char *file, const char *modules)
 {
@@ -264,7 +264,7 @@ void serve(const char *file, const char *modules)
     struct zygote_message ready = {.type = ZYGOTE_READY};
     if (send(ZYGOTE_SOCKET_FD, &ready, sizeof ready, MSG_NOSIGNAL) < 0)
         _exit(0);
-    static struct order order; /* a child finds it when it comes back */
+    static struct order order; /* static: a child uses it after longjmp() */
     for (;;) {
         receive(&order, room);
         if (order.message.type != ZYGOTE_FORK || order.fd_count < ZYGOTE_FDS_MIN)
