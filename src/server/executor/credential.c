@@ -53,8 +53,8 @@ void executor_credential_done(struct credential *credential)
     *credential = (struct credential){0};
 }
 
-/* The jail has the address alone. A program that insists on a key of its own gets one that is none, and
- * the door drops it. */
+/* The jail gets only the proxy's URL. Clients that require a key get a dummy, which the broker
+ * removes. */
 static int inject(const struct credential *credential, const struct server_config *config,
                   struct brig_policy *policy, struct arena *arena, struct brig_error *err)
 {
@@ -82,7 +82,7 @@ static int inject(const struct credential *credential, const struct server_confi
                               "added-by-brig", err);
 }
 
-/* Nothing of it is in an argument, nor in the environment the jail was started with. */
+/* The credential is neither in an argument nor in the initial environment of the jail. */
 static const char *const wrappers[] = {
     [CREDENTIAL_API_KEY] = "ANTHROPIC_API_KEY=$(cat " SECRET_FILE ") && rm -f " SECRET_FILE
                            " && export ANTHROPIC_API_KEY && exec \"$@\"",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The credential of agents: from brigd's environment, kept out of every jail's. */
+/* The credential of agents: taken from brigd's environment, and kept out of the environment of
+ * every jail. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,15 +14,16 @@ enum credential_kind { CREDENTIAL_NONE, CREDENTIAL_API_KEY, CREDENTIAL_OAUTH };
 
 struct credential {
     enum credential_kind kind;
-    char *value; /* the heap's; cleared when it is let go */
+    char *value; /* on the heap; wiped when freed */
 };
 
-/* Takes ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN out of our own environment. */
+/* Moves ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN out of the executor's environment. */
 int executor_credential_take(struct credential *ret_credential, struct brig_error *err);
 void executor_credential_done(struct credential *credential);
 
-/* Gives an agent the use of it: through the door, which adds it to requests outside, or as a file that a
- * wrapper reads and removes before the agent begins. *argv is replaced by the wrapper's, in the arena. */
+/* Lets an agent use the credential: through the broker, which adds it to requests outside the jail,
+ * or as a file that a wrapper reads and removes before it starts the agent. *argv is replaced by
+ * the wrapper's command line, in the arena. */
 int executor_credential_lend(const struct credential *credential,
                              const struct server_config *config, struct brig_policy *policy,
                              const char ***argv, struct arena *arena, struct brig_error *err);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Theory of operation.
  *
- * The executor is the one process of brigd with the power to start and end jails, as the user brigd runs
- * as. It is one thread with one loop over the jobs of libbrig, the pipes of what they write, and the
- * channels to the supervisor, the http process and the history process. What the http process sends is a request that may come
- * from anybody: it is decoded with limits, checked against the configuration again, and answered with
- * exactly one result. The http process may die and be replaced: runs go on, and their rows reach the history process,
- * which has all of them twice in turn: what it has not called safe is sent again to the next one. If the
- * executor dies, every jail's init sees the end of its socket and ends the jail; what the kernel kept is
- * found by the next executor in the file of this one. */
+ * The executor is the only process of brigd that can start and end jails; it runs as the user that
+ * started brigd. It is one thread with one loop over the jobs of libbrig, the pipes with their
+ * output, and the channels to the supervisor, the http process and the history process. A request
+ * from the http process may come from an attacker: it is decoded with limits, checked against the
+ * configuration again, and answered with exactly one result. If the http process dies and is
+ * replaced, runs continue, and their rows reach the history process. Rows that the history process
+ * has not confirmed are sent again to the next history process. If the executor dies, every jail's
+ * init sees its socket close and ends the jail; processes that survive are found by the next
+ * executor in the instance file. */
 #include "server/executor/executor.h"
 
 #include <errno.h>
@@ -37,14 +38,14 @@
 #define MESSAGES_AT_ONCE 16
 #define SWEEP_MS (UINT64_C(5) * 60 * 1000)
 #define GAUGES_MS 100
-#define HISTORY_PATIENCE_MS 3000 /* after the last run, for rows to be called safe */
-/* The http process has enough to read, and may have more again. */
+#define HISTORY_PATIENCE_MS 3000 /* after the last run, for rows to be confirmed */
+/* Pause and resume sending output to the http process. */
 #define HTTP_FULL ((size_t)8 << 20)
 #define HTTP_EASY ((size_t)2 << 20)
-#define SLOTS_MORE 64    /* than may run at a time: those that are ending */
-#define POOL_SLOTS 16384 /* for those that wait; beyond it none are made */
+#define SLOTS_MORE 64    /* more slots than max_concurrent, for runs that are ending */
+#define POOL_SLOTS 16384 /* slots for waiting jails */
 
-/* ---- what the loop waits for ---- */
+/* ---- event sources ---- */
 
 int executor_watch(const struct executor *executor, struct executor_source *source, uint32_t events,
                    struct brig_error *err)
@@ -75,7 +76,7 @@ static void lose_peer(struct executor_peer *peer)
         return;
     executor_unwatch(executor, &peer->source);
     if (peer == supervisor_of(executor))
-        executor->supervisor_gone = true; /* its channel is our caller's */
+        executor->supervisor_gone = true; /* the channel belongs to the caller of executor_main() */
     else
         channel_free(peer->channel);
     peer->channel = NULL;
@@ -118,10 +119,10 @@ void executor_warn(struct executor *executor, const char *text)
         lose_peer(supervisor);
 }
 
-/* ---- what the http process wants ---- */
+/* ---- messages of the http process ---- */
 
-/* By an id that nobody else has chosen: a http process in a stranger's hands would choose one that a row of the
- * history has. */
+/* The executor chooses the id: a compromised http process could choose the id of a row in the
+ * history. */
 static int name_run(struct execution_request *request, struct brig_error *err)
 {
     char id[EXECUTION_ID_LENGTH + 1];
@@ -169,7 +170,7 @@ static int take_kill(struct executor *executor, const struct message *message,
     const char *domain = message->bytes + EXECUTION_ID_LENGTH;
     struct run *run = executor_run_find(executor, id);
     if (run && *domain && strcmp(run->request.domain, domain) != 0)
-        run = NULL; /* somebody else's */
+        run = NULL; /* belongs to another API key */
     char answer = run != NULL;
     if (run)
         executor_run_cancel(run, RUN_CANCELLED);
@@ -186,7 +187,7 @@ static int take_stored(struct executor *executor, const struct message *message,
     return 0;
 }
 
-/* ---- what the supervisor says ---- */
+/* ---- messages of the supervisor ---- */
 
 static int make_runtimes(struct executor *executor, struct str *out)
 {
@@ -201,7 +202,8 @@ static int make_runtimes(struct executor *executor, struct str *out)
     return out->failed ? BRIG_E_NOMEM : 0;
 }
 
-/* To a new http process always, to an old one if something was installed or removed. */
+/* Sends GET /runtimes to a new http process, and to the current one if a program was installed or
+ * removed. */
 static void tell_runtimes(struct executor *executor, bool always)
 {
     struct str text = {0};
@@ -239,7 +241,7 @@ static int take_peer(struct executor *executor, const struct message *message,
     }
     executor->http_processes++;
     executor->inherited_count = executor->run_count;
-    executor->gauges_due_ms = 0; /* it begins nothing before it has them */
+    executor->gauges_due_ms = 0; /* a http process starts nothing before it has the gauges */
     executor->gauges_sent = (struct message_gauges){.active = UINT64_MAX};
     tell_runtimes(executor, true);
     return 0;
@@ -255,9 +257,9 @@ static int take_drain(struct executor *executor, const struct message *message,
     return 0;
 }
 
-/* ---- messages ---- */
+/* ---- permitted messages ---- */
 
-/* Who may say what. Anything else ends the channel. */
+/* Which process may send what. Any other message ends the channel. */
 static const struct {
     enum server_role from; /* ROLE_EXECUTOR: the supervisor */
     enum message_type type;
@@ -276,7 +278,7 @@ static int take_message(struct executor *executor, enum server_role from, struct
             continue;
         int result = permitted[i].take(executor, message, err);
         if (message->type == MESSAGE_PEER)
-            message->fd = -1; /* the channel has it, or has closed it */
+            message->fd = -1; /* channel_new() has taken or closed it */
         return result;
     }
     return brig_fail(err, BRIG_E_INVALID, 0, "the %s may not send message %d",
@@ -339,8 +341,8 @@ static void sweep(struct executor *executor, uint64_t now)
     tell_runtimes(executor, false);
 }
 
-/* True once there is nothing left to do. What is not finished in time is ended, and then the history process is
- * waited for a little. */
+/* Returns true when nothing is left to do. Runs that do not finish in time are ended; then the
+ * executor waits a little for the history process. */
 static bool is_drained(struct executor *executor, uint64_t now)
 {
     if (!executor->draining)
@@ -372,7 +374,8 @@ static int timeout_ms(const struct executor *executor, uint64_t now)
     return due <= now ? 0 : (int)(due - now);
 }
 
-/* After each round: what waits for the history process, and what was left unread for the http process's sake. */
+/* After each round: sends rows to the history process, and resumes output that waited for the http
+ * process. */
 static void settle(struct executor *executor, uint64_t now)
 {
     struct executor_peer *history = &executor->peers[ROLE_HISTORY];
@@ -410,16 +413,16 @@ static int loop(struct executor *executor, struct brig_error *err)
     return 0;
 }
 
-/* ---- begin and end ---- */
+/* ---- start and end ---- */
 
 static void do_nothing(int signal)
 {
     (void)signal;
 }
 
-/* Signals that the supervisor answers must not end us, and must not be ignored either: a jail's command
- * would inherit that. And as long as a process cannot be dumped, /proc/self is root's, where a user's
- * jail has to write its id maps. */
+/* Signals that the supervisor handles must not end the executor, and must not be ignored: a jail's
+ * command would inherit SIG_IGN. While a process is not dumpable, /proc/self belongs to root; but
+ * an unprivileged executor has to write id maps there. */
 static void settle_process(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
@@ -427,11 +430,12 @@ static void settle_process(void)
     for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
         (void)sigaction(signals[i], &action, NULL);
     (void)prctl(PR_SET_DUMPABLE, 1);
-    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* there is a credential in here */
-    (void)fds_raise_limit(RLIM_INFINITY, NULL);        /* a run takes about ten */
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* memory holds a credential */
+    (void)fds_raise_limit(RLIM_INFINITY, NULL);        /* a run needs about ten fds */
 }
 
-/* From the directory of this program, in a build tree or under another prefix than was planned. */
+/* Searches relative to the directory of this program, for build trees and relocated
+ * installations. */
 static bool find_beside(const char *const *places, size_t count, int mode, char found[PATH_MAX])
 {
     char program[PATH_MAX / 2] = "";
@@ -455,7 +459,7 @@ static void find_broker(struct executor *executor)
     (void)find_beside(places, ARRAY_LENGTH(places), X_OK, executor->broker);
 }
 
-/* Without it, or without an id for it, nothing is forked. */
+/* Zygotes need the library and, as root, a spare uid. */
 static void find_zygotes(struct executor *executor)
 {
     static const char *const places[] = {"brig-zygote.so", "../zygote/brig-zygote.so",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the executor share: one loop, its peers, and the runs. */
+/* The state shared by the files of the executor: one loop, its peers and the runs. */
 #pragma once
 
 #include <limits.h>
@@ -29,28 +29,28 @@ struct zygote;
 /* The other end of a channel: the supervisor, the http process or the history process. */
 struct executor_peer {
     struct executor *executor;
-    struct channel *channel; /* NULL while there is none */
+    struct channel *channel; /* NULL: not connected */
     struct executor_source source;
-    bool writing; /* the loop waits for room, too */
+    bool writing; /* the loop also waits for EPOLLOUT */
 };
 
-/* A run goes through these in order; one that could not be started is over at once. */
+/* RUN_WAITING precedes the others. A run that could not be started is over at once. */
 enum run_state {
     RUN_RUNNING,
-    RUN_ENDING,  /* it was told to end, for a reason */
-    RUN_OVER,    /* its result is out; to be freed after this round of the loop */
-    RUN_WAITING, /* a jail without a request, in a pool; before all others */
+    RUN_ENDING,  /* asked to end; `reason` says why */
+    RUN_OVER,    /* the result was sent; free it after this round of the loop */
+    RUN_WAITING, /* a jail without a request, in a pool */
 };
 
-/* Why we ended it, if we did. */
+/* Why the executor ended the run, if it did. */
 enum run_reason { RUN_BY_ITSELF, RUN_CANCELLED, RUN_TOO_MUCH_OUTPUT };
 
 struct run_stream {
     struct run *run;
-    struct executor_source source; /* fd -1 once it is at its end */
+    struct executor_source source; /* fd -1 at end of file */
     int number;                    /* 1 or 2 */
     bool paused, truncated;
-    size_t most; /* what is kept */
+    size_t most; /* bytes to keep */
     struct str kept;
 };
 
@@ -61,55 +61,55 @@ struct run {
     enum run_reason reason;
     struct execution_request request;
     const struct runtime *runtime;
-    uint64_t tag;   /* of the http process's message */
-    uint64_t http;  /* which http process that was */
-    size_t slot;    /* its number among those that run */
-    uid_t host_uid; /* (uid_t)-1: the executor's own */
+    uint64_t tag;   /* tag of the MESSAGE_EXECUTE */
+    uint64_t http;  /* number of the http process that sent it */
+    size_t slot;    /* index in executor.slots */
+    uid_t host_uid; /* (uid_t)-1: the executor's uid */
     struct brig_job *job;
     struct executor_source source;
     struct run_stream streams[2];
-    uint64_t output_bytes;      /* of both streams, kept or not */
+    uint64_t output_bytes;      /* both streams, kept or not */
     int64_t started_ns;         /* since 1970 */
-    enum execution_fault fault; /* if it cannot be begun, */
-    const char *field;          /* and of FAULT_REQUEST: what of it */
+    enum execution_fault fault; /* set if the run cannot start */
+    const char *field;          /* FAULT_REQUEST: the wrong field */
     struct execution_trace trace;
-    /* Of one that waits, or has waited, for its request: */
-    struct pool *pool;  /* while it waits */
-    bool noted;         /* in the instance's file */
-    bool ready;         /* as far as it gets before its code comes */
-    uint64_t parked_ms; /* since when it waits */
-    struct executor_source
-        gate; /* where Node says that it is ready, and hears that the code is there */
+    /* For a run that waits, or has waited, for its request: */
+    struct pool *pool;  /* NULL once it has a request */
+    bool noted;         /* recorded in the instance file */
+    bool ready;         /* can take its code */
+    uint64_t parked_ms; /* start of waiting */
+    /* Socket to Node: Node reports that it is ready, then the executor that the code is there. */
+    struct executor_source gate;
 };
 
 struct executor {
     const struct server_config *config;
     int epoll;
-    struct executor_peer peers[ROLES_]; /* the one of ROLE_EXECUTOR is the supervisor's */
-    uint64_t http_processes;            /* how many there have been */
+    struct executor_peer peers[ROLES_]; /* the entry of ROLE_EXECUTOR is the supervisor */
+    uint64_t http_processes;            /* number of http processes so far */
     struct ledger ledger;
     struct credential credential;
     struct instance instance;
     struct jail_ground ground;
     char broker[PATH_MAX];
-    struct run *runs; /* all that are not over */
+    struct run *runs; /* runs that are not over */
     struct run *over; /* to be freed */
     size_t run_count, run_most, paused_count;
-    size_t inherited_count; /* of the runs: begun for an earlier http process */
+    size_t inherited_count; /* runs that were started for an earlier http process */
     size_t slot_count, slots_taken;
-    bool *slots; /* which numbers are taken; as root, each is a host uid */
+    bool *slots; /* slots in use; as root, each stands for a host uid */
     size_t next_slot;
     struct pools pools;
-    struct frame frames[MESSAGE_POOLS_MAX]; /* by runtime */
+    struct frame frames[MESSAGE_POOLS_MAX]; /* indexed by runtime */
     struct sweeper sweeper;
     bool as_root;
-    bool has_spare_id;   /* as root: one behind those of the slots, for what they share */
+    bool has_spare_id;   /* as root: a uid after those of the slots, for frames and zygotes */
     struct str runtimes; /* the JSON that was sent last */
     struct message_gauges gauges, gauges_sent;
     uint64_t gauges_due_ms, sweep_due_ms;
     bool draining, supervisor_gone;
-    uint64_t drain_ms; /* when patience with runs ends, */
-    uint64_t rows_ms;  /* and after the last of them, with the history process */
+    uint64_t drain_ms; /* when remaining runs are ended */
+    uint64_t rows_ms;  /* when waiting for the history process ends, after the last run */
 };
 
 /* ---- executor.c ---- */
@@ -117,54 +117,55 @@ struct executor {
 int executor_watch(const struct executor *executor, struct executor_source *source, uint32_t events,
                    struct brig_error *err);
 void executor_unwatch(const struct executor *executor, const struct executor_source *source);
-/* Sends to the http process if it is still the one meant; one that cannot be sent to is gone. */
+/* Sends to the http process if number `http` is still the current one. Drops the channel if sending
+ * fails. */
 void executor_tell_http(struct executor *executor, uint64_t http, enum message_type type,
                         uint64_t tag, const void *bytes, size_t length);
-/* Whether the http process has enough to read for now. */
+/* Returns whether the http process should first read what was sent. */
 bool executor_http_is_full(const struct executor *executor);
-/* A line for the log. */
+/* Sends a line for the supervisor's log. */
 void executor_warn(struct executor *executor, const char *text);
 
 /* ---- run.c ---- */
 
-/* Begins what a message asks for and takes the request; whatever comes of it, the http process and the
- * history are told. */
+/* Starts the requested run; takes the request. The http process gets a result and the history
+ * process its rows, also if the run cannot start; but not if memory runs out. */
 void executor_run_begin(struct executor *executor, struct execution_request *request, uint64_t tag);
 struct run *executor_run_find(const struct executor *executor, const char *id);
 void executor_run_cancel(struct run *run, enum run_reason reason);
-/* Lists of runs, of which a run is in one at a time. */
+/* A run is in one list at a time. */
 void executor_run_link(struct run **list, struct run *run);
 void executor_run_unlink(struct run **list, struct run *run);
-/* An empty one, with a slot; NULL if there is none, or no memory. */
+/* Allocates an empty run with a slot; NULL if there is no slot or no memory. */
 struct run *executor_run_new(struct executor *executor);
-/* One that is in no list, to be freed after this round of the loop. */
+/* Marks a run that is in no list to be freed after this round of the loop. */
 void executor_run_bury(struct run *run);
-/* Watches the job that it has. */
+/* Adds the run's job to the loop. */
 int executor_run_watch(struct run *run, struct brig_error *err);
-/* Reads again what was left unread for the http process's sake. */
+/* Resumes reading streams that were paused because the http process was slow. */
 void executor_runs_resume(struct executor *executor);
-/* Starts again what a zygote was to make and does not. */
+/* Starts runs cold whose zygote does not fork. */
 void executor_runs_hurry(struct executor *executor);
-/* Those that are over. */
-/* `all`: also those that would have to be waited for. */
+/* Frees runs that are over. Without `all`, skips those whose cleanup would block. */
 void executor_runs_clear(struct executor *executor, bool all);
-/* All others, at once: the end. */
+/* Ends and frees all runs; used at exit. */
 void executor_runs_abandon(struct executor *executor);
 
 /* ---- outcome.c ---- */
 
-/* What came of a run, for the http process and the history process. Strings are in the result's arena, or the run's. */
+/* Builds the result of a run for the http and history processes. Strings are in the result's arena
+ * or belong to the run. */
 void executor_outcome(const struct run *run, const struct brig_result *from,
                       struct execution_result *ret_result);
-/* Nothing ran, and this is why. */
+/* Builds the result of a run that did not start. */
 void executor_outcome_failed(const struct run *run, const char *why,
                              struct execution_result *ret_result);
 
-/* ---- output.c ---- */
+/* ---- run.c: output ---- */
 
-/* Pipes for both streams; *ret_ends are the run's, for the jail. */
+/* Makes pipes for both streams; *ret_ends are the ends for the jail. */
 int executor_output_open(struct run *run, int ret_ends[2], struct brig_error *err);
-/* Nobody writes any more: what is left in the pipes is read. */
+/* Reads what is left in the pipes; all writers are dead. */
 void executor_output_drain(struct run *run);
 void executor_output_close(struct run *run);
 void executor_output_resume(struct run *run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames: what jails that begin cold have in common, one for each runtime. See pool.h. */
+/* Frames: the common part of cold jails, one for each runtime. See pool.h. */
 #include <sys/stat.h>
 
 #include <brig/brig.h>
@@ -34,7 +34,7 @@ struct brig_template *executor_frame_find(struct executor *executor, const struc
                                           const struct brig_policy *policy)
 {
     struct frame *frame = frame_of(executor, runtime);
-    /* An agent has a door, a home and a credential of its own; and as root the frame needs an id. */
+    /* Agents have their own network, home and credential. As root the frame needs a spare uid. */
     if (runtime->agent || runtime->allow[0] || (executor->as_root && !executor->has_spare_id))
         return NULL;
     frame->used_ms = clock_now_ms();
@@ -55,7 +55,7 @@ static int make_template(const struct executor *executor, const struct runtime *
 {
     struct jail jail;
     struct template_ids ids = {0};
-    if (executor->as_root) { /* each slot's, and the one after them */
+    if (executor->as_root) { /* the uids of all slots, and the spare one */
         ids.first = executor->config->sandbox.uid_first;
         ids.count = (uint32_t)executor->slot_count + 1;
     }
@@ -87,7 +87,7 @@ void executor_frames_settle(struct executor *executor, uint64_t now_ms)
         } else if (frame->used_ms && !executor->draining) {
             frame->etc_changed = etc_changed();
             frame->born_ms = now_ms;
-            /* Without one, runs are built from scratch: nothing the log needs to say. */
+            /* Not logged: without a frame, runs are built from scratch. */
             frame->broken =
                 make_template(executor, &config->runtimes[i], &frame->template, NULL) < 0;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which jails are whose, and ending those of an executor that died. A jail's init ends by itself when its
- * executor does; this is for what could not, and for what the kernel kept until later. */
+/* Records the jails of an executor, and kills those of a dead one. A jail's init normally exits
+ * when its executor dies; this is for processes that could not, or that the kernel ended late. */
 #include "server/executor/instance.h"
 
 #include <dirent.h>
@@ -25,14 +25,14 @@
 #define PREFIX "jails-"
 #define SLOTS_MAX 65536
 
-/* One slot of the file. A pid alone may be somebody else's by now. */
+/* One slot of the file. The start time is needed because the pid may have been reused. */
 struct record {
     int32_t pid; /* 0: none */
     uint32_t reserved;
     uint64_t start;
 };
 
-/* What others could write to could have any process ended. */
+/* A user who could write this file could have any process killed. */
 static int check_owner(int fd, const char *path, struct brig_error *err)
 {
     struct stat info;
@@ -87,11 +87,12 @@ void executor_instance_note(const struct instance *instance, size_t slot, pid_t 
     struct record record = {.pid = pid};
     if (pid > 0)
         record.start = cgroup_start_time(pid);
-    if (instance->file_fd >= 0 && slot < SLOTS_MAX) /* a jail that is not noted ends all the same */
+    if (instance->file_fd >= 0 && slot < SLOTS_MAX) /* best effort */
         (void)!pwrite(instance->file_fd, &record, sizeof record, (off_t)(slot * sizeof record));
 }
 
-/* The start time is looked at again once the pidfd holds the process. */
+/* Checks the start time again when the pidfd holds the process, so that the pid cannot be reused in
+ * between. */
 static bool end_process(const struct record *record)
 {
     if (record->pid <= 1 || cgroup_start_time(record->pid) != record->start)
@@ -108,7 +109,7 @@ static size_t sweep_file(int dir_fd, const char *name)
     struct record record;
     autoclose int file = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) < 0)
-        return 0; /* its executor lives */
+        return 0; /* its executor is alive */
     for (size_t slot = 0; slot < SLOTS_MAX; slot++) {
         if (pread(file, &record, sizeof record, (off_t)(slot * sizeof record)) !=
             (ssize_t)sizeof record)

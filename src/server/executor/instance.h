@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which jails are whose: each executor has a file with a lock on it below the state directory, in which the
- * first processes of its jails stand. A file that nobody has locked is of an executor that died, and what
- * of it still lives is ended. */
+/* Records which jails belong to which executor. Each executor has a locked file below the state
+ * directory with the pids of its jails' init processes. A file without a lock belongs to a dead
+ * executor; jails of it that still run are killed. */
 #pragma once
 
 #include <stddef.h>
@@ -22,9 +22,10 @@ struct instance {
 
 int executor_instance_open(const char *state_dir, struct instance *ret_instance,
                            struct brig_error *err);
-/* Ends the file: there is nothing of this executor left. */
+/* Removes the file, when no jail of this executor is left. */
 void executor_instance_close(struct instance *instance);
-/* A jail in a slot of its own, and its end (pid 0). */
+/* Records the init of the jail in a slot; pid 0 clears the slot. */
 void executor_instance_note(const struct instance *instance, size_t slot, pid_t pid);
-/* Ends what executors that died have left, and clears away groups; how many processes. */
+/* Kills jails of dead executors, and removes their cgroups. Returns the number of processes
+ * killed. */
 size_t executor_instance_sweep(const struct instance *instance);

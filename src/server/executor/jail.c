@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a request to a jail: its policy and its command. */
+/* Turns a request into a jail: its policy and its command. */
 #include "server/executor/jail.h"
 
 #include <stdio.h>
@@ -66,10 +66,10 @@ static int set_limits(const struct maker *maker)
     return brig_policy_on_unsupported(maker->policy, BRIG_UNSUPPORTED_WARN, maker->err);
 }
 
-/* ---- who it is ---- */
+/* ---- identity ---- */
 
-/* Each with a host id of its own may have what is granted as if it were the owner: no other jail, and
- * nobody on the host, has that id. */
+/* As root each jail has a host uid that no other jail and no user of the host has, so it may access
+ * its grants as if it were their owner. */
 static int set_identity(const struct maker *maker)
 {
     const struct runtime *runtime = maker->runtime;
@@ -103,7 +103,7 @@ static int set_environment(const struct maker *maker)
     return result;
 }
 
-/* ---- what it sees ---- */
+/* ---- filesystem ---- */
 
 static int add_file(const struct maker *maker, const char *name,
                     const struct execution_bytes *bytes)
@@ -123,8 +123,8 @@ static int add_code(const struct maker *maker)
     return policy_late_file(maker->policy, path, 0444, maker->err);
 }
 
-/* The server has no storage for private git directories: `.git` and existing files that programs of the
- * directory's owner execute are read-only. */
+/* The server has no storage for private git directories. So `.git`, and existing files that
+ * programs of the directory's owner execute, are read-only. */
 static int guard_workdir(const struct maker *maker)
 {
     const struct guard_options options = {
@@ -185,15 +185,15 @@ static int set_view(const struct maker *maker)
     return result;
 }
 
-/* ---- what it reaches ---- */
+/* ---- network ---- */
 
 static int allow(const struct maker *maker, const char *rule)
 {
     return brig_policy_allow(maker->policy, rule, maker->err);
 }
 
-/* An agent gets more than its own destinations only where the operator lets requests have the whole
- * network: its work_dir is worth more than what code brings along. */
+/* An agent reaches more than its runtime's destinations only if the operator allows requests the
+ * whole network: the contents of its work_dir must not be sent anywhere else. */
 static bool counts_request(const struct maker *maker)
 {
     return maker->request->network &&
@@ -219,7 +219,7 @@ static int set_network(const struct maker *maker)
     return result;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole jail ---- */
 
 static int set_command(const struct maker *maker)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a request may be. The http process asks, to say which field is wrong; the executor asks again, as the
- * http process may be anybody's by now. */
+/* Checks requests. The http process calls this to report the wrong field. The executor calls it
+ * again, because the http process may be compromised. */
 #include "server/executor/jail_check.h"
 
 #include <ctype.h>
@@ -37,14 +37,14 @@ const char *jail_file_name(const struct runtime *runtime)
 }
 
 #define MEBIBYTE ((uint64_t)1 << 20)
-#define PAGE 4096 /* what a file of one byte takes of disk_mb */
+#define PAGE 4096 /* space in disk_mb for a file of one byte */
 
-/* What is looked at; the first thing that is wrong goes to `err`. */
+/* The arguments of a check. */
 struct asked {
     const struct server_config *config;
     const struct runtime *runtime;
     const struct execution_request *request;
-    const char **field; /* a check may name it more precisely */
+    const char **field; /* a check may set a more precise field */
     struct brig_error *err;
 };
 
@@ -87,7 +87,7 @@ static int check_timeout(const struct asked *asked)
 
 /* ---- the network ---- */
 
-/* Without the dot of the root at its end, which changes nothing. */
+/* The length without port and without the trailing dot of the root domain. */
 static size_t name_length(const char *name)
 {
     size_t length = strcspn(name, ":");
@@ -108,7 +108,7 @@ bool executor_allow_is_plain(const char *rule)
             return false;
         dotted = dotted || c == '.';
     }
-    /* No name of the public internet ends in a number; an address does, in whatever notation. */
+    /* No public host name ends in a numeric label; addresses do, in any notation. */
     for (size_t i = length; i-- > 0 && name[i] != '.';)
         lettered = lettered || isalpha((unsigned char)name[i]);
     bool hexadecimal = strncasecmp(name, "0x", 2) == 0;
@@ -116,7 +116,7 @@ bool executor_allow_is_plain(const char *rule)
            (!port || strspn(port, "0123456789") == strlen(port));
 }
 
-/* Everything at once, where that is permitted without a list too. */
+/* "*" is allowed if the operator allows the network without a list. */
 static bool is_permitted_star(const struct asked *asked, size_t which)
 {
     return asked->config->sandbox.allow_network && strcmp(asked->request->allow[which], "*") == 0;
@@ -134,7 +134,7 @@ static int check_allow(const struct asked *asked)
     return 0;
 }
 
-/* An agent has destinations of its own, for which a request need not ask. */
+/* An agent's runtime has destinations that a request need not ask for. */
 static int check_network(const struct asked *asked)
 {
     const struct execution_request *request = asked->request;
@@ -156,7 +156,7 @@ static int check_network(const struct asked *asked)
                      "the whole network is not permitted: name hosts in permissions.network.allow");
 }
 
-/* ---- words ---- */
+/* ---- arguments and variables ---- */
 
 static int check_env(const struct asked *asked)
 {
@@ -186,7 +186,7 @@ static int check_words(const struct asked *asked)
 
 /* ---- files ---- */
 
-/* Whether one would have to be a directory for the other to be in it. */
+/* Returns whether `other` would be below `name`. */
 static bool is_parent(const char *name, const char *other)
 {
     size_t length = strlen(name);
@@ -284,7 +284,7 @@ static int check_stdin(const struct asked *asked)
                      asked->runtime->name);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole request ---- */
 
 int jail_check_request(const struct server_config *config, const struct runtime *runtime,
                        const struct execution_request *request, const char **ret_field,
@@ -331,15 +331,15 @@ int executor_jail_check(const struct jail_ground *ground, const struct runtime *
     return brig_fail(err, BRIG_E_NOT_FOUND, 0, "%s is not available: %s", runtime->name, reason);
 }
 
-/* ---- workdir ---- */
+/* ---- work_dir ---- */
 
-/* The directory of the host that a request wants to work in: opened once, below a root the
- * operator named, and judged by what was opened. */
+/* The host directory that a request wants to use is opened once, below a root that the operator
+ * configured. Checks are made on the opened directory. */
 
 static const char *const refused_trees[] = {"/etc", "/var",  "/root", "/proc", "/sys",
                                             "/dev", "/boot", "/run",  "/usr"};
 static const char *const refused_names[] = {".ssh", ".aws", ".gnupg", ".claude"};
-/* A directory that has these in it is somebody's home. */
+/* A directory with one of these entries is a home directory. */
 static const char *const private_entries[] = {".ssh", ".aws", ".gnupg",
                                               ".claude/.credentials.json"};
 
@@ -360,7 +360,7 @@ bool executor_workdir_is_refused(const char *path)
     return false;
 }
 
-/* The name the kernel has for what was opened. */
+/* The kernel's name for the opened directory. */
 static int name_of(int fd, char path[PATH_LENGTH_MAX + 1], struct brig_error *err)
 {
     char link[64];
@@ -392,7 +392,7 @@ static int judge(int fd, const char *wanted, struct brig_error *err)
     return 0;
 }
 
-/* Below one root: 1 and the fd, 0 if it does not lie there. */
+/* Opens the path below one root. Returns 1 and the fd, or 0 if the path is not below it. */
 static int open_below(const char *root, const char *path, int *ret_fd, struct brig_error *err)
 {
     autofree char *normal = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds for one request, and whether it may be. For the executor and for the http process. Pure. */
+/* The effective limits of a request, and whether it is permitted. Used by the executor and the http
+ * process. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,23 +17,22 @@ uint64_t jail_limit(const struct runtime *runtime, const struct execution_reques
 uint64_t jail_timeout_ms(const struct runtime *runtime, const struct execution_request *request);
 const char *jail_file_name(const struct runtime *runtime);
 
-/* Whether it keeps to what the runtime and the configuration allow. If not, the first thing that is
- * wrong: its field, and a sentence with the value and what is allowed. */
+/* Checks that the request keeps to the limits of the runtime and the configuration. On failure the
+ * error names the value and what is allowed, and *ret_field the field. */
 int jail_check_request(const struct server_config *config, const struct runtime *runtime,
                        const struct execution_request *request, const char **ret_field,
                        struct brig_error *err);
 
-/* ---- workdir ---- */
-
-/* The directory of the host that a request wants to work in. */
+/* ---- work_dir: the host directory of a request ---- */
 
 struct brig_error;
 struct config_list;
 
-/* Opens it if it lies below one of the roots and is not one that is never given away: -1 in *ret_fd on
- * failure. What was checked is what the fd is of, whatever happens to the names. */
+/* Opens the directory if it is below one of the roots and not on the list of refused directories.
+ * The check is made on the opened fd, so renames cannot change its result. *ret_fd is -1 on
+ * failure. */
 int executor_open_workdir(const char *path, const struct config_list *roots, int *ret_fd,
                           struct brig_error *err);
 
-/* Of a path without links: whether it is never given away, whatever the roots. Pure. */
+/* Returns whether a path without symlinks is refused for any root. Pure. */
 bool executor_workdir_is_refused(const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the history process has to know and has not yet said is safe. */
+/* Rows that the history process has not confirmed yet. */
 #include "server/executor/ledger.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* What waits in the channel waits there as a second copy. */
+/* Bytes queued in the channel are a second copy, so limit them. */
 #define QUEUED_MAX ((size_t)8 << 20)
 
 struct ledger_entry {
@@ -71,7 +71,7 @@ int executor_ledger_send(struct ledger *ledger, struct channel *history, struct 
     return 0;
 }
 
-/* A tag that was never sent is a lie, and ends at the first that was not. */
+/* Stops at the first entry that was not sent: a larger tag is invalid. */
 void executor_ledger_stored(struct ledger *ledger, uint64_t tag)
 {
     while (ledger->first && ledger->first != ledger->unsent && ledger->first->tag <= tag)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the history process has to know and has not yet said is safe: kept here, so that neither its death nor
- * the http process's loses a row. */
+/* Rows that the history process has not confirmed yet. The executor keeps them, so that no row is
+ * lost if the history process or the http process dies. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,15 +11,15 @@
 
 struct brig_error;
 
-/* With more than this kept, results had better come without their output. */
+/* With more than this in memory, results are kept without their output. */
 #define LEDGER_BYTES_MANY ((size_t)128 << 20)
 
 struct ledger_entry;
 
 struct ledger {
     struct ledger_entry *first, **last;
-    struct ledger_entry *unsent; /* the first that this history has not been told */
-    uint64_t tag;                /* of the last one */
+    struct ledger_entry *unsent; /* first entry not sent to this history process */
+    uint64_t tag;                /* tag of the last entry */
     size_t bytes;
 };
 
@@ -27,10 +27,10 @@ void executor_ledger_init(struct ledger *ledger);
 void executor_ledger_done(struct ledger *ledger);
 int executor_ledger_add(struct ledger *ledger, enum message_type type, const void *bytes,
                         size_t length, struct brig_error *err);
-/* Sends what the channel takes without a long queue; negative if it is gone. */
+/* Sends entries while the channel's queue is short; negative if the channel is gone. */
 int executor_ledger_send(struct ledger *ledger, struct channel *history, struct brig_error *err);
-/* All up to this tag is safe. */
+/* Removes entries up to this tag: they are on disk. */
 void executor_ledger_stored(struct ledger *ledger, uint64_t tag);
-/* There is a new history process, which has been told nothing. */
+/* Starts again with the first entry, for a new history process. */
 void executor_ledger_again(struct ledger *ledger);
 bool executor_ledger_is_empty(const struct ledger *ledger);

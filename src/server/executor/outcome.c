@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of a run, in the words of an execution. */
+/* Turns the result of a job into the result of an execution. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static enum execution_status status_of_exit(const struct brig_result *from)
 {
     bool good = from->outcome == BRIG_EXITED && from->exit_code == 0;
     if (!good && from->usage.oom_kills > 0)
-        return EXECUTION_OOM; /* of what it started, at least */
+        return EXECUTION_OOM; /* at least one child process was killed */
     return good ? EXECUTION_OK : EXECUTION_ERROR;
 }
 
@@ -69,7 +69,7 @@ static void begin(const struct run *run, struct execution_result *result)
         result->events[result->event_count++] = run->request.events[i];
 }
 
-/* The same destination tried a thousand times is one event. */
+/* Repeated denials of one destination are one event. */
 static bool is_known(const struct execution_result *result, const char *detail)
 {
     for (size_t i = 0; i < result->event_count; i++)
@@ -116,7 +116,7 @@ static void add_refusals(const struct brig_usage *usage, struct execution_result
                   SEVERITY_HIGH);
 }
 
-/* How much a refused system call tells. What is in neither list is medium. */
+/* The severity of refused system calls. Calls in neither list are medium. */
 static const char *const attacks[] = {
     "bpf",
     "chroot",
@@ -150,7 +150,7 @@ static const char *const attacks[] = {
     "unshare",
     "userfaultfd",
 };
-/* Programs that keep modes of files, or priorities, ask for these in good faith. */
+/* Ordinary programs make these calls, to preserve file modes or set priorities. */
 static const char *const mistakes[] = {
     "chmod",      "creat",         "fchmod",        "fchmodat",      "fchmodat2",
     "ioprio_set", "open",          "openat",        "sched_setattr", "sched_setscheduler",
@@ -178,7 +178,7 @@ static void add_syscalls(const struct brig_denials *denials, struct execution_re
         const struct brig_denial *denial = &denials->items[i];
         const char *detail =
             arena_printf(&result->arena, "%s: %s, %llu time%s", denial->name,
-                         denial->sys_errno == EACCES ? "EACCES" : "EPERM", /* no other is listed */
+                         denial->sys_errno == EACCES ? "EACCES" : "EPERM", /* no other is kept */
                          (unsigned long long)denial->count, denial->count == 1 ? "" : "s");
         add_event(result, "syscall_denied", detail, severity_of(denial->name));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loaded by --require in a jail that waits for its code: takes itself out of sight, does what is slow the
-// first time, says that it is ready, and waits. Then Node goes on to the file as ever.
+// Loaded by --require in a jail that waits for its code: removes traces of itself, runs code paths that are
+// slow the first time, reports that it is ready, and waits. Then Node runs the file as usual.
 'use strict';
 const at = process.execArgv.indexOf('--require');
 if (at >= 0 && process.execArgv[at + 1] === __filename)
@@ -13,8 +13,8 @@ for (const key of Object.keys(Module._pathCache))
 const preloaded = process._preload_modules;
 if (Array.isArray(preloaded) && !Object.isFrozen(preloaded))
   preloaded.splice(0);
-// What ends by itself, and well, ends as by process.exit(): Node would take itself apart first, which takes
-// longer than most programs. An end with an error is left to Node, which has something to print then.
+// A program that ends normally ends as by process.exit(): Node's own teardown takes longer than most
+// programs. After an error Node ends by itself, because it prints a message.
 function endQuickly() {
   const { emit, reallyExit } = process;
   let mayEnd = false;
@@ -29,10 +29,10 @@ function endQuickly() {
   Object.defineProperty(value, 'name', { value: 'emit' });
   Object.defineProperty(process, 'emit', { value, writable: true, configurable: true, enumerable: false });
 }
-// What every program makes Node do is compiled by its engine when it is first done: so it is done now, as far as
-// nothing of it can be seen later.
+// V8 compiles Node's functions when they are first called. Call those that every program uses now, as far as
+// a program cannot notice it.
 function rehearse(fs) {
-  // Not process.stdout itself: that would make its pipe one that does not block, for fs.writeSync() too.
+  // Not process.stdout: creating it makes its pipe non-blocking, which affects fs.writeSync() too.
   const { Socket } = require('net');
   new Socket({ readable: false, writable: true }).destroy();
   const written = () => 0;
@@ -42,23 +42,23 @@ function rehearse(fs) {
   new (require('vm').Script)('0').runInThisContext();
   fs.closeSync(fs.openSync('/dev/null'));
   try {
-    Module.runMain('/dev/null/none.js'); // which is not there, and cannot be
-  } catch { /* but was looked for */ }
+    Module.runMain('/dev/null/none.js'); // a path that cannot exist
+  } catch { /* expected */ }
   process.nextTick(() => {});
   Promise.resolve().then(() => {});
-  process._tickCallback?.(); // what is due after a program, now
+  process._tickCallback?.(); // run what is due after a program
   process.emit(''); // a name without listeners
 }
-// Threads of the code's own load what the process was started with, and have nothing to wait for.
+// Worker threads of the program load this script too, and must not wait.
 if (require('worker_threads').isMainThread) {
   const fs = require('fs');
   const gate = 200;
   endQuickly();
   try {
     rehearse(fs);
-  } catch { /* then it is compiled later */ }
+  } catch { /* only slower later */ }
   fs.writeSync(gate, 'r');
-  // Without a byte there is nobody any more who could want this.
+  // End of file: the executor is gone.
   if (fs.readSync(gate, Buffer.alloc(1), 0, 1) !== 1)
     process.reallyExit(1);
   fs.closeSync(gate);

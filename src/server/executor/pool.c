@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Pools: whole jails that wait for code. Namespaces, mounts, limits, filters and the supervision are there; the
- * code is not. How far the program gets is a column of the table of runtimes. */
+/* Pools: complete jails that wait for code. Namespaces, mounts, limits, filters and supervision are
+ * in place; only the code is missing. How far the program has started depends on the runtime's
+ * `parking`. */
 #include "server/executor/pool.h"
 
 #include <errno.h>
@@ -22,28 +23,28 @@
 #include "server/config.h"
 #include "server/executor/executor.h"
 #include "server/executor/jail_check.h"
-#include "server/park_node.h" /* made from park_node.js */
+#include "server/park_node.h" /* generated from park_node.js */
 
-#define QUIET_MS 3         /* after a request, before there is time for others */
-#define LOOK_MS 1000       /* between looks at what waits */
-#define READY_MS 10000     /* what is not ready by then never is */
-#define RETRY_MS 1000      /* after the first failure; then twice as long each time, */
-#define RETRY_MAX_MS 60000 /* up to this */
-/* What a jail takes while it waits; see bench/memory. */
+#define QUIET_MS 3         /* after a request, before jails are built */
+#define LOOK_MS 1000       /* between checks of the pools */
+#define READY_MS 10000     /* a jail that is not ready by then is discarded */
+#define RETRY_MS 1000      /* after the first failure; then doubled */
+#define RETRY_MAX_MS 60000 /* maximum */
+/* Memory of a waiting jail; see bench/memory. */
 #define BYTES_NODE ((uint64_t)40 << 20)
 #define BYTES_FORKED ((uint64_t)4 << 20)
-/* In the jail's own /tmp: there is one in every view. */
+/* In the jail's private /tmp, which exists in every view. */
 #define NODE_SCRIPT "/tmp/.brig-park.js"
-/* A number of which Node's own fds stay clear, so that they have the ones they always have. */
+/* High enough that Node's own fds keep their usual numbers. */
 #define NODE_GATE 200
 
-/* What /metrics tells of a runtime. */
+/* The counters of a runtime for /metrics. */
 static struct message_pool *counts_of(struct executor *executor, const struct runtime *runtime)
 {
     return &executor->gauges.pools[runtime - executor->config->runtimes];
 }
 
-/* Again in a while, each time a longer one; said once. */
+/* Delays the next attempt, longer each time; logs the first failure only. */
 static void put_off(struct executor *executor, struct pool_retry *retry, const char *what,
                     const struct brig_error *err)
 {
@@ -64,7 +65,7 @@ static void zygote_lost(struct executor *executor, const struct brig_error *err)
     put_off(executor, &executor->pools.zygote_retry, "python is not forked but started", err);
 }
 
-/* ---- Those that wait ---- */
+/* ---- Waiting jails ---- */
 
 static void unlink_run(struct run *run)
 {
@@ -92,7 +93,7 @@ void executor_pool_heard(struct run *run, int result, const struct brig_error *e
         run->ready = job_is_waiting(run->job);
 }
 
-/* Node says a letter; its end says nothing, and is noticed as the job's. */
+/* Node sends a letter when it is ready. If it closes the socket instead, its job will end. */
 static void gate_ready(void *owner, uint32_t events)
 {
     struct run *run = owner;
@@ -121,12 +122,12 @@ int executor_pool_release(struct run *run, struct brig_error *err)
     if (result < 0 || run->gate.fd < 0)
         return result;
     executor_unwatch(run->executor, &run->gate);
-    /* It stays open: Node may not be ready yet, and has still to say so. */
+    /* The socket stays open: Node may not be ready yet, and still has to write its letter. */
     ssize_t sent = send(run->gate.fd, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     return sent == 1 ? 0 : brig_fail(err, BRIG_E_STATE, 0, "the jail is gone");
 }
 
-/* ---- Making one ---- */
+/* ---- Making a jail ---- */
 
 static int start_node(struct run *run, const struct jail *jail, const int output[2], int gate_end,
                       struct brig_error *err)
@@ -164,13 +165,13 @@ static int build_node(struct run *run, const int output[2], struct brig_error *e
     return result < 0 ? result : executor_watch(run->executor, &run->gate, EPOLLIN, err);
 }
 
-/* The jail is finished by and by. */
+/* Asks the zygote to fork. The jail is completed asynchronously. */
 static int fork_zygote(struct run *run, struct zygote *zygote, const int output[2],
                        struct brig_error *err)
 {
     const struct job_source source = {.zygote = zygote, .host_id = run->host_uid};
     const struct brig_command command = {
-        .argv = run->runtime->argv, /* of no meaning here: it runs already */
+        .argv = run->runtime->argv, /* not used: the program is already running */
         .stdio = {{.kind = BRIG_STDIO_BYTES},
                   {.kind = BRIG_STDIO_FD, .fd = output[0]},
                   {.kind = BRIG_STDIO_FD, .fd = output[1]}},
@@ -183,7 +184,7 @@ static bool zygote_can_fork(const struct pool *pool)
     return pool->zygote && !pool->gone && zygote_is_ready(pool->zygote);
 }
 
-/* One more that waits; NULL if it cannot be made now. */
+/* Makes a waiting jail; NULL on failure. */
 static struct run *build(struct executor *executor, struct pool *pool)
 {
     struct brig_error err = {0};
@@ -224,7 +225,7 @@ static struct run *build(struct executor *executor, struct pool *pool)
 
 /* ---- Zygotes ---- */
 
-/* No code of anybody's runs in it, and it holds no secret: its policy is the one of a run. */
+/* No untrusted code runs in a zygote, and it holds no secrets. Its policy is that of a run. */
 static int start_zygote(struct pool *pool, const struct jail *jail, struct brig_error *err)
 {
     const struct executor *executor = pool->executor;
@@ -241,7 +242,7 @@ static int start_zygote(struct pool *pool, const struct jail *jail, struct brig_
                                    .file = file,
                                    .modules = modules.data,
                                    .library = executor->pools.library};
-    if (executor->as_root) { /* each slot's, and the one after them */
+    if (executor->as_root) { /* the uids of all slots, and the spare one */
         config.first_id = executor->config->sandbox.uid_first;
         config.id_count = (uint32_t)executor->slot_count + 1;
     }
@@ -318,7 +319,7 @@ void executor_pools_zygote_stuck(struct executor *executor, const struct zygote 
             give_up_zygote(pool, &err);
 }
 
-/* ---- A request comes ---- */
+/* ---- Requests ---- */
 
 static struct pool *find(const struct executor *executor, const struct runtime *runtime,
                          const char *domain)
@@ -329,7 +330,7 @@ static struct pool *find(const struct executor *executor, const struct runtime *
     return NULL;
 }
 
-/* Without memory for it, all begin cold. */
+/* If memory runs out, requests start cold. */
 static void make(struct executor *executor, const struct runtime *runtime, const char *domain)
 {
     struct pool *pool = calloc(1, sizeof *pool);
@@ -346,7 +347,8 @@ static void make(struct executor *executor, const struct runtime *runtime, const
     executor->pools.first = pool;
 }
 
-/* The longest ready, else the longest begun: that will be ready sooner than a new one. */
+/* The jail that has been ready longest, else the oldest one: it will be ready sooner than a new
+ * one. */
 static struct run *choose(const struct pool *pool)
 {
     struct run *begun = NULL, *ready = NULL;
@@ -366,7 +368,7 @@ static bool may_wait(const struct executor *executor, const struct runtime *runt
     return executor->pools.enabled && can && executor_jail_fits_late(request);
 }
 
-/* One that waits in the pool for such requests; without a pool there is one from now on. */
+/* Finds a waiting jail for such requests. Makes a pool if there is none. */
 static struct run *look_for(struct executor *executor, const struct runtime *runtime,
                             const char *domain)
 {
@@ -408,7 +410,7 @@ struct run *executor_pool_take(struct executor *executor, const struct runtime *
     return run;
 }
 
-/* ---- Looking after them ---- */
+/* ---- Maintenance ---- */
 
 static void empty(struct pool *pool)
 {
@@ -427,7 +429,7 @@ static void drop(struct executor *executor, struct pool *pool)
     free(pool);
 }
 
-/* Of as many keys as may have one, the one that was unused longest makes room. */
+/* If more keys than allowed have a pool, the one that was unused longest is removed. */
 static bool is_one_too_many(const struct executor *executor, const struct pool *pool)
 {
     size_t newer = 0;
@@ -479,7 +481,7 @@ static void look_after_all(struct executor *executor, uint64_t now_ms)
         executor->pools.due_ms = now_ms + LOOK_MS;
 }
 
-/* One at a time, and not at the expense of what runs: each run that may come has its slot. */
+/* Jails are built one at a time. Slots for all runs that may still start are kept free. */
 static bool may_build(const struct executor *executor)
 {
     uint64_t bytes = 0;
@@ -499,8 +501,8 @@ static size_t lack(const struct pool *pool)
     return pool->size.target > pool->count ? pool->size.target - pool->count : 0;
 }
 
-/* The one that lacks most. What was just begun has the machine to itself for a moment, unless the next such
- * request would find nothing at all. */
+/* Chooses the pool that lacks most jails. A run that just started gets the CPU first, unless the
+ * next such request would find neither a jail nor a zygote. */
 static struct pool *choose_needy(const struct executor *executor, uint64_t now_ms)
 {
     bool quiet = executor->run_count == 0 || now_ms >= executor->pools.quiet_ms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many jails should wait. */
+/* Computes how many jails should wait. */
 #include "server/executor/pool_size.h"
 
 static size_t smaller(size_t a, size_t b)
@@ -44,7 +44,7 @@ size_t pool_size_settle(struct pool_size *size, size_t waiting, uint64_t idle_ms
     }
     if (now_ms < size->period_ms)
         return size->target;
-    /* Half of what was too much: the other half is for the next burst. */
+    /* Removes half of the surplus: the other half is for the next burst. */
     size_t less = (size->lowest + 1) / 2;
     size->target = size->target > size->min + less ? size->target - less
                    : size->target < size->min      ? size->target

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a run that its request wants back. The tree is whatever hostile code left behind:
- * links, pipes, a million names, names that are no text. Nobody changes it any more. */
+/* The files of a run that its request asked for. The tree was written by hostile code and may
+ * contain links, pipes, a million names, and names that are not text. No process can change it any
+ * more. */
 #include "server/executor/returned.h"
 
 #include <dirent.h>
@@ -20,13 +21,13 @@
 #include "server/execution.h"
 
 #define DEPTH_MAX 8
-#define ENTRIES_MAX 20000 /* looked at, in all */
-/* All other runs wait for this one: names and patterns can be made to fit badly for minutes. */
+#define ENTRIES_MAX 20000 /* number of entries examined in total */
+/* The loop is blocked meanwhile, and hostile names and patterns could match slowly for minutes. */
 #define WORK_MS_MAX 50
 
 struct level {
     DIR *dir;
-    size_t name_length; /* of the path, up to here */
+    size_t name_length; /* length of the path up to here */
 };
 
 struct walk {
@@ -38,10 +39,10 @@ struct walk {
     size_t entries;
     size_t bytes;
     uint64_t until_ms;
-    bool more; /* something that matches was left out */
+    bool more; /* a matching file was left out */
 };
 
-/* Of this thread's own work: being kept from it by others costs nobody his files. */
+/* CPU time of this thread: a busy machine does not reduce the number of files. */
 static uint64_t worked_ms(void)
 {
     struct timespec now;
@@ -81,7 +82,7 @@ static void add_file(struct walk *walk, int fd, size_t size)
                                 .truncated = (size_t)got < size};
 }
 
-/* What is not a regular file is never opened: a pipe would block, a device could do anything. */
+/* Only regular files are opened: a pipe would block, a device could do anything. */
 static void look_at_file(struct walk *walk, int dir_fd, const char *name)
 {
     if (!is_wanted(walk))
@@ -93,7 +94,7 @@ static void look_at_file(struct walk *walk, int dir_fd, const char *name)
     autoclose int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat again;
     if (fd < 0 || fstat(fd, &again) < 0 || again.st_ino != info.st_ino)
-        walk->more = true; /* its owner has made it unreadable */
+        walk->more = true; /* the program made it unreadable */
     else
         add_file(walk, fd, (size_t)again.st_size);
 }
@@ -112,7 +113,7 @@ static void enter(struct walk *walk, int dir_fd, const char *name)
     walk->levels[walk->depth++] = (struct level){.dir = dir, .name_length = strlen(walk->path)};
 }
 
-/* False if the name does not fit. */
+/* Returns false if the name does not fit. */
 static bool append_name(struct walk *walk, size_t at, const char *name)
 {
     size_t length = strlen(name);
@@ -172,10 +173,10 @@ void executor_return_files(const struct execution_request *request, int dir_fd,
         result->message = "Not all files that were asked for fit, or could be read";
 }
 
-/* ---- glob ---- */
+/* ---- glob patterns ---- */
 
-/* Patterns for names of files. After a part of two stars only the last such part needs to be tried again, so
- * nothing is exponential; the stars of one part are fnmatch()'s. */
+/* After a mismatch only the last `**` component is tried again, so the time is not exponential.
+ * fnmatch() handles wildcards within a component. */
 
 struct part {
     const char *text;
@@ -207,7 +208,7 @@ static bool is_any_parts(struct part part)
     return part.length == 2 && memcmp(part.text, "**", 2) == 0;
 }
 
-/* The pattern from its next part that is none of "**"; NULL if there is none. */
+/* Skips leading "**" components of the pattern; NULL if nothing else follows. */
 static const char *skip_any_parts(const char *pattern)
 {
     struct part part;

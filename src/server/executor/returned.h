@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a run that its request wants back. */
+/* The files of a run that its request asked for. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,17 +8,15 @@ struct arena;
 struct execution_request;
 struct execution_result;
 
-/* Looks below a directory that the run could write to and adds to the result what matches, into the
- * result's arena: regular files alone, no link followed, in the order of their names, up to the limits
- * of execution.h. What is left out for want of room is said in the message. */
+/* Searches a directory that the run could write to, and adds matching files to the result, in its
+ * arena: regular files only, without following symlinks, sorted by name, up to the limits of
+ * execution.h. If files are left out, the message says so. */
 void executor_return_files(const struct execution_request *request, int dir_fd,
                            struct execution_result *result);
 
-/* ---- glob ---- */
+/* ---- glob patterns for file names ---- */
 
-/* Patterns for names of files below a directory. */
-
-/* Whether a relative path matches. In one part `*` stands for any characters, `?` for one and
- * `[a-z]` for one of a set, `[!a-z]` for one of none of it; a part `**` stands for any number of parts. Takes time in proportion to the product of both lengths, whatever
- * they are. */
+/* Returns whether a relative path matches. Within a component `*` matches any characters, `?` one,
+ * `[a-z]` one of a set and `[!a-z]` one outside of it; a component `**` matches any number of
+ * components. Takes time proportional to the product of both lengths at most. */
 bool executor_glob_matches(const char *pattern, const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run from its request to its result. */
+/* A run, from its request to its result. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@
 #include "server/executor/executor.h"
 #include "server/executor/returned.h"
 
-/* How long what is over may take to be cleared up before it is waited for. */
+/* How long the kernel may take to clean up an ended run before the executor waits for it. */
 #define LINGER_US 2000000
 
-/* How long a zygote may make none of the jails it was asked for; each takes some milliseconds. */
+/* How long a zygote may take to fork a jail, which normally takes some milliseconds. */
 #define BUILD_US 3000000
 
 /* ---- the list ---- */
@@ -62,7 +62,7 @@ struct run *executor_run_find(const struct executor *executor, const char *id)
     return NULL;
 }
 
-/* One after the other, so that an id is long out of use before it is used again. */
+/* Slots are used in turn, so that a uid is not reused soon. */
 static bool take_slot(struct run *run)
 {
     struct executor *executor = run->executor;
@@ -81,9 +81,9 @@ static bool take_slot(struct run *run)
     return false;
 }
 
-/* ---- its end ---- */
+/* ---- the end of a run ---- */
 
-/* When very much waits for the history process, the history has to do without output and files. */
+/* If too many rows wait for the history process, results are stored without output and files. */
 static void tell_history(struct run *run, const struct execution_result *result, struct str *bytes)
 {
     struct ledger *ledger = &run->executor->ledger;
@@ -101,7 +101,7 @@ static void tell_history(struct run *run, const struct execution_result *result,
         executor_warn(run->executor, "out of memory: the end of a run is missing in the history");
 }
 
-/* Takes the result, whose strings the run may still own. */
+/* Takes the result; its strings may belong to the run. */
 static void conclude(struct run *run, struct execution_result *result)
 {
     autostr struct str bytes = {0};
@@ -139,7 +139,7 @@ static void finish(struct run *run)
     conclude(run, &result);
 }
 
-/* A zygote's jail has its first process only when it was forked. */
+/* A jail from a zygote has its init only after the fork. */
 static void note_jail(struct run *run)
 {
     pid_t pid = run->noted ? 0 : brig_job_pid(run->job);
@@ -149,7 +149,7 @@ static void note_jail(struct run *run)
     run->noted = true;
 }
 
-/* By a zygote. */
+/* Returns whether a zygote is still making the jail. */
 static bool is_building(const struct run *run)
 {
     return run->job && run->job->building;
@@ -187,10 +187,10 @@ void executor_run_cancel(struct run *run, enum run_reason reason)
         return;
     run->state = RUN_ENDING;
     run->reason = reason;
-    (void)brig_job_cancel(run->job, NULL); /* else it is over already */
+    (void)brig_job_cancel(run->job, NULL); /* fails if the job is over already */
 }
 
-/* Its jail, if it has one. */
+/* Ends the jail, if there is one. */
 static void drop_job(struct run *run)
 {
     executor_output_close(run);
@@ -198,11 +198,10 @@ static void drop_job(struct run *run)
         (void)close(take_fd(&run->gate.fd));
     if (!run->job)
         return;
-    executor_unwatch(run->executor,
-                     &run->source); /* closing is not enough where a child has a copy */
+    executor_unwatch(run->executor, &run->source); /* needed: a child may hold a copy of the fd */
     int kept = job_take_kept(run->job);
     brig_job_free(take_ptr(&run->job));
-    executor_sweeper_take(&run->executor->sweeper, kept); /* ours is the last one of it now */
+    executor_sweeper_take(&run->executor->sweeper, kept); /* the last reference; see sweeper.h */
     executor_instance_note(&run->executor->instance, run->slot, 0);
     run->noted = false;
 }
@@ -227,7 +226,8 @@ void executor_run_bury(struct run *run)
     executor_run_link(&run->executor->over, run);
 }
 
-/* Answered, but what the kernel has to clear up of it is still there, and nobody should wait for that. */
+/* Returns whether the run was answered but the kernel is still cleaning up its jail; nothing should
+ * block on that. */
 static bool lingers(const struct run *run)
 {
     uint64_t ended_us = run->trace.at_us[STEP_ENDED];
@@ -259,7 +259,7 @@ void executor_runs_resume(struct executor *executor)
         executor_output_resume(run);
 }
 
-/* ---- its beginning ---- */
+/* ---- the start of a run ---- */
 
 int executor_run_watch(struct run *run, struct brig_error *err)
 {
@@ -290,8 +290,8 @@ struct run *executor_run_new(struct executor *executor)
     return NULL;
 }
 
-/* In the runtime's frame, where there is one. If that fails, nothing of the code has run, and it is tried
- * without; whose fault it was is seen then. */
+/* Starts the run in the runtime's frame, if there is one. If that fails, none of the code has run,
+ * so it is tried without the frame; that attempt decides who is to blame. */
 static int start_command(struct run *run, const struct jail *jail,
                          const struct brig_command *command, struct brig_error *err)
 {
@@ -343,7 +343,8 @@ static int start_run(struct run *run, struct brig_error *err)
     return result;
 }
 
-/* As many as one key may have, the http process's own counting aside: it knows nothing of an earlier http process's. */
+/* Checks the limit per key independently of the http process, which does not count runs of an
+ * earlier http process. */
 static bool key_is_full(const struct executor *executor, const struct execution_request *request)
 {
     uint64_t most = executor->config->security.max_executions_per_key, count = 0;
@@ -354,14 +355,13 @@ static bool key_is_full(const struct executor *executor, const struct execution_
     return count >= most;
 }
 
-/* What was found of a request. */
+/* The result of checking a request. */
 struct verdict {
     const struct runtime *runtime;
-    enum execution_fault fault; /* if it cannot be run, */
-    const char *field;          /* and of FAULT_REQUEST: what of it */
+    enum execution_fault fault; /* set if the run cannot start */
+    const char *field;          /* FAULT_REQUEST: the wrong field */
 };
 
-/* Whether it may be run at all. */
 static int check(struct executor *executor, const struct execution_request *request,
                  struct verdict *verdict, struct brig_error *err)
 {
@@ -387,8 +387,8 @@ static int check(struct executor *executor, const struct execution_request *requ
     return 0;
 }
 
-/* The history has no use for what the code was given and, when very much waits for the history process, has to
- * do without the code: what nobody takes must not fill the memory. */
+/* The history does not store input and files of a request. If too many rows wait for the history
+ * process, it does not get the code either, so that rows do not fill the memory. */
 static int note_begin(struct executor *executor, const struct execution_request *request)
 {
     autostr struct str bytes = {0};
@@ -433,7 +433,7 @@ static int start_cold(struct run *run, struct brig_error *err)
     return result;
 }
 
-/* A jail that waited and is none after all: nothing of the code has run, and it is started cold. */
+/* A waiting jail failed: none of the code has run, so the run is started cold. */
 static int go_cold(struct run *run, struct brig_error *err)
 {
     executor_unwatch(run->executor, &run->source);
@@ -443,7 +443,7 @@ static int go_cold(struct run *run, struct brig_error *err)
     return start_cold(run, err);
 }
 
-/* One that a zygote is still making is let go when it is made: see job_ready(). */
+/* If a zygote is still making the jail, job_ready() releases it later. */
 static int start_warm(struct run *run, struct brig_error *err)
 {
     if (is_building(run))
@@ -508,13 +508,13 @@ void executor_run_begin(struct executor *executor, struct execution_request *req
 
 /* ---- output ---- */
 
-/* What runs write: read as it comes, kept up to the limits, passed on where it is wanted, and
- * left in the pipe for a while when the http process is slow. Beyond the limits it is read and
- * thrown away; far beyond, the run is ended. */
+/* Output of runs is read as it arrives, kept up to the limits, passed on if the client streams it,
+ * and left in the pipe while the http process is slow. Output beyond the limits is discarded; a run
+ * that writes far more is ended. */
 
-#define PIECE_BYTES 32768 /* with its first byte, small enough to travel inline */
+#define PIECE_BYTES 32768 /* with its first byte, a piece fits into an inline message */
 _Static_assert(PIECE_BYTES + 1 <= MESSAGE_INLINE_MAX, "a piece of output is one message");
-/* A pipe holds at most 1 MiB; more than this can only come from who should not have it. */
+/* A pipe holds at most 1 MiB; more can only come from a process that should not have the fd. */
 #define DRAIN_ROUNDS 64
 
 static void close_stream(struct run_stream *stream)
@@ -540,7 +540,7 @@ static void pause_stream(struct run_stream *stream)
     executor->paused_count++;
 }
 
-/* `piece` has the stream's number in its first byte. */
+/* The first byte of `piece` is the stream's number. */
 static void take_piece(struct run_stream *stream, char *piece, size_t length)
 {
     struct run *run = stream->run;
@@ -559,7 +559,7 @@ static void take_piece(struct run_stream *stream, char *piece, size_t length)
         executor_run_cancel(run, RUN_TOO_MUCH_OUTPUT);
 }
 
-/* One piece: 1 if there was one, 0 if there is none now or ever. */
+/* Reads one piece. Returns 1, or 0 if there is none now or at end of file. */
 static int read_piece(struct run_stream *stream)
 {
     char piece[PIECE_BYTES + 1];
@@ -584,7 +584,7 @@ static void stream_ready(void *owner, uint32_t events)
     (void)events;
     if (stream->source.fd < 0 || stream->paused || stream->run->state == RUN_OVER)
         return;
-    if (stream->run->state == RUN_WAITING) { /* nobody has asked it anything */
+    if (stream->run->state == RUN_WAITING) { /* output without a request */
         executor_pool_discard(stream->run);
         return;
     }

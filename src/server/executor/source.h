@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Something the executor's loop waits for. */
+/* An fd that the executor's loop watches. */
 #pragma once
 
 #include <stdint.h>

@@ -61,7 +61,7 @@ void executor_sweeper_take(const struct sweeper *sweeper, int fd)
 {
     if (fd < 0)
         return;
-    /* Thousands may wait before there is no room in the pipe. */
+    /* The pipe holds thousands of fds before it is full. */
     if (!sweeper->running || write(sweeper->in, &fd, sizeof fd) != (ssize_t)sizeof fd)
         (void)close(fd);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that closes what takes long to close. What hostile code has left in its jail's private
- * directories is torn down by whoever has them open last, 65,536 names in a quarter of a second: not by
- * the loop, for which all runs wait. */
+/* A thread that closes directories. The last process to close a jail's private directory pays for
+ * its deletion, a quarter of a second for 65,536 names. Hostile code can cause this, so the loop,
+ * for which all runs wait, must not do it. */
 #pragma once
 
 #include <pthread.h>
@@ -12,11 +12,11 @@ struct brig_error;
 struct sweeper {
     pthread_t thread;
     bool running;
-    int in, out; /* a pipe of numbers of fds */
+    int in, out; /* a pipe that carries fd numbers */
 };
 
 int executor_sweeper_begin(struct sweeper *sweeper, struct brig_error *err);
-/* Waits until everything is closed. For one that never began it does nothing. */
+/* Waits until everything is closed. Does nothing if the thread was not started. */
 void executor_sweeper_end(struct sweeper *sweeper);
-/* Takes a directory, or -1, and closes it by and by. */
+/* Takes a directory fd, or -1, and closes it in the thread. */
 void executor_sweeper_take(const struct sweeper *sweeper, int fd);
