@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The jail of the history process: an attacker who takes it over through a message reaches the history and
- * nothing else. */
+/* Confines the history process: an attacker who takes it over through a message reaches only the
+ * history. */
 #include "server/history/history.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static int grant(struct brig_policy *policy, enum brig_access access, const char
     return brig_policy_grant(policy, access, path, NULL, BRIG_GRANT_OPTIONAL, err);
 }
 
-/* Files that the connection string names: certificates and the file of passwords. */
+/* Grants files that the connection string names: certificates and the password file. */
 static int grant_named(struct brig_policy *policy, const char *dsn, struct brig_error *err)
 {
     static const char *const names[] = {"passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl"};
@@ -40,7 +40,7 @@ static int grant_named(struct brig_policy *policy, const char *dsn, struct brig_
     return result;
 }
 
-/* libpq resolves host names, and looks up the name of its user. */
+/* libpq resolves host names, and looks up the user's name. */
 static int grant_postgres(struct brig_policy *policy, const char *dsn, const char *spool_dir,
                           struct brig_error *err)
 {
@@ -65,15 +65,15 @@ static int grant_sqlite(struct brig_policy *policy, const char *path, struct bri
                        : result;
 }
 
-/* The profile `code` would have no memfd_create(), which messages need; so it is `dev`, without what
- * only a jail has use for. Sorted. */
+/* The profile `code` does not allow memfd_create(), which messages need. So the profile is `dev`,
+ * minus calls that only a jail needs. Sorted. */
 static const int denied[] = {
-    SCMP_SYS(accept),            /* it has no listening socket */
+    SCMP_SYS(accept),            /* there is no listening socket */
     SCMP_SYS(accept4),           /* */
-    SCMP_SYS(chmod),             /* files are born with the modes they have */
+    SCMP_SYS(chmod),             /* files are created with their final modes */
     SCMP_SYS(chown),             /* */
     SCMP_SYS(chroot),            /* */
-    SCMP_SYS(execve),            /* there is nothing to run */
+    SCMP_SYS(execve),            /* nothing to execute */
     SCMP_SYS(execveat),          /* */
     SCMP_SYS(fork),              /* no other processes */
     SCMP_SYS(link),              /* */
@@ -97,8 +97,8 @@ static int add_rules(void *filter, const void *argument)
     int status = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(denied); i++)
         status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
-    /* Threads are made, processes are not. clone3() has its flags in memory, where a filter
-     * cannot read them. */
+    /* Allow threads but not processes. A filter cannot read the flags of clone3(), which are in
+     * memory. */
     status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));

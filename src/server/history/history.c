@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Theory of operation.
  *
- * The history process owns the history and nothing else. What the executor tells it becomes rows in a file of
- * SQLite, many in one transaction, and is only then called stored. That file is the history or, with
- * PostgreSQL, its spool: a thread brings rows from there to PostgreSQL, in batches, and again after a failure;
- * they are removed from the spool when PostgreSQL has committed them. So a database that is slow, stopped or
- * gone slows no run and loses no row: rows wait on disk, up to database.spool_max. Killing this process at any
- * moment loses nothing that was called stored; rows that were on their way are brought once more, which
- * changes nothing, as every row has its id.
+ * The history process owns the history. It stores messages of the executor as rows in an SQLite
+ * file, many in one transaction, and confirms them only after the commit. The file is the history
+ * or, with PostgreSQL, its spool: a thread sends rows from the spool to PostgreSQL in batches, and
+ * retries after a failure. Rows are removed from the spool when PostgreSQL has committed them. So a
+ * slow, stopped or lost database does not slow down runs and loses no rows: they wait on disk, up
+ * to database.spool_max. Killing this process at any time loses no confirmed row. Rows in transit
+ * are sent again, which has no effect, because every row has an id.
  *
- * It runs as the user that started brigd, without capabilities, and can reach the directory of its file alone; the
- * network only if the database is PostgreSQL. It trusts the executor's order of messages, and of the http process
- * nothing: a hostile http process can read the history and add refused executions to it, no more. The executor
- * makes the ids of what is run; a row that the http process adds never replaces one and yields to the executor's;
- * and a row that has its end is written once more only by the end of the same run. */
+ * The process runs as the user that started brigd, without capabilities. It can reach only the
+ * directory of its file, and the network only if the database is PostgreSQL. It trusts the
+ * executor's order of messages. It does not trust the http process: a compromised one can read the
+ * history and add refused executions, nothing else. The executor makes the ids of runs. A row from
+ * the http process never replaces another, and gives way to one from the executor. A finished row
+ * is changed only by another end of the same run. */
 #include "server/history/history.h"
 
 #include <dirent.h>
@@ -63,22 +64,23 @@ void history_drop_http(struct history *r)
     history_forget_jobs(r);
 }
 
-/* ---- How much room there is ---- */
+/* ---- Space in the spool ---- */
 
 enum room {
     ROOM_ENOUGH,
-    ROOM_THIN, /* code and output are left out */
-    ROOM_NONE, /* rows are dropped */
+    ROOM_THIN, /* store rows without code and output */
+    ROOM_NONE, /* drop rows */
     ROOMS_
 };
 
-/* Only the spool has a limit. */
+/* Only the spool has a size limit. */
 static enum room room_for(const struct history *r, uint64_t used, enum message_type type)
 {
     uint64_t most = r->config->database.spool_max_bytes;
     if (!r->postgres || used <= most || type == MESSAGE_NEW_EXECUTOR)
         return ROOM_ENOUGH;
-    /* Refused requests, of which a hostile http process can report any number, must not crowd out runs. */
+    /* A compromised http process can report any number of refused requests; they must not displace
+     * runs. */
     if (used > 2 * most || type == MESSAGE_BLOCKED)
         return ROOM_NONE;
     return ROOM_THIN;
@@ -157,7 +159,8 @@ static int make_row(struct history *r, const struct message *message, enum room 
     return make_request_row(r, message, keep, ret_row, err);
 }
 
-/* Rows of messages: how many. A message that makes none is counted and left out. */
+/* Makes rows from messages; returns their number. Messages that make no row are counted and
+ * skipped. */
 static int make_rows(struct history *r, const struct message *messages, size_t count,
                      struct row *rows, size_t counts[ROOMS_], struct brig_error *err)
 {
@@ -185,7 +188,8 @@ static int make_rows(struct history *r, const struct message *messages, size_t c
     return made;
 }
 
-/* 0 when they are safe, or will never be; BRIG_E_SYSTEM or BRIG_E_NOMEM when they are to be tried again. */
+/* Returns 0 if the rows are stored or will never be; BRIG_E_SYSTEM or BRIG_E_NOMEM if they must be
+ * tried again. */
 static int store_messages(struct history *r, const struct message *messages, size_t count,
                           struct brig_error *err)
 {
@@ -218,7 +222,7 @@ static bool is_row(enum message_type type)
     return type == MESSAGE_BEGIN || type == MESSAGE_END || type == MESSAGE_NEW_EXECUTOR;
 }
 
-/* 1 if there may be more, 0 if there is none for now, negative when the executor is gone. */
+/* Returns 1 if there may be more, 0 if there is none now, negative if the executor is gone. */
 static int read_batch(struct history *r)
 {
     for (size_t bytes = 0; r->batch_count < HISTORY_BATCH_MAX && bytes < HISTORY_BATCH_BYTES;) {
@@ -237,8 +241,8 @@ static int read_batch(struct history *r)
     return 1;
 }
 
-/* What cannot be stored is held, and nothing more is read until it can; the executor keeps what it has not
- * been told of. */
+/* A batch that cannot be stored is held, and nothing more is read until it is stored. The executor
+ * keeps messages that were not confirmed. */
 static void store_batch(struct history *r)
 {
     struct brig_error err = {0};
@@ -282,19 +286,19 @@ static int read_question(struct history *r)
         return result;
     if (message.type == MESSAGE_BLOCKED) {
         if (store_messages(r, &message, 1, &err) < 0)
-            r->dropped++; /* the http process does not keep it */
+            r->dropped++; /* the http process has no copy */
         return 1;
     }
     if (message.type != MESSAGE_LIST && message.type != MESSAGE_GET) {
         history_warn(r, "the http process does not keep to the form");
         return BRIG_E_INVALID;
     }
-    read_executor(r); /* the answer has what came before the question */
+    read_executor(r); /* the answer must include rows that came before the query */
     history_ask(r, &message);
     return 1;
 }
 
-/* A http process that never stops asking must not keep the executor's rows waiting. */
+/* Limited, so that a http process which never stops asking does not delay the executor's rows. */
 static void read_http(struct history *r)
 {
     uint64_t end_ms = clock_now_ms() + HISTORY_ASK_MS;
@@ -308,7 +312,7 @@ static void read_http(struct history *r)
         history_drop_http(r);
 }
 
-/* ---- The beginning ---- */
+/* ---- Start ---- */
 
 static void warn_of_replaced(struct history *r)
 {
@@ -369,7 +373,7 @@ static int say_ready(struct history *r, struct brig_error *err)
     return channel_send(r->control, MESSAGE_READY, 0, line, strlen(line), err);
 }
 
-/* Damage is met when a part of the file is read. Rows of the executor that were not stored are held. */
+/* Damage is noticed when a part of the file is read. Messages that were not stored are held. */
 static int replace_damaged(struct history *r, struct brig_error *err)
 {
     if (!r->postgres || !spool_is_damaged(r->local))
@@ -382,7 +386,7 @@ static int replace_damaged(struct history *r, struct brig_error *err)
 
 /* ---- The supervisor ---- */
 
-/* What an earlier executor had sent before it died is in its socket still. */
+/* Messages that an earlier executor sent before it died are still in its socket. */
 static int take_peer(struct history *r, struct message *message, struct brig_error *err)
 {
     struct channel **peer = message->tag == ROLE_EXECUTOR ? &r->executor
@@ -402,7 +406,7 @@ static int take_peer(struct history *r, struct message *message, struct brig_err
     return channel_new(&message->fd, peer, err);
 }
 
-/* 0, or negative when the supervisor is gone. */
+/* Returns 0, or negative if the supervisor is gone. */
 static int read_control(struct history *r, struct brig_error *err)
 {
     for (;;) {
@@ -486,7 +490,7 @@ static int serve_once(struct history *r, struct brig_error *err)
 
 /* ---- The end ---- */
 
-/* The thread may be using the connection to PostgreSQL, which ends with the process. */
+/* The PostgreSQL store is not closed: the thread may be using it. It ends with the process. */
 static void release(struct history *r)
 {
     history_forget_jobs(r);
@@ -507,7 +511,7 @@ int history_main(const struct server_config *config, struct channel *control, in
         result = say_ready(&r, err);
     while (result == 0 && !is_over(&r))
         result = serve_once(&r, err);
-    /* The supervisor is gone, and is not there to read an error. */
+    /* Without the supervisor nothing would read the error. */
     if (result < 0 && r.local && !r.draining)
         result = 0;
     release(&r);

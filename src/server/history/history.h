@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the history process share. */
+/* The state shared by the files of the history process. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,52 +15,52 @@ struct job;
 struct server_config;
 struct store;
 
-#define HISTORY_BATCH_MAX 64 /* messages of the executor that are stored together */
+#define HISTORY_BATCH_MAX 64 /* messages of the executor that are stored in one transaction */
 #define HISTORY_BATCH_BYTES ((size_t)8 << 20)
-#define HISTORY_HOLD_MS 500        /* after which rows that could not be stored are tried again */
-#define HISTORY_GATHER_MS 100      /* how long rows gather in the spool before they are fed */
-#define HISTORY_JOBS_MAX 64        /* questions at a time; more are refused */
-#define HISTORY_ASK_MS 50          /* after so much time spent on questions rows are read again */
-#define HISTORY_ANSWER_MS 5000     /* a question that takes longer is answered with a failure */
-#define HISTORY_FRESH_MS 500       /* how long one waits for rows that came before it */
-#define HISTORY_RETRY_FIRST_MS 250 /* after the database failed, doubled each time */
+#define HISTORY_HOLD_MS 500        /* delay before a failed batch is tried again */
+#define HISTORY_GATHER_MS 100      /* how long rows gather in the spool before they are sent */
+#define HISTORY_JOBS_MAX 64        /* concurrent queries; more are refused */
+#define HISTORY_ASK_MS 50          /* time spent on queries before rows are read again */
+#define HISTORY_ANSWER_MS 5000     /* a slower query is answered with a failure */
+#define HISTORY_FRESH_MS 500       /* how long a query waits for earlier rows */
+#define HISTORY_RETRY_FIRST_MS 250 /* after a failure of the database; doubled each time */
 #define HISTORY_RETRY_MOST_MS 5000
-#define HISTORY_FORGET_MS (10 * 60000) /* how often old rows are looked for */
-#define HISTORY_STATUS_MS 1000         /* numbers for /health at most so often */
-#define HISTORY_STOP_MS 5000           /* at the end, for rows that wait */
+#define HISTORY_FORGET_MS (10 * 60000) /* interval between searches for old rows */
+#define HISTORY_STATUS_MS 1000         /* minimum interval between updates for /health */
+#define HISTORY_STOP_MS 5000           /* at exit, to store waiting rows */
 
 struct history {
     const struct server_config *config;
-    struct channel *control, *http, *executor; /* the peers may be NULL */
-    struct store *local;    /* SQLite: the history or the spool; NULL: there is no history */
+    struct channel *control, *http, *executor; /* peers may be NULL */
+    struct store *local;    /* SQLite: the history or the spool; NULL: no history */
     struct store *postgres; /* or NULL */
-    struct worker worker;   /* its thread */
+    struct worker worker;   /* the thread for PostgreSQL */
 
-    /* Rows, to SQLite. */
-    int64_t last_ns;                         /* no two rows have the same time */
-    struct message batch[HISTORY_BATCH_MAX]; /* of the executor, in hand */
+    /* Rows from the executor to SQLite. */
+    int64_t last_ns; /* time of the last row; each row has a different time */
+    struct message batch[HISTORY_BATCH_MAX]; /* received and not stored yet */
     size_t batch_count;
-    uint64_t held_until_ms; /* 0, or when a batch that could not be stored is tried again */
-    bool held_of_other;     /* of an executor that is gone */
+    uint64_t held_until_ms; /* when a failed batch is tried again; 0: none */
+    bool held_of_other;     /* the batch came from an executor that is gone */
     uint64_t thinned, dropped, refused;
     bool warned_thin, warned_drop;
     char write_problem[BRIG_MESSAGE_MAX]; /* why SQLite cannot be written, or "" */
 
-    /* Rows, from SQLite to PostgreSQL. Sequences are those of the spool. */
-    uint64_t submitted, sent; /* all up to these have been given to the thread, and are safe */
-    uint64_t gather_ms;       /* when the spool is fed; 0: at once */
+    /* Rows from SQLite to PostgreSQL. Sequences are those of the spool. */
+    uint64_t submitted, sent; /* last sequences submitted to the thread, and stored */
+    uint64_t gather_ms;       /* when to send rows from the spool; 0: at once */
     bool feeding, forgetting;
 
-    struct job *jobs[HISTORY_JOBS_MAX]; /* questions that wait for PostgreSQL */
+    struct job *jobs[HISTORY_JOBS_MAX]; /* queries that wait for PostgreSQL */
     size_t job_count;
-    bool asked, answers; /* whether the database has been asked for an answer, and gave one */
+    bool asked, answers; /* whether PostgreSQL was tried, and answered */
     char problem[BRIG_MESSAGE_MAX];
     uint64_t retry_ms, retry_delay_ms, forget_ms;
 
-    const char *state;             /* what the http process was told; NULL: nothing */
-    char status[BRIG_MESSAGE_MAX]; /* the whole of it */
+    const char *state;             /* the state last sent to the http process; NULL: none */
+    char status[BRIG_MESSAGE_MAX]; /* the complete message */
     uint64_t status_ms;
-    bool status_stale; /* numbers may have changed since */
+    bool status_stale; /* counts may have changed since */
     bool draining;
     uint64_t stop_ms;
 };
@@ -70,24 +70,24 @@ struct history {
 /* A line for the supervisor's log. */
 void history_warn(struct history *history, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* SQLite could not be written, or can again. */
+/* Notes that SQLite could not be written, or can be again. */
 void history_note_write(struct history *history, int result, const struct brig_error *err);
-/* Closes the channel to a http process that is gone or misbehaves; its questions are forgotten. */
+/* Closes the channel to a http process that is gone or misbehaves, and forgets its queries. */
 void history_drop_http(struct history *history);
 
-/* ---- jobs.c: what the database has to do ---- */
+/* ---- jobs.c: work for the database ---- */
 
 void history_ask(struct history *history, const struct message *question);
 void history_take_done(struct history *history);
-/* Begins whatever is due; answers what has taken too long. */
+/* Starts jobs that are due; fails queries that take too long. */
 void history_begin_due(struct history *history);
-/* When history_begin_due() has something to do again; 0: never. */
+/* When history_begin_due() must be called again; 0: never. */
 uint64_t history_next_due(const struct history *history);
 void history_forget_jobs(struct history *history);
 void history_tell_status(struct history *history);
 
 /* ---- confine.c ---- */
 
-/* From here on: the directory of SQLite, and the network only for PostgreSQL. To be called when all is
- * open, and before there are threads. */
+/* Confines the process to the directory of SQLite, and with PostgreSQL the network. Call it after
+ * all files are open and before threads are started. */
 int confine_history(const struct server_config *config, struct brig_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the database has to do: answer questions, take rows from the spool, forget. SQLite does it at once; for
- * PostgreSQL there is a thread, so that none of it makes the history process wait. */
+/* Work for the database: answer queries, take rows from the spool, delete old rows. SQLite is used
+ * directly; for PostgreSQL a thread does the work, so that the history process does not block. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "server/history/store.h"
 #include "server/history/worker.h"
 
-/* ---- Whether the database answers ---- */
+/* ---- State of the database ---- */
 
 static void note_failure(struct history *r, const char *message)
 {
@@ -26,7 +26,7 @@ static void note_failure(struct history *r, const char *message)
     r->answers = false;
     r->asked = true;
     (void)snprintf(r->problem, sizeof r->problem, "%s", message);
-    if (!r->postgres) /* it is asked again with the next question */
+    if (!r->postgres) /* the next query tries it again */
         return;
     r->retry_delay_ms = delay < HISTORY_RETRY_MOST_MS ? delay : HISTORY_RETRY_MOST_MS;
     r->retry_ms = clock_now_ms() + r->retry_delay_ms;
@@ -42,7 +42,7 @@ static void note_success(struct history *r)
     r->retry_delay_ms = r->retry_ms = 0;
 }
 
-/* ---- Questions of the http process ---- */
+/* ---- Queries of the http process ---- */
 
 static void answer(struct history *r, enum message_type type, uint64_t tag, const char *text,
                    size_t length)
@@ -66,7 +66,7 @@ static void drop_job(struct history *r, const struct job *job)
     }
 }
 
-/* One that the thread has comes back, and counts until then. */
+/* A job that the thread has is returned later, and counts until then. */
 static void abandon_job(struct history *r, struct job *job)
 {
     job->abandoned = true;
@@ -156,7 +156,7 @@ void history_ask(struct history *r, const struct message *question)
     job_free(job);
 }
 
-/* ---- What is done ---- */
+/* ---- Finished jobs ---- */
 
 static void take_fed(struct history *r, const struct job *job)
 {
@@ -173,7 +173,7 @@ static void take_fed(struct history *r, const struct job *job)
         history_warn(r, "the database refuses %" PRIu64 " rows for good: %s", job->refused,
                      job->err.message);
     }
-    /* Rows that cannot be removed, as on a full disk, are brought again. */
+    /* Rows that cannot be removed from the spool, for example on a full disk, are sent again. */
     int result = spool_release(r->local, job->rows, job->row_count, &err);
     if (result < 0)
         r->gather_ms = clock_now_ms() + HISTORY_HOLD_MS;
@@ -215,7 +215,7 @@ void history_take_done(struct history *r)
     }
 }
 
-/* ---- What is due ---- */
+/* ---- Starting jobs ---- */
 
 static bool is_question_waiting(const struct history *r)
 {
@@ -225,8 +225,8 @@ static bool is_question_waiting(const struct history *r)
     return false;
 }
 
-/* When rows that wait in the spool are brought to PostgreSQL, if nothing else happens; 0: there are none. They
- * are safe where they are, so they wait for others, and for their ends, unless there is a question. */
+/* Returns when rows of the spool are to be sent to PostgreSQL; 0: no rows. They are already safe on
+ * disk, so they wait for more rows, and for the ends of their runs, unless a query waits. */
 static uint64_t feed_due(const struct history *r, uint64_t now)
 {
     if (!r->postgres || r->feeding || (r->asked && !r->answers) || r->sent >= r->local->sequence)
@@ -235,7 +235,7 @@ static uint64_t feed_due(const struct history *r, uint64_t now)
     return at_once || !r->gather_ms ? now : r->gather_ms;
 }
 
-/* An empty batch, where the database did not answer, asks whether it does again. */
+/* After a failure, an empty batch tests whether the database answers again. */
 static void begin_feed(struct history *r)
 {
     struct brig_error err = {0};
@@ -260,7 +260,7 @@ static void begin_feed(struct history *r)
     worker_submit(&r->worker, job);
 }
 
-/* After the rows that came before it, if they are not kept waiting themselves. */
+/* A query waits for rows that came before it, but only for HISTORY_FRESH_MS. */
 static void begin_questions(struct history *r)
 {
     uint64_t now = clock_now_ms();
@@ -278,7 +278,7 @@ static void end_late(struct history *r)
 {
     uint64_t now = clock_now_ms();
     for (size_t i = r->job_count; i-- > 0;) {
-        /* A refusal that cannot be sent ends the others. */
+        /* refuse() may have dropped the channel and thereby all jobs. */
         struct job *job = i < r->job_count ? r->jobs[i] : NULL;
         if (!job || job->abandoned || now - job->given_ms < HISTORY_ANSWER_MS)
             continue;
@@ -381,7 +381,7 @@ void history_tell_status(struct history *r)
     autostr struct str text = {0};
     const char *state = state_of(r);
     uint64_t now = clock_now_ms();
-    /* Numbers change with every row; the state itself is told at once. */
+    /* Counts change with every row and are rate-limited; a changed state is sent at once. */
     r->status_stale = str_equal(state, r->state) && now - r->status_ms < HISTORY_STATUS_MS;
     if (!r->http || r->status_stale)
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Queries for executions, from text. */
+/* Parses queries for executions. */
 #include "server/history/query.h"
 
 #include <inttypes.h>
@@ -27,7 +27,8 @@
 
 /* ---- Times ---- */
 
-/* Seconds east of Greenwich; what follows, or NULL. A '+' may have become a space on its way. */
+/* Reads a time zone as seconds east of Greenwich. Returns the text after it, or NULL. URL decoding
+ * may have turned a '+' into a space. */
 static const char *read_zone(const char *at, int64_t *ret_seconds)
 {
     struct tm offset = {0};
@@ -41,7 +42,7 @@ static const char *read_zone(const char *at, int64_t *ret_seconds)
     return end;
 }
 
-/* "2026-01-31", or with "T12:00:00", an optional fraction and a zone. */
+/* Reads "2026-01-31", or "2026-01-31T12:00:00" with an optional fraction and a zone. */
 static bool read_date(const char *text, int64_t *ret_ns)
 {
     struct tm tm = {0};
@@ -75,7 +76,7 @@ static int read_time(const char *text, int64_t now_ns, int64_t *ret_ns, struct b
     return brig_fail(err, BRIG_E_INVALID, 0, "'%s': " TIME_FORM, str_shown(text).text);
 }
 
-/* ---- Parts ---- */
+/* ---- Parameters ---- */
 
 static int read_word(const char *text, char word[QUERY_WORD_MAX], struct brig_error *err)
 {
@@ -169,9 +170,9 @@ static int read_part(struct query *query, const char *name, const char *value, i
     return result < 0 ? brig_wrap(err, result, "%s", name) : 0;
 }
 
-/* ---- The whole ---- */
+/* ---- The whole query ---- */
 
-/* Takes %41 and + apart, in place. */
+/* Decodes %41 and + in place. */
 static int decode(char *text, struct brig_error *err)
 {
     char *to = text;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a list of executions is asked for by: the query part of the URL, as it came.
+/* Parses a query for executions: the query part of the URL, still encoded.
  *
  *     language=python&status=timeout&since=2026-01-31T12:00:00Z&limit=50&cursor=…
  *
- * since and until are times of RFC 3339, seconds since 1970, or durations back from now ("2h"); cursor
- * is the "next" of the answer before; domain is for the http process alone. Parts without a value are left
- * out of account; unknown and doubled ones are refused by name. */
+ * since and until are RFC 3339 times, seconds since 1970, or durations before now ("2h"). cursor is
+ * "next" of the previous answer. domain is set by the http process only. Parameters without a value
+ * are ignored; unknown and repeated ones are refused by name. */
 #pragma once
 
 #include <stddef.h>
@@ -26,7 +26,7 @@ struct query {
     char domain[QUERY_WORD_MAX];
     int64_t since_ns, until_ns; /* since 1970; 0 and INT64_MAX: any */
     uint64_t limit;
-    /* Rows that are older than this one alone; 0: from the newest. */
+    /* Only rows older than this one; 0: start with the newest. */
     int64_t before_ns;
     char before_id[QUERY_CURSOR_MAX];
 };
@@ -34,5 +34,5 @@ struct query {
 /* `now_ns` is for durations. Pure. */
 int query_parse(const char *text, size_t length, int64_t now_ns, struct query *ret_query,
                 struct brig_error *err);
-/* The cursor for the rows after this one. */
+/* Makes the cursor for the rows after this one. */
 void query_cursor(const struct row *row, char ret_text[QUERY_CURSOR_MAX]);

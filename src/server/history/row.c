@@ -83,7 +83,8 @@ void row_done(struct row *row)
 
 /* ---- From executions ---- */
 
-/* PostgreSQL takes nothing but UTF-8 as text: other bytes and control characters become question marks. */
+/* PostgreSQL accepts only UTF-8 as text: other bytes and control characters become question
+ * marks. */
 static const char *clean_text(struct row *row, const char *text)
 {
     char *copy = text ? arena_strdup(&row->arena, text) : NULL;
@@ -136,7 +137,7 @@ static const char *array_json(struct row *row, const void *items, size_t count,
     return arena_strdup(&row->arena, text.data ? text.data : "[]");
 }
 
-/* The bytes, their hash, or neither; how many there were in any case. */
+/* Keeps the bytes, their hash, or neither; and always their number. */
 static void keep_bytes(struct row *row, enum config_keep keep, struct execution_bytes bytes,
                        struct execution_bytes *ret_bytes, const char **ret_hash, int64_t *ret_count)
 {
@@ -257,7 +258,7 @@ static void write_number(struct json *j, const char *key, int64_t number)
         json_int(j, key, number);
 }
 
-/* 0 is what a request did not say. */
+/* 0: not set by the request. */
 static void write_limit(struct json *j, const char *key, int64_t number)
 {
     if (number > 0)
@@ -271,7 +272,7 @@ static void write_duration(struct json *j, const char *key, int64_t us)
         json_nothing(j, key);
         return;
     }
-    /* As in the answer of /execute. */
+    /* Same format as in the answer of /execute. */
     if (us >= 1000000)
         (void)snprintf(text, sizeof text, "%.3fs", (double)us / 1e6);
     else
@@ -279,7 +280,8 @@ static void write_duration(struct json *j, const char *key, int64_t us)
     json_text(j, key, text);
 }
 
-/* A stored array is parsed and written anew, so that it is JSON whatever the database holds. */
+/* Parses and writes a stored array again, so that the output is valid JSON whatever the database
+ * contains. */
 static void write_items(struct json *j, const char *key, const char *text, bool if_empty)
 {
     json_t *array = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -288,7 +290,7 @@ static void write_items(struct json *j, const char *key, const char *text, bool 
     if (!items && !if_empty)
         return;
     json_open_array(j, key);
-    if (items) /* without its brackets */
+    if (items) /* without the brackets */
         str_append_bytes(j->out, items + 1, strlen(items) - 2);
     json_close_array(j);
 }
@@ -301,7 +303,7 @@ static int64_t divide_up(int64_t number, int64_t by)
 static void write_usage(struct json *j, const struct row *row)
 {
     json_open_object(j, "resource_usage");
-    /* Rounded up, as in the answer to the client. */
+    /* Rounded up, as in the answer of /execute. */
     json_int(j, "cpu_time_ms", divide_up(row->cpu_time_us, 1000));
     json_int(j, "memory_peak_mb", divide_up(row->memory_peak_bytes, 1 << 20));
     json_int(j, "pids_used", row->pids_used);
@@ -314,7 +316,7 @@ static void write_common(struct json *j, const struct row *row)
     json_text(j, "language", row->language ? row->language : "");
     json_text(j, "status", row->status ? row->status : "");
     write_number(j, "exit_code", row->exit_code);
-    /* The history process may hear of a run some milliseconds after it has begun. */
+    /* The history process may receive a run some milliseconds after it started. */
     bool late = row->started_ns != ROW_NO_NUMBER && row->started_ns > 0;
     late = late && row->started_ns < row->created_ns;
     write_time(j, "created_at", late ? row->started_ns : row->created_ns);
@@ -326,7 +328,7 @@ static void write_common(struct json *j, const struct row *row)
     write_items(j, "security_events", row->events, true);
 }
 
-/* The bytes if they were kept, or their hash, and how many there were. */
+/* Writes the bytes if they were kept, else their hash, and their number. */
 static void write_bytes(struct json *j, const char *key, struct execution_bytes bytes,
                         const char *hash, int64_t count)
 {

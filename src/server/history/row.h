@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A row of the history, or a part of one: what began, what ended. One table of columns gives the
- * statements of both databases. */
+/* A row of the history, or a part of one: the start or the end of an execution. The statements for
+ * both databases are generated from one table of columns. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,18 +15,19 @@ struct brig_error;
 struct str;
 
 enum row_kind {
-    ROW_BEGIN = 1, /* an execution began */
-    ROW_END,       /* and ended; may come twice, or first */
-    ROW_BLOCKED,   /* it was refused */
-    ROW_LOST,      /* a new executor: what ran before created_ns, of this server, runs no more */
-    ROW_WHOLE,     /* beginning and end, from the spool */
+    ROW_BEGIN = 1, /* an execution started */
+    ROW_END,       /* an execution ended; may come twice, or before ROW_BEGIN */
+    ROW_BLOCKED,   /* an execution was refused */
+    ROW_LOST,      /* a new executor: what this server ran before created_ns is lost */
+    ROW_WHOLE,     /* start and end, from the spool */
 };
 
 #define ROW_NO_NUMBER INT64_MIN /* NULL */
 
-/* The columns: type, which kinds write it, name, member. Bytes are left out of lists. `created_ns` is when
- * the history process heard of the execution; no two rows have the same. `events` is a JSON array of {type,
- * severity, detail}, `unenforced` one of texts, `files` one of {name, bytes}. */
+/* The columns: type, kinds of rows that write it, name, member. Lists do not contain BYTES columns.
+ * `created_ns` is when the history process first received the execution; it is unique. `events` is
+ * a JSON array of {type, severity, detail}, `unenforced` one of strings, `files` one of {name,
+ * bytes}. */
 #define ROW_COLUMNS(X)                                                                             \
     X(TEXT, KEY, "id", id)                                                                         \
     X(TEXT, KEY, "server", server)                                                                 \
@@ -73,18 +74,18 @@ enum row_type { ROW_TEXT, ROW_BYTES, ROW_NUMBER };
 #define ROW_TYPE_NUMBER int64_t
 #define ROW_MEMBER(type, part, name, member) ROW_TYPE_##type member;
 
-/* All pointers are into the arena, or NULL. */
+/* Pointers are into the arena, or NULL. */
 struct row {
     struct arena arena;
     enum row_kind kind;
     ROW_COLUMNS(ROW_MEMBER)
-    int64_t sequence; /* of rows in the spool: changes with the row; not a column of the history */
+    int64_t sequence; /* spool only: changes whenever the row changes */
 };
 
-/* Which kinds write a column. */
+/* Which kinds of rows write a column. */
 enum row_part {
-    PART_KEY,   /* set when the row is made, and then never again */
-    PART_STATE, /* set when the row is made, and by an end */
+    PART_KEY,   /* set when the row is made, never changed */
+    PART_STATE, /* set when the row is made, and by ROW_END */
     PART_BEGIN,
     PART_END,
 };
@@ -97,30 +98,32 @@ struct row_column {
 };
 extern const struct row_column row_columns[];
 extern const size_t row_column_count;
-/* Whether a row of this kind brings this column. */
+/* Returns whether a row of this kind has this column. */
 bool row_has_column(enum row_kind kind, const struct row_column *column);
 
-/* What of code and output is kept. */
+/* How much of code and output to keep. */
 struct row_keep {
     enum config_keep code, output;
 };
 
-/* From what the executor and the http process say. Release with row_done(). */
+/* Make a row from a request or a result. Release it with row_done(). */
 int row_from_request(enum row_kind kind, const struct execution_request *request,
                      struct row_keep keep, const char *server, int64_t created_ns,
                      struct row *ret_row, struct brig_error *err);
 int row_from_result(const struct execution_result *result, struct row_keep keep, const char *server,
                     int64_t created_ns, struct row *ret_row, struct brig_error *err);
 int row_lost(const char *server, int64_t created_ns, struct row *ret_row, struct brig_error *err);
-void row_init(struct row *row, enum row_kind kind); /* every number is ROW_NO_NUMBER */
+void row_init(struct row *row, enum row_kind kind); /* sets every number to ROW_NO_NUMBER */
 void row_done(struct row *row);
 
-/* The member of a column: a const char *, a struct execution_bytes or an int64_t, by its type. */
+/* Returns a pointer to the member of a column: const char *, struct execution_bytes or int64_t, by
+ * its type. */
 void *row_member(const struct row_column *column, const struct row *row);
-/* Sets a column from what a database says, copied; numbers are text. NULL: nothing. */
+/* Sets a column from a database value, which is copied; numbers are text. NULL: leave unset. */
 void row_set(struct row *row, const struct row_column *column, const void *data, size_t length);
 
-/* GET /executions/{id}: everything. */
+/* The answer of GET /executions/{id}. */
 void row_json_one(const struct row *row, struct str *out);
-/* GET /executions: {"executions": […], "next": cursor or null}, without code and output. */
+/* The answer of GET /executions: {"executions": […], "next": cursor or null}, without code and
+ * output. */
 void row_json_list(const struct row *rows, size_t count, const char *next, struct str *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What both databases share: statements from the table of columns, and what they are used for. Values are
- * parameters, never part of a text. */
+/* Shared by both databases: statements generated from the table of columns, and the operations that
+ * use them. Values are always parameters, never part of the SQL text. */
 #include "server/history/store.h"
 
 #include <string.h>
@@ -102,9 +102,9 @@ static bool is_updated(enum row_kind kind, const struct row_column *column)
            (column->part != PART_STATE || kind == ROW_END);
 }
 
-/* A beginning adds to a row that has no end yet, or was made by an end alone, and takes over one that the
- * http process has added. An end is the last word: only the same run may say it again, which has the same
- * beginning to the nanosecond, after a crash. A refused request is known by nothing else. */
+/* ROW_BEGIN updates a row that has not ended or was made by ROW_END alone, and takes over a row
+ * that the http process added. ROW_END is final: after a crash the same run may repeat it, which is
+ * recognised by an identical started_ns. ROW_BLOCKED never changes a row. */
 static void add_conflict(enum row_kind kind, bool with_sequence, struct str *out)
 {
     const char *comma = "";
@@ -168,7 +168,7 @@ static int apply_lost(struct store *store, const struct row *row, struct brig_er
     return execute(store, &statement, "store a row", NULL, err);
 }
 
-/* What is there of it already may be either part, so a whole row is brought as both. */
+/* The existing row may have either part, so ROW_WHOLE is applied as a start and as an end. */
 static int apply_row(struct store *store, const struct row *row, struct brig_error *err)
 {
     if (row->kind == ROW_LOST)
@@ -251,7 +251,7 @@ int store_get(struct store *store, const char *id, struct row *ret_row, struct b
     return store_read(store, &statement, "read", &into, err);
 }
 
-/* Only the filters that are used, so that an index can be. */
+/* Adds only the filters in use, so that the database can use an index. */
 int store_list(struct store *store, const struct query *query, struct row *rows, size_t max,
                struct brig_error *err)
 {

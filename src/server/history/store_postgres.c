@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The history in PostgreSQL. Nothing here waits longer than a few seconds, however the server has
- * died: connections and statements are polled for, and given up. */
+/* The history in PostgreSQL. No function blocks longer than a few seconds, however the server has
+ * failed: connecting and statements use poll() with a deadline. */
 #include <errno.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
@@ -22,15 +22,15 @@
 #define STATEMENT_TIMEOUT_MS 10000
 #define STATEMENT_TIMEOUT "SET statement_timeout = 8000"
 #define NUMBER_MAX 24
-#define MIGRATION_LOCK "7236273921" /* any number that no other program uses */
+#define MIGRATION_LOCK "7236273921" /* an arbitrary number for pg_advisory_xact_lock() */
 
 struct postgres_store {
     struct store store;
     PGconn *connection;
-    const char *dsn; /* the configuration's */
+    const char *dsn; /* owned by the configuration */
 };
 
-/* Each is run once, in order; brig_migrations says how many were. Never changed, only added to. */
+/* Each migration is run once, in order; brig_migrations records them. Only append to this list. */
 static const char *const migrations[] = {
     STORE_TABLE("BIGINT", "BYTEA", ""),
 };
@@ -62,7 +62,7 @@ static void disconnect(struct postgres_store *store)
     PQfinish(take_ptr(&store->connection));
 }
 
-/* What it says has lines; the first is what matters. The password is in none of them. */
+/* Uses the first line of libpq's message. No line contains the password. */
 static int fail(struct postgres_store *store, int code, const char *what, const char *message,
                 struct brig_error *err)
 {
@@ -75,8 +75,8 @@ static int fail(struct postgres_store *store, int code, const char *what, const 
     return result;
 }
 
-/* 08 the connection, 53 resources, 57 an operator, 58 the system, 40 and 55 another transaction: later
- * it may work. 22 and 23 are of the row itself. */
+/* SQLSTATE classes 08 (connection), 53 (resources), 57 (operator), 58 (system), 40 and 55 (other
+ * transactions) are temporary. 22 and 23 concern the row itself. */
 static int code_of(const PGresult *answer)
 {
     const char *state = answer ? PQresultErrorField(answer, PG_DIAG_SQLSTATE) : NULL;
@@ -90,7 +90,7 @@ static void clear_answer(PGresult **answer)
 }
 #define autoanswer __attribute__((cleanup(clear_answer)))
 
-/* Sends what is queued, then takes answers until there are no more: the last is what counts. */
+/* Sends queued data, then reads results until there are no more; returns the last. */
 static PGresult *collect(PGconn *connection, uint64_t deadline_ms)
 {
     PGresult *last = NULL;
@@ -134,11 +134,11 @@ static void take_row(const PGresult *answer, int at, bool with_bytes, struct row
     }
 }
 
-/* Several statements in one text only without parameters. */
+/* A text with several statements cannot have parameters. */
 static PGresult *perform(PGconn *connection, const struct store_statement *wanted)
 {
     const char *values[STORE_VALUES_MAX];
-    int lengths[STORE_VALUES_MAX], formats[STORE_VALUES_MAX]; /* 1: bytes as they are */
+    int lengths[STORE_VALUES_MAX], formats[STORE_VALUES_MAX]; /* 1: binary */
     struct {
         char text[NUMBER_MAX];
     } numbers[STORE_VALUES_MAX];
@@ -192,7 +192,7 @@ static PGconn *begin_connection(const char *dsn)
     return PQconnectStartParams(names, values, 1);
 }
 
-/* Notices would go to standard error. */
+/* libpq would print notices to standard error. */
 static void ignore_notice(void *context, const PGresult *notice)
 {
     (void)context;
@@ -221,8 +221,8 @@ static int finish_connection(struct postgres_store *store, struct brig_error *er
 
 /* ---- Migrations ---- */
 
-/* Several brigds may come at once: the lock, which ends with the transaction, is for them. Each migration adds
- * a row, so the number of rows is the version. */
+/* The lock, which is released by the end of the transaction, serialises several brigds that start
+ * at once. Each migration adds a row, so the number of rows is the version. */
 static int migrate_locked(struct postgres_store *store, struct brig_error *err)
 {
     int result = run(store,
@@ -258,7 +258,7 @@ static int migrate(struct postgres_store *store, struct brig_error *err)
     return result < 0 ? result : store_end(&store->store, migrate_locked(store, err), err);
 }
 
-/* A connection that works, made where there is none. */
+/* Connects if there is no working connection. */
 static int reach(struct store *base, struct brig_error *err)
 {
     struct postgres_store *store = of(base);
@@ -280,8 +280,8 @@ static void close_store(struct store *store)
     free(store);
 }
 
-/* A connection string that libpq does not understand will not be understood later. Its own words could
- * have parts of it in them. */
+/* A connection string that libpq cannot parse will not work later. libpq's message is not shown,
+ * because it may contain parts of the string. */
 static int check_dsn(const char *dsn, struct brig_error *err)
 {
     char *message = NULL;

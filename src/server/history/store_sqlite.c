@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The history in a file of SQLite, or the spool of PostgreSQL in one: the same table. In the spool each row
- * that PostgreSQL does not have as it is has a sequence, which changes with the row; it is 0 for what is
- * sent and still runs, and in a history.
+/* The history in an SQLite file, or the spool for PostgreSQL: the same table. In the spool, a row
+ * that differs from PostgreSQL's has a sequence, which changes with the row. The sequence is 0 for
+ * a running row that was sent, and always in a history.
  *
- * The file is in WAL mode. A transaction that was committed survives the process; a power cut may take the
- * last ones, but leaves the file whole. */
+ * The file is in WAL mode. A committed transaction survives a crash of the process. A power failure
+ * may lose the last transactions, but does not damage the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -23,9 +23,9 @@
 #include "server/history/query.h"
 #include "server/history/store.h"
 
-#define BUSY_TIMEOUT_MS 250 /* for another program that writes to the file */
+#define BUSY_TIMEOUT_MS 250 /* for other programs that write to the file */
 #define ASK_MAX (EXECUTION_ID_LENGTH + 1)
-#define PROGRESS_STEPS 10000 /* of SQLite's machine, between looks at the clock */
+#define PROGRESS_STEPS 10000 /* SQLite VM steps between checks of the deadline */
 
 struct sqlite_store {
     struct store store;
@@ -35,10 +35,10 @@ struct sqlite_store {
     uint64_t deadline_ms;
     char server_id[EXECUTION_ID_LENGTH + 1];
     char *path;
-    char *replaces; /* the new name of a damaged spool, or NULL */
+    char *replaces; /* new name of a damaged spool, or NULL */
 };
 
-/* Each is run once, in order; user_version says how many were. Never changed, only added to. */
+/* Each migration is run once, in order; user_version counts them. Only append to this list. */
 static const char *const migrations[] = {
     STORE_TABLE("INTEGER", "BLOB", "WITHOUT ROWID"),
 
@@ -77,7 +77,7 @@ static int prepare(struct sqlite_store *store, const char *sql, sqlite3_stmt **r
     return fail(store, "prepare a statement", err);
 }
 
-/* The text or the number that a statement without parameters says. */
+/* Returns the text or number that a statement without parameters yields. */
 static int ask(struct sqlite_store *store, const char *sql, char ret_text[ASK_MAX],
                struct brig_error *err)
 {
@@ -103,7 +103,7 @@ static int ask_number(struct sqlite_store *store, const char *sql, uint64_t *ret
 
 /* ---- Opening ---- */
 
-/* SQLite would let two brigds write in turn, each taking the other's runs for lost. */
+/* SQLite would let two brigds write alternately, and each would mark the other's runs as lost. */
 static int take_lock(struct sqlite_store *store, struct brig_error *err)
 {
     autofree char *name = NULL;
@@ -140,8 +140,8 @@ static int migrate(struct sqlite_store *store, struct brig_error *err)
     return result;
 }
 
-/* Made with the file, or kept when the file is replaced. A file of before there was this table has it in its
- * rows. */
+/* The id is made with the file, and kept when the file is replaced. Older files have it only in
+ * their rows. */
 static int read_server_id(struct sqlite_store *store, struct brig_error *err)
 {
     if (!store->server_id[0])
@@ -168,7 +168,7 @@ static int open_file(struct sqlite_store *store, struct brig_error *err)
                          str_shown(store->path).text, store->db ? sqlite3_errmsg(store->db) : "");
     (void)sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
     sqlite3_progress_handler(store->db, PROGRESS_STEPS, is_too_late, store);
-    /* A spool becomes small again. This is set before there are tables. */
+    /* Lets the spool shrink. Must be set before tables are made. */
     int result =
         store->store.is_spool ? run(store, "PRAGMA auto_vacuum = FULL", "set itself up", err) : 0;
     if (result == 0)
@@ -181,7 +181,7 @@ static int open_file(struct sqlite_store *store, struct brig_error *err)
         result = migrate(store, err);
     if (result == 0)
         result = read_server_id(store, err);
-    if (result < 0 || store->store.sequence > 0) /* it is replaced, and goes on */
+    if (result < 0 || store->store.sequence > 0) /* a replaced spool keeps its sequence */
         return result;
     return ask_number(store, "SELECT coalesce(max(sequence), 0) FROM executions WHERE sequence > 0",
                       &store->store.sequence, err);
@@ -252,7 +252,7 @@ static int bind(sqlite3_stmt *statement, int number, const struct store_value *v
     return SQLITE_MISUSE;
 }
 
-/* The sequence, where it was asked for, comes last. */
+/* The sequence, if selected, is the last column. */
 static void take_row(sqlite3_stmt *statement, bool with_bytes, struct row *row)
 {
     int number = 0;
@@ -260,7 +260,7 @@ static void take_row(sqlite3_stmt *statement, bool with_bytes, struct row *row)
     for (size_t i = 0; i < row_column_count; i++) {
         if (row_columns[i].type == ROW_BYTES && !with_bytes)
             continue;
-        /* A blob without bytes has no address. */
+        /* SQLite returns NULL for an empty blob. */
         bool empty = sqlite3_column_type(statement, number) != SQLITE_NULL;
         const void *data = sqlite3_column_blob(statement, number);
         row_set(row, &row_columns[i], data || !empty ? data : "",
@@ -271,7 +271,7 @@ static void take_row(sqlite3_stmt *statement, bool with_bytes, struct row *row)
         row->sequence = sqlite3_column_int64(statement, number);
 }
 
-/* Whoever reads waits for it: until the deadline. */
+/* The caller blocks, so stop at the deadline. */
 static int step(struct sqlite_store *store, sqlite3_stmt *statement, struct store_rows *into)
 {
     size_t bytes = 0;
@@ -321,7 +321,7 @@ int spool_open(const char *directory, struct store **ret_store, struct brig_erro
     return result < 0 ? result : open_store(&path, true, ret_store, err);
 }
 
-/* SQLite keeps files beside its own. */
+/* SQLite has additional files besides the database. */
 static int put_aside(struct sqlite_store *store, struct brig_error *err)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm"};
@@ -380,7 +380,7 @@ uint64_t spool_count(const struct store *store)
     return count;
 }
 
-/* Which parts a row has; the statements of the other database are chosen by it. */
+/* Which parts a row has; this selects the statements for PostgreSQL. */
 static enum row_kind kind_of(const struct row *row)
 {
     bool ended = row->started_ns != ROW_NO_NUMBER || row->ended_ns != ROW_NO_NUMBER;
@@ -400,7 +400,7 @@ int spool_read(struct store *store, struct row *rows, uint64_t *ret_sequence,
     int count = store_read(store, &statement, "read", &into, err);
     for (int i = 0; i < count; i++)
         rows[i].kind = kind_of(&rows[i]);
-    /* Others may have the sequence of the last one. */
+    /* More rows may have the same sequence as the last one. */
     if (count >= 0)
         *ret_sequence = into.ended ? store->sequence : (uint64_t)rows[into.count - 1].sequence - 1;
     return count;
@@ -412,7 +412,8 @@ int spool_release(struct store *store, const struct row *rows, size_t count, str
     if (result < 0)
         return result;
     for (size_t i = 0; i < count && result == 0; i++) {
-        /* With its end it is sent again, and a new executor finds it lost. */
+        /* A running row stays in the spool: it is sent again when it ends, and a new executor marks
+         * it as lost. */
         bool running = strcmp(rows[i].status, "running") == 0;
         result = store_run(store,
                            running ? "UPDATE executions SET sequence = 0"

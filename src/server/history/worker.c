@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs of a store, and the thread that waits for PostgreSQL. Pointers to jobs go to it and come back through
+/* Jobs of a store, and the thread that blocks on PostgreSQL. Pointers to jobs travel through
  * pipes. */
 #include "server/history/worker.h"
 
@@ -41,7 +41,7 @@ void job_free(struct job *job)
     free(job);
 }
 
-/* One more than is wanted tells whether there are more. */
+/* One more row than wanted shows whether there are more. */
 static int list(struct store *store, struct job *job)
 {
     size_t wanted = (size_t)job->query.limit;
@@ -67,7 +67,7 @@ static int get(struct store *store, struct job *job)
     if (count <= 0)
         return count;
     bool own = !*job->domain || (row.domain && strcmp(row.domain, job->domain) == 0);
-    if (own) /* else it is as if there were none */
+    if (own) /* otherwise the answer is "not found" */
         row_json_one(&row, &job->text);
     row_done(&row);
     return 0;

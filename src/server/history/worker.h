@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a store has to do, and the thread that waits for PostgreSQL so that the history process does not: a
- * name server, a connection or a statement can each take seconds. */
+/* Jobs of a store, and the thread that blocks on PostgreSQL instead of the history process: name
+ * resolution, connecting and each statement can take seconds. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,40 +20,39 @@ enum job_kind { JOB_FEED, JOB_LIST, JOB_GET, JOB_FORGET };
 
 struct job {
     enum job_kind kind;
-    /* For the caller. */
+    /* Used by the caller only. */
     uint64_t tag, given_ms;
-    uint64_t
-        sequence; /* FEED: all rows up to it are in the batch or before; else: are to be fed first */
+    uint64_t sequence; /* FEED: last sequence in the batch; others: must be fed first */
     bool submitted, abandoned;
-    /* What is to be done. */
-    struct row *rows; /* FEED: owned; may be none: then only whether the database answers */
+    /* Input. */
+    struct row *rows; /* FEED: owned; without rows the job only tests the connection */
     size_t row_count;
     struct query query;
     char id[EXECUTION_ID_LENGTH + 1];
-    char domain[QUERY_WORD_MAX]; /* of the API key that asks, or "" */
+    char domain[QUERY_WORD_MAX]; /* API key of the client, or "" */
     int64_t before_ns;
-    /* What came of it. */
-    int result; /* 0 or more; negative with `err` */
+    /* Output. */
+    int result; /* 0 or more; negative: see `err` */
     struct brig_error err;
-    uint64_t refused; /* FEED: rows that the database will never take */
-    struct str text;  /* LIST, GET: the answer; empty if there is none */
+    uint64_t refused; /* FEED: rows that the database will never accept */
+    struct str text;  /* LIST, GET: the answer; empty: not found */
 };
 
-struct job *job_new(enum job_kind kind); /* NULL if memory is short */
+struct job *job_new(enum job_kind kind); /* NULL: out of memory */
 void job_free(struct job *job);          /* accepts NULL */
-/* Waits for the store. */
+/* Runs the job; blocks on the store. */
 void job_perform(struct job *job, struct store *store);
 
-/* The thread. It ends with the process: a statement may take seconds, and nothing waits for it then. */
+/* The thread is never joined: it ends with the process, even during a statement. */
 struct worker {
-    struct store *store;   /* NULL: there is no thread */
-    int given[2], done[2]; /* pipes; neither is ever full: there are far fewer jobs */
+    struct store *store;   /* NULL: no thread */
+    int given[2], done[2]; /* pipes of job pointers; the number of jobs is too small to fill them */
 };
-/* The store is borrowed, and used by the thread alone from now on. */
+/* The store is borrowed; from now on only the thread may use it. */
 int worker_start(struct worker *worker, struct store *store, struct brig_error *err);
-/* Readable when there is a job to take. */
+/* Readable when worker_take() has a job. */
 int worker_fd(const struct worker *worker);
-/* Jobs are done one by one, in the order they were given. */
+/* Jobs are run one by one, in order. */
 void worker_submit(struct worker *worker, struct job *job);
-/* A job that is done, or NULL. */
+/* Returns a finished job, or NULL. */
 struct job *worker_take(struct worker *worker);
