@@ -30,7 +30,8 @@ int access_log_init(struct access_log *log, const char *where, struct brig_error
     *log = (struct access_log){.fd = -1};
     if (!str_equal(where, "-"))
         return 0;
-    /* A copy, as standard error is shared: it must not be made non-blocking. */
+    /* Use a copy of the fd, and do not make it non-blocking: the open file of standard error is
+     * shared with other processes. */
     log->fd = fcntl(2, F_DUPFD_CLOEXEC, 3);
     if (log->fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot log to standard error");
@@ -38,7 +39,7 @@ int access_log_init(struct access_log *log, const char *where, struct brig_error
     return 0;
 }
 
-/* What was logged before belongs to the old one. */
+/* Lines logged before go to the old file. */
 void access_log_replace(struct access_log *log, int *fd)
 {
     access_log_flush(log);
@@ -68,7 +69,7 @@ static void append_time(struct json *j)
     json_text(j, "time", text);
 }
 
-/* How long after its beginning each step was reached, in microseconds. */
+/* The time of each step in microseconds since the request began. */
 static void append_trace(struct json *j, const struct exchange *exchange)
 {
     const struct execution_trace *trace = &exchange->trace;
@@ -111,7 +112,7 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
     str_append_char(&log->lines, '\n');
 }
 
-/* A pipe that can be written to takes this much without waiting. */
+/* A pipe for which poll() reports POLLOUT accepts this much without blocking. */
 static size_t writable(const struct access_log *log, size_t wanted)
 {
     struct pollfd ready = {.fd = log->fd, .events = POLLOUT};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One request and its answer: how it begins, waits, is answered and ends. */
+/* Requests and their answers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +66,8 @@ void exchange_release(struct exchange *exchange)
     exchange->charged = 0;
 }
 
-/* Wakes the loop when the client of a suspended connection is gone or sends no more; once it is half
- * closed, only when it is gone. EPOLLHUP and EPOLLERR are always reported. */
+/* Wakes the loop when the client of a suspended connection disconnects or shuts down its sending
+ * side; after the latter, only when it disconnects. EPOLLHUP and EPOLLERR are always reported. */
 static void watch_end(const struct exchange *exchange)
 {
     struct epoll_event event = {.events = EPOLLONESHOT | (exchange->half_closed ? 0 : EPOLLRDHUP),
@@ -77,7 +77,7 @@ static void watch_end(const struct exchange *exchange)
         (void)epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event);
 }
 
-/* libmicrohttpd does not look at the socket of a suspended connection: the loop watches for its end. */
+/* libmicrohttpd does not watch the socket of a suspended connection, so the loop does. */
 void exchange_suspend(struct exchange *exchange)
 {
     if (exchange->suspended)
@@ -98,9 +98,9 @@ void exchange_resume(struct exchange *exchange)
     MHD_resume_connection(exchange->connection);
 }
 
-/* After shutdown(2) a client may still wait for its answer, or it may be gone. Sending something tells:
- * the kernel of a client that is gone answers with a reset. HTTP/1.0 has nothing that could be sent, so
- * its runs go on to their end. TLS ends both directions at once. */
+/* After shutdown(2) a client may still wait for its answer, or it may be gone. To find out, send an
+ * interim response: if the client is gone, its kernel answers with a reset. HTTP/1.0 has no interim
+ * responses, so its runs continue to their end. TLS always ends both directions. */
 void exchange_half_closed(struct exchange *exchange)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -131,7 +131,7 @@ void exchange_gone(struct exchange *exchange)
     exchange_resume(exchange);
 }
 
-/* ---- Making an answer ---- */
+/* ---- Setting an answer ---- */
 
 void answer_text(struct exchange *exchange, unsigned status, const char *content_type,
                  struct str *text)
@@ -177,7 +177,7 @@ void answer_field_error(struct exchange *exchange, enum http_error error, const 
     answer_write_error(exchange, error, field, message, &text);
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
         exchange->retry_after_s = 1;
-    if (text.failed) { /* without memory there is still the status */
+    if (text.failed) { /* out of memory: send the status only */
         str_done(&text);
         answer_text(exchange, status, NULL, &text);
         return;
@@ -190,9 +190,10 @@ void answer_error(struct exchange *exchange, enum http_error error, const char *
     answer_field_error(exchange, error, NULL, message);
 }
 
-/* ---- Sending it ---- */
+/* ---- Sending an answer ---- */
 
-/* Every answer is data for the program that asked, and for nothing else. */
+/* Answers are data for the client program only: a browser must not cache, frame or interpret
+ * them. */
 static const struct {
     const char *name, *value;
 } fixed_headers[] = {
@@ -208,7 +209,8 @@ static void add(struct MHD_Response *response, const char *name, const char *val
     (void)MHD_add_response_header(response, name, value);
 }
 
-/* Web pages of other origins are refused by silence, unless server.cors_origins names them. */
+/* Without an Access-Control-Allow-Origin header, browsers refuse web pages of other origins;
+ * server.cors_origins lists the exceptions. */
 static void add_cors(const struct exchange *exchange, struct MHD_Response *response,
                      const char *methods)
 {
@@ -273,7 +275,8 @@ int answer_queue(struct exchange *exchange, struct MHD_Response *response)
 int answer_send(struct exchange *exchange)
 {
     struct str *text = &exchange->answer;
-    /* A page that was made before it was known how full memory is; small ones are always sent. */
+    /* Large answers are charged only now, and refused if the memory is used up; small ones are
+     * always sent. */
     if (text->length > MESSAGE_INLINE_MAX && !exchange_charge(exchange, text->length)) {
         str_done(text);
         answer_error(exchange, ERROR_OVERLOADED,

@@ -43,7 +43,7 @@ static struct client client_of(struct net_address address)
     return client;
 }
 
-/* The last item of the list without its blanks; *length is cut to what precedes it. */
+/* Returns the last item of the list without blanks; cuts *length to what precedes it. */
 static const char *last_item(const char *list, size_t *length, size_t *ret_item_length)
 {
     size_t end = *length, start = end;
@@ -81,7 +81,7 @@ struct client clients_find(const struct clients *clients, const struct sockaddr 
     return client;
 }
 
-/* The part before the port: "[::1]:8080", "127.0.0.1:8080", "localhost". */
+/* The length of the part before the port: "[::1]:8080", "127.0.0.1:8080", "localhost". */
 static size_t name_length(const char *host)
 {
     if (*host != '[')
@@ -111,7 +111,7 @@ bool clients_check_key(const struct config_list *keys, const char *given,
                        char ret_domain[CLIENTS_DOMAIN_LENGTH + 1], size_t *ret_which)
 {
     char hash[SHA256_HEX_LENGTH + 1];
-    size_t found = 0; /* counted from 1; the last one that is equal */
+    size_t found = 0; /* index plus one of the last equal key */
     sha256_hex(given, strlen(given), hash);
     for (size_t i = 0; i < keys->count; i++) {
         const char *key = keys->items[i] + strlen(CONFIG_HASH_PREFIX);
@@ -130,16 +130,16 @@ bool clients_check_key(const struct config_list *keys, const char *given,
 #define SETS 4096 /* a power of two */
 #define WAYS 8
 
-/* A bucket is kept as the moment at which it will be full again. */
+/* A bucket is stored as the time at which it will be full again. */
 struct bucket {
     uint64_t client[2];
     uint64_t full_us; /* 0: unused */
 };
 
 struct rate {
-    uint64_t interval_ns; /* of one token; 0: no limit */
-    uint64_t depth_ns;    /* of a whole bucket */
-    uint64_t key[2];      /* keeps a client from choosing whose set it shares */
+    uint64_t interval_ns; /* time per token; 0: no limit */
+    uint64_t depth_ns;    /* time to fill a bucket */
+    uint64_t key[2];      /* random, so that clients cannot choose their set in the table */
     struct bucket buckets[SETS][WAYS];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clients: the address of one, behind trusted proxies too; its API key; how often it may ask. */
+/* Clients: their address, also behind trusted proxies; their API key; their rate limit. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,30 +22,30 @@ int clients_init(struct clients *clients, const struct config_list *proxies,
 
 struct client {
     struct net_address address;
-    char text[NET_ADDRESS_TEXT_MAX]; /* "unix" for a local socket */
+    char text[NET_ADDRESS_TEXT_MAX]; /* "unix" for a UNIX socket */
 };
-/* `peer` may be NULL; `forwarded` is X-Forwarded-For or NULL. The client is the first address from its
- * right end that is not a trusted proxy; text that is not an address ends the search. */
+/* `peer` may be NULL; `forwarded` is X-Forwarded-For or NULL. The client is the last address in the
+ * list that is not a trusted proxy; text that is not an address ends the search. */
 struct client clients_find(const struct clients *clients, const struct sockaddr *peer,
                            const char *forwarded);
 
-/* Whether a Host header can only mean this machine: an address or localhost. A web page can make any
- * other name point here. */
+/* Returns whether a Host header can only mean this machine: an address or localhost. Any other name
+ * could be a web page's, made to resolve to this machine (DNS rebinding). */
 bool clients_host_is_own(const char *host);
 
-#define CLIENTS_DOMAIN_LENGTH 16 /* hexadecimal digits by which other processes know a key */
+#define CLIENTS_DOMAIN_LENGTH 16 /* hexadecimal digits that identify a key to other processes */
 
-/* Whether the key is one of security.allowed_keys, and which. The keys are hashes, and all of them are
- * compared whole, so that the time it takes says nothing. */
+/* Returns whether `given` is one of security.allowed_keys, and which. All keys are hashes and are
+ * compared completely, so that the time taken does not depend on the key. */
 bool clients_check_key(const struct config_list *keys, const char *given,
                        char ret_domain[CLIENTS_DOMAIN_LENGTH + 1], size_t *ret_which);
 
-/* A token bucket for each address, in a table of fixed size. `per_second` of 0: no limit. A bucket holds
- * `burst` tokens; of 0: as many as come in a second. */
+/* A token bucket for each address, in a table of fixed size. `per_second` 0: no limit. A bucket
+ * holds `burst` tokens; 0: the tokens of one second. */
 struct rate;
 int rate_new(uint64_t per_second, uint64_t burst, struct rate **ret_rate, struct brig_error *err);
 void rate_free(struct rate *rate); /* accepts NULL */
-/* False if the client must wait for *ret_wait_ms. A /64 of IPv6 is one client. When the table is full,
- * the client that has been quiet for longest is forgotten. */
+/* Returns false if the client must wait for *ret_wait_ms. An IPv6 /64 counts as one client. If the
+ * table is full, the client that was idle longest is forgotten. */
 bool rate_take(struct rate *rate, const struct net_address *client, uint64_t now_us,
                uint64_t *ret_wait_ms);

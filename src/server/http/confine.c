@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The jail of the http process: see server/confine.h. */
+/* Confines the http process: see server/confine.h. */
 #include "server/http/http.h"
 
 #include <brig/brig.h>
@@ -11,28 +11,28 @@
 #include "base/error.h"
 #include "server/confine.h"
 
-/* What is not here does not exist. Those with arguments that matter are below. */
+/* All other calls fail with ENOSYS. Calls with restricted arguments are below. */
 static const int allowed[] = {
-    /* clients, messages of other processes, the log, and copies of sockets */
+    /* clients, messages, the log, and copies of sockets */
     SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(close), SCMP_SYS(fcntl), SCMP_SYS(getpeername),
     SCMP_SYS(getsockname), SCMP_SYS(getsockopt), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(read),
     SCMP_SYS(readv), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(sendto),
     SCMP_SYS(setsockopt), SCMP_SYS(shutdown), SCMP_SYS(write), SCMP_SYS(writev),
-    /* messages that are large */
+    /* large messages */
     SCMP_SYS(memfd_create), SCMP_SYS(pread64),
-    /* the loop, with any libc */
+    /* the event loop, with any libc */
     SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(epoll_wait),
-    /* malloc, and locks of the libraries */
+    /* malloc, and locks in libraries */
     SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(mremap), SCMP_SYS(munmap), SCMP_SYS(futex),
     SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
     /* the time, where there is no vDSO */
     SCMP_SYS(clock_getres), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(time),
-    /* stdio, and libmicrohttpd's choice for files, of which there are none */
+    /* stdio, and libmicrohttpd's choice for files, which are not used */
     SCMP_SYS(fstat), SCMP_SYS(lseek), SCMP_SYS(sendfile),
-    /* ids and TLS; GnuTLS asks whether it is set-uid, was forked, and for entropy */
+    /* random ids and TLS; GnuTLS checks for set-uid and fork, and gathers entropy */
     SCMP_SYS(getrandom), SCMP_SYS(getegid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getpid),
     SCMP_SYS(getrusage), SCMP_SYS(getuid),
-    /* the end, abort(), sanitizers, and going on after a stop */
+    /* exit, abort(), sanitizers, and continuing after a stop */
     SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(gettid), SCMP_SYS(rt_sigaction),
     SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
     SCMP_SYS(restart_syscall)};
@@ -43,7 +43,7 @@ static int add_rules(void *filter, const void *unused)
     (void)unused;
     for (size_t i = 0; i < ARRAY_LENGTH(allowed); i++)
         status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-    /* Memory without code. */
+    /* No executable memory. */
     status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
                                SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
     status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
@@ -51,7 +51,7 @@ static int add_rules(void *filter, const void *unused)
     return status;
 }
 
-/* Nothing of the filesystem, and no network of its own. */
+/* No files and no network. */
 int confine_http(uint64_t open_files, struct brig_error *err)
 {
     const struct confine_filter filter = {.otherwise = SCMP_ACT_ERRNO(ENOSYS),

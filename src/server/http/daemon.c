@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between libmicrohttpd and us: connections, the checks every request passes, and its body. */
+/* The interface to libmicrohttpd: connections, checks of every request, and its body. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,12 +17,12 @@
 #include "server/http/stream.h"
 #include "server/http/tls.h"
 
-/* Memory that libmicrohttpd needs for a connection beside the headers. */
+/* Memory of libmicrohttpd for a connection, in addition to the headers. */
 #define POOL_EXTRA_BYTES 16384
-/* GnuTLS's default goes back to TLS 1.0, which RFC 8996 deprecates. */
+/* GnuTLS enables TLS 1.0 by default, which RFC 8996 deprecates. */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
-/* A body that is too large is read on for this much, so that the answer arrives: if the connection were
- * closed at once, the kernel would answer the rest of the body with a reset. */
+/* A body that is too large is read up to this excess, so that the client gets the answer: if the
+ * connection were closed at once, the kernel would reset it when more data arrives. */
 #define EXCESS_BYTES_MAX ((uint64_t)64 << 20)
 
 /* ---- Connections ---- */
@@ -64,14 +64,14 @@ void daemon_tick(struct http *http)
     LIST_FOREACH(connection, &http->connections, link)
     if (connection->deadline_ms && connection->deadline_ms <= http->now_ms) {
         connection->deadline_ms = 0;
-        (void)shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd sees it, and closes */
+        (void)shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd notices and closes */
     }
     struct exchange *exchange;
     LIST_FOREACH(exchange, &http->exchanges, link)
     stream_tick(exchange);
 }
 
-/* ---- The head: libmicrohttpd is more forgiving than is safe behind a proxy ---- */
+/* ---- The head: libmicrohttpd accepts more than is safe behind a proxy ---- */
 
 static const char *header(const struct exchange *exchange, const char *name)
 {
@@ -99,8 +99,8 @@ static bool has_control(const char *text, size_t length)
     return false;
 }
 
-/* libmicrohttpd appends a folded line to the name of the one before it, so a name that only begins like
- * one of those that matter is refused too. */
+/* libmicrohttpd appends a folded line to the name of the previous header, so a name that only
+ * begins like one of the checked headers is refused too. */
 static bool begins_like(const char *name, const char *wanted)
 {
     return strncasecmp(name, wanted, strlen(wanted)) == 0;
@@ -127,8 +127,8 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
-/* False if a proxy might have read the head otherwise: lengths that are there twice or in two ways,
- * names with blanks, values with control characters, two hosts. */
+/* Returns false if a proxy might have parsed the head differently (request smuggling): several
+ * lengths, names with blanks, values with control characters, two Host headers. */
 static bool head_is_sound(struct MHD_Connection *connection)
 {
     struct head head = {0};
@@ -146,7 +146,7 @@ static enum MHD_Result join_forwarded(void *context, enum MHD_ValueKind kind, co
     return MHD_YES;
 }
 
-/* ---- The checks every request passes; each may answer it ---- */
+/* ---- Checks of every request; each may answer it ---- */
 
 static void take_request_id(struct exchange *exchange)
 {
@@ -166,7 +166,8 @@ static void find_client(struct exchange *exchange)
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     autostr struct str forwarded = {0};
-    /* A proxy may add a header of its own after that of its client, which is not to be believed. */
+    /* A proxy may add a second header after the client's. All of them are joined; only addresses
+     * added by trusted proxies are believed. */
     if (clients->proxy_count > 0)
         (void)MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, join_forwarded,
                                         &forwarded);
@@ -247,14 +248,14 @@ static bool check_key(struct exchange *exchange)
     return false;
 }
 
-/* A form of a web page cannot have this type: a browser would ask first. */
+/* HTML forms cannot send this type: a browser asks with a preflight request first. */
 static bool check_type(struct exchange *exchange)
 {
     static const char json[] = "application/json";
     const char *type = header(exchange, "Content-Type");
     if (!(exchange->route->flags & ROUTE_BODY) ||
         (type && strncasecmp(type, json, sizeof json - 1) == 0 &&
-         strchr(" ;", type[sizeof json - 1]))) /* finds the NUL as well */
+         strchr(" ;", type[sizeof json - 1]))) /* also matches the NUL */
         return true;
     answer_error(exchange, ERROR_UNSUPPORTED_MEDIA_TYPE, NULL);
     return false;
@@ -294,8 +295,9 @@ static void refuse_size(struct exchange *exchange)
     answer_error(exchange, ERROR_BODY_TOO_LARGE, text);
 }
 
-/* The head is complete. An answer sent now closes the connection, as the body is not read then: that is
- * for bodies that the client waits with, that are far too large, or whose end is not known. */
+/* The head is complete. An answer sent now closes the connection without reading the body. This is
+ * done for clients that wait for 100 Continue, for bodies that are far too large, and if the end of
+ * the body is not known. */
 static enum MHD_Result begin_request(struct exchange *exchange)
 {
     const struct server_config *config = exchange->http->config;
@@ -324,7 +326,7 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, s
     if (exchange->body_bytes > config->server.max_body_bytes + EXCESS_BYTES_MAX)
         return MHD_NO;
     if (exchange->state != EXCHANGE_BODY)
-        return MHD_YES; /* it was refused: the rest is read and dropped */
+        return MHD_YES; /* already refused: read and discard */
     if (exchange->body_bytes > config->server.max_body_bytes) {
         refuse_size(exchange);
         return MHD_YES;
@@ -413,7 +415,7 @@ int daemon_start(struct http *http, struct brig_error *err)
 
 void daemon_stop(struct http *http)
 {
-    /* libmicrohttpd cannot stop while a connection is suspended; then exit ends it. */
+    /* libmicrohttpd cannot stop while a connection is suspended; the process exits without it. */
     const struct exchange *exchange;
     LIST_FOREACH(exchange, &http->exchanges, link)
     if (exchange->suspended)

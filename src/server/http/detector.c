@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The detector: a table of patterns, lower case and without blanks, looked for in code of which case and
- * blanks are ignored. */
+/* The detector: a table of patterns in lower case without blanks, searched in the code without
+ * regard to case and blanks. */
 #include "server/http/detector.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@
     }
 
 const struct detector_pattern detector_patterns[] = {
-    /* Reading what no program has to read. */
+    /* Credentials. */
     ROW("/etc/shadow", "credential_access", CRITICAL, "reads /etc/shadow"),
     ROW("/etc/gshadow", "credential_access", CRITICAL, "reads /etc/gshadow"),
     ROW("/etc/sudoers", "credential_access", HIGH, "reads /etc/sudoers"),
@@ -80,7 +80,7 @@ const struct detector_pattern detector_patterns[] = {
     WORD("setresuid(0", "privilege_escalation", HIGH, "becomes root"),
     ROW("ld_preload", "privilege_escalation", MEDIUM, "preloads a library"),
     WORD("sudo-", "privilege_escalation", LOW, "uses sudo"),
-    /* Starving the machine. */
+    /* Denial of service. */
     ROW(":(){:|:&};:", "fork_bomb", CRITICAL, "is a fork bomb"),
     ROW("(){$0|$0&};", "fork_bomb", CRITICAL, "is a fork bomb"),
     ROW("whiletrue:os.fork()", "fork_bomb", CRITICAL, "is a fork bomb"),
@@ -108,10 +108,11 @@ const size_t detector_pattern_count = ARRAY_LENGTH(detector_patterns);
 #define RING 64 /* longer than any pattern */
 #define BEGINS_WORD 0x80
 
-/* The last characters that were not blank, lower case; with BEGINS_WORD where a word begins. */
+/* The last characters, in lower case and without blanks; BEGINS_WORD is set on the first of a
+ * word. */
 struct ring {
     unsigned char characters[RING];
-    size_t count; /* of all that came */
+    size_t count; /* of all characters so far */
 };
 
 static bool ends_with(const struct ring *ring, const struct detector_pattern *row)
@@ -125,7 +126,7 @@ static bool ends_with(const struct ring *ring, const struct detector_pattern *ro
     return !row->word || ring->characters[(ring->count - length) % RING] & BEGINS_WORD;
 }
 
-/* One pass. At each character the patterns that end with it are compared. */
+/* One pass over the code. At each character, compares the patterns that end with it. */
 static void scan(const char *code, size_t length, bool *seen)
 {
     struct ring ring = {0};
@@ -164,7 +165,7 @@ void detector_scan(const char *code, size_t length, struct arena *arena,
     struct execution_event *events = count ? arena_alloc(arena, count * sizeof *events) : NULL;
     if (!events)
         return;
-    /* The gravest first: should there be too many, they stay. */
+    /* The most severe first, so that they are kept if there are too many. */
     for (int severity = SEVERITY_CRITICAL; severity >= SEVERITY_LOW; severity--)
         for (size_t i = 0; i < detector_pattern_count && *ret_count < EXECUTION_EVENTS_MAX; i++)
             if (seen[i] && (int)detector_patterns[i].severity == severity)

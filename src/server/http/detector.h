@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks for signs of an attempt to escape in code. The jail does not rely on it: it tells an operator
- * who tries, and saves the run of what is plainly an attack. */
+/* Searches code for signs of an escape attempt. The jail does not rely on it: it tells the operator
+ * about attempts, and avoids running obvious attacks. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,12 +8,13 @@
 
 #include "server/execution.h"
 
-/* One pass over the code; case and blanks are ignored. At most one event for each pattern,
- * EXECUTION_EVENTS_MAX in all, the gravest first, in the arena; NULL and 0 for none. */
+/* Scans the code in one pass, ignoring case and blanks. Returns at most one event for each pattern,
+ * EXECUTION_EVENTS_MAX in total, the most severe first, in the arena; NULL and 0 if there are
+ * none. */
 void detector_scan(const char *code, size_t length, struct arena *arena,
                    struct execution_event **ret_events, size_t *ret_count);
 
-/* Whether the event is one of the table's, not one that was observed in a jail. */
+/* Returns whether the event is from the table, not observed in a jail. */
 bool detector_has(const struct execution_event *event);
 
 /* The table, for tests and the documentation. */
@@ -22,7 +23,7 @@ struct detector_pattern {
     const char *type;
     const char *detail;
     enum execution_severity severity;
-    bool word; /* no letter, digit or '_' stands before it */
+    bool word; /* must not follow a letter, digit or '_' */
 };
 extern const struct detector_pattern detector_patterns[];
 extern const size_t detector_pattern_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tickets, and POST /execute and /execute/stream: from the body to the executor and back. */
+/* Tickets; and POST /execute and /execute/stream, from the body to the executor and back. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #include "server/http/result_json.h"
 #include "server/http/stream.h"
 
-/* Beyond this the executor is given nothing more until it has read. */
+/* If more is queued for the executor, start no more runs until it has read. */
 #define UNSENT_MAX (CHANNEL_QUEUE_MAX / 2)
 
 #define autorequest __attribute__((cleanup(execution_request_done)))
@@ -25,7 +25,7 @@ static bool is_stream(const struct exchange *exchange)
     return exchange->route->flags & ROUTE_STREAM;
 }
 
-/* ---- Tickets: questions to other processes, found again by their tag ---- */
+/* ---- Tickets: questions to other processes, found by their tag ---- */
 
 struct ticket *ticket_new(struct http *http, enum ticket_kind kind, struct exchange *exchange)
 {
@@ -61,7 +61,7 @@ void ticket_free(struct http *http, struct ticket *ticket)
     free(ticket);
 }
 
-/* ---- The queue: tickets that wait for a place ---- */
+/* ---- The queue: executions that wait for capacity ---- */
 
 static struct ticket *first_queued(struct http *http)
 {
@@ -84,7 +84,7 @@ static bool has_place(const struct http *http)
            channel_queued(executor) < UNSENT_MAX;
 }
 
-/* Hands it to the executor. False: it has to wait. */
+/* Sends the request to the executor. Returns false if it has to wait. */
 static bool start(struct http *http, struct ticket *ticket)
 {
     struct exchange *exchange = ticket->exchange;
@@ -116,7 +116,7 @@ static void give_up(struct http *http, struct ticket *ticket, enum http_error er
 
 void execute_tick(struct http *http)
 {
-    /* All wait equally long: the first is the first whose time is over. */
+    /* All have the same timeout, so the first in the queue expires first. */
     for (struct ticket *ticket; (ticket = first_queued(http)) &&
                                 (http->draining || ticket->queued_until_ms <= http->now_ms);)
         give_up(http, ticket, http->draining ? ERROR_SHUTTING_DOWN : ERROR_QUEUE_TIMEOUT);
@@ -124,7 +124,7 @@ void execute_tick(struct http *http)
 
 /* ---- From the body to the executor ---- */
 
-/* The detector has found something critical: a row of the history, and 403. */
+/* The detector found something critical: adds a row to the history and answers 403. */
 static void block(struct exchange *exchange, struct execution_request *request, size_t language)
 {
     struct http *http = exchange->http;
@@ -140,7 +140,7 @@ static void block(struct exchange *exchange, struct execution_request *request, 
     answer_error(exchange, ERROR_ESCAPE_ATTEMPT, text);
 }
 
-/* A prompt that mentions /etc/shadow is not an attack: for agents the event is only noted. */
+/* For an agent the code is a prompt, which may mention /etc/shadow: the event is only recorded. */
 static bool is_blocked(const struct execution_request *request, const struct runtime *runtime)
 {
     return request->event_count > 0 && request->events[0].severity == SEVERITY_CRITICAL &&
@@ -156,7 +156,7 @@ static void detect(struct http *http, struct execution_request *request)
     metrics_events(&http->metrics, request->events, request->event_count);
 }
 
-/* Whether the key has as many executions as one may have. */
+/* Returns whether the key has the maximum number of executions. */
 static bool key_is_full(const struct exchange *exchange)
 {
     uint64_t most = exchange->http->config->security.max_executions_per_key;
@@ -242,16 +242,16 @@ void execute_begin(struct exchange *exchange)
     submit(exchange, &request, language, base64);
 }
 
-/* ---- And back ---- */
+/* ---- From the executor to the client ---- */
 
-/* NULL also if the client is gone. */
+/* Returns NULL also if the client has disconnected. */
 static struct exchange *find_run(struct http *http, uint64_t tag)
 {
     const struct ticket *ticket = ticket_find(http, tag);
     return ticket && ticket->kind == TICKET_RUN && !ticket->queued ? ticket->exchange : NULL;
 }
 
-/* A stream begins here: its head has the id. */
+/* A stream starts here, because its headers contain the id. */
 void execute_begun(struct http *http, const struct message *message)
 {
     struct exchange *exchange = find_run(http, message->tag);
@@ -276,7 +276,7 @@ void execute_abandon(struct http *http, struct ticket *ticket)
         (void)http_send(http, ROLE_EXECUTOR, MESSAGE_CANCEL, ticket->tag, NULL, 0);
 }
 
-/* Answers a client, if there is one, whose request failed; a stream ends with an event. */
+/* Answers a client, if it is still there, whose request failed; a stream ends with an event. */
 static void fail(struct exchange *exchange, enum http_error error, const char *field,
                  const char *message)
 {
@@ -302,7 +302,7 @@ void execute_output(struct http *http, const struct message *message)
     exchange_resume(exchange);
 }
 
-/* Why nothing ran. */
+/* The error for an execution that did not run. */
 static enum http_error fault_of(const struct execution_result *result)
 {
     switch (result->fault) {
@@ -336,7 +336,7 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
     exchange_resume(exchange);
 }
 
-/* The detector's own events were counted when they were found. */
+/* Events of the detector were counted when they were found. */
 static void count_observed(struct http *http, const struct execution_result *result)
 {
     for (size_t i = 0; i < result->event_count; i++)
@@ -381,7 +381,7 @@ void tickets_lost(struct http *http, enum server_role role)
     for (struct ticket *ticket = TAILQ_FIRST(&http->tickets), *next; ticket; ticket = next) {
         struct exchange *exchange = ticket->exchange;
         next = TAILQ_NEXT(ticket, link);
-        /* One in the queue was not sent yet. */
+        /* Queued requests were not sent yet. */
         if (ticket->queued || (ticket->kind == TICKET_HISTORY) != history)
             continue;
         http->running -= ticket->kind == TICKET_RUN;

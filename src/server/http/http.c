@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Theory of operation.
  *
- * The http process is the one process of brigd that reads what strangers send. It is one thread with one
- * loop: libmicrohttpd speaks HTTP in it and calls us when a request is complete; a request that waits for
- * another process is suspended meanwhile. It runs as nobody where root started brigd, and before it
- * accepts its first client it confines itself (confine.c): it can open no file, start no program and
- * make no socket. It knows API keys as hashes, the key of the certificate, and the requests of the
- * moment.
+ * The http process is the only process of brigd that reads data from clients. It is one thread with
+ * one loop, in which libmicrohttpd handles HTTP and calls back when a request is complete. A
+ * request that waits for another process is suspended. The process runs as nobody if root started
+ * brigd. Before it accepts the first client it confines itself (confine.c): it cannot open files,
+ * start programs or make sockets. It holds API keys as hashes, the private key of the certificate,
+ * and the current requests.
  *
- * It trusts the supervisor. The executor checks again whatever it is sent, so that a http process taken
- * over by an attacker can do no more than the attacker's requests could. Messages of the executor and the
- * history process are checked here, as they work with data that strangers wrote. If one of them ends,
- * the clients that wait for it are told; if the http process ends, runs go on and their rows are
- * written. */
+ * It trusts the supervisor. The executor checks again everything it is sent, so a compromised http
+ * process can do no more than the attacker's requests could. Messages of the executor and the
+ * history process are checked here, because they contain data written by untrusted code. If one of
+ * them ends, waiting clients get an error; if the http process ends, runs continue and their rows
+ * are stored. */
 #include "server/http/http.h"
 
 #include <errno.h>
@@ -32,10 +32,10 @@
 #include "server/listen.h"
 #include "server/role.h"
 
-#define OTHER_FILES 256 /* beside connections: channels, messages */
+#define OTHER_FILES 256 /* fds besides connections: channels, messages */
 #define TLS_PATIENCE_MS 10000
 #define EVENTS_AT_ONCE 64
-/* Of one process in a turn, so that it does not keep the others waiting. */
+/* Messages of one process per turn, so that it does not delay the others. */
 #define MESSAGES_AT_ONCE 256
 #define DRAIN_MARGIN_MS 2000
 
@@ -57,7 +57,7 @@ static void take_runtimes(struct http *http, const struct message *message)
 {
     bool first = http->runtimes.length == 0;
     take_json(&http->runtimes, message);
-    /* Now every page can be answered, GET /runtimes too. */
+    /* Now all routes can be answered, including GET /runtimes. */
     if (first)
         (void)channel_send(http->control, MESSAGE_READY, 0, NULL, 0, NULL);
 }
@@ -92,7 +92,7 @@ static const struct permitted {
     {ROLE_HISTORY, MESSAGE_STORE, take_store},
 };
 
-/* False if this process may not send it. */
+/* Returns false if this process may not send the message. */
 static bool take(struct http *http, enum server_role role, const struct message *message)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(permitted); i++) {
@@ -158,7 +158,7 @@ static int take_tls(struct http *http, struct message *message, struct brig_erro
     http->tls = http->tls || result == 0;
     if (result == 0)
         return 0;
-    if (!http->tls) /* at the start there is no earlier one */
+    if (!http->tls) /* at the start there is no earlier certificate */
         return brig_fail(err, result, 0, "%s", local.message);
     (void)brig_wrap(&local, result, "the certificate stays as it was");
     return channel_send(http->control, MESSAGE_WARNING, 0, local.message, strlen(local.message),
@@ -170,9 +170,9 @@ static void drain(struct http *http)
     if (http->draining)
         return;
     http->draining = true;
-    /* The executor ends runs that take longer, and says so. */
+    /* The executor ends runs that take longer, and reports them. */
     http->drain_until_ms = http->now_ms + http->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
-    (void)MHD_quiesce_daemon(http->daemon); /* the socket stays the supervisor's */
+    (void)MHD_quiesce_daemon(http->daemon); /* the supervisor keeps the socket */
     execute_tick(http);
 }
 
@@ -244,7 +244,7 @@ static void flush_channel(struct http *http, struct channel *channel, enum loop_
     if (!channel)
         return;
     if (*writing)
-        (void)channel_flush(channel, NULL); /* a process that is gone is noticed by reading */
+        (void)channel_flush(channel, NULL); /* reading will notice that the peer is gone */
     if (channel_wants_write(channel) == *writing)
         return;
     *writing = !*writing;
@@ -270,7 +270,7 @@ static void tick(struct http *http)
     daemon_tick(http);
 }
 
-/* Without connections nothing needs a tick. */
+/* Without connections no tick is needed. */
 static int patience(const struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG library_ms = 0;
@@ -302,7 +302,7 @@ static int turn(struct http *http, struct brig_error *err)
     return 0;
 }
 
-/* Until it was told to drain and everything is answered, or the supervisor is gone. */
+/* Runs until it has drained, or the supervisor is gone. */
 static int loop_run(struct http *http, struct brig_error *err)
 {
     for (;;) {
@@ -315,9 +315,9 @@ static int loop_run(struct http *http, struct brig_error *err)
     }
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and end ---- */
 
-/* As many as connections need, up to the hard limit. */
+/* Raises the limit on fds for the connections, up to the hard limit. */
 static uint64_t raise_files(const struct server_config *config)
 {
     rlim_t wanted = (rlim_t)config->server.max_connections + OTHER_FILES;
@@ -325,7 +325,7 @@ static uint64_t raise_files(const struct server_config *config)
     return now < wanted ? now : wanted;
 }
 
-/* Jansson would read its seed from a file, which cannot be opened later. */
+/* Jansson reads its hash seed from a file, which cannot be opened after confinement. */
 static int seed_hashes(struct brig_error *err)
 {
     size_t seed = 0;
@@ -353,7 +353,7 @@ static int set_up_parts(struct http *http, struct brig_error *err)
     return result;
 }
 
-/* The certificate is the first message of the supervisor. */
+/* The certificate is the supervisor's first message. */
 static int wait_for_tls(struct http *http, struct brig_error *err)
 {
     uint64_t until_ms = clock_now_ms() + TLS_PATIENCE_MS;
@@ -396,7 +396,7 @@ static void tear_down(struct http *http)
     daemon_stop(http);
     access_log_flush(&http->log);
     if (http->daemon)
-        return; /* suspended connections still use all this */
+        return; /* suspended connections still use these */
     for (int i = 0; i < ROLES_; i++)
         channel_free(take_ptr(&http->peers[i]));
     while (!TAILQ_EMPTY(&http->tickets))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What GET /metrics tells Prometheus, in its text format (version 0.0.4). */
+/* Writes the metrics in Prometheus' text format (version 0.0.4). */
 #include "server/http/metrics.h"
 
 #include <inttypes.h>
@@ -58,7 +58,7 @@ static struct metrics_event *find_event(struct metrics *metrics, const char *typ
     return event;
 }
 
-/* Only words: a label is written as it is. */
+/* Only words, because labels are written without escaping. */
 static bool is_label(const char *text)
 {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");

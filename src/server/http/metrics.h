@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What GET /metrics tells Prometheus. */
+/* The metrics of GET /metrics, for Prometheus. */
 #pragma once
 
 #include <stddef.h>
@@ -13,13 +13,13 @@ struct server_config;
 struct str;
 
 #define METRICS_BUCKETS 13
-#define METRICS_EVENTS_MAX 128 /* different pairs of type and severity */
+#define METRICS_EVENTS_MAX 128 /* number of different pairs of type and severity */
 #define METRICS_LABEL_MAX 48
 #define METRICS_STATUSES 600
 
 struct metrics_language {
     uint64_t statuses[EXECUTION_STATUSES_];
-    uint64_t buckets[METRICS_BUCKETS]; /* not added up */
+    uint64_t buckets[METRICS_BUCKETS]; /* not cumulative */
     uint64_t count;
     double seconds;
 };
@@ -36,12 +36,12 @@ struct metrics {
     uint64_t rate_limited;
     uint64_t log_lines_dropped;
     uint64_t requests[METRICS_STATUSES]; /* by HTTP status */
-    /* Filled in before they are written. */
+    /* Set before metrics_write(). */
     struct message_gauges gauges;
     uint64_t running, queued, connections;
 };
 
-/* `language` is an index of the configuration's runtimes. */
+/* `language` is an index into the configuration's runtimes. */
 void metrics_execution(struct metrics *metrics, size_t language,
                        const struct execution_result *result);
 void metrics_blocked(struct metrics *metrics, size_t language);
@@ -50,12 +50,12 @@ void metrics_request(struct metrics *metrics, unsigned status);
 void metrics_write(const struct metrics *metrics, const struct server_config *config,
                    struct str *out);
 
-/* One row for each: how it is written, and its documentation. */
+/* One row for each metric: how it is written, and its documentation. */
 struct metrics_row {
     const char *name, *type, *doc;
     void (*write)(const struct metrics_row *row, const struct metrics *metrics,
                   const struct server_config *config, struct str *out);
-    size_t offset; /* of a plain number, or of one of each pool */
+    size_t offset; /* offset of a number, or of a number in each pool */
 };
 extern const struct metrics_row metrics_rows[];
 extern const size_t metrics_row_count;

@@ -7,9 +7,9 @@
 #include "base/json.h"
 #include "server/config.h"
 #include "server/http/http.h"
-#include "server/openapi_json.h" /* made from docs/openapi.json */
+#include "server/openapi_json.h" /* generated from docs/openapi.json */
 
-/* JSON: what the history process reported last. */
+/* The JSON that the history process reported last. */
 static const char *database(const struct http *http)
 {
     if (http->config->database.store == STORE_NONE)
@@ -18,7 +18,7 @@ static const char *database(const struct http *http)
                                                                : "{\"status\":\"starting\"}";
 }
 
-/* The sum over all runtimes; /metrics has each. */
+/* The sum over all runtimes; /metrics has the numbers of each. */
 static void write_pools(const struct http *http, struct json *j)
 {
     struct message_pool sum = {0};
@@ -112,7 +112,7 @@ static void ask(struct exchange *exchange, enum ticket_kind kind, enum message_t
     exchange_suspend(exchange);
 }
 
-/* A key sees and ends what was run with it, and nothing else. */
+/* A key can see and end only executions that were started with it. */
 static void ask_for_id(struct exchange *exchange, enum ticket_kind kind, enum message_type type)
 {
     char text[EXECUTION_ID_LENGTH + sizeof exchange->domain];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The body of POST /execute: one table of its fields, and how each is read. */
+/* Parses the body of POST /execute: a table of fields, and a function for each kind. */
 #include "server/http/request.h"
 
 #include <stdarg.h>
@@ -23,13 +23,13 @@
 
 struct request_decoder {
     const struct server_config *config;
-    const struct config_list *roots; /* of work_dir */
-    const struct runtime *runtime;   /* what language names: it is read first */
+    const struct config_list *roots; /* for work_dir */
+    const struct runtime *runtime;   /* from `language`, which is read first */
     struct execution_request *out;
     struct request_fault *fault;
 };
 
-/* ---- Faults: all return false, with the fault filled ---- */
+/* ---- Errors: each returns false with the fault filled in ---- */
 
 __attribute__((format(printf, 4, 5))) static bool
 refuse(struct request_decoder *d, enum http_error error, const char *field, const char *format, ...)
@@ -60,7 +60,7 @@ static bool too_many(struct request_decoder *d, const char *field, size_t count,
                   count, unit, max);
 }
 
-/* "files.a.txt", in `path`. */
+/* Writes "files.a.txt" to `path`. */
 static const char *below(char path[REQUEST_FIELD_MAX], const char *parent, const char *name)
 {
     (void)snprintf(path, REQUEST_FIELD_MAX, "%s%s%s", parent, *parent ? "." : "",
@@ -68,9 +68,9 @@ static const char *below(char path[REQUEST_FIELD_MAX], const char *parent, const
     return path;
 }
 
-/* ---- Kinds of values, copied to the arena of the request ---- */
+/* ---- Kinds of values, copied to the request's arena ---- */
 
-/* A string without a NUL in it, of at most max bytes. */
+/* Reads a string without NUL bytes, of at most max bytes. */
 static bool read_text(struct request_decoder *d, const char *field, const json_t *value, size_t max,
                       const char **ret_text)
 {
@@ -86,7 +86,7 @@ static bool read_text(struct request_decoder *d, const char *field, const json_t
     return *ret_text || no_memory(d);
 }
 
-/* "text", or {"content": …, "encoding": "base64"}. */
+/* Reads "text", or {"content": …, "encoding": "base64"}. */
 static bool read_bytes(struct request_decoder *d, const char *field, const json_t *value,
                        size_t max, struct execution_bytes *ret_bytes)
 {
@@ -138,14 +138,14 @@ static bool read_texts(struct request_decoder *d, const char *field, const json_
     return true;
 }
 
-/* The members of an object, each read into an item of `size` bytes. */
+/* Reads the members of an object, each into an item of `size` bytes. */
 static bool read_members(struct request_decoder *d, const char *field, const json_t *value,
                          size_t count_max, size_t size,
                          bool (*read)(struct request_decoder *d, const char *path, const char *name,
                                       const json_t *value, void *ret_item),
                          void *ret_items, size_t *ret_count)
 {
-    json_t *object = (json_t *)(uintptr_t)value; /* jansson's iterators take no const */
+    json_t *object = (json_t *)(uintptr_t)value; /* jansson's iterators do not accept const */
     size_t count = json_object_size(value);
     if (!json_is_object(value))
         return wrong_type(d, field, "an object");
@@ -180,7 +180,7 @@ static bool read_language(struct request_decoder *d, const struct request_field 
         (void)config_fail_language(d->config, name, &error);
         return refuse(d, ERROR_UNKNOWN_LANGUAGE, field->name, "%s", error.message);
     }
-    d->out->language = d->runtime->name; /* the configuration's: it outlives the request */
+    d->out->language = d->runtime->name; /* owned by the configuration */
     return true;
 }
 
@@ -231,8 +231,8 @@ static bool read_enabled(struct request_decoder *d, const struct request_field *
     return true;
 }
 
-/* A request may ask for names and what lies below them. Addresses, services of the host and everything
- * at once are for the operator to give. */
+/* A request may ask for names and their subdomains. Addresses, services of the host and "*" are up
+ * to the operator. */
 static bool check_destination(struct request_decoder *d, const char *field, const char *text)
 {
     struct net_rule rule;
@@ -265,7 +265,7 @@ static bool read_allow(struct request_decoder *d, const struct request_field *fi
     return true;
 }
 
-/* Below a root of the operator's by its name; the executor checks the directory itself. */
+/* Checks the path only; the executor checks the opened directory. */
 static bool is_below_a_root(const struct config_list *roots, const char *path)
 {
     autofree char *normal = NULL;
@@ -374,7 +374,7 @@ static bool read_returns(struct request_decoder *d, const struct request_field *
     return true;
 }
 
-/* language comes first: what the others may say depends on it. */
+/* language is first, because the limits of other fields depend on it. */
 const struct request_field request_fields[] = {
     {"language", true, read_language, "string", "a name or alias of `GET /runtimes`",
      "What runs the code."},
@@ -416,12 +416,12 @@ const struct request_field request_fields[] = {
 };
 const size_t request_field_count = ARRAY_LENGTH(request_fields);
 
-/* ---- The whole ---- */
+/* ---- The whole body ---- */
 
-/* The objects that rows of the table lie in. */
+/* The objects that contain fields of the table. */
 static const char *const sections[] = {"", "limits", "permissions", PERMISSIONS};
 
-/* NULL if it is absent. null is as good as absent. */
+/* Returns NULL if the field is absent or null. */
 static const json_t *find(const json_t *root, const char *path)
 {
     while (*path && root) {
@@ -490,7 +490,7 @@ static bool read_fields(struct request_decoder *d, const json_t *root)
     return true;
 }
 
-/* How fields go together, and all that the executor checks again. */
+/* Checks combinations of fields, and all that the executor will check again. */
 static bool check_whole(struct request_decoder *d)
 {
     struct brig_error error = {0};
@@ -505,7 +505,7 @@ static bool check_whole(struct request_decoder *d)
                   field, "%s", error.message);
 }
 
-/* The index of the string's closing quote, or the length. */
+/* Returns the index of the closing quote, or the length. */
 static size_t skip_string(const char *text, size_t length, size_t at)
 {
     for (at++; at < length && text[at] != '"'; at++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The body of POST /execute: JSON from a stranger into a struct execution_request. */
+/* Parses the body of POST /execute, untrusted JSON, into a struct execution_request. */
 #pragma once
 
 #include <jansson.h>
@@ -14,7 +14,7 @@ struct request_decoder;
 struct runtime;
 struct server_config;
 
-/* A scan that allocates nothing refuses JSON that is nested deeper or has more values than this, before
+/* A scan without allocation refuses JSON that is nested deeper or has more values than this, before
  * it is parsed. */
 #define REQUEST_DEPTH_MAX 8
 #define REQUEST_VALUES_MAX 8192
@@ -22,22 +22,22 @@ struct server_config;
 #define REQUEST_FIELD_MAX 96
 #define REQUEST_MESSAGE_MAX 512
 
-/* What is wrong: the code, the field ("limits.memory_mb", may be "") and a sentence. */
+/* An error: the code, the field ("limits.memory_mb", may be "") and a sentence. */
 struct request_fault {
     enum http_error error;
     char field[REQUEST_FIELD_MAX];
     char message[REQUEST_MESSAGE_MAX];
 };
 
-/* `roots` are the directories below which work_dir may lie. id, request_id, client, domain, stream and
- * events are left to the caller; `ret_runtime` is what language names. False, with the fault filled and
- * nothing to release, if something is wrong. */
+/* `roots` are the directories that may contain work_dir. The caller fills in id, request_id,
+ * client, domain, stream and events; *ret_runtime is the runtime that `language` names. On failure
+ * returns false with the fault filled in, and there is nothing to release. */
 bool request_read(const char *text, size_t length, const struct server_config *config,
                   const struct config_list *roots, struct execution_request *ret,
                   const struct runtime **ret_runtime, struct request_fault *fault);
 
 enum request_shape { REQUEST_SHAPE_OK, REQUEST_TOO_DEEP, REQUEST_TOO_MANY };
-/* The scan: says nothing about whether it is JSON. */
+/* The scan; it does not check that the text is JSON. */
 enum request_shape request_shape(const char *text, size_t length, size_t depth_max,
                                  size_t values_max);
 
@@ -46,7 +46,7 @@ struct request_field {
     const char *name; /* "limits.memory_mb" */
     bool required;
     bool (*read)(struct request_decoder *d, const struct request_field *field, const json_t *value);
-    const char *type; /* of JSON */
+    const char *type; /* the JSON type */
     const char *allowed, *doc;
 };
 extern const struct request_field request_fields[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of an execution, as JSON. */
+/* Writes the result of an execution as JSON. */
 #include "server/http/result_json.h"
 
 #include <stdio.h>
@@ -45,7 +45,8 @@ static void write_events(struct json *j, const struct execution_result *result)
     json_close_array(j);
 }
 
-/* Text, unless it is none, or is shorter in base64: a control character takes six in JSON. */
+/* Returns whether the bytes are text, and not longer in JSON than in base64: a control character
+ * takes six bytes. */
 static bool is_text(const struct execution_bytes *bytes)
 {
     size_t controls = 0;

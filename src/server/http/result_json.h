@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of an execution, as the answer of POST /execute. */
+/* Writes the result of an execution as the answer of POST /execute. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 struct execution_result;
 struct json;
 
-/* The whole object; without `output` and `stderr` where they were streamed already, of which
- * `dropped` says whether the reader was too slow for all of them. */
+/* Writes the whole object. If `streamed`, leaves out `output` and `stderr`, which were sent
+ * already; `dropped` says that the client read too slowly and parts were lost. */
 void result_json_write(struct json *j, const struct execution_result *result, bool streamed,
                        bool dropped);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The routes and their query parameters, the errors, and finding them. */
+/* The tables of routes, query parameters and errors, and searching them. */
 #include "server/http/route.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define ID "{id}"
 
-/* Whether the path has the form of the pattern; *ret_id is the part that stands for {id}, or NULL. */
+/* Returns whether the path matches the pattern; *ret_id is the part at {id}, or NULL. */
 static bool has_form(const char *pattern, const char *path, const char **ret_id)
 {
     const char *id = strstr(pattern, ID);
@@ -202,8 +202,8 @@ bool query_encoding(struct exchange *exchange, bool *ret_base64)
            refuse(exchange, "encoding", "encoding has to be text or base64");
 }
 
-/* The value as the history process takes it: a language by its name, not an alias. NULL, with a
- * message, if it is wrong. */
+/* Returns the value in the form that the history process expects: a language by its name instead of
+ * an alias. NULL, with an error, if it is invalid. */
 static const char *checked(const struct exchange *exchange, const char *name, const char *value,
                            struct brig_error *err)
 {
@@ -228,7 +228,7 @@ static const char *checked(const struct exchange *exchange, const char *name, co
 
 bool query_list(struct exchange *exchange, struct str *out)
 {
-    /* A key sees what was run with it. */
+    /* A key can see only executions that were started with it. */
     if (*exchange->domain)
         str_concat(out, "domain=", exchange->domain);
     for (size_t i = 0; i < route_parameter_count; i++) {

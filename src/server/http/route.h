@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTTP interface as tables: routes, query parameters and errors. The server, openapi.json and
- * docs/api.md are made from them. */
+/* The HTTP interface as tables: routes, query parameters and errors. openapi.json and docs/api.md
+ * are generated from them. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,17 +15,16 @@ struct str;
 
 enum route_flag {
     ROUTE_OPEN = 1 << 0,      /* needs no API key */
-    ROUTE_UNCOUNTED = 1 << 1, /* not part of the rate limit */
+    ROUTE_UNCOUNTED = 1 << 1, /* exempt from the rate limit */
     ROUTE_BODY = 1 << 2,      /* has a JSON body */
-    ROUTE_STREAM = 1 << 3,    /* answers with events */
+    ROUTE_STREAM = 1 << 3,    /* answers with server-sent events */
 };
 
 struct route {
     const char *method;
     const char *path; /* "{id}" stands for a UUID */
     unsigned flags;
-    /* Called when the request is there as a whole. It makes an answer, or leaves the exchange
-     * waiting. */
+    /* Called when the request is complete. Sets an answer, or leaves the exchange waiting. */
     void (*handle)(struct exchange *exchange);
     const char *summary;
     const char *doc; /* Markdown, for docs/api.md */
@@ -35,10 +34,10 @@ extern const size_t route_count;
 
 enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD, ROUTE_OPTIONS, ROUTE_BAD_ID };
 
-/* HEAD finds GET. *ret_route and the id are filled in for ROUTE_FOUND alone. */
+/* HEAD matches GET. *ret_route and ret_id are set for ROUTE_FOUND only. */
 enum route_match route_find(const char *method, const char *path, const struct route **ret_route,
                             char ret_id[EXECUTION_ID_LENGTH + 1]);
-/* "GET, HEAD, OPTIONS" of a path; false if there is no such path. */
+/* Lists the methods of a path: "GET, HEAD, OPTIONS"; false if the path is unknown. */
 bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX]);
 
 /* Query parameters, by the path of their route. */
@@ -48,16 +47,16 @@ struct route_parameter {
 extern const struct route_parameter route_parameters[];
 extern const size_t route_parameter_count;
 
-/* Query parameters. Each answers the exchange itself where it returns false. */
+/* Check query parameters. If they return false, they have answered the exchange. */
 
-/* Whether all there are belong to the route. */
+/* All parameters must belong to the route. */
 bool query_check(struct exchange *exchange);
 /* ?encoding= of a stream. */
 bool query_encoding(struct exchange *exchange, bool *ret_base64);
-/* The filters of GET /executions, checked, as the history process reads them. */
+/* The filters of GET /executions, checked, in the syntax of history/query.h. */
 bool query_list(struct exchange *exchange, struct str *out);
 
-/* Every error: code, HTTP status, the message where there is none more precise, documentation. */
+/* All errors: code, HTTP status, default message, documentation. */
 #define HTTP_ERRORS(X)                                                                             \
     X(MALFORMED_REQUEST, 400, "the head is malformed, or it cannot be told how long the body is",  \
       "A name or value of the head has signs it cannot have, `Host` or `Content-Length` is "       \

@@ -11,18 +11,18 @@
 #include "server/config.h"
 #include "server/http/http.h"
 
-#define BLOCK_BYTES 16384 /* what the library asks for at a time */
+#define BLOCK_BYTES 16384 /* libmicrohttpd's read size */
 
 static const char *const event_names[2] = {"stdout", "stderr"};
 
-/* ---- Events, from bytes that may be anything ---- */
+/* ---- Events, from arbitrary bytes ---- */
 
 static void begin_event(struct str *out, const char *event)
 {
     str_concat(out, "event: ", event, "\ndata: ");
 }
 
-/* One character or line end; how many bytes it took, 0 if more have to come first. */
+/* Appends one character or line end. Returns the bytes used, 0 if the character is incomplete. */
 static size_t append_one(struct str *out, struct sse_text *text, const unsigned char *p,
                          size_t left, bool last)
 {
@@ -47,7 +47,7 @@ static size_t append_one(struct str *out, struct sse_text *text, const unsigned 
 void sse_append_text(struct str *out, const char *event, struct sse_text *text, const void *bytes,
                      size_t length, bool last)
 {
-    autostr struct str whole = {0}; /* the character that had begun, and the piece */
+    autostr struct str whole = {0}; /* the incomplete character, and the piece */
     size_t before = out->length, at = 0, used = 1;
     str_append_bytes(&whole, text->begun, text->begun_length);
     str_append_bytes(&whole, bytes, length);
@@ -60,7 +60,7 @@ void sse_append_text(struct str *out, const char *event, struct sse_text *text, 
         at += used;
     }
     text->begun_length = 0;
-    if (!whole.failed && at < whole.length) { /* less than a character */
+    if (!whole.failed && at < whole.length) { /* an incomplete character */
         text->begun_length = whole.length - at;
         memcpy(text->begun, whole.data + at, text->begun_length);
     }
@@ -93,10 +93,10 @@ void sse_append_comment(struct str *out)
 struct stream {
     struct exchange *exchange;
     bool base64, dropped, ended;
-    size_t received; /* bytes of output */
+    size_t received; /* bytes of output received */
     struct sse_text texts[2];
-    struct str out; /* events */
-    size_t sent;    /* of them */
+    struct str out; /* encoded events */
+    size_t sent;    /* bytes of `out` that were sent */
     uint64_t comment_ms;
 };
 
@@ -199,7 +199,7 @@ int stream_send(struct exchange *exchange)
     exchange->status = MHD_HTTP_OK;
     exchange->content_type = "text/event-stream";
     exchange->socket->deadline_ms = 0;
-    /* A proxy that collects answers would make a stream useless. */
+    /* Tells nginx not to buffer the stream. */
     if (response)
         (void)MHD_add_response_header(response, "X-Accel-Buffering", "no");
     return answer_queue(exchange, response);

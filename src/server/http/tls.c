@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The certificate of HTTPS. */
+/* The HTTPS certificate. */
 #include "server/http/tls.h"
 
 #include <gnutls/abstract.h>
@@ -20,8 +20,8 @@ struct certificate {
     struct certificate *earlier;
 };
 
-/* One for the process: GnuTLS's callback has no argument of ours. Handshakes that have begun still use an
- * earlier one, so each is kept until the end: reloads are rare. */
+/* A global, because GnuTLS's callback has no user argument. Earlier certificates may still be used
+ * by handshakes in progress, so all are kept until exit: reloads are rare. */
 static struct certificate *newest;
 
 static void free_certificate(struct certificate *certificate)
@@ -75,7 +75,7 @@ static int read_certificate(const char *pems, size_t length, struct certificate 
     return 0;
 }
 
-/* A key of another certificate would be found out by clients only. */
+/* Otherwise only clients would notice a key that does not match the certificate. */
 static int check_pair(const struct certificate *certificate, struct brig_error *err)
 {
     gnutls_pubkey_t of_key = NULL;
