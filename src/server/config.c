@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration as a whole: built-in values, then a file, then variables; and what holds between
- * them. */
+/* The whole configuration: built-in values, then a file, then variables; and checks that involve
+ * several keys. */
 #include "server/config.h"
 
 #include <assert.h>
@@ -26,11 +26,11 @@
 #define ROOT_RUN "/run/brigd"
 #define SYSTEM_FILE "/etc/brig/brigd.yaml"
 #define LOCAL_FILE "configs/config.yaml"
-#define UID_LAST 4294967294u /* the one above it means "none" */
+#define UID_LAST 4294967294u /* the next one is (uid_t)-1 */
 
 /* ---- The environment ---- */
 
-/* NULL also if it is empty. */
+/* Returns NULL for an empty variable too. */
 static const char *variable(const char *const *env, const char *name)
 {
     size_t length = strlen(name);
@@ -58,7 +58,7 @@ static const char *home_of(struct arena *arena, const char *const *env)
     return NULL;
 }
 
-/* systemd separates several with colons; ours is the first. */
+/* systemd separates several directories with colons; use the first. */
 static const char *systemd_directory(struct arena *arena, const char *const *env, const char *name)
 {
     const char *value = absolute_variable(env, name);
@@ -91,7 +91,7 @@ static const char *run_directory(struct arena *arena, const char *const *env, co
                      : arena_concat(arena, state, "/run");
 }
 
-/* ---- What is built in ---- */
+/* ---- Built-in values ---- */
 
 int config_defaults(const char *const *env, struct server_config *ret, struct brig_error *err)
 {
@@ -117,7 +117,7 @@ int config_defaults(const char *const *env, struct server_config *ret, struct br
     return 0;
 }
 
-/* ---- Runtimes: the built-in ones, changed, and new ones ---- */
+/* ---- Runtimes: built-in, changed and new ---- */
 
 static bool has_name(const struct runtime *runtime, const char *name)
 {
@@ -190,8 +190,8 @@ int config_runtime_begin(struct server_config *config, const char *name, const c
     return 0;
 }
 
-/* A value and the most of it: each may be left to what holds for all; a value of its own that is
- * beyond what holds for all is the most as well. */
+/* Completes a value and its maximum from the common ones. A value set for the runtime alone that
+ * exceeds the common maximum becomes the maximum. */
 static int settle_own(uint64_t *value, uint64_t *most, uint64_t common, uint64_t common_most,
                       const char *what, const char *what_most, struct brig_error *err)
 {
@@ -224,7 +224,7 @@ static int settle_limits(struct server_config *config, struct runtime *runtime,
                       "max_timeout", err);
 }
 
-/* What is there before the code comes has to know how to wait for it. */
+/* Only these interpreters have a way to wait for their code. */
 static bool can_park(const struct runtime *runtime)
 {
     const char *slash = strrchr(runtime->argv[0], '/');
@@ -237,8 +237,8 @@ static bool can_park(const struct runtime *runtime)
     return false;
 }
 
-/* An agent has a network and a credential, which are made for one request; and where the program of a
- * built-in runtime was replaced, so is its way to wait. */
+/* Agents have a network and a credential that are made for one request, so their jails cannot wait.
+ * Neither can a built-in runtime whose program was replaced. */
 static int settle_pool(struct server_config *config, struct runtime *runtime,
                        struct brig_error *err)
 {
@@ -304,7 +304,7 @@ static int finish_runtimes(struct server_config *config, struct brig_error *err)
     return 0;
 }
 
-/* ---- What holds between keys, and what is worth a warning ---- */
+/* ---- Checks between keys, and warnings ---- */
 
 static const char *origin_of(const struct server_config *config, const char *name)
 {
@@ -312,14 +312,14 @@ static const char *origin_of(const struct server_config *config, const char *nam
     return key ? config->origins[key - config_keys] : NULL;
 }
 
-/* "FILE:LINE", or the name for what is built in. */
+/* "FILE:LINE", the name of a variable, or "built in". */
 static const char *place_of(const struct server_config *config, const char *name)
 {
     const char *origin = origin_of(config, name);
     return origin ? origin : "built in";
 }
 
-/* A value and the most of it: where only one of the two was set, the other follows it. */
+/* A value and its maximum: if only one of the two was set, the other follows it. */
 static int settle(struct server_config *config, const char *name, const char *most_name,
                   uint64_t *value, uint64_t *most, struct brig_error *err)
 {
@@ -427,7 +427,8 @@ static void warn(struct server_config *config, bool condition, const char *text)
         config->warnings.items[config->warnings.count++] = text;
 }
 
-/* The supervisor warns when there are no keys: it knows whether other machines reach the socket. */
+/* The supervisor warns if there are no API keys: it knows whether other machines can reach the
+ * socket. */
 static void warn_of(struct server_config *config)
 {
     warn(config,
@@ -442,13 +443,14 @@ static void warn_of(struct server_config *config)
          "there is a certificate, but tls.enabled is false");
 }
 
-/* From here on keys are hashes in lower case alone: no process of the server has a key in its memory. */
+/* After this, keys exist only as lower-case hashes: no process of the server has a key in its
+ * memory. */
 static int hash_keys(struct server_config *config, struct brig_error *err)
 {
     struct config_list *keys = &config->security.allowed_keys;
     for (size_t i = 0; i < keys->count; i++) {
         char hash[SHA256_HEX_LENGTH + 1];
-        char *key = (char *)(uintptr_t)keys->items[i]; /* it is the arena's */
+        char *key = (char *)(uintptr_t)keys->items[i]; /* in the arena, so writable */
         if (str_starts_with(key, CONFIG_HASH_PREFIX)) {
             for (char *c = key + strlen(CONFIG_HASH_PREFIX); *c; c++)
                 *c = (char)tolower((unsigned char)*c);
@@ -463,7 +465,7 @@ static int hash_keys(struct server_config *config, struct brig_error *err)
     return 0;
 }
 
-/* A key that is given twice would have two answers to where its work_dir may lie. */
+/* A key that is listed twice could have two different lists of directories for its work_dir. */
 static int check_key_roots(struct server_config *config, struct brig_error *err)
 {
     const struct config_list *keys = &config->security.allowed_keys;
@@ -558,18 +560,18 @@ static int read_variables(const char *const *env, struct server_config *config,
 static int read_file(int fd, const char *path, struct server_config *config, struct brig_error *err)
 {
     autostr struct str text = {0};
-    str_reserve(&text, 2 * CONFIG_FILE_MAX); /* so that no part of it is moved, and left behind */
+    str_reserve(&text, 2 * CONFIG_FILE_MAX); /* so that realloc() does not leave copies behind */
     int failed = read_all(fd, CONFIG_FILE_MAX, &text);
     if (failed < 0)
         return brig_fail(err, BRIG_E_SYSTEM, -failed, "read '%s'", str_shown(path).text);
     config->path = arena_strdup(&config->arena, path);
     int result = config->path ? config_yaml_read(path, text.data, text.length, config, err)
                               : brig_fail_nomem(err);
-    explicit_bzero(text.data, text.length); /* there may be keys in it */
+    explicit_bzero(text.data, text.length); /* it may contain keys */
     return result;
 }
 
-/* 1 if it was read, 0 if there is none and none is wanted. */
+/* Returns 1 if the file was read, 0 if it does not exist and is not `wanted`. */
 static int try_file(const char *path, bool wanted, struct server_config *config,
                     struct brig_error *err)
 {

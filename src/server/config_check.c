@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values of the configuration that have a form of their own. Pure. */
+/* Checks for configuration values with a special syntax. Pure. */
 #include <libpq-fe.h>
 #include <stdbool.h>
 #include <string.h>
@@ -27,7 +27,7 @@ int config_check_path(const char *text, struct brig_error *err)
 int config_check_backend(const char *text, struct brig_error *err)
 {
     if (strcmp(text, "docker") != 0 && strcmp(text, "containerd") != 0)
-        return 0; /* the list of choices says the rest */
+        return 0; /* other values are checked against the choices */
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "'%s' is not used: brigd makes its jails itself, without a container engine. "
                      "Write auto or native, or leave it out",
@@ -64,7 +64,7 @@ int config_check_range(const char *text, struct brig_error *err)
     return net_range_parse(text, strlen(text), &range, err);
 }
 
-/* What follows http:// or https://, "" for nothing. */
+/* Returns the part after http:// or https://, or "". */
 static const char *host_of(const char *url)
 {
     return str_starts_with(url, "https://")  ? url + 8
@@ -131,7 +131,7 @@ int config_check_module(const char *text, struct brig_error *err)
 
 /* ---- Connection strings ---- */
 
-/* As words: key=value, in quotes where libpq needs them. */
+/* Prints key=value, quoted where libpq needs it. */
 static void print_word(const PQconninfoOption *option, struct str *out)
 {
     bool quoted = strpbrk(option->val, " '\\") || !*option->val;
@@ -148,7 +148,7 @@ void config_dsn_print(const char *dsn, struct str *out)
 {
     PQconninfoOption *options = PQconninfoParse(dsn, NULL);
     for (const PQconninfoOption *option = options; option && option->keyword; option++)
-        if (option->val && option->dispchar[0] != '*') /* which marks passwords */
+        if (option->val && option->dispchar[0] != '*') /* '*' marks passwords */
             print_word(option, out);
     PQconninfoFree(options);
 }

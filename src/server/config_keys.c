@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be configured. */
+/* The table of configuration keys. */
 #include "server/config_keys.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
-#define LIMIT_MAX 1048576 /* of memory and disk, in MiB; of processes */
+#define LIMIT_MAX 1048576 /* memory and disk in MiB; processes */
 #define CPU_PERCENT_MAX 102400
 #define POOL_MAX 4096
 
@@ -334,7 +334,7 @@ void config_key_hint(const struct config_key *keys, size_t count, const char *pr
         str_appendf(out, "Known here: %s", known.data ? known.data : "none");
 }
 
-/* ---- One value: from text to its place, and back ---- */
+/* ---- One value: from text, and back ---- */
 
 static const char *const booleans[] = {"false", "true", NULL};
 
@@ -343,7 +343,7 @@ static void *place_of(const struct config_key *key, const void *base)
     return (char *)(uintptr_t)base + key->offset;
 }
 
-/* Both architectures have the low byte first, so one copy does for every width. */
+/* Both supported architectures are little-endian, so one copy works for every width. */
 static uint64_t load_integer(const struct config_key *key, const void *base)
 {
     uint64_t value = 0;
@@ -356,7 +356,7 @@ static const char *const *choices_of(const struct config_key *key)
     return key->type == CONFIG_BOOLEAN ? booleans : key->choices;
 }
 
-/* The items of a list, and how many there are and can be. */
+/* Returns the items of a list, their number and the maximum. */
 static const char **items_of(const struct config_key *key, const void *base, size_t *ret_count,
                              size_t *ret_max)
 {
@@ -372,7 +372,7 @@ static const char **items_of(const struct config_key *key, const void *base, siz
     return words;
 }
 
-/* ---- Words for it ---- */
+/* ---- Describing ---- */
 
 static void print_duration(uint64_t ms, struct str *out)
 {
@@ -505,7 +505,7 @@ static int add_item(const struct config_key *key, void *base, struct arena *aren
 int config_value_set(const struct config_key *key, void *base, struct arena *arena,
                      const char *text, struct brig_error *err)
 {
-    /* An empty text leaves a value out, but it is an item of a list. */
+    /* An empty text means no value, except as an item of a list. */
     bool given = text[0] || key->type == CONFIG_LIST;
     int result = key->check && given ? key->check(text, err) : 0;
     if (result == 0 && key->type == CONFIG_PATH && text[0])
@@ -537,7 +537,7 @@ void config_value_clear(const struct config_key *key, void *base)
 
 /* ---- Printing ---- */
 
-/* Double quotes, inside which every character can be written. */
+/* In double quotes every character can be written. */
 static void print_text(const char *text, struct str *out)
 {
     str_append_char(out, '"');

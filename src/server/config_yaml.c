@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration from YAML and back: libyaml's events, compared with the table of keys. Only what a
- * configuration needs of YAML is accepted: mappings, lists and scalars; no aliases, tags or second
- * documents. No tree is built, and a section that is not in the table is refused where it begins. */
+/* Reads and writes the configuration as YAML: compares libyaml's events with the key table. Accepts
+ * only mappings, lists and scalars; no aliases, tags or second documents. Builds no tree, and
+ * refuses an unknown section where it begins. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #define RUNTIMES_SECTION "runtimes"
 
-/* A key or section that was there. */
+/* A key or section that was already read. */
 struct seen {
     const struct seen *next;
     size_t line;
@@ -24,14 +24,14 @@ struct seen {
 
 struct reader {
     yaml_parser_t parser;
-    yaml_event_t event; /* the last one */
-    size_t line;        /* of it */
+    yaml_event_t event; /* the current event */
+    size_t line;        /* its line */
     size_t documents;
-    const char *name; /* of the file */
+    const char *name; /* the file's name */
     struct server_config *config;
     struct brig_error *err;
     const struct seen *seen;
-    /* Of the key, "server.listen"; with a dot at its end of the section we are in; or "". */
+    /* The current key, "server.listen"; the current section, ending in a dot; or "". */
     char path[CONFIG_NAME_MAX];
 };
 
@@ -60,7 +60,7 @@ static int fail_syntax(struct reader *r)
     if (parser->error == YAML_READER_ERROR)
         return brig_fail(r->err, BRIG_E_INVALID, 0, "%s: byte %zu: %s", r->name,
                          parser->problem_offset, problem);
-    /* libyaml says this of a tab, too. */
+    /* libyaml reports this for a tab, too. */
     bool odd = strstr(problem, "cannot start any token") != NULL;
     return fail_at(r, parser->problem_mark.line + 1, "%s%s", problem,
                    odd ? ". Indent with blanks, not tabs; quote what begins with @, % or `" : "");
@@ -92,7 +92,7 @@ static bool is_event(const struct reader *r, yaml_event_type_t type)
     return r->event.type == type;
 }
 
-/* Keys may be in it. */
+/* The event may contain keys. */
 static void wipe_event(struct reader *r)
 {
     if (is_event(r, YAML_SCALAR_EVENT))
@@ -100,7 +100,7 @@ static void wipe_event(struct reader *r)
     yaml_event_delete(&r->event);
 }
 
-/* The text that libyaml has read, too. */
+/* Also wipes the text that libyaml has buffered. */
 static void wipe_parser(struct reader *r)
 {
     yaml_parser_t *parser = &r->parser;
@@ -149,7 +149,7 @@ static int set_scalar(struct reader *r, const struct config_key *key, void *base
     return 0;
 }
 
-/* The value itself may be a secret, and is not repeated. */
+/* Does not repeat the value: it may be a secret. */
 static int wrong_type(struct reader *r, const struct config_key *key, const char *got)
 {
     autostr struct str allowed = {0};
@@ -162,7 +162,7 @@ static int wrong_type(struct reader *r, const struct config_key *key, const char
 
 static int read_api_key(struct reader *r, const struct config_key *key);
 
-/* The items up to the end of the list. */
+/* Reads items up to the end of the list. */
 static int read_items(struct reader *r, const struct config_key *key, void *base)
 {
     int result = next(r);
@@ -178,7 +178,7 @@ static int read_items(struct reader *r, const struct config_key *key, void *base
     return result;
 }
 
-/* A mapping in the list of API keys: a key with directories of its own for work_dir. */
+/* A mapping in the list of API keys: a key with its own directories for work_dir. */
 static int read_api_key(struct reader *r, const struct config_key *key)
 {
     static const struct config_key roots_key = {.type = CONFIG_LIST, .check = config_check_path};
@@ -207,7 +207,7 @@ static int read_api_key(struct reader *r, const struct config_key *key)
         if (result == 0)
             result = next(r);
     }
-    /* What is written instead may be a key, and is not repeated. */
+    /* The wrong text may be a key, so it is not repeated. */
     if (result == 0 && !named)
         return fail(
             r,
@@ -224,7 +224,7 @@ static int read_value(struct reader *r, const struct config_key *key, void *base
     bool list = key->type == CONFIG_LIST || key->type == CONFIG_WORDS;
     size_t line = r->line;
     if (is_null(r))
-        return 0; /* as if it were not there */
+        return 0; /* as if the key were absent */
     if (!is_event(r, list ? YAML_SEQUENCE_START_EVENT : YAML_SCALAR_EVENT))
         return wrong_type(r, key,
                           is_event(r, YAML_MAPPING_START_EVENT)    ? "mapping"
@@ -244,7 +244,7 @@ static int read_value(struct reader *r, const struct config_key *key, void *base
 
 /* ---- Sections ---- */
 
-/* The table that the path is in, what the path is called there, and the object it is for. */
+/* The table for the current path, the path's name in it, and the object to fill. */
 struct scope {
     const struct config_key *keys;
     size_t count;
@@ -268,7 +268,7 @@ static bool is_runtime(const struct reader *r)
            !strchr(r->path + strlen(RUNTIMES_SECTION "."), '.');
 }
 
-/* Back to the section that the path is in. */
+/* Shortens the path to its section. */
 static void leave(struct reader *r)
 {
     size_t length = strlen(r->path);
@@ -303,7 +303,7 @@ static int begin_runtime(struct reader *r, size_t line)
     return result < 0 ? fail_at(r, line, "runtimes: %s", why.message) : 0;
 }
 
-/* Completes the path with the name of a key or a section. */
+/* Appends the name of a key or section to the path. */
 static int read_name(struct reader *r)
 {
     if (!is_event(r, YAML_SCALAR_EVENT))
@@ -326,7 +326,7 @@ static int read_name(struct reader *r)
     return 0;
 }
 
-/* A key and its value, or a section: then the path leads into it. */
+/* Reads a key and its value, or enters a section. */
 static int read_pair(struct reader *r)
 {
     size_t line = r->line;
@@ -356,7 +356,7 @@ static int read_pair(struct reader *r)
     return result;
 }
 
-/* Up to the end of the outermost mapping, which has begun. */
+/* Reads up to the end of the outermost mapping, which has begun. */
 static int read_sections(struct reader *r)
 {
     for (;;) {
@@ -380,7 +380,7 @@ static int read_stream(struct reader *r)
 {
     int result = next(r);
     while (result == 0 && !is_event(r, YAML_STREAM_END_EVENT)) {
-        /* An empty file is all defaults. */
+        /* An empty file means all defaults. */
         if (is_event(r, YAML_MAPPING_START_EVENT))
             result = read_sections(r);
         else if (is_event(r, YAML_SEQUENCE_START_EVENT) || is_value(r))
@@ -406,7 +406,7 @@ int config_yaml_read(const char *name, const void *text, size_t length,
     return result;
 }
 
-/* ---- Writing it, each value with where it came from ---- */
+/* ---- Printing, each value with its origin ---- */
 
 #define INDENT 2
 #define COMMENT_COLUMN 50
@@ -417,7 +417,8 @@ static void pad(struct str *out, size_t count)
         str_append_char(out, ' ');
 }
 
-/* The headings of sections that `name` is in and the name before it was not. Returns the depth. */
+/* Prints the headings of sections that contain `name` but not the name before it. Returns the
+ * depth. */
 static size_t print_sections(const char *before, const char *name, size_t depth, struct str *out)
 {
     size_t start = 0;
@@ -434,7 +435,7 @@ static size_t print_sections(const char *before, const char *name, size_t depth,
     return depth;
 }
 
-/* At the end of the line. */
+/* Prints the origin at the end of the line. */
 static void print_origin(struct str *out, const char *origin)
 {
     const char *line = out->data ? strrchr(out->data, '\n') : NULL;
@@ -474,7 +475,7 @@ static void print_secret(const struct server_config *config, const struct config
     config_value_print(key, &copy, out);
 }
 
-/* The name of a key below the headings of its sections. */
+/* Prints the name of a key, after the headings of its sections. */
 static void print_name(const char *before, const char *name, size_t depth, struct str *out)
 {
     const char *dot = strrchr(name, '.');

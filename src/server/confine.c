@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libbrig's restrictions for a process that runs already, then a filter of its own. */
+/* Applies libbrig's restrictions to the running process, then an additional filter. */
 #include "server/confine.h"
 
 #include <seccomp.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which variables a request may set. They are refused not because the jail would not hold, but
- * because a program that fills in `env` from elsewhere must not hand over the interpreter with it. */
+/* Which environment variables a request may set. The jail is safe with all of them. Some are
+ * refused so that a program which fills in `env` from untrusted data does not give away control of
+ * the interpreter. */
 #include "server/environment.h"
 
 #include <ctype.h>
@@ -10,14 +11,14 @@
 
 #include "base/cleanup.h"
 
-/* Compared whatever the case, as some programs do. */
+/* Compared without case, as some programs do. */
 static const char *const refused[] = {
-    /* the dynamic loader, and what glibc loads or asks */
+    /* the dynamic loader, and what glibc loads or resolves */
     "LD_*", "GLIBC_*", "MALLOC_*", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "RES_OPTIONS",
     "LOCALDOMAIN",
-    /* where programs and configuration are, and who the jail is; TMPDIR is bounded by disk_mb */
+    /* location of programs and configuration, and identity; TMPDIR is limited by disk_mb */
     "PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "XDG_*",
-    /* how a shell splits, what it reads first, what it runs */
+    /* how a shell splits words, what it reads first, what it runs */
     "IFS", "ENV", "BASH*", "SHELLOPTS", "PROMPT_COMMAND", "PS4", "ZDOTDIR",
     /* what interpreters and compilers load */
     "PYTHON*", "NODE_*", "NPM_CONFIG_*", "PERL*", "RUBY*", "GEM_*", "BUNDLE_*", "JAVA_*", "_JAVA_*",
@@ -25,9 +26,9 @@ static const char *const refused[] = {
     "RUSTC_WRAPPER", "CARGO_*",
     /* what git and others run */
     "GIT_*", "EDITOR", "PAGER", "BROWSER", "LESSOPEN",
-    /* engines that OpenSSL loads, whom TLS trusts, and past the network door */
+    /* engines that OpenSSL loads, trusted CAs, and ways around the broker */
     "OPENSSL_CONF", "OPENSSL_ENGINES", "SSL_*", "CURL_*", "*_PROXY",
-    /* credentials are the operator's */
+    /* credentials belong to the operator */
     "ANTHROPIC_*", "CLAUDE*", "BRIG_*"};
 
 bool environment_name_is_valid(const char *name)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Which variables a request may set. The http process and the executor ask the same. Pure. */
+/* Which environment variables a request may set. Used by the http process and the executor.
+ * Pure. */
 #pragma once
 
 #include <stdbool.h>
 
 /* Letters, digits and '_', not beginning with a digit. */
 bool environment_name_is_valid(const char *name);
-/* One that changes what an interpreter loads or runs, or what the jail itself sets. */
+/* The variable changes what an interpreter loads or runs, or is set by the jail itself. */
 bool environment_name_is_refused(const char *name);
-/* One that a request may set: valid, and not refused. */
+/* A request may set the variable: it is valid and not refused. */
 bool environment_takes(const char *name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Executions: their words, and as bytes for another process. Writing and reading name the fields in one order. */
+/* Executions: names of their values, and their encoding for other processes. Encoder and decoder
+ * list the fields in the same order. */
 #include "server/execution.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "base/str.h"
 #include "base/wire.h"
 
-#define VERSION 3            /* changes with the fields and their order */
+#define VERSION 3            /* increment when fields or their order change */
 #define WORD_MAX 128         /* ids, names of languages, addresses */
 #define LINE_MAX_LENGTH 4096 /* details and messages */
 #define UNENFORCED_MAX 64
@@ -82,7 +83,7 @@ void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char r[16];
-    /* So few bytes are given whole or, before the machine has gathered any, waited for. */
+    /* getrandom() returns so few bytes completely; early after boot it blocks. */
     while (getrandom(r, sizeof r, 0) != sizeof r)
         ;
     r[6] = (unsigned char)((r[6] & 0x0f) | 0x40);
@@ -113,7 +114,7 @@ bool execution_file_name_is_valid(const char *name)
     return false;
 }
 
-/* ---- As bytes: parts of both ---- */
+/* ---- Encoding: common parts ---- */
 
 static struct execution_bytes get_bytes(struct wire_reader *in, size_t max)
 {
@@ -210,7 +211,7 @@ static struct execution_pair *get_pairs(struct wire_reader *in, struct arena *ar
     return pairs;
 }
 
-/* A request has none before the executor has given it one. */
+/* A request has no id until the executor assigns one. */
 static const char *get_id(struct wire_reader *in, bool may_be_empty)
 {
     const char *id = wire_get_text(in, EXECUTION_ID_LENGTH);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One execution: what was asked for, and what came of it. Plain data that the http process, the executor and
- * the history process hand each other as bytes. */
+/* An execution: its request and its result. The http process, the executor and the history process
+ * exchange these as bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,52 +15,53 @@ struct str;
 
 #define EXECUTION_ID_LENGTH 36 /* a UUID as text */
 
-/* What may come in one request; one past each is refused by name. */
+/* Limits on one request; a request beyond one of them is refused with its name. */
 #define EXECUTION_CODE_MAX ((size_t)1 << 20)
 #define EXECUTION_STDIN_MAX ((size_t)4 << 20)
 #define EXECUTION_ARGS_MAX 64
 #define EXECUTION_ENV_MAX 128
 #define EXECUTION_FILES_MAX 256
-#define EXECUTION_FILE_BYTES_MAX ((size_t)8 << 20) /* of one file */
+#define EXECUTION_FILE_BYTES_MAX ((size_t)8 << 20) /* one file */
 #define EXECUTION_RETURNS_MAX 32
 #define EXECUTION_ALLOW_MAX 64
 #define EXECUTION_EVENTS_MAX 64
-#define EXECUTION_NAME_MAX 255 /* of a file below /workspace, with its directories */
-/* Of it; 256 names of 127 parts would be 32000 directories, which take seconds to make. */
+#define EXECUTION_NAME_MAX 255 /* a file below /workspace, with its directories */
+/* Components of a name: 256 names of 127 components would need 32000 directories, which take
+ * seconds to make. */
 #define EXECUTION_PARTS_MAX 16
-#define EXECUTION_PATH_MAX 4096   /* of work_dir */
-#define EXECUTION_VALUE_MAX 32768 /* of one argument or variable */
-/* Of all of them together: the kernel takes a quarter of the stack's limit, 2 MiB as a rule. */
+#define EXECUTION_PATH_MAX 4096   /* work_dir */
+#define EXECUTION_VALUE_MAX 32768 /* one argument or variable */
+/* All arguments and variables: the kernel allows a quarter of the stack limit, usually 2 MiB. */
 #define EXECUTION_WORDS_MAX ((size_t)3 << 19)
-#define EXECUTION_MEMORY_MB_MIN 8 /* with less a jail cannot be built */
-/* What goes back. */
+#define EXECUTION_MEMORY_MB_MIN 8 /* with less, a jail cannot be built */
+/* Limits on a result. */
 #define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
 #define EXECUTION_STDERR_MAX ((size_t)256 << 10)
 #define EXECUTION_RETURNED_FILES_MAX 64
-#define EXECUTION_RETURNED_BYTES_MAX ((size_t)8 << 20) /* all together */
+#define EXECUTION_RETURNED_BYTES_MAX ((size_t)8 << 20) /* all files together */
 
-/* Bytes of any kind; `data` has a NUL after it that is not counted. */
+/* Arbitrary bytes; `data` is followed by a NUL that is not counted. */
 struct execution_bytes {
     const char *data;
     size_t length;
 };
 
-struct execution_pair { /* of the environment */
+struct execution_pair { /* environment variable */
     const char *name;
     const char *value;
 };
 
 struct execution_file {
-    const char *name; /* relative, no "." or ".." in it */
+    const char *name; /* relative, without "." and ".." */
     struct execution_bytes content;
-    bool truncated; /* returned files: there was more */
+    bool truncated; /* a returned file was cut off */
 };
 
 enum execution_severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY_CRITICAL };
 
-/* Something suspicious in the code, or a denial that was observed. */
+/* Something suspicious in the code, or an observed denial. */
 struct execution_event {
-    const char *type; /* "escape_attempt", "network_denied", … : one word, a label of the metric */
+    const char *type;   /* "escape_attempt", "network_denied", …: a label of the metric */
     const char *detail; /* one line */
     enum execution_severity severity;
 };
@@ -76,11 +77,10 @@ enum execution_limit {
 /* All pointers are into the arena. */
 struct execution_request {
     struct arena arena;
-    const char
-        *id; /* UUID, made by the executor; "" until then. Of a refused one by the http process */
-    const char *request_id; /* of the HTTP request */
-    const char *client;     /* its address */
-    const char *domain; /* which API key asked: the first 16 hex digits of its hash; "" without */
+    const char *id;         /* UUID from the executor (if blocked, from the http process), or "" */
+    const char *request_id; /* id of the HTTP request */
+    const char *client;     /* address of the client */
+    const char *domain;     /* the API key: first 16 hex digits of its hash; "" without keys */
     const char *language;
     struct execution_bytes code;
     struct execution_bytes stdin_bytes;
@@ -92,14 +92,14 @@ struct execution_request {
     size_t file_count;
     const char **returns; /* globs, relative to the output directory */
     size_t return_count;
-    const char **allow; /* names for the network door */
+    const char **allow; /* names that the network may reach */
     size_t allow_count;
     bool network;
-    bool stream;                        /* output is wanted as it comes */
+    bool stream;                        /* the client wants output while it is written */
     const char *work_dir;               /* absolute, or NULL */
-    uint64_t timeout_ms;                /* 0: the runtime's own */
-    uint64_t limits[EXECUTION_LIMITS_]; /* 0: the runtime's own */
-    struct execution_event *events;     /* what the detector saw in the code */
+    uint64_t timeout_ms;                /* 0: the runtime's default */
+    uint64_t limits[EXECUTION_LIMITS_]; /* 0: the runtime's default */
+    struct execution_event *events;     /* found by the detector in the code */
     size_t event_count;
 };
 
@@ -110,39 +110,39 @@ enum execution_status {
     EXECUTION_TIMEOUT,      /* wall clock */
     EXECUTION_CPU_TIMEOUT,  /* CPU time */
     EXECUTION_OOM,          /* memory */
-    EXECUTION_KILLED,       /* by DELETE, by a client that went away, or at shutdown */
-    EXECUTION_OUTPUT_LIMIT, /* wrote far more than is kept */
-    EXECUTION_SETUP_FAILED, /* nothing of the code ran; `message` says why */
-    EXECUTION_LOST,         /* the executor died under it */
+    EXECUTION_KILLED,       /* by DELETE, by a disconnected client, or at shutdown */
+    EXECUTION_OUTPUT_LIMIT, /* wrote too much output */
+    EXECUTION_SETUP_FAILED, /* the code did not run; `message` says why */
+    EXECUTION_LOST,         /* the executor died */
     EXECUTION_BLOCKED,      /* refused by the detector; in the history only */
     EXECUTION_STATUSES_
 };
 
-/* Whose fault it is that nothing ran. */
+/* Why the code did not run. */
 enum execution_fault {
     FAULT_SERVER,
-    FAULT_REQUEST, /* `field` names what of it */
-    FAULT_BUSY,    /* it may be tried again */
+    FAULT_REQUEST, /* `field` names the wrong field */
+    FAULT_BUSY,    /* the client may retry */
     FAULTS_
 };
 
-/* Where the time of an execution goes, in order. */
+/* The steps of an execution, in order, with their times. */
 enum execution_step {
-    STEP_DECODED,  /* http: the request is read, understood and looked through */
-    STEP_SENT,     /* to the executor */
-    STEP_RECEIVED, /* executor: it has it, */
-    STEP_CHECKED,  /* may run it, */
-    STEP_JAIL,     /* has a jail that waited, or has made one, */
-    STEP_RELEASED, /* and let the command go */
-    STEP_OUTPUT,   /* the first byte of it */
-    STEP_ENDED,    /* nothing runs any more */
-    STEP_ANSWERED, /* http: it has the result */
+    STEP_DECODED,  /* http: the request is parsed and scanned */
+    STEP_SENT,     /* http: sent to the executor */
+    STEP_RECEIVED, /* executor: received */
+    STEP_CHECKED,  /* executor: checked */
+    STEP_JAIL,     /* executor: has a waiting jail, or is about to make one */
+    STEP_RELEASED, /* executor: the command was released */
+    STEP_OUTPUT,   /* executor: first byte of output */
+    STEP_ENDED,    /* executor: all processes have ended */
+    STEP_ANSWERED, /* http: the result has arrived */
     STEPS_
 };
 
 struct execution_trace {
-    bool warm;              /* the jail had waited */
-    uint64_t at_us[STEPS_]; /* by the monotonic clock; 0: did not happen */
+    bool warm;              /* a waiting jail was used */
+    uint64_t at_us[STEPS_]; /* monotonic clock; 0: did not happen */
 };
 
 const char *execution_step_name(enum execution_step step);
@@ -152,7 +152,7 @@ struct execution_result {
     struct arena arena;
     const char *id;
     enum execution_status status;
-    int exit_code; /* -1 where there is none */
+    int exit_code; /* -1: none */
     int signal;
     struct execution_bytes output;
     struct execution_bytes error_output;
@@ -162,15 +162,15 @@ struct execution_result {
     uint64_t cpu_time_us;
     uint64_t memory_peak_bytes;
     uint64_t pids_used;
-    struct execution_event *events; /* those of the request, then what was observed */
+    struct execution_event *events; /* events of the request, then observed ones */
     size_t event_count;
     struct execution_file *files; /* returned */
     size_t file_count;
-    const char *message;     /* one line for people, or "" */
-    const char **unenforced; /* what this machine could not enforce */
+    const char *message;     /* one line of text, or "" */
+    const char **unenforced; /* restrictions that this machine could not enforce */
     size_t unenforced_count;
     int64_t started_ns;         /* since 1970 */
-    enum execution_fault fault; /* of EXECUTION_SETUP_FAILED */
+    enum execution_fault fault; /* for EXECUTION_SETUP_FAILED */
     const char *field;          /* "files", or "" */
     struct execution_trace trace;
 };
@@ -178,8 +178,9 @@ struct execution_result {
 void execution_request_done(struct execution_request *request);
 void execution_result_done(struct execution_result *result);
 
-/* As bytes for another process (base/wire.h), appended to `out`; and back. Decoding trusts nothing: every length
- * and count is checked against the limits above, and what does not fit is BRIG_E_INVALID. */
+/* Encodes for another process (base/wire.h), appending to `out`, and decodes. Decoding trusts
+ * nothing: it checks every length and count against the limits above, and fails with
+ * BRIG_E_INVALID. */
 int execution_request_encode(const struct execution_request *request, struct str *out,
                              struct brig_error *err);
 int execution_request_decode(const void *bytes, size_t length, struct execution_request *ret,
@@ -190,15 +191,15 @@ int execution_result_decode(const void *bytes, size_t length, struct execution_r
                             struct brig_error *err);
 
 const char *execution_status_name(enum execution_status status); /* "ok", "timeout", … */
-/* EXECUTION_STATUSES_ if it is none. */
+/* Returns EXECUTION_STATUSES_ for an unknown name. */
 enum execution_status execution_status_from_name(const char *name);
 const char *execution_severity_name(enum execution_severity severity);
 
 /* "f47ac10b-58cc-4372-a567-0e02b2c3d479", lower or upper case. */
 bool execution_id_is_valid(const char *text);
-/* A random one (version 4), with its NUL. */
+/* Makes a random UUID (version 4), with its NUL. */
 void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1]);
 
-/* A name of a file as it may stand in a request: relative, no empty part, "." or "..", no NUL, at most
- * EXECUTION_PARTS_MAX parts. */
+/* Returns whether a request may use this file name: relative, no empty component, "." or "..", no
+ * NUL, at most EXECUTION_PARTS_MAX components. */
 bool execution_file_name_is_valid(const char *name);

@@ -45,7 +45,7 @@ static bool parse_host(const char *host, bool bracketed, uint16_t port, union ad
     ret->v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(port)};
     if (bracketed)
         return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1;
-    if (host[0] == '\0') /* every address, of both kinds */
+    if (host[0] == '\0') /* every address, IPv4 and IPv6 */
         return true;
     ret->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
     return inet_pton(AF_INET, str_equal(host, "localhost") ? "127.0.0.1" : host,
@@ -92,7 +92,7 @@ bool listen_is_loopback(int fd)
     return address.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr);
 }
 
-/* What the socket has in the end, with the port the kernel chose for 0. */
+/* Describes the bound address, with the port that the kernel chose for 0. */
 static void describe(int fd, char text[LISTEN_TEXT_MAX], bool *ret_public)
 {
     union address address = {0};
@@ -105,7 +105,7 @@ static void describe(int fd, char text[LISTEN_TEXT_MAX], bool *ret_public)
         (void)snprintf(text, LISTEN_TEXT_MAX, "unix:%s", address.local.sun_path);
         return;
     }
-    /* The port is at the same place in both. */
+    /* The port is at the same offset in both structs. */
     (void)inet_ntop(address.any.sa_family,
                     v4 ? (void *)&address.v4.sin_addr : (void *)&address.v6.sin6_addr, host,
                     sizeof host);
@@ -113,7 +113,7 @@ static void describe(int fd, char text[LISTEN_TEXT_MAX], bool *ret_public)
                    ntohs(address.v4.sin_port));
 }
 
-/* Removes a socket that no process listens on any more. */
+/* Removes a socket on which no process listens. */
 static void remove_stale(const struct sockaddr_un *address)
 {
     struct stat info;

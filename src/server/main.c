@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* brigd: an HTTP server that runs untrusted code, each request in a jail of its own. */
+/* brigd: an HTTP server that runs untrusted code, each request in a separate jail. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct app {
     bool check, print, trace;
 };
 
-/* 0, or the status to end with plus one. */
+/* Returns 0, or the exit status plus one. */
 static int parse_options(struct app *app, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 {
     struct app app = {0};
     struct brig_error err = {0};
-    static struct server_config config; /* too large for a stack */
+    static struct server_config config; /* too large for the stack */
     int ended = parse_options(&app, argc, argv);
     if (ended)
         return ended - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between brigd's own processes. */
+/* Messages between brigd's processes. */
 #include "server/message.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "base/error.h"
 #include "base/fds.h"
 
-/* What goes before the bytes. */
+/* Sent before the bytes. */
 struct head {
     uint32_t type;
-    uint32_t apart; /* 1: the bytes are in the memfd that came along */
+    uint32_t apart; /* 1: the bytes are in the memfd that was sent along */
     uint64_t tag;
     uint64_t length;
 };
@@ -70,8 +70,8 @@ int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err)
     return 0;
 }
 
-/* The memory that a queued message takes. An empty one counts too: a peer that does not read must not cause any
- * number of them. */
+/* The memory that a queued message takes. An empty message counts too: otherwise a peer that does
+ * not read could cause any number of them. */
 static size_t weight(const struct head *head)
 {
     return sizeof(struct queued) + (size_t)head->length;
@@ -116,7 +116,7 @@ size_t channel_queued(const struct channel *channel)
 
 /* ---- sending ---- */
 
-/* 1 if it went, 0 if it has to wait, or a negative code. */
+/* Returns 1 if the message was sent, 0 if it has to wait, or a negative code. */
 static int send_now(const struct channel *channel, const struct head *head, const void *bytes,
                     int fd, struct brig_error *err)
 {
@@ -150,7 +150,7 @@ static int queue(struct channel *channel, const struct head *head, const void *b
     return 0;
 }
 
-/* In the order they were given. */
+/* Keeps the order of messages. */
 static int send_or_queue(struct channel *channel, const struct head *head, const void *bytes,
                          int *fd, struct brig_error *err)
 {
@@ -207,7 +207,7 @@ static int misbehaves(struct brig_error *err)
                      "the process at the other end does not keep to the form");
 }
 
-/* Copied, as the sender can still write to the memfd. */
+/* Copies the bytes, because the sender can still write to the memfd. */
 static int read_apart(int fd, size_t length, char *bytes)
 {
     for (size_t done = 0; done < length;) {
@@ -221,7 +221,7 @@ static int read_apart(int fd, size_t length, char *bytes)
     return 0;
 }
 
-/* A read of a memfd never waits; of a pipe that came in its place it would. */
+/* A read from a memfd never blocks. A pipe that was sent instead could. */
 static bool is_memory(int fd)
 {
     return fd >= 0 && fcntl(fd, F_GET_SEALS) >= 0;
@@ -259,7 +259,7 @@ int channel_receive(struct channel *channel, struct message *ret_message, struct
 {
     const struct iovec part = {.iov_base = channel->buffer, .iov_len = sizeof channel->buffer};
     autoclose int fd = -1;
-    size_t fd_count = 1; /* more than one is never sent */
+    size_t fd_count = 1; /* a message has at most one fd */
     ssize_t got = fdpass_receive(channel->fd, &part, 1, &fd, &fd_count, 0);
     if (got == -EAGAIN)
         return 0;

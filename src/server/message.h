@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between brigd's own processes, over pairs of SOCK_SEQPACKET sockets. A message has a type, a
- * tag that answers repeat, and bytes; what is large travels in a memfd. Either side may be hostile to
- * the other: a message that does not keep to the form ends the channel. */
+/* Messages between brigd's processes, over SOCK_SEQPACKET socket pairs. A message has a type, a tag
+ * that answers repeat, and bytes; a large one travels in a memfd. Neither side trusts the other: a
+ * malformed message ends the channel. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,38 +13,38 @@ struct brig_error;
 enum message_type {
     /* supervisor → every role */
     MESSAGE_PEER = 1, /* a new socket to another role; tag: enum server_role; with an fd */
-    MESSAGE_DRAIN,    /* finish what is begun, take nothing new, then exit with 0 */
-    MESSAGE_TLS,      /* http: certificate and key anew: PEM, NUL, PEM */
-    MESSAGE_LOG,      /* http: the access log anew; with an fd */
+    MESSAGE_DRAIN,    /* finish requests in progress, accept no new ones, then exit with 0 */
+    MESSAGE_TLS,      /* http: new certificate and key: PEM, NUL, PEM */
+    MESSAGE_LOG,      /* http: new access log; with an fd */
     /* every role → supervisor */
     MESSAGE_READY,   /* confined and able to serve; bytes: a line for the log, may be empty */
     MESSAGE_WARNING, /* bytes: a line for the log */
     /* http → executor */
-    MESSAGE_EXECUTE, /* an execution_request without an id; tag chosen by the http process */
-    MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client went away */
-    MESSAGE_KILL, /* bytes: an id, then the domain that asks, or nothing; answered by MESSAGE_KILLED with the same tag */
+    MESSAGE_EXECUTE, /* an execution_request without an id; the http process chooses the tag */
+    MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client disconnected */
+    MESSAGE_KILL,    /* an id, then the domain that asks, or nothing; answer: MESSAGE_KILLED */
     /* executor → http */
-    MESSAGE_BEGUN,  /* the first of a tag of MESSAGE_EXECUTE: the id that it has been given */
-    MESSAGE_OUTPUT, /* one byte (1 or 2), then what came on that stream; only if it was asked for */
-    MESSAGE_DONE,   /* an execution_result; the last of a tag */
-    MESSAGE_KILLED, /* one byte: 1 it was running and is being ended, 0 there is no such */
-    MESSAGE_RUNTIMES, /* JSON for GET /runtimes; sent when a http process comes and when it changes */
-    MESSAGE_GAUGES,   /* struct message_gauges, when they changed, at most ten times a second */
-    /* executor → history; tag: counts up */
+    MESSAGE_BEGUN,    /* first answer to MESSAGE_EXECUTE: the id of the execution */
+    MESSAGE_OUTPUT,   /* one byte (1 or 2), then output of that stream; only if requested */
+    MESSAGE_DONE,     /* last answer to MESSAGE_EXECUTE: an execution_result */
+    MESSAGE_KILLED,   /* one byte: 1 the execution is being ended, 0 it is not running */
+    MESSAGE_RUNTIMES, /* JSON for GET /runtimes; sent to a new http process and on changes */
+    MESSAGE_GAUGES,   /* struct message_gauges, on changes, at most ten times a second */
+    /* executor → history; the tag counts up */
     MESSAGE_BEGIN,        /* an execution_request */
     MESSAGE_END,          /* an execution_result */
-    MESSAGE_NEW_EXECUTOR, /* what an earlier one had running is lost */
+    MESSAGE_NEW_EXECUTOR, /* runs of an earlier executor are lost */
     /* http → history */
     MESSAGE_LIST,    /* a query as text (history/query.h) */
     MESSAGE_GET,     /* an id, then the domain that asks, or nothing */
-    MESSAGE_BLOCKED, /* an execution_request that the detector refused: a row of its own */
+    MESSAGE_BLOCKED, /* an execution_request that the detector refused; becomes a row */
     /* history → executor */
-    MESSAGE_STORED, /* all up to this tag is safe */
+    MESSAGE_STORED, /* everything up to this tag is on disk */
     /* history → http */
     MESSAGE_ROWS,    /* JSON, the body of the answer */
-    MESSAGE_MISSING, /* GET: there is no such id */
-    MESSAGE_FAILED,  /* bytes: why not, one line: the database does not answer */
-    MESSAGE_STORE,   /* JSON for /health: {"type":…,"status":…,"spooled":N}; when it changed */
+    MESSAGE_MISSING, /* GET: the id does not exist */
+    MESSAGE_FAILED,  /* bytes: one line why the database did not answer */
+    MESSAGE_STORE,   /* JSON for /health: {"type":…,"status":…,"spooled":N}; on changes */
     MESSAGE_TYPES_
 };
 
@@ -53,7 +53,7 @@ const char *server_role_name(enum server_role role);
 
 #define MESSAGE_POOLS_MAX 64 /* runtimes */
 
-/* Of one runtime: jails that wait for code, and since the start how many did what. */
+/* One runtime: its waiting jails, and counters since the start. */
 struct message_pool {
     uint64_t ready, building, target;
     uint64_t hits, misses, refills, discarded;
@@ -61,7 +61,7 @@ struct message_pool {
 
 struct message_gauges {
     uint64_t active;    /* executions */
-    uint64_t inherited; /* of these, begun for an earlier http process */
+    uint64_t inherited; /* of these, started for an earlier http process */
     uint64_t oom_kills; /* since the start */
     struct message_pool pools[MESSAGE_POOLS_MAX];
 };
@@ -69,7 +69,7 @@ struct message_gauges {
 struct message {
     enum message_type type;
     uint64_t tag;
-    char *bytes; /* NUL-terminated beyond length; owned */
+    char *bytes; /* owned; followed by a NUL that is not counted */
     size_t length;
     int fd; /* or -1; owned */
 };
@@ -80,20 +80,21 @@ void message_done(struct message *message);
 #define MESSAGE_INLINE_MAX ((size_t)48 << 10)
 #define CHANNEL_QUEUE_MAX ((size_t)128 << 20)
 
-/* One end. What cannot be sent at once is queued. */
+/* One end of a connection. Messages that cannot be sent at once are queued. */
 struct channel;
 int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err); /* takes the fd */
 void channel_free(struct channel *channel);                                     /* accepts NULL */
 int channel_fd(const struct channel *channel);
-/* Whether something waits for the socket to be writable; then channel_flush(). */
+/* Returns whether messages are queued: call channel_flush() when the socket is writable. */
 bool channel_wants_write(const struct channel *channel);
-/* Bytes that are queued. A sender of much should pause when they are many. */
+/* Queued bytes. A sender of large data should pause when there are many. */
 size_t channel_queued(const struct channel *channel);
-/* Sends or queues a copy. Fails when the other side is gone or the queue is full. */
+/* Sends or queues a copy. Fails if the other side is gone or the queue is full. */
 int channel_send(struct channel *channel, enum message_type type, uint64_t tag, const void *bytes,
                  size_t length, struct brig_error *err);
 int channel_send_fd(struct channel *channel, enum message_type type, uint64_t tag, int fd,
                     struct brig_error *err);
 int channel_flush(struct channel *channel, struct brig_error *err);
-/* The next message: 1, 0 if there is none now, negative if the other side is gone or misbehaves. */
+/* Receives the next message. Returns 1, 0 if there is none now, negative if the other side is gone
+ * or sent a malformed message. */
 int channel_receive(struct channel *channel, struct message *ret_message, struct brig_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtimes: the built-in table, what of it this machine has, and how one is called. */
+/* The runtimes: the built-in table, which of them this machine has, and their command lines. */
 #include "server/runtime.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ const char *const runtime_limit_names[EXECUTION_LIMITS_] = {
     [EXECUTION_CPU_PERCENT] = "cpu_percent",
 };
 
-/* ---- what this machine has ---- */
+/* ---- availability ---- */
 
 static bool is_program(int root, const char *path, struct stat *ret_info)
 {
@@ -103,7 +103,7 @@ static bool find_program(int root, const char *name, struct stat *ret_info)
     return false;
 }
 
-/* A compiled program is not there yet; its compiler has to be. */
+/* A compiled program does not exist yet, but its compiler must. */
 static const char *first_program(const struct runtime *runtime)
 {
     return runtime->compile[0] ? runtime->compile[0] : runtime->argv[0];
@@ -125,7 +125,7 @@ bool runtime_find_program(const struct runtime *runtime, struct runtime_program 
     return true;
 }
 
-/* A root directory needs something to mount on. */
+/* A root directory must contain the mount points. */
 static const char *missing_place(const struct runtime *runtime, int root)
 {
     static const char *const places[] = {RUNTIME_WORKSPACE, RUNTIME_OUTPUT, "/tmp", "/proc",
@@ -167,7 +167,7 @@ bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REA
     return !reason[0];
 }
 
-/* ---- how it is called ---- */
+/* ---- command lines ---- */
 
 static void expand(const char *word, const char *file, uint64_t memory_mb, struct str *out)
 {
@@ -184,7 +184,7 @@ static void expand(const char *word, const char *file, uint64_t memory_mb, struc
     }
 }
 
-/* As one word of a shell's. */
+/* Quotes a word for a shell. */
 static void quote(const char *word, struct str *out)
 {
     str_append(out, " '");
@@ -219,7 +219,7 @@ static void quote_all(const struct call *call, const char *const *words, struct 
     }
 }
 
-/* What the compiler says is for stderr; its failure is the run's. */
+/* The compiler's output goes to stderr; if it fails, so does the run. */
 static const char *compile_script(const struct call *call, const struct runtime *runtime)
 {
     autostr struct str text = {0};

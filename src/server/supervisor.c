@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Theory of operation.
  *
- * brigd is four kinds of processes. The supervisor, this one, reads the configuration, opens the listening
- * socket, forks the other three and connects each with each by a socket pair. It handles no byte that
- * came from outside. The http process speaks HTTP and holds no power; the executor starts and ends jails; the
- * history owns the history. Whichever ends before it was told to is started again, and the others are
- * handed a new socket to it. If the supervisor ends, so do they, and with the executor every jail. */
+ * brigd consists of four processes. The supervisor, this one, reads the configuration, opens the
+ * listening socket, forks the other three and connects each pair of them with a socket pair. It
+ * handles no data from outside. The http process speaks HTTP and is unprivileged; the executor
+ * starts and ends jails; the history process owns the database. If one of them ends unexpectedly it
+ * is started again, and the others get a new socket to it. If the supervisor ends, the others end
+ * too, and with the executor every jail. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -34,10 +35,10 @@
 #include "server/role.h"
 
 #define START_PATIENCE_MS 20000
-#define DRAIN_MARGIN_MS 5000 /* what the others have beyond the runs' own time */
-#define RESTART_FIRST_MS 50  /* doubled at each time it dies young */
+#define DRAIN_MARGIN_MS 5000 /* for the other processes, in addition to the runs' drain timeout */
+#define RESTART_FIRST_MS 50  /* doubled each time the process dies young */
 #define RESTART_MOST_MS 5000
-#define OLD_AGE_MS 10000 /* dies older than this: it is started again at once */
+#define OLD_AGE_MS 10000 /* a process older than this is restarted at once */
 #define NOBODY 65534
 #define PEM_MAX ((size_t)1 << 20)
 #define WORDS_AT_ONCE 16
@@ -57,7 +58,7 @@ struct supervisor {
     char where[LISTEN_TEXT_MAX];
     struct role roles[ROLES_];
     bool announced, stopping;
-    uint64_t kill_ms; /* when patience ends */
+    uint64_t kill_ms; /* when remaining processes are killed */
 };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -90,11 +91,11 @@ static void notify_systemd(const char *state)
         (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
 }
 
-/* ---- What the http process cannot open: certificate, key and access log ---- */
+/* ---- Files that the http process cannot open: certificate, key and access log ---- */
 
 static int read_pem(struct str *out, const char *key, const char *path, struct brig_error *err)
 {
-    str_reserve(out, 2 * PEM_MAX); /* so that no part of a key is moved, and left behind */
+    str_reserve(out, 2 * PEM_MAX); /* so that realloc() leaves no copy of the key */
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
     int failed = fd < 0 ? -errno : read_all(fd, PEM_MAX, out);
     if (failed < 0)
@@ -132,7 +133,7 @@ static int send_tls(const struct server_config *config, struct channel *http,
                : channel_send(http, MESSAGE_TLS, 0, certificate.data, certificate.length, err);
 }
 
-/* Opens the access log, also anew after a rotation, if it is a file. */
+/* Opens the access log if it is a file; called again after a rotation. */
 static int send_log(const struct server_config *config, struct channel *http,
                     struct brig_error *err)
 {
@@ -148,7 +149,7 @@ static int send_log(const struct server_config *config, struct channel *http,
 
 /* ---- in a new process ---- */
 
-/* What only one of them has business with is not left in the memory of the others. */
+/* Wipes secrets that this role does not need from its memory. */
 static void forget_secrets(const struct server_config *config, enum server_role role)
 {
     if (role != ROLE_EXECUTOR)
@@ -159,13 +160,13 @@ static void forget_secrets(const struct server_config *config, enum server_role 
         explicit_bzero((char *)(uintptr_t)config->database.dsn, strlen(config->database.dsn));
 }
 
-/* The http process of a brigd that root has started is nobody. */
+/* The http process runs as nobody if brigd was started by root. */
 static int become_nobody(struct brig_error *err)
 {
     if (geteuid() != 0)
         return 0;
     for (unsigned long capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0;)
-        capability++; /* up to the last one this kernel has */
+        capability++; /* until the last capability of this kernel */
     if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
         setresuid(NOBODY, NOBODY, NOBODY) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot become uid %d", NOBODY);
@@ -198,7 +199,7 @@ static __attribute__((noreturn)) void be_role(const struct supervisor *superviso
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
-    /* A terminal's Ctrl-C is the supervisor's to answer. */
+    /* The supervisor handles Ctrl-C on a terminal. */
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGTERM, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN);
@@ -207,7 +208,7 @@ static __attribute__((noreturn)) void be_role(const struct supervisor *superviso
     int result = channel_new(&control_fd, &control, &err);
     if (result == 0 && role == ROLE_HTTP)
         result = become_nobody(&err);
-    /* Setting ids clears both of these. */
+    /* Changing ids resets both of these. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_DUMPABLE, 0);
     if (result == 0)
@@ -245,12 +246,12 @@ static int start_role(struct supervisor *supervisor, enum server_role which, str
     if (result == 0 && which == ROLE_HTTP)
         result = send_log(supervisor->config, role->control, err);
     if (result < 0)
-        (void)kill(pid, SIGKILL); /* a process without them is of no use */
+        (void)kill(pid, SIGKILL); /* a process without certificate or log is of no use */
     return result;
 }
 
-/* Each gets a socket to the other. What cannot be sent, because one has died meanwhile, is sent when it
- * is started again. */
+/* Sends each of two processes a socket to the other. If one has died meanwhile, the socket is sent
+ * when it is started again. */
 static void connect_to_all(struct supervisor *supervisor, enum server_role which)
 {
     struct role *roles = supervisor->roles;
@@ -268,7 +269,7 @@ static void connect_to_all(struct supervisor *supervisor, enum server_role which
 
 static int start_all(struct supervisor *supervisor, struct brig_error *err)
 {
-    for (int i = ROLES_; i-- > 0;) { /* those that serve others first */
+    for (int i = ROLES_; i-- > 0;) { /* start the http process last */
         int result = start_role(supervisor, (enum server_role)i, err);
         if (result < 0)
             return result;
@@ -285,7 +286,7 @@ static void forget_role(struct role *role)
     role->pid = 0;
 }
 
-/* At the start a role that cannot begin ends everything: what is wrong will not mend itself. */
+/* A role that fails during the start ends brigd: restarting would not fix the cause. */
 static int note_death(struct supervisor *supervisor, enum server_role which, int status,
                       struct brig_error *err)
 {
@@ -354,8 +355,9 @@ static void announce(struct supervisor *supervisor)
     notify_systemd("READY=1\nSTATUS=listening");
 }
 
-/* What a role says. Its text is for a log: nothing in it may look like more than one line. So many at a
- * time: one that never stops must not keep the supervisor from signals and from the others. */
+/* Receives messages of a role. Texts are sanitised so that each is one line in the log. Limited per
+ * turn, so that a role which never stops sending does not keep the supervisor from signals and
+ * other roles. */
 static void hear(struct supervisor *supervisor, enum server_role which)
 {
     struct role *role = &supervisor->roles[which];
@@ -383,7 +385,7 @@ static void tell_end(struct supervisor *supervisor, enum server_role which)
         (void)channel_send(role->control, MESSAGE_DRAIN, 0, NULL, 0, NULL);
 }
 
-/* The history process last: the others have rows for it until they end. */
+/* The history process is stopped last: the others send it rows until they end. */
 static void go_on_stopping(struct supervisor *supervisor)
 {
     tell_end(supervisor, ROLE_HTTP);
@@ -401,7 +403,7 @@ static void kill_all(struct supervisor *supervisor)
 
 static void begin_stopping(struct supervisor *supervisor)
 {
-    if (supervisor->stopping) { /* asked twice: at once */
+    if (supervisor->stopping) { /* second signal: kill at once */
         kill_all(supervisor);
         return;
     }
@@ -420,7 +422,7 @@ static void reload(struct supervisor *supervisor)
     (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%llu",
                    (unsigned long long)clock_now_us());
     notify_systemd(state);
-    /* One that is not there now reads both when it begins. */
+    /* If the http process is not running, it gets both when it starts. */
     if (http && send_tls(supervisor->config, http, &err) < 0)
         say("the certificate stays as it was: %s", err.message);
     else if (http && send_log(supervisor->config, http, &err) < 0)
@@ -468,7 +470,6 @@ static bool all_over(const struct supervisor *supervisor)
     return true;
 }
 
-/* One turn of the loop. */
 static int turn(struct supervisor *supervisor, uint64_t start_deadline_ms, struct brig_error *err)
 {
     struct pollfd watches[ROLES_ + 1];
@@ -488,7 +489,7 @@ static int turn(struct supervisor *supervisor, uint64_t start_deadline_ms, struc
             (void)channel_flush(supervisor->roles[i].control, NULL);
         if (watches[i].revents & (POLLIN | POLLHUP))
             hear(supervisor, (enum server_role)i);
-        /* A role that has closed its channel cannot be told anything any more. */
+        /* A role that has closed its channel cannot be told to end. */
         if ((watches[i].revents & POLLHUP) && supervisor->roles[i].pid != 0 &&
             !supervisor->stopping)
             (void)kill(supervisor->roles[i].pid, SIGKILL);
@@ -519,7 +520,7 @@ static int serve(struct supervisor *supervisor, struct brig_error *err)
     return 0;
 }
 
-/* ---- its own beginning and end ---- */
+/* ---- start and end of the supervisor ---- */
 
 static int block_signals(struct supervisor *supervisor, struct brig_error *err)
 {
