@@ -312,8 +312,8 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
         status = brig_fail_nomem(err);
     if (left > 0)
         str_appendf(notes,
-                    "git: %zu changed setting%s of the jail's git config %s not taken over\n", left,
-                    left == 1 ? "" : "s", left == 1 ? "was" : "were");
+                    "git: %zu change%s to git config %s not transferred; use git config outside\n",
+                    left, left == 1 ? "" : "s", left == 1 ? "was" : "were");
     return status;
 }
 

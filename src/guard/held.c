@@ -133,7 +133,7 @@ static bool note_name(struct str *notes, const char *kind, const struct held_roo
         str_append(notes, " in ");
         str_append_shown(notes, root->path, strlen(root->path), "");
     }
-    str_concat(notes, ", which ", why, " would obey");
+    str_concat(notes, ", which ", why, " would execute");
     return here;
 }
 
@@ -257,12 +257,12 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
             names_is_excepted(rules->unprotect, rules->unprotect_count, root->path, row->path))
             continue;
         if (rules->report_only || store < 0)
-            str_appendf(notes, "new: %s, which %s would obey\n", row->path, row->why);
+            str_appendf(notes, "new: %s, which %s would execute\n", row->path, row->why);
         else if (take_one(root, store, row, notes, &failure) <
                  0) { /* and the others are held back */
             status = failure.code;
             str_appendf(notes,
-                        "'%s/%s', which %s would obey, could not be held back: %s. Remove it\n",
+                        "'%s/%s', which %s would execute, could not be held back: %s. Remove it\n",
                         str_shown(root->path).text, row->path, row->why, failure.message);
         }
     }

@@ -126,7 +126,7 @@ teardown() {
             printf "#!/bin/sh\necho post-commit of the jail >>hooked\n" >.git/hooks/post-commit; chmod +x .git/hooks/post-commit
             echo c >c; git add c; git commit -q -m c'
         [ "$(cat hooked)" = $'pre-commit of the user\npost-commit of the jail' ]
-        output_has "settings of the jail's git config were not taken over"
+        output_has "changes to git config were not transferred"
         [ "$(cat .git/config)" = "$before" ]
         [ ! -e .git/hooks/post-commit ]
         [ -x .git/hooks/pre-commit ]

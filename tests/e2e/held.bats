@@ -178,9 +178,9 @@ listing() {
         must inside "$pair" 'mkdir -p .vscode/d; echo tasks >.vscode/d/t; echo x >.vscode/u'
         must inside "$pair" 'ln -s /etc .mcp.json'
         must inside "$pair" "echo 'use flake' >.envrc; echo x >'$SCRATCH/a/.envrc'" -d ../a
-        output_has "held back: .envrc, which direnv would obey. brig held shows it, brig keep .envrc restores it"
+        output_has "held back: .envrc, which direnv would execute. brig held shows it, brig keep .envrc restores it"
         # Elsewhere than in the working directory the name alone would not do.
-        output_has "held back: .envrc in $SCRATCH/a, which direnv would obey. See brig held"
+        output_has "held back: .envrc in $SCRATCH/a, which direnv would execute. See brig held"
         must by "$who" held
         [ "$(sed "s/^$JAIL #[0-9]*  [-0-9]* [0-9:]*  //" <<<"$output")" = "$SCRATCH/a/.envrc  2 bytes  (direnv)
 $PROJECT/.vscode  directory, 2 files, 8 bytes  (Visual Studio Code)
@@ -395,7 +395,7 @@ $PROJECT/.vscode/d/up  link to ../.." ]
     project user
     must inside user:sealed "$MAKE"
     while read -r line; do
-        [[ $line =~ ^'brig: held back: '[^\ ,]+', which '[A-Za-z\ ]+' would obey. brig held shows it, brig keep '[^\ ]+' restores it'$ ]] || {
+        [[ $line =~ ^'brig: held back: '[^\ ,]+', which '[A-Za-z\ ]+' would execute. brig held shows it, brig keep '[^\ ]+' restores it'$ ]] || {
             echo "$line" >&2
             false
         }
@@ -450,9 +450,9 @@ $PROJECT/.vscode/d/up  link to ../.." ]
             [ ! -e "$name" ] || { echo "still there: $name: $output" >&2; false; }
         done
         # What has no content is deleted, and is not in the store.
-        output_has "deleted: .envrc, which direnv would obey: it was a FIFO"
-        output_has "deleted: .mcp.json, which agents that use MCP would obey: it was a socket"
-        output_has "held back: .vscode, which Visual Studio Code would obey; FIFOs, sockets and devices in it were deleted (2)."
+        output_has "deleted: .envrc, which direnv would execute: it was a FIFO"
+        output_has "deleted: .mcp.json, which agents that use MCP would execute: it was a socket"
+        output_has "held back: .vscode, which Visual Studio Code would execute; FIFOs, sockets and devices in it were deleted (2)."
         must by "${pair%:*}" held
         [ "${#lines[@]}" -eq 2 ]
         output_has ".idea  directory, 0 files, 0 bytes, 1 special file left out"
