@@ -152,7 +152,7 @@ static void text_home(struct str *out, const struct settings *settings)
                     str_shown(settings->storage).text, settings->jail);
         break;
     case POLICY_HOME_OVERLAY:
-        str_appendf(out, "the real one, copied on writing; changes are kept in %s/%s.changes",
+        str_appendf(out, "the real one, copy-on-write; changes are stored in %s/%s.changes",
                     str_shown(settings->storage).text, settings->jail);
         break;
     }

@@ -15,26 +15,26 @@
 #include "policy/defaults.h"
 
 static const char default_conf[] =
-    "# What holds for every command that has no file of its own, such as claude.conf.\n"
-    "# The language is described in brig.conf(5); what is in force is shown by: brig --dry-run\n"
+    "# Options for every command without a configuration file such as claude.conf.\n"
+    "# brig.conf(5) describes the syntax; brig explain prints the options of a run.\n"
     "\n"
     "conf .defaults\n"
     "\n"
     "# Another mode: bare, strict or sealed.\n"
     "# mode strict\n"
     "\n"
-    "# A jail of its own, with its own home and /tmp.\n"
+    "# A separate jail, with a separate home and /tmp.\n"
     "# jail work\n"
     "\n"
-    "# Directories besides the working directory, relative to home: writable, or only readable.\n"
+    "# More directories, relative to the home directory: read-write, or read-only.\n"
     "# dir? .cache/pip\n"
     "# rdir? src/shared\n"
     "\n"
-    "# What is not to be seen, and what of the defaults is to be seen after all.\n"
+    "# Paths to hide, and exceptions from the default masks.\n"
     "# mask Documents\n"
     "# unmask .npmrc\n"
     "\n"
-    "# Variables: to set, to pass on although a default takes it away, to take away.\n"
+    "# Variables to set, to keep although a default filter removes them, and to remove.\n"
     "# setenv EDITOR=vi\n"
     "# setenv ANTHROPIC_API_KEY\n"
     "# unsetenv COMPANY_*\n"
@@ -45,28 +45,29 @@ static const char default_conf[] =
     "# net none\n";
 
 static const char brigrc[] =
-    "# Read by a shell in the jail before it starts the command, if .defaults says so.\n"
+    "# The shell in the jail reads this script before it executes the command, see .defaults.\n"
     "# export PATH=\"$HOME/.local/bin:$PATH\"\n";
 
 static const char defaults_head[] =
-    "# The masks and filters of brig, which hold whether this file is read or not ('no-defaults'\n"
-    "# turns them off). Read by 'conf .defaults': a place for more of the kind, for all commands.\n"
-    "# To see something after all, write 'unmask PATH' or 'setenv NAME' behind that line.\n"
+    "# The built-in masks and environment filters. They apply without this file too; "
+    "'no-defaults'\n"
+    "# disables them. The line 'conf .defaults' in another file includes this file: add masks for\n"
+    "# all commands here. For an exception, write 'unmask PATH' or 'setenv NAME' after that line.\n"
     "\n"
-    "# What a shell reads in the jail before it starts the command, and how it does.\n"
+    "# A shell in the jail reads this script, then executes the command.\n"
     "script? .brigrc\n"
     "command . \"${BRIG_SCRIPT:-/dev/null}\"; exec \"$0\" \"$@\"\n"
     "\n"
-    "# Hidden, relative to the home directory.\n";
+    "# Hidden paths, relative to the home directory.\n";
 
 static void append_defaults(struct str *text)
 {
     str_append(text, defaults_head);
     for (const char *mask = policy_default_masks; *mask; mask = policy_next_default(mask))
         str_appendf(text, "mask? %s\n", mask);
-    str_append(text, "\n# Not passed on: variables by their name, whatever the case of letters, "
-                     "and such that have\n"
-                     "# an address of this kind in their value.\n");
+    str_append(text, "\n# Variables that are removed. A pattern matches the name in upper or lower "
+                     "case; a pattern\n"
+                     "# with :// matches a URL in the value.\n");
     for (const char *filter = policy_default_filters; *filter; filter = policy_next_default(filter))
         str_appendf(text, "unsetenv %s\n", filter);
 }

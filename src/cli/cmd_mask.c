@@ -76,8 +76,8 @@ static int find_path(const char *value, const char *home, const char *cwd, char 
                          str_shown(value).text, str_shown(path).text);
     if (!begins_here(value) && !strpbrk(value, "*?[") && !exists(home, rest) && exists(cwd, value))
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' begins at the home directory, where it does not exist; for the one "
-                         "here write ./%s",
+                         "'%s' is relative to the home directory, where it does not exist; for the "
+                         "file in the working directory write ./%s",
                          str_shown(value).text, str_shown(value).text);
     return str_copy(rest, ret_path, err);
 }
@@ -192,8 +192,7 @@ static int apply(struct jails_place *place, const struct wanted *wanted, struct 
     say_missing(place, wanted);
     if (wanted->unmask) {
         message_note(
-            "no longer hidden in the jail '%s' from its next mount on: by the first run that "
-            "starts while nothing else runs in it",
+            "the mask is removed from the jail '%s'; this takes effect when no command runs in it",
             wanted->jail);
         return 0;
     }

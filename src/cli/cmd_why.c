@@ -171,7 +171,7 @@ void why_host(const struct why *why, const char *name, struct why_answer *ret_an
     if (!policy_has_door(policy))
         return;
     if (!read_target(name, &target)) {
-        (void)snprintf(ret_answer->rule, sizeof ret_answer->rule, "no name of a host");
+        (void)snprintf(ret_answer->rule, sizeof ret_answer->rule, "not a valid host name");
         return;
     }
     if (say_injected(&policy->net, &target, ret_answer))
@@ -209,6 +209,10 @@ static void add_text(struct str *out, const char *word, const struct why_answer 
         str_appendf(out, "  %-*s%s\n", LABEL_WIDTH, "is", str_shown(answer->path).text);
     str_appendf(out, "  %-*s%s  [%s]\n", LABEL_WIDTH, why_state_name(answer->state),
                 str_shown(answer->rule).text, str_shown(answer->origin).text);
+    if (!path && !strpbrk(word, ".:") && strcmp(word, "host") != 0 &&
+        strcmp(word, "localhost") != 0)
+        str_appendf(out, "  %-*sa host name; for a file write ./%s\n", LABEL_WIDTH, "taken as",
+                    str_shown(word).text);
     if (!path)
         return;
     if (!answer->exists && !answer->unknown && answer->state == WHY_WRITABLE)

@@ -346,8 +346,8 @@ int config_check_masks(const struct settings *settings, const struct identity *i
         identity_leave(identity);
         if (meant_here)
             return brig_fail(err, BRIG_E_INVALID, 0,
-                             "--%s: '%s' begins at the home directory, where it does not exist; "
-                             "for the one here write ./%s",
+                             "--%s: '%s' is relative to the home directory, where it does not "
+                             "exist; for the file in the working directory write ./%s",
                              mask->unmask ? "unmask" : "mask", str_shown(mask->path).text,
                              str_shown(mask->path).text);
     }

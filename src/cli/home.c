@@ -588,7 +588,7 @@ static int tell_overlay(const struct settings *settings, const struct hidden *hi
 {
     const struct masks *masks = &hidden->masks;
     const char *home = hidden->names.home;
-    str_appendf(out, "  %s copied on writing, changes in %s/%s.changes\n", home, settings->storage,
+    str_appendf(out, "  %s copy-on-write, changes in %s/%s.changes\n", home, settings->storage,
                 settings->jail);
     for (size_t i = 0; i < hidden->own.count; i++)
         if (path_is_beneath(home, hidden->own.paths[i]))

@@ -393,8 +393,8 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
         struct str_shown cwd = str_shown(settings->cwd);
         if (strcmp(settings->cwd, "/") == 0)
             return brig_fail(err, BRIG_E_INVALID, 0,
-                             "the working directory is '/', which is never granted. Go into a "
-                             "project, or use -D to run without it, with --view host to read it");
+                             "the working directory is '/', which is never granted. Change to a "
+                             "project directory, or use -D to run without it");
         bool precious = workdir_is_precious(settings->cwd, identity);
         if (!precious && !settings->foreign)
             return refuse_foreign(settings->cwd, identity, err);
@@ -405,10 +405,13 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
             return status < 0 ? status : choose_start(settings, identity, err);
         }
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the working directory '%s' is a home directory, contains one, or belongs "
-                         "to the system, so it is not granted. Change to a project, or use -D to "
-                         "run without it, or -d '%s' to grant it anyway",
-                         cwd.text, cwd.text);
+                         "the working directory '%s' is %s, so it is not granted. Change to a "
+                         "project directory, or use -D to run without it, or -d '%s' to grant it "
+                         "anyway",
+                         cwd.text,
+                         is_of_system(settings->cwd) ? "a system directory"
+                                                     : "a home directory or contains one",
+                         cwd.text);
     }
     return choose_start(settings, identity, err);
 }

@@ -583,9 +583,10 @@ void net_watch_conclude(struct net_watch *watch)
         return;
     str_append(&rules, "net allow\n");
     net_watch_rules(watch, &rules);
-    message_note(watch->learnt_count > 0
-                     ? "what was reached; these lines in a configuration allow it and nothing else:"
-                     : "nothing was reached; this line in a configuration allows just that:");
+    message_note(
+        watch->learnt_count > 0
+            ? "the command connected to these destinations; this configuration allows only them:"
+            : "the command made no connection; this configuration allows none:");
     if (!rules.failed)
         (void)write_all(STDERR_FILENO, rules.data, rules.length);
 }

@@ -233,10 +233,9 @@
       "says so.")                                                                                  \
     X(INOTIFY, 0, "inotify-watches", "N", TEXT, LIMITS, "inotify watches in the jail", "")         \
     X(NET_CONNECTIONS, 0, "net-connections", "N", TEXT, LIMITS,                                    \
-      "connections through the network door at a time", "The default is 1024.")                    \
+      "concurrent connections through the broker", "The default is 1024.")                         \
     X(NET_BYTES, 0, "net-bytes", "SIZE", TEXT, LIMITS,                                             \
-      "bytes through the network door, in both directions",                                        \
-      "Beyond it all connections are closed.")                                                     \
+      "bytes through the broker, in both directions", "Beyond it all connections are closed.")     \
     X(NET_IDLE, 0, "net-idle", "DURATION", TEXT, LIMITS,                                           \
       "close a connection after this time without data", "")                                       \
     X(SETENV, 0, "setenv", "NAME[=VALUE]", ASSIGNMENT, ENVIRONMENT,                                \

@@ -145,7 +145,7 @@ static const struct {
     [TREE_SCRATCH] = {"private", false, "private memory, gone with the run"},
     [TREE_KEPT] = {"the jail's own", true, "the jail's own, kept as its /tmp is"},
     [TREE_HOME] = {"home of the jail's own", true, "kept in the jail's home"},
-    [TREE_OVERLAY] = {"home copied on writing", true, "kept in the jail's changes"},
+    [TREE_OVERLAY] = {"home, copy-on-write", true, "stored in the changes of the jail"},
     [TREE_MASK] = {NULL, false, NOWHERE},
 };
 
@@ -649,7 +649,7 @@ void why_path(const struct why *why, const char *path, struct why_answer *ret_an
     case FOUND_HIDDEN:
         name_rule(ret_answer, why->masks.origins[node.mask], "mask ",
                   why->masks.rules.hidden[node.mask]);
-        say_hidden(ret_answer, "kept in the jail's changes; what is hidden stays as it is");
+        say_hidden(ret_answer, "stored in the changes of the jail; the hidden file stays as it is");
         break;
     case FOUND_UNKNOWN:
         answer_unknown(&node, ret_answer);

@@ -145,7 +145,7 @@ static const struct question {
     {"ls", list_usage, "GET", "/executions", true, print_list},
     {"show",
      "Usage: brigctl show ID [--json]\n"
-     "Prints all that is known of an execution.\n",
+     "Prints the details of an execution.\n",
      "GET", "/executions/", false, print_members},
     {"kill", "Usage: brigctl kill ID [--json]\nEnds a running execution.\n", "DELETE",
      "/executions/", false, print_killed},

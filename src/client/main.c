@@ -22,16 +22,16 @@ static const struct command {
     {"exec", "run code, from a file, an argument or standard input", client_exec},
     {"claude", "let Claude Code work in a directory", client_claude},
     {"ls", "list executions", client_ask},
-    {"show", "print all that is known of one", client_ask},
-    {"kill", "end one that is running", client_ask},
-    {"health", "say whether the server works", client_ask},
-    {"runtimes", "list what can be run", client_ask},
+    {"show", "print the details of an execution", client_ask},
+    {"kill", "end a running execution", client_ask},
+    {"health", "print the state of the server", client_ask},
+    {"runtimes", "list the languages and agents of the server", client_ask},
 };
 
 static void print_usage(void)
 {
     (void)fputs("Usage: brigctl [OPTION]... COMMAND [ARGUMENT]...\n"
-                "Runs code at a brigd server.\n\n",
+                "Runs code on a brigd server.\n\n",
                 stdout);
     for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
         (void)printf("  %-10s %s\n", commands[i].name, commands[i].summary);
@@ -40,10 +40,10 @@ static void print_usage(void)
         "  -s, --server URL  http://HOST:PORT, https://HOST or unix:/PATH\n"
         "                    (default: BRIG_SERVER, the file, http://127.0.0.1:8080)\n"
         "  -k, --key KEY     the API key (better: BRIG_API_KEY, or the file)\n"
-        "      --cacert FILE the certificate of an https server that is its own authority\n"
-        "                    (default: BRIG_CACERT, the file, those the system trusts)\n"
-        "      --json        answers as the server gives them\n"
-        "  -h, --help        this text; after a command, about it\n"
+        "      --cacert FILE the CA certificate, or a self-signed certificate of the server\n"
+        "                    (default: BRIG_CACERT, the file, the CAs of the system)\n"
+        "      --json        print the JSON of the server\n"
+        "  -h, --help        print this help, or after a command the help of it\n"
         "  -V, --version     the version\n"
         "\n"
         "The file is ~/.config/brig/brigctl.conf, with lines 'server = URL', 'key = KEY' and\n"

@@ -52,7 +52,7 @@ static int find_changes(struct holder *holder, enum storage_layers layers,
 static int refuse_mount(const char *point, const char *remedy, struct brig_error *err)
 {
     (void)brig_fail(err, BRIG_E_SETUP, 0,
-                    "the home directory cannot be copied on writing, because '%s' is mounted below "
+                    "the home directory cannot be copy-on-write, because '%s' is mounted below "
                     "it",
                     point);
     return brig_advise(err, BRIG_E_SETUP, "Unmount it, or %s, or use -m bare", remedy);

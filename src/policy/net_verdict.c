@@ -238,7 +238,7 @@ const char *net_reason_text(enum net_reason reason)
         [NET_NO_RULE] = "no rule allows it",
         [NET_WRONG_PORT] = "only other ports are allowed",
         [NET_DENIED] = "a rule denies it",
-        [NET_NOT_PUBLIC] = "its address is not public, and not granted as an address",
+        [NET_NOT_PUBLIC] = "the address is not public, and no rule allows this address",
     };
     return (size_t)reason < ARRAY_LENGTH(texts) ? texts[reason] : "?";
 }

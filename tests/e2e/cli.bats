@@ -218,9 +218,9 @@ brig_in() {
 
 @test "what is missing, or cannot be, is said with the remedy" {
     must_exit 125 brig -d nothing true
-    output_has "use --dir! to have it made, --dir? to do without"
+    output_has "use --dir! to create a directory, or --dir? to skip it"
     must_exit 125 brig -r nothing true
-    output_has "use --rdir? to do without"
+    output_has "use --rdir? to skip it"
     must_exit 125 brig --storage /etc -j any -m strict true
     output_has "Choose a directory of yours with --storage"
     as user mkdir gone

@@ -62,7 +62,7 @@ conf() {
 @test "explain shows the home, what is protected and what is hidden" {
     as user mkdir .vscode
     must brig explain
-    output_has "home is         the real one, copied on writing; changes are kept in $CONFIG/default.changes"
+    output_has "home is         the real one, copy-on-write; changes are stored in $CONFIG/default.changes"
     output_has "protect     $PROJECT/.vscode"
     output_has "mask        $CONFIG, if it exists  [brig's own]"
     output_lacks "hide        .netrc "
@@ -99,7 +99,7 @@ conf() {
     output_has "written       nowhere: read-only"
     must brig why "$HOME_DIR/.brigtest-new" /tmp/new
     output_has "exists        not yet"
-    output_has "written       kept in the jail's changes"
+    output_has "written       stored in the changes of the jail"
     output_has "written       the jail's /tmp"
     must_exit 1 brig why -m strict /var/log
     output_has "hidden        view system  [mode strict]"
@@ -118,7 +118,7 @@ conf() {
     must brig why /etc/passwd .brigtest-open
     output_has "is not granted unless it is asked for: this is what holds with -D"
     output_has "read-only     view host"
-    output_has "home copied on writing"
+    output_has "home, copy-on-write"
     must brig why -d "$HOME_DIR" .brigtest-open
     output_has "the real file"
     cd "$PROJECT"

@@ -334,7 +334,7 @@ limited_jail() {
     await_connected
     pid=$(world_broker)
     run cat "$SCRATCH/out"
-    [[ $output != *"no cgroup for it"* ]] || cannot "there are no groups to be made here: $output"
+    [[ $output != *"no cgroup"* ]] || cannot "there are no groups to be made here: $output"
 }
 
 # await_connected: unless the jail ends before it is, and says why.

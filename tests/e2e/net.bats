@@ -439,7 +439,7 @@ publish() {
     cp "$BRIG" "$SCRATCH/alone/brig"
     if [ -e /usr/local/libexec/brig/brig-broker ]; then skip "a broker is installed"; fi
     must_exit 125 world user timeout 60 "$SCRATCH/alone/brig" run --mode sealed --nocwd --net open -- true
-    output_has "cannot open the broker of the network door"
+    output_has "cannot open the network broker"
     must world user timeout 60 "$SCRATCH/alone/brig" run --mode sealed --nocwd --net none -- true
 }
 
@@ -483,7 +483,7 @@ publish() {
     wait "$jail_pid" || ended=$?
     run cat "$SCRATCH/out"
     output_has "still here"
-    output_has "the network door is shut: the broker has ended"
+    output_has "the jail has no network: the broker has ended"
     [ "$ended" -eq 0 ]
 }
 

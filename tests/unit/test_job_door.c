@@ -70,7 +70,7 @@ static void test_ends(void)
     tap_ok(run(policy, &command, &result) == 0, "a broker that ends at once");
     is_exit(&result, 3, "leaves the jail without a network, which it learns at once");
     tap_is_int((long)result.notices.count, 1, "and the result says so");
-    tap_has_str(result.notices.text[0], "the network door is shut", "in words");
+    tap_has_str(result.notices.text[0], "the jail has no network", "in words");
     brig_result_done(&result);
     tap_is_int(open_fds(), before, "no descriptor is left");
     tap_ok(waitpid(-1, NULL, WNOHANG) < 0, "nor a process");

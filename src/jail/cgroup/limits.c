@@ -19,12 +19,12 @@ static const struct {
     bool as_good; /* what is done instead holds for the jail as a whole, too */
 } resources[] = {
     {CGROUP_MEMORY, 1U << BRIG_LIMIT_MEMORY_BYTES, "memory",
-     "each process by itself is held to it instead", false},
-    {CGROUP_CPU, 1U << BRIG_LIMIT_CPU_PERCENT, "cpu", "all CPUs can be used", false},
+     "it applies to each process separately", false},
+    {CGROUP_CPU, 1U << BRIG_LIMIT_CPU_PERCENT, "cpu", "the jail can use all CPUs", false},
     {CGROUP_PIDS, 1U << BRIG_LIMIT_PROCESSES, "pids",
-     "counted by a resource limit of the jail's user instead", true},
+     "a resource limit of the jail's user replaces it", true},
     {CGROUP_IO, 1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES, "io",
-     "disks can be read and written at any speed", false},
+     "the jail can use disks at any speed", false},
     {CGROUP_TIME, 1U << BRIG_LIMIT_CPU_MS, "cpu-time",
      "the time of processes that no parent waited for is not counted", true},
 };
@@ -110,7 +110,7 @@ static int refuse(const char *asked, struct brig_error *err)
     (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here%s%s", asked,
                     support.reason[0] ? ": " : "", support.reason);
     return brig_advise(err, BRIG_E_UNSUPPORTED,
-                       "With --on-unsupported warn the run goes on with weaker limits");
+                       "With --on-unsupported warn brig uses weaker limits");
 }
 
 /* Inside a jail its supervisor may have a group for us. Then whether it is enough. */
@@ -229,10 +229,9 @@ unsigned limits_note(const struct limits *limits, const struct brig_policy *poli
             continue; /* nothing is lost */
         if (is_default_pids) {
             missing &= ~(unsigned)CGROUP_PIDS;
-            instead = "there can be any number of processes";
+            instead = "the number of processes is not limited";
         }
-        unenforced_add(unenforced, "limit %s: no cgroup for it here; %s", resources[i].name,
-                       instead);
+        unenforced_add(unenforced, "limit %s: no cgroup; %s", resources[i].name, instead);
     }
     return missing;
 }

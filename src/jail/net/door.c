@@ -74,8 +74,7 @@ static int open_program(const struct brig_policy *policy, struct brig_error *err
     int fd = found < 0 ? -1 : fcntl(found, F_DUPFD_CLOEXEC, DOOR_FD_FLOOR);
     if (fd >= 0)
         return fd;
-    (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot open the broker of the network door '%s'",
-                    path);
+    (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot open the network broker '%s'", path);
     return brig_advise(
         err, BRIG_E_SETUP,
         "Build it with `make` in the source tree, or install it with `make install`; "
@@ -215,7 +214,7 @@ static int find_socket(const struct door *door, bool published)
 static void break_door(struct door *door, struct brig_unenforced *notices, const char *why)
 {
     if (!door->broken && notices)
-        unenforced_add(notices, "the network door is shut: %s", why);
+        unenforced_add(notices, "the jail has no network: %s", why);
     door->broken = true;
 }
 

@@ -620,8 +620,8 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
         (void)brig_advise(
             err, BRIG_E_SETUP,
             grant->access == BRIG_READ_WRITE
-                ? "Create it first, or use --dir! to have it made, --dir? to do without"
-            : grant->access == BRIG_READ_ONLY ? "Create it first, or use --rdir? to do without"
-                                              : "Use --device? to do without");
+                ? "Create it, or use --dir! to create a directory, or --dir? to skip it"
+            : grant->access == BRIG_READ_ONLY ? "Create it, or use --rdir? to skip it"
+                                              : "Use --device? to skip it");
     return BRIG_E_SETUP;
 }

@@ -200,7 +200,7 @@ static bool find_route(struct exchange *exchange)
         return false;
     case ROUTE_NO_METHOD:
         (void)route_methods(exchange->path, methods);
-        (void)snprintf(message, sizeof message, "%s is not for %s, which has %s",
+        (void)snprintf(message, sizeof message, "method %s is not allowed for %s; allowed are %s",
                        str_shown(exchange->method).text, str_shown(exchange->path).text, methods);
         answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, message);
         return false;

@@ -483,7 +483,8 @@ static bool read_fields(struct request_decoder *d, const json_t *root)
         const struct request_field *field = &request_fields[i];
         const json_t *value = find(root, field->name);
         if (!value && field->required)
-            return refuse(d, ERROR_MISSING_FIELD, field->name, "%s is missing", field->name);
+            return refuse(d, ERROR_MISSING_FIELD, field->name, "the field '%s' is missing",
+                          field->name);
         if (value && !field->read(d, field, value))
             return false;
     }
