@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that lives and dies together. */
+/* Arenas: allocations that are released together. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
-/* Many an arena holds a few strings for as long as a run lasts; each chunk is four times the one
- * before it, so that a plan takes four. */
+/* Most arenas hold a few strings for the length of a run. Each chunk is four times the size of the
+ * previous one, so that a plan needs four chunks. */
 #define ARENA_FIRST_BYTES 1024
 #define ARENA_CHUNK_BYTES 65536
 #define ARENA_GROWTH 4

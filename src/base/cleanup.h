@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ownership by the cleanup attribute: what a local owns is released when it goes out of scope. */
+/* Ownership by the cleanup attribute: a local variable releases its resource at the end of its
+ * scope. */
 #pragma once
 
 #include <dirent.h>
@@ -18,7 +19,7 @@ static inline void own_close(int *fd)
         (void)close(*fd);
 }
 
-/* Closes a descriptor, if it is one, and forgets it. */
+/* Closes a descriptor unless it is negative, and sets it to -1. */
 static inline void close_fd(int *fd)
 {
     own_close(fd);
@@ -42,7 +43,7 @@ static inline void own_fclose(FILE **file)
 #define autodir __attribute__((cleanup(own_closedir)))
 #define autofile __attribute__((cleanup(own_fclose)))
 
-/* Gives the value away and leaves nothing to release. */
+/* Moves the value out of the variable, whose cleanup then releases nothing. */
 static inline int take_fd(int *fd)
 {
     int taken = *fd;
@@ -59,7 +60,7 @@ static inline int take_fd(int *fd)
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Makes room for one item behind the `count` items of *array; false if memory is lacking. */
+/* Makes room for one item after the `count` items of *array; false if memory is lacking. */
 #define array_grow(array, count)                                                                   \
     __extension__({                                                                                \
         typeof(*(array)) grown_ = reallocarray(*(array), (count) + 1, sizeof **(array));           \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The monotonic clock, and the one people have. */
+/* The monotonic clock and the wall clock. */
 #pragma once
 
 #include <stdint.h>
@@ -17,7 +17,7 @@ static inline uint64_t clock_now_ms(void)
     return clock_now_us() / 1000;
 }
 
-/* Since 1970. */
+/* Nanoseconds since 1970. */
 static inline int64_t clock_wall_ns(void)
 {
     struct timespec now;

@@ -34,7 +34,8 @@ static int digit_value(char c)
     return c == '/' ? 63 : -1;
 }
 
-/* Four digits, of which the last `padding` are '='; bits that would be lost are refused. */
+/* Decodes four digits, of which the last `padding` are '='. Refuses digits with bits that would be
+ * lost. */
 static bool decode_four(const char *four, size_t padding, unsigned *ret_group)
 {
     unsigned group = 0;
@@ -70,10 +71,10 @@ bool base64_decode(const char *text, size_t length, char *bytes, size_t *ret_len
 
 /* ---- UTF-8, strictly ---- */
 
-/* What may follow a first byte (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing
- * above U+10FFFF). */
+/* The valid continuations of a first byte (Unicode 15, table 3-7: no overlong forms, no surrogates,
+ * nothing above U+10FFFF). */
 struct sequence {
-    size_t length;           /* 0: no first byte */
+    size_t length;           /* 0: not a valid first byte */
     unsigned char low, high; /* bounds of the second byte */
 };
 
@@ -92,7 +93,7 @@ static struct sequence sequence_of(unsigned char first)
     return (struct sequence){0};
 }
 
-/* Whether the bytes behind the first, as far as there are any, may stand there. */
+/* Whether the bytes after the first, as far as they are present, are valid continuations. */
 static bool follows(struct sequence sequence, const unsigned char *p, size_t count)
 {
     if (count > 1 && (p[1] < sequence.low || p[1] > sequence.high))

@@ -14,7 +14,7 @@ static void append(char *buffer, size_t size, const char *text)
 
 const char *error_text(int sys_errno, char buffer[ERROR_TEXT_MAX])
 {
-    return strerror_r(sys_errno, buffer, ERROR_TEXT_MAX); /* GNU's: the text, wherever it put it */
+    return strerror_r(sys_errno, buffer, ERROR_TEXT_MAX); /* GNU: may return a static text */
 }
 
 void error_fill(struct brig_error *err, int code, int sys_errno, const char *format, ...)

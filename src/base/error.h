@@ -5,7 +5,7 @@
 #include <brig/brig.h>
 
 #define ERROR_TEXT_MAX 128
-/* What an errno means, in words, safe from threads. */
+/* The text for an errno; safe to use from threads. */
 const char *error_text(int sys_errno, char buffer[ERROR_TEXT_MAX]);
 
 void error_fill(struct brig_error *err, int code, int sys_errno, const char *format, ...)
@@ -15,11 +15,11 @@ void error_prefix(struct brig_error *err, const char *format, ...)
 void error_append(struct brig_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 
-/* The three below are macros so that a compiler, and who analyses the code with one, sees that what
- * is returned is the code. It is evaluated once. */
+/* The three functions below are macros so that compilers and analyzers see that the return value is
+ * `code`. The argument is evaluated once. */
 
 /* Fills *err (may be NULL) with code, errno and the formatted message, and returns code. If
- * sys_errno is not 0, ": <its text>" is appended. */
+ * sys_errno is not 0, ": <text of the errno>" is appended. */
 #define brig_fail(err, code, sys_errno, ...)                                                       \
     __extension__({                                                                                \
         const int code_ = (code);                                                                  \
@@ -36,7 +36,7 @@ void error_append(struct brig_error *err, const char *format, ...)
         code_;                                                                                     \
     })
 
-/* Appends ". <text>" to the message: the remedy. Returns code. */
+/* Appends ". <text>", the remedy, to the message. Returns code. */
 #define brig_advise(err, code, ...)                                                                \
     __extension__({                                                                                \
         const int code_ = (code);                                                                  \

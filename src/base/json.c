@@ -18,7 +18,7 @@ static void append_ascii(struct str *out, unsigned char c)
             return;
         }
     }
-    /* Printing it would take seconds where there are millions. */
+    /* Formatting each escape with printf would take seconds for millions of characters. */
     static const char digits[] = "0123456789abcdef";
     const char escape[] = {'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15]};
     if (c < 0x20 || c == 0x7f)
@@ -55,7 +55,7 @@ static void append_quoted(struct str *out, const unsigned char *bytes, size_t le
     str_append_char(out, '"');
 }
 
-/* What stands before a value: the comma and the key. */
+/* Writes the comma and the key that precede a value. */
 static void before(struct json *j, const char *key)
 {
     if (j->comma)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing JSON into a struct str. Failures are those of the string, checked once at its end. */
+/* Writing JSON into a struct str. Check the failure flag of the string once, at the end. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,11 +8,11 @@
 
 struct str;
 
-/* A writer; `out` is borrowed. Values inside an object have a key, those in an array and the
- * outermost one have NULL. Opening and closing in pairs is the caller's business. */
+/* A writer; `out` is borrowed. Values in an object have a key; values in an array and the outermost
+ * value have NULL. The caller opens and closes objects and arrays in pairs. */
 struct json {
     struct str *out;
-    bool comma; /* something stands before the next value */
+    bool comma; /* a comma is needed before the next value */
 };
 
 void json_init(struct json *j, struct str *out);

@@ -18,7 +18,7 @@ static bool is_octal(char c)
     return c >= '0' && c <= '7';
 }
 
-/* Blanks and backslashes in names are written as three octal digits. */
+/* Undoes escapes: blanks and backslashes in names are written as three octal digits. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -67,7 +67,7 @@ static bool read_device(char *text, struct mountinfo *ret_mount)
     return true;
 }
 
-/* The type of the filesystem comes after a word of one dash: until there, any number of fields. */
+/* Any number of optional fields precede the separator "-"; the filesystem type follows it. */
 static void read_fields(char **line, struct mountinfo *ret_mount)
 {
     ret_mount->follows = false;
@@ -141,7 +141,7 @@ void mountinfo_done(struct mountinfo_table *table)
     *table = (struct mountinfo_table){0};
 }
 
-/* The one that is on none of the others. */
+/* The root mount: its parent is not in the table. */
 static const struct mountinfo *find_root(const struct mountinfo_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -155,7 +155,7 @@ static const struct mountinfo *find_root(const struct mountinfo_table *table)
     return NULL;
 }
 
-/* The first that somebody who walks along a path meets on a mount. */
+/* The first mount on `on` that a lookup of the path meets. */
 static const struct mountinfo *find_next(const struct mountinfo_table *table,
                                          const struct mountinfo *on, const char *path)
 {
@@ -172,7 +172,7 @@ static const struct mountinfo *find_next(const struct mountinfo_table *table,
 const struct mountinfo *mountinfo_at(const struct mountinfo_table *table, const char *path)
 {
     const struct mountinfo *found = find_root(table), *next;
-    /* No more often than there are mounts: a table may be anything. */
+    /* Bounded by the number of mounts, because a malformed table could contain a cycle. */
     for (size_t i = 0; found && i < table->count && (next = find_next(table, found, path)); i++)
         found = next;
     return found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of some names, the one that a mistyped word is nearest to. */
+/* Finds the name that a mistyped word is nearest to. */
 #include "base/nearest.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
-#define LENGTH_FOR_ONE 3 /* in shorter words one letter is too much */
+#define LENGTH_FOR_ONE 3 /* in shorter words a difference of one letter is too much */
 #define LENGTH_FOR_TWO 5
 #define LENGTH_FOR_BEGINNING 3
 
@@ -16,8 +16,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The restricted Damerau-Levenshtein distance: letters changed, added, taken away, or exchanged with
- * their neighbour. Both are at most NEAREST_LENGTH_MAX long. */
+/* The restricted Damerau-Levenshtein distance: letters changed, added, removed, or swapped with a
+ * neighbour. Both words are at most NEAREST_LENGTH_MAX long. */
 static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[3][NEAREST_LENGTH_MAX + 1];
@@ -41,7 +41,7 @@ void nearest_begin(struct nearest *nearest, const char *word)
 {
     *nearest = (struct nearest){.word = word, .length = strlen(word)};
     size_t near = nearest->length >= LENGTH_FOR_TWO ? 2 : nearest->length >= LENGTH_FOR_ONE ? 1 : 0;
-    nearest->distance = near + 1; /* as far as what is not near any more */
+    nearest->distance = near + 1; /* the first distance that is not near any more */
 }
 
 void nearest_offer(struct nearest *nearest, const char *name, size_t length)

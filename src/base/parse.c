@@ -86,7 +86,7 @@ static struct decimal scan_decimal(const char *text)
     return d;
 }
 
-/* whole and fraction times factor, rounded up; false if it does not fit. */
+/* (whole + fraction) * factor, rounded up; false if it does not fit. */
 static bool scale(const struct decimal *d, uint64_t factor, uint64_t *ret_value)
 {
     /* The fraction times the largest factor (2^40) needs 70 bits. */

@@ -23,7 +23,7 @@ struct component {
     size_t length;
 };
 
-/* The next component at *p, which moves behind it; false at the end. */
+/* Takes the next component at *p and advances *p past it; false at the end. */
 static bool next_component(const char **p, struct component *ret_component)
 {
     const char *start = *p;
@@ -86,7 +86,7 @@ int path_normalise(const char *path, unsigned flags, char **ret_path, struct bri
     return str_take(&out, ret_path, err);
 }
 
-/* Takes the last component off base[0..length); the new length. */
+/* The length of base[0..length) without its last component. */
 static size_t parent_length(const char *base, size_t length)
 {
     while (length > 0 && base[length - 1] == '/')
@@ -122,7 +122,7 @@ bool path_is_beneath(const char *parent, const char *child)
 {
     if (parent[0] == '/' && parent[1] == '\0')
         return child[0] == '/';
-    size_t length = 0; /* in one pass, as it is asked some thousand times a run */
+    size_t length = 0; /* one pass: a run calls this some thousand times */
     while (parent[length] && parent[length] == child[length])
         length++;
     return !parent[length] && (child[length] == '/' || child[length] == '\0');
@@ -147,7 +147,7 @@ size_t path_depth(const char *path)
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* How often a lookup that raced with a rename (EAGAIN) is tried again. */
+/* How often a lookup is repeated that raced with a rename (EAGAIN). */
 #define OPEN_TRIES_MAX 64
 
 static bool creates(int flags)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Paths as text, without asking the filesystem, and opening a name so that it cannot lead out of
- * the directory it was given for. */
+ * its directory. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,44 +16,46 @@ enum path_flag {
     PATH_KEEP_DOTDOT = 1 << 0, /* leave ".." for the kernel to resolve instead of refusing it */
 };
 
-/* An absolute path without "//", "." and a trailing slash ("/" stays), for the caller to free. As
- * what ".." means depends on symbolic links, it is never resolved as text: it is refused, or kept
- * with PATH_KEEP_DOTDOT. Refuses relative, empty and overlong paths. Any other byte is fine. */
+/* Returns an absolute path without "//", "." and a trailing slash ("/" stays), for the caller to
+ * free. ".." is never resolved as text, because its meaning depends on symbolic links: it is
+ * refused, or kept with PATH_KEEP_DOTDOT. Refuses relative, empty and overlong paths. All other
+ * bytes are allowed. */
 int path_normalise(const char *path, unsigned flags, char **ret_path, struct brig_error *err);
 
-/* The path if it is absolute, else cwd/path; normalised with PATH_KEEP_DOTDOT. cwd must be what
- * getcwd() returns: free of links, so that a ".." at the very start of path can be taken off it. */
+/* Returns the path if it is absolute, else cwd/path, normalised with PATH_KEEP_DOTDOT. cwd must
+ * come from getcwd(): it has no links, so a leading ".." of path can be resolved against it as
+ * text. */
 int path_make_absolute(const char *cwd, const char *path, char **ret_path, struct brig_error *err);
 
-/* Of normalised paths: whether child is parent or lies below it. */
+/* Whether child is parent or lies below it. Both are normalised. */
 bool path_is_beneath(const char *parent, const char *child);
 
-/* Of normalised paths: the part of `path` below parent, "" for parent itself, NULL if it is not
- * there. */
+/* The part of `path` below parent, "" if they are equal, NULL if path is not below parent. Both are
+ * normalised. */
 const char *path_below(const char *parent, const char *path);
 
-/* Of a normalised path: the number of components, 0 for "/". */
+/* The number of components of a normalised path, 0 for "/". */
 size_t path_depth(const char *path);
 
-/* Opens name, relative, from dir_fd: no "..", link or mount leads above dir_fd
- * (RESOLVE_BENEATH), no magic link of /proc is followed. An absolute name or link is refused
- * with EXDEV. Flags and mode as for openat(); O_CLOEXEC is added. Fails with BRIG_E_SYSTEM and
- * the errno in err. */
+/* Opens a relative name from dir_fd. No "..", link or mount leads above dir_fd (RESOLVE_BENEATH),
+ * and magic links of /proc are not followed. An absolute name or link is refused with EXDEV. Flags
+ * and mode as for openat(); O_CLOEXEC is added. Fails with BRIG_E_SYSTEM and the errno in err. */
 int path_open_beneath(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd,
                       struct brig_error *err);
 
-/* The same, but as if root_fd were "/": absolute paths and links and ".." stay inside it
+/* The same with root_fd as "/": absolute paths, absolute links and ".." stay inside it
  * (RESOLVE_IN_ROOT). */
 int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int *ret_fd,
                       struct brig_error *err);
 
-/* The absolute path of what `path` leads to, without symbolic links, into ret_path (PATH_LENGTH_MAX + 1
- * bytes): the kernel looks it up once, into a descriptor, and says where that is. False if there is nothing,
- * or the caller may not look. The name can mean another file afterwards. */
+/* Writes the absolute path of the file that `path` leads to, without symbolic links, to ret_path
+ * (PATH_LENGTH_MAX + 1 bytes). The kernel resolves it once, into a descriptor, and the path is read
+ * from /proc. False if the file does not exist or the caller may not look it up. The name can mean
+ * another file afterwards. */
 bool path_resolve(const char *path, char *ret_path);
-/* The same of a descriptor; false for what is in no directory. */
+/* The same for a descriptor; false if the file is in no directory. */
 bool path_of_fd(int fd, char *ret_path);
 
-/* Makes every directory of an absolute path that is missing, for their owner alone. `length` is how much of the
- * path counts. */
+/* Creates the missing directories of an absolute path with mode 0700. Only the first `length` bytes
+ * of the path count. */
 int path_make_directories(const char *path, size_t length, struct brig_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-256, as FIPS 180-4 writes it down. */
+/* SHA-256 (FIPS 180-4). */
 #include "base/sha256.h"
 
 #include <inttypes.h>
@@ -82,7 +82,7 @@ void sha256_add(struct sha256 *hash, const void *bytes, size_t length)
     }
 }
 
-/* A one bit, zeros, and the length in bits end the last block. */
+/* The padding of the last block: a one bit, zeros, and the length in bits. */
 void sha256_end(struct sha256 *hash, char ret_text[SHA256_HEX_LENGTH + 1])
 {
     static const unsigned char padding[SHA256_BLOCK_BYTES] = {0x80};

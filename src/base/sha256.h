@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-256 (FIPS 180-4): of API keys, of code and output that are not kept themselves, and of objects of Git LFS. */
+/* SHA-256 (FIPS 180-4), for API keys, for code and output of which only the hash is kept, and for
+ * Git LFS objects. */
 #pragma once
 
 #include <stddef.h>
@@ -11,13 +12,14 @@
 struct sha256 {
     uint32_t state[8];
     uint64_t length;
-    unsigned char rest[SHA256_BLOCK_BYTES]; /* the bytes after the last whole block */
+    unsigned char rest[SHA256_BLOCK_BYTES]; /* the bytes after the last complete block */
 };
 
-/* Part by part: begin, add any number of times, end. The text has lower case hexadecimal digits and a NUL. */
+/* Incremental hashing: begin, add any number of times, end. The result is lower-case hexadecimal
+ * digits and a NUL. */
 void sha256_begin(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const void *bytes, size_t length);
 void sha256_end(struct sha256 *hash, char ret_text[SHA256_HEX_LENGTH + 1]);
 
-/* All at once. */
+/* Hashes one buffer. */
 void sha256_hex(const void *bytes, size_t length, char ret_text[SHA256_HEX_LENGTH + 1]);

@@ -190,7 +190,7 @@ struct str_number str_number(uint64_t value)
     return number;
 }
 
-/* One character of str_shown(): how it is written. Returns the length. */
+/* Writes one character in the form of str_shown(). Returns the length. */
 static size_t show_char(unsigned char c, char out[static 5])
 {
     if (c >= 0x20 && c != 0x7f && c != '\\') {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing string with a failure flag, so that a chain of appends is checked once, and the few
- * string helpers everything else needs. */
+/* A growing string with a failure flag, so that a chain of appends is checked once, and a few
+ * string helpers. */
 #pragma once
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 struct brig_error;
 
-/* No string grows past this many bytes; what would is a failure like a lack of memory. */
+/* No string grows beyond this; appending more fails like a lack of memory. */
 #define STR_LENGTH_MAX ((size_t)64 << 20)
 
 /* Zero-initialise or str_init(). `data` is NULL until something was appended, then always
@@ -27,16 +27,15 @@ void str_done(struct str *s);
 
 #define autostr __attribute__((cleanup(str_done)))
 
-/* Makes room for so many bytes more at once, where it is known that there will be many. Nothing is
- * appended. */
+/* Reserves room for `more` further bytes at once, to avoid repeated growth. Appends nothing. */
 void str_reserve(struct str *s, size_t more);
 void str_append(struct str *s, const char *text);
 void str_append_bytes(struct str *s, const void *bytes, size_t length);
 void str_append_char(struct str *s, char c);
-/* The texts one after the other: what "%s%s" would do, and much faster. */
+/* Appends the texts; much faster than formatting with "%s%s". */
 #define str_concat(s, ...) str_append_all(s, (const char *const[]){__VA_ARGS__, NULL})
 void str_append_all(struct str *s, const char *const *texts);
-/* Appends so many bytes that the caller is to fill; NULL after a failure. */
+/* Appends `length` bytes for the caller to fill; NULL after a failure. */
 char *str_extend(struct str *s, size_t length);
 void str_appendf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vappendf(struct str *s, const char *format, va_list args)
@@ -49,7 +48,7 @@ int str_take(struct str *s, char **ret_text, struct brig_error *err);
 /* A copy for the caller to free; NULL gives NULL. */
 int str_copy(const char *text, char **ret_copy, struct brig_error *err);
 
-/* The texts one after the other, for the caller to free. */
+/* Concatenates the texts, for the caller to free. */
 #define str_make(ret_text, err, ...)                                                               \
     str_make_all(ret_text, err, (const char *const[]){__VA_ARGS__, NULL})
 int str_make_all(char **ret_text, struct brig_error *err, const char *const *texts);
@@ -58,31 +57,32 @@ bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts_with(const char *text, const char *prefix);
 bool str_ends_with(const char *text, const char *end);
 
-/* Lists of texts, each ended by a NUL. */
+/* Lists of texts, each terminated by a NUL. */
 void str_list_add(struct str *list, const char *text);
 /* Whether a list has this text. */
 bool str_list_has(const struct str *list, const char *text);
 /* The text after `at`, the first one if that is NULL; NULL at the end. */
 const char *str_list_next(const struct str *list, const char *at);
 
-/* The texts one after the other in an array of `size` bytes, as snprintf() with "%s%s" would;
- * false if they do not fit and are cut. */
+/* Concatenates the texts into an array of `size` bytes, as snprintf() with "%s%s" would; false if
+ * the result was truncated. */
 #define str_fill(to, size, ...) str_fill_all(to, size, (const char *const[]){__VA_ARGS__, NULL})
 bool str_fill_all(char *to, size_t size, const char *const *texts);
 
-/* A number in decimal, to be concatenated. Use as: str_number(value).text */
+/* A number in decimal, for concatenation. Use as: str_number(value).text */
 struct str_number {
-    char text[21]; /* of 2^64, with its NUL */
+    char text[21]; /* the digits of 2^64, and a NUL */
 };
 struct str_number str_number(uint64_t value);
 
-/* A value made fit for a one-line message: control characters and backslashes escaped, and cut
- * with "…" where it is too long. Use as: "bad size '%s'", str_shown(value).text */
+/* A value made safe for a one-line message: control characters and backslashes are escaped, and a
+ * long value is truncated with "…". Use as: "bad size '%s'", str_shown(value).text */
 #define STR_SHOWN_MAX 256
 struct str_shown {
     char text[STR_SHOWN_MAX];
 };
 struct str_shown str_shown(const char *text);
-/* Appends the same, never cut, and with everything escaped that a terminal could obey: also
- * controls of UTF-8 and bytes that are not UTF-8. The characters of `plain` stay as they are. */
+/* Appends bytes in the same form, never truncated, and escapes everything a terminal could
+ * interpret: also UTF-8 control characters and bytes that are not UTF-8. The characters of `plain`
+ * are not escaped. */
 void str_append_shown(struct str *s, const char *bytes, size_t length, const char *plain);

@@ -14,7 +14,8 @@
 #include "base/error.h"
 
 #define SIZE_DEPTH_MAX 128
-/* Deeper directories are first moved up: so neither the stack nor open files run out. */
+/* Directories below this depth are first moved to the top, so that neither the stack nor the
+ * descriptors run out. */
 #define REMOVE_DEPTH_MAX 64
 #define BLOCK 512
 #define MOVED_NAME 64
@@ -29,7 +30,7 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Takes the fd over. */
+/* Takes ownership of fd. */
 static uint64_t size_of(int fd, dev_t device, int depth)
 {
     autodir DIR *dir = fdopendir(fd);
@@ -43,7 +44,7 @@ static uint64_t size_of(int fd, dev_t device, int depth)
         struct stat info;
         if (is_dots(item->d_name) ||
             fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
-            (S_ISDIR(info.st_mode) && info.st_dev != device)) /* an overlay's files have others */
+            (S_ISDIR(info.st_mode) && info.st_dev != device)) /* files of an overlay may differ */
             continue;
         bytes += (uint64_t)info.st_blocks * BLOCK;
         int below = S_ISDIR(info.st_mode) && depth < SIZE_DEPTH_MAX
@@ -65,7 +66,7 @@ uint64_t tree_size(int directory)
 /* ---- removing ---- */
 
 struct removal {
-    int top; /* where what is too deep is moved to */
+    int top; /* directories that are too deep are moved here */
     dev_t device;
     unsigned moved;
 };
@@ -77,7 +78,7 @@ static void name_moved(char name[MOVED_NAME], unsigned number)
     (void)snprintf(name, MOVED_NAME, ".brig-removing-%d-%u", getpid(), number);
 }
 
-/* Its turn comes when all that is open now is closed. */
+/* The moved directory is removed after the current walk has closed its descriptors. */
 static int move_up(struct removal *removal, int above, const char *name)
 {
     char place[MOVED_NAME];
@@ -104,7 +105,8 @@ static int empty_directory(struct removal *removal, int fd, int depth)
     return result;
 }
 
-/* Directories that were left without rights, as an overlay's work directory is, are ours to open. */
+/* Opens a directory even if its mode denies it, as that of an overlay's work directory does: we own
+ * it, so we can chmod it. */
 static int open_anyhow(int above, const char *name)
 {
     int fd = open_directory(above, name);
@@ -113,7 +115,7 @@ static int open_anyhow(int above, const char *name)
     autoclose int place = openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     char path[64];
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d",
-                   place); /* not by a name: it may be a link */
+                   place); /* through the fd: a name could be a link by now */
     return place < 0 || chmod(path, 0700) < 0 ? -1 : open_directory(above, name);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who has a uid or gid: the local files read directly, and getent(1) for the rest. */
+/* Looks up uids and gids: directly in the local files, then with getent(1). */
 #include "users.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
-/* What lies beyond this in a file is left to getent. */
+/* The part of a file beyond this is left to getent. */
 #define USERS_FILE_MAX 32768
-/* Directory services may be far away; a run is not kept waiting for a name for longer. */
+/* Directory services may be slow; a run waits for a name no longer than this. */
 #define USERS_GETENT_TIMEOUT_MS 10000
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* Cuts the next field off *cursor at a colon; NULL when there is none left. */
+/* Splits the next field off *cursor at a colon; NULL after the last field. */
 static char *next_field(char **cursor)
 {
     char *field = *cursor;
@@ -60,7 +60,7 @@ static bool parse_user(char *line, struct users_user *ret_user)
     return true;
 }
 
-/* Takes the next line that is not too long off the text, copied to `line`; false at its end. */
+/* Copies the next line of the text that is not too long to `line`; false at the end. */
 static bool next_line(const char **text, size_t *length, char *line)
 {
     while (*length > 0) {
@@ -98,7 +98,7 @@ bool users_find_in_text(const char *text, size_t length, uid_t uid, char *line,
     return false;
 }
 
-/* Lines of groups may have many members after the id, so these are not copied. */
+/* Group lines may have many members after the id, so the line is not copied. */
 bool users_group_in_text(const char *text, size_t length, gid_t gid, char *name)
 {
     char wanted[16];
@@ -119,9 +119,9 @@ bool users_group_in_text(const char *text, size_t length, gid_t gid, char *name)
     return false;
 }
 
-/* ---- The system's ------------------------------------------------------------------------- */
+/* ---- The system's files and getent ---------------------------------------------------------- */
 
-/* Reads a file's beginning, whole lines only; 0 if it cannot be read. */
+/* Reads the beginning of a file, complete lines only; 0 if it cannot be read. */
 static size_t read_file(const char *path, char *text, size_t max)
 {
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -132,7 +132,7 @@ static size_t read_file(const char *path, char *text, size_t max)
     return newline ? (size_t)(newline + 1 - text) : 0;
 }
 
-/* Starts `getent DATABASE ID` with its output in out; the pid, or -1. */
+/* Starts `getent DATABASE ID` with standard output to `out`; returns the pid, or -1. */
 static pid_t start_getent(const char *database, unsigned id, int out)
 {
     static const char *const programs[] = {"/usr/bin/getent", "/bin/getent"};
@@ -156,7 +156,7 @@ static pid_t start_getent(const char *database, unsigned id, int out)
     return pid;
 }
 
-/* Reads until the end, the limit or the time is reached. */
+/* Reads until the end, the size limit or the time limit. */
 static size_t read_answer(int fd, char *text, size_t max)
 {
     size_t size = 0;
@@ -175,7 +175,6 @@ static size_t read_answer(int fd, char *text, size_t max)
     return size;
 }
 
-/* What getent says, at most max bytes of it; 0 if it says nothing. */
 size_t users_ask_getent(const char *database, unsigned id, char *text, size_t max)
 {
     int ends[2];
@@ -188,7 +187,7 @@ size_t users_ask_getent(const char *database, unsigned id, char *text, size_t ma
     if (pid < 0)
         return 0;
     size_t size = read_answer(in, text, max);
-    (void)kill(pid, SIGKILL); /* it has said all, or too much, or takes too long */
+    (void)kill(pid, SIGKILL); /* the answer is complete, too long or late */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     return size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers, texts and bytes one after the other. */
+/* Encodes and decodes numbers, texts and bytes for messages between processes. */
 #include "base/wire.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-#define LENGTH_NULL UINT64_MAX /* of a text that is not there */
+#define LENGTH_NULL UINT64_MAX /* the length of a NULL text */
 
 /* ---- Writing ---- */
 
@@ -87,7 +87,7 @@ bool wire_get_bool(struct wire_reader *in)
     return wire_get_u64(in, 1) != 0;
 }
 
-/* With the NUL after them. */
+/* Takes bytes and the NUL after them. */
 static const char *take_bytes(struct wire_reader *in, uint64_t length, size_t max)
 {
     if (length > max || length >= in->left)
