@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The .conf language: bytes in, directives out, included files in their place. */
+/* The .conf syntax: text in, directives out, with included files in place. */
 #include "policy/conf.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@
 #define CONF_SUFFIX ".conf"
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
 
-/* Where reading stands in a text, which has no NUL. */
+/* The position in a text, which contains no NUL. */
 struct cursor {
     const char *at;
     const char *end;
-    unsigned line; /* of `at` */
+    unsigned line; /* the line number of `at` */
 };
 
-/* Makes room for the next text; unless that failed, its data is a string from now on. */
+/* Empties the string for the next text; unless it has failed, its data is not NULL afterwards. */
 static void start(struct str *s)
 {
     s->length = 0;
@@ -48,7 +48,7 @@ static void skip_blanks(struct cursor *cursor)
         cursor->at++;
 }
 
-/* Goes past blank lines and comments to where the next directive begins; false at the end. */
+/* Skips blank lines and comments to the start of the next directive; false at the end. */
 static bool find_directive(struct cursor *cursor)
 {
     for (;;) {
@@ -65,7 +65,7 @@ static bool find_directive(struct cursor *cursor)
     }
 }
 
-/* The name that begins here; empty where a line begins with '='. */
+/* Reads the name at the cursor; empty if the line begins with '='. */
 static void read_name(struct cursor *cursor, struct str *name)
 {
     const char *from = cursor->at;
@@ -75,7 +75,7 @@ static void read_name(struct cursor *cursor, struct str *name)
     str_append_bytes(name, from, (size_t)(cursor->at - from));
 }
 
-/* Goes from behind the name to the value; false if there is none. */
+/* Moves from the end of the name to the value; false if there is none. */
 static bool find_value(struct cursor *cursor)
 {
     skip_blanks(cursor);
@@ -90,8 +90,8 @@ static bool find_value(struct cursor *cursor)
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-/* Appends a dollar sign that expand() takes as it is: the backslashes before it become odd in
- * number, if they are not. */
+/* Appends a dollar sign that expand() takes literally: makes the number of backslashes before it
+ * odd. */
 static void append_quoted_dollar(struct str *text)
 {
     size_t backslashes = 0;
@@ -100,7 +100,8 @@ static void append_quoted_dollar(struct str *text)
     str_append(text, backslashes % 2 == 0 ? "\\$" : "$");
 }
 
-/* Reads what is behind a backslash; true if that was a character and not the end of a line. */
+/* Reads the character after a backslash; true if it is a character, false if it is the end of a
+ * line. */
 static bool read_escape(struct cursor *cursor, bool expands, struct str *value)
 {
     while (cursor->at < cursor->end && *cursor->at == '\r')
@@ -131,11 +132,11 @@ static bool read_escape(struct cursor *cursor, bool expands, struct str *value)
     }
 }
 
-/* The value that begins here, up to the end of a line, without its escapes but, if it is to be
- * expanded, for those that expand() reads. */
+/* Reads the value up to the end of the line and removes the escapes, except for those that expand()
+ * handles if the value is to be expanded. */
 static void read_value(struct cursor *cursor, bool expands, struct str *value)
 {
-    size_t kept = 0; /* what is escaped is not trimmed, nor what is before it */
+    size_t kept = 0; /* escaped blanks, and everything before them, are not trimmed */
     start(value);
     while (!line_ended(cursor)) {
         char c = *cursor->at++;
@@ -155,7 +156,7 @@ static void read_value(struct cursor *cursor, bool expands, struct str *value)
 
 /* ---- Variables ---------------------------------------------------------------------------- */
 
-/* Appends the value of the variable that *at, at "${", names, and goes behind it. */
+/* Appends the value of the variable in "${NAME}" at *at, and advances *at past it. */
 static int expand_variable(const struct conf_hooks *hooks, char **at, struct str *value,
                            struct brig_error *err)
 {
@@ -165,7 +166,7 @@ static int expand_variable(const struct conf_hooks *hooks, char **at, struct str
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'${' without '}': close it, or write '\\${' for just these characters");
     *end = '\0';
-    /* What a shell would take, "${A:-b}" say, would silently be nothing here. */
+    /* Shell syntax such as "${A:-b}" would otherwise silently expand to nothing. */
     if (!*name || strchr("0123456789", *name) || name[strspn(name, NAME_CHARACTERS)])
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'${%s}' names no variable: a name has only letters, digits and '_'; "
@@ -178,7 +179,7 @@ static int expand_variable(const struct conf_hooks *hooks, char **at, struct str
     return 0;
 }
 
-/* Makes *value of what read_value() gave, which is written to. */
+/* Expands the result of read_value(), which is modified, into *value. */
 static int expand(const struct conf_hooks *hooks, struct str *written, struct str *value,
                   struct brig_error *err)
 {
@@ -209,18 +210,18 @@ static int expand(const struct conf_hooks *hooks, struct str *written, struct st
 struct level {
     struct conf_source source;
     struct cursor cursor;
-    unsigned began; /* the line of the directive at hand: what messages name */
+    unsigned began; /* the first line of the current directive, for messages */
 };
 
-/* Files are a stack, not a recursion. Only the first one's source is the caller's. */
+/* Nested files are kept on a stack, without recursion. The caller owns the first source only. */
 struct reader {
     const struct conf_hooks *hooks;
     struct level levels[CONF_DEPTH_MAX];
     size_t depth;
     size_t included;
     struct str name;
-    struct str written; /* the value without its escapes */
-    struct str value;   /* and with its variables */
+    struct str written; /* the value without escapes */
+    struct str value;   /* the expanded value */
 };
 
 static struct level *top(struct reader *r)
@@ -246,7 +247,7 @@ static void reader_done(struct reader *r)
 
 /* ---- Files -------------------------------------------------------------------------------- */
 
-/* Refuses what no directive can do anything about, with the line it is in. */
+/* Refuses characters that are never valid, with their line. */
 static int check_text(struct level *level, struct brig_error *err)
 {
     const char *text = level->cursor.at;
@@ -267,7 +268,7 @@ static int check_text(struct level *level, struct brig_error *err)
                      CONF_TEXT_MAX >> 20);
 }
 
-/* Takes the source over and begins to read it. */
+/* Takes ownership of the source and begins to read it. */
 static int enter(struct reader *r, const struct conf_source *source, struct brig_error *err)
 {
     struct level *level = &r->levels[r->depth++];
@@ -280,8 +281,8 @@ static int enter(struct reader *r, const struct conf_source *source, struct brig
     return check_text(level, err);
 }
 
-/* Fails if the source is being read already. The line to name is then the one that leads into the
- * loop, so the files below it are left. */
+/* Fails if the source is being read already. The error names the line that leads into the loop, so
+ * the files above it on the stack are left first. */
 static int refuse_loop(struct reader *r, const struct conf_source *source, struct brig_error *err)
 {
     size_t first = 0;
@@ -320,7 +321,7 @@ static int include(struct reader *r, const char *name, bool optional, struct bri
                          "too many configuration files are included: at most %d", CONF_FILES_MAX);
     r->included++;
     rc = enter(r, &source, err);
-    source = (struct conf_source){0}; /* the reader's now */
+    source = (struct conf_source){0}; /* owned by the reader now */
     return rc;
 }
 
@@ -348,7 +349,7 @@ static int hand_on(struct reader *r, const char *value, struct brig_error *err)
     return r->hooks->directive(r->hooks->context, &directive, err);
 }
 
-/* Deals with the directive that begins here. */
+/* Handles the directive at the cursor. */
 static int take_directive(struct reader *r, struct brig_error *err)
 {
     struct cursor *cursor = &top(r)->cursor;
@@ -396,8 +397,8 @@ int conf_read(const struct conf_source *source, const struct conf_hooks *hooks,
 
 /* ---- Loading ------------------------------------------------------------------------------ */
 
-/* The author of the configuration may name any file: links and ".." are
- * followed. A FIFO or a terminal must not hold us up or become ours, so none is waited for. */
+/* The author of the configuration may name any file: links and ".." are followed. A FIFO must not
+ * block us, and a terminal must not become our controlling terminal. */
 static int open_file(int dir_fd, const char *name)
 {
     return openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -426,8 +427,7 @@ static int load_fd(int fd, char **name, struct conf_source *ret_source, struct b
                          "'%s' is not a regular file: only such are read as configuration",
                          str_shown(*name).text);
     autostr struct str text = {0};
-    int rc =
-        read_all(fd, CONF_TEXT_MAX, &text); /* of one that is too large more, so that it shows */
+    int rc = read_all(fd, CONF_TEXT_MAX, &text); /* slightly more, to detect an oversized file */
     if (rc < 0)
         return brig_fail(err, BRIG_E_SYSTEM, -rc, "cannot read '%s'", str_shown(*name).text);
     size_t length = text.length;

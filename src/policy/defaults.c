@@ -16,9 +16,9 @@ const size_t policy_default_masks_bytes = sizeof policy_default_masks;
 
 const char policy_default_spools[] = "/var/mail\0"
                                      "/var/spool/mail\0"
-                                     /* What cron and at are to run. */
+                                     /* Jobs of cron and at. */
                                      "/var/spool/cron\0"
                                      "/var/spool/at\0"
-                                     /* The memory of programs that have crashed. */
+                                     /* Core dumps of programs that have crashed. */
                                      "/var/crash\0"
                                      "/var/lib/systemd/coredump\0";

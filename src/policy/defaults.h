@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What is hidden and left out unless the user says otherwise, in every mode that shows a home directory
- * and passes an environment on. Each list is one text after another, ended by an empty one, rather than
- * pointers to them: the loader would have to relocate these at every start. */
+/* The default masks and environment filters, for every mode that shows a home directory and passes
+ * on the environment. Each list is a sequence of texts that ends with an empty one: the loader
+ * would have to relocate an array of pointers at every start. */
 #pragma once
 
 #include <stddef.h>
 #include <string.h>
 
-/* Paths in a home directory; '*' and '?' stand for any characters but a slash. */
+/* Paths in a home directory; '*' and '?' match any characters except a slash. */
 extern const char policy_default_masks[];
 extern const size_t policy_default_masks_bytes;
-/* Directories outside of homes in which the system keeps what belongs to single users. */
+/* Directories outside of homes with data of single users. */
 extern const char policy_default_spools[];
-/* Patterns of variables. */
+/* Patterns of environment variables. */
 extern const char policy_default_filters[];
 
 static inline const char *policy_next_default(const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The environment a command gets, from the caller's and the policy's rules. Three layers, each
- * over the one before: what the mode lets pass of the caller's, what follows from the jail itself
- * (PATH, HOME, USER, LOGNAME, TMPDIR), and the rules in their order. */
+/* The environment of a command, from the caller's environment and the policy's rules. Three layers,
+ * each overriding the previous one: the caller's variables that the mode passes on, variables of
+ * the jail (PATH, HOME, USER, LOGNAME, TMPDIR), and the rules in order. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +11,22 @@
 #include "base/str.h"
 #include "policy/policy.h"
 
-/* More variables than this in the caller's environment are refused: names are looked up one by
- * one, and execve() would refuse so many of any length anyway. */
+/* A larger environment of the caller is refused: names are looked up linearly, and execve() would
+ * hardly accept that many. */
 #define ENVIRONMENT_MAX 8192
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-/* The user and the home of a jail whose policy names none: as the engine's passwd has them. */
+/* The user and the home of a jail if the policy names none; the same as in the engine's passwd. */
 #define DEFAULT_USER "brig"
 #define HOME_SIZE 512  /* for /home/ and the longest user name */
-#define JAIL_NAMES 5   /* how many apply_jail() may add */
-#define PROXY_NAMES 10 /* that a network with a door sets */
+#define JAIL_NAMES 5   /* the maximum that apply_jail() adds */
+#define PROXY_NAMES 10 /* set for a network with a door */
 
 struct variable {
-    const char *name; /* name_length bytes, then '=' or the end */
+    const char *name; /* name_length bytes, followed by '=' or NUL */
     size_t name_length;
-    const char *value; /* NULL: not in the environment */
-    uint32_t letters;  /* of the name */
+    const char *value; /* NULL: unset */
+    uint32_t letters;  /* see letters_of() */
 };
 
 struct variables {
@@ -41,11 +41,11 @@ static char folded(char c, bool fold)
     return fold && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Of a text of so many bytes. */
+/* Matches a text of `length` bytes. */
 static bool matches_text(const char *pattern, const char *text, size_t length, bool fold)
 {
-    /* The last '*' seen and the text it was tried on: on a mismatch it takes one character more.
-     * Earlier ones need not be tried again, so this is at most pattern times text. */
+    /* The last '*' and the text position it was tried at: on a mismatch it consumes one more
+     * character. Earlier ones need not be retried, so the time is at most pattern times text. */
     const char *star = NULL, *retry = NULL, *end = text + length;
     while (text < end) {
         if (*pattern == '*') {
@@ -53,7 +53,7 @@ static bool matches_text(const char *pattern, const char *text, size_t length, b
             retry = text;
             continue;
         }
-        /* A backslash at the very end stands for itself. */
+        /* A backslash at the end of the pattern is literal. */
         size_t quoted = pattern[0] == '\\' && pattern[1] ? 1 : 0;
         if (*pattern && folded(pattern[quoted], fold) == folded(*text, fold)) {
             pattern += quoted + 1;
@@ -75,8 +75,8 @@ bool policy_pattern_matches(const char *pattern, const char *text)
 
 #define SCHEME_MARK "://"
 
-/* Whether one of the addresses in a value, such as scheme://user:secret@host, matches: each from
- * its scheme to the end of its host, as a '@' or a ':' further on means something else. */
+/* Whether one of the URLs in a value, such as scheme://user:secret@host, matches: each from its
+ * scheme to the end of its host, because a '@' or a ':' after the host has another meaning. */
 static bool has_address(const char *pattern, const char *value)
 {
     static const char scheme[] =
@@ -112,9 +112,9 @@ static struct variable *find(const struct variables *all, const char *name, size
     return NULL;
 }
 
-/* A bit for each letter, whatever its case; others may share it. A name that lacks one of a
- * pattern does not match it: without that, a hundred names and a hundred patterns would take a
- * millisecond. */
+/* A set of the letters in a text, ignoring case; other characters may share a bit. A name that
+ * lacks a letter of a pattern cannot match it. Without this test, a hundred names and a hundred
+ * patterns would take a millisecond. */
 static uint32_t letters_of(const char *text, size_t length)
 {
     uint32_t letters = 0;
@@ -124,7 +124,7 @@ static uint32_t letters_of(const char *text, size_t length)
     return letters;
 }
 
-/* The room for it was counted before. */
+/* The caller has counted the room for it. */
 static void set(struct variables *all, const char *name, size_t length, const char *value)
 {
     struct variable *found = find(all, name, length);
@@ -133,7 +133,7 @@ static void set(struct variables *all, const char *name, size_t length, const ch
     *found = (struct variable){name, length, value, letters_of(name, length)};
 }
 
-/* The caller's variables, each once with its last value. */
+/* Reads the caller's variables; the last value of a duplicate wins. */
 static void read_caller(const char *const *envp, struct variables *all)
 {
     for (; envp && *envp; envp++) {
@@ -174,11 +174,11 @@ static void apply_jail(const struct brig_policy *policy, const char *default_hom
         set_named(all, "HOME", policy->home ? policy->home : default_home);
     set_named(all, "USER", policy->user_name);
     set_named(all, "LOGNAME", policy->user_name);
-    /* The caller's may name a place that does not exist inside. */
+    /* The caller's value may name a directory that does not exist inside. */
     set_named(all, "TMPDIR", "/tmp");
 }
 
-/* The usual names, each in both cases; programs do not agree on them. */
+/* The usual names, each in both cases, because programs do not agree on them. */
 static const struct {
     const char *name;
     const char *value; /* with --proxy-env */
@@ -196,7 +196,7 @@ static const struct {
 };
 _Static_assert(ARRAY_LENGTH(proxy_names) <= PROXY_NAMES, "there is room for all");
 
-/* Behind a door the caller's proxy is out of reach: the broker uses it. */
+/* With a door the caller's proxy is unreachable from the jail: the broker uses it. */
 static void apply_network(const struct brig_policy *policy, struct variables *all)
 {
     for (size_t i = 0; policy_has_door(policy) && i < ARRAY_LENGTH(proxy_names); i++) {
@@ -221,7 +221,7 @@ static void apply_filter(const char *pattern, struct variables *all)
     }
 }
 
-/* What the caller does not have cannot be exposed: then the rule says nothing. */
+/* A variable that the caller does not have cannot be exposed; the rule is then ignored. */
 static void expose(const char *name, const struct variables *caller, struct variables *all)
 {
     bool pattern = strchr(name, '*');
@@ -253,7 +253,7 @@ static void apply_rules(const struct brig_policy *policy, const struct variables
     }
 }
 
-/* The array and the strings in one allocation. */
+/* Builds the array and the strings in one allocation. */
 static char **pack(const struct variables *all)
 {
     size_t count = 0;
@@ -321,7 +321,7 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
 
 /* ---- builders ---- */
 
-#define POLICY_ENV_TEXT_MAX 131071 /* what execve() takes for one string, without the NUL */
+#define POLICY_ENV_TEXT_MAX 131071 /* the limit of execve() for one string, without the NUL */
 
 static int add_env(struct brig_policy *policy, enum policy_env_kind kind, const char *name,
                    const char *value, struct brig_error *err)

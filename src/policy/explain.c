@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The effective policy in words and as JSON. Both are written by the same functions: a value has a label in
+/* The effective policy as text and as JSON. The same functions write both: a value has a label in
  * the text and a key in the JSON. */
 
 #include "base/cleanup.h"
@@ -15,12 +15,12 @@
 
 struct out {
     struct str *text;
-    struct json *json; /* NULL: in words */
+    struct json *json; /* NULL: text */
 };
 
 /* ---- Single values ------------------------------------------------------------------------- */
 
-/* The whole value on one line; str_shown() would cut it. */
+/* Prints the whole value on one line; str_shown() would truncate it. */
 static void show(struct str *out, const char *text)
 {
     for (const char *p = text; *p; p++) {
@@ -40,7 +40,7 @@ static void say(struct out *out, const char *label, const char *key, const char 
     str_append_char(out->text, '\n');
 }
 
-/* In words only if there is one. */
+/* In the text only if the value is set. */
 static void say_given(struct out *out, const char *label, const char *key, const char *value)
 {
     if (out->json || value)
@@ -77,8 +77,8 @@ static void close_list(struct out *out)
         json_close_array(out->json);
 }
 
-/* Begins a row. True in JSON: the caller adds the other values of its object. In words the caller puts a text
- * together for end_row(). */
+/* Begins a row. True for JSON: the caller adds the other values of the object. For text, the caller
+ * builds a string for end_row(). */
 static bool begin_row(struct out *out, const char *key, const char *rule)
 {
     if (!out->json)

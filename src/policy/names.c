@@ -70,7 +70,7 @@ static const struct word on_unsupported_words[] = {
 
 #define WORDS(array) array, ARRAY_LENGTH(array)
 
-/* The choices are written out, as a library without state has nowhere to build them; the unit test
+/* The choices are constants, because a library without state cannot build them; the unit test
  * compares them with the tables. */
 static const struct {
     const struct word *words;
@@ -112,8 +112,8 @@ const char *policy_choices(enum policy_vocabulary of)
 
 #define MIB (UINT64_C(1) << 20)
 
-/* What describes the terminal and the language. Nothing that names a place, a socket, an agent or
- * a secret of the host. */
+/* Variables that describe the terminal and the language, but not a path, a socket, an agent or a
+ * secret of the host. */
 static const char *const env_keep_sealed[] = {
     "PATH", "LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "NO_COLOR", NULL,
 };

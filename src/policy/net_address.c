@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses of the network, what kind of place they lead to, and names of hosts. */
+/* Network addresses, their classes, and host names. */
 #include "policy/net_address.h"
 
 #include <arpa/inet.h>
@@ -12,9 +12,9 @@
 
 #define V4_BITS 32U
 #define V6_BITS 128U
-#define MAPPED_BITS 96U /* before the IPv4 address in ::ffff:a.b.c.d */
+#define MAPPED_BITS 96U /* the prefix of an IPv4 address in ::ffff:a.b.c.d */
 
-/* A text that is not ended by a NUL, for a message. */
+/* Formats a text that is not NUL-terminated, for a message. */
 static struct str_shown show(const char *text, size_t length)
 {
     char copy[STR_SHOWN_MAX] = "";
@@ -22,7 +22,7 @@ static struct str_shown show(const char *text, size_t length)
     return str_shown(copy);
 }
 
-/* ---- Kinds -------------------------------------------------------------------------------- */
+/* ---- Classes ------------------------------------------------------------------------------ */
 
 struct class_row {
     struct net_range range;
@@ -38,10 +38,10 @@ struct class_row {
         .range = {.base = {NET_V6, {__VA_ARGS__}}, .prefix = (prefix_)}, .class = (class_)         \
     }
 
-/* IANA's registries of special addresses, and what clouds have chosen; the first that fits holds.
- * What is in none of them is public in IPv4, and reserved in IPv6. */
+/* IANA's registries of special addresses, and the metadata addresses of clouds; the first match
+ * counts. Without a match an address is public in IPv4, and reserved in IPv6. */
 static const struct class_row class_rows[] = {
-    V4(32, NET_METADATA, 169, 254, 169, 254), /* nearly all of them */
+    V4(32, NET_METADATA, 169, 254, 169, 254), /* most clouds */
     V4(32, NET_METADATA, 169, 254, 170, 2),   /* AWS, containers */
     V4(32, NET_METADATA, 169, 254, 170, 23),  /* AWS, pods */
     V4(32, NET_METADATA, 169, 254, 42, 42),   /* Scaleway */
@@ -56,7 +56,7 @@ static const struct class_row class_rows[] = {
     V4(12, NET_PRIVATE, 172, 16),
     V4(24, NET_RESERVED, 192, 0, 0),
     V4(24, NET_DOCUMENTATION, 192, 0, 2),
-    V4(24, NET_RESERVED, 192, 88, 99), /* relays of 6to4, given up */
+    V4(24, NET_RESERVED, 192, 88, 99), /* 6to4 relays, deprecated */
     V4(16, NET_PRIVATE, 192, 168),
     V4(15, NET_DOCUMENTATION, 198, 18),
     V4(24, NET_DOCUMENTATION, 198, 51, 100),
@@ -75,15 +75,15 @@ static const struct class_row class_rows[] = {
        0xfe), /* OpenStack */
     V6(128, NET_UNSPECIFIED, 0),
     V6(128, NET_LOOPBACK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1),
-    V6(96, NET_PUBLIC, 0, 0x64, 0xff, 0x9b),        /* NAT64: judged by what is inside */
-    V6(48, NET_PRIVATE, 0, 0x64, 0xff, 0x9b, 0, 1), /* a network's own NAT64, of any layout */
-    V6(32, NET_PUBLIC, 0x20, 0x01),                 /* Teredo: judged by what is inside */
+    V6(96, NET_PUBLIC, 0, 0x64, 0xff, 0x9b),        /* NAT64: decided by the embedded address */
+    V6(48, NET_PRIVATE, 0, 0x64, 0xff, 0x9b, 0, 1), /* local-use NAT64, of any layout */
+    V6(32, NET_PUBLIC, 0x20, 0x01),                 /* Teredo: decided by the embedded address */
     V6(48, NET_DOCUMENTATION, 0x20, 0x01, 0, 2),    /* benchmarks */
     V6(28, NET_RESERVED, 0x20, 0x01, 0, 0x10),      /* ORCHID */
     V6(28, NET_RESERVED, 0x20, 0x01, 0, 0x20),
     V6(32, NET_DOCUMENTATION, 0x20, 0x01, 0x0d, 0xb8),
     V6(20, NET_DOCUMENTATION, 0x3f, 0xff),
-    V6(3, NET_PUBLIC, 0x20), /* global unicast; 6to4 in it is judged by what is inside */
+    V6(3, NET_PUBLIC, 0x20), /* global unicast; 6to4 is decided by the embedded address */
     V6(7, NET_PRIVATE, 0xfc),
     V6(10, NET_LINK_LOCAL, 0xfe, 0x80),
     V6(10, NET_PRIVATE, 0xfe, 0xc0), /* site-local */
@@ -144,7 +144,7 @@ struct net_address net_address_v6(const uint8_t bytes[16])
     return address;
 }
 
-/* The address as it is written, ::ffff:a.b.c.d in IPv6. */
+/* Parses the address as written: ::ffff:a.b.c.d stays IPv6. */
 static bool read_as_written(const char *text, size_t length, struct net_address *ret_address)
 {
     char copy[NET_ADDRESS_TEXT_MAX];
@@ -262,14 +262,14 @@ static bool read_prefix(const char *text, size_t length, unsigned max, unsigned 
     return value <= max;
 }
 
-/* Clears the bits behind the prefix. */
+/* Clears the bits after the prefix. */
 static void cut(struct net_range *range)
 {
     for (unsigned bit = range->prefix; bit < V6_BITS; bit++)
         range->base.bytes[bit / 8] &= (uint8_t) ~(0x80U >> bit % 8);
 }
 
-/* Ranges of ::ffff:a.b.c.d are those of IPv4. */
+/* Converts a range of ::ffff:a.b.c.d to IPv4. */
 static bool unmap(struct net_range *range)
 {
     if (range->base.family != NET_V6 || !is_mapped(range->base.bytes))
@@ -315,7 +315,7 @@ int net_range_parse(const char *text, size_t length, struct net_range *ret_range
 
 /* ---- Names -------------------------------------------------------------------------------- */
 
-/* Not those of <ctype.h>, which ask the locale. */
+/* The functions of <ctype.h> depend on the locale. */
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -354,7 +354,7 @@ static const char *fault_in_label(const char *label, size_t length)
     return NULL;
 }
 
-/* As readers of URLs see it: what ends in a number is an address, in some spelling. */
+/* As in URL parsers: a name whose last label is a number is an address in some notation. */
 static bool is_number(const char *label, size_t length)
 {
     if (length >= 2 && label[0] == '0' && lower(label[1]) == 'x') {
@@ -374,7 +374,7 @@ static size_t without_trailing_dot(const char *text, size_t length)
     return length > 1 && text[length - 1] == '.' ? length - 1 : length;
 }
 
-/* What is wrong with it, and the remedy; NULL if it is a name. */
+/* Says what is wrong with a name, and the remedy; NULL if it is valid. */
 static const char *fault_in(const char *text, size_t length)
 {
     if (length == 0)

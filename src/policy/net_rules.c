@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules for the network: from text and to text, presets of them, and the list. */
+/* Network rules: parsing and printing them, presets, and the list. */
 #include "policy/net_rules.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static const char *const crates_rules[] = {CRATES_HOSTS, NULL};
 static const char *const go_rules[] = {GO_HOSTS, NULL};
 static const char *const registries_rules[] = {NPM_HOSTS, PYPI_HOSTS, CRATES_HOSTS, GO_HOSTS, NULL};
 
-/* Git over https and ssh, the API, and where archives, releases and large files come from. */
+/* Git over https and ssh, the API, and downloads of archives, releases and large files. */
 static const char *const github_rules[] = {
     "github.com:443,80,22",        "api.github.com:443",
     "codeload.github.com:443",     "gist.github.com:443,22",
@@ -40,7 +40,7 @@ static const char *const github_rules[] = {
     "*.githubusercontent.com:443", NULL,
 };
 
-/* The API, and what its command line needs to log in. */
+/* The API, and the hosts that its command line needs to log in. */
 static const char *const anthropic_rules[] = {
     "api.anthropic.com:443", "console.anthropic.com:443", "statsig.anthropic.com:443",
     "claude.ai:443",         "platform.claude.com:443",   NULL,
@@ -94,14 +94,14 @@ const struct net_policy_alias *net_policy_alias_find(const char *name)
     return NULL;
 }
 
-/* ---- A rule from text ----------------------------------------------------------------- */
+/* ---- Parsing ---------------------------------------------------------------------- */
 
-/* A rule's text, taken apart; all of it borrowed. */
+/* The parts of a rule's text, borrowed. */
 struct parts {
-    const char *text; /* the whole, for messages */
+    const char *text; /* the complete rule, for messages */
     const char *where;
     size_t where_length;
-    const char *ports; /* NULL: none were given */
+    const char *ports; /* NULL: not given */
     size_t ports_length;
     bool brackets;
     bool tls;
@@ -115,7 +115,7 @@ static int refuse(struct brig_error *err, const char *text, const char *why)
 
 /* ---- Ports -------------------------------------------------------------------------------- */
 
-/* The digits of a port at the beginning of the text; 0 if there is none. */
+/* Parses the digits of a port at the beginning of the text; 0 if there is none. */
 static size_t read_port(const char *text, size_t length, uint16_t *ret_port)
 {
     unsigned value = 0;
@@ -173,12 +173,12 @@ static int default_ports(const struct parts *parts, struct net_rule *rule, struc
     if (rule->kind == NET_RULE_HOST)
         return refuse(err, parts->text, "which port of the host? Write it as host:5432");
     rule->ports[rule->port_count++] = (struct net_ports){443, 443};
-    if (!rule->tls) /* there is none on 80 */
+    if (!rule->tls) /* port 80 has no TLS */
         rule->ports[rule->port_count++] = (struct net_ports){80, 80};
     return 0;
 }
 
-/* ---- Where to ----------------------------------------------------------------------------- */
+/* ---- Destinations ------------------------------------------------------------------------- */
 
 static const struct {
     struct net_range range;
@@ -208,7 +208,7 @@ static int parse_range(const struct parts *parts, struct net_rule *rule, struct 
     return 0;
 }
 
-/* A range begins with an address, whatever is wrong with the rest. */
+/* A range begins with an address, even if the rest is malformed. */
 static bool looks_like_range(const struct parts *parts)
 {
     struct net_address address;
@@ -259,7 +259,7 @@ static int parse_where(const struct parts *parts, struct net_rule *rule, struct 
     return 0;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------- */
+/* ---- Complete rules ----------------------------------------------------------------------- */
 
 /* "[where]" or "[where]:ports". */
 static int split_brackets(struct parts *parts, struct brig_error *err)
@@ -306,7 +306,7 @@ static int split(const char *text, struct parts *ret_parts, struct brig_error *e
         split_plain(ret_parts);
         return 0;
     }
-    /* With two colons only an address of IPv6 makes sense, and all of it is that. */
+    /* With two colons it can only be an IPv6 address without ports. */
     struct net_range range;
     ret_parts->where = text;
     ret_parts->where_length = strlen(text);
@@ -340,7 +340,7 @@ int net_rule_parse(const char *text, bool deny, struct net_rule *ret_rule, struc
     return 0;
 }
 
-/* ---- To text ------------------------------------------------------------------------------ */
+/* ---- Printing ----------------------------------------------------------------------------- */
 
 static void print_where(const struct net_rule *rule, char *text, size_t size)
 {

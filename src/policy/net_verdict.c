@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Which destinations a jail may reach: what the rules say about a name or an address. */
+/* The verdict of the rules about a name or an address. */
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "policy/net_rules.h"
 
-/* What a question is about: a name, or an address if that is not NULL. */
+/* The subject of a query: a name, or an address if that is not NULL. */
 struct question {
     const char *name;
     const struct net_address *address;
-    unsigned port; /* PORT_ANY: whichever */
+    unsigned port; /* PORT_ANY: any port */
 };
 
 #define PORT_ANY 0U
@@ -22,7 +22,8 @@ static bool has_port(const struct net_rule *rule, unsigned port)
     return rule->port_count == 0;
 }
 
-/* `*` is every name but that of the host, which is denied with all others but not allowed. */
+/* In a deny rule `*` matches everything; in an allow rule it matches public addresses, and every
+ * name except "host". */
 static bool any_has(const struct net_rule *rule, const struct question *question)
 {
     if (rule->deny)
@@ -49,7 +50,7 @@ static bool has_place(const struct net_rule *rule, const struct question *questi
     return false;
 }
 
-/* The first rule that denies it. One that denies some ports denies no question about any. */
+/* The first rule that denies it. A rule for some ports does not deny a query for PORT_ANY. */
 static const struct net_rule *find_denying(const struct net_rules *rules,
                                            const struct question *question)
 {
@@ -77,13 +78,13 @@ static struct net_verdict find_allowing(const struct net_rules *rules,
         if (verdict.reason != NET_OK)
             verdict.rule = rule;
         verdict.reason = NET_OK;
-        /* One rule that asks for inspection is enough. */
+        /* One rule that requests inspection is enough. */
         verdict.tls |= rule->tls;
     }
     return verdict;
 }
 
-/* A name in any other form could be one that a rule denies. */
+/* Whether a name is in canonical form. In any other form it could be a name that a rule denies. */
 static bool is_read(const char *name)
 {
     char same[NET_NAME_MAX + 1];
@@ -114,8 +115,9 @@ struct net_verdict net_rules_name(const struct net_rules *rules, const char *nam
 
 /* ---- Addresses ---------------------------------------------------------------------------- */
 
-/* What an address granted in a range may still be: metadata has to be named by itself, and loopback
- * and its kind, which can only be inside another address, are never granted. */
+/* Whether a rule for a range grants an address of this class: a metadata address must be granted by
+ * itself, and loopback and similar addresses, which can only be embedded in another one, are never
+ * granted. */
 static bool range_suffices(const struct net_rule *rule, enum net_class class)
 {
     switch (class) {
@@ -135,7 +137,7 @@ static bool range_suffices(const struct net_rule *rule, enum net_class class)
     return false;
 }
 
-/* The rule that grants the address as such. */
+/* The rule that grants this address. */
 static const struct net_rule *find_granting(const struct net_rules *rules,
                                             const struct question *question)
 {
@@ -149,8 +151,8 @@ static const struct net_rule *find_granting(const struct net_rules *rules,
     return NULL;
 }
 
-/* An address inside this one counts as well: denied, it denies; not public, it has to be granted
- * too. */
+/* An embedded address counts as well: if it is denied, the outer one is; if it is not public, it
+ * must be granted too. */
 static bool inner_is_refused(const struct net_rules *rules, const struct question *outer,
                              struct net_verdict *ret_verdict)
 {
@@ -170,7 +172,7 @@ static bool inner_is_refused(const struct net_rules *rules, const struct questio
     return true;
 }
 
-/* What stands against an address, and what grants it. */
+/* The rules that deny and that grant an address. */
 static struct net_verdict judge_address(const struct net_rules *rules,
                                         const struct question *question)
 {
@@ -191,7 +193,7 @@ static struct net_verdict judge_address(const struct net_rules *rules,
     return verdict;
 }
 
-/* No caller makes one, but ::ffff:a.b.c.d must not slip by as an address of IPv6. */
+/* No caller passes one, but ::ffff:a.b.c.d must not be treated as an IPv6 address. */
 static struct net_address plain(const struct net_address *address)
 {
     return address->family == NET_V6 ? net_address_v6(address->bytes) : *address;

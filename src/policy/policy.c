@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A policy from new to free, the builders of its identity, choices and limits, and the checks of
- * the whole. In every builder a value is checked as it comes in, and a refused or failed call
- * changes nothing. */
+/* The lifetime of a policy, the builders of its identity, choices and limits, and checks of the
+ * whole. Every builder checks its values, and changes nothing if it fails. */
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -18,8 +17,8 @@
 #include "base/path.h"
 #include "base/str.h"
 
-#define POLICY_HOSTNAME "brig"   /* unless another is given */
-#define POLICY_ORIGIN_MAX 8192   /* a path, a line number and words around them */
+#define POLICY_HOSTNAME "brig"   /* the default */
+#define POLICY_ORIGIN_MAX 8192   /* a path, a line number and surrounding words */
 #define POLICY_USER_NAME_MAX 255 /* LOGIN_NAME_MAX without the NUL */
 
 /* ---- Lifetime ----------------------------------------------------------------------------- */
@@ -109,7 +108,7 @@ struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
     if (!copy)
         return NULL;
     *copy = *policy;
-    copy->mounts = NULL; /* it may outlive them */
+    copy->mounts = NULL; /* the copy may outlive them */
     copy->arena = (struct arena){0};
     struct arena *arena = &copy->arena;
     policy_own(arena, &copy->root_path, &copy->user_name, &copy->home, &copy->shell, &copy->workdir,
@@ -131,7 +130,7 @@ int policy_text(struct brig_policy *policy, const char *text, char **ret_text,
                 struct brig_error *err)
 {
     char *copy = text ? arena_strdup(&policy->arena, text) : NULL;
-    policy->arena.failed = 0; /* the next may be shorter */
+    policy->arena.failed = 0; /* the next text may be shorter */
     if (text && !copy)
         return brig_fail_nomem(err);
     *ret_text = copy;
@@ -161,7 +160,7 @@ int brig_policy_origin(struct brig_policy *policy, const char *origin, struct br
 
 /* ---- Identity ----------------------------------------------------------------------------- */
 
-/* A text that goes into a field of the jail's passwd. */
+/* Checks a text for a field of the jail's passwd. */
 static int check_passwd_field(const char *what, const char *text, struct brig_error *err)
 {
     for (const char *p = text; *p; p++)
@@ -184,7 +183,7 @@ static int check_user_name(const char *name, struct brig_error *err)
     if (!name)
         return 0;
     size_t length = strlen(name);
-    /* A leading '+' or '-' is an instruction to the name service, not a name. */
+    /* A leading '+' or '-' is an instruction to the name service. */
     if (length < 1 || length > POLICY_USER_NAME_MAX || strchr("+-", name[0]) || strchr(name, '/'))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "bad user name '%s': 1 to %d bytes, no '/', no '+' or '-' in front",
@@ -247,7 +246,7 @@ void policy_use_isolated_uid(struct brig_policy *policy, uid_t user)
 #define RANGES_FILE "/etc/subuid"
 #define RANGES_OWNER "brig:"
 
-/* Below are people and services, and what is no id. */
+/* Smaller ids belong to users and services, or are invalid. */
 #define FIRST_MIN 65536U
 
 static bool parse_number(const char **text, char end, uint32_t *ret_number)
@@ -298,7 +297,7 @@ uid_t policy_isolated_uid(uid_t user)
 
 #define POLICY_FILES_MAX (UINT64_C(1) << 30)
 #define POLICY_PROCESSES_MAX (UINT64_C(1) << 22) /* the kernel's highest pid_max */
-#define POLICY_CONNECTIONS_MAX 65536             /* as many as one address has ports */
+#define POLICY_CONNECTIONS_MAX 65536             /* one address has this many ports */
 #define POLICY_INODES_MAX (UINT64_C(1) << 32)
 
 int brig_policy_network(struct brig_policy *policy, enum brig_network network,
@@ -341,7 +340,7 @@ int brig_policy_on_unsupported(struct brig_policy *policy, enum brig_on_unsuppor
 
 int brig_policy_allow_nested(struct brig_policy *policy, bool allow, struct brig_error *err)
 {
-    (void)err; /* the same form as every builder; nothing can be wrong with a truth value */
+    (void)err; /* every builder has this form; a boolean cannot be invalid */
     policy->allow_nested = allow;
     return 0;
 }
@@ -371,7 +370,7 @@ int brig_policy_disable(struct brig_policy *policy, unsigned layers, struct brig
     return 0;
 }
 
-/* The largest value of each limit that the kernel's own arithmetic can take. */
+/* The largest value of each limit that the kernel's arithmetic can handle. */
 static const uint64_t limit_max[BRIG_LIMIT_COUNT_] = {
     [BRIG_LIMIT_WALL_MS] = PARSE_DURATION_MS_MAX,
     [BRIG_LIMIT_CPU_MS] = PARSE_DURATION_MS_MAX,
@@ -393,8 +392,8 @@ static const uint64_t limit_max[BRIG_LIMIT_COUNT_] = {
     [BRIG_LIMIT_NET_IDLE_MS] = PARSE_DURATION_MS_MAX,
 };
 
-/* With less memory the kernel kills the jail before it starts: until its exec the first process
- * has the memory of its caller, and the smallest programs need some. */
+/* With less memory the kernel kills the jail before it starts: until its exec the first process has
+ * the memory of its caller, and even small programs need some. */
 static const uint64_t limit_min[BRIG_LIMIT_COUNT_] = {
     [BRIG_LIMIT_MEMORY_BYTES] = UINT64_C(8) << 20,
 };
@@ -419,7 +418,8 @@ int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_
 
 /* ---- Checks ------------------------------------------------------------------------------- */
 
-/* Of /dev the jail always has its own: the host's would hand it the caller's terminals. */
+/* The jail always has its own versions of these: the host's would give it the caller's
+ * terminals. */
 static const char *const own_devices[] = {
     "/dev/pts", "/dev/ptmx",  "/dev/tty",    "/dev/console",
     "/dev/fd",  "/dev/stdin", "/dev/stdout", "/dev/stderr",
@@ -462,9 +462,9 @@ static int check_dest(enum brig_access access, const char *dest, struct brig_err
     return 0;
 }
 
-/* The host's /proc holds the root directory of every process of the caller: a grant of it, or of
- * all there is, would undo every other rule. This looks at the text only; what the path leads to is
- * looked at when it is opened. */
+/* The host's /proc contains the root directory of every process of the caller: a grant of it, or of
+ * /, would undo every other rule. This checks the text only; the target is checked when the path is
+ * opened. */
 static int check_source(const char *source, struct brig_error *err)
 {
     if (strcmp(source, "/") == 0)
@@ -486,8 +486,8 @@ int policy_check_grant(enum brig_access access, const char *source, const char *
     return check_source(source, err);
 }
 
-/* The host's own network cannot be restricted, and a run that goes on without a restriction
- * would be taken for one that has it. */
+/* The host's network cannot be restricted. A run that ignored the restriction would appear to have
+ * it. */
 static int check_host_network(const struct brig_policy *policy, struct brig_error *err)
 {
     static const enum brig_limit limits[] = {BRIG_LIMIT_NET_CONNECTIONS, BRIG_LIMIT_NET_BYTES,
@@ -508,7 +508,7 @@ static int check_host_network(const struct brig_policy *policy, struct brig_erro
     return 0;
 }
 
-/* What goes through a door needs one. */
+/* Settings of the door require a network with a door. */
 static int check_network(const struct brig_policy *policy, struct brig_error *err)
 {
     const struct policy_net *net = &policy->net;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The builders of a policy's filesystem: the view, the grants, and what the jail has for itself. */
+/* The builders of a policy's filesystem: the view, the grants, and the jail's private files. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ int policy_mount(struct brig_policy *policy, int fd, const char *source, const c
     return rc;
 }
 
-/* A mount can only be made from a name: that of the fd is valid in the mount namespace in which
+/* A mount can only be made from a name: the name of an fd is valid in the mount namespace in which
  * it was opened. */
 int policy_grant_fd(struct brig_policy *policy, enum brig_access access, int fd, const char *dest,
                     struct brig_error *err)
@@ -160,7 +160,7 @@ int brig_policy_workdir(struct brig_policy *policy, const char *path, struct bri
 
 #define PERMISSIONS 0777
 
-/* What only its owner may read may be a secret. */
+/* A file that only its owner may read can be a secret. */
 void policy_private_done(struct brig_policy *policy)
 {
     for (size_t i = 0; i < policy->file_count; i++)
