@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker as a whole: its sockets, its limits, and its messages from and to the job. */
+/* The broker: its sockets, its limits, and the messages from and to the job. */
 #include "net/broker.h"
 
 #include <errno.h>
@@ -20,15 +20,15 @@
 
 #define ACCEPT_AT_ONCE 64
 #define REST_MS 100
-/* At the end of a job: how long connections may stay open, and how long the job may take to read the
- * last events. The job waits for LAST_WORDS_MS in jail/net/door.c, which is longer. */
+/* At the end of a job: how long connections may stay open, and how long the job may take to read
+ * the last events. LAST_WORDS_MS in jail/net/door.c, the time that the job waits, is longer. */
 #define FINISH_MS 300
 #define DRAIN_MS 1500
-/* Descriptors that are not connections': sockets, c-ares', libcurl's, queries. */
+/* Descriptors other than those of connections: sockets, c-ares, libcurl, queries. */
 #define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 256)
 #define FDS_OF_CONNECTION 3
 
-/* The shadow of a sanitizer is memory too, and more than any bound. */
+/* The shadow memory of a sanitizer exceeds any limit. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_SHADOW true
 #else
@@ -41,8 +41,8 @@ _Static_assert(DOOR_NAME_MAX > NET_NAME_MAX, "and for every name");
 
 /* ---- Limits ---- */
 
-/* The jail must not fill the host's memory with what it sends. An allocation that fails refuses a
- * connection. */
+/* Limits the address space, because the jail must not fill the host's memory with data that it
+ * sends. When an allocation fails, a connection is refused. */
 static int bound_memory(const struct broker *broker, struct brig_error *err)
 {
     uint64_t bytes = door_memory_bytes(broker->config.limits[CONFIG_LIMIT_CONNECTIONS]);
@@ -57,7 +57,7 @@ static int bound_memory(const struct broker *broker, struct brig_error *err)
     return 0;
 }
 
-/* No connection is accepted without descriptors for it. */
+/* Lowers the connection limit to the available descriptors. */
 static void fit_limits(struct broker *broker)
 {
     uint64_t *limit = &broker->config.limits[CONFIG_LIMIT_CONNECTIONS];
@@ -118,8 +118,9 @@ static void over_bytes(struct task *task)
 
 /* ---- Events ---- */
 
-/* Waits until the job reads, and so long nothing else is done for the jail: what it does is seen. Without the
- * job the broker ends rather than go on unseen; after the jail it does not wait for long. */
+/* Blocks until the job reads, and does nothing else for the jail meanwhile, so that no event is
+ * lost. Without a job the broker ends rather than continue unobserved; after the end of the jail it
+ * does not wait for long. */
 void broker_tell(struct broker *broker, struct door_event *event, const char *name,
                  const struct net_rule *rule, const char *detail)
 {
@@ -154,7 +155,8 @@ static void listener_rested(struct timer *timer)
     loop_rewatch(&listener->broker->loop, &listener->watch, EPOLLIN);
 }
 
-/* Without descriptors accept() fails, and the socket stays readable: wait, or the loop would spin. */
+/* Without free descriptors accept() fails and the socket stays readable: without a pause the loop
+ * would spin. */
 static void accept_failed(struct listener *listener)
 {
     struct loop *loop = &listener->broker->loop;
@@ -192,7 +194,7 @@ static bool index_fits(const struct broker *broker, enum door_socket kind, unsig
     return index == 0;
 }
 
-/* Takes a socket of the job; false if it does not fit. */
+/* Takes a socket from the job; false if it is invalid. */
 static bool add_socket(struct broker *broker, enum door_socket kind, unsigned index, int fd)
 {
     if (kind >= DOOR_SOCKET_COUNT || !index_fits(broker, kind, index))
@@ -246,7 +248,7 @@ static int read_config(struct broker *broker, int fd, struct brig_error *err)
     return status;
 }
 
-/* The first message; *ret_secrets is -1 if there are none. The caller closes both. */
+/* Receives the first message; *ret_secrets is -1 if there are none. The caller closes both. */
 static int receive_config(int control, int *ret_config, int *ret_secrets, struct brig_error *err)
 {
     struct door_message message = {0};
@@ -272,7 +274,7 @@ static void broker_finish(struct broker *broker)
 {
     broker->finishing = true;
     close_listeners(broker);
-    loop_rewatch(&broker->loop, &broker->control, 0); /* there are no more messages */
+    loop_rewatch(&broker->loop, &broker->control, 0); /* no more messages will arrive */
     if (broker->connection_count == 0)
         broker->loop.stop = true;
     else
@@ -293,7 +295,7 @@ static bool take_message(struct broker *broker)
     ssize_t length = socket_receive(broker->control.fd, &message, sizeof message, &fd, &count);
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (length == 0) { /* the job has shut its end down: the jail has ended */
+    if (length == 0) { /* the job shut down its end: the jail has ended */
         broker_finish(broker);
         return false;
     }
@@ -310,7 +312,7 @@ static void control_ready(struct watch *watch, uint32_t events)
     struct broker *broker = container_of(watch, struct broker, control);
     while (!broker->finishing && (events & EPOLLIN) && take_message(broker))
         ;
-    if (events & (EPOLLHUP | EPOLLERR)) /* the job is gone */
+    if (events & (EPOLLHUP | EPOLLERR)) /* the job closed its end */
         broker->loop.stop = true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker as a whole: what its parts share. See broker_main.c for what it is. */
+/* The state shared by the parts of the broker. See broker_main.c for an overview. */
 #pragma once
 
 #include <stddef.h>
@@ -16,10 +16,10 @@ struct brig_error;
 struct broker;
 struct inject;
 
-/* A socket the job has sent. */
+/* A socket that the job has sent. */
 struct listener {
     struct watch watch;
-    struct timer rest; /* until accept() is tried again, after it failed for want of descriptors */
+    struct timer rest; /* until accept() is retried after it ran out of descriptors */
     struct broker *broker;
     enum door_socket kind;
     unsigned index;
@@ -27,7 +27,7 @@ struct listener {
 
 #define DENIED_NAMES_MAX 64
 
-/* A name that was refused a moment ago: asking for both kinds of addresses is one event. */
+/* A name that was refused recently: queries for its IPv4 and IPv6 addresses are one event. */
 struct denied_name {
     char name[NET_NAME_MAX + 1];
     int64_t when_ms;
@@ -44,7 +44,7 @@ struct broker {
     struct watch control; /* the job's socket */
     bool unheard;         /* the job does not read events any more */
 
-    bool finishing; /* the jail has ended; connections may end too */
+    bool finishing; /* the jail has ended; open connections may finish */
     struct timer finish;
 
     struct listener listeners[DOOR_SOCKETS_MAX];
@@ -53,11 +53,11 @@ struct broker {
     struct node *connections;    /* struct connection */
     struct node *dns_streams;    /* struct dns_stream */
     struct node *inject_clients; /* struct inject_client */
-    size_t connection_count;     /* with inject_clients */
+    size_t connection_count;     /* includes inject_clients */
     size_t dns_stream_count;
     uint64_t last_connection;
     uint64_t bytes;
-    struct task over_bytes; /* ends everything */
+    struct task over_bytes; /* ends all connections at the byte limit */
 
     struct denied_name denied[DENIED_NAMES_MAX];
     size_t next_denied;
@@ -69,26 +69,28 @@ struct broker {
 /* ---- broker.c ---- */
 
 void broker_init(struct broker *broker);
-/* Waits for the configuration on the job's socket, which is borrowed, and prepares everything that
- * needs more privilege than the broker keeps. */
+/* Waits for the configuration on the job's socket, which is borrowed, and does everything that
+ * needs more privileges than the broker keeps. */
 int broker_start(struct broker *broker, int control, struct brig_error *err);
-/* Tells the job that the broker is ready, and serves until the job ends or is gone. */
+/* Reports to the job that the broker is ready, and serves until the job ends or closes its
+ * socket. */
 int broker_serve(struct broker *broker, struct brig_error *err);
-/* Tells the job why there is no broker. */
+/* Reports to the job why the broker cannot start. */
 void broker_fail(int control, const struct brig_error *err);
 void broker_done(struct broker *broker);
 
-/* Tells the job; fills in the texts (rule may be NULL), `head` and `time_ns`. */
+/* Sends an event to the job; fills in the texts (rule may be NULL), `head` and `time_ns`. */
 void broker_tell(struct broker *broker, struct door_event *event, const char *name,
                  const struct net_rule *rule, const char *detail);
 
-/* Counts one more connection. False if there are too many, or without `memory`: the job is told, and fd
- * is reset and closed. */
+/* Counts one more connection. If there are too many, or `memory` is NULL, sends an event, resets
+ * and closes fd, and returns false. */
 bool broker_admit(struct broker *broker, enum door_socket via, const void *memory, int fd);
-/* Counts it off. */
+/* Uncounts a connection. */
 void broker_count_off(struct broker *broker);
 
-/* Counts bytes against the limit, and whether it was reached. */
+/* Adds to the byte count, and ends all connections when the limit is exceeded. broker_is_spent()
+ * tells whether the limit is reached. */
 void broker_count_bytes(struct broker *broker, size_t bytes);
 bool broker_is_spent(const struct broker *broker);
 
@@ -103,11 +105,11 @@ void connections_end(struct broker *broker, enum door_because because);
 
 void publish_accepted(struct listener *listener, int fd);
 bool publish_connector(struct broker *broker, int fd);
-/* The connector: a process in the jail's network namespace that connects to the jail's loopback for the
- * broker. Serves requests from the socket until its other end is closed. */
+/* The connector: a process in the jail's network namespace that connects to the jail's loopback for
+ * the broker. Serves requests from the socket until the other end is closed. */
 int connector_run(int socket, struct brig_error *err);
 
-/* Endpoints inside the jail that speak plain HTTP; outside, the credential is added. */
+/* Endpoints inside the jail that speak plain HTTP; the broker adds the credential outside. */
 int inject_init(struct broker *broker, struct brig_error *err);
 void inject_done(struct broker *broker);
 void inject_accepted(struct listener *listener, int fd);

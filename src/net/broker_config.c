@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the job tells a broker before it starts. */
+/* Reads the configuration that the job sends to a broker. */
 #include "net/broker_config.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int add(const struct line *line, struct config_list *list, const char *te
     return 0;
 }
 
-/* In the one spelling that a request's path is compared in. */
+/* Normalises a path for comparisons with the paths of requests. */
 static int read_normalised(const struct line *line, const char *path, char **ret_path)
 {
     size_t length = strlen(path);
@@ -268,7 +268,7 @@ static const struct row {
     {true, "path", 1, read_path},
 };
 
-/* Words end at a space; the last takes all that is left. */
+/* Words end at a space; the last one extends to the end of the line. */
 static size_t split_words(char *text, char *words[WORDS_MAX])
 {
     size_t count = 0;
@@ -308,7 +308,7 @@ static int read_line(struct broker_config *config, char *text, struct brig_error
         return net_rules_read_line(&config->rules, text, err);
     char *words[WORDS_MAX];
     struct line line = {.config = config, .words = words, .err = err};
-    autofree char *copy = strdup(text); /* the whole line is needed for the message */
+    autofree char *copy = strdup(text); /* the message needs the whole line */
     if (!copy)
         return brig_fail_nomem(err);
     return read_words(&line, split_words(copy, words));
@@ -337,7 +337,7 @@ static int finish(struct broker_config *config, struct brig_error *err)
             inject->upstream.port = HTTPS_PORT;
             memcpy(inject->upstream.name, inject->name, sizeof inject->name);
         }
-        /* Or the jail could reach it with a credential of its own. */
+        /* Otherwise the jail could reach the name with a credential of its own. */
         int status = net_rules_deny(&config->rules, inject->name, err);
         if (status < 0)
             return status;

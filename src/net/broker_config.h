@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the job tells a broker before it starts: the configuration that broker_wire.h describes, and the
- * credentials. */
+/* The input of a broker: the configuration that broker_wire.h describes, and the credentials. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +16,7 @@ struct brig_error;
 
 #define CONFIG_RESOLVERS_MAX 4
 #define CONFIG_INJECT_HEADERS_MAX 4
-#define CONFIG_LIST_MAX 64 /* no-proxy; of each inject methods, paths, headers to strip */
+#define CONFIG_LIST_MAX 64 /* no-proxy; and methods, paths, headers to strip of each inject */
 #define CONFIG_CONNECTIONS_MAX 16384
 
 #define CONFIG_CONNECT_MS 30000
@@ -41,8 +40,8 @@ struct config_list {
 struct config_inject {
     char name[NET_NAME_MAX + 1];
     bool tls;
-    struct http_authority upstream; /* port 0: not given yet */
-    const char *prefix; /* of the upstream's paths: "", or "/…" without a '/' at its end */
+    struct http_authority upstream; /* port 0: not set yet */
+    const char *prefix; /* prefix of the upstream's paths: "", or "/…" without a trailing '/' */
     struct {
         const char *name;
         unsigned secret;
@@ -55,9 +54,9 @@ struct config_inject {
 struct broker_config {
     struct arena arena;
     bool open;
-    struct net_rules rules; /* the name of each inject is denied in them */
-    bool watches_names;     /* a rule denies a name: look at names even where all are allowed */
-    bool denies_names;      /* such a rule is the user's, and not for an injected credential */
+    struct net_rules rules; /* include a deny rule for the name of each inject */
+    bool watches_names;     /* a rule denies a name: inspect names even where all are allowed */
+    bool denies_names;      /* the user denies a name; denials for inject do not count */
     bool has_user;
     uid_t uid;
     gid_t gid;
@@ -70,38 +69,38 @@ struct broker_config {
     const char *ca;
     uint64_t limits[CONFIG_LIMIT_COUNT];
     struct config_inject injects[DOOR_INJECT_MAX];
-    size_t inject_count; /* one more than the highest that was named */
+    size_t inject_count; /* the highest number that was used, plus one */
     uint16_t publish[DOOR_PUBLISH_MAX];
     size_t publish_count;
-    unsigned secret_count; /* how many the configuration needs */
+    unsigned secret_count; /* how many secrets the configuration refers to */
 };
 
-/* Fails with the line that was not understood. Call broker_config_done() in every case. */
+/* Errors name the malformed line. Call broker_config_done() in every case. */
 int broker_config_read(struct broker_config *config, const char *text, size_t length,
                        struct brig_error *err);
 void broker_config_done(struct broker_config *config);
 
-/* Does a connection to this host go through the host's proxy? */
+/* Whether a connection to this host goes through the host's proxy. */
 bool broker_config_is_proxied(const struct broker_config *config, const char *name);
-/* How the job is told of a refusal by the rules; the detail is a constant. */
+/* The reason that is reported to the job for a denial by the rules; the detail is a constant. */
 enum door_because broker_config_because(const struct broker_config *config, const char *name,
                                         enum net_reason reason, const char **ret_detail);
 
-/* ---- Credentials: in memory that is locked, left out of core dumps, and wiped ---- */
+/* ---- Credentials: in memory that is locked, excluded from core dumps, and wiped ---- */
 
 #define SECRETS_MAX 256
 
-/* Zero-initialised it is empty. */
+/* Zero-initialise. */
 struct secrets {
-    char *memory; /* a mapping */
+    char *memory; /* from mmap() */
     size_t size;
-    const char *texts[SECRETS_MAX]; /* each ends with a NUL */
+    const char *texts[SECRETS_MAX]; /* each terminated by a NUL */
     size_t count;
 };
 
-/* Reads them from a memfd: texts that each end with a NUL. Refuses what could not be the value of a
- * header; messages name no secret, only its number. */
+/* Reads the secrets from a memfd: texts, each terminated by a NUL. Refuses a text that is not a
+ * valid header value. Errors contain the number of a secret, never its text. */
 int secrets_read(struct secrets *secrets, int fd, struct brig_error *err);
-/* Empty memory of the same kind. */
+/* Maps empty memory of the same kind. */
 int secrets_map(struct secrets *secrets, size_t size, struct brig_error *err);
 void secrets_done(struct secrets *secrets);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker's own jail. */
+/* The sandbox of the broker. */
 #include "net/broker_confine.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "net/broker_config.h"
 
-/* Not in the kernel headers of the oldest distribution. */
+/* Missing in the kernel headers of the oldest supported distribution. */
 #define LL_TRUNCATE (1ull << 14)
 #define LL_IOCTL_DEV (1ull << 15)
 #define LL_NET_BIND_TCP (1ull << 0)
@@ -32,8 +32,8 @@
 
 #define CAPABILITIES_MAX 64
 
-/* The kernel's struct landlock_ruleset_attr. A kernel accepts a larger one if the members it does not
- * know are zero. */
+/* The kernel's struct landlock_ruleset_attr. A kernel accepts a larger struct if the members that
+ * it does not know are zero. */
 struct ruleset {
     uint64_t handled_fs;
     uint64_t handled_net; /* ABI 4 */
@@ -45,11 +45,12 @@ void confine_early(int last_fd)
     (void)prctl(PR_SET_DUMPABLE, 0);
     (void)syscall(SYS_close_range, (unsigned)last_fd + 1, ~0u, 0u);
     (void)setsid();
-    /* Without a capability this fails and does not matter: no_new_privs is set as well. */
+    /* Without CAP_SETPCAP this fails, which does not matter, because no_new_privs is set as
+     * well. */
     for (unsigned long i = 0; i < CAPABILITIES_MAX; i++)
         if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
-            break; /* not permitted, or the last there is */
-    /* What is typed at the user's terminal is for the jail; the broker ends when the job does. */
+            break; /* not permitted, or past the last capability */
+    /* Keyboard signals are for the jail; the broker ends when the job does. */
     static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP, SIGTTOU, SIGTTIN};
     for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);
@@ -63,7 +64,7 @@ int confine_user(bool has_user, uid_t uid, gid_t gid, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the broker was started as root without a user to change to");
     if (uid == 0)
-        return 0; /* of a user namespace that has no other id */
+        return 0; /* in a user namespace without another id */
     if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "the broker cannot become uid %u, gid %u", uid,
                          gid);
@@ -126,7 +127,7 @@ static int raise_landlock(const char *const *files, struct brig_error *err)
 {
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (abi < 1)
-        return 0; /* this kernel has none: the filter below stays */
+        return 0; /* no Landlock in this kernel: the filter below remains */
     const struct ruleset attr = ruleset_at(abi);
     autoclose int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
     if (ruleset < 0)
@@ -144,46 +145,46 @@ static int raise_landlock(const char *const *files, struct brig_error *err)
 #define FOR_CONNECTOR (1u << CONFINE_CONNECTOR)
 #define FOR_BOTH (FOR_BROKER | FOR_CONNECTOR)
 
-/* Sorted. A call that is neither here nor below does not exist (ENOSYS, which libraries can do
- * without). */
+/* Sorted. Calls that are neither here nor below fail with ENOSYS, for which libraries have
+ * fallbacks. */
 static const struct filter_row {
     int number;
     unsigned roles;
 } rows[] = {
     {SCMP_SYS(accept4), FOR_BROKER},         /* connections from the jail */
     {SCMP_SYS(brk), FOR_BOTH},               /* malloc */
-    {SCMP_SYS(clock_getres), FOR_BROKER},    /* where there is no vDSO */
+    {SCMP_SYS(clock_getres), FOR_BROKER},    /* without a vDSO */
     {SCMP_SYS(clock_gettime), FOR_BOTH},     /* the same */
     {SCMP_SYS(close), FOR_BOTH},             /* */
     {SCMP_SYS(connect), FOR_BOTH},           /* upstream; the jail's loopback */
     {SCMP_SYS(epoll_ctl), FOR_BROKER},       /* the loop */
     {SCMP_SYS(epoll_pwait), FOR_BROKER},     /* the loop */
-    {SCMP_SYS(epoll_pwait2), FOR_BROKER},    /* the loop, of a later libc */
+    {SCMP_SYS(epoll_pwait2), FOR_BROKER},    /* the loop, newer libc */
     {SCMP_SYS(epoll_wait), FOR_BROKER},      /* the loop */
     {SCMP_SYS(exit), FOR_BOTH},              /* */
     {SCMP_SYS(exit_group), FOR_BOTH},        /* */
     {SCMP_SYS(fcntl), FOR_BROKER},           /* non-blocking sockets */
     {SCMP_SYS(fstat), FOR_BROKER},           /* stdio on resolv.conf, secrets */
     {SCMP_SYS(futex), FOR_BROKER},           /* locks of the libraries */
-    {SCMP_SYS(getegid), FOR_BROKER},         /* OpenSSL: is this set-gid */
+    {SCMP_SYS(getegid), FOR_BROKER},         /* OpenSSL: setgid check */
     {SCMP_SYS(geteuid), FOR_BROKER},         /* the same */
     {SCMP_SYS(getgid), FOR_BROKER},          /* the same */
-    {SCMP_SYS(getpeername), FOR_BROKER},     /* is a socket connected */
-    {SCMP_SYS(getpid), FOR_BROKER},          /* OpenSSL: was there a fork */
+    {SCMP_SYS(getpeername), FOR_BROKER},     /* whether a socket is connected */
+    {SCMP_SYS(getpid), FOR_BROKER},          /* OpenSSL: fork detection */
     {SCMP_SYS(getrandom), FOR_BROKER},       /* ids of queries, TLS */
-    {SCMP_SYS(getsockname), FOR_BROKER},     /* which address was meant */
-    {SCMP_SYS(getsockopt), FOR_BROKER},      /* the same, redirected; errors of connect */
+    {SCMP_SYS(getsockname), FOR_BROKER},     /* the destination of a connection */
+    {SCMP_SYS(getsockopt), FOR_BROKER},      /* the same, if redirected; errors of connect */
     {SCMP_SYS(gettid), FOR_BOTH},            /* abort() */
-    {SCMP_SYS(gettimeofday), FOR_BROKER},    /* where there is no vDSO */
-    {SCMP_SYS(getuid), FOR_BROKER},          /* OpenSSL: is this set-uid */
+    {SCMP_SYS(gettimeofday), FOR_BROKER},    /* without a vDSO */
+    {SCMP_SYS(getuid), FOR_BROKER},          /* OpenSSL: setuid check */
     {SCMP_SYS(lseek), FOR_BROKER},           /* stdio */
     {SCMP_SYS(madvise), FOR_BROKER},         /* malloc, secrets */
     {SCMP_SYS(mlock), FOR_BROKER},           /* secrets */
     {SCMP_SYS(mremap), FOR_BROKER},          /* malloc */
     {SCMP_SYS(munlock), FOR_BROKER},         /* secrets */
     {SCMP_SYS(munmap), FOR_BOTH},            /* malloc */
-    {SCMP_SYS(newfstatat), FOR_BROKER},      /* has resolv.conf changed */
-    {SCMP_SYS(poll), FOR_BOTH},              /* libcurl asks about one socket; the connector */
+    {SCMP_SYS(newfstatat), FOR_BROKER},      /* to detect changes of resolv.conf */
+    {SCMP_SYS(poll), FOR_BOTH},              /* libcurl, for one socket; the connector */
     {SCMP_SYS(ppoll), FOR_BOTH},             /* the same */
     {SCMP_SYS(pread64), FOR_BROKER},         /* secrets */
     {SCMP_SYS(read), FOR_BROKER},            /* */
@@ -192,7 +193,7 @@ static const struct filter_row {
     {SCMP_SYS(recvmsg), FOR_BOTH},           /* the job's messages, the broker's */
     {SCMP_SYS(restart_syscall), FOR_BOTH},   /* after a stop */
     {SCMP_SYS(rseq), FOR_BROKER},            /* libc */
-    {SCMP_SYS(rt_sigaction), FOR_BROKER},    /* libcurl about SIGPIPE, abort() */
+    {SCMP_SYS(rt_sigaction), FOR_BROKER},    /* libcurl for SIGPIPE, abort() */
     {SCMP_SYS(rt_sigprocmask), FOR_BOTH},    /* abort() */
     {SCMP_SYS(rt_sigreturn), FOR_BOTH},      /* */
     {SCMP_SYS(sched_yield), FOR_BROKER},     /* locks of the libraries */
@@ -201,15 +202,15 @@ static const struct filter_row {
     {SCMP_SYS(set_robust_list), FOR_BROKER}, /* libc */
     {SCMP_SYS(setsockopt), FOR_BROKER},      /* no delay, resets */
     {SCMP_SYS(shutdown), FOR_BROKER},        /* half-closed connections */
-    {SCMP_SYS(stat), FOR_BROKER},            /* has resolv.conf changed */
-    {SCMP_SYS(statx), FOR_BROKER},           /* the same, of a later libc */
-    {SCMP_SYS(time), FOR_BROKER},            /* where there is no vDSO */
-    {SCMP_SYS(uname), FOR_BROKER},           /* c-ares: the name of this machine */
-    {SCMP_SYS(write), FOR_BOTH},             /* messages of a library that gives up */
+    {SCMP_SYS(stat), FOR_BROKER},            /* to detect changes of resolv.conf */
+    {SCMP_SYS(statx), FOR_BROKER},           /* the same, newer libc */
+    {SCMP_SYS(time), FOR_BROKER},            /* without a vDSO */
+    {SCMP_SYS(uname), FOR_BROKER},           /* c-ares: the host name */
+    {SCMP_SYS(write), FOR_BOTH},             /* messages of a library that aborts */
     {SCMP_SYS(writev), FOR_BROKER},          /* the same; libcurl */
 };
 
-/* Calls that are allowed with these arguments only; each comparison is of the bits in its mask. */
+/* Calls that are allowed only with these arguments; a comparison covers the bits in its mask. */
 #define WRITES (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_PATH)
 #define TYPES (SOCK_STREAM | SOCK_DGRAM | SOCK_RAW | SOCK_SEQPACKET | SOCK_PACKET)
 #define ARGUMENT(number, mask, value)                                                              \
@@ -226,14 +227,14 @@ static const struct narrowed_row {
     unsigned count; /* of arguments */
     struct scmp_arg_cmp arguments[2];
 } narrowed_rows[] = {
-    {SCMP_SYS(mmap), FOR_BOTH, 1, {ARGUMENT(2, PROT_EXEC, 0)}},         /* memory without code */
+    {SCMP_SYS(mmap), FOR_BOTH, 1, {ARGUMENT(2, PROT_EXEC, 0)}},         /* no executable memory */
     {SCMP_SYS(mprotect), FOR_BOTH, 1, {ARGUMENT(2, PROT_EXEC, 0)}},     /* the same */
-    {SCMP_SYS(open), FOR_BROKER, 1, {ARGUMENT(1, WRITES, 0)}},          /* files for reading */
+    {SCMP_SYS(open), FOR_BROKER, 1, {ARGUMENT(1, WRITES, 0)}},          /* read-only */
     {SCMP_SYS(openat), FOR_BROKER, 1, {ARGUMENT(2, WRITES, 0)}},        /* the same */
     {SCMP_SYS(prlimit64), FOR_BROKER, 1, {ARGUMENT(2, UINT64_MAX, 0)}}, /* sysconf() reads limits */
     {SCMP_SYS(socket), FOR_BOTH, 2, SOCKET(AF_INET, SOCK_STREAM)},      /* TCP */
     {SCMP_SYS(socket), FOR_BOTH, 2, SOCKET(AF_INET6, SOCK_STREAM)},     /* the same */
-    {SCMP_SYS(socket), FOR_BROKER, 2, SOCKET(AF_INET, SOCK_DGRAM)},     /* UDP, to ask resolvers */
+    {SCMP_SYS(socket), FOR_BROKER, 2, SOCKET(AF_INET, SOCK_DGRAM)},     /* UDP, for resolvers */
     {SCMP_SYS(socket), FOR_BROKER, 2, SOCKET(AF_INET6, SOCK_DGRAM)},    /* the same */
 };
 
@@ -281,26 +282,27 @@ int confine(enum confine_role role, const char *const *files, struct brig_error 
 
 #define RESOLV_CONF "/etc/resolv.conf"
 
-/* How to resolve; c-ares reads all of these. Where a program writes resolv.conf, its directory stands
- * for the file: a new one takes the old one's place, and a rule for a file is not for its successor. */
+/* Files that configure name resolution; c-ares reads all of these. If a program replaces
+ * resolv.conf, its directory is listed instead of the file: a Landlock rule for a file does not
+ * apply to the file that replaces it. */
 static const char *const resolving[] = {
     RESOLV_CONF,
     "/etc/hosts",
     "/etc/nsswitch.conf",
     "/etc/host.conf",
     "/etc/svc.conf",
-    "/dev/urandom", /* for the ids of its queries, when it begins anew */
+    "/dev/urandom", /* for the ids of queries, when c-ares is reinitialised */
     "/run/systemd/resolve",
     "/run/NetworkManager",
     "/run/resolvconf",
     "/run/connman",
 };
 
-/* Where distributions have their certificates; the first that is there is used. */
+/* The certificate bundles of distributions; the first one that exists is used. */
 static const char *const certificates[] = {
     "/etc/ssl/certs/ca-certificates.crt",                /* Debian, Arch, Alpine */
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* Fedora */
-    "/etc/pki/tls/certs/ca-bundle.crt",                  /* the same, earlier */
+    "/etc/pki/tls/certs/ca-bundle.crt",                  /* earlier Fedora */
     "/etc/ssl/ca-bundle.pem",                            /* SUSE */
     "/etc/ssl/cert.pem",                                 /* others */
 };
@@ -315,8 +317,8 @@ const char *confine_certificates(const struct broker_config *config)
     return NULL;
 }
 
-/* The directory in which resolv.conf really is. A plain file in /etc means: the files of /etc, those
- * that everybody may read. */
+/* The directory that really contains resolv.conf. For a plain file in /etc it is /etc, with the
+ * files that are world-readable. */
 static const char *resolv_directory(struct broker_config *config)
 {
     autofree char *path = realpath(RESOLV_CONF, NULL);

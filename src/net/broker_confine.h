@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker's own jail: a broker that is taken over by the bytes of a jail or of a server has no file
- * but those that say how to resolve names, no process and no capability. */
+/* The sandbox of the broker: a broker that is compromised by bytes from a jail or a server can read
+ * only the files that configure name resolution, and has no child process and no capability. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,8 @@
 struct brig_error;
 struct broker_config;
 
-/* Called first in main(): makes the process non-dumpable and closes inherited descriptors. */
+/* Called first in main(): makes the process non-dumpable and closes inherited descriptors above
+ * last_fd. */
 void confine_early(int last_fd);
 
 /* Changes to this user if started as root. */
@@ -21,15 +22,15 @@ enum confine_role {
     CONFINE_CONNECTOR,
 };
 
-/* Everything else, for good. `files` may still be read (NULL-terminated; missing ones are left out); a
- * directory among them stands for the files in it. Fails if the kernel lacks what is needed; only
- * Landlock may be missing. */
+/* Applies all other restrictions, permanently. `files` stay readable (NULL-terminated; missing ones
+ * are ignored); a directory stands for the files in it. Fails if the kernel lacks a restriction
+ * other than Landlock. */
 int confine(enum confine_role role, const char *const *files, struct brig_error *err);
 
-/* The paths a broker reads while it runs, with NULL at the end; not all of them exist. They live as long
- * as the configuration, in whose arena some are. */
+/* The paths that a broker reads while it runs, terminated by NULL; not all of them exist. They live
+ * as long as the configuration, whose arena contains some of them. */
 #define CONFINE_FILES_MAX 24
 void confine_files(struct broker_config *config, const char *files[CONFINE_FILES_MAX + 1]);
 
-/* The CA certificates that upstreams are checked with; NULL if there are none. */
+/* The CA certificates for the upstreams; NULL if there are none. */
 const char *confine_certificates(const struct broker_config *config);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection out of the jail: accepted, decided on, and ended. */
+/* One connection out of the jail: accepting, deciding and ending. */
 #include "net/broker_connection.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 
 #define LEAVE_MS 2000
 #define HALF_CLOSED_MS ((int64_t)10 * 60 * 1000)
-/* Up to so many connections have the buffers the kernel chooses; more share so many bytes. */
+/* Up to BUFFERS_UNBOUND connections have the kernel's default buffers; more of them share
+ * BUFFERS_BYTES. */
 #define BUFFERS_UNBOUND 32
 #define BUFFERS_BYTES ((size_t)16 << 20)
 #define BUFFER_LEAST ((size_t)64 << 10)
@@ -155,7 +156,8 @@ bool connection_say(struct connection *connection, const void *bytes, size_t siz
     return false;
 }
 
-/* close() with bytes unread would reset the connection, and the client could lose the answer. */
+/* Discards unread bytes: close() would reset the connection, and the client could lose the
+ * answer. */
 static void read_rest(struct connection *connection)
 {
     char scratch[4096];
@@ -257,7 +259,7 @@ static void aim_at_name(struct connection *connection, const char *name)
     connection->has_name = true;
     connection->has_address = false;
     (void)snprintf(connection->name, sizeof connection->name, "%s", name);
-    /* The host's proxy would take "localhost" for the host. */
+    /* The host's proxy would resolve "localhost" to the host. */
     if (net_name_is_localhost(name))
         connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS,
                           "localhost is the jail itself; connect without the proxy");
@@ -314,7 +316,8 @@ static void relay_moved(struct relay *relay, size_t bytes)
     broker_count_bytes(connection->broker, bytes);
 }
 
-/* The kernel's buffers of a fast connection grow to megabytes, which is right for a few of them. */
+/* The kernel's buffers of a fast connection grow to megabytes, which is right only for a few
+ * connections. */
 static void bound_buffers(const struct broker *broker, int fd)
 {
     size_t share = BUFFERS_BYTES / broker->connection_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From a name to a connected socket: resolving with c-ares, asking the kernel where an address leads,
- * and connecting to the first address that answers. */
+/* From a name to a connected socket: resolves with c-ares, asks the kernel for the route to an
+ * address, and connects to the first address that answers. */
 #include "net/broker_dial.h"
 
 #include <ares.h>
@@ -14,12 +14,13 @@
 #include "base/error.h"
 #include "net/sockets.h"
 
-/* Until the next address is tried beside those that do not answer yet. */
+/* The delay before the next address is tried in parallel. */
 #define NEXT_MS 250
 #define TRY_MS 2500
 #define TRIES 3
 #define QUERIES_MAX 1024
-/* A route without a gateway that is as wide as this is a tunnel for everything, not a network. */
+/* A route without a gateway and with a prefix this short is a tunnel for all traffic, not a local
+ * network. */
 #define WIDE_IPV4 8
 #define WIDE_IPV6 16
 
@@ -31,7 +32,7 @@ struct resolve_socket {
     struct resolver *resolver;
 };
 
-/* A question that c-ares has. It cannot be taken back, so it outlives a request that is cancelled. */
+/* A query in c-ares. It cannot be cancelled there, so it outlives a cancelled request. */
 struct resolve_query {
     struct resolver *resolver;
     struct resolve_request *request; /* NULL: cancelled */
@@ -73,8 +74,8 @@ static struct resolve_socket *find_socket(const struct resolver *resolver, int f
     return (struct resolve_socket *)at;
 }
 
-/* Called by c-ares: what it waits for on one of its sockets. If memory is short, the socket is not
- * watched and the question times out. */
+/* Called by c-ares with the events it waits for on one of its sockets. If memory is short, the
+ * socket is not watched and the query times out. */
 static void socket_changes(void *data, ares_socket_t fd, int readable, int writable)
 {
     struct resolver *resolver = data;
@@ -145,8 +146,8 @@ int resolver_init(struct resolver *resolver, struct loop *loop, const struct bro
     return 0;
 }
 
-/* A laptop changes networks, and its resolvers change with them: c-ares reads them when it begins. Not while a
- * question is under way. */
+/* A laptop changes networks, and its resolvers with them, but c-ares reads them only when it is
+ * initialised. So it is reinitialised, unless a query is pending. */
 static void follow_host(struct resolver *resolver)
 {
     ares_channel old = resolver->channel;
@@ -203,7 +204,7 @@ static void ares_answers(void *data, int status, int timeouts, struct ares_addri
         request->done(request, addresses, count,
                       count > 0 ? NULL : why_not(status == ARES_SUCCESS ? ARES_ENODATA : status));
     }
-    /* Only now: a receiver may ask again, and then the channel may not be replaced. */
+    /* Decremented last: the callback may ask again, and then the channel must not be replaced. */
     resolver->in_flight--;
 }
 
@@ -263,7 +264,7 @@ int route_open(int *ret_fd, struct brig_error *err)
     return 0;
 }
 
-/* No route: connect() will fail. */
+/* Without a route, connect() will fail. */
 static bool is_unreachable(int sys_errno)
 {
     return sys_errno == ENETUNREACH || sys_errno == EHOSTUNREACH || sys_errno == EACCES ||
@@ -289,7 +290,7 @@ static bool has_gateway(struct nlmsghdr *head)
     return false;
 }
 
-/* The kernel's macros do not know const. */
+/* The kernel's macros lack const. */
 static enum route_kind read_answer(struct nlmsghdr *head, size_t length)
 {
     if (length < sizeof *head || !NLMSG_OK(head, length))
@@ -323,7 +324,7 @@ enum route_kind route_find(int fd, const struct net_address *address)
     memcpy(question.address, address->bytes, size);
     question.head.nlmsg_len =
         (uint32_t)(offsetof(struct route_question, attribute) + RTA_LENGTH(size));
-    /* The kernel answers before send() returns; what an earlier one left is not for this one. */
+    /* The kernel answers before send() returns. First discard what an earlier request left. */
     while (recv(fd, &answer, sizeof answer, MSG_DONTWAIT) >= 0)
         ;
     if (send(fd, &question, question.head.nlmsg_len, MSG_DONTWAIT) < 0)
@@ -386,7 +387,7 @@ static void attempt_ready(struct watch *watch, uint32_t events)
     if (sys_errno == 0) {
         union socket_address peer;
         length = sizeof peer;
-        /* An event may be left over from the descriptor that had this number before. */
+        /* The event may belong to a previous descriptor with the same number. */
         if (getpeername(watch->fd, &peer.any, &length) == 0)
             succeed(dial, attempt);
         return;
@@ -396,7 +397,7 @@ static void attempt_ready(struct watch *watch, uint32_t events)
     try_next(dial);
 }
 
-/* A socket that is connecting; -1 with errno. */
+/* Creates a socket and starts to connect; -1 with errno. */
 static int begin(const struct dial *dial, const struct net_address *address)
 {
     union socket_address to;
@@ -420,7 +421,7 @@ static struct dial_attempt *free_attempt(struct dial *dial)
     return NULL;
 }
 
-/* Starts with the next address that can be started with; done with a failure if nothing is left. */
+/* Tries the next address that does not fail at once; reports a failure if none is left. */
 static void try_next(struct dial *dial)
 {
     struct dial_attempt *attempt;
@@ -451,7 +452,7 @@ static void next_due(struct timer *timer)
         try_next(dial);
 }
 
-/* IPv6 and IPv4 alternate, starting with the family of the first address. */
+/* Alternates between IPv6 and IPv4, starting with the family of the first address. */
 static void take_turns(struct dial *dial, const struct net_address *addresses, size_t count)
 {
     enum net_family family = count > 0 ? addresses[0].family : NET_V4;

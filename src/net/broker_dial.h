@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a name to a connected socket: resolving, where an address leads, and connecting. */
+/* From a name to a connected socket: resolving, routing and connecting. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,13 +15,13 @@ struct brig_error;
 struct dial;
 struct resolve_query;
 
-/* ---- Resolving, by the host's own resolvers or by those the configuration names ---- */
+/* ---- Resolving, with the host's resolvers or the configured ones ---- */
 
 #define RESOLVE_ADDRESSES_MAX 16
 
-/* Embedded in its asker. `why` is NULL, or says why there is no address; a constant. */
+/* Embedded in the requester. `why` is NULL, or a constant that says why there is no address. */
 struct resolve_request {
-    struct resolve_query *query; /* NULL: none is under way */
+    struct resolve_query *query; /* NULL: none is pending */
     void (*done)(struct resolve_request *request, const struct net_address *addresses, size_t count,
                  const char *why);
 };
@@ -31,8 +31,8 @@ struct resolver {
     const struct broker_config *config;
     struct ares_channeldata *channel;
     struct timer timer;
-    struct node *sockets; /* those c-ares waits for */
-    size_t in_flight;     /* questions under way */
+    struct node *sockets; /* the sockets that c-ares waits for */
+    size_t in_flight;     /* pending queries */
 };
 
 int resolver_init(struct resolver *resolver, struct loop *loop, const struct broker_config *config,
@@ -41,25 +41,26 @@ void resolver_done(struct resolver *resolver);
 
 /* Calls request->done once, maybe before it returns. */
 void resolver_ask(struct resolver *resolver, const char *name, struct resolve_request *request);
-/* request->done is not called any more. */
+/* After this request->done is not called. */
 void resolver_cancel(struct resolve_request *request);
 
-/* ---- Where an address leads from this machine. A public address may still be the machine's own or a
- * neighbour's: with IPv6 that is usual, and a server outside can easily tell it to a jail. ---- */
+/* ---- Where an address leads from this machine. A public address may still belong to the machine
+ * itself or to a neighbour: with IPv6 this is usual, and a server outside can easily tell the
+ * address to a jail. ---- */
 
 enum route_kind {
-    ROUTE_FAR,  /* through a gateway, or a route that everything takes; or there is no route */
+    ROUTE_FAR,  /* through a gateway or a default route, or there is no route */
     ROUTE_OWN,  /* this machine */
     ROUTE_NEAR, /* a network this machine is connected to, without a gateway in between */
 };
 
-/* A socket for route_find(), to be made before confine(). */
+/* Opens a socket for route_find(), before confine(). */
 int route_open(int *ret_fd, struct brig_error *err);
-/* Asks the kernel; if that fails the address counts as near, and is refused. */
+/* Asks the kernel. If that fails, the address counts as near and is refused. */
 enum route_kind route_find(int fd, const struct net_address *address);
 const char *route_text(enum route_kind kind); /* "this machine's own", … */
 
-/* ---- Connecting to the first of several addresses that answers (in the manner of RFC 8305) ---- */
+/* ---- Connecting to the first of several addresses that answers (like RFC 8305) ---- */
 
 #define DIAL_ADDRESSES_MAX 16
 #define DIAL_AT_ONCE 4
@@ -70,7 +71,7 @@ struct dial_attempt {
     struct net_address address;
 };
 
-/* Embedded in its user; zero-initialised it is idle. */
+/* Embedded in its user; zero-initialise. */
 struct dial {
     struct loop *loop;
     struct net_address addresses[DIAL_ADDRESSES_MAX];
@@ -80,13 +81,13 @@ struct dial {
     size_t running;
     struct timer timer; /* until the next address is tried */
     int last_errno;
-    /* The socket, which is now the receiver's; or -1 and why there is none. */
+    /* Receives the socket and its ownership, or -1 and the reason. */
     void (*done)(struct dial *dial, int fd, const struct net_address *address, int sys_errno);
 };
 
-/* Set `done` before. Calls dial->done once, maybe before it returns. The addresses are
- * copied, the first DIAL_ADDRESSES_MAX of them. */
+/* Set `done` before. Calls dial->done once, maybe before it returns. The first DIAL_ADDRESSES_MAX
+ * addresses are copied. */
 void dial_start(struct dial *dial, struct loop *loop, const struct net_address *addresses,
                 size_t count, uint16_t port);
-/* dial->done is not called any more. */
+/* After this dial->done is not called. */
 void dial_cancel(struct dial *dial);

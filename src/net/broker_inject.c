@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Endpoints inside the jail that speak plain HTTP. It is decided here what may be asked; upstream the
- * credential is added. Any process in the jail may use them: what is protected is the secret. */
+/* Endpoints inside the jail that speak plain HTTP. This file decides which requests are allowed;
+ * the credential is added upstream. Every process in the jail may use the endpoints: only the
+ * secret is protected. */
 #include "net/broker_inject.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static const char *write_line(char **at, const char *name, const char *secret)
     return line;
 }
 
-/* "Header: secret" for each header, in memory of the same kind as the secrets'. */
+/* Builds "Header: secret" for each header, in memory of the same kind as the secrets. */
 static int make_lines(struct broker *broker, struct brig_error *err)
 {
     static const char proxy_header[] = "Proxy-Authorization";
@@ -184,7 +185,7 @@ void inject_clients_end(struct broker *broker, enum door_because because)
 
 /* ---- Sending ---- */
 
-/* How much was taken, or -1 if the client is gone. */
+/* Returns how much was sent, or -1 if the client closed the connection. */
 static ssize_t send_some(const struct inject_client *client, const char *bytes, size_t size)
 {
     ssize_t sent = send(client->watch.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -334,9 +335,9 @@ static void find_upstream(struct inject_client *client)
         resolver_ask(&broker->resolver, host->name, &client->resolve);
 }
 
-/* ---- The request: what may be asked ---- */
+/* ---- The request: checks ---- */
 
-/* A server answers TRACE and TRACK with the request as it came, credential and all. */
+/* A server echoes the request, including the credential, in its answer to TRACE and TRACK. */
 static bool is_method_allowed(const struct inject_client *client)
 {
     const struct config_list *methods = &client->inject->methods;
@@ -348,7 +349,7 @@ static bool is_method_allowed(const struct inject_client *client)
     return methods->count == 0;
 }
 
-/* The path as it is sent, without the upstream's prefix. */
+/* The normalised path, without the upstream's prefix. */
 static struct http_slice path_of(const struct inject_client *client)
 {
     const char *path = client->target + strlen(client->inject->prefix);
@@ -364,7 +365,7 @@ static bool is_path_allowed(const struct inject_client *client)
     return paths->count == 0;
 }
 
-/* Whether only a part of the upstream's paths may be asked for. */
+/* Whether only a part of the upstream's paths is allowed. */
 static bool is_bounded(const struct config_inject *inject)
 {
     bool all = inject->paths.count == 0;
@@ -373,8 +374,8 @@ static bool is_bounded(const struct config_inject *inject)
     return inject->prefix[0] || !all;
 }
 
-/* Fills in client->target: the upstream's prefix and the path, which is normalised unless every path of
- * the upstream may be asked for. False if servers could read the path differently. */
+/* Fills in client->target: the upstream's prefix and the path, which is normalised unless every
+ * path of the upstream is allowed. False if servers could interpret the path differently. */
 static bool write_target(struct inject_client *client, const struct http_head *head)
 {
     size_t before = strlen(client->inject->prefix), length = head->path.length;
@@ -410,15 +411,15 @@ static void describe(struct inject_client *client, const struct http_head *head)
     client->body_ended = client->body_length == 0;
 }
 
-/* ---- The request: written anew, with the credential, without what the client might have put in its
- * place, and with nothing of how it was framed ---- */
+/* ---- The request: rewritten with the credential, without credentials and framing of the client
+ * ---- */
 
-/* Credentials that a client might bring; always dropped. */
+/* Credentials that a client might send; always dropped. */
 static const char *const credentials[] = {
     "authorization", "cookie", "x-api-key", "api-key", "x-goog-api-key", "private-token",
 };
 
-/* Headers that make some servers use another method or path than the ones that were checked. */
+/* Headers that make some servers use another method or path than the checked ones. */
 static const char *const overrides[] = {
     "x-http-method-override", "x-http-method",  "x-method-override", "x-original-method",
     "x-original-url",         "x-original-uri", "x-rewrite-url",
@@ -449,7 +450,7 @@ static bool is_dropped(const struct config_inject *inject, const struct http_hea
            is_among(header->name, inject->strip.items, inject->strip.count);
 }
 
-/* To libcurl "Name:" means to leave it out, and "Name;" that it has no value. */
+/* For libcurl, "Name:" means to omit a header, and "Name;" that its value is empty. */
 static bool add_header(struct inject_client *client, const struct http_header *header)
 {
     autostr struct str line = {0};
@@ -472,7 +473,7 @@ static bool add_headers(struct inject_client *client, const struct http_head *he
            (accepts || transfer_add_header(client, "Accept:"));
 }
 
-/* NULL, or what is wrong with the request. */
+/* Checks a request: NULL, or what is wrong with it. */
 static const char *judge(struct inject_client *client, const struct http_head *head,
                          enum door_because *ret_because)
 {
@@ -521,7 +522,7 @@ static void obey(struct inject_client *client, const struct http_head *head)
         end(client, true);
 }
 
-/* Looks at what was read; if it is a whole head, the request is begun or refused. */
+/* Parses the input; when the head is complete, starts or refuses the request. */
 static void read_request(struct inject_client *client)
 {
     struct http_head head;
@@ -577,7 +578,7 @@ static void discard(struct inject_client *client)
         end(client, false);
 }
 
-/* False if the client has ended. */
+/* False if the client has been ended. */
 static bool write_more(struct inject_client *client)
 {
     if (!flush(client)) {
@@ -606,7 +607,8 @@ static void client_ready(struct watch *watch, uint32_t events)
     else if ((events & EPOLLIN) && client->input_size < INJECT_INPUT_MAX)
         read_more(client);
     else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        abort_client(client, DOOR_BECAUSE_RESET); /* the answer has no receiver any more */
+        abort_client(client,
+                     DOOR_BECAUSE_RESET); /* the client cannot receive the answer any more */
 }
 
 static void task_runs(struct task *task)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a client says about its destination, and how it is told no.
+/* Checks what a client sends about its destination, and sends refusals.
  *
- * The first bytes of a connection have to agree with where it goes: TLS on 443 and where a rule asks
- * for it, HTTP on 80. Where everything is allowed except some names, only these are looked for; but a
- * connection to an address that was not asked for by a name has to say which name it is for.
+ * The first bytes of a connection must match its destination: TLS on port 443 and where a rule
+ * requests it, HTTP on port 80. If everything is allowed except some names, only these names are
+ * looked for; but a connection to an address that did not come from a name must say which name it
+ * is for.
  *
- * Programs that want a proxy find one: HTTP (CONNECT, and plain requests by their whole URI) and SOCKS5.
- * It only says where a connection goes; everything else is the same for all. */
+ * Programs that use a proxy get one: HTTP (CONNECT, and plain requests with an absolute URI) and
+ * SOCKS5. The proxy protocol only provides the destination; the same checks apply to all
+ * connections. */
 #include "net/broker_connection.h"
 
 #include <stdio.h>
@@ -31,14 +33,14 @@ enum connection_inspect inspect_choose(const struct connection *connection, bool
     bool all = config->open || (connection->rule && connection->rule->kind == NET_RULE_ANY);
     bool tls = tls_rule || connection->port == HTTPS_PORT;
     if (!tls && (connection->rewritten || connection->port != HTTP_PORT))
-        return INSPECT_NOTHING; /* a plain request through a proxy was read already */
+        return INSPECT_NOTHING; /* a plain proxy request was parsed already */
     if (all && !tls_rule) {
         if (!config->watches_names)
             return INSPECT_NOTHING;
         return tls ? WATCH_TLS : WATCH_HTTP;
     }
     if (!connection->has_name || (connection->rule && connection->rule->kind == NET_RULE_HOST))
-        return INSPECT_NOTHING; /* there is no name to agree with */
+        return INSPECT_NOTHING; /* there is no name to compare with */
     return tls ? INSPECT_TLS : INSPECT_HTTP;
 }
 
@@ -63,7 +65,7 @@ static void refuse_other(struct connection *connection, enum door_because becaus
     refuse(connection, because, detail);
 }
 
-/* Is the name, which was not the one connected to, denied? */
+/* Whether the rules deny this name, which is not the one connected to. */
 static bool is_denied(struct connection *connection, const char *name)
 {
     const struct broker_config *config = &connection->broker->config;
@@ -78,8 +80,8 @@ static bool is_denied(struct connection *connection, const char *name)
     return true;
 }
 
-/* Browsers send an encrypted client hello, real or not, with every connection to a name, so it cannot
- * be refused there. To an address they send none. */
+/* Browsers send an encrypted client hello, real or GREASE, with every connection to a name, so it
+ * cannot be refused there. They do not send one with a connection to an address. */
 static void watch_hello(struct connection *connection, const struct client_hello *hello)
 {
     if (!hello->has_name && connection->broker->config.denies_names)
@@ -179,7 +181,7 @@ static void read_client(struct connection *connection, enum connection_stage sta
 
 void inspect_start(struct connection *connection)
 {
-    if (!proxy_succeed(connection)) /* only then the client of a proxy says more */
+    if (!proxy_succeed(connection)) /* the client of a proxy sends more only after that */
         return;
     read_client(connection, CONNECTION_INSPECT);
     if (connection->input_size > 0)
@@ -214,8 +216,8 @@ static bool is_of_proxy(const struct http_header *header)
     return false;
 }
 
-/* The request as the server expects it. It is the only one on this connection: the next may be for
- * another server. */
+/* Rewrites the request for the server. No other request is accepted on this connection, because it
+ * could be for another server. */
 static bool rewrite(struct connection *connection, const struct http_head *head)
 {
     autostr struct str text = {0};
@@ -286,7 +288,7 @@ static bool greet(struct connection *connection)
     if (!connection_say(connection, answer, sizeof answer))
         return false;
     if (state == SOCKS_BAD) {
-        connection->answered = true; /* there is nothing more to be said */
+        connection->answered = true; /* no further reply is needed */
         refuse_bad(connection, "not SOCKS5, or with a password only");
         return false;
     }
@@ -392,8 +394,8 @@ static enum client_hello_alert alert_of(enum door_because because)
                : CLIENT_HELLO_ALERT_ACCESS_DENIED;
 }
 
-/* The client of a proxy that waits for an answer always gets one. Others only if a rule denies it:
- * everything else looks as if the server could not be reached. */
+/* The client of a proxy always gets a reply. Other clients get one only if a rule denies the
+ * connection: everything else looks like an unreachable server. */
 bool refusal_say(const struct connection *connection, enum door_verdict verdict,
                  enum door_because because, const char *detail)
 {

@@ -82,7 +82,7 @@ void loop_disarm(struct timer *timer)
     node_remove(&timer->node);
 }
 
-/* There are two or three timers for each connection: few enough to be looked at one by one. */
+/* Each connection has two or three timers, few enough for a linear search. */
 static struct timer *first_timer(const struct loop *loop)
 {
     struct timer *first = (struct timer *)loop->timers;
@@ -137,7 +137,7 @@ void loop_unqueue(struct loop *loop, struct task *task)
     task->queued = false;
 }
 
-/* Runs the tasks that are queued now; those they queue are for the next round. */
+/* Runs the queued tasks; tasks that they queue run in the next round. */
 static void run_tasks(struct loop *loop)
 {
     struct task end = {0};

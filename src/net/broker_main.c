@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* brig-broker: the network door of one jail.
  *
- * Theory of operation. A jail has a network namespace with nothing in it but loopback. The job makes
- * sockets in there (a name server, a listener that every connection is redirected to) and passes them
- * to this process, outside: accept() on such a socket yields a connection whose one end is in the jail,
- * and connect() on a new one goes out to the world. Between the two the broker decides.
+ * Theory of operation. A jail has a network namespace with only a loopback device. The job creates
+ * sockets in it (a name server, a listener to which every connection is redirected) and passes them
+ * to this process, outside: accept() on such a socket returns a connection from the jail, and
+ * connect() on a new socket goes out to the host's network. The broker decides which connections it
+ * joins.
  *
- * It runs as the user whose jail it is, or as the one it is told to be, never as root. It trusts the
- * job's messages (broker_wire.h) and nothing else: bytes from the jail are read by parsers that
- * allocate nothing; bytes from the world are only passed on, except for answers of resolvers, of the
- * host's proxy and of the upstream of a credential.
+ * It runs as the user of the jail, or as a configured user, never as root. It trusts only the job's
+ * messages (broker_wire.h): bytes from the jail are read by parsers that allocate nothing; bytes
+ * from the network are only relayed, except for answers of resolvers, of the host's proxy and of
+ * the upstream of a credential.
  *
- * Before it serves anything, it gives up what it does not need (broker_confine.c): files, processes,
- * capabilities, most system calls. It cannot give up the network; what it connects to is decided in
- * broker_upstream.c, and the address connected to is the one that the rules were applied to.
+ * Before it serves anything, it drops what it does not need (broker_confine.c): files, processes,
+ * capabilities, most system calls. It cannot drop the network; broker_upstream.c decides where it
+ * connects to, and applies the rules to the very address that it connects to.
  *
- * It has one thread and one loop, keeps no state on disk, prints nothing, and ends when the job does. */
+ * It has one thread and one loop, keeps no state on disk, prints nothing, and ends when the job
+ * does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +60,7 @@ int main(int argc, char **argv)
 {
     struct brig_error err = {0};
     const char *role = argc == 2 ? argv[1] : "";
-    (void)prctl(PR_SET_NAME, "brig-broker"); /* it is executed by the number of a descriptor */
+    (void)prctl(PR_SET_NAME, "brig-broker"); /* execveat() of a descriptor set it to a number */
     confine_early(DOOR_CONTROL_FD);
     if (strcmp(role, DOOR_ROLE_BROKER) == 0)
         return serve(&err) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Two sockets, and what one sends the other receives.
+/* Relays data between two sockets.
  *
- * Events are edge-triggered, so a side is read until it has no more, or until it had its turn and
- * others are due. What the receiver does not
- * take is kept, at most RELAY_CHUNK of it, and nothing more is read before: the sender feels it. */
+ * Events are edge-triggered, so a side is read until it has no more data, or until its turn is over
+ * and other connections are served. Data that the receiver does not accept is kept, at most
+ * RELAY_CHUNK of it, and nothing more is read until it was written, so the sender is throttled. */
 #include "net/broker_relay.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum step {
     STEP_WAIT,  /* for an event */
-    STEP_AGAIN, /* its turn is over, not its work */
+    STEP_AGAIN, /* its turn is over, but not its work */
     STEP_ENDED,
     STEP_BROKEN,
 };
@@ -31,7 +31,7 @@ static void count_bytes(struct relay *relay, struct relay_flow *flow, size_t byt
     relay->moved(relay, bytes);
 }
 
-/* Keeps what was read and could not be written. */
+/* Keeps data that was read and could not be written. */
 static bool keep(struct relay_flow *flow, const void *bytes, size_t size)
 {
     if (size == 0)
@@ -44,7 +44,7 @@ static bool keep(struct relay_flow *flow, const void *bytes, size_t size)
     return true;
 }
 
-/* Sends; -1 with errno if the connection is broken, else how much was taken. */
+/* Returns how much was sent; -1 with errno if the connection is broken. */
 static ssize_t send_some(struct relay_side *to, const void *bytes, size_t size)
 {
     ssize_t sent = send(to->watch.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -73,7 +73,8 @@ static bool write_kept(struct relay *relay, struct relay_flow *flow)
     return true;
 }
 
-/* How much came; 0 with flow->ended or with nothing to read; -1 if it is broken. */
+/* Returns how much was read; 0 with flow->ended or if there is no data; -1 if the connection is
+ * broken. */
 static ssize_t came(struct relay_flow *flow, ssize_t got)
 {
     if (got > 0)

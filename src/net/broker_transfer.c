@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests with a credential on their way to the upstream, and the responses: libcurl in the broker's
- * loop. */
+/* Sends requests with a credential to the upstream and relays the responses: libcurl in the
+ * broker's loop. */
 #include "net/broker_inject.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ struct transfer_socket {
     struct inject *inject;
 };
 
-/* ---- Memory. What libcurl frees may have held a credential. ---- */
+/* ---- Memory. Buffers that libcurl frees may contain a credential. ---- */
 
 static void wiping_free(void *memory)
 {
@@ -190,7 +190,7 @@ void transfer_done(struct inject *inject)
 
 /* ---- The request's body ---- */
 
-/* The next bytes of the body; 0 with body_ended, body_bad, or if none were received yet. */
+/* Returns the next bytes of the body; 0 with body_ended, body_bad, or if none have arrived yet. */
 static size_t take_body(struct inject_client *client, char *to, size_t room)
 {
     size_t copied = 0;
@@ -220,7 +220,7 @@ static size_t read_body(char *to, size_t size, size_t count, void *data)
 {
     struct inject_client *client = data;
     size_t taken = take_body(client, to, size * count);
-    inject_watch(client); /* there is room for more now, or no more is wanted */
+    inject_watch(client); /* there is room for more input, or no more is wanted */
     if (client->body_bad)
         return CURL_READFUNC_ABORT;
     if (taken == 0 && !client->body_ended) {
@@ -232,16 +232,16 @@ static size_t read_body(char *to, size_t size, size_t count, void *data)
     return taken;
 }
 
-/* ---- The response: its head without what was between the upstream and us, its body as it comes ---- */
+/* ---- The response: its head without hop-by-hop headers, its body as received ---- */
 
-/* Headers for one hop, and what would make a client bypass the door. */
+/* Hop-by-hop headers, and headers that would make a client bypass the door. */
 static const char *const dropped[] = {
     "connection",        "keep-alive", "proxy-authenticate",
     "proxy-connection",  "te",         "trailer",
     "transfer-encoding", "upgrade",    "alt-svc",
 };
 
-/* "HTTP/1.1 200 OK" or "HTTP/2 200": a new head begins; an earlier one was preliminary. */
+/* "HTTP/1.1 200 OK" or "HTTP/2 200" begins a new head; an earlier one was an interim response. */
 static bool begin_head(struct inject_client *client, const char *line, size_t length)
 {
     const char *space = memchr(line, ' ', length);
@@ -272,9 +272,9 @@ static bool finish_head(struct inject_client *client)
 {
     struct str *head = &client->reply_head;
     if (client->status < 200)
-        return true; /* 100 was said already, 103 is only advice */
+        return true; /* 100 was sent already, 103 is optional */
     client->reply_begun = true;
-    /* Refused before all of it was sent: libcurl stops sending, but not while it is paused. */
+    /* Refused before the whole body was sent: libcurl stops sending, but not while it is paused. */
     if (!client->body_ended && client->status >= 400) {
         client->keep_alive = false;
         loop_queue(&client->broker->loop, &client->go_on);
@@ -283,7 +283,7 @@ static bool finish_head(struct inject_client *client)
     bool unknown = has_body(client) && !known;
     client->chunked = unknown && client->minor > 0;
     if (unknown && !client->chunked)
-        client->keep_alive = false; /* its end is the connection's */
+        client->keep_alive = false; /* its end is the end of the connection */
     if (known)
         str_concat(head, "Content-Length: ", client->reply_length, "\r\n");
     if (client->chunked)
@@ -296,7 +296,7 @@ static bool finish_head(struct inject_client *client)
     return sent;
 }
 
-/* Digits alone, and the same in each such header. */
+/* Accepts only digits, and the same value in each Content-Length header. */
 static bool take_length(struct inject_client *client, struct http_slice value)
 {
     char digits[sizeof client->reply_length] = "";
@@ -380,7 +380,7 @@ bool transfer_add_header(struct inject_client *client, const char *line)
     return longer;
 }
 
-/* The last nodes of the list are our own, so that the secret is not copied into another. */
+/* The last nodes of the list are ours, so that libcurl does not copy the secret. */
 static void add_secrets(struct inject_client *client)
 {
     struct curl_slist **end = &client->headers;
@@ -388,7 +388,7 @@ static void add_secrets(struct inject_client *client)
         end = &(*end)->next;
     for (size_t i = 0; i < client->inject->header_count; i++) {
         struct curl_slist *node = &client->secret_nodes[i];
-        /* libcurl only reads it. */
+        /* libcurl does not modify it. */
         node->data = (char *)(uintptr_t)client->broker->inject->header_lines[client->index][i];
         node->next = NULL;
         *end = node;
@@ -420,7 +420,7 @@ static void print_url(const char *scheme, const struct http_authority *host, cha
                    host->is_address ? printed(&host->address, address) : host->name, host->port);
 }
 
-/* The addresses of the name, so that libcurl resolves nothing itself. */
+/* Sets the addresses of the name, so that libcurl does not resolve it. */
 static bool set_addresses(struct inject_client *client, const struct http_authority *host,
                           const struct net_address *addresses, size_t count)
 {
@@ -466,7 +466,7 @@ static void set_security(struct inject_client *client)
     SET(CAINFO, client->broker->inject->certificates);
     SET(CAPATH, NULL);
     SET(NETRC, (long)CURL_NETRC_IGNORED);
-    SET(PROXY, ""); /* and none from the environment */
+    SET(PROXY, ""); /* ignore the environment, too */
     SET(NOSIGNAL, 1L);
 }
 
@@ -543,6 +543,6 @@ void transfer_go_on(struct inject_client *client)
     if (!client->easy || client->paused == 0)
         return;
     client->paused = 0;
-    /* Callbacks are called from in here, and may pause it again. */
+    /* This invokes callbacks, which may pause the transfer again. */
     (void)api_of(client)->easy_pause(client->easy, CURLPAUSE_CONT);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The other side of a connection. Out of the jail: the name is resolved, the rules are applied to each
- * address it has, and exactly these addresses are connected to; or the host's own proxy is asked to
- * connect. Into the jail (--publish): the connector makes a socket in the jail's network namespace. */
+/* The other side of a connection. Out of the jail: resolves the name, applies the rules to each of
+ * its addresses and connects to exactly these addresses, or asks the host's proxy to connect. Into
+ * the jail (--publish): the connector creates a socket in the jail's network namespace. */
 #include "net/broker_connection.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static bool goes_through_proxy(const struct connection *connection)
         return false;
     if (connection->has_name)
         return broker_config_is_proxied(config, connection->name);
-    /* An address that is granted as such is in the local network, where no proxy is needed. */
+    /* An address that is granted as such is in the local network, which needs no proxy. */
     return config->has_proxy && net_address_class(&connection->address) == NET_PUBLIC;
 }
 
@@ -54,14 +54,15 @@ static void dial_host(struct connection *connection)
     dial_all(connection, both, 2, connection->port);
 }
 
-/* An address that is not to be connected to, and why. */
+/* An address that must not be connected to, and the reason. */
 struct refusal {
     struct net_address address;
     struct net_verdict verdict;
     enum route_kind route;
 };
 
-/* What is only public, and not granted as an address, must not be this machine or a neighbour. */
+/* An address that is merely public, and not granted as an address, must not be this machine or a
+ * neighbour. */
 static bool is_allowed(const struct connection *connection, struct refusal *judged)
 {
     if (judged->verdict.reason != NET_OK)
@@ -71,7 +72,7 @@ static bool is_allowed(const struct connection *connection, struct refusal *judg
     return judged->route == ROUTE_FAR;
 }
 
-/* Keeps the addresses that may be connected to; *ret_refusal is the last of the others. */
+/* Selects the addresses that may be connected to; *ret_refusal is the last of the others. */
 static size_t choose(const struct connection *connection, const struct net_address *addresses,
                      size_t count, struct net_address *chosen, struct refusal *ret_refusal)
 {
@@ -314,14 +315,14 @@ static void take_inside(struct connection *connection, int fd, int sys_errno)
         fail(connection, DOOR_BECAUSE_NO_CONNECT, "out of memory");
 }
 
-/* Does it wait for the connector? */
+/* Whether the connection waits for the connector. */
 static bool waits(const struct connection *connection)
 {
     return connection->via == DOOR_SOCKET_PUBLISH && connection->stage == CONNECTION_UPSTREAM &&
            connection->world.fd < 0;
 }
 
-/* The connection that an answer is for; it may have ended. */
+/* The connection that an answer is for; NULL if it has ended. */
 static struct connection *find_waiting(const struct broker *broker, uint32_t id)
 {
     for (struct node *at = broker->connections; at; at = at->next) {
@@ -332,7 +333,7 @@ static struct connection *find_waiting(const struct broker *broker, uint32_t id)
     return NULL;
 }
 
-/* The connector is gone, or sends what it should not: nothing is published any more. */
+/* The connector has closed its socket or sent an invalid message: nothing is published any more. */
 static void lose_connector(struct broker *broker)
 {
     loop_close(&broker->loop, &broker->connector);
@@ -389,13 +390,14 @@ void publish_accepted(struct listener *listener, int fd)
     ask_connector(connection, DOOR_LOOPBACK_IPV4);
 }
 
-/* ---- The connector. A socket belongs to the network namespace it was made in, so reaching a server in
- * the jail needs a process in there. It runs in the jail's network namespace, and in its user namespace
- * where that is needed to enter, but in none of the jail's others: nothing in the jail can see it. It
- * reads requests of a fixed size and calls socket() and connect(); its filter (broker_confine.c) allows
- * nothing else. It never waits for a server. ---- */
+/* ---- The connector. A socket belongs to the network namespace it was created in, so reaching a
+ * server in the jail needs a process in that namespace. The connector runs in the jail's network
+ * namespace, and in its user namespace if that is needed to enter, but in none of its other
+ * namespaces: processes in the jail cannot see it. It reads requests of a fixed size and calls
+ * socket() and connect(); its filter (broker_confine.c) allows nothing else. It never waits for a
+ * server. ---- */
 
-/* A socket that is connected or about to be; or -1 with errno. */
+/* Returns a socket that is connected or connecting; or -1 with errno. */
 static int connect_inside(const struct door_connect *request)
 {
     union socket_address to;
@@ -412,7 +414,7 @@ static int connect_inside(const struct door_connect *request)
     return take_fd(&fd);
 }
 
-/* False if the broker is gone. */
+/* False if the broker has closed its socket. */
 static bool answer_broker(int socket, const struct door_connect *request)
 {
     struct door_connected reply = {.version = DOOR_WIRE_VERSION, .id = request->id};

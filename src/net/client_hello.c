@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The first message of TLS (RFC 8446, RFC 6066 for the name): which server is meant.
+/* Reads the server name from the first message of TLS (RFC 8446; RFC 6066 for the name).
  *
- * The message may be spread over several records. It is put together, and read once it is whole. */
+ * The message may be split into several records. It is reassembled, and parsed when it is
+ * complete. */
 #include "net/client_hello.h"
 
 #include <string.h>
@@ -16,10 +17,10 @@
 #define SESSION_ID_MAX 32
 #define EXTENSION_SERVER_NAME 0
 #define EXTENSION_ECH 0xfe0d
-#define EXTENSION_ESNI 0xffce /* what ECH was before; as old */
+#define EXTENSION_ESNI 0xffce /* the predecessor of ECH */
 #define NAME_TYPE_HOST 0
 
-/* ---- Reading a message that is whole ------------------------------------------------------ */
+/* ---- Parsing a complete message ----------------------------------------------------------- */
 
 struct reader {
     const uint8_t *at;
@@ -50,7 +51,7 @@ static bool take16(struct reader *reader, unsigned *ret_value)
     return true;
 }
 
-/* A part that has its length before it, in one byte or two. */
+/* Takes a part that is preceded by its length, in one byte or two. */
 static bool take_vector8(struct reader *reader, struct reader *ret_part)
 {
     struct reader length;
@@ -63,7 +64,7 @@ static bool take_vector16(struct reader *reader, struct reader *ret_part)
     return take16(reader, &length) && take(reader, length, ret_part);
 }
 
-/* Exactly one name: with two, the server could take either. */
+/* Exactly one name is allowed: with two, the server could choose either. */
 static const char *read_server_name(struct reader extension, struct client_hello *hello)
 {
     struct reader list, type, name;
@@ -96,7 +97,7 @@ static const char *read_extensions(struct reader extensions, struct client_hello
     return NULL;
 }
 
-/* NULL, or why it is bad. */
+/* NULL, or the reason why it is bad. */
 static const char *read_message(struct reader message, struct client_hello *hello)
 {
     struct reader skipped, session, ciphers, compressions, extensions;
@@ -107,18 +108,18 @@ static const char *read_message(struct reader message, struct client_hello *hell
         ciphers.left % 2 != 0 || compressions.left == 0)
         return "the hello is malformed";
     if (message.left == 0)
-        return NULL; /* no extensions, as of old */
+        return NULL; /* no extensions, as in old versions */
     if (!take_vector16(&message, &extensions) || message.left > 0)
         return "the extensions are not as long as they say";
     return read_extensions(extensions, hello);
 }
 
-/* ---- Putting it together ------------------------------------------------------------------ */
+/* ---- Reassembling ------------------------------------------------------------------------- */
 
-/* The message, as far as it has come. */
+/* The message so far. */
 struct gathered {
     size_t have;
-    size_t length; /* in all, with its header; 0 if not known yet */
+    size_t length; /* of the whole message with its header; 0: unknown */
     uint8_t message[CLIENT_HELLO_MESSAGE_MAX];
 };
 
@@ -138,7 +139,7 @@ static const char *gather(struct gathered *gathered, const uint8_t *part, size_t
     return gathered->length > sizeof gathered->message ? "the hello is too long" : NULL;
 }
 
-/* The header of a record, as far as it is there. */
+/* Checks the header of a record, as far as it is present. */
 static const char *check_record(const uint8_t *bytes, size_t length)
 {
     if (bytes[0] != RECORD_HANDSHAKE || (length > 1 && bytes[1] != VERSION_MAJOR))
@@ -149,7 +150,7 @@ static const char *check_record(const uint8_t *bytes, size_t length)
     return payload == 0 || payload > RECORD_MAX ? "a record is empty or too long" : NULL;
 }
 
-/* Goes through the records; NULL, or why they are bad. */
+/* Iterates over the records; NULL, or the reason why they are bad. */
 static const char *walk(const uint8_t *bytes, size_t length, struct gathered *gathered)
 {
     size_t at = 0;
@@ -164,7 +165,7 @@ static const char *walk(const uint8_t *bytes, size_t length, struct gathered *ga
         reason = gather(gathered, bytes + at + RECORD_HEADER, whole ? payload : there);
         if (reason)
             return reason;
-        /* A server could read it, and we would not know. */
+        /* A server could parse the excess bytes, which we would not inspect. */
         size_t promised = gathered->have + (whole ? 0 : payload - there);
         if (gathered->length > 0 && promised > gathered->length)
             return "something follows the hello in its record";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The first message of TLS: which server is meant. The bytes come from a jail and may be anything.
- * Pure, no allocation. */
+/* Reads the server name from the first message of TLS. The bytes come from a jail and are
+ * untrusted. Pure, no allocation. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,30 +9,30 @@
 
 #include "policy/net_address.h"
 
-#define CLIENT_HELLO_MESSAGE_MAX 16384 /* bytes of the message; a longer one is bad */
-#define CLIENT_HELLO_RECORDS_MAX 32    /* it may be split into so many records */
-/* With so many bytes of a connection, the answer is never CLIENT_HELLO_NEED_MORE. */
+#define CLIENT_HELLO_MESSAGE_MAX 16384 /* bytes of the message; a longer one is CLIENT_HELLO_BAD */
+#define CLIENT_HELLO_RECORDS_MAX 32    /* the number of records it may be split into */
+/* With this many bytes of a connection, the result is never CLIENT_HELLO_NEED_MORE. */
 #define CLIENT_HELLO_BYTES_MAX (CLIENT_HELLO_MESSAGE_MAX + CLIENT_HELLO_RECORDS_MAX * 5)
 
 enum client_hello_state {
     CLIENT_HELLO_NEED_MORE,
     CLIENT_HELLO_DONE,
-    CLIENT_HELLO_NOT_TLS, /* the first bytes say so */
-    CLIENT_HELLO_BAD,     /* TLS, but nothing a server should be shown */
+    CLIENT_HELLO_NOT_TLS, /* the first bytes are not those of TLS */
+    CLIENT_HELLO_BAD,     /* TLS, but malformed: not to be passed to a server */
 };
 
 struct client_hello {
-    bool has_name;               /* server_name was given */
-    bool ech;                    /* encrypted_client_hello was given; GREASE looks the same */
-    char name[NET_NAME_MAX + 1]; /* as net_name_read() gives it */
+    bool has_name;               /* it has the extension server_name */
+    bool ech;                    /* it has encrypted_client_hello; GREASE looks the same */
+    char name[NET_NAME_MAX + 1]; /* in the form of net_name_read() */
     const char *reason;          /* CLIENT_HELLO_BAD: why; a constant */
 };
 
-/* Looks at all bytes of a connection up to now, from the first. *ret_hello is set in every case. */
+/* Parses all bytes of a connection so far. *ret_hello is set in every case. */
 enum client_hello_state client_hello_read(const uint8_t *bytes, size_t length,
                                           struct client_hello *ret_hello);
 
-/* The record with a fatal alert, for a client that is refused before a server spoke. */
+/* Writes a record with a fatal alert, for a client that is refused before a server has answered. */
 #define CLIENT_HELLO_ALERT_SIZE 7
 enum client_hello_alert {
     CLIENT_HELLO_ALERT_ACCESS_DENIED = 49,

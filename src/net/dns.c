@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages of DNS (RFC 1035, RFC 6891 for EDNS): one question taken apart, and the answer to it. */
+/* DNS messages (RFC 1035, RFC 6891 for EDNS): parses a query with one question, and builds the
+ * answer. */
 #include "net/dns.h"
 
 #include <string.h>
@@ -7,15 +8,15 @@
 #include "policy/net_address.h"
 
 #define HEADER_SIZE 12
-#define LABEL_TYPE 0xc0 /* these bits of a length are set in pointers and what never came */
+#define LABEL_TYPE 0xc0 /* these bits of a length are set in pointers and in unused types */
 #define WIRE_NAME_MAX 255
 #define CLASS_IN 1
 #define TYPE_OPT 41
 #define RECORD_FIXED 10 /* type, class, time to live, length of the data */
-#define RECORDS_MAX 8   /* after the question; resolvers send at most two */
+#define RECORDS_MAX 8   /* after the question; clients send at most two */
 #define OPT_SIZE (1 + RECORD_FIXED)
 #define ADDRESS_RECORD_MAX (2 + RECORD_FIXED + 16)
-#define UDP_SIZE 1232 /* what we say we take: fits into every packet */
+#define UDP_SIZE 1232 /* our advertised size: fits into every packet */
 
 _Static_assert(HEADER_SIZE + DNS_QUESTION_MAX + DNS_ADDRESSES_MAX * ADDRESS_RECORD_MAX + OPT_SIZE <=
                    DNS_ANSWER_MAX,
@@ -46,8 +47,8 @@ static size_t left(const struct reader *reader)
     return reader->length - reader->at;
 }
 
-/* Goes past a name that is not compressed. Names after the question have no reason to be either:
- * the one of an OPT record is the root. */
+/* Skips a name that is not compressed. Names after the question need no compression either: the
+ * name of an OPT record is the root. */
 static bool skip_name(struct reader *reader)
 {
     size_t start = reader->at;
@@ -64,8 +65,8 @@ static bool skip_name(struct reader *reader)
     return false;
 }
 
-/* The name in text. A dot inside a label would make two names look like one, and any other strange
- * byte is no host's. */
+/* Converts the name to text. A dot inside a label would make two names look the same, and other
+ * special bytes are not in host names. */
 static bool name_text(const uint8_t *wire, char ret_name[NET_NAME_MAX + 1])
 {
     char text[WIRE_NAME_MAX + 1];
@@ -95,7 +96,7 @@ static bool read_question(struct reader *reader, struct dns_query *query, uint16
     return true;
 }
 
-/* Goes past a record after the question, and notes what an OPT record says. */
+/* Skips a record after the question, and reads OPT records. */
 static enum dns_code read_record(struct reader *reader, struct dns_query *query)
 {
     size_t start = reader->at;
@@ -179,7 +180,7 @@ static void put_address(struct writer *writer, const struct net_address *address
                         uint32_t ttl_seconds)
 {
     bool v6 = address->family == NET_V6;
-    put16(writer, LABEL_TYPE << 8 | HEADER_SIZE); /* the name: that of the question */
+    put16(writer, LABEL_TYPE << 8 | HEADER_SIZE); /* a pointer to the name in the question */
     put16(writer, v6 ? DNS_TYPE_AAAA : DNS_TYPE_A);
     put16(writer, CLASS_IN);
     put16(writer, ttl_seconds >> 16);
@@ -193,7 +194,7 @@ static void put_opt(struct writer *writer, enum dns_code code)
     writer->bytes[writer->length++] = 0;
     put16(writer, TYPE_OPT);
     put16(writer, UDP_SIZE);
-    put16(writer, ((unsigned)code >> 4 & 0xff) << 8); /* the code's upper bits, version 0 */
+    put16(writer, ((unsigned)code >> 4 & 0xff) << 8); /* the upper bits of the code; version 0 */
     put16(writer, 0);
     put16(writer, 0);
 }
@@ -206,7 +207,7 @@ static bool is_asked_for(const struct dns_query *query, const struct net_address
 
 static unsigned flags_of(const struct dns_query *query, enum dns_code code)
 {
-    /* Without "recursion available" glibc takes an answer without data for a referral. */
+    /* Without "recursion available", glibc takes an answer without data for a referral. */
     unsigned flags = FLAG_ANSWER | FLAG_AUTHORITATIVE | FLAG_RECURSION_AVAILABLE;
     if (query->recursion_desired)
         flags |= FLAG_RECURSION_DESIRED;

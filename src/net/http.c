@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of an HTTP/1 request: its lines, what the headers mean, and paths. */
+/* The head of an HTTP/1 request: its lines, the meaning of its headers, and paths. */
 #include "net/http.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 
-#define LENGTH_DIGITS_MAX 18 /* so that it cannot overflow */
+#define LENGTH_DIGITS_MAX 18 /* cannot overflow */
 #define PORT_DIGITS_MAX 5
 
 /* ---- Characters and slices ---- */
@@ -53,7 +53,7 @@ static struct http_slice slice_of(const char *text)
     return (struct http_slice){.at = text, .length = strlen(text)};
 }
 
-/* Without its first bytes. */
+/* A slice without its first bytes. */
 static struct http_slice skip(struct http_slice slice, size_t bytes)
 {
     return (struct http_slice){.at = slice.at + bytes, .length = slice.length - bytes};
@@ -101,7 +101,7 @@ static bool all(struct http_slice slice, bool (*is)(char))
     return true;
 }
 
-/* Decimal digits and nothing else; at most so many. */
+/* Parses decimal digits only, at most digits_max. */
 static bool read_number(struct http_slice text, size_t digits_max, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -126,7 +126,7 @@ int http_head_find(const struct http_head *head, const char *name, size_t from)
     return -1;
 }
 
-/* The value of a header, NULL if it is not there; false if it is there twice. */
+/* The value of a header, NULL if it is missing; false if it occurs twice. */
 static bool find_one(const struct http_head *head, const char *name,
                      const struct http_slice **ret_value)
 {
@@ -135,7 +135,7 @@ static bool find_one(const struct http_head *head, const char *name,
     return at < 0 || http_head_find(head, name, (size_t)at + 1) < 0;
 }
 
-/* Takes the next item of a list with commas, without blanks around it; false at the end. */
+/* Takes the next item of a comma-separated list, without surrounding blanks; false at the end. */
 static bool next_item(struct http_slice *list, struct http_slice *ret_item)
 {
     if (list->length == 0)
@@ -147,7 +147,7 @@ static bool next_item(struct http_slice *list, struct http_slice *ret_item)
     return true;
 }
 
-/* Does one of the headers of this name have the item in its list? */
+/* Whether the list of one of the headers with this name has the item. */
 static bool lists(const struct http_head *head, const char *name, struct http_slice wanted)
 {
     for (int at = http_head_find(head, name, 0); at >= 0;
@@ -178,9 +178,9 @@ bool http_head_is_hop(const struct http_head *head, const struct http_header *he
     return lists(head, "connection", header->name);
 }
 
-/* ---- Where to ---- */
+/* ---- Destinations ---- */
 
-/* Where the port's colon stands, or the end; IPv6 has brackets around it. */
+/* The offset of the colon before the port, or the length; an IPv6 address is in brackets. */
 static size_t host_length(struct http_slice text)
 {
     size_t from = 0;
@@ -233,7 +233,7 @@ static bool same_host(const struct http_authority *a, const struct http_authorit
     return strcmp(a->name, b->name) == 0;
 }
 
-/* Ports that are not given are the scheme's; a CONNECT's Host may be without. */
+/* A missing port is that of the scheme; the Host of a CONNECT may lack the port. */
 static bool same_port(const struct http_head *head, const struct http_authority *target,
                       const struct http_authority *host)
 {
@@ -243,7 +243,7 @@ static bool same_port(const struct http_head *head, const struct http_authority 
     return (host->port ? host->port : usual) == (target->port ? target->port : usual);
 }
 
-/* http://host/path, without the scheme. */
+/* Parses http://host/path after the scheme. */
 static const char *read_absolute(struct http_head *head, struct http_slice rest)
 {
     size_t length = 0;
@@ -358,7 +358,8 @@ static void read_connection(struct http_head *head)
         http_head_find(head, "upgrade", 0) >= 0 && lists_word(head, "connection", "upgrade");
 }
 
-/* Fills in everything that follows from the request line and the headers. NULL, or why it is bad. */
+/* Derives the other members from the request line and the headers. NULL, or the reason why it is
+ * bad. */
 static const char *read_meaning(struct http_head *head)
 {
     head->has_host = head->https = false;
@@ -378,7 +379,7 @@ static const char *read_meaning(struct http_head *head)
 
 /* ---- Where the head ends ---- */
 
-/* Finds the empty line. Each line ends in CR LF and neither stands anywhere else. */
+/* Finds the empty line. Each line ends in CR LF, and neither character may occur elsewhere. */
 static const char *find_end(const char *bytes, size_t length, size_t seen, size_t *ret_end)
 {
     for (size_t at = seen; at < length; at++) {
@@ -400,7 +401,7 @@ static const char *find_end(const char *bytes, size_t length, size_t seen, size_
     return NULL;
 }
 
-/* The first bytes tell if it cannot be a request, long before a line ends. */
+/* The first bytes show whether this can be a request, long before a line ends. */
 static bool begins_as_request(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -414,7 +415,7 @@ static bool begins_as_request(const char *bytes, size_t length)
 
 /* ---- Lines ---- */
 
-/* Takes a line without its end from the head, which has a whole one. */
+/* Takes a line without its end from the head, which contains a complete one. */
 static struct http_slice next_line(struct http_slice *rest)
 {
     const char *end = memchr(rest->at, '\r', rest->length);
@@ -423,7 +424,7 @@ static struct http_slice next_line(struct http_slice *rest)
     return line;
 }
 
-/* "METHOD target HTTP/1.x", with one space each. */
+/* "METHOD target HTTP/1.x", separated by single spaces. */
 static const char *read_request_line(struct http_slice line, struct http_head *head)
 {
     const char *end = line.at + line.length;
@@ -490,7 +491,7 @@ enum http_state http_head_read(const char *bytes, size_t length, size_t seen,
                                struct http_head *ret_head)
 {
     size_t end, limit = length < HTTP_HEAD_MAX ? length : HTTP_HEAD_MAX;
-    /* What follows the head is not looked at, so it is found first. */
+    /* The end is found first, so that bytes after the head are not parsed. */
     const char *reason = find_end(bytes, limit, seen < limit ? seen : limit, &end);
     ret_head->reason = reason;
     if (reason)
@@ -506,9 +507,9 @@ enum http_state http_head_read(const char *bytes, size_t length, size_t seen,
     return read_lines((struct http_slice){.at = bytes, .length = end}, ret_head);
 }
 
-/* ---- Paths: one spelling for each, and whether a path is below a prefix ---- */
+/* ---- Paths: the canonical form, and whether a path is below a prefix ---- */
 
-/* Takes a character from the path, without its escape; false if the escape is broken. */
+/* Takes a character from the path and decodes its escape; false if the escape is malformed. */
 static bool next_character(struct http_slice *path, bool *ret_escaped, unsigned char *ret_character)
 {
     unsigned char c = (unsigned char)path->at[0];
@@ -527,23 +528,24 @@ static bool next_character(struct http_slice *path, bool *ret_escaped, unsigned 
     return true;
 }
 
-/* RFC 3986, 2.3: escaped or not, these mean the same. */
+/* RFC 3986, 2.3: these mean the same with and without an escape. */
 static bool is_unreserved(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '.' || c == '_' || c == '~';
 }
 
-/* Characters that servers read differently. A backslash is a slash to some. A ';' has parameters
- * after it, which some remove: "..;" is then "..". An escaped '%' is an escape in the path to a
- * server that decodes twice; an escaped '?' or '#' ends the path for a server that decodes early. */
+/* Characters that servers interpret differently. Some treat a backslash as a slash. Parameters
+ * follow a ';', and some servers remove them: "..;" is then "..". An escaped '%' becomes an escape
+ * for a server that decodes twice; an escaped '?' or '#' ends the path for a server that decodes
+ * early. */
 static bool is_ambiguous(unsigned char c, bool escaped)
 {
     return c < 0x20 || c == 0x7f || c == '\\' || c == ';' ||
            (escaped && (c == '%' || c == '?' || c == '#'));
 }
 
-/* Too long an encoding in UTF-8, which a careless decoder takes for an ASCII character. */
+/* An overlong UTF-8 encoding, which a careless decoder takes for an ASCII character. */
 static bool is_overlong(unsigned char before, unsigned char c)
 {
     return c == 0xc0 || c == 0xc1 || (before == 0xe0 && c >= 0x80 && c < 0xa0) ||
@@ -556,8 +558,8 @@ static bool is_dots(const char *text, size_t length)
     return length <= 2 && memcmp(text, "..", length) == 0;
 }
 
-/* Writes a segment in its one spelling; at most as many bytes as it has. An encoded slash may be a
- * slash to the server, so each part between two of them must be a name. */
+/* Writes a segment in canonical form, which is not longer. An encoded slash may be a slash to the
+ * server, so each part between two of them must be a name. */
 static bool write_segment(struct http_slice segment, char *to, size_t *ret_length)
 {
     static const char digits[] = "0123456789ABCDEF";

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The body of an HTTP/1 request, followed piece by piece to its end. */
+/* Parses the body of an HTTP/1 request incrementally. */
 #include "net/http.h"
 
 #include "base/encode.h"
 
-#define SIZE_DIGITS_MAX 15 /* so that it cannot overflow */
+#define SIZE_DIGITS_MAX 15 /* cannot overflow */
 #define BAD_LINE "a line of a chunk does not end in CR LF"
 
 enum step {
     ENDED,
     IN_LENGTH,     /* `left` bytes to the end */
     CHUNK_SIZE,    /* digits of a chunk's size */
-    CHUNK_REST,    /* its extensions, to the end of the line */
+    CHUNK_REST,    /* chunk extensions, to the end of the line */
     IN_CHUNK,      /* `left` bytes of the chunk */
     CHUNK_END,     /* the CR after a chunk */
     TRAILER_START, /* the first byte of a line after the last chunk */
-    TRAILER_NAME,  /* the name in it */
-    TRAILER_VALUE, /* the rest of it */
+    TRAILER_NAME,  /* the name of a trailer */
+    TRAILER_VALUE, /* the value of a trailer */
     LINE_END,      /* the LF after a CR, then step `next` */
     BROKEN,
 };
@@ -50,7 +50,7 @@ static enum http_state go_on(struct http_body *body, enum step step)
     return HTTP_NEED_MORE;
 }
 
-/* After a CR. */
+/* Expects the LF after a CR. */
 static enum http_state end_line(struct http_body *body, enum step next)
 {
     body->next = next;
@@ -77,7 +77,7 @@ static enum http_state read_size(struct http_body *body, char c)
         return refuse(body, HTTP_BAD, "a chunk has no size");
     if (c == '\r')
         return end_size(body);
-    /* Blanks before the extension are taken for part of the size by some. */
+    /* Some servers take blanks before the extension for a part of the size. */
     return c == ';' ? go_on(body, CHUNK_REST) : refuse(body, HTTP_BAD, BAD_LINE);
 }
 
@@ -92,7 +92,7 @@ static enum http_state read_rest(struct http_body *body, char c)
     return HTTP_NEED_MORE;
 }
 
-/* Trailers are headers, so they are held to the same; they are passed over, not passed on. */
+/* Trailers are checked like headers; they are not forwarded. */
 static enum http_state read_trailer(struct http_body *body, char c)
 {
     if (++body->trailer_length > HTTP_TRAILERS_MAX)
@@ -112,7 +112,7 @@ static enum http_state read_trailer(struct http_body *body, char c)
     return go_on(body, TRAILER_NAME);
 }
 
-/* One byte of what frames the body. */
+/* Handles one byte of the framing. */
 static enum http_state read_byte(struct http_body *body, char c)
 {
     switch ((enum step)body->step) {
@@ -142,7 +142,7 @@ static bool in_data(const struct http_body *body)
     return body->step == IN_LENGTH || body->step == IN_CHUNK;
 }
 
-/* As much of the body's own as is there. */
+/* Takes as much data of the body as is present. */
 static struct http_slice take_data(struct http_body *body, const char *bytes, size_t length)
 {
     struct http_slice data = {.at = bytes, .length = length < body->left ? length : body->left};

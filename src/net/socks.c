@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SOCKS5 (RFC 1928) as a client speaks it. */
+/* SOCKS5 (RFC 1928), the server's side. */
 #include "net/socks.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #define METHOD_NONE 0
 #define METHOD_REFUSED 0xff
 #define COMMAND_CONNECT 1
-#define REQUEST_FIXED 4 /* version, command, a zero, the kind of address */
+#define REQUEST_FIXED 4 /* version, command, a zero, the type of the address */
 
 enum address_kind {
     KIND_V4 = 1,
@@ -40,7 +40,7 @@ static enum socks_state refuse(struct socks_request *request, enum socks_code co
     return SOCKS_BAD;
 }
 
-/* The fixed part, as far as it is there. */
+/* Checks the fixed part, as far as it is present. */
 static enum socks_code check_fixed(const uint8_t *bytes, size_t length)
 {
     if (length > 0 && bytes[0] != VERSION)
@@ -52,7 +52,7 @@ static enum socks_code check_fixed(const uint8_t *bytes, size_t length)
     return SOCKS_OK;
 }
 
-/* How long the address is with what is before it, or 0 if there is no such kind. */
+/* The length of the address and the parts before it, or 0 for an unknown type. */
 static size_t address_length(uint8_t kind, uint8_t first)
 {
     switch (kind) {
@@ -67,7 +67,7 @@ static size_t address_length(uint8_t kind, uint8_t first)
     }
 }
 
-/* A name may be an address in letters: some clients do not tell them apart. */
+/* A name may be an address in text form, because some clients do not distinguish them. */
 static bool read_name(const char *text, size_t length, struct socks_request *request)
 {
     request->is_address = net_address_read(text, length, &request->address);

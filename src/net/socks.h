@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SOCKS5 (RFC 1928) as a client speaks it. The bytes come from a jail and may be anything. Pure, no
+/* SOCKS5 (RFC 1928), the server's side. The bytes come from a jail and are untrusted. Pure, no
  * allocation. */
 #pragma once
 
@@ -17,7 +17,7 @@
 enum socks_state {
     SOCKS_NEED_MORE,
     SOCKS_DONE,
-    SOCKS_BAD, /* close it; of a request, after socks_reply() with the code that was set */
+    SOCKS_BAD, /* close it; for a request, after socks_reply() with the code that was set */
 };
 
 enum socks_code {
@@ -32,22 +32,22 @@ enum socks_code {
     SOCKS_BAD_ADDRESS = 8,
 };
 
-/* What a client begins with. SOCKS_DONE if it needs no password, then answer with
- * socks_method(true); SOCKS_BAD otherwise, with socks_method(false). */
+/* Parses the client's greeting. SOCKS_DONE if the client accepts no authentication: answer with
+ * socks_method(true). SOCKS_BAD otherwise: answer with socks_method(false). */
 enum socks_state socks_greeting_read(const uint8_t *bytes, size_t length, size_t *ret_consumed);
 void socks_method(bool accepted, uint8_t answer[SOCKS_METHOD_SIZE]);
 
 struct socks_request {
-    size_t length; /* bytes it took */
+    size_t length; /* bytes consumed */
     bool is_address;
-    char name[NET_NAME_MAX + 1]; /* as net_name_read() gives it */
+    char name[NET_NAME_MAX + 1]; /* in the form of net_name_read() */
     struct net_address address;
     uint16_t port;
     enum socks_code code; /* SOCKS_BAD: what to reply */
 };
 
-/* The request after the greeting; only CONNECT is known. */
+/* Parses the request after the greeting; only CONNECT is supported. */
 enum socks_state socks_request_read(const uint8_t *bytes, size_t length,
                                     struct socks_request *ret_request);
-/* Without a bound address, which clients do not read after a CONNECT. */
+/* Writes a reply without a bound address, which clients ignore after CONNECT. */
 void socks_reply(enum socks_code code, uint8_t reply[SOCKS_REPLY_SIZE]);
