@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of a jail's holder besides its mounts: who is in it, to end, to hide more. */
+/* Requests to a jail's holder other than for mounts: list its runs, end, add masks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,10 +14,10 @@
 #include "home/client.h"
 #include "home/home.h"
 
-/* How long the runs of a jail have to hide something. */
+/* How long the runs of a jail may take to apply a mask. */
 #define MASK_PATIENCE_MS 5000
 
-/* Until it has closed its end, which is when it has let go of everything. */
+/* Waits until the holder closes its end, after it has released everything. */
 static void await_end(int socket)
 {
     char byte;
@@ -61,7 +61,7 @@ int home_stop(const char *storage, const char *name, uid_t uid, struct home_stat
 
 /* ---- masks ---- */
 
-/* Every run has a copy of the other end until it has done it, or is over. */
+/* Every run holds a duplicate of the other end until it has applied the mask or has ended. */
 static bool wait_for_runs(int fd)
 {
     struct pollfd end = {.fd = fd, .events = POLLIN};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run's side of it: finds the jail's holder, or starts it, and asks. */
+/* The client of a jail's holder, in a run: finds the holder or starts one, and sends requests. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -30,7 +30,7 @@
 #include "jail/sys.h"
 #include "jail/view/idmap.h"
 
-/* A holder that is being started by another run answers soon. */
+/* A holder that another run is starting answers soon. */
 #define PATIENCE_SECONDS 5
 #define RETRY_MS 20
 #define RETRIES 5
@@ -45,7 +45,7 @@ void home_mounts_done(struct home_mounts *mounts)
     *mounts = HOME_MOUNTS_INIT;
 }
 
-/* ---- what only root can open ---- */
+/* ---- directories that only root can open ---- */
 
 struct given {
     int fds[HOME_GIVEN_COUNT];
@@ -60,7 +60,7 @@ static void given_done(struct given *given)
     own_close(&given->in_use);
 }
 
-/* Root makes it as the owner would. */
+/* Root creates the storage with the ids of the owner. */
 static int open_storage(const struct home_spec *spec, struct brig_error *err)
 {
     (void)SYS(setfsuid, spec->owner);
@@ -69,8 +69,9 @@ static int open_storage(const struct home_spec *spec, struct brig_error *err)
     return storage;
 }
 
-/* Whether a part is a directory of the one it should belong to; what root has just made is given to
- * him. By its fd: the directory above belongs to a user, who may have put something else there. */
+/* Checks that a part is a directory with the right owner, and chowns a part that root has just
+ * created. Uses the fd, because the directory above belongs to a user, who may have replaced the
+ * part. */
 static int give_part(int fd, const char *part, bool made, uid_t uid, gid_t gid,
                      struct brig_error *err)
 {
@@ -123,9 +124,9 @@ static int give(struct given *given, int fd)
     return fd < 0 ? fd : 0;
 }
 
-/* A jail with an id of its own owns nothing on the host. What it is to have is mounted so that it
- * seems to: a private home with all its ids; of an overlay only the home below it, as what lies
- * above it belongs to the jail in truth. */
+/* A jail with an isolated uid owns nothing on the host, so its files are id-mapped: a private home
+ * as a whole; of an overlay only the lower directory, because the upper directory is owned by the
+ * isolated uid. */
 static int give_parts(const struct home_spec *spec, struct given *given, struct brig_error *err)
 {
     autoclose int storage = open_storage(spec, err);
@@ -160,7 +161,7 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
 
 /* ---- finding or starting it ---- */
 
-/* In the child: becomes the user, then brig itself again, as the holder. */
+/* In the child: changes to the user's ids, then executes brig again as the holder. */
 static __attribute__((noreturn)) void become_holder(const struct home_spec *spec, int program,
                                                     int socket)
 {
@@ -171,7 +172,8 @@ static __attribute__((noreturn)) void become_holder(const struct home_spec *spec
     self_execute(program, socket, HOME_HOLDER_NAME);
 }
 
-/* A new holder, and a socket to it. Its parent ends at once, so that nobody has to wait for the holder. */
+/* Starts a new holder and returns a socket to it. The intermediate parent exits at once, so that
+ * the caller need not reap the holder. */
 static int fork_holder(const struct home_spec *spec, struct brig_error *err)
 {
     int pair[2];
@@ -193,7 +195,7 @@ static int fork_holder(const struct home_spec *spec, struct brig_error *err)
     return take_fd(&ours);
 }
 
-/* Tells a new holder which jail it is for. */
+/* Tells a new holder which jail it serves. */
 static int introduce(int socket, const char *name, const char *storage, const char *key,
                      struct brig_error *err)
 {
@@ -207,7 +209,7 @@ static int introduce(int socket, const char *name, const char *storage, const ch
 static int introduce_for(const struct home_spec *spec, int socket, struct brig_error *err)
 {
     char key[STORAGE_KEY_MAX] = "";
-    if (spec->owner != spec->uid) { /* it could not even look at it, nor make a place for itself */
+    if (spec->owner != spec->uid) { /* an isolated uid can access neither the storage nor /run */
         autoclose int sockets = sockets_make(spec->uid, NULL, err);
         autoclose int storage = sockets < 0 ? sockets : open_storage(spec, err);
         int status = storage < 0 ? storage : storage_key(spec->storage, spec->name, key, err);
@@ -217,7 +219,7 @@ static int introduce_for(const struct home_spec *spec, int socket, struct brig_e
     return introduce(socket, spec->name, spec->storage, key, err);
 }
 
-/* The socket to a new holder, when it is ready. */
+/* Starts a holder and returns a socket to it when it is ready. */
 static int start_holder(const struct home_spec *spec, struct brig_error *err)
 {
     autoclose int socket = fork_holder(spec, err);
@@ -313,7 +315,7 @@ static void add_rules(struct str *text, const struct home_spec *spec)
     add_texts(text, spec->own, spec->own_count);
 }
 
-/* Whether the holder ended while it was asked: another one will answer. */
+/* Whether the holder exited during the request: then another one is started. */
 static bool is_gone(const struct brig_error *err)
 {
     return err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
@@ -338,7 +340,7 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
 
 /* ---- talk ---- */
 
-/* How a run and other commands talk to a jail's holder. */
+/* The protocol between a jail's holder and runs and other commands. */
 
 #define ANSWER_SECONDS 10
 
@@ -381,8 +383,7 @@ int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT
     for (size_t i = 0; i < HOME_FD_COUNT; i++)
         fds[i] = -1;
     ssize_t length = fdpass_receive(socket, &part, 1, fds, &count, 0);
-    if (length ==
-        -ECONNRESET) { /* it ended without having read all; its last words come after that */
+    if (length == -ECONNRESET) { /* it exited before it read everything; its last reply follows */
         count = HOME_FD_COUNT;
         length = fdpass_receive(socket, &part, 1, fds, &count, 0);
         length = length <= 0 ? -ECONNRESET : length;
@@ -401,7 +402,8 @@ int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT
     return brig_fail(err, ret_reply->code, 0, "%s", ret_reply->message);
 }
 
-/* At one of the places for sockets: a connected socket, -ENOENT if nobody listens there, or a code. */
+/* Connects in one of the directories for sockets: a connected socket, -ENOENT if there is no
+ * listener, or a code. */
 static int connect_at(int directory, const char *key, const char *name, struct brig_error *err)
 {
     struct sockaddr_un address;
@@ -447,8 +449,6 @@ int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_e
 
 /* ---- self ---- */
 
-/*  */
-
 void self_execute(int program, int socket, const char *name)
 {
     char *const argv[] = {(char *)(uintptr_t)name, NULL};
@@ -464,9 +464,7 @@ void self_execute(int program, int socket, const char *name)
 
 /* ---- giving ---- */
 
-/*  */
-
-/* Who makes it gives it away with his next calls but one. */
+/* The creator chowns the directory two calls later. */
 #define PATIENCE_MS 200
 
 bool giving_await(int fd, uid_t uid)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The limit on what a jail writes, for what it has on disk. */
+/* The disk limits of a jail, for its directories on disk. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void directories_done(struct directories *directories)
         (void)close(directories->fds[i]);
 }
 
-/* Of what a link leads to, only what the jail's user owns is the jail's. */
+/* A link may lead anywhere: only a directory that the jail's user owns counts. */
 static bool add_directory(struct directories *directories, int above, const char *name,
                           const char *kind, int flags, const struct home_spec *spec)
 {
@@ -50,7 +50,7 @@ static bool add_directory(struct directories *directories, int above, const char
     return true;
 }
 
-/* They are as home_join() has made them. */
+/* Opens the directories that home_join() has created. */
 static bool open_directories(const struct home_spec *spec, struct directories *directories)
 {
     autoclose int storage = open(spec->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -64,7 +64,8 @@ static bool open_directories(const struct home_spec *spec, struct directories *d
     return above >= 0 && add_directory(directories, above, spec->name, "work", O_NOFOLLOW, spec);
 }
 
-/* Root looks up names as who they belong to: an overlay's that is a stranger's, as root. */
+/* Root looks up names with the ids of their owner; for the overlay of an isolated uid it stays
+ * root. */
 static bool open_as_owner(const struct home_spec *spec, struct directories *directories)
 {
     bool for_another = geteuid() == 0 && spec->uid == spec->owner;
@@ -99,7 +100,7 @@ void home_limit_disk(const struct home_spec *spec, const struct home_mounts *mou
     ret_lack[0] = 0;
     if (!wanted && geteuid() != 0)
         return;
-    bool held = limit_home(spec, mounts); /* or lifted, if nothing is wanted */
+    bool held = limit_home(spec, mounts); /* lifts the limit if none is wanted */
     if (wanted && mounts->disk_errno != 0)
         (void)snprintf(ret_lack, POLICY_LACK_MAX,
                        "more is in the jail's /tmp already; remove files there, or `brig stop`");
@@ -112,16 +113,17 @@ void home_limit_disk(const struct home_spec *spec, const struct home_mounts *mou
 
 /* ---- quota ---- */
 
-/* Project quotas of ext4, XFS and their like. A project is a number that files have and that new
- * files take from their directory. From inside a user namespace the kernel lets nobody change
- * it, so what lives in a jail cannot leave its project. */
+/* Project quotas of ext4, XFS and similar filesystems. A project is a number in the inode that new
+ * files inherit from their directory. The kernel does not let a process in a user namespace change
+ * it, so a jail cannot move files out of its project. */
 
 #ifndef __NR_quotactl_fd
 #define __NR_quotactl_fd 443
 #endif
 
 #define DEPTH_MAX 128
-/* Our numbers: far from those that people give, and told apart by the first directory's inode. */
+/* Our project numbers: far from those that administrators choose, and derived from the inode number
+ * of the first directory. */
 #define PROJECT_BASE 0x40000000U
 #define PROJECT_MASK 0x3fffffffU
 
@@ -143,7 +145,7 @@ bool quota_is_ours(int directory)
     return project != 0 && current_project(directory) == project;
 }
 
-/* What becomes of a tree: whose files they are, as nothing else is taken in, and which project. */
+/* Parameters of a walk: the project, and the owners whose files are put into it. */
 struct tagging {
     uint32_t project;
     uid_t owner;
@@ -166,7 +168,7 @@ static int put_into(int fd, const struct tagging *tagging)
 
 static int put_below(int fd, const struct tagging *tagging, int depth);
 
-/* Links and devices cannot be opened for it, and have next to no size. */
+/* Symbolic links and devices cannot be opened for this, and have almost no size. */
 static int put_entry(int above, const char *name, const struct tagging *tagging, int depth)
 {
     struct stat info;
@@ -184,7 +186,8 @@ static int put_entry(int above, const char *name, const struct tagging *tagging,
     return result;
 }
 
-/* Takes the fd over. The directory comes last: if it is in the project, all below it is. */
+/* Takes ownership of fd. The directory comes last: if it is in the project, everything below it
+ * is. */
 static int put_below(int fd, const struct tagging *tagging, int depth)
 {
     int result = 0;
@@ -226,14 +229,15 @@ int quota_limit(const int *directories, size_t count, uint64_t bytes, uint64_t i
     const struct tagging tagging = {.project = project, .owner = info.st_uid};
     for (size_t i = count; i-- > 0 && result == 0;) {
         if (current_project(directories[i]) == project)
-            continue; /* and so is all below */
+            continue; /* everything below it is in the project, too */
         int fd = openat(directories[i], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         result = fd < 0 ? -errno : put_below(fd, &tagging, 0);
     }
     return result;
 }
 
-/* Of such a directory the kernel says how much it may hold where it was asked for the filesystem. */
+/* For such a directory, statfs() returns the limits of the project instead of the size of the
+ * filesystem. */
 bool quota_holds(int directory, uint64_t bytes, uint64_t inodes)
 {
     struct statfs info;
@@ -248,10 +252,10 @@ bool quota_holds(int directory, uint64_t bytes, uint64_t inodes)
 
 /* ---- private ---- */
 
-/* The filesystem of a jail's private directories, and its limits. */
+/* The tmpfs of a jail's private directories, and its limits. */
 
 #define NUMBER_TEXT 24
-/* Inodes of the directories that are there from the start. */
+/* Inodes of the initial directories. */
 #define OWN_INODES 4
 
 static long set_number(int context, const char *key, uint64_t value)
@@ -261,7 +265,8 @@ static long set_number(int context, const char *key, uint64_t value)
     return SYS(fsconfig, context, FSCONFIG_SET_STRING, key, text, 0);
 }
 
-/* As if it were mounted without options: half of the memory, and an inode for each page of it. */
+/* The limits of a tmpfs mounted without options: half of the memory, and an inode for each page of
+ * it. */
 static struct private_limits default_limits(void)
 {
     struct sysinfo info;

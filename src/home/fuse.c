@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A home laid over by fuse-overlayfs. */
+/* A copy-on-write home by fuse-overlayfs. */
 #include "home/fuse.h"
 
 #include <errno.h>
@@ -24,10 +24,10 @@
 #define STEP_MS 5
 #define CAPABILITIES 64
 
-/* A holder has one at a time. */
+/* A holder has at most one. */
 static pid_t running;
 
-/* Where distributions put it: a holder has no PATH. */
+/* Looks in the usual directories: a holder has no PATH. */
 static const char *find_program(void)
 {
     static const char *const places[] = {"/usr/bin/fuse-overlayfs", "/usr/local/bin/fuse-overlayfs",
@@ -47,7 +47,7 @@ const char *fuse_remedy(void)
                : "let this user open /dev/fuse, which fuse-overlayfs needs";
 }
 
-/* A program keeps what it may do in our user namespace only if it is said so. */
+/* Capabilities in our user namespace survive exec only if they are ambient. */
 static void keep_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -95,7 +95,7 @@ int fuse_mount(const struct fuse_tree *tree, int lock, struct brig_error *err)
         become_program(program, options, tree, lock);
     for (int waited = 0; waited < WAIT_MS; waited += STEP_MS) {
         if (is_fuse(tree->seen)) {
-            running = pid; /* it ends when it is unmounted everywhere */
+            running = pid; /* it exits when all its mounts are gone */
             return 0;
         }
         if (waitpid(pid, NULL, WNOHANG) != 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The holder of a jail: a process that keeps its mounts and hands out clones of them. It runs as the
- * user, with an empty environment, and nothing of a jail ever runs in it. */
+/* The holder of a jail: a process that keeps its mounts and hands out clones of them. It runs as
+ * the user, with an empty environment, and never runs code of a jail. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,8 +24,8 @@
 #include "home/mounts.h"
 #include "home/storage.h"
 
-#define LAST_WORDS 8 /* of who has gone, taken at a time */
-/* How long it stays after the last run: the jail's /tmp lives as long. */
+#define LAST_WORDS 8 /* messages of a closed connection that are read at a time */
+/* How long the holder, and with it the jail's /tmp, stays after the last run. */
 #define LINGER_MS (60 * 60 * 1000)
 
 #define OVERFLOW_UID 65534
@@ -60,7 +60,7 @@ static void send_reply(int socket, const struct home_reply *reply, const int *fd
 static void leave(struct holder *holder, int status)
 {
     (void)unlinkat(holder->sockets, holder->socket_name, 0);
-    mounts_end(); /* before the lock is gone: who has it next may mount the same again */
+    mounts_end(); /* before the lock is released: the next holder may mount the same directories */
     _exit(status);
 }
 
@@ -103,8 +103,8 @@ static void join(struct holder *holder, struct holder_run *run, struct home_mess
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)
         close_fd(&fds[i]);
     if (status == 0)
-        mounts_let_go(); /* after the answer: the kernel takes a while to unmount */
-    if (status == 0 && overlay && answer.news) /* the run does not wait for this either */
+        mounts_let_go(); /* after the answer: unmounting takes the kernel a while */
+    if (status == 0 && overlay && answer.news) /* the run need not wait for this either */
         overlay_masks_watch(&holder->masks);
     else if (status == 0 && overlay && holder->masks.watch.blind)
         overlay_masks_refresh(&holder->masks);
@@ -126,7 +126,7 @@ static ssize_t receive(int socket, struct home_message *request, struct holder_g
     return fdpass_receive(socket, &part, 1, given->fds, &count, MSG_DONTWAIT);
 }
 
-/* Serves one request; false when the connection is of no more use. */
+/* Serves one request; false when the connection is to be closed. */
 static bool serve(struct holder *holder, struct holder_run *run)
 {
     static struct home_message request; /* too large for the stack */
@@ -180,11 +180,11 @@ static bool serve(struct holder *holder, struct holder_run *run)
 
 #define NSPID "NSpid:"
 
-/* Whether a process is in a namespace of process ids below ours, as everything in a jail is. */
+/* Whether a process is in a pid namespace below ours, as all processes of a jail are. */
 static bool is_nested(pid_t pid)
 {
     char path[64], line[256];
-    bool nested = true; /* or it is gone, or cannot be seen */
+    bool nested = true; /* also if it has exited or is invisible */
     (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
     autofile FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
@@ -196,7 +196,7 @@ static bool is_nested(pid_t pid)
     return nested;
 }
 
-/* The first run has started us, through a socket that nobody else could have. */
+/* Whether to accept a peer. The first run started this holder, and its socket is a socketpair. */
 static bool is_welcome(int socket, bool first, pid_t *ret_pid)
 {
     struct ucred peer;
@@ -206,14 +206,14 @@ static bool is_welcome(int socket, bool first, pid_t *ret_pid)
     *ret_pid = peer.pid;
     if (first)
         return true;
-    /* Root, acting for the user, is nobody in our user namespace. Others than these two cannot come
-     * here at all: the directory of the socket is the user's alone. */
+    /* Root, acting for the user, has the overflow uid in our user namespace. No other user can
+     * connect, because the socket is in a directory of the user with mode 0700. */
     return peer.pid > 0 &&
            (peer.uid == OVERFLOW_UID || (peer.uid == geteuid() && !is_nested(peer.pid)));
 }
 
-/* Who is not welcome is told so when he has asked: of a socket that is closed with something unread
- * nothing can be read. */
+/* An unwelcome peer gets its refusal as the answer to its first request: if the socket were closed
+ * with unread data, the peer could not read the refusal. */
 static void add_run(struct holder *holder, int socket, bool first)
 {
     pid_t pid = 0;
@@ -231,7 +231,7 @@ static void accept_run(struct holder *holder)
     int socket = accept4(holder->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket >= 0)
         add_run(holder, socket, false);
-    else if (errno == EMFILE || errno == ENFILE) /* until a run is over */
+    else if (errno == EMFILE || errno == ENFILE) /* wait until a run ends */
         (void)nanosleep(&(struct timespec){.tv_nsec = BUSY_MS * 1000000L}, NULL);
 }
 
@@ -244,7 +244,7 @@ static void drop_run(struct holder *holder, size_t which)
     holder_relax_disk(holder);
 }
 
-/* How long to wait for something to happen. */
+/* The timeout of poll(). */
 static int patience_ms(const struct holder *holder)
 {
     if (holder->run_count == 0)
@@ -252,7 +252,8 @@ static int patience_ms(const struct holder *holder)
     return holder->masks.watch.blind ? BLIND_MS : -1;
 }
 
-/* Those that have gone, or those that have not. From the end: dropping moves the last one here. */
+/* Serves the connections that were closed by the peer, or the others. Iterates backwards, because
+ * drop_run() moves the last run to index i. */
 static void serve_some(struct holder *holder, struct pollfd *fds, bool gone)
 {
     for (size_t i = holder->run_count; i-- > 0;) {
@@ -275,10 +276,10 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
     for (;;) {
         bool has_any = holder->has_overlay || holder->has_home;
         if (holder->run_count == 0 && (!has_any || mounts_hold_disks()))
-            leave(holder, 0); /* nothing was asked after all, or disks are to be free */
+            leave(holder, 0); /* nothing was requested, or the disks must be released */
         size_t count = holder->run_count, events = count + 1;
         fds[0] = (struct pollfd){.fd = holder->listener, .events = POLLIN};
-        for (size_t i = 0; i < count; i++) /* who has joined says only last words, which can wait */
+        for (size_t i = 0; i < count; i++) /* joined runs send only last messages, which can wait */
             fds[i + 1] = (struct pollfd){.fd = holder->runs[i].socket,
                                          .events = holder->runs[i].joined ? 0 : POLLIN};
         fds[events] =
@@ -286,12 +287,13 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         int ready = poll(fds, count + 2, patience_ms(holder));
         if ((ready == 0 && count == 0) || (ready < 0 && errno != EINTR))
             leave(holder, 0);
-        (void)mounts_have_host(); /* if not, /proc is found elsewhere from here on */
+        (void)mounts_have_host(); /* switches to another /proc if the host's root is gone */
         if (ready == 0)
             overlay_masks_refresh(&holder->masks);
-        if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
+        if (fds[events].revents & POLLIN) /* first, so that new runs get the masks */
             overlay_masks_process(&holder->masks);
-        /* Who has gone first: who joins now may be alone then, and have masks of its own. */
+        /* Closed connections first: a run that joins now may then be the only one, and get an
+         * overlay with only its masks. */
         serve_some(holder, fds, true);
         serve_some(holder, fds, false);
         if (fds[0].revents & POLLIN)
@@ -301,7 +303,8 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
 
 /* ---- beginning ---- */
 
-/* Where the changes are, as the directory of sockets may be another one tomorrow. */
+/* Takes the lock in the storage, next to the changes, because the directory of sockets may be
+ * another one later. */
 static int take_lock(struct holder *holder, int storage, struct brig_error *err)
 {
     char name[STORAGE_KEY_MAX + 8];
@@ -326,7 +329,7 @@ static int start_listening(struct holder *holder, struct brig_error *err)
     int status = sockets_address(holder->sockets, holder->key, &address, err);
     if (status < 0)
         return status;
-    (void)unlinkat(holder->sockets, holder->socket_name, 0); /* we have the lock: it is nobody's */
+    (void)unlinkat(holder->sockets, holder->socket_name, 0); /* stale: we hold the lock */
     holder->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (holder->listener < 0 ||
         bind(holder->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
@@ -335,7 +338,7 @@ static int start_listening(struct holder *holder, struct brig_error *err)
     return 0;
 }
 
-/* Keeps nothing of the caller's. */
+/* Detaches from the caller: directory, umask, session, standard streams, signals. */
 static void settle_down(void)
 {
     sigset_t none;
@@ -351,7 +354,7 @@ static void settle_down(void)
     for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);
     (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* who started us has blocked all */
+    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* the parent has blocked all signals */
 }
 
 static int open_sockets(struct holder *holder, const char *storage, struct brig_error *err)
@@ -360,7 +363,7 @@ static int open_sockets(struct holder *holder, const char *storage, struct brig_
     return holder->sockets < 0 ? holder->sockets : 0;
 }
 
-/* By the storage; without one by the key alone. */
+/* Takes the lock in the storage or, without one, under the key in the directory of sockets. */
 static int lock_jail(struct holder *holder, const char *storage, struct brig_error *err)
 {
     if (*holder->key) {
@@ -392,13 +395,13 @@ static int begin(struct holder *holder, const struct home_message *request, stru
         status = mounts_begin(err);
     if (status < 0)
         return status;
-    (void)prctl(PR_SET_DUMPABLE, 0); /* only now: it would have hidden the id maps from us */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* only now: it makes our id maps inaccessible */
     return 0;
 }
 
 int home_holder_main(void)
 {
-    static struct holder holder; /* large, and all zeros in the program's file */
+    static struct holder holder; /* large; in .bss */
     static struct home_message request;
     const int first = 3;
     holder.sockets = holder.storage = holder.listener = holder.lock = -1;
@@ -425,7 +428,7 @@ int home_holder_main(void)
 
 /* Limits on what the runs of a jail write to its private directories. */
 
-/* What only those asked for that are gone does not hold. */
+/* The lowest limits of the current runs; the limits of runs that have ended do not count. */
 static struct private_limits least_disk(const struct holder *holder)
 {
     struct private_limits least = {0};
@@ -450,7 +453,7 @@ void holder_limit_disk(struct holder *holder, struct holder_run *run,
     run->disk = (struct private_limits){head->disk_bytes, head->disk_inodes};
     struct private_limits least = least_disk(holder);
     int result = set_disk(holder, &least);
-    if (result < 0) /* then it is as it was */
+    if (result < 0) /* then the limits are unchanged */
         run->disk = (struct private_limits){0};
     reply->disk_errno = -result;
     reply->disk_bytes = least.bytes;

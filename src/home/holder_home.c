@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The home a holder keeps mounted. */
+/* The home that a holder keeps mounted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "home/holder.h"
 #include "home/mounts.h"
 
-/* Changes that do not fit are neither used nor deleted. */
+/* Changes from an incompatible overlay are neither used nor deleted. */
 static int find_changes(struct holder *holder, enum storage_layers layers,
                         struct holder_answer *answer, int *ret_changes, struct brig_error *err)
 {
@@ -58,7 +58,7 @@ static int refuse_mount(const char *point, const char *remedy, struct brig_error
     return brig_advise(err, BRIG_E_SETUP, "Unmount it, or %s, or use -m bare", remedy);
 }
 
-/* In a user namespace the kernel does not lay anything over a directory with mounts in it. */
+/* In a user namespace the kernel refuses an overlay over a directory that contains mounts. */
 static int own_overlay(struct holder *holder, int home, pid_t asking, const char *label,
                        struct holder_answer *answer, struct brig_error *err)
 {
@@ -75,7 +75,7 @@ static int own_overlay(struct holder *holder, int home, pid_t asking, const char
     autoclose int work = storage_work(changes, holder->name, err);
     if (work < 0)
         return work;
-    if (below) /* what is started then is for good, too */
+    if (below) /* fuse-overlayfs must not be in the caller's session */
         (void)setsid();
     status = storage_check_upper(changes, holder->name, err);
     if (status == 0)
@@ -87,7 +87,7 @@ static int own_overlay(struct holder *holder, int home, pid_t asking, const char
     return overlay_masks_mounted(&holder->masks, changes, answer->created, err);
 }
 
-/* The home directory a request names, or the one that came with it. */
+/* Opens the home directory: the fd in the request, or the path that it names. */
 static int open_home(const struct home_message *request, const struct holder_given *given,
                      int *ret_fd, struct brig_error *err)
 {
@@ -128,7 +128,7 @@ struct point {
     const char *path;
 };
 
-/* The next mount point of a run; false when there is none. */
+/* The next mount point of a run; false at the end. */
 static bool next_point(const struct holder_run *run, size_t *at, struct point *ret_point)
 {
     while (*at < run->mount_points_length) {
@@ -185,7 +185,7 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
     char label[HOME_NAME_MAX + 16];
     (void)snprintf(label, sizeof label, "brig-%s", holder->name);
     pins_forget(&holder->pins, MOUNTS_OVERLAY);
-    mounts_drop_overlay(); /* and what is left of a failed attempt */
+    mounts_drop_overlay(); /* also removes the remains of a failed attempt */
     int status = overlay_masks_begin(&holder->masks, home, request->text, err);
     if (status == 0)
         status = overlay_masks_add(&holder->masks, request, err);
@@ -212,7 +212,7 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
         answer->news = true;
         if (!alone)
             return overlay_masks_add(&holder->masks, request, err);
-        holder->has_overlay = false; /* nobody else would miss it, nor the masks of others */
+        holder->has_overlay = false; /* remount it, without the masks of former runs */
     }
     autoclose int home = -1;
     int status = open_home(request, given, &home, err);
@@ -223,8 +223,8 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
     return status;
 }
 
-/* The directories for an overlay, which a later run may want when nothing else of the host's can be
- * mounted any more. */
+/* Binds the directories for an overlay, for a later run, because nothing else of the host can be
+ * mounted after the copy was detached. */
 static void keep_for_overlay(const struct holder *holder, const struct home_message *request)
 {
     char name[HOME_NAME_MAX + 16];
@@ -257,9 +257,9 @@ int holder_need_home(struct holder *holder, const struct home_message *request,
     return status;
 }
 
-/* ---- masks that come while the jail runs ---- */
+/* ---- masks that are added during a run ---- */
 
-/* False if the run does not read what it is told. */
+/* Passes a mask on to a run; false if the run does not read it. */
 static bool pass_on(int socket, const struct home_message *request, int done)
 {
     const struct iovec part = {.iov_base = (void *)(uintptr_t)request,

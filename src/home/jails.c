@@ -21,7 +21,8 @@
 
 #define JAILS_MAX 4096
 
-/* What a jail keeps. A run without a jail of its own has the last two as well, so they alone do not make one. */
+/* The parts of a jail. Runs without a jail of their own have the last two as well, so these alone
+ * do not make a jail. */
 static const char *const parts[] = {"jail", "changes", "home", "work", "lock", "git", "held"};
 #define PARTS_OF_JAIL 5
 
@@ -40,7 +41,7 @@ int jails_check_name(const char *name, struct brig_error *err)
     return 0;
 }
 
-/* The name of the jail a file belongs to: its length, or 0. */
+/* The length of the jail's name in a file name, or 0. */
 static size_t name_length(const char *file)
 {
     const char *dot = strrchr(file, '.');
@@ -79,8 +80,8 @@ static size_t find_names(int storage, jail_name *names)
     return kept;
 }
 
-/* With the rights of the jail's owner: the storage, and each part of a jail, may be a link to anywhere,
- * which is his to make. What he may not read is neither listed nor counted. */
+/* Opens a directory with the ids of the jail's owner, who may have made the storage or a part a
+ * link to anywhere. Directories that the owner may not read are neither listed nor counted. */
 static int open_as(uid_t uid, int above, const char *path)
 {
     bool other = geteuid() == 0 && uid != 0;
@@ -160,7 +161,7 @@ int jails_find(const char *storage, const char *name, uid_t uid, struct jail_inf
     return status < 0 ? status : 1;
 }
 
-/* ---- the end of one ---- */
+/* ---- removing a jail ---- */
 
 static int remove_part(int storage, const char *name, const char *part, struct brig_error *err)
 {
@@ -181,7 +182,7 @@ static int remove_part(int storage, const char *name, const char *part, struct b
     return tree_remove(storage, file, err);
 }
 
-/* A run that root has started in a jail with an id of its own: its holder answers only root. */
+/* Refuses if a run of root in an isolated jail is active: its holder answers only root. */
 static int refuse_if_used(int storage, const char *name, struct brig_error *err)
 {
     char file[HOME_NAME_MAX + 16];

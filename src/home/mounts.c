@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The mounts of a holder.
  *
- * A new mount namespace begins with a copy of every mount of the host, which would keep a disk busy
- * after it was unmounted outside. So the holder binds the two directories that it needs of the copy,
- * the home and the storage, into a tmpfs of its own and detaches the copy after its first answer. The
- * tmpfs is its working directory: paths of its own mounts are relative. Its root directory is the
- * host's, in the namespace it came from: there it sees what is mounted now, and keeps nothing busy
- * but the files it has open.
+ * A new mount namespace has a copy of every mount of the host, which would keep a disk busy after
+ * it was unmounted outside. So the holder binds the two directories that it needs from the copy,
+ * the home and the storage, into a tmpfs and detaches the copy after its first answer. The tmpfs is
+ * its working directory: the paths of its mounts are relative. Its root directory is the host's, in
+ * the original mount namespace: there it sees the current mounts, and keeps nothing busy except its
+ * open files.
  *
- * Until it is detached the copy has the tmpfs in place of sysfs: there is always such a directory, no
- * home is below it, and a holder needs nothing of it. */
+ * Until it is detached, the copy has the tmpfs mounted on the directory of sysfs: that directory
+ * always exists, no home is below it, and a holder needs nothing in it. */
 #include "home/mounts.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@
 #endif
 
 #define BASE_IN_COPY "/sys"
-#define ALONE "alone" /* our root directory when that of the host is gone, with /proc in it */
+#define ALONE "alone" /* our root directory when the host's is gone; contains /proc */
 #define MASKS "masks"
 #define LOWER "lower"
 #define STORE "store"
@@ -62,15 +62,15 @@ static const char *const parts[] = {
 };
 
 static struct {
-    bool used; /* there is something to clear away */
-    bool fuse; /* fuse-overlayfs does it, and not the kernel */
+    bool used; /* there is something to unmount */
+    bool fuse; /* mounted by fuse-overlayfs, not by the kernel */
 } overlay;
 
 static struct {
     int base;  /* our tmpfs */
-    int host;  /* the root directory in the namespace that we came from; -1: that is gone */
-    int copy;  /* the same in our copy of it; -1: it is detached */
-    bool deaf; /* the copy has disks of which we would not hear that they are unmounted */
+    int host;  /* the root directory in the original mount namespace; -1: it is gone */
+    int copy;  /* the same in our copy; -1: detached */
+    bool deaf; /* the copy has disks whose unmounting does not propagate to it */
 } trees = {-1, -1, -1, false};
 
 static int write_text(const char *path, const char *text)
@@ -92,7 +92,7 @@ static int map_ids(uid_t uid, gid_t gid, struct brig_error *err)
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot map the holder's ids") : 0;
 }
 
-/* What a filesystem has to say about why it could not be mounted. */
+/* Adds the filesystem's messages about a failed mount to the error. */
 static void append_log(int context, struct brig_error *err)
 {
     char line[256];
@@ -107,7 +107,7 @@ struct option {
     const char *key, *value; /* NULL: a flag */
 };
 
-/* A new filesystem as a detached mount. */
+/* Creates a filesystem as a detached mount. */
 static int new_filesystem(const char *type, const struct option *options, size_t count,
                           struct brig_error *err)
 {
@@ -136,7 +136,7 @@ static int attach(int mount, const char *path, struct brig_error *err)
                       : 0;
 }
 
-/* What is mounted on it later is to reach the clones that runs have. */
+/* Makes a mount shared: later mounts on it propagate to the clones in runs. */
 static int share(const char *place, struct brig_error *err)
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
@@ -145,7 +145,7 @@ static int share(const char *place, struct brig_error *err)
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot share '%s'", place) : 0;
 }
 
-/* Makes another directory our root, and stays in our tmpfs. */
+/* Changes the root directory, and stays in our tmpfs. */
 static int enter_root(int root)
 {
     int result = fchdir(root) < 0 || chroot(".") < 0 ? -errno : 0;
@@ -185,8 +185,8 @@ static int make_places(struct brig_error *err)
 
 static const struct option tmpfs_options[] = {{"mode", "0700"}};
 
-/* The filesystem in memory of the jail's private directories. It is apart from ours: a run that fills it
- * must not keep masks from being made. */
+/* The tmpfs of the jail's private directories. It is separate from the holder's: a run that fills
+ * it must not keep masks from being created. */
 static int make_private(struct brig_error *err)
 {
     static const struct place directories[] = {{MOUNTS_PRIVATE "/tmp", 01777},
@@ -197,7 +197,7 @@ static int make_private(struct brig_error *err)
     return status < 0 ? status : make_directories(directories, ARRAY_LENGTH(directories), err);
 }
 
-/* Mounts our tmpfs in the copy, and leaves the copy for the host's tree. */
+/* Mounts our tmpfs in the copy, and changes the root to the host's tree. */
 static int make_base(struct brig_error *err)
 {
     autoclose int base = new_filesystem("tmpfs", tmpfs_options, 1, err);
@@ -227,7 +227,8 @@ int mounts_begin(struct brig_error *err)
     int status = map_ids(uid, gid, err);
     if (status < 0)
         return status;
-    /* No mount of ours comes out. Where the host's are shared, what is unmounted there is here, too. */
+    /* Slave: our mounts do not propagate to the host, but unmounts of shared host mounts propagate
+     * here. */
     struct mount_attr attr = {.propagation = PROPAGATION_SLAVE};
     long result = SYS(mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr);
     if (result < 0)
@@ -300,14 +301,14 @@ static bool is_same(int left, int right)
            one.st_ino == other.st_ino;
 }
 
-/* A directory of the host's tree, where it can be mounted from: in the copy, or once that is detached,
- * in the storage. */
+/* Opens a directory of the host where it can be mounted from: in the copy or, once that is
+ * detached, in the storage. */
 static int open_own(int directory, struct brig_error *err)
 {
     char path[PATH_SIZE];
     if (!path_of_fd(directory, path))
         return brig_fail(err, BRIG_E_SETUP, 0, "the jail's holder cannot find a directory");
-    /* There are no symbolic links in it; should one be put there now, it is not the same directory. */
+    /* The path has no symbolic links; if one is created now, the comparison of inodes fails. */
     const char *name = trees.copy >= 0 ? path + 1 : strrchr(path, '/') + 1;
     autoclose int store = trees.copy >= 0 ? -1 : open(STORE, O_PATH | O_DIRECTORY | O_CLOEXEC);
     autoclose int owned = openat(trees.copy >= 0 ? trees.copy : store, name,
@@ -333,8 +334,8 @@ static int attach_instead(int mount, const char *place, struct brig_error *err)
     return attach(mount, place, err);
 }
 
-/* Binds a directory of the host's tree, without what is mounted below it now or later; unless it is
- * there already and the copy is not. */
+/* Binds a directory of the host, without mounts below it, current or future; unless it is bound
+ * already and the copy is detached. */
 static int keep(int directory, const char *place, struct brig_error *err)
 {
     autoclose int kept = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -361,7 +362,7 @@ int mounts_keep_store(int store, struct brig_error *err)
     return keep(store, STORE, err);
 }
 
-/* ---- letting go of the host's mounts ---- */
+/* ---- detaching the copy of the host's mounts ---- */
 
 static const struct mountinfo *find_mount(const struct mountinfo_table *table, int id)
 {
@@ -371,11 +372,11 @@ static const struct mountinfo *find_mount(const struct mountinfo_table *table, i
     return NULL;
 }
 
-/* Whether the copy has a disk whose unmounting does not reach it. */
+/* Whether the copy has a disk whose unmounting on the host does not propagate to it. */
 static bool has_unheard_disk(void)
 {
     __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
-    int entered = enter_root(trees.copy); /* the table has what is below the root directory */
+    int entered = enter_root(trees.copy); /* the table lists mounts below the root directory only */
     (void)mountinfo_read(0, &table);
     if (enter_root(trees.host) < 0 || entered < 0)
         return true;
@@ -388,7 +389,7 @@ static bool has_unheard_disk(void)
     return false;
 }
 
-/* In what there is below /proc no disk is mounted. */
+/* No disk is mounted below /proc, so it can be kept. */
 static bool keep_proc(void)
 {
     long tree =
@@ -397,13 +398,13 @@ static bool keep_proc(void)
     return tree >= 0 && attach(owned, ALONE "/proc", NULL) == 0;
 }
 
-/* pivot_root(2) moves the old root on top of the new one, which is where we are. */
+/* pivot_root(2) moves the old root on top of the new one, which is our working directory. */
 static bool detach_copy(void)
 {
     bool done = keep_proc() && enter_root(trees.copy) == 0 && SYS(pivot_root, ".", ".") == 0 &&
                 SYS(umount2, ".", 2 /* MNT_DETACH */) == 0;
     if (enter_root(trees.host) < 0)
-        _exit(1); /* paths would lead elsewhere */
+        _exit(1); /* paths would resolve differently */
     return done;
 }
 
@@ -455,7 +456,8 @@ int mounts_overlay(int home, int changes, int work, const char *label, struct br
     return status;
 }
 
-/* With what is mounted below it now, or later if the host's mounts are shared. */
+/* Clones a directory with the mounts below it; later ones propagate if the host's mounts are
+ * shared. */
 static int attach_clone(int directory, const char *place, struct brig_error *err)
 {
     autoclose int own = open_own(directory, err);
@@ -574,7 +576,8 @@ int mounts_clone(enum mounts_part part, struct brig_error *err)
     long tree =
         SYS(open_tree, AT_FDCWD, parts[part], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     autoclose int owned = (int)tree;
-    /* What a run mounts on its clone is its own affair; what is mounted here is everybody's. */
+    /* Slave: mounts that a run adds to its clone stay in the run; mounts here propagate to all
+     * runs. */
     struct mount_attr attr = {.propagation = PROPAGATION_SLAVE};
     long result =
         tree < 0 ? tree

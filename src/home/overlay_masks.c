@@ -27,7 +27,8 @@
 
 /* ---- the layer of whiteouts ---- */
 
-/* Of a directory in two layers the upper one's mode and times are seen: they are to be the home's. */
+/* If a directory is in two layers, the mode and times of the upper one are visible: copy those of
+ * the home. */
 static void copy_times(const struct overlay_masks *masks, const char *path, size_t length)
 {
     char directory[PATH_LENGTH_MAX + 1];
@@ -39,7 +40,8 @@ static void copy_times(const struct overlay_masks *masks, const char *path, size
     (void)utimensat(masks->layer, directory, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The directories above a path, like the home's: 1, or 0 where the home has none, or a link. */
+/* Creates the parents of a path like those in the home: 1, or 0 if a parent is missing in the home
+ * or is a link. */
 static int make_parents(const struct overlay_masks *masks, const char *path)
 {
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -57,8 +59,8 @@ static int make_parents(const struct overlay_masks *masks, const char *path)
     return 1;
 }
 
-/* An empty directory that hides the home's, for a mount to cover; before Linux 6.6 such a mark has no
- * effect, and it is a whiteout. */
+/* Creates an empty opaque directory as a mount point that hides the home's. Before Linux 6.6 the
+ * attribute has no effect in a lower layer, so a whiteout is used. */
 static int make_opaque(int layer, const char *path)
 {
     if (mkdirat(layer, path, 0755) < 0)
@@ -70,8 +72,8 @@ static int make_opaque(int layer, const char *path)
     return linkat(AT_FDCWD, MOUNTS_WHITEOUT, layer, path, 0) < 0 ? -errno : 0;
 }
 
-/* In a mounted overlay a whiteout has no effect on what was looked up before: to be told apart, these are
- * not links to the one that the others are. */
+/* In a mounted overlay a new whiteout does not affect names that were looked up before. To tell
+ * these whiteouts apart, they are not hard links to MOUNTS_WHITEOUT as the others are. */
 static int make_entry(const struct overlay_masks *masks, const char *path, bool own)
 {
     if (own)
@@ -81,7 +83,7 @@ static int make_entry(const struct overlay_masks *masks, const char *path, bool 
     return made < 0 ? -errno : 0;
 }
 
-/* Whether a path was hidden, itself or with a directory above it, before the overlay was mounted. */
+/* Whether a path or one of its parents was hidden before the overlay was mounted. */
 static bool was_hidden(const struct overlay_masks *masks, const char *path)
 {
     struct stat first, info;
@@ -98,7 +100,8 @@ static bool was_hidden(const struct overlay_masks *masks, const char *path)
     return hidden;
 }
 
-/* A directory that was made for what is hidden in it gives way; but not in a mounted overlay. */
+/* Replaces a directory that was created as a parent of a hidden path; but not in a mounted
+ * overlay. */
 static int replace_directory(const struct overlay_masks *masks, const char *path, bool own)
 {
     struct stat info;
@@ -116,18 +119,18 @@ static int hide_in_layer(const struct overlay_masks *masks, const char *path, bo
     if (result == -ENOENT) {
         result = make_parents(masks, path);
         if (result == 0)
-            return 0; /* the home has no such directory: it is watched for */
+            return 0; /* missing in the home: it is watched */
         result = result > 0 ? make_entry(masks, path, own) : result;
     }
     if (result == -EEXIST)
         result = replace_directory(masks, path, own);
     if (result == -ENOTDIR)
-        return 0; /* a directory above it is hidden already */
+        return 0; /* a parent is hidden already */
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path);
     for (const char *slash = strrchr(path, '/'); slash;
          slash = memrchr(path, '/', (size_t)(slash - path)))
-        copy_times(masks, path, (size_t)(slash - path)); /* the new entry has changed them */
+        copy_times(masks, path, (size_t)(slash - path)); /* undo the effect of the new entry */
     return 0;
 }
 
@@ -138,7 +141,7 @@ int overlay_masks_hide(struct overlay_masks *masks, const char *path, struct bri
 
 /* ---- covers on the mounted overlay ---- */
 
-/* Opens a path below a directory, following no link; -1 if there is one. */
+/* Opens a path below a directory; -1 if it contains a link. */
 static int open_plain(int directory, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
@@ -152,7 +155,7 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Whether a run has changed a file of the home: then a copy of it is among the changes. */
+/* Whether a run has changed a file of the home: then the upper directory has a copy. */
 static bool has_copy(const struct overlay_masks *masks, const char *path)
 {
     char name[64];
@@ -162,7 +165,8 @@ static bool has_copy(const struct overlay_masks *masks, const char *path)
     return fd >= 0 && getxattr(name, mark, NULL, 0) >= 0;
 }
 
-/* By the marks of the overlay that is mounted alone: a run could make the other's. */
+/* Only the marks of the mounted kind of overlay count: a run could create those of the other
+ * kind. */
 static bool is_opaque(int directory)
 {
     char value[4];
@@ -171,7 +175,8 @@ static bool is_opaque(int directory)
     return fgetxattr(directory, "user.overlay.opaque", value, sizeof value) > 0 && value[0] == 'y';
 }
 
-/* Whether all that is seen at a path was made by a run: nothing of the home shows through. */
+/* Whether everything visible at a path was created by a run, and nothing of the home shows
+ * through. */
 static bool is_of_run(int changes, const char *path)
 {
     autoclose int above = open_directory(changes, ".");
@@ -194,8 +199,8 @@ static bool is_of_run(int changes, const char *path)
     return above >= 0 && is_opaque(above);
 }
 
-/* Covers a path in all runs that have a clone of the overlay, if it is the home's, or a copy of it, and
- * can be seen. */
+/* Covers a path in all runs that have a clone of the overlay, if it is visible and belongs to the
+ * home or is a copy of its file. */
 static int cover(struct overlay_masks *masks, const char *path, struct brig_error *err)
 {
     bool copied = has_copy(masks, path);
@@ -207,11 +212,11 @@ static int cover(struct overlay_masks *masks, const char *path, struct brig_erro
     struct stat info;
     struct statfs system, covered;
     if (seen < 0 || fstat(seen, &info) < 0)
-        return 0; /* it is hidden */
+        return 0; /* hidden already */
     if (fstatfs(overlay, &system) < 0 || fstatfs(seen, &covered) < 0 ||
         system.f_type != covered.f_type ||
         (!copied && (was_hidden(masks, path) || is_of_run(masks->changes, path))))
-        return 0; /* it is covered, or a run has made it */
+        return 0; /* covered already, or created by a run */
     int result = mounts_cover(seen, S_ISDIR(info.st_mode));
     masks->covered = true;
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : 0;
@@ -226,7 +231,7 @@ static void set_done(struct overlay_mask_set *set)
     *set = (struct overlay_mask_set){0};
 }
 
-/* The strings of a message, after the first, which is the home's path. */
+/* Splits the strings of a message, after the first, which is the home's path. */
 static int read_texts(struct overlay_mask_set *set, struct brig_error *err)
 {
     const struct home_request *head = &set->message->head;
@@ -278,13 +283,13 @@ bool overlay_masks_have(const struct overlay_masks *masks, const struct home_mes
     return false;
 }
 
-/* ---- putting them into effect ---- */
+/* ---- applying ---- */
 
 static int hide_path(void *context, const struct mask_path *path, struct brig_error *err)
 {
     struct overlay_masks *masks = context;
     if (path->outside)
-        return 0; /* the runs cover it, where it shows */
+        return 0; /* the runs themselves cover it */
     int status = hide_in_layer(masks, path->path, false, err);
     if (masks->changes >= 0 && (status == 0 || masks->looking))
         status = cover(masks, path->path, err);
@@ -323,7 +328,7 @@ int overlay_masks_add(struct overlay_masks *masks, const struct home_message *me
     return status;
 }
 
-/* ---- again, for new names ---- */
+/* ---- applying again, for new names ---- */
 
 void overlay_masks_look(struct overlay_masks *masks)
 {
@@ -337,7 +342,7 @@ void overlay_masks_look(struct overlay_masks *masks)
 
 void overlay_masks_watch(struct overlay_masks *masks)
 {
-    (void)mask_watch_open(&masks->watch); /* without it all is looked at now and then */
+    (void)mask_watch_open(&masks->watch); /* if it fails, everything is checked periodically */
     overlay_masks_look(masks);
 }
 
@@ -345,7 +350,7 @@ void overlay_masks_process(struct overlay_masks *masks)
 {
     if (!mask_watch_has_news(&masks->watch))
         return;
-    mounts_forget(); /* a directory that was replaced would stay the old one, without its files */
+    mounts_forget(); /* a cached dentry would show a replaced directory without its files */
     overlay_masks_look(masks);
 }
 
@@ -381,7 +386,8 @@ static int cover_copy(void *context, const struct mask_path *path, struct brig_e
     return !path->outside && has_copy(masks, path->path) ? cover(masks, path->path, err) : 0;
 }
 
-/* Copies of the home's files that earlier runs have changed lie above the whiteouts. */
+/* Covers copies of masked files that earlier runs have changed: in the upper directory they are
+ * above the whiteouts. */
 int overlay_masks_mounted(struct overlay_masks *masks, int changes, bool created,
                           struct brig_error *err)
 {
@@ -390,7 +396,7 @@ int overlay_masks_mounted(struct overlay_masks *masks, int changes, bool created
     int status = 0;
     for (size_t i = 0; i < masks->set_count && status == 0 && !created; i++)
         status = mask_each(&masks->home, &masks->sets[i].rules, &visitor, err);
-    masks->covered = false; /* these are covered in every mount of it */
+    masks->covered = false; /* these covers are made in every mount of the overlay */
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mount points of runs, held in place. */
+/* Keeps mount points of runs from being removed or renamed, by mounting them on themselves. */
 #include "home/pins.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "base/path.h"
 #include "jail/sys.h"
 
-#define TRIES 16                       /* a run may replace a name meanwhile */
+#define TRIES 16                       /* a run may replace the name meanwhile */
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 #define PROPAGATION_SHARED (1U << 20)  /* MS_SHARED */
 
@@ -31,7 +31,7 @@ static const struct pins_item *find(const struct pins *pins, enum mounts_part pa
     return NULL;
 }
 
-/* Takes over a path. */
+/* Takes ownership of a path. */
 static int remember(struct pins *pins, enum mounts_part part, char *path)
 {
     if (path && pins->count == pins->room) {
@@ -74,8 +74,8 @@ static int make_name(int above, const char *name, bool directory)
     return made == 0 || errno == EEXIST ? 0 : -errno;
 }
 
-/* With what hides something below it. The clone is a peer of what it was made of, and would get what is
- * mounted there a second time. */
+/* Mounts a directory on itself, recursively, to keep the masks below it. The clone is made private
+ * first: as a peer of the original it would get later mounts twice. */
 static int mount_on_itself(int fd)
 {
     struct mount_attr apart = {.propagation = PROPAGATION_PRIVATE};
@@ -94,8 +94,8 @@ static int mount_on_itself(int fd)
     return (int)result;
 }
 
-/* Opens a name as a mount. A run can rename it until it is mounted: so it is looked up again. What is
- * mounted already is held, or hides something. */
+/* Opens a name as a mount. A run can rename it until it is mounted, so it is looked up again
+ * afterwards. An existing mount is a pin or a mask. */
 static int hold_name(int above, const char *name, bool directory, bool *ret_mounted)
 {
     int result = 0;

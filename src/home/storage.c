@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Directories of a jail: found, made, checked. */
+/* Finds, creates and checks the directories of a jail. */
 #include "home/storage.h"
 
 #include <dirent.h>
@@ -74,8 +74,8 @@ int storage_open(const char *path, uid_t owner, struct brig_error *err)
     return status < 0 ? status : take_fd(&fd);
 }
 
-/* A part is the home of a jail, where a run may have changed what its user can do with it, and let
- * others in. */
+/* Restores the mode of a part: it is the home of a jail, where a run may have removed the owner's
+ * permissions or granted them to others. */
 static void mend_mode(int fd)
 {
     struct stat info;
@@ -156,14 +156,15 @@ int storage_check_upper(int changes, const char *name, struct brig_error *err)
                        name);
 }
 
-/* ---- changes that do not fit ---- */
+/* ---- incompatible changes ---- */
 
-/* Of the work directory: what is at the top of the changes a run can set, as its home. */
+/* An attribute of the work directory: the top of the upper directory is the jail's home, whose
+ * attributes a run can set. */
 #define MARK "user.brig.layers"
 #define MARK_FUSE "fuse"
 #define ASIDE_MAX 1000
 
-/* Attributes of the topmost directory that no overlay of ours gives it. */
+/* Whether the top directory has attributes that our overlays never set. */
 static bool has_foreign_attributes(int changes)
 {
     static const char *const names[] = {
@@ -177,7 +178,8 @@ static bool has_foreign_attributes(int changes)
     return false;
 }
 
-/* What an overlay of root's has removed belongs to root; its other marks only root can see. */
+/* Whiteouts of an overlay mounted by root belong to root; its other marks are visible only to
+ * root. */
 static bool has_foreign_whiteouts(int changes)
 {
     int fd = openat(changes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -254,16 +256,17 @@ int storage_key(const char *storage, const char *name, char ret_key[STORAGE_KEY_
 
 /* ---- sockets ---- */
 
-/* Where the sockets of holders are. The same for root acting for a user as for the user: not by
- * the environment. */
+/* The directories for the sockets of holders. They do not depend on the environment, so that root
+ * acting for a user finds the same one as the user. */
 
-/* Of a user that is logged in; root's, for jails with an id of their own; one that anybody can take
- * first; and one that nobody else can reach. */
+/* The runtime directory of a logged-in user; a directory of root's, for isolated jails; one in
+ * /tmp, whose name another user could take first; and one in the storage, which no other user can
+ * reach. */
 static bool name_place(unsigned which, uid_t uid, const char *storage,
                        char path[PATH_LENGTH_MAX + 1])
 {
     static const struct {
-        const char *before, *after; /* the uid */
+        const char *before, *after; /* around the uid */
     } places[] = {{"/run/user/", "/brig"}, {"/run/brig-", ""}, {"/tmp/brig-", ""}};
     if (which < ARRAY_LENGTH(places))
         return str_fill(path, PATH_LENGTH_MAX + 1, places[which].before, str_number(uid).text,
@@ -290,7 +293,7 @@ int sockets_open(unsigned which, uid_t uid, const char *storage)
     return name_place(which, uid, storage, path) ? open_place(path, uid, false) : -1;
 }
 
-/* What root makes is given away by its fd: by its name it could be something else by now. */
+/* Root chowns a new directory by its fd: the name could lead to another file by now. */
 static void make_place(const char *path, uid_t uid)
 {
     if (mkdir(path, 0700) < 0 || geteuid() == uid)
