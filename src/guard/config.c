@@ -35,14 +35,14 @@ int config_strip_url(const char *url, struct str *ret_url)
         return 0;
     bool web = strncasecmp(url, "http", 4) == 0;
     bool password = memchr(host, ':', (size_t)(at - host)) != NULL;
-    if (!web && !password) /* ssh://git@host: a login name is no secret */
+    if (!web && !password) /* ssh://git@host: a login name is not secret */
         return 0;
     str_append_bytes(ret_url, url, (size_t)(host - url));
     str_append(ret_url, at + 1);
     return 1;
 }
 
-/* The last part of a key, which is what it sets. */
+/* The variable of a key: its last part. */
 static const char *variable_of(const char *key)
 {
     const char *dot = strrchr(key, '.');
@@ -54,7 +54,7 @@ static bool begins(const char *key, const char *section)
     return strncasecmp(key, section, strlen(section)) == 0;
 }
 
-/* A name for a remote or a branch that cannot be mistaken for an option or a path elsewhere. */
+/* Whether this is a name of a remote or branch that cannot be mistaken for an option or a path. */
 static bool is_plain_name(const char *name, size_t length)
 {
     if (length == 0 || length > 200 || name[0] == '-' || name[0] == '.' || name[0] == '/')
@@ -77,7 +77,7 @@ static bool is_plain_text(const char *value)
     return *value && *value != '-' && strlen(value) < 2000;
 }
 
-/* https, http, ssh, git, and host:path; never a program (ext::) or a path of the host. */
+/* Accepts https, http, ssh, git, and host:path; never a program (ext::) or a path of the host. */
 static bool is_remote_url(const char *url)
 {
     static const char *const schemes[] = {"https://", "http://", "ssh://", "git://"};
@@ -126,9 +126,9 @@ bool config_may_cross(const char *key, const char *value)
            (strcmp(value, "true") == 0 || strcmp(value, "false") == 0);
 }
 
-/* ---- what goes in ---- */
+/* ---- into the jail ---- */
 
-/* Settings that name a place outside, or a program that would only fail inside. */
+/* Settings that name a file outside, or a program that would only fail inside. */
 static bool is_of_outside(const char *key)
 {
     return strcasecmp(key, "core.worktree") == 0 || strcasecmp(key, "core.fsmonitor") == 0;
@@ -158,7 +158,7 @@ static int change(const struct git *git, int folder, const char *key, const char
                              .dir = folder,
                          },
                          err);
-    /* 5: the key is not there any more, as it was listed twice. */
+    /* Status 5: the key was removed before, because it was listed twice. */
     return status < 0 || status == 0 || status == 5
                ? (status < 0 ? status : 0)
                : brig_fail(err, BRIG_E_SETUP, 0, "git cannot change '%s' in a copy of the config",
@@ -199,7 +199,7 @@ int config_sanitise(const struct git *git, int dir, const char *name, int folder
         status = git_run(git, &(struct git_call){.words = list, .dir = folder, .out = &text}, err);
     if (status > 0)
         status = brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the repository's config");
-    /* "key\nvalue\0", or "key\0" for a value that is merely present. */
+    /* "key\nvalue\0", or "key\0" for a key without a value. */
     for (char *at = text.data; status == 0 && at && at < text.data + text.length;) {
         char *next = at + strlen(at) + 1;
         char *value = strchr(at, '\n');
@@ -215,9 +215,10 @@ int config_sanitise(const struct git *git, int dir, const char *name, int folder
     return status == 0 && ret_answer->failed ? brig_fail_nomem(err) : status;
 }
 
-/* ---- what comes out ---- */
+/* ---- out of the jail ---- */
 
-/* The value of the pair at `at`, "key\nvalue\0", with the key ended by a NUL; "" if there is none. */
+/* The value of the pair at `at`, "key\nvalue\0", whose key gets a NUL at its end; "" if there is
+ * none. */
 static const char *split(char *at)
 {
     char *value = strchr(at, '\n');
@@ -227,7 +228,8 @@ static const char *split(char *at)
     return value + 1;
 }
 
-/* Whether a list of settings has one that begins with these bytes, which are the whole key if `whole`. */
+/* Whether a list of settings has one that begins with these bytes, which are the complete key if
+ * `whole`. */
 static bool has(const struct str *list, const char *text, size_t length, bool whole)
 {
     for (const char *at = NULL; (at = str_list_next(list, at));)
@@ -246,8 +248,9 @@ static bool has_key(const struct str *list, const char *key)
     return has(list, key, strlen(key), true);
 }
 
-/* Whether the rest of a section lets a setting cross: "remote.NAME.x" if the URL of a new remote crosses, "branch.NAME.x"
- * if its remote exists outside or crosses. `taken` are the sections of URLs and remotes that cross. */
+/* Whether other settings allow this one to cross: "remote.NAME.x" if the URL of the new remote
+ * crosses, "branch.NAME.x" if its remote exists outside or crosses. `taken` has the sections of
+ * URLs and remotes that cross. */
 static bool fits(const struct str *before, const struct str *taken, const char *key,
                  const char *value)
 {
@@ -255,7 +258,7 @@ static bool fits(const struct str *before, const struct str *taken, const char *
     if (begins(key, "remote."))
         return !has_section(before, key, length) &&
                (strcmp(variable_of(key), "url") == 0 || has_section(taken, key, length));
-    if (has_key(before, key)) /* an upstream that the user has set stays */
+    if (has_key(before, key)) /* keep an upstream that the user has set */
         return false;
     if (strcmp(variable_of(key), "remote") != 0)
         return has_section(before, key, length) || has_section(taken, key, length);
@@ -290,7 +293,7 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
     autostr struct str taken = {0};
     size_t left = 0;
     int status = git_run_sealed(git, sealed, script, &inside, err);
-    if (status != 0) /* a config that git cannot read has nothing to take over */
+    if (status != 0) /* git cannot read the config: take over nothing */
         return status < 0 ? status : 0;
     status = git_run(git, &(struct git_call){.words = list, .dir = base, .out = &before}, err);
     if (status < 0)
@@ -317,9 +320,10 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
     return status;
 }
 
-/* ---- outward ---- */
+/* ---- settings that name files of the project ---- */
 
-/* A value as a path, for the caller to free: relative to a directory, "~/" to the home; NULL if it is none. */
+/* Converts a value to a path, for the caller to free: relative to a directory, "~/" to the home;
+ * NULL if it is not a path. */
 static char *find_path(const char *value, const char *directory, const char *home)
 {
     char *path = NULL;
@@ -330,7 +334,7 @@ static char *find_path(const char *value, const char *directory, const char *hom
                : NULL;
 }
 
-/* The file of a setting, which may also appear or change later. */
+/* Adds the file of a setting, which may also be created or changed later. */
 static void append_path(struct str *states, struct str *paths, const char *value,
                         const char *directory, const char *home)
 {
@@ -358,7 +362,7 @@ static bool is_path_setting(const char *key)
     return false;
 }
 
-/* Settings whose value is a command line; of a name with several parts the last one says so. */
+/* Whether the value of a setting is a command line, according to the last part of the key. */
 static bool is_command(const char *key, const char *value)
 {
     static const char *const variables[] = {"clean",    "smudge",     "process",
@@ -380,8 +384,8 @@ static bool is_command(const char *key, const char *value)
     return false;
 }
 
-/* The words of a command line that are files. The first one is a program, and if it has no slash, it is looked for in
- * PATH. */
+/* Adds the words of a command line that are files. The first word is a program; without a slash it
+ * is looked for in PATH. */
 static void append_words(struct str *states, struct str *paths, const char *value, const char *top,
                          const char *home)
 {
@@ -401,11 +405,11 @@ static void append_words(struct str *states, struct str *paths, const char *valu
         if (path && (program || (stat(path, &info) == 0 && S_ISREG(info.st_mode))))
             append_path(states, paths, word, top, home);
         else if (path)
-            files_add_state(states, path); /* it may appear */
+            files_add_state(states, path); /* it may be created later */
     }
 }
 
-/* One "file:ORIGIN\0key\nvalue\0" of git's list. */
+/* Reads one "file:ORIGIN\0key\nvalue\0" of git's list. */
 static void read_setting(const char *origin, const char *pair, const char *git_path,
                          const char *top, const char *home, struct str *states, struct str *paths)
 {

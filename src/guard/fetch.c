@@ -17,7 +17,7 @@
 
 /* ---- lists of refs ---- */
 
-#define REF_DEPTH_MAX 32 /* slashes in a name: refs are files, and are copied for each run */
+#define REF_DEPTH_MAX 32 /* slashes in a name: refs are files, which are copied for each run */
 
 bool refs_is_id(const char *text)
 {
@@ -120,7 +120,7 @@ const char *refs_find(const struct refs *refs, const char *name)
     return found ? found->id : NULL;
 }
 
-#define PACKS_MAX 64        /* of one transfer */
+#define PACKS_MAX 64        /* in one transfer */
 #define UPDATES_MAX 500     /* times that a list of refs is halved */
 #define STASHES_WORD "1000" /* FETCH_STASHES_MAX */
 #define STASH_NAME_MAX (REFS_ID_MAX + sizeof REFS_STASHES)
@@ -158,11 +158,11 @@ int fetch_must_run(const struct transfer *t, const struct git_call *how, struct 
                                    str_shown(t->p->top_path).text);
 }
 
-/* ---- looking at the sides ---- */
+/* ---- the state of each side ---- */
 
 static const char refs_format[] = "--format=%(objectname) %(refname)";
 
-/* A line "stash ID TEXT"; false if it is not one. */
+/* Parses a line "stash ID TEXT"; false if it is malformed. */
 static bool read_stash(struct side *side, char *line)
 {
     if (!line || !str_starts_with(line, "stash ") || side->stash_count == FETCH_STASHES_MAX)
@@ -189,7 +189,7 @@ int fetch_look_outside(const struct transfer *t, struct side *side, const struct
                       "refs/tags", "refs/notes");
     if (status == 0)
         status = refs_read(side->text.data, &side->refs, err);
-    if (status == 0) /* which fails if there is no stash */
+    if (status == 0) /* it fails if there is no stash */
         status = RUN(t, how, &side->stash_text, err, "reflog", "show", "-n", STASHES_WORD,
                      "--format=stash %H %gs", "refs/stash", "--");
     if (status < 0)
@@ -203,8 +203,8 @@ int fetch_look_outside(const struct transfer *t, struct side *side, const struct
     return status;
 }
 
-/* In the sealed jail: HEAD, the tree of the index as a commit that can be fetched, work in progress, and
- * the refs. Nothing it prints is believed without a check. */
+/* Runs in the sealed jail and prints HEAD, the tree of the index as a commit that can be fetched,
+ * unfinished operations, and the refs. Its output is untrusted and checked. */
 static const char look_script[] =
     "[ -f " GIT_SEALED_DIR "/index ] && i=1\n"
     "h=$(git symbolic-ref -q HEAD) || h=$(git rev-parse -q --verify HEAD)\n"
@@ -257,7 +257,7 @@ static int look_inside(struct transfer *t, struct brig_error *err)
     return refs_read(rest, &side->refs, err);
 }
 
-/* The base is a copy of ours, so git outside may read it. */
+/* The base was written by brig and no jail can change it, so git outside may read it. */
 static int look_at_base(struct transfer *t, struct brig_error *err)
 {
     autofree char *path = NULL;
@@ -288,7 +288,7 @@ int fetch_look_at_kept(struct transfer *t, struct brig_error *err)
 
 /* ---- changing refs ---- */
 
-/* If git refuses, each half by itself. */
+/* If git refuses, each half is tried separately. */
 static int update_part(struct transfer *t, const char *lines, size_t length, struct brig_error *err)
 {
     autostr struct str input = {0};
@@ -351,7 +351,8 @@ bool fetch_has_arrived(const struct transfer *t, const struct ref *ref)
     return str_equal(refs_find(&t->kept.refs, ref->name), ref->id);
 }
 
-/* Has the objects of these refs packed in the sealed jail, without what it began with. 1, or 0 if git refuses. */
+/* Packs the objects of these refs in the sealed jail, without the objects of the initial state.
+ * Returns 1, or 0 if git refuses. */
 static int pack(const struct transfer *t, const struct ref *wanted, size_t count, int file,
                 struct brig_error *err)
 {
@@ -369,7 +370,8 @@ static int pack(const struct transfer *t, const struct ref *wanted, size_t count
     return status < 0 ? status : status == 0;
 }
 
-/* Stores the pack outside, where git checks each object and that none is missing. 1, or 0 if git refuses. */
+/* Stores the pack outside, where git checks each object and that none is missing. Returns 1, or 0
+ * if git refuses. */
 static int store(const struct transfer *t, const struct ref *wanted, size_t count, int file,
                  struct brig_error *err)
 {
@@ -393,8 +395,9 @@ static int store(const struct transfer *t, const struct ref *wanted, size_t coun
     return status < 0 ? status : status == 0;
 }
 
-/* Brings these refs into the namespace. If git refuses, each half by itself, so that one bad ref does not keep
- * the others. What did not arrive is reported and not moved. `tries` bounds the number of packs. */
+/* Fetches these refs into the namespace. If git refuses, each half is tried separately, so that one
+ * bad ref does not block the others. Refs that could not be fetched are reported and not moved.
+ * `tries` limits the number of packs. */
 static int fetch(struct transfer *t, const struct ref *wanted, size_t count, int *tries,
                  struct brig_error *err)
 {
@@ -456,7 +459,7 @@ static int fetch_wanted(struct transfer *t, struct brig_error *err)
     return fetch(t, wanted, count, &tries, err);
 }
 
-/* Keeps the old tips from garbage collection outside while the jail builds on them. */
+/* Keeps the initial tips from garbage collection outside while the jail builds on them. */
 static int pin_base(struct transfer *t, struct brig_error *err)
 {
     autostr struct str updates = {0};
@@ -512,7 +515,7 @@ int lfs_open_beside(int objects)
     return lfs < 0 ? -1 : files_open_dir(lfs, "objects");
 }
 
-/* Copies the bytes, if `to` is not -1: 1, or 0 if their hash is not `name`. */
+/* Copies the bytes, unless `to` is -1. Returns 1, or 0 if their hash is not `name`. */
 static int copy_bytes(int from, int to, const char *name, struct brig_error *err)
 {
     unsigned char part[PART_BYTES];
@@ -559,7 +562,7 @@ static int copy_object(int common, int from, const char *name, struct brig_error
     if (source < 0 || fstat(source, &info) < 0 || !S_ISREG(info.st_mode) ||
         faccessat(common, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
-    int status = copy_bytes(source, -1, name, err); /* nothing is written for a wrong name */
+    int status = copy_bytes(source, -1, name, err); /* check first: a wrong hash writes nothing */
     if (status <= 0)
         return status;
     status = make_directories(common, name, err);
@@ -581,7 +584,7 @@ static bool is_hex(const char *text, size_t length)
     return strlen(text) == length && strspn(text, "0123456789abcdef") == length;
 }
 
-/* The objects in a directory, and those in the directories 01 and 01/23 of it. */
+/* Copies the objects in a directory and in its subdirectories 01 and 01/23. */
 static int copy_objects(int common, int at, const char *name, unsigned depth, size_t *count,
                         struct brig_error *err)
 {

@@ -103,7 +103,7 @@ bool files_read(int dir, const char *name, struct str *text)
     return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size);
 }
 
-/* ---- answers of git ---- */
+/* ---- cached answers of git ---- */
 
 void files_add_state(struct str *states, const char *path)
 {
@@ -116,7 +116,7 @@ void files_add_state(struct str *states, const char *path)
     str_append_bytes(states, "", 1);
 }
 
-/* The file has the states, an empty text and the answer. */
+/* The file contains the states, an empty text and the answer. */
 bool files_read_answer(int cache, const char *name, struct str *ret_answer)
 {
     autostr struct str text = {0}, now = {0};
@@ -150,9 +150,9 @@ void files_write_answer(int cache, const char *name, const struct str *states,
 
 #define COPYING_DEPTH_MAX 64
 #define COPYING_FILES_MAX 1000000
-#define ALL_BYTES_MAX ((off_t)1 << 30) /* of what copying_all() copies */
+#define ALL_BYTES_MAX ((off_t)1 << 30) /* the limit of copying_all() */
 
-/* A part of a file, copied by the kernel. */
+/* Copies a part of a file in the kernel. */
 static int copy_range(int from, int to, off_t at, off_t end)
 {
     if (lseek(to, at, SEEK_SET) < 0)
@@ -161,13 +161,13 @@ static int copy_range(int from, int to, off_t at, off_t end)
         ssize_t done = sendfile(to, from, &at, (size_t)(end - at));
         if (done < 0 && errno != EINTR)
             return -errno;
-        if (done == 0) /* it became shorter meanwhile */
+        if (done == 0) /* the file was truncated meanwhile */
             return 0;
     }
     return 0;
 }
 
-/* All of one file: cloned, or part by part, without its holes. */
+/* Copies a file: cloned, or part by part, without its holes. */
 static int copy_bytes(int from, int to, off_t size)
 {
     if (size == 0 || ioctl(to, FICLONE, from) == 0)
@@ -176,7 +176,7 @@ static int copy_bytes(int from, int to, off_t size)
         return -errno;
     for (off_t at = 0; at < size;) {
         off_t begin = lseek(from, at, SEEK_DATA);
-        if (begin < 0 && errno == ENXIO) /* the rest is a hole */
+        if (begin < 0 && errno == ENXIO) /* only a hole is left */
             return 0;
         off_t end = begin < 0 ? -1 : lseek(from, begin, SEEK_HOLE);
         if (end < 0)
@@ -208,7 +208,7 @@ int copying_file(int from, const char *name, int to, const char *to_name, struct
     return 1;
 }
 
-/* 1, or 0 if it is not a link. */
+/* Returns 1, or 0 if it is not a link. */
 static int copy_link(int from, const char *name, int to, const char *to_name,
                      struct brig_error *err)
 {
@@ -225,7 +225,7 @@ static int copy_link(int from, const char *name, int to, const char *to_name,
 
 struct copying {
     const char *except;
-    size_t *left_out; /* or NULL: links are not copied, and nothing is counted */
+    size_t *left_out; /* NULL: links are not copied, and nothing is counted */
     size_t files;
     off_t bytes;
 };

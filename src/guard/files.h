@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files and directories of the storage, copies of a user's or a jail's files, and answers of git that are kept. No
- * function here follows a symbolic link in the last part of a name, or waits for a FIFO. */
+/* Files and directories of the storage, copies of files of the user or of a jail, and cached
+ * answers of git. No function here follows a symbolic link in the last component of a name, or
+ * blocks on a FIFO. */
 #pragma once
 
 #include <dirent.h>
@@ -15,54 +16,58 @@ bool files_exists(int dir, const char *name);
 
 /* Opens a directory for reading; -1 with errno. */
 int files_open_dir(int at, const char *name);
-/* The same as a stream for files_next(); NULL with errno. */
+/* Opens a directory as a stream for files_next(); NULL with errno. */
 DIR *files_list(int at, const char *name);
-/* The next entry, without "." and ".."; NULL at the end. */
+/* The next entry, except "." and ".."; NULL at the end. */
 const struct dirent *files_next(DIR *dir);
 
-/* Opens a directory of the storage, which is made if it is missing. */
+/* Opens a directory of the storage, and creates it if it is missing. */
 int files_make_dir(int at, const char *name, int *ret_fd, struct brig_error *err);
 
-/* A text that no other file has while this one exists: "DEVICE-INODE". `name` may be "" for the fd itself. False if there is
- * no such file. */
+/* Writes an id that is unique while the file exists: "DEVICE-INODE". `name` may be "" for the fd
+ * itself. False if the file does not exist. */
 #define FILES_ID_MAX 40
 bool files_identify(int dir, const char *name, char ret_id[FILES_ID_MAX]);
 
-/* A name that no file has: the prefix and random digits. */
+/* Writes an unused name: the prefix and random digits. */
 int files_random_name(const char *prefix, char *ret_name, size_t size, struct brig_error *err);
 
-/* Writes a file of the storage under another name and renames it: whoever reads it finds the old or the new text. */
+/* Replaces a file of the storage atomically, by a rename: readers see the old or the new
+ * contents. */
 int files_write(int dir, const char *name, const void *bytes, size_t length,
                 struct brig_error *err);
 
-/* Appends what a file contains; false if it is missing, cannot be read or is larger than 32 MiB. */
+/* Appends the contents of a file; false if it is missing, unreadable or larger than 32 MiB. */
 bool files_read(int dir, const char *name, struct str *text);
 
-/* ---- answers of git ---- */
+/* ---- cached answers of git ---- */
 
-/* An answer is kept in `cache`, a directory of the storage or -1, with the states of the files it depends on. */
+/* An answer is kept in `cache`, a directory of the storage or -1, with the states of the files it
+ * depends on. */
 
-/* Appends the path of a file and its state; a missing file has a state as well, because it may appear. */
+/* Appends the path and the state of a file. A missing file has a state too, because it may be
+ * created later. */
 void files_add_state(struct str *states, const char *path);
-/* Appends the answer; false if there is none, or a file has changed. */
+/* Appends the cached answer; false if there is none, or a file it depends on has changed. */
 bool files_read_answer(int cache, const char *name, struct str *ret_answer);
 void files_write_answer(int cache, const char *name, const struct str *states,
                         const struct str *answer);
 
 /* ---- copying ---- */
 
-/* Copies one file, sharing its blocks where the filesystem can. 1, 0 if there is no regular file of this
- * name, or a negative code. An existing target is replaced only if it was made by us in a directory that
- * no jail writes to: the caller says where to copy to. */
+/* Copies one file, sharing its blocks if the filesystem can. Returns 1, 0 if there is no regular
+ * file with this name, or a negative code. Replaces an existing target, so the target directory
+ * must be one that no jail can write to. */
 int copying_file(int from, const char *name, int to, const char *to_name, struct brig_error *err);
 
-/* Copies the directory `name` with its regular files and directories alone, into one that may exist. Names that end with
- * `except` are left out (NULL: none). More than so many files or levels is an error. 1, 0 if there is no such
- * directory, or a negative code. */
+/* Copies the regular files and directories of the directory `name` into a directory that may exist.
+ * Names that end with `except` are skipped (NULL: none). Exceeding the limit of files or levels is
+ * an error. Returns 1, 0 if there is no such directory, or a negative code. */
 int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
                  struct brig_error *err);
 
-/* Copies the regular file, the symbolic link or the directory `name`; in a directory also its links, as links. What else is
- * in it is counted and left out. 1, 0 if `name` is none of these, or a negative code. */
+/* Copies the regular file, symbolic link or directory `name`; links in a directory are copied as
+ * links. Other types of files are counted and skipped. Returns 1, 0 if `name` is of another type or
+ * missing, or a negative code. */
 int copying_all(int from, const char *name, int to, const char *to_name, size_t *ret_left_out,
                 struct brig_error *err);

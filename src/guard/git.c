@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Running git, outside and in a sealed jail. */
+/* Runs git, outside and in a sealed jail. */
 #include "guard/git.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 #define GIT_SEALED_MEMORY ((uint64_t)4 << 30)
 #define GIT_WORDS_MAX 64
 
-/* ---- finding it ---- */
+/* ---- finding git ---- */
 
 static bool is_writable_inside(const struct brig_policy *policy, const char *path)
 {
@@ -75,8 +75,8 @@ void git_done(struct git *git)
 
 /* ---- outside ---- */
 
-/* Settings of every call. The user's and the system's configuration are read as usual: they say, for
- * example, which directories are safe. */
+/* Settings for every call. The configuration of the user and the system is read as usual: it says,
+ * for example, which directories are safe. */
 static const char *const settings[] = {
     "-c",
     "core.hooksPath=/dev/null",
@@ -93,14 +93,15 @@ static const char *const settings[] = {
     "--no-optional-locks",
 };
 
-/* The variables that git and its helpers need; none that changes which repository or program is used. Called in the
- * child. */
+/* Sets the variables that git and its helpers need, but none that changes which repository or
+ * program is used. Called in the child. */
 static bool set_environment(const struct git *git, const struct git_call *call)
 {
     static const char *const passed[] = {"HOME",   "PATH", "LANG",    "LC_ALL",         "LC_CTYPE",
                                          "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME"};
-    /* No program of a transport is started, whatever the config of a repository says, also not to fetch what is
-     * missing. A git directory is the current directory; files of the working tree are never looked at. */
+    /* No transport program is started, whatever the config of a repository says, not even to fetch
+     * missing objects. A git directory is the current directory; files of the working tree are
+     * never read. */
     const char *const here = call->git_dir > 0 ? "." : NULL;
     const struct {
         const char *name, *value;
@@ -108,7 +109,7 @@ static bool set_environment(const struct git *git, const struct git_call *call)
                {"GIT_NO_LAZY_FETCH", "1"},     {"GIT_DIR", here},
                {"GIT_WORK_TREE", here},        {"GIT_OBJECT_DIRECTORY", call->objects},
                {"GIT_INDEX_FILE", call->index}};
-    const char *values[ARRAY_LENGTH(passed)]; /* looked up first: the array may be this process's */
+    const char *values[ARRAY_LENGTH(passed)]; /* looked up first: the array may be environ */
     for (size_t i = 0; i < ARRAY_LENGTH(passed); i++)
         values[i] = git_variable(git->environment, passed[i]);
     bool set = clearenv() == 0;
@@ -130,7 +131,7 @@ bool git_become(const struct git_user *user)
         return true;
     return setgroups(0, NULL) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
            setresuid(user->uid, user->uid, user->uid) == 0 &&
-           prctl(PR_SET_DUMPABLE, 1) == 0; /* else /proc/self belongs to root, with the id maps */
+           prctl(PR_SET_DUMPABLE, 1) == 0; /* else root owns /proc/self, and the id maps */
 }
 
 static __attribute__((noreturn)) void execute(const struct git *git, const struct git_call *call,
@@ -140,7 +141,8 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
-    /* Objects of a jail may describe trees of any size: git must fail, and not use up the memory. */
+    /* Objects of a jail may describe trees of any size: git must fail instead of exhausting the
+     * memory. */
     (void)setrlimit(RLIMIT_AS, &(struct rlimit){GIT_MEMORY, GIT_MEMORY});
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     bool ready = fchdir(call->git_dir > 0 ? call->git_dir : call->dir) == 0;
@@ -171,7 +173,7 @@ static int open_input(const struct git_call *call, struct brig_error *err)
     return fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the input of git") : fd;
 }
 
-/* Reads what is ready; false at the end of the stream, or if it is too long. */
+/* Reads the available data; false at the end of the stream, or if there is too much. */
 static bool take(int fd, struct str *out)
 {
     char bytes[65536];
@@ -183,7 +185,7 @@ static bool take(int fd, struct str *out)
     return got > 0 && !(out && out->failed);
 }
 
-/* Gives away what is ended by a NUL, and keeps the rest. */
+/* Passes on the NUL-terminated texts, and keeps an incomplete one. */
 static bool give_texts(const struct git_call *call, struct str *s)
 {
     const char *at = s->data, *end;
@@ -201,10 +203,10 @@ static bool give_texts(const struct git_call *call, struct str *s)
     return true;
 }
 
-/* Collects both streams until they end or the time is over. */
+/* Reads both streams until they end or the time is up. */
 static bool collect(const struct git_call *call, int streams[2])
 {
-    autostr struct str rest = {0}; /* the beginning of a text for `each` */
+    autostr struct str rest = {0}; /* an incomplete text for `each` */
     struct str *const into[2] = {call->each ? &rest : call->out, call->says};
     uint64_t until_ms = clock_now_ms() + GIT_CALL_MS;
     while (streams[0] >= 0 || streams[1] >= 0) {

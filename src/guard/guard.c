@@ -38,7 +38,8 @@ int run_open(struct guard *guard, struct brig_error *err)
     int status = files_random_name(RUN_PREFIX, guard->name, sizeof guard->name, err);
     if (status < 0)
         return status;
-    /* Under another name first: without its lock it would be taken for one that was left behind. */
+    /* Created under another name: without its lock it would look like the directory of a killed
+     * run. */
     char hidden[80];
     (void)snprintf(hidden, sizeof hidden, "new-%s", guard->name);
     if (mkdirat(guard->storage, hidden, 0700) < 0)
@@ -73,15 +74,16 @@ void run_name_space(const struct guard *guard, unsigned number, char ret_space[T
         (void)snprintf(ret_space + used, TRANSFER_SPACE_MAX - used, "-%u", number);
 }
 
-/* Removes the empty `.git` that brig made. Not while another run holds its lock: that run has a mount on it, which
- * the kernel would detach. */
+/* Removes the empty `.git` that brig created, unless another run holds a lock on it: that run has a
+ * mount on it, which the kernel would detach. */
 static void remove_made(int top, int made)
 {
     if (flock(made, LOCK_EX | LOCK_NB) == 0)
         (void)unlinkat(top, ".git", AT_REMOVEDIR); /* fails if it is not empty */
 }
 
-/* Waits until no other process transfers for this run: the fd of the lock, or -1 if it cannot be had. */
+/* Waits until no other process transfers for this run. Returns the fd of the lock, or -1 on
+ * failure. */
 static int lock_transfer(int run)
 {
     autoclose int fd = openat(run, "transfer", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -91,9 +93,9 @@ static int lock_transfer(int run)
     return take_fd(&fd);
 }
 
-/* Writes to the lock what a process needs that completes this run: "hold" or "report", the names that are not held back, and
- * an empty text; then for each granted directory its path, its identity, what was in it, the repositories that are known,
- * and an empty text. */
+/* Writes to the lock file what a process needs to complete this run: "hold" or "report", the names
+ * that are not held back, and an empty text; then for each granted directory its path, its
+ * identity, its initial entries, the known repositories, and an empty text. */
 static int describe(struct guard *guard, struct brig_error *err)
 {
     autostr struct str text = {0};
@@ -120,7 +122,7 @@ static int describe(struct guard *guard, struct brig_error *err)
                       : 0;
 }
 
-/* One granted directory; the last text that was read. */
+/* Reads one granted directory; returns the last text that was read. */
 static const char *read_root(struct guard *guard, const char *path)
 {
     const char *id = str_list_next(&guard->text, path);
@@ -128,7 +130,7 @@ static const char *read_root(struct guard *guard, const char *path)
     struct root *root = &guard->roots[guard->root_count];
     char now[FILES_ID_MAX];
     autoclose int top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Another jail may have put another directory in its place. */
+    /* Another jail may have replaced the directory. */
     bool same = existed && guard->root_count < ROOTS_MAX && files_identify(top, "", now) &&
                 strcmp(now, id) == 0 && held_look(top, path, &root->held, NULL) == 0;
     while (at && (at = str_list_next(&guard->text, at)) && *at)
@@ -141,7 +143,8 @@ static const char *read_root(struct guard *guard, const char *path)
     return at;
 }
 
-/* Reads what describe() has written. Without it, as after a crash while the run was prepared, everything is held back. */
+/* Reads the text of describe(). If it is missing, as after a crash before the start of the run,
+ * everything is held back. */
 static int read_description(struct guard *guard, struct brig_error *err)
 {
     size_t count = 0;
@@ -156,7 +159,7 @@ static int read_description(struct guard *guard, struct brig_error *err)
         guard->rule_names[count++] = at;
     guard->rules = (struct held_rules){guard->rule_names, count, report};
     while (!guard->running && at && (at = str_list_next(&guard->text, at)))
-        at = read_root(guard, at); /* while the run goes on, nothing is searched or held back */
+        at = read_root(guard, at); /* while the run is active, nothing is searched or held back */
     return 0;
 }
 
@@ -184,7 +187,8 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
         status = private_keep(p, guard->storage, err);
     if (status >= 0 && !guard->running)
         private_close(p);
-    /* Of several repositories, or of an earlier run, which may have been elsewhere, each is named. */
+    /* If there are several repositories, or the run is an earlier one, which may have been
+     * elsewhere, name each. */
     bool named = guard->tree_count > 1 || guard->earlier;
     if (report.summary.length > 0)
         str_concat(notes, "git: ", named ? str_shown(p->top_path).text : "", named ? ": " : "",
@@ -196,8 +200,8 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
     return status;
 }
 
-/* Whether repositories in a granted directory are looked for: not if the run may write to their git directories, or if
- * another one, which is searched, contains it. */
+/* Whether a granted directory is searched for repositories: not if the run may write to their git
+ * directories, or if another granted directory that is searched contains it. */
 static bool is_searched(const struct guard *guard, const struct root *root)
 {
     for (const struct root *other = guard->roots; other < guard->roots + guard->root_count; other++)
@@ -216,8 +220,8 @@ static void note_failure(struct str *notes, const struct brig_error *err, bool *
     *failed = true;
 }
 
-/* New repositories come first: a branch with a gitlink must not arrive before them. Then submodules, which come after
- * the tree they are in. */
+/* New repositories come first: a branch with a gitlink must not arrive before them. Then the trees,
+ * submodules after the tree they are in. */
 static bool transfer_all(struct guard *guard, struct str *notes)
 {
     struct str files[ROOTS_MAX] = {0};
@@ -231,7 +235,7 @@ static bool transfer_all(struct guard *guard, struct str *notes)
             note_failure(notes, &err, &failed);
         guard->unsearched |= treated > 0;
     }
-    bool untreated = failed; /* git must not follow a gitlink into what a jail has made */
+    bool untreated = failed; /* git must not follow a gitlink into a directory of a jail */
     for (size_t i = guard->tree_count; i-- > 0 && !untreated;) {
         struct brig_error err = {0};
         if (guard->trees[i].has_private &&
@@ -247,27 +251,27 @@ static bool transfer_all(struct guard *guard, struct str *notes)
     return failed;
 }
 
-/* Runs in a child process: all working trees of a run. Lines go to a memfd. */
+/* Runs in a child process and transfers all working trees of a run. Messages go to a memfd. */
 static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int out)
 {
     autostr struct str notes = {0};
     if (!git_become(&guard->git.user))
         _exit(1);
-    if (guard->lock >= 0) /* the next run need not wait for more than the transfer */
+    if (guard->lock >= 0) /* the next run need wait for the transfer only */
         (void)close(guard->lock);
     if (guard->run >= 0)
         (void)lock_transfer(guard->run); /* until this process ends */
     autostr struct str held = {0};
     bool failed = transfer_all(guard, &notes);
-    for (size_t i = 0; i < guard->root_count; i++) /* whatever became of git */
+    for (size_t i = 0; i < guard->root_count; i++) /* also if git failed */
         if (held_take(&guard->roots[i].held, guard->held, &guard->rules, &held) < 0)
             failed = true;
-    (void)write_all(out, held.data, held.length); /* first: what is too long is cut */
+    (void)write_all(out, held.data, held.length); /* first: the end of long output is cut off */
     (void)write_all(out, notes.data, notes.length);
     _exit(failed ? 1 : 0);
 }
 
-/* Whether a repository is new in a granted directory, or may be. */
+/* Whether there is or may be a new repository in a granted directory. */
 static bool has_new_repository(const struct guard *guard, const struct root *root)
 {
     autostr struct str dirs = {0};
@@ -282,7 +286,7 @@ static bool has_new_repository(const struct guard *guard, const struct root *roo
     return false;
 }
 
-/* Whether there is anything to do when the run is over. */
+/* Whether there is anything to transfer or hold back at the end of the run. */
 static bool has_changes(const struct guard *guard)
 {
     for (size_t i = 0; i < guard->tree_count; i++)
@@ -294,7 +298,7 @@ static bool has_changes(const struct guard *guard)
     return false;
 }
 
-/* Transfers what a run did; guard->unfinished says whether that failed. */
+/* Transfers the changes of a run; guard->unfinished is set if that failed. */
 static int finish(struct guard *guard, struct str *notes, struct brig_error *err)
 {
     autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
@@ -311,7 +315,7 @@ static int finish(struct guard *guard, struct str *notes, struct brig_error *err
     return 0;
 }
 
-/* The run may have kept git from reading its directory: the fetch is not waited for without a limit. */
+/* The run may keep git from reading its directory, so the wait for the fetch has a limit. */
 static void end_fetch(struct guard *guard)
 {
     if (guard->fetching <= 0)
@@ -347,7 +351,7 @@ void guard_fetch(struct guard *guard)
     guard->fetching = fork();
     if (guard->fetching != 0)
         return;
-    (void)close(guard->lock); /* if we are killed, the next run need not wait for this process */
+    (void)close(guard->lock); /* if we are killed, the next run must not wait for this process */
     if (!git_become(&guard->git.user))
         _exit(1);
     (void)lock_transfer(guard->run); /* until this process ends */
@@ -363,7 +367,7 @@ void guard_fetch(struct guard *guard)
 
 /* ---- runs that were interrupted ---- */
 
-/* Takes over what the guard has of an interrupted run, with the lock; *ret_left is to be freed with unload(). */
+/* Initialises a guard for an interrupted run, with its lock; free *ret_left with unload(). */
 static int load(const struct guard *guard, const char *name, int run, int lock, bool running,
                 struct guard **ret_left, struct brig_error *err)
 {
@@ -374,7 +378,7 @@ static int load(const struct guard *guard, const char *name, int run, int lock, 
         return brig_fail_nomem(err);
     }
     *left = (struct guard){.git = guard->git,
-                           .began = info.st_mtim, /* it was written just before the run began */
+                           .began = info.st_mtim, /* written just before the start of the run */
                            .jail = guard->jail,
                            .storage = guard->storage,
                            .run = run,
@@ -426,7 +430,8 @@ static void unload(struct guard *left)
     free(left);
 }
 
-/* A transfer has failed again, as where the project is gone: only brig sync tries it once more. */
+/* A transfer has failed again, for example because the project was removed: from now on only brig
+ * sync retries it. */
 static int put_aside(const struct guard *guard, const char *name, int status, struct str *notes,
                      const struct brig_error *err)
 {
@@ -443,7 +448,8 @@ static int put_aside(const struct guard *guard, const char *name, int status, st
     return 0;
 }
 
-/* Opens the directory of a run and takes its lock: 1, 0 if the run goes on, -1 if there is none. */
+/* Opens the directory of a run and takes its lock: 1, 0 if the run is active, -1 if there is no
+ * such run. */
 static int open_run(const struct guard *guard, const char *name, int *ret_run, int *ret_lock)
 {
     if (!str_starts_with(name, RUN_PREFIX) && !str_starts_with(name, RUN_KEPT_PREFIX))
@@ -453,7 +459,8 @@ static int open_run(const struct guard *guard, const char *name, int *ret_run, i
     return *ret_lock < 0 ? -1 : flock(*ret_lock, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Completes the run in a directory of the storage. If it goes on and `now`, transfers what it has done so far. */
+/* Completes the run of a directory in the storage. If it is active and `now`, transfers its current
+ * state. */
 static int complete(struct guard *guard, const char *name, bool now, struct str *notes,
                     struct brig_error *err)
 {
@@ -475,7 +482,7 @@ static int complete(struct guard *guard, const char *name, bool now, struct str 
                   : tree_remove(guard->storage, name, err);
 }
 
-/* Completes all runs that do not go on. */
+/* Completes all runs that are not active. */
 static void complete_all(struct guard *guard, struct str *notes)
 {
     autodir DIR *dir = files_list(guard->storage, ".");
@@ -542,7 +549,7 @@ static int new_guard(const struct guard_options *options, const struct brig_poli
     guard->held = options->held >= 0 ? fcntl(options->held, F_DUPFD_CLOEXEC, 3) : -1;
     guard->rules =
         (struct held_rules){options->unprotect, options->unprotect_count, options->report_only};
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &guard->began); /* as the times of files */
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &guard->began); /* the clock of file times */
     int status = str_copy(options->jail, &guard->jail, err);
     if (status == 0)
         status = git_find(&guard->git, options->environment, policy, options->user, err);
@@ -574,7 +581,7 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
     if (status == 0)
         status = describe(guard, err);
     for (size_t i = 0; status < 0 && i < guard->tree_count;
-         i++) /* work of an earlier run is in it */
+         i++) /* it contains work of an earlier run */
         if (guard->trees[i].has_private && guard->trees[i].private_git.resumed)
             guard->unfinished = true;
     if (status < 0)

@@ -21,7 +21,7 @@
 #define ITEMS_MAX 4096
 #define CONTENT "content" /* in the directory of an item, beside `about` */
 
-/* Beside the table of names: a repository, where none was, and the parts of a bare one. */
+/* In addition to the table of names: a new repository, and the parts of a bare one. */
 static const struct names_row git_rows[] = {
     {".git", "git"},    {"HEAD", "git"}, {"config", "git"},    {"hooks", "git"},
     {"objects", "git"}, {"refs", "git"}, {"commondir", "git"},
@@ -77,9 +77,10 @@ void held_root_done(struct held_root *root)
     *root = (struct held_root){.top = -1};
 }
 
-/* ---- taking ---- */
+/* ---- holding back ---- */
 
-/* Opens the directory of a path without following a link, and points to the last part of it. */
+/* Opens the parent directory of a path without following a link, and points to the last
+ * component. */
 static int open_parent(int top, const char *path, const char **ret_name)
 {
     const char *slash = strrchr(path, '/');
@@ -94,7 +95,7 @@ static int open_parent(int top, const char *path, const char **ret_name)
                : fd;
 }
 
-/* Makes the next directory of the store. */
+/* Creates the next numbered directory in the store. */
 static int make_item(int store, char ret_number[16], struct brig_error *err)
 {
     int i = 1;
@@ -122,7 +123,7 @@ static int write_about(int item, const struct held_root *root, const char *path,
                        : files_write(item, "about", text.data, text.length, err);
 }
 
-/* A name, and where it is unless that is the working directory; then true. */
+/* Appends a name, and its directory unless that is the working directory; then returns true. */
 static bool note_name(struct str *notes, const char *kind, const struct held_root *root,
                       const char *path, const char *why)
 {
@@ -137,7 +138,7 @@ static bool note_name(struct str *notes, const char *kind, const struct held_roo
     return here;
 }
 
-/* A name that no file has, and that nothing obeys. */
+/* Generates an unused name that no program obeys. */
 static int name_other(const char *name, char ret_other[NAME_MAX + 1], struct brig_error *err)
 {
     char prefix[NAME_MAX + 1];
@@ -145,8 +146,8 @@ static int name_other(const char *name, char ret_other[NAME_MAX + 1], struct bri
     return files_random_name(prefix, ret_other, NAME_MAX + 1, err);
 }
 
-/* Under another name nothing obeys it. That needs no space, but the right to write to the directory, which a jail may
- * have taken away. */
+/* Renames a file so that no program obeys it. That needs no space, but write permission for the
+ * directory, which a jail may have removed. */
 static int rename_in_place(int parent, const char *name, char ret_other[NAME_MAX + 1],
                            struct brig_error *err)
 {
@@ -175,7 +176,7 @@ static void note_held(const struct held_root *root, const char *path, const char
         str_append(notes, ". See brig held\n");
 }
 
-/* NULL for a file, a directory or a link, which have content. */
+/* The type of a special file; NULL for a file, a directory or a link. */
 static const char *kind_without_content(mode_t mode)
 {
     return S_ISFIFO(mode)                   ? "a FIFO"
@@ -184,7 +185,8 @@ static const char *kind_without_content(mode_t mode)
                                             : NULL;
 }
 
-/* Copies it, as a hard link that the jail kept could change the file after it was looked at, and removes it. */
+/* Copies the file and removes it: a rename is not enough, because the jail may have kept a hard
+ * link and could change the file after it was inspected. */
 static int move_to_store(const struct held_root *root, int parent, const char *name,
                          const char *path, const char *why, int store, size_t *ret_left_out,
                          struct brig_error *err)
@@ -215,12 +217,12 @@ static int take_one(const struct held_root *root, int store, const struct names_
     size_t left_out = 0;
     (void)snprintf(path, sizeof path, "%s", row->path);
     autoclose int parent = open_parent(root->top, path, &name);
-    if (parent < 0) { /* the directory is a link that leads elsewhere: the link is held back */
+    if (parent < 0) { /* a parent is a link: the link itself is held back */
         path[strcspn(path, "/")] = '\0';
         parent = open_parent(root->top, path, &name);
     }
     if (parent < 0 || fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0; /* it was reached by a link that is held back by now */
+        return 0; /* it was reached by a link that is held back already */
     int status = rename_in_place(parent, name, other, err);
     if (status < 0)
         return status;
@@ -243,7 +245,7 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
 {
     struct brig_error failure = {0};
     uint64_t now = look(root->top), fresh = now & ~root->existed;
-    /* In a repository these are names like any other. */
+    /* In a repository these are ordinary names. */
     autoclose int git = files_open_dir(root->top, ".git");
     bool in_repository = files_exists(root->top, ".git") && !has(fresh, ROW_GIT) &&
                          (git < 0 || files_exists(git, "HEAD"));
@@ -259,7 +261,7 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
         if (rules->report_only || store < 0)
             str_appendf(notes, "new: %s, which %s would execute\n", row->path, row->why);
         else if (take_one(root, store, row, notes, &failure) <
-                 0) { /* and the others are held back */
+                 0) { /* the others are still held back */
             status = failure.code;
             str_appendf(notes,
                         "'%s/%s', which %s would execute, could not be held back: %s. Remove it\n",
@@ -321,7 +323,7 @@ static bool measure(int storage, struct held_item *item)
     return true;
 }
 
-/* 1, or 0 if it is not complete. */
+/* Returns 1, or 0 if it is incomplete. */
 static int read_item(int storage, const char *jail, const char *number, struct held_item *ret_item)
 {
     autostr struct str text = {0};
@@ -340,7 +342,7 @@ static int read_item(int storage, const char *jail, const char *number, struct h
         complete = (at = str_list_next(&text, at)) && (*texts[i] = strdup(at));
     complete = complete && measure(storage, &item);
     if (complete) {
-        item.time = info.st_mtim; /* nothing is ever written to it again */
+        item.time = info.st_mtim; /* it is never written again */
         item.left_out = strtoul(left_out, NULL, 10);
         *ret_item = item;
     } else {
@@ -387,7 +389,8 @@ int held_open(int storage, const struct held_item *item, const char *below, stru
     return status < 0 ? status : fd;
 }
 
-/* Opens the directory that it was in, and makes it where that is below the top of the project: .claude */
+/* Opens the original directory, and creates it if it is below the top of the project, such as
+ * .claude. */
 static int open_target(const struct held_item *item, const char **ret_name, struct brig_error *err)
 {
     autoclose int top = open(item->project, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -429,7 +432,7 @@ int held_restore(int storage, const struct held_item *item, struct brig_error *e
         (void)tree_remove(parent, other, NULL);
         return status;
     }
-    (void)held_discard(storage, item, NULL); /* it is restored even if the copy stays */
+    (void)held_discard(storage, item, NULL); /* restored, even if the copy cannot be removed */
     return 0;
 }
 

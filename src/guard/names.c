@@ -35,7 +35,7 @@ const struct names_row names_rows[] = {
 };
 const size_t names_count = ARRAY_LENGTH(names_rows);
 
-/* 1 if a name is a row or a directory above one, -1 if it is inside a row, else 0. */
+/* Returns 1 if a name is a row or a directory above one, -1 if it is inside a row, else 0. */
 static int relation(const char *name, const char *row)
 {
     size_t length = strlen(name), row_length = strlen(row);

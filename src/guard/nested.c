@@ -45,7 +45,7 @@ static unsigned find_bit(const char *name)
     return 0;
 }
 
-/* Whether git takes the directory itself for a git directory. */
+/* Whether git accepts the directory itself as a git directory. */
 static bool is_bare(unsigned found)
 {
     return found & HAS_HEAD && (found & HAS_COMMONDIR || (found & HAS_OBJECTS && found & HAS_REFS));
@@ -57,8 +57,8 @@ static bool is_since(const struct stat *info, struct timespec since)
            (info->st_ctim.tv_sec == since.tv_sec && info->st_ctim.tv_nsec >= since.tv_nsec);
 }
 
-/* Opens a directory. One that has become unreadable since a time, if it is not NULL, is made readable: git needs only the right
- * to enter it. */
+/* Opens a directory. If `since` is not NULL, a directory that has become unreadable since then is
+ * made readable: git needs only search permission to use it. */
 static int open_any(int at, const char *name, const struct timespec *since)
 {
     int fd = files_open_dir(at, name);
@@ -76,21 +76,21 @@ static int open_any(int at, const char *name, const struct timespec *since)
 
 struct search {
     struct str path, *dirs;
-    const struct timespec *since; /* when the run began; NULL before it */
-    bool changes;                 /* makes directories readable */
-    struct stat storage;          /* of all jails, in which no jail writes */
+    const struct timespec *since; /* the start of the run; NULL before it */
+    bool changes;                 /* may make directories readable */
+    struct stat storage;          /* of all jails; no jail can write to it */
     size_t count;
     bool skipped; /* a directory could not be searched */
 };
 
-/* Opens a directory to be searched; NULL if it cannot be. */
+/* Opens a directory for the search; NULL on failure. */
 static DIR *open_searched(struct search *s, int at, const char *name, int depth)
 {
     const struct timespec *since = s->changes ? s->since : NULL;
     struct stat info;
     autoclose int fd = open_any(at, name, since);
     if (depth == NESTED_DEPTH_MAX || s->path.length > PATH_LENGTH_MAX - NAME_MAX) {
-        /* A link may lead to it: what a run made so deep can be entered no more. */
+        /* A link may lead to it, so a directory that a run made this deep is made inaccessible. */
         s->skipped |= !since || fd < 0 || fstat(fd, &info) < 0 || !is_since(&info, *since) ||
                       fchmod(fd, 0) < 0;
         return NULL;
@@ -98,7 +98,7 @@ static DIR *open_searched(struct search *s, int at, const char *name, int depth)
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir)
         (void)take_fd(&fd);
-    else if (errno != ENOENT) /* one that no run has touched is the user's, and was so before */
+    else if (errno != ENOENT) /* if no run has touched it, the user made it so */
         s->skipped |= errno != EACCES || !s->since ||
                       fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
                       is_since(&info, *s->since);
@@ -116,7 +116,7 @@ static bool is_searched(const struct search *s, int at, const struct dirent *ite
            (info.st_ino != s->storage.st_ino || info.st_dev != s->storage.st_dev);
 }
 
-/* Searches a directory and those below it, to a limited depth. False if there are too many. */
+/* Searches a directory and its subdirectories, to a limited depth. False if there are too many. */
 static bool search(struct search *s, int at, const char *name, int depth)
 {
     autodir DIR *dir = open_searched(s, at, name, depth);
@@ -157,7 +157,7 @@ int nested_find(int top, int storage, const struct timespec *since, bool changes
     return failed ? brig_fail_nomem(err) : !ended ? 2 : s.skipped;
 }
 
-/* Opens one of them again. */
+/* Reopens one of the directories that were found. */
 static int open_found(int top, const char *path, const struct timespec *since)
 {
     int fd = -1;
@@ -191,7 +191,7 @@ bool nested_is_known(int top, const char *path, const struct str *list)
     return one.length > 0 && !one.failed && str_list_has(list, one.data);
 }
 
-/* Whether an entry was made, moved here or changed after the run began. */
+/* Whether an entry was created, moved here or changed after the start of the run. */
 static bool is_new(int dir, const char *name, struct timespec since, mode_t *ret_mode)
 {
     struct stat info;
@@ -201,7 +201,7 @@ static bool is_new(int dir, const char *name, struct timespec since, mode_t *ret
     return is_since(&info, since);
 }
 
-/* Whether what git obeys in a git directory has changed. */
+/* Whether a part of a git directory that git obeys has changed. */
 static bool has_new_part(int git_dir, struct timespec since)
 {
     static const char *const parts[] = {
@@ -213,7 +213,7 @@ static bool has_new_part(int git_dir, struct timespec since)
     return false;
 }
 
-/* The text of a small file that a jail has written; false if it is not a regular file. */
+/* Reads a small file that a jail has written; false if it is not a regular file. */
 static bool read_text(int dir, const char *name, char text[REPO_POINTER_MAX])
 {
     autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -228,7 +228,7 @@ static bool read_text(int dir, const char *name, char text[REPO_POINTER_MAX])
     return true;
 }
 
-/* ---- making them anew ---- */
+/* ---- recreating them ---- */
 
 /* A granted directory after a run. */
 struct nested {
@@ -237,8 +237,8 @@ struct nested {
     struct str *notes;
 };
 
-/* Makes a repository in `dir` from the untrusted git directory `old`, also if its commits cannot be fetched. 1, or
- * 0 if it was no repository. */
+/* Creates a repository in `dir` from the untrusted git directory `old`, even if its commits cannot
+ * be fetched. Returns 1, or 0 if `old` is not a repository. */
 static int recreate(const struct nested *nested, int dir, int old, int folder,
                     struct brig_error *err)
 {
@@ -271,7 +271,7 @@ static void note_anew(const struct nested *nested, const char *path)
                 str_shown(path).text);
 }
 
-/* Gives the owner the right to write to a directory, which a jail may have taken away. */
+/* Gives the owner write permission for a directory, which a jail may have removed. */
 static void make_writable(int dir)
 {
     struct stat info;
@@ -279,14 +279,15 @@ static void make_writable(int dir)
         (void)fchmod(dir, (info.st_mode & 07777) | 0700);
 }
 
-/* Without HEAD git does not take a directory for a repository. */
+/* Without HEAD, git does not accept a directory as a repository. */
 static bool hide_head(int git_dir)
 {
     return renameat(git_dir, "HEAD", git_dir, "HEAD.jail") == 0 || errno == ENOENT;
 }
 
-/* Moves the git directory out of the way, makes a new one and deletes the old one. If not everything in it could be
- * fetched, it stays under another name and without HEAD: git outside does not take it for a repository. */
+/* Renames the git directory, creates a new one and deletes the old one. If not everything in it
+ * could be fetched, it keeps its new name and loses HEAD, so that git outside does not accept it as
+ * a repository. */
 static int make_anew(const struct nested *nested, int dir, const char *path, int folder,
                      struct brig_error *err)
 {
@@ -311,7 +312,7 @@ static int make_anew(const struct nested *nested, int dir, const char *path, int
                     status < 0 && err ? err->message : "", aside);
         return 0;
     }
-    if (status == 0) { /* it was no repository, but `git init` would make it one, with its config */
+    if (status == 0) { /* not a repository, but `git init` would make it one */
         if (unlinkat(dir, aside, AT_REMOVEDIR) == 0)
             return 0;
         (void)fchmod(old, 0);
@@ -323,8 +324,8 @@ static int make_anew(const struct nested *nested, int dir, const char *path, int
     return tree_remove(dir, aside, err);
 }
 
-/* `.git` is a file that leads to a submodule's directory in a private git directory: what the file says is only
- * looked up there. 1, or 0 if there is none. */
+/* Handles a `.git` file that leads to a submodule's directory in a private git directory; the path
+ * in the file is looked up only there. Returns 1, or 0 if there is none. */
 static int make_submodule(const struct nested *nested, int dir, const char *path, int folder,
                           struct brig_error *err)
 {
@@ -337,7 +338,7 @@ static int make_submodule(const struct nested *nested, int dir, const char *path
             path_open_beneath(tree->private_git.sealed.dir, modules + 1,
                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &old, NULL) < 0)
             continue;
-        /* Under another name until it is done, so that it is found again if that fails. */
+        /* Renamed until it is done, so that it is found again after a failure. */
         if (renameat(dir, ".git", dir, SUBMODULE_LINK) < 0)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '.git'");
         int status = recreate(nested, dir, old, folder, err);
@@ -398,7 +399,7 @@ static int treat(const struct nested *nested, const char *path, int folder, stru
     autoclose int git = files_open_dir(dir, ".git");
     if (!new && (git < 0 || !has_new_part(git, nested->guard->began)))
         return 0;
-    if (!S_ISDIR(mode) && !S_ISREG(mode)) /* a link, or what git does not read */
+    if (!S_ISDIR(mode) && !S_ISREG(mode)) /* a link, or a type that git does not read */
         return remove_pointer(nested, dir, path, err);
     int status = S_ISDIR(mode) ? make_anew(nested, dir, path, folder, err)
                                : make_submodule(nested, dir, path, folder, err);
@@ -409,7 +410,7 @@ static int treat(const struct nested *nested, const char *path, int folder, stru
     return 0;
 }
 
-/* With a directory of its own in the storage. */
+/* Creates a temporary directory in the storage for it. */
 static int treat_in(const struct nested *nested, const char *path, size_t *count, struct str *files,
                     struct brig_error *err)
 {
@@ -424,7 +425,7 @@ static int treat_in(const struct nested *nested, const char *path, size_t *count
     return status;
 }
 
-/* Without HEAD git does not take it for a repository; a pointer is removed. */
+/* Renames HEAD, so that git does not accept it as a repository, or removes a pointer file. */
 static bool disarm(const struct nested *nested, const char *path)
 {
     autoclose int dir = open_found(nested->root->held.top, path, &nested->guard->began);
@@ -460,7 +461,7 @@ int nested_treat(const struct guard *guard, const struct root *root, struct str 
                                       "there are more than %d new repositories", TREATED_MAX);
         if (treated >= 0)
             continue;
-        /* The others are treated all the same, and this one is disarmed. */
+        /* The others are still handled; this one is disarmed. */
         bool disarmed = disarm(nested, at);
         str_appendf(nested->notes, "git: the new repository '%s': %s%s\n", str_shown(at).text,
                     failure.message, disarmed ? ". Its HEAD was renamed to HEAD.jail" : "");
@@ -472,7 +473,7 @@ int nested_treat(const struct guard *guard, const struct root *root, struct str 
     return status < 0 ? status : incomplete;
 }
 
-/* Whether this is a worktree of one of the repositories that the run began with. */
+/* Whether this is a worktree of one of the initial repositories of the run. */
 static bool is_worktree(const struct nested *nested, const struct repo *repo)
 {
     for (size_t i = 0; i < nested->guard->tree_count; i++)
@@ -506,8 +507,8 @@ int nested_check(const struct guard *guard, const struct root *root, const struc
 
 #define WORKTREES_MAX 64
 
-/* Makes a worktree in the storage, gives its `.git` file to the directory and lets git put the links right. The index then
- * is that of the branch, and the files are as they are. */
+/* Creates a worktree in the storage, moves its `.git` file into the directory and lets git repair
+ * the links. The index is then that of the branch, and the files are unchanged. */
 static int adopt(const struct git *git, const struct private_git *outer, int dir, const char *path,
                  const char *branch, struct brig_error *err)
 {
@@ -549,7 +550,7 @@ static int adopt(const struct git *git, const struct private_git *outer, int dir
     return status;
 }
 
-/* One entry of `worktrees` in the private directory; every file in it is untrusted. */
+/* Handles one entry of `worktrees` in the private directory; every file in it is untrusted. */
 static int treat_worktree(const struct git *git, const struct private_git *outer, int entry,
                           struct str *notes, struct brig_error *err)
 {

@@ -17,13 +17,13 @@
 #include "guard/files.h"
 #include "guard/transfer.h"
 
-#define LOG_MAX ((off_t)1 << 20) /* longer reflogs are left out */
-#define NEW "new"                /* in the folder: a repository that is made for the working tree */
+#define LOG_MAX ((off_t)1 << 20) /* longer reflogs are not copied */
+#define NEW "new"                /* in the folder: a new repository for the working tree */
 
 /* ---- copying ---- */
 
-/* Directories of git that hold state, with the endings that are left out. Per worktree are those that git
- * keeps in the git directory of a linked worktree; the others are in the common directory. */
+/* Directories of git that hold state, with the suffixes that are skipped. Those per worktree are in
+ * the git directory of a linked worktree; the others are in the common directory. */
 static const struct {
     const char *name;
     const char *except;
@@ -36,12 +36,12 @@ static const struct {
 
 enum copied {
     FOR_JAIL,
-    FOR_BASE,   /* refs and index, and nothing else */
-    FOR_RESUME, /* work in progress; refs are those of the repository */
+    FOR_BASE,   /* only refs and index */
+    FOR_RESUME, /* unfinished operations; refs come from the repository */
 };
 
-/* Whether a file right in a git directory is copied: config is handled apart, others point elsewhere or say nothing to
- * git. */
+/* Whether a file at the top of a git directory is copied. config is handled separately; other files
+ * point elsewhere or do not matter to git. */
 static bool is_copied(const char *name, enum copied copied)
 {
     static const char *const pointers[] = {"config",      "config.worktree", "commondir",
@@ -73,7 +73,8 @@ static int copy_top_files(int from, int to, enum copied copied, struct brig_erro
     return status < 0 ? status : 0;
 }
 
-/* The reflogs of HEAD, not for the base, and of the stash: the others would have to be looked for ref by ref. */
+/* Copies the reflogs of HEAD, except for the base, and of the stash. The others would have to be
+ * searched ref by ref. */
 static int copy_logs(int git_dir, int common, int to, bool base, struct brig_error *err)
 {
     const struct {
@@ -96,8 +97,8 @@ static int copy_logs(int git_dir, int common, int to, bool base, struct brig_err
     return status < 0 ? status : 0;
 }
 
-/* Copies the state of a repository, all but objects and config. For the base the parts that only the jail
- * needs are left out. */
+/* Copies the state of a repository, except objects and config. The base does not get the parts that
+ * only the jail needs. */
 static int copy_state(const struct repo *repo, int to, bool base, struct brig_error *err)
 {
     bool linked = repo->kind == REPO_FILE && strcmp(repo->git_path, repo->common_path) != 0;
@@ -112,7 +113,7 @@ static int copy_state(const struct repo *repo, int to, bool base, struct brig_er
         status = copying_tree(from, directories[i].name, to, directories[i].name,
                               directories[i].except, err);
     }
-    if (status >= 0 && linked) /* refs/bisect and the like */
+    if (status >= 0 && linked) /* refs/bisect and similar */
         status = copying_tree(repo->git_dir, "refs", to, "refs", ".lock", err);
     if (status >= 0)
         status = copy_logs(repo->git_dir, repo->common, to, base, err);
@@ -121,7 +122,8 @@ static int copy_state(const struct repo *repo, int to, bool base, struct brig_er
 
 /* ---- objects ---- */
 
-/* An empty object directory whose alternates are the real ones, at their fixed paths in the jail. */
+/* Creates an empty object directory whose alternates are the real ones, at their fixed paths in the
+ * jail. */
 static int make_objects(const struct git_sealed *sealed, struct brig_error *err)
 {
     autoclose int objects = -1;
@@ -140,7 +142,7 @@ static int make_objects(const struct git_sealed *sealed, struct brig_error *err)
     return text.length > 0 ? files_write(info, "alternates", text.data, text.length, err) : 0;
 }
 
-/* Where the jail sees each object directory. LFS objects are beside it. */
+/* Finds the object directories and their paths in the jail, with the LFS objects beside them. */
 static int find_objects(struct private_git *p, struct brig_error *err)
 {
     struct git_sealed *sealed = &p->sealed;
@@ -153,7 +155,7 @@ static int find_objects(struct private_git *p, struct brig_error *err)
     return status;
 }
 
-/* ---- what git says about a file ---- */
+/* ---- cached answers of git about a file ---- */
 
 int private_list_links(const struct git *git, int cache, const struct repo *repo,
                        struct str *ret_links, struct brig_error *err)
@@ -163,7 +165,7 @@ int private_list_links(const struct git *git, int cache, const struct repo *repo
     char name[FILES_ID_MAX + 16] = "links-";
     if (!files_identify(repo->git_dir, "", name + strlen(name)))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the git directory");
-    /* Without an index nothing is tracked, and git may refuse an incomplete repository. */
+    /* Without an index no file is tracked, and git may refuse an incomplete repository. */
     if (!files_exists(repo->git_dir, "index"))
         return 0;
     if (files_read_answer(cache, name, ret_links))
@@ -190,7 +192,7 @@ int private_list_links(const struct git *git, int cache, const struct repo *repo
     return 0;
 }
 
-/* The config for the jail, without credentials: "REMOVED…\0" and the text of the file. */
+/* Creates the config for the jail, without credentials: "REMOVED…\0" and the text of the file. */
 static int find_config(const struct git *git, int cache, int folder, int dir, const char *dir_path,
                        const char *file, struct str *ret_text, struct str *notes,
                        struct brig_error *err)
@@ -219,7 +221,8 @@ static int find_config(const struct git *git, int cache, int folder, int dir, co
 
 /* ---- about ---- */
 
-/* The list has the path and the identity of the working tree, the identity of the git directory, and the signature. */
+/* The list contains the path and the identity of the working tree, the identity of the git
+ * directory, and the signature. */
 static int write_about(const struct private_git *p, struct brig_error *err)
 {
     autostr struct str text = {0};
@@ -263,8 +266,9 @@ static uint64_t mix_file(uint64_t hash, int dir, const char *name)
     return mix(hash, &info.st_ctim, sizeof info.st_ctim);
 }
 
-/* Names, inodes and times of all directories below one: git replaces a ref by renaming a new file, so a
- * changed ref is a new inode, also if the clock has not moved on. Bounded in depth. */
+/* Hashes names, inodes and times of all directories below one: git replaces a ref by renaming a new
+ * file, so a changed ref has a new inode, even if the clock has not advanced. The depth is
+ * limited. */
 static uint64_t mix_tree(uint64_t hash, int dir, const char *name, int depth)
 {
     enum { DEPTH_MAX = 64 };
@@ -303,7 +307,7 @@ bool private_is_to_fetch(struct private_git *private_git)
     return true;
 }
 
-/* ---- work in progress ---- */
+/* ---- unfinished operations ---- */
 
 #define KEPT_NAME_MAX (FILES_ID_MAX + 16)
 
@@ -325,8 +329,9 @@ int private_keep(const struct private_git *p, int storage, struct brig_error *er
     return status;
 }
 
-/* HEAD, index, objects and the state of a rebase or merge; refs are those of the repository. Only regular
- * files are copied: the jail may have left anything there. 1 if there was something. */
+/* Copies HEAD, index, objects and the state of a rebase or merge; refs come from the repository.
+ * Only regular files are copied, because the jail may have left anything there. Returns 1 if there
+ * was something. */
 static int resume(const struct private_git *p, int storage, struct brig_error *err)
 {
     static const char *const trees[] = {"objects", "rebase-merge", "rebase-apply", "sequencer"};
@@ -338,7 +343,7 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
     int status = copy_top_files(kept, p->sealed.dir, FOR_RESUME, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(trees) && status >= 0; i++)
         status = copying_tree(kept, trees[i], p->sealed.dir, trees[i], "alternates", NULL);
-    if (status < 0) { /* the jail may have made it so, and the next run would fail like this one */
+    if (status < 0) { /* the jail may have caused this, and the next run would fail, too */
         char aside[KEPT_NAME_MAX + 8];
         (void)snprintf(aside, sizeof aside, "bad-%s", name);
         status = tree_remove(storage, aside, err);
@@ -380,7 +385,7 @@ static int fill(const struct git *git, int cache, struct private_git *p, struct 
     return status;
 }
 
-/* Takes over the repository that this is the private directory of. */
+/* Takes ownership of the repository that the private directory belongs to. */
 static int identify(struct private_git *p, struct repo *repo, struct brig_error *err)
 {
     repo_done(&p->repo);
@@ -390,7 +395,7 @@ static int identify(struct private_git *p, struct repo *repo, struct brig_error 
     return repo_path_of(p->top, &p->top_path, err);
 }
 
-/* Begins one, with copies of the fds. */
+/* Initialises it, with duplicates of the fds. */
 static int begin(struct private_git *p, int folder, unsigned number, int top,
                  struct brig_error *err)
 {
@@ -423,7 +428,7 @@ static int build(const struct git *git, int storage, int cache, struct repo *rep
     int resumed = status == 0 && p->repo.kind != REPO_NONE ? resume(p, storage, err) : 0;
     if (status < 0 || resumed < 0)
         return status < 0 ? status : resumed;
-    /* What was resumed has to be kept again, also if this run does nothing. */
+    /* A continued operation has to be kept again, even if this run does nothing. */
     p->resumed = resumed > 0;
     p->signature = p->resumed ? 0 : sign(p->sealed.dir);
     status = write_about(p, err); /* from here on another run can complete it */
@@ -447,7 +452,8 @@ int private_build(const struct git *git, int folder, int storage, int cache, uns
     return status;
 }
 
-/* The object format and the branch of a repository that a jail has made, both checked. */
+/* Reads the object format and the branch of a repository that a jail has created, and checks
+ * both. */
 static int ask_format(const struct git *git, const struct private_git *p, char ret_format[16],
                       char ret_branch[256], struct brig_error *err)
 {
@@ -468,7 +474,7 @@ static int ask_format(const struct git *git, const struct private_git *p, char r
     return 1;
 }
 
-/* A fresh repository in the storage, where no jail can write. */
+/* Creates a fresh repository in the storage, where no jail can write. */
 static int init(const struct git *git, const struct private_git *p, const char *format,
                 const char *branch, int *ret_dir, struct brig_error *err)
 {
@@ -507,12 +513,13 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
     if (status >= 0)
         status = identify(p, &repo, err);
     if (status == 0)
-        status = write_about(p, err); /* a later run goes on from here */
+        status = write_about(p, err); /* a later run can continue from here */
     repo_done(&repo);
     return status < 0 ? status : 1;
 }
 
-/* Moves what is in a directory into another, HEAD last: without it git does not take the other for a repository. */
+/* Moves the contents of a directory into another, HEAD last: without it git does not accept the
+ * other as a repository. */
 static int move_content(int from, int to, struct brig_error *err)
 {
     autodir DIR *dir = files_list(from, ".");
@@ -525,7 +532,7 @@ static int move_content(int from, int to, struct brig_error *err)
         const char *name = item ? item->d_name : "HEAD";
         if ((item && strcmp(name, "HEAD") == 0) || renameat(from, name, to, name) == 0)
             continue;
-        status = copying_file(from, name, to, name, err); /* to another filesystem, say */
+        status = copying_file(from, name, to, name, err); /* for example to another filesystem */
         if (status == 0)
             status = copying_tree(from, name, to, name, NULL, err);
     } while (status >= 0 && item);
@@ -574,7 +581,7 @@ int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
     return status;
 }
 
-/* Finds the repository again. One that private_recreate() has made is in the folder. */
+/* Finds the repository again. A repository that private_recreate() has created is in the folder. */
 static int find_again(const struct git *git, struct private_git *p, const char *id,
                       struct brig_error *err)
 {

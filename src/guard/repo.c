@@ -46,7 +46,7 @@ int repo_path_of(int fd, char **ret_path, struct brig_error *err)
     if (length <= 0 || (size_t)length >= sizeof path || path[0] != '/')
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out the path of a directory");
     path[length] = '\0';
-    /* A removed directory has a path that is not its own. */
+    /* /proc reports a wrong path for a removed directory. */
     if (lstat(path, &named) < 0 || fstat(fd, &opened) < 0 || named.st_dev != opened.st_dev ||
         named.st_ino != opened.st_ino)
         return brig_fail(err, BRIG_E_SYSTEM, ESTALE, "'%s' was moved", str_shown(path).text);
@@ -65,8 +65,8 @@ static int open_directory(int from, const char *path)
     return openat(from, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Reads a regular file of the owner's that contains a path: its length, 0 if it is missing, -1 if it is
- * not as it should be. */
+/* Reads a regular file that belongs to `owner` and contains a path: its length, 0 if it is missing,
+ * -1 if it is invalid. */
 static ssize_t read_pointer(int dir, const char *name, uid_t owner, char text[REPO_POINTER_MAX])
 {
     autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -95,8 +95,8 @@ static bool is_owned(int fd, uid_t owner)
 
 /* ---- a `.git` file ---- */
 
-/* A linked worktree: its git directory is REPOSITORY/worktrees/NAME, and `gitdir` in it names the `.git`
- * file. Both are checked, because a jail may have written the `.git` file. */
+/* A linked worktree: its git directory is REPOSITORY/worktrees/NAME, and `gitdir` in it names the
+ * `.git` file. Both are checked, because a jail may have written the `.git` file. */
 static const char *check_worktree(int git_dir, int top, const char *to_common, uid_t owner,
                                   int *ret_common)
 {
@@ -119,7 +119,7 @@ static const char *check_worktree(int git_dir, int top, const char *to_common, u
     return NULL;
 }
 
-/* A submodule: its git directory is SUPERPROJECT/.git/modules/…, and the working tree lies in the
+/* A submodule: its git directory is SUPERPROJECT/.git/modules/…, and the working tree is in the
  * superproject. */
 static const char *check_submodule(const char *git_path, int top)
 {
@@ -165,7 +165,7 @@ static int find_by_file(int top, uid_t owner, struct repo *repo, struct brig_err
     return 0;
 }
 
-/* ---- finding it ---- */
+/* ---- finding the git directory ---- */
 
 bool repo_is_empty(int dir)
 {
@@ -195,12 +195,12 @@ static int find(int top, uid_t owner, struct repo *repo, struct brig_error *err)
         return be_foreign(repo, "which is a symbolic link or cannot be opened");
     if (repo_is_empty(fd))
         return 0;
-    /* Git outside is told which directory to use, and then does not check itself to whom it belongs. */
+    /* brig names the directory to git outside, which then does not check its owner. */
     if (!is_owned(fd, owner))
         return be_foreign(repo, "which belongs to another user");
     if (files_exists(fd, "commondir"))
         return be_foreign(repo, "which has a 'commondir' that leads elsewhere");
-    if (!repo_has_parts(fd)) /* git does not use it, either */
+    if (!repo_has_parts(fd)) /* git does not use it either */
         return be_foreign(repo, "which lacks HEAD, objects or refs");
     repo->git_dir = take_fd(&fd);
     repo->common = open_directory(repo->git_dir, ".");
@@ -245,7 +245,8 @@ static bool is_known(const int *fds, size_t count, int fd)
     return false;
 }
 
-/* Whether this is the object directory of a repository: no other directory is shown to a jail because a file says so. */
+/* Whether this is the object directory of a repository: the jail sees no other directory, even if a
+ * file names one. */
 static bool is_object_directory(int fd)
 {
     autofree char *path = NULL;
@@ -254,7 +255,7 @@ static bool is_object_directory(int fd)
            repo_has_parts(git_dir);
 }
 
-/* Adds the directories that info/alternates of one object directory names, one a line. */
+/* Adds the directories that info/alternates of one object directory names, one per line. */
 static int add_alternates(int objects, int fds[REPO_OBJECTS_MAX], size_t *count,
                           struct brig_error *err)
 {

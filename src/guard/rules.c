@@ -19,24 +19,24 @@
 #include "policy/policy.h"
 
 #define MAKE_TRIES 16
-#define ABOVE_MAX 64  /* directories that are looked at for the top of a repository */
-#define NESTED_MAX 32 /* repositories below a granted directory that get a private directory each */
+#define ABOVE_MAX 64  /* parent directories that are checked for the top of a repository */
+#define NESTED_MAX 32 /* repositories below a granted directory that get private directories */
 #define ORIGIN "protected"
 #define ORIGIN_GIT "private git directory"
 
-/* What adding rules needs to know. */
+/* The context of adding rules. */
 struct adding {
     struct guard *guard;
     struct brig_policy *policy;
     const struct guard_options *options;
     uid_t owner;
     struct str *notes;
-    bool made_git; /* the working directory has a `.git` that brig made */
+    bool made_git; /* the working directory has a `.git` that brig created */
 };
 
 /* ---- rules ---- */
 
-/* Makes the last grant one of the guard's own: it may lie in brig's storage. */
+/* Marks the last grant as the guard's: it may be in brig's storage. */
 static void mark_own(struct brig_policy *policy)
 {
     policy->grants[policy->grant_count - 1].own = true;
@@ -47,7 +47,7 @@ static bool is_excepted(const struct adding *a, const char *top, const char *pat
     return names_is_excepted(a->options->unprotect, a->options->unprotect_count, top, path);
 }
 
-/* Whether a grant lets the jail write to a directory that has a path outside. */
+/* Whether a grant lets the jail write to a directory of the host. */
 static bool is_writable(const struct policy_grant *grant)
 {
     return grant->access == BRIG_READ_WRITE && grant->fd < 0 && !grant->own;
@@ -66,7 +66,8 @@ static int protect(struct adding *a, const char *source, const char *dest, const
                : brig_policy_grant(a->policy, BRIG_PROTECT, from, to, BRIG_GRANT_OPTIONAL, err);
 }
 
-/* The same where a symbolic link leads to, if the jail could write there. */
+/* Protects a path and, if a symbolic link leads elsewhere and the jail could write there, the
+ * target. */
 static int protect_everywhere(struct adding *a, const char *source, const char *dest,
                               const char *path, struct brig_error *err)
 {
@@ -84,7 +85,7 @@ static int protect_everywhere(struct adding *a, const char *source, const char *
             !path_is_beneath(grant->source, real) || strcmp(grant->source, real) == 0)
             continue;
         autofree char *from = strdup(grant->source);
-        autofree char *to = strdup(grant->dest); /* the array moves when rules are added */
+        autofree char *to = strdup(grant->dest); /* adding rules reallocates the array */
         status = from && to
                      ? protect(a, from, to, real + strlen(from) + (strcmp(from, "/") != 0), err)
                      : brig_fail_nomem(err);
@@ -92,8 +93,8 @@ static int protect_everywhere(struct adding *a, const char *source, const char *
     return status;
 }
 
-/* A bare repository that was granted: git can fetch from it and push to it, and what git outside would execute is
- * read-only. */
+/* A granted bare repository: git can fetch from it and push to it, but the files that git outside
+ * would execute are read-only. */
 static int protect_bare(struct adding *a, int top, const char *source, const char *dest,
                         struct brig_error *err)
 {
@@ -105,7 +106,7 @@ static int protect_bare(struct adding *a, int top, const char *source, const cha
     return status;
 }
 
-/* Existing files that execute something are read-only. */
+/* Makes existing files that execute something read-only. */
 static int protect_names(struct adding *a, int top, const char *source, const char *dest,
                          struct brig_error *err)
 {
@@ -132,8 +133,8 @@ static int grant_own(struct adding *a, enum brig_access access, int fd, const ch
     return brig_policy_origin(a->policy, ORIGIN, err);
 }
 
-/* Mounts the private directory on `.git`, or, where that is a file, at a fixed path that a file mounted on
- * `.git` names. */
+/* Mounts the private directory on `.git` or, if that is a file, at a fixed path that a file mounted
+ * on `.git` names. */
 static int grant_private(struct adding *a, struct tree *tree, struct brig_error *err)
 {
     const struct private_git *p = &tree->private_git;
@@ -162,7 +163,7 @@ static int grant_private(struct adding *a, struct tree *tree, struct brig_error 
     return status;
 }
 
-/* Go asks git about the version wherever there is a `.git`, and fails if it is empty. */
+/* Go asks git for the version wherever there is a `.git`, and fails if it is empty. */
 static int stop_go_from_asking_git(struct adding *a, struct brig_error *err)
 {
     static const char name[] = "GOFLAGS", flag[] = "-buildvcs=false";
@@ -173,8 +174,9 @@ static int stop_go_from_asking_git(struct adding *a, struct brig_error *err)
                         : brig_policy_setenv(a->policy, name, flags.data, err);
 }
 
-/* Makes an empty `.git` and takes a shared lock on it, by which other runs know that it is in use and that the
- * user did not make it; an fd or -1. Another run may remove it between both. */
+/* Creates an empty `.git` and takes a shared lock on it, which tells other runs that it is in use
+ * and that the user did not create it. Returns an fd, or -1. Another run may remove it between the
+ * two steps. */
 static int make_empty(int top, bool *ret_made)
 {
     for (int i = 0; i < MAKE_TRIES; i++) {
@@ -205,7 +207,7 @@ static int make_private(struct adding *a, struct tree *tree, struct repo *repo,
     if (repo->kind == REPO_NONE) {
         tree->made = make_empty(tree->top, &tree->removes);
         if (tree->made < 0)
-            return 0; /* it cannot be made in the jail either */
+            return 0; /* then the jail cannot create it either */
         if (tree->removes && mkdirat(folder, RUN_MADE, 0700) < 0)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage");
         a->made_git = true;
@@ -233,7 +235,7 @@ static bool has_tree_at(const struct guard *guard, const char *dest)
     return false;
 }
 
-/* Whether one of the first grants is for this directory itself. */
+/* Whether one of the first grants is for exactly this directory. */
 static bool is_granted(const struct brig_policy *policy, size_t count, const char *path)
 {
     for (size_t i = 0; i < count; i++)
@@ -243,8 +245,8 @@ static bool is_granted(const struct brig_policy *policy, size_t count, const cha
     return false;
 }
 
-/* Files in the tree that the configuration of git outside names: they are read-only, and one that is missing
- * could be created by the jail and would be obeyed. */
+/* Files in the tree that the configuration of git outside names are read-only. A missing one is an
+ * error, because the jail could create it and git outside would obey it. */
 static int protect_outward(struct adding *a, int top, const char *source, const char *dest,
                            const struct repo *repo, struct brig_error *err)
 {
@@ -258,7 +260,7 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
         if (files_exists(top, path + length + 1))
             status = protect_everywhere(a, source, dest, path + length + 1, err);
         else if (is_granted(a->policy, a->policy->grant_count,
-                            source)) /* else it may be that another run has written it */
+                            source)) /* otherwise another run may have written it */
             status =
                 brig_fail(err, BRIG_E_INVALID, 0,
                           "your git configuration names '%s', which does not exist and which the "
@@ -268,8 +270,8 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
     return status;
 }
 
-/* A submodule that is not initialised: an empty directory of the jail's own is mounted on it. A repository made in
- * the real one would be obeyed by `git status` in the directory above. */
+/* A submodule that is not initialised: an empty private directory is mounted on it. `git status` in
+ * the superproject would obey a repository created in the real directory. */
 static int cover_link(struct adding *a, const char *dest, struct brig_error *err)
 {
     struct guard *guard = a->guard;
@@ -309,7 +311,7 @@ static int make_directories(int top, const char *path)
     return at < 0 ? -1 : 0;
 }
 
-/* Submodules: each is a repository of its own. */
+/* Adds submodules, each of which is a repository. */
 static int add_links(struct adding *a, int top, const char *source, const char *dest,
                      const struct repo *repo, struct brig_error *err)
 {
@@ -318,7 +320,8 @@ static int add_links(struct adding *a, int top, const char *source, const char *
     for (const char *link = NULL; status >= 0 && (link = str_list_next(&links, link));) {
         autoclose int fd = -1;
         char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
-        /* Git makes this directory too. In one that the jail makes, git outside would look for a repository. */
+        /* Git creates this directory too. If the jail created it, git outside would look for a
+         * repository in it. */
         if (make_directories(top, link) < 0 ||
             path_open_beneath(top, link, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0)
             continue;
@@ -337,8 +340,8 @@ static int add_links(struct adding *a, int top, const char *source, const char *
     return status < 0 ? status : 0;
 }
 
-/* Linked worktrees of the repository that lie in the same directory: their `.git` files lead to the private
- * directories of the jail as well. */
+/* Linked worktrees of the repository in the same directory: their `.git` files also lead to private
+ * directories. */
 static int add_worktrees(struct adding *a, int top, const char *source, const char *dest,
                          const struct repo *repo, struct brig_error *err)
 {
@@ -365,7 +368,7 @@ static int add_worktrees(struct adding *a, int top, const char *source, const ch
     return status < 0 ? status : 0;
 }
 
-/* For a policy that is only printed: a rule for the directory that a run would make. */
+/* For a policy that is only printed: adds a rule for the directory that a run would create. */
 static int foresee(struct adding *a, const char *source, const char *dest, struct brig_error *err)
 {
     char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
@@ -386,15 +389,15 @@ static int foresee(struct adding *a, const char *source, const char *dest, struc
     return status < 0 ? status : brig_policy_origin(a->policy, ORIGIN, err);
 }
 
-/* A working tree, of which `top` is an fd and `source` the name. 1 if git in the jail cannot write to its real git
- * directory, 0 if it has none. */
+/* Adds a working tree; `top` is its fd and `source` its path. Returns 1 if git in the jail cannot
+ * write to the real git directory, 0 if there is none. */
 static int add_tree(struct adding *a, int top, const char *source, const char *dest, bool may_make,
                     struct brig_error *err)
 {
     struct guard *guard = a->guard;
     struct repo repo = REPO_INIT;
     if (has_tree_at(guard, dest))
-        return 1; /* as a submodule or worktree that was found before */
+        return 1; /* it was found before as a submodule or worktree */
     int status = repo_find(top, a->owner, &repo, err);
     if (status < 0)
         return status;
@@ -410,7 +413,7 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
     } else if (excepted) {
         status = 0;
     } else if (repo.kind == REPO_NONE && !(may_make && own)) {
-        /* An empty one must not be filled. */
+        /* The jail must not fill an empty one. */
         bool empty = files_exists(top, ".git");
         status = empty ? protect(a, source, dest, ".git", err) : 0;
         if (status == 0)
@@ -453,8 +456,8 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
     return status < 0 ? status : covered;
 }
 
-/* The top of the repository that a directory is in, for the caller to free; NULL if it is in none. Directories
- * of other users end the search. */
+/* The top of the repository that contains a directory, for the caller to free; NULL if there is
+ * none. The search ends at directories of other users. */
 static int find_top(int from, uid_t owner, char **ret_path, struct brig_error *err)
 {
     autoclose int at = files_open_dir(from, "..");
@@ -471,8 +474,8 @@ static int find_top(int from, uid_t owner, char **ret_path, struct brig_error *e
     return 0;
 }
 
-/* In a subdirectory of a repository git finds the repository's own directory above: it is private too, and the
- * other files are visible, but read-only. */
+/* In a subdirectory of a repository, git finds the git directory above: it gets a private one too,
+ * and the other files are visible, but read-only. */
 static int add_repository_above(struct adding *a, const char *source, const char *dest,
                                 struct brig_error *err)
 {
@@ -489,7 +492,7 @@ static int add_repository_above(struct adding *a, const char *source, const char
         if (a->policy->grants[i].access != BRIG_MASK &&
             path_is_beneath(a->policy->grants[i].dest, path) &&
             strcmp(a->policy->grants[i].dest, "/") != 0)
-            return 0; /* it is granted, and has been looked at */
+            return 0; /* granted, and handled already */
     status = brig_policy_grant(a->policy, BRIG_READ_ONLY, path, NULL, 0, err);
     autoclose int above = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (status == 0 && above >= 0)
@@ -499,7 +502,8 @@ static int add_repository_above(struct adding *a, const char *source, const char
 
 /* ---- repositories below a granted directory ---- */
 
-/* Each gets a private git directory, or a read-only one if there are many. Bare repositories are read-only. */
+/* Each gets a private git directory, or is read-only if there are many. Bare repositories are
+ * read-only. */
 static int add_nested(struct adding *a, const char *source, const char *dest,
                       struct brig_error *err)
 {
@@ -509,7 +513,7 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
         is_excepted(a, source, ".git"))
         return 0;
     int top = root->held.top;
-    struct str *known = &root->known; /* those to which the jail cannot write */
+    struct str *known = &root->known; /* the ones the jail cannot write to */
     autostr struct str found = {0};
     int status = nested_find(top, guard->storage, NULL, false, &found, err);
     size_t count = 0;
@@ -544,7 +548,7 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
     return status < 0 ? status : known->failed ? brig_fail_nomem(err) : 0;
 }
 
-/* Remembers what is in a granted directory, once `.git` is there if it is to be. */
+/* Records the contents of a granted directory, after `.git` was created if necessary. */
 static int add_root(struct adding *a, int top, const char *source, struct brig_error *err)
 {
     struct guard *guard = a->guard;
@@ -558,8 +562,8 @@ static int add_root(struct adding *a, int top, const char *source, struct brig_e
     return status;
 }
 
-/* Opens what was granted, if it is a directory: 1, or 0 if it is a file, or nothing yet. If it was granted by descriptor,
- * it must still be at its path. */
+/* Opens a grant if it is a directory: 1, or 0 if it is a file or does not exist. If it was granted
+ * by descriptor, it must still be at its path. */
 static int open_granted(const struct policy_grant *grant, int *ret_fd, struct brig_error *err)
 {
     struct stat info;
@@ -580,8 +584,8 @@ static int open_granted(const struct policy_grant *grant, int *ret_fd, struct br
     return 1;
 }
 
-/* Mounts the private git directory of a tree at another place where the tree is visible; a tree without one has a
- * read-only `.git` there. */
+/* Mounts the private git directory of a tree at another path where the tree is visible; a tree
+ * without one gets a read-only `.git` there. */
 static int add_view(struct adding *a, int top, const char *source, const char *dest,
                     struct brig_error *err)
 {
@@ -599,14 +603,15 @@ static int add_view(struct adding *a, int top, const char *source, const char *d
     return protect_everywhere(a, source, dest, ".git", err);
 }
 
-/* A granted directory may be visible a second time, through a grant of a directory above it, or of the same. */
+/* A granted directory may be visible twice, through a grant of a parent directory or of the same
+ * directory. */
 static int add_views(struct adding *a, size_t index, size_t count, struct brig_error *err)
 {
     const struct policy_grant *grant = &a->policy->grants[index];
     if (!is_writable(grant))
         return 0;
     autofree char *source = strdup(grant->source);
-    autofree char *first = strdup(grant->dest); /* the array moves when rules are added */
+    autofree char *first = strdup(grant->dest); /* adding rules reallocates the array */
     autoclose int top = source ? open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     int status = source && first ? 0 : brig_fail_nomem(err);
     for (size_t i = 0; i < count && status == 0 && top >= 0; i++) {
@@ -637,14 +642,14 @@ int rules_add(struct guard *guard, struct brig_policy *policy, const struct guar
                             .owner = git_owner(&guard->git),
                             .notes = notes};
     struct adding *a = &adding;
-    size_t count = policy->grant_count; /* not those that are added here */
+    size_t count = policy->grant_count; /* without the ones added here */
     int status = brig_policy_origin(policy, ORIGIN, err);
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         if (!is_writable(grant))
             continue;
         autofree char *source = NULL;
-        autofree char *dest = NULL; /* the array moves when rules are added */
+        autofree char *dest = NULL; /* adding rules reallocates the array */
         status = str_copy(grant->source, &source, err);
         if (status == 0)
             status = str_copy(grant->dest, &dest, err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* One run of a jail: what the guard knows about it, the directory it has in the storage, and what is done when it
- * is over, or was interrupted.
+/* One run of a jail: the guard's state, the directory of the run in the storage, and the work at
+ * the end of the run or after an interruption.
  *
- * The directory of a run has two locks. `lock` is held by the process that started the run for as long as it
- * lives; a directory without it belongs to a run that was killed. `transfer` is held by whoever transfers. */
+ * The directory of a run has two locks. The process that started the run holds `lock` as long as it
+ * lives; a directory whose lock is free belongs to a run that was killed. The process that
+ * transfers holds `transfer`. */
 #pragma once
 
 #include <time.h>
@@ -22,15 +23,16 @@
 /* One working tree. */
 struct tree {
     int top;
-    char *dest;   /* in the jail */
-    int made;     /* `.git`, an empty directory, with a shared lock; or -1 */
-    bool removes; /* brig made it */
+    char *dest;   /* its path in the jail */
+    int made;     /* `.git`, an empty directory with a shared lock; or -1 */
+    bool removes; /* brig created `.git` and removes it */
     bool has_private;
     struct private_git private_git;
-    int link; /* the file that is mounted on `.git`, or -1 */
+    int link; /* the file mounted on `.git`, or -1 */
 };
 
-/* A granted directory, and the repositories below it that the run cannot write to: see nested_identify(). */
+/* A granted directory, and the repositories below it that the run cannot write to: see
+ * nested_identify(). */
 struct root {
     struct held_root held;
     struct str known;
@@ -40,70 +42,73 @@ struct guard {
     struct git git;
     char *jail;
     int storage, cache;
-    int run;       /* the run's directory, or -1 */
-    char name[64]; /* of it */
+    int run;       /* the directory of the run, or -1 */
+    char name[64]; /* the name of `run` */
     int lock;
     struct tree trees[TREES_MAX];
     size_t tree_count;
-    int empty[TREES_MAX]; /* directories that cover submodules without a repository */
+    int empty[TREES_MAX]; /* directories mounted on submodules without a repository */
     size_t empty_count;
     struct root roots[ROOTS_MAX];
     size_t root_count;
     struct held_rules rules;
-    struct str text;         /* of an earlier run: what its lock contains, */
-    const char **rule_names; /* and the names of `rules` in it */
+    struct str text;         /* an earlier run: the contents of its lock file, */
+    const char **rule_names; /* with the names of `rules` */
     int held;
     struct timespec began;
-    pid_t fetching;  /* or 0 */
-    bool running;    /* the run goes on: only trees are transferred */
-    bool unsearched; /* there may be repositories in a granted directory that were not treated */
-    bool earlier;    /* it is not the run of this process */
-    bool unfinished; /* a transfer failed: its directory stays */
+    pid_t fetching;  /* the process that fetches, or 0 */
+    bool running;    /* the run is active: only trees are transferred */
+    bool unsearched; /* a granted directory may have repositories that were not handled */
+    bool earlier;    /* a run of another process */
+    bool unfinished; /* a transfer failed: keep the directory */
 };
 
-/* Makes the directory of the run and takes its lock, unless it has one. */
+/* Creates the directory of the run and takes its lock, unless that was done before. */
 int run_open(struct guard *guard, struct brig_error *err);
 
-/* The directory of a working tree in it; -1 with errno. */
+/* Opens the directory of a working tree in the run's; -1 with errno. */
 int run_open_folder(int run, size_t number);
 
-/* The namespace of the run's refs for one of its working trees, "refs/brig/JAIL/RUN": characters of the jail's name that a
- * ref cannot have become '_', and of the name of the run's directory the first digits are used. */
+/* The namespace for the run's refs of one working tree, "refs/brig/JAIL/RUN": invalid characters in
+ * the jail's name become '_', and RUN is the first digits of the name of the run's directory. */
 void run_name_space(const struct guard *guard, unsigned number, char ret_space[TRANSFER_SPACE_MAX]);
 
-/* rules.c: adds rules to the policy for the directories that are granted, and makes what the run needs. */
+/* rules.c: adds rules for the granted directories to the policy, and creates what the run needs. */
 int rules_add(struct guard *guard, struct brig_policy *policy, const struct guard_options *options,
               struct str *notes, struct brig_error *err);
 
 /* ---- nested.c ---- */
 
-/* Repositories below the top of a granted directory. Git outside obeys the config and hooks of each, so one that a run has
- * made is made anew with `git init`, and its commits are fetched. */
+/* Repositories below the top of a granted directory. Git outside obeys the config and hooks of
+ * each, so a repository that a run has created is recreated with `git init`, and its commits are
+ * fetched. */
 
-/* Appends the directories below `top` that have a `.git`, relative and each ended by a NUL, and those that are bare
- * repositories themselves, with a slash at their end. The directory above `storage`, or -1, is left out. 1 if some could not
- * be read, 2 if there are too many. After a run, `since` is when it began: directories that have become unreadable are
- * then made readable if `changes`, and others do not count. */
+/* Appends the directories below `top` that have a `.git`, relative and each terminated by a NUL,
+ * and bare repositories, with a trailing slash. The directory above `storage`, or -1, is skipped.
+ * Returns 1 if some directories are unreadable, 2 if there are too many. After a run, `since` is
+ * its start: directories that became unreadable since are made readable if `changes`, and others do
+ * not count. */
 int nested_find(int top, int storage, const struct timespec *since, bool changes,
                 struct str *ret_dirs, struct brig_error *err);
 
-/* Appends what nested_find() said of one directory, with the identity of its git directory: in the list of those to which a
- * run cannot write. */
+/* Appends an item of nested_find() with the identity of its git directory to the list of
+ * repositories that a run cannot write to. */
 void nested_identify(int top, const char *path, struct str *list);
-/* Whether it is in that list, and still the same. */
+/* Whether the item is in that list and its git directory is still the same. */
 bool nested_is_known(int top, const char *path, const struct str *list);
 
-/* Treats each repository that is new in a granted directory. To be called when no process of the run is left, and before
- * the branches of the repositories above are transferred. The directories where `.git` is a file are appended to
- * `ret_files`. 1 if not everything could be searched. */
+/* Recreates each new repository in a granted directory. Call it when no process of the run is left,
+ * and before the branches of the repositories above are transferred. The directories in which
+ * `.git` is a file are appended to `ret_files`. Returns 1 if not everything could be searched. */
 int nested_treat(const struct guard *guard, const struct root *root, struct str *ret_files,
                  struct str *notes, struct brig_error *err);
 
-/* Afterwards: removes the `.git` files of these directories that lead to no worktree of the user's. */
+/* Called afterwards: removes the `.git` files in these directories that do not lead to a worktree
+ * of the user. */
 int nested_check(const struct guard *guard, const struct root *root, const struct str *files,
                  struct str *notes, struct brig_error *err);
 
-/* Worktrees that the run has added below the top are made anew for the user's repository, on the same branch, with
- * the files they have. To be called when the branches have been transferred. */
+/* Recreates the worktrees that the run has added below the top, for the user's repository, on the
+ * same branch and with their files. Call it when the branches have been transferred. */
 int nested_worktrees(const struct git *git, const struct private_git *outer, struct str *notes,
                      struct brig_error *err);

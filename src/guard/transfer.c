@@ -15,8 +15,8 @@
 #include "guard/config.h"
 #include "guard/files.h"
 
-#define COUNTED_BRANCHES_MAX 8 /* of which the summary says how many commits are new */
-#define ENTRIES_MAX 2000000    /* files and directories of a tree */
+#define COUNTED_BRANCHES_MAX 8 /* whose new commits the summary counts */
+#define ENTRIES_MAX 2000000    /* files and directories in a tree */
 #define INDEX_LOCK "index.lock"
 
 /* ---- deciding ---- */
@@ -27,7 +27,8 @@ static bool count_file(void *count, const char *name, size_t length)
     return length <= PATH_LENGTH_MAX && ++*(size_t *)count <= ENTRIES_MAX;
 }
 
-/* Whether git outside would work for very long on a tree: a few objects can describe any number of files. */
+/* Whether git outside would take very long for a tree: a few objects can describe any number of
+ * files. */
 static bool is_too_large(const struct transfer *t, const char *commit)
 {
     size_t count = 0;
@@ -35,8 +36,8 @@ static bool is_too_large(const struct transfer *t, const char *commit)
     return RUN(t, &how, NULL, NULL, "ls-tree", "-r", "-t", "-z", "--name-only", commit) != 0;
 }
 
-/* Whether a tree has a submodule that the index outside does not have. Git would look into its directory, where a
- * run that goes on can put any repository. */
+/* Whether a tree has a submodule that the index outside does not have. Git would look into its
+ * directory, where an active run can put any repository. */
 static bool has_new_link(const struct transfer *t, const char *tree)
 {
     autostr struct str old = {0}, new = {0};
@@ -51,7 +52,7 @@ static bool has_new_link(const struct transfer *t, const char *tree)
     return false;
 }
 
-/* The name for a message: a branch or tag without its folder. */
+/* The short name of a branch or tag, for a message. */
 static const char *short_name(const char *name)
 {
     return str_starts_with(name, "refs/heads/") || str_starts_with(name, "refs/tags/")
@@ -59,7 +60,8 @@ static const char *short_name(const char *name)
                : name;
 }
 
-/* The files of the jail's commit are in the working tree already, so a merge needs them out of the way. */
+/* The files of the jail's commit are in the working tree already, so they must be moved away before
+ * a merge. */
 static void note_kept(struct transfer *t, const char *name, const char *why, bool elsewhere)
 {
     struct str *notes = &t->report->notes;
@@ -78,8 +80,8 @@ static void note_kept(struct transfer *t, const char *name, const char *why, boo
     str_append(notes, "\n");
 }
 
-/* Appends the branches that are being rebased or bisected in a worktree, as `git worktree list` prints those that are checked
- * out. */
+/* Appends the branches that are being rebased or bisected in a worktree, in the format of `git
+ * worktree list` for checked-out branches. */
 static void add_rebased_in(int git_dir, struct str *worktrees)
 {
     static const struct {
@@ -108,7 +110,7 @@ static int add_rebased(const struct transfer *t, struct str *worktrees, struct b
     return worktrees->failed ? brig_fail_nomem(err) : 0;
 }
 
-/* Whether a branch is checked out, rebased or bisected, in another worktree than this one. */
+/* Whether a branch is checked out, rebased or bisected in another worktree. */
 static bool is_busy(const struct transfer *t, const struct str *worktrees, const char *name)
 {
     autostr struct str line = {0};
@@ -120,7 +122,7 @@ static bool is_busy(const struct transfer *t, const struct str *worktrees, const
     return count > (strcmp(t->outside.head, name) == 0 ? 1 : 0);
 }
 
-/* Whether git would take the short name of a new ref for another that exists, or the other for it. */
+/* Whether the short name of a new ref would be ambiguous with an existing ref. */
 static bool hides_another(const struct transfer *t, const char *name)
 {
     static const char *const prefixes[] = {"refs/heads/", "refs/tags/"};
@@ -141,7 +143,7 @@ static bool is_forward(const struct transfer *t, const char *old, const char *ne
     return RUN(t, NULL, NULL, NULL, "merge-base", "--is-ancestor", old, new) == 0;
 }
 
-/* Whether a ref may move; if not, why is said. */
+/* Whether a ref may move; if not, appends a note with the reason. */
 static bool may_move(struct transfer *t, const struct ref *ref, const struct str *worktrees)
 {
     bool tag = str_starts_with(ref->name, "refs/tags/");
@@ -170,7 +172,7 @@ static bool may_move(struct transfer *t, const struct ref *ref, const struct str
 static int decide(struct transfer *t, const struct str *worktrees, struct brig_error *err)
 {
     int status = fetch_look_at_kept(t, err);
-    if (status == 0) /* under the names that branches would have */
+    if (status == 0) /* under the names of branches */
         status = MUST(t, NULL, &t->remotes.text, err, "for-each-ref",
                       "--format=%(objectname) refs/heads/%(refname:lstrip=2)", "refs/remotes");
     if (status == 0)
@@ -190,7 +192,7 @@ static int decide(struct transfer *t, const struct str *worktrees, struct brig_e
     return 0;
 }
 
-/* Why HEAD outside cannot become what it is in the jail, with the index of the jail; NULL if it can. */
+/* Why HEAD outside cannot be set to the jail's HEAD, with the jail's index; NULL if it can. */
 static const char *find_obstacle(const struct transfer *t, const struct str *worktrees)
 {
     const char *head = t->inside.head;
@@ -212,14 +214,15 @@ static const char *find_obstacle(const struct transfer *t, const struct str *wor
 
 /* ---- moving ---- */
 
-/* The summary, to which another part is to be appended. */
+/* The summary, prepared for another part. */
 static struct str *next_part(struct transfer *t)
 {
     str_append(&t->report->summary, t->report->summary.length ? ", " : "");
     return &t->report->summary;
 }
 
-/* Whether a rebase, a merge or the like goes on in the user's repository: then nothing is moved. */
+/* Whether a rebase, a merge or similar is unfinished in the user's repository: then nothing is
+ * moved. */
 static bool is_outside_busy(int git_dir)
 {
     static const char *const names[] = {"rebase-merge", "rebase-apply",     "sequencer",
@@ -237,8 +240,8 @@ static bool hash_entry(void *hash, const char *entry, size_t length)
     return true;
 }
 
-/* Whether the index is as the jail found it, or has what the jail has, as after an interrupted transfer. Compares entries, not
- * bytes: `git status` outside rewrites the index. */
+/* Whether the index outside is as the jail found it or, as after an interrupted transfer, equals
+ * the jail's. Compares entries, not bytes: `git status` outside rewrites the index. */
 static int compare_index(struct transfer *t, struct brig_error *err)
 {
     const char *const indexes[] = {t->base_index, NULL};
@@ -260,8 +263,7 @@ static int compare_index(struct transfer *t, struct brig_error *err)
     return status < 0 ? status : 0;
 }
 
-#define OWN_LOCK                                                                                   \
-    "locked" /* in the folder: the identity of the lock that is ours, if we are killed */
+#define OWN_LOCK "locked" /* in the folder: the identity of our lock, in case we are killed */
 
 static int note_lock(const struct transfer *t, struct brig_error *err)
 {
@@ -303,8 +305,9 @@ static int lock_index(const struct transfer *t, struct brig_error *err)
     return status < 0 ? status : 0;
 }
 
-/* Brings the locked copy to a tree: from the tree `old` if it is given, so that what is staged stays. Stat data, sparse and
- * skip-worktree bits stay. The exit status of git or a negative code. */
+/* Updates the locked copy to a tree: from the tree `old` if it is given, so that staged changes
+ * stay. Stat data, sparse and skip-worktree bits stay. Returns the exit status of git or a negative
+ * code. */
 static int fill_lock(const struct transfer *t, const char *old, const char *tree,
                      struct brig_error *err)
 {
@@ -320,8 +323,8 @@ static int fill_lock(const struct transfer *t, const char *old, const char *tree
     return status == 0 ? note_lock(t, err) : status;
 }
 
-/* The current branch moves, but the index of the jail does not arrive, as while a merge goes on there: ours follows the
- * branch. If that cannot be, the branch stays. */
+/* The current branch moves, but the jail's index is not transferred, as during a merge in the jail:
+ * the index outside follows the branch. If that is not possible, the branch does not move. */
 static int follow_branch(struct transfer *t, bool *ret_changed, struct brig_error *err)
 {
     const struct ref *ref = refs_get(&t->inside.refs, t->outside.head);
@@ -335,7 +338,7 @@ static int follow_branch(struct transfer *t, bool *ret_changed, struct brig_erro
     if (status <= 0)
         return status;
     *moves = false;
-    if (!t->running) /* else it moves later */
+    if (!t->running) /* otherwise it moves later */
         note_kept(t, ref->name, "files are staged that it changes", false);
     return 0;
 }
@@ -355,7 +358,7 @@ static int switch_head(struct transfer *t, struct brig_error *err)
     return 0;
 }
 
-/* "2 commits on NAME": how many the branch has that none of the old tips had. */
+/* "2 commits on NAME": the number of commits on the branch that none of the old tips contains. */
 static void summarise(struct transfer *t, const struct ref *ref, struct brig_error *err)
 {
     char count[32];
@@ -405,7 +408,7 @@ static void summarise_staged(struct transfer *t, struct brig_error *err)
         str_appendf(next_part(t), "%zu file%s staged", count, count == 1 ? "" : "s");
 }
 
-/* The refs that the jail began with are now those that are the same inside and outside. */
+/* The new initial refs of the jail are those that are the same inside and outside. */
 static int note_refs(const struct transfer *t, const struct side *now, struct brig_error *err)
 {
     autostr struct str updates = {0};
@@ -434,7 +437,7 @@ static int note_refs(const struct transfer *t, const struct side *now, struct br
     return status;
 }
 
-/* Deletes what the jail has deleted, except the branch that is checked out by now. */
+/* Deletes the refs that the jail has deleted, except the branch that is now checked out. */
 static int delete_refs(struct transfer *t, const char *head, const struct str *worktrees,
                        struct brig_error *err)
 {
@@ -454,7 +457,7 @@ static int delete_refs(struct transfer *t, const char *head, const struct str *w
     }
     if (updates.failed)
         return brig_fail_nomem(err);
-    /* All or nothing: no ref is deleted whose value is not kept. */
+    /* All or nothing: no ref is deleted unless its value is kept. */
     int status = count == 0 ? 0
                             : RUN(t, &(struct git_call){.input = &updates}, NULL, err, "update-ref",
                                   "-m", "brig: from the jail", "--stdin");
@@ -470,8 +473,8 @@ static int delete_refs(struct transfer *t, const char *head, const struct str *w
     return status < 0 ? status : 0;
 }
 
-/* New stashes of the jail come before the user's own. Those that the jail has used or dropped are dropped, and kept below
- * `before`. */
+/* New stashes of the jail come before the user's. Those that the jail has used or dropped are
+ * dropped, and kept below `before`. */
 static int move_stashes(struct transfer *t, struct brig_error *err)
 {
     size_t stored = 0, dropped = 0;
@@ -520,7 +523,7 @@ static int move_stashes(struct transfer *t, struct brig_error *err)
     return 0;
 }
 
-/* With the lock of the index: no git outside switches branches or stages meanwhile. */
+/* Holds the lock of the index, so that no git outside switches branches or stages meanwhile. */
 static int move_locked(struct transfer *t, const struct str *worktrees, struct brig_error *err)
 {
     struct str *notes = &t->report->notes;
@@ -555,7 +558,7 @@ static int move_locked(struct transfer *t, const struct str *worktrees, struct b
     }
     if (status == 0 && switches)
         status = switch_head(t, err);
-    if (status == 0 && !t->running) /* once, so that what is kept of them is not overwritten */
+    if (status == 0 && !t->running) /* once, so that the kept values are not overwritten */
         status = delete_refs(t, switches ? t->inside.head : t->outside.head, worktrees, err);
     if (status == 0)
         status = move_stashes(t, err);
@@ -567,7 +570,7 @@ static int move_locked(struct transfer *t, const struct str *worktrees, struct b
         summarise_staged(t, err);
     if (status == 0 && stages && t->running)
         status = MUST(t, &(struct git_call){.index = t->base_index}, NULL, err, "read-tree",
-                      t->inside.tree); /* this is the index that the jail began with */
+                      t->inside.tree); /* the new initial index of the jail */
     if (linked)
         str_append(notes, "git: a new submodule arrives when the run ends\n");
     else if (obstacle && (staged || strcmp(t->inside.head, t->outside.head) != 0)) {
@@ -609,7 +612,7 @@ static int move(struct transfer *t, struct brig_error *err)
 
 /* ---- the whole ---- */
 
-/* Refs that are where they belong are not kept a second time. */
+/* Refs that have moved are not kept a second time. */
 static int drop_moved(struct transfer *t, struct brig_error *err)
 {
     autostr struct str deletions = {0};
@@ -631,7 +634,7 @@ static int drop_moved(struct transfer *t, struct brig_error *err)
     (void)snprintf(base, sizeof base, "%s/base", t->space);
     (void)snprintf(head, sizeof head, "%s/HEAD", t->space);
     (void)snprintf(staged, sizeof staged, "%s/staged", t->space);
-    /* Commits of a detached HEAD have no other ref. */
+    /* No other ref contains the commits of a detached HEAD. */
     bool keeps_head = refs_is_id(t->inside.head) && !t->pending[0] &&
                       strcmp(t->inside.head, t->base.head) != 0 &&
                       strcmp(t->inside.head, now.head) != 0;
@@ -679,7 +682,7 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
     if (status == 0)
         status = move(&t, err);
     const struct git_call call = {.git_dir = private_git->repo.git_dir};
-    if (status == 0 && !t.running) /* the settings that arrived would be found again */
+    if (status == 0 && !t.running) /* else the end of the run would find them again */
         status =
             config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
     report->pending = t.pending[0] || t.unmerged;
