@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig cp`: copies files into a jail or out of it, whether something runs in it or not. It is a
- * run of its own in that jail, of cp, to which the host's side is granted and nothing else. Into
- * a jail brig becomes that run. Out of it, the run writes to a directory of its own, and brig,
- * which waits for it, moves what may come out to where it is wanted. The host's side is opened
- * once, without following links that a program in a jail may have made, and the run is granted
- * what was opened or nothing. */
+/* `brig cp`: copies files into a jail or out of it, whether or not the jail is running. It starts a
+ * run of cp in that jail, which is granted only the host's side. For a copy into the jail, brig
+ * becomes that run. For a copy out of it, the run writes to a staging directory, and brig waits and
+ * then moves the allowed files to the destination. The host's side is opened once, without
+ * following links that a program in a jail may have created, and the run is granted exactly the
+ * opened file. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,48 +35,48 @@
 #include "home/jails.h"
 
 #define DEPTH_MAX 256
-#define TOLD_MAX 20 /* lines about what was left out */
+#define TOLD_MAX 20 /* lines about skipped files */
 #define TRIES 16
 #define STAGE_PREFIX ".brig-cp-"
 #define STAGE_DIRECTORY "files"
-/* Only a directory's owner can set its mode: a directory that another user renamed to the name
- * of a stage is not removed as a leftover. */
+/* Only the owner of a directory can set its mode, so a directory that another user renamed to the
+ * name of a stage is not removed as a leftover. */
 #define STAGE_MODE 01700
-/* Where the host's side is seen inside. */
+/* The path of the host's side inside. */
 #define COPY_DIRECTORY "/run/brig-copy"
-/* The status if something was left out, as cp's. */
+/* The exit status if something was skipped, like cp's. */
 #define COPY_INCOMPLETE 1
 
 /* ---- The stage ----
  *
- * The jail's cp writes to a stage, a directory of brig's in the destination directory; only
- * what leads nowhere else is then moved to where it is wanted. Programs in other jails, and for
- * root other users, may be able to write to the destination directory and so rename the stage or
- * put something in its place. It is made and used through descriptors only, and granted by its
+ * The jail's cp writes to a stage, a directory in the destination directory that brig creates; only
+ * entries that lead nowhere else are then moved to their destination. Programs in other jails, and
+ * for root other users, may be able to write to the destination directory, and so to rename or
+ * replace the stage. It is created and used through descriptors only, and granted by its
  * descriptor. */
 
 #define STAGE_NAME_MAX 32
 
 struct stage {
-    int above;                 /* the directory that is copied to, the caller's */
-    int private;               /* the stage's own directory in it, locked while it is used */
-    int files;                 /* the one in that, which the jail writes to */
+    int above;                 /* the destination directory, owned by the caller */
+    int private;               /* the stage's directory in it, locked while in use */
+    int files;                 /* the directory in `private` that the jail writes to */
     char name[STAGE_NAME_MAX]; /* of the private directory */
 };
 
-/* A symbolic link of the stage that leads to something in it. */
+/* A symbolic link in the stage that leads to another file in the stage. */
 struct link {
-    char *path;            /* of the link, in the stage */
-    char *target;          /* what it leads to, in the stage and free of links */
-    struct stat found;     /* that */
-    struct stat directory; /* of the link */
-    bool done;             /* placed, or told why not */
+    char *path;            /* of the link, relative to the stage */
+    char *target;          /* of the target, relative to the stage and without links */
+    struct stat found;     /* the target */
+    struct stat directory; /* the directory of the link */
+    bool done;             /* placed, or reported as skipped */
 };
 
 /* One walk through the stage. */
 struct walk {
     const struct stage *copy;
-    char path[PATH_LENGTH_MAX + 1]; /* of where it is, in the stage */
+    char path[PATH_LENGTH_MAX + 1]; /* the current path, relative to the stage */
     size_t left;
     int (*visit)(struct walk *walk, int directory, const char *name, const struct stat *info,
                  struct brig_error *err);
@@ -99,7 +99,7 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Opens a path of which no component is a link; "" is the directory itself. */
+/* Opens a path that contains no link; "" is the directory itself. */
 static int open_plain(int directory, const char *path, int flags)
 {
     const struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
@@ -107,7 +107,8 @@ static int open_plain(int directory, const char *path, int flags)
     return (int)syscall(SYS_openat2, directory, *path ? path : ".", &how, sizeof how);
 }
 
-/* By the descriptor: the name may be something else by now, which stays unless it is empty. */
+/* Uses the descriptor: the name may lead to another file by now, which stays unless it is an empty
+ * directory. */
 static int remove_private(int above, int private, const char *name, struct brig_error *err)
 {
     int status = tree_empty(private, err);
@@ -136,7 +137,7 @@ static int make_private(struct stage *copy)
     return 0;
 }
 
-/* Removes what copies that were killed have left beside this one. */
+/* Removes stages that killed copies have left in the same directory. */
 static void remove_left(const struct stage *copy)
 {
     struct stat mine, info;
@@ -154,7 +155,7 @@ static void remove_left(const struct stage *copy)
     }
 }
 
-/* Makes the stage in a directory (O_PATH is enough), and removes what a copy that was killed has
+/* Creates the stage in a directory (O_PATH is enough), and removes stages that killed copies have
  * left there. End with stage_end(). */
 static int stage_begin(int above, struct stage *ret_stage, struct brig_error *err)
 {
@@ -196,7 +197,7 @@ __attribute__((format(printf, 2, 3))) static void leave_out(struct walk *walk, c
         message_warning("not copied: '%s' %s", str_shown(walk->path).text, text);
 }
 
-/* Calls visit() for all entries; takes the fd over. */
+/* Calls visit() for all entries; takes ownership of fd. */
 static int walk_directory(struct walk *walk, int fd, int depth, struct brig_error *err)
 {
     autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -236,7 +237,7 @@ static int walk_stage(struct walk *walk, struct brig_error *err)
     return walk_directory(walk, open_directory(walk->copy->files, "."), 0, err);
 }
 
-/* ---- what is left out ---- */
+/* ---- checks ---- */
 
 static int drop(struct walk *walk, int directory, const char *name, struct brig_error *err)
 {
@@ -267,7 +268,7 @@ static int visit_file(struct walk *walk, int directory, const char *name, const 
     return drop(walk, directory, name, err);
 }
 
-/* Where in the stage an open file is. */
+/* The path of an open file, relative to the stage. */
 static char *name_in_stage(const struct walk *walk, int fd)
 {
     char path[PATH_LENGTH_MAX + 1], stage[PATH_LENGTH_MAX + 1];
@@ -290,9 +291,8 @@ static int add_link(struct walk *walk, struct link link, struct brig_error *err)
     return 0;
 }
 
-/* A link may stay if it leads to something that was copied with it. Where that is decides the
- * kernel, which leaves the stage neither by "..", nor by an absolute link, nor by one on the
- * way. */
+/* A link may stay if it leads to a file that was copied with it. The kernel resolves it without
+ * leaving the stage by "..", by an absolute link, or by another link on the path. */
 static int visit_link(struct walk *walk, int directory, const char *name, const struct stat *info,
                       struct brig_error *err)
 {
@@ -313,7 +313,7 @@ static int visit_link(struct walk *walk, int directory, const char *name, const 
     return drop(walk, directory, name, err);
 }
 
-/* The directory of a link, "" at the top, and its name. */
+/* Splits the path of a link into its directory, "" at the top, and its name. */
 static const char *split(const char *path, char ret_directory[static PATH_LENGTH_MAX + 1])
 {
     const char *slash = strrchr(path, '/');
@@ -323,8 +323,8 @@ static const char *split(const char *path, char ret_directory[static PATH_LENGTH
     return slash ? slash + 1 : path;
 }
 
-/* Lets entries of a directory of the copy be changed, whatever its mode, and leaves no trace of
- * it. */
+/* Makes a directory of the copy writable, whatever its mode; the mode and times are restored
+ * later. */
 static void unlock_directory(int fd, const struct stat *info)
 {
     if ((info->st_mode & 0300) != 0300)
@@ -338,8 +338,8 @@ static void lock_directory(int fd, const struct stat *info)
     (void)futimens(fd, (const struct timespec[]){info->st_atim, info->st_mtim});
 }
 
-/* Takes the links out of the stage: it is placed without them. Each is called by its number
- * then. */
+/* Moves the links out of the stage, which is placed without them. Their names are then their
+ * numbers. */
 static int set_links_aside(struct walk *walk, struct brig_error *err)
 {
     for (size_t i = 0; i < walk->link_count; i++) {
@@ -363,7 +363,7 @@ static int set_links_aside(struct walk *walk, struct brig_error *err)
 
 static int check(struct walk *walk, struct brig_error *err)
 {
-    /* cp -a gives it the mode of what it copies. */
+    /* cp -a gives it the mode of the source. */
     (void)fchmod(walk->copy->files, 0700);
     walk->visit = visit_file;
     int status = walk_stage(walk, err);
@@ -374,9 +374,9 @@ static int check(struct walk *walk, struct brig_error *err)
     return status < 0 ? status : set_links_aside(walk, err);
 }
 
-/* ---- into place ---- */
+/* ---- moving to the destination ---- */
 
-/* Moves it to another directory; -EEXIST if the name is taken there and must not be. */
+/* Moves an entry to another directory; -EEXIST if the name exists there and may not be replaced. */
 static int rename_to(int from, const char *old, int to, const char *name, bool replace)
 {
     struct stat info;
@@ -384,14 +384,14 @@ static int rename_to(int from, const char *old, int to, const char *name, bool r
         return renameat(from, old, to, name) == 0 ? 0 : -errno;
     if (renameat2(from, old, to, name, RENAME_NOREPLACE) == 0)
         return 0;
-    if (errno != EINVAL && errno != ENOSYS) /* the filesystem does not know the flag */
+    if (errno != EINVAL && errno != ENOSYS) /* the filesystem does not support the flag */
         return -errno;
     if (fstatat(to, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
     return renameat(from, old, to, name) == 0 ? 0 : -errno;
 }
 
-/* To move a directory elsewhere one must be able to write to it. */
+/* Moving a directory requires write permission for the directory itself. */
 static int move(int from, const char *old, int to, const char *name, const struct stat *info,
                 bool replace)
 {
@@ -408,7 +408,7 @@ static int move(int from, const char *old, int to, const char *name, const struc
 
 static int place_all(struct walk *walk, int from, int to, int depth, struct brig_error *err);
 
-/* The name is taken: 1 if it was left out. */
+/* The name exists already. Returns 1 if the entry was skipped. */
 static int merge(struct walk *walk, int from, const char *old, int to, const char *name,
                  const struct stat *info, int depth, struct brig_error *err)
 {
@@ -439,7 +439,7 @@ static int merge(struct walk *walk, int from, const char *old, int to, const cha
     return 1;
 }
 
-/* 1 if it was left out. */
+/* Returns 1 if the entry was skipped. */
 static int place_one(struct walk *walk, int from, const char *old, int to, const char *name,
                      int depth, struct brig_error *err)
 {
@@ -455,8 +455,8 @@ static int place_one(struct walk *walk, int from, const char *old, int to, const
     return result < 0;
 }
 
-/* Takes `from` over. The stage was walked once: it is not deeper than that walk allows.
- * Afterwards only directories that were merged are left in it, which is_placed() relies on. */
+/* Takes ownership of `from`. The stage was walked before, so it is not deeper than that walk
+ * allows. Afterwards it contains only merged directories, which is_placed() relies on. */
 static int place_all(struct walk *walk, int from, int to, int depth, struct brig_error *err)
 {
     autodir DIR *dir = fdopendir(from);
@@ -480,11 +480,10 @@ static int place_all(struct walk *walk, int from, int to, int depth, struct brig
     return status;
 }
 
-/* ---- links, last of all ---- */
+/* ---- links, placed last ---- */
 
-/* Whether something of the stage, which was this file, is at the same path in the destination
- * now: it was moved there, or is a directory that was merged with the one there. No link is
- * followed. */
+/* Whether a file of the stage is now at the same path in the destination: it was moved there, or is
+ * a directory that was merged with an existing one. No link is followed. */
 static bool is_placed(const struct walk *walk, const char *path, const struct stat *file,
                       struct stat *ret_there)
 {
@@ -499,8 +498,8 @@ static bool is_placed(const struct walk *walk, const char *path, const struct st
            S_ISDIR(rest.st_mode) && is_same(&rest, file);
 }
 
-/* Whether a link in this directory would lead, in the destination, to the file that it led to in
- * the stage: by what was placed, and not by a link that was there before. */
+/* Whether a link in this directory would lead to the same file in the destination as in the stage:
+ * through placed entries, and not through a link that existed before. */
 static bool leads_there(const struct walk *walk, const char *above, const char *number,
                         const struct link *link)
 {
@@ -518,7 +517,7 @@ static bool leads_there(const struct walk *walk, const char *above, const char *
            fstat(fd, &found) == 0 && is_same(&found, &there);
 }
 
-/* 1 if it is done with, 0 if something on its way is not there yet. */
+/* Returns 1 if it is done, 0 if a part of its path is not placed yet. */
 static int place_link(struct walk *walk, size_t index, struct brig_error *err)
 {
     const struct link *link = &walk->links[index];
@@ -542,7 +541,7 @@ static int place_link(struct walk *walk, size_t index, struct brig_error *err)
     return status < 0 ? status : 1;
 }
 
-/* One link may lead through another: as long as one can be placed, more may follow. */
+/* A link may lead through another link: repeat as long as one can be placed. */
 static int place_links(struct walk *walk, struct brig_error *err)
 {
     for (bool again = true; again;) {
@@ -565,11 +564,11 @@ static int place_links(struct walk *walk, struct brig_error *err)
     return 0;
 }
 
-/* If `place`, moves what is in the stage to the directory above it. Directories that are there
- * are merged, files replaced. Not moved, but told of and counted in *ret_left: symbolic links
- * that do not lead to something else that this copy has put there, fifos, sockets and devices,
- * what is deeper than any path can be, and what would change a .git that is there. Set-id bits
- * are cleared. Removes the stage. */
+/* If `place`, moves the contents of the stage to the directory above it. Existing directories are
+ * merged, files replaced. Some entries are skipped, reported and counted in *ret_left: symbolic
+ * links that do not lead to another file of this copy, FIFOs, sockets and devices, entries deeper
+ * than any path can be, and entries that would change an existing .git. Set-id bits are cleared.
+ * Removes the stage. */
 static int stage_end(struct stage *copy, bool place, size_t *ret_left, struct brig_error *err)
 {
     autoclose int private = take_fd(&copy->private);
@@ -601,7 +600,7 @@ struct side {
     const char *path;
 };
 
-/* True if it names a jail. A path with a slash before its colon does not. */
+/* True if the word names a jail. A path with a slash before the colon does not. */
 static bool split_side(const char *word, struct side *ret_side)
 {
     const char *colon = strchr(word, ':');
@@ -620,10 +619,9 @@ static const char *last_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* `brig run … cp …`: the system's cp, not one that the jail may have in its home, with nothing
- * of the caller's environment and nothing of the configuration before it. `app` has the grant
- * and the environment. Returns its exit status, or a negative
- * code. */
+/* `brig run … cp …`: the system's cp, not one in the jail's home, without the caller's environment
+ * and configuration. `app` has the grant and the environment. Returns its exit status, or a
+ * negative code. */
 static int execute(const struct side *side, const char *home, struct app app, const char *from,
                    const char *to, struct brig_error *err)
 {
@@ -648,8 +646,8 @@ static int execute(const struct side *side, const char *home, struct app app, co
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-/* Waits for the run, passing on signals that were sent to this process alone: those of a
- * terminal the run has got as well. */
+/* Waits for the run, and forwards signals that were sent to this process only: signals from the
+ * terminal reach the run, too. */
 static int wait_for(pid_t pid, const sigset_t *signals)
 {
     for (;;) {
@@ -664,8 +662,8 @@ static int wait_for(pid_t pid, const sigset_t *signals)
     }
 }
 
-/* Runs cp in the jail, which writes to the directory of the grant; its exit status, or a negative
- * code. */
+/* Runs cp in the jail, which writes to the granted directory; returns its exit status, or a
+ * negative code. */
 static int run(const struct side *side, const char *home, const struct app *app, const char *to,
                struct brig_error *err)
 {
@@ -685,7 +683,8 @@ static int run(const struct side *side, const char *home, const struct app *app,
     return status;
 }
 
-/* Another user who owns the directory, or one above it, could replace what root writes there. */
+/* Another user who owns the directory, or a parent of it, could replace files that root writes
+ * there. */
 static int refuse_foreign(int directory, const struct identity *identity, struct brig_error *err)
 {
     char path[PATH_LENGTH_MAX + 1];
@@ -699,7 +698,7 @@ static int refuse_foreign(int directory, const struct identity *identity, struct
                      str_shown(path).text);
 }
 
-/* The status to exit with, or a negative code. */
+/* Returns the exit status, or a negative code. */
 static int copy_out(const struct side *side, const struct identity *identity,
                     const struct out_path *target, char **envp, struct brig_error *err)
 {
@@ -718,7 +717,7 @@ static int copy_out(const struct side *side, const struct identity *identity,
     status = str_make(&inside, err, COPY_DIRECTORY "/", target->name);
     if (status == 0)
         status = run(side, identity->host_home, &app, inside, err);
-    /* cp says 1 if it could not copy everything. */
+    /* cp exits with 1 if it could not copy everything. */
     size_t left = 0;
     identity_enter(identity);
     int ended = stage_end(&stage, status == 0 || status == 1, &left, status < 0 ? NULL : err);
@@ -728,7 +727,7 @@ static int copy_out(const struct side *side, const struct identity *identity,
     return status == 0 && left > 0 ? COPY_INCOMPLETE : status;
 }
 
-/* The status to exit with, or a negative code. */
+/* Returns the exit status, or a negative code. */
 static int copy_in(const struct side *side, const struct identity *identity, const char *host,
                    const struct out_path *source, char **envp, struct brig_error *err)
 {
@@ -742,7 +741,7 @@ static int copy_in(const struct side *side, const struct identity *identity, con
     return execute(side, identity->host_home, app, inside, *side->path ? side->path : ".", err);
 }
 
-/* The status to exit with, or a negative code. */
+/* Returns the exit status, or a negative code. */
 static int copy(const char *from, const char *to, char **envp, struct brig_error *err)
 {
     struct side side;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* brig doctor: what this system can do for a jail, and what to do where it cannot. */
+/* brig doctor: what this system supports for a jail, and the remedies for what it does not. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #define STATUS_NO_FULL_JAIL 1
 
-/* How far down the ladder a jail was built. */
+/* Which fallback a jail needed. */
 enum rung {
     RUNG_FULL,
     RUNG_LANDLOCK,
@@ -42,11 +42,11 @@ static const struct {
 
 struct verdict {
     enum rung rung;
-    struct brig_unenforced unenforced; /* of the best run that worked */
-    char error[BRIG_MESSAGE_MAX];      /* why the full jail did not work; may be empty */
+    struct brig_unenforced unenforced; /* of the best run that succeeded */
+    char error[BRIG_MESSAGE_MAX];      /* why the full jail failed; may be empty */
 };
 
-/* Runs a program that does nothing in a sealed jail. True if it ran and ended well. */
+/* Runs a program that does nothing in a sealed jail. True if it ran and exited with 0. */
 static bool try_jail(enum brig_on_unsupported on_unsupported, struct verdict *verdict)
 {
     const char *program = access("/bin/true", X_OK) == 0 ? "/bin/true" : "/usr/bin/true";
@@ -70,13 +70,13 @@ static bool try_jail(enum brig_on_unsupported on_unsupported, struct verdict *ve
     brig_policy_free(policy);
     char *advice = strstr(err.message, " Run `brig doctor`");
     if (advice)
-        *advice = '\0'; /* that is what is being done */
+        *advice = '\0'; /* the user is doing that already */
     if (!worked && verdict->error[0] == '\0')
         (void)snprintf(verdict->error, sizeof verdict->error, "%s", err.message);
     return worked;
 }
 
-/* The broker is a program of its own, and found by this one. */
+/* The broker is a separate program, which this program looks for. */
 static void add_broker(struct probe_report *report)
 {
     char path[PATH_MAX + 64];
@@ -108,7 +108,7 @@ static struct verdict decide(const struct probe_report *report)
     return verdict;
 }
 
-/* ---- For people ---- */
+/* ---- Text ---- */
 
 static const char *mark_of(enum probe_state state)
 {
@@ -139,7 +139,7 @@ static void print_text(const struct probe_report *report, const struct verdict *
     str_appendf(out, "%s\n", rungs[verdict->rung].verdict);
 }
 
-/* ---- For programs ---- */
+/* ---- JSON ---- */
 
 static void print_json(const struct probe_report *report, const struct verdict *verdict,
                        struct str *out)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig enter`: a shell, or a command, in a jail in which something runs.
+/* `brig enter`: a shell or a command in a running jail.
  *
- * Theory of operation: the run is found by its supervisor, and the engine starts one more
+ * Theory of operation: the run is found through its supervisor, and the engine starts another
  * command in its jail, under the same restrictions (jail/attach/attach.h). Processes of the jail
- * have our uid and meet what we start there before it has become the command. The engine sees to
- * it that they cannot look into it; what they could look for besides, secrets in our
- * environment, is wiped here before. */
+ * have our uid and can see our process in the jail before it executes the command. The engine keeps
+ * them from reading its memory; in addition, secrets in our environment are wiped here before. */
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -24,15 +23,15 @@
 #include "jail/job/job.h"
 #include "jail/sys.h"
 
-/* How long the end of the run is waited for, when what was entered was killed. */
+/* How long to wait for the end of the run after the entered command was killed. */
 #define END_PATIENCE_MS 1000
-/* How long one that cannot be found yet is looked for. */
+/* How long to look for a run that cannot be found yet. */
 #define SOON_MS 300
 #define AGAIN_MS 20
 
 /* ---- which run ---- */
 
-/* The command line taken apart. */
+/* The parsed command line. */
 struct wanted {
     const char *jail; /* or NULL */
     pid_t pid;        /* or 0 */
@@ -49,7 +48,8 @@ static int parse_pid(const char *text, pid_t *ret_pid, struct brig_error *err)
     return 0;
 }
 
-/* The index of what it does not know; 0 if it knows all, and a negative code for a bad value. */
+/* Returns the index of the first unknown word, 0 if there is none, or a negative code for a bad
+ * value. */
 static int parse_words(int argc, char **argv, struct wanted *ret_wanted, struct brig_error *err)
 {
     int i = 1, status = 0;
@@ -76,7 +76,7 @@ static int parse_words(int argc, char **argv, struct wanted *ret_wanted, struct 
     return 0;
 }
 
-/* Of several the newest; the others are named. */
+/* Chooses the newest of several runs; the others are printed. */
 static void choose(struct runs *runs, const char *jail, struct attach *ret_entry)
 {
     struct str others = {0};
@@ -90,7 +90,7 @@ static void choose(struct runs *runs, const char *jail, struct attach *ret_entry
     runs->items[0] = ENTRY_INIT;
 }
 
-/* 1 if there is one. */
+/* Returns 1 if there is one. */
 static int find_by_name(const struct jails_place *place, const char *jail, struct attach *ret_entry,
                         struct brig_error *err)
 {
@@ -106,8 +106,8 @@ static int find_by_name(const struct jails_place *place, const char *jail, struc
     return status;
 }
 
-/* By the name of a jail, or by the number of a process: 1 if there is one. A number may be the
- * name of a jail too. */
+/* Finds a run by the name of a jail, or by the pid of a process: 1 if there is one. A number may
+ * also be the name of a jail. */
 static int find(const struct jails_place *place, const struct wanted *wanted,
                 struct attach *ret_entry, struct brig_error *err)
 {
@@ -135,7 +135,7 @@ static int say_none(const struct jails_place *place, const char *jail, struct br
                      jail);
 }
 
-/* A run that has just begun says so a moment after its command did. */
+/* A run registers a moment after its command has started, so a new run may not be found at once. */
 static int find_soon(const struct jails_place *place, const struct wanted *wanted,
                      struct attach *ret_entry, struct brig_error *err)
 {
@@ -150,8 +150,8 @@ static int find_soon(const struct jails_place *place, const struct wanted *wante
     }
 }
 
-/* Root looks at its own runs as root. For those of the user it acts for, it becomes that user: what
- * they tell is the user's word. */
+/* Root examines its own runs as root. For runs of the user it acts for, it changes to that user,
+ * because their data is controlled by the user. */
 static int find_run(struct jails_place *place, const struct wanted *wanted,
                     struct attach *ret_entry, struct brig_error *err)
 {
@@ -170,8 +170,8 @@ static int find_run(struct jails_place *place, const struct wanted *wanted,
 
 /* ---- the command ---- */
 
-/* What the jail does not get, it shall not find in our memory either. What we still ask is no
- * secret. */
+/* Wipes variables that the jail does not get, so that it cannot find them in our memory. The
+ * variables that are still needed are not secret. */
 static void wipe_environment(char **envp)
 {
     for (; *envp; envp++)
@@ -211,7 +211,8 @@ static int enter(const struct attach *entry, const char *const *argv, char **env
     int status = policy_environment(policy, (const char *const *)envp, &filtered, err);
     if (status < 0)
         return status;
-    /* A group that an ordinary user's systemd delegated can be joined from a group beside it only. */
+    /* A cgroup that systemd has delegated to an ordinary user can be joined only from a sibling
+     * cgroup. */
     if (entry->record.facts.group.has_main && geteuid() != 0)
         run_loop_enter_scope();
     wipe_environment(envp);
@@ -224,7 +225,7 @@ static int enter(const struct attach *entry, const char *const *argv, char **env
     };
     autoclose int init = (int)SYS(pidfd_open, entry->record.facts.init, 0);
     struct brig_result result = {0};
-    run_job(entry, &command, &result, err); /* the result holds the error */
+    run_job(entry, &command, &result, err); /* the result contains the error */
     free(filtered);
     report(entry, &result, init);
     status = brig_result_status(&result);

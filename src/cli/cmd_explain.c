@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run would be, without starting anything: its plan, or its policy in words and as JSON. */
+/* Describes a run without starting it: its plan, or its policy as text or JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -43,7 +43,7 @@ static int find_facts(const char *path, struct facts *ret_facts, struct brig_err
     return status < 0 ? brig_wrap(err, status, "--facts %s", str_shown(path).text) : 0;
 }
 
-/* With --output the streams pass through pipes of ours. */
+/* With --output the streams pass through pipes of brig. */
 static int foresee(const struct settings *settings, const char *const *words, char **envp,
                    struct str *out, struct brig_error *err)
 {
@@ -86,7 +86,7 @@ int plan_show(struct setup *setup, const char *const *argv, char **envp, struct 
     status = home_foresee(settings, &setup->identity, &out, &stand_in, err);
     if (status == 0)
         status = foresee(settings, words, envp, &out, err);
-    policy->facts = NULL; /* they are ours */
+    policy->facts = NULL; /* owned by this function */
     if (status < 0)
         return status;
     return message_print(&out, err);
@@ -120,8 +120,8 @@ static void text_masks(struct str *out, const struct settings *settings)
                     built_in, SETTINGS_BUILT_IN);
     for (size_t i = 0; i < settings->mask_count; i++) {
         const struct settings_mask *mask = &settings->masks[i];
-        /* Of the built-in ones those that hide something are shown, and of the others their
-         * number. */
+        /* Of the built-in masks, those that hide something are shown, and the others are
+         * counted. */
         if (!mask->built_in || mask->found)
             str_appendf(out, "  %-*s  %s  [%s]\n", RULE_WIDTH, mask->unmask ? "show" : "hide",
                         str_shown(mask->path).text, str_shown(mask->origin).text);
@@ -138,7 +138,7 @@ static const char *home_kind(const struct settings *settings)
     return names[policy_mode_row(settings->mode)->home];
 }
 
-/* What the home directory is, and where what is written to it is kept. */
+/* The kind of the home directory, and where its changes are kept. */
 static void text_home(struct str *out, const struct settings *settings)
 {
     enum policy_home kind = policy_mode_row(settings->mode)->home;
@@ -159,9 +159,9 @@ static void text_home(struct str *out, const struct settings *settings)
     str_append_char(out, '\n');
 }
 
-/* ---- variables that are not passed on because of their value ---- */
+/* ---- variables that are withheld because of their value ---- */
 
-/* One that was passed on after all, by its name, is not told. */
+/* A variable that is passed on after all, by its name, is not reported. */
 static bool is_withheld(const struct brig_policy *policy, const char *variable)
 {
     const char *equals = strchr(variable, '=');
@@ -235,7 +235,7 @@ static void add_json(struct str *out, const struct settings *settings)
 {
     struct json j;
     json_init(&j, out);
-    j.comma = true; /* behind what the policy has */
+    j.comma = true; /* after the members of the policy */
     json_text(&j, "mode_origin", settings->mode_origin);
     json_text(&j, "jail", settings->jail);
     json_text(&j, "storage", settings->storage);
@@ -271,7 +271,7 @@ int settings_explain(const struct settings *settings, struct str *out, struct br
     return 0;
 }
 
-/* The same words as those of a run, with one more. */
+/* Takes the same words as a run, and one more. */
 static int run_explain(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     autofree char **words = calloc((size_t)argc + 2, sizeof *words);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig held`, `brig keep` and `brig discard`: files that a run has created, that a program
- * outside would execute, and that brig therefore keeps in the jail's storage. */
+/* `brig held`, `brig keep` and `brig discard`: files that a run has created, that a program outside
+ * would execute, and that brig therefore keeps in the jail's storage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@
 #include "guard/git.h"
 #include "guard/held.h"
 
-#define PART_BYTES 65536  /* of a file that is printed */
-#define CHARACTER_BYTES 4 /* at most, in UTF-8 */
+#define PART_BYTES 65536  /* bytes printed at a time */
+#define CHARACTER_BYTES 4 /* the maximum in UTF-8 */
 
 enum action { SHOW, KEEP, DISCARD };
 
@@ -45,7 +45,7 @@ static int compare_times(const struct held_item *a, const struct held_item *b)
     return (a->time.tv_nsec > b->time.tv_nsec) - (a->time.tv_nsec < b->time.tv_nsec);
 }
 
-/* By project, then the oldest first. */
+/* Sorts by project, then oldest first. */
 static int compare_items(const void *left, const void *right)
 {
     const struct held_item *a = left, *b = right;
@@ -55,7 +55,7 @@ static int compare_items(const void *left, const void *right)
     return order != 0 ? order : strcmp(a->path, b->path);
 }
 
-/* ---- which one ---- */
+/* ---- finding an item ---- */
 
 static bool is_same_directory(const char *one, const char *other)
 {
@@ -64,8 +64,8 @@ static bool is_same_directory(const char *one, const char *other)
                                        a.st_dev == b.st_dev && a.st_ino == b.st_ino);
 }
 
-/* If an absolute path leads to an item, by whatever links: its rest below the item, "" for the
- * item itself. Else NULL. */
+/* If an absolute path leads to an item, through any links, returns the part below the item, "" for
+ * the item itself. Otherwise NULL. */
 static const char *match(const struct held_item *item, char *path)
 {
     size_t length = strlen(item->path);
@@ -140,7 +140,7 @@ static void list_item(struct asking *asking, const struct held_item *item)
     str_concat(out, "  (", item->why, ")\n");
 }
 
-/* Files may have been made to be obeyed by a terminal: there, control characters are escaped. */
+/* Files may contain escape sequences for a terminal: there, control characters are escaped. */
 static int print_content(int fd, struct brig_error *err)
 {
     bool escape = isatty(STDOUT_FILENO);
@@ -154,7 +154,7 @@ static int print_content(int fd, struct brig_error *err)
         size_t used = have;
         for (size_t i = 1; i < CHARACTER_BYTES && i <= have && got > 0; i++)
             if (utf8_is_beginning((const unsigned char *)part + have - i, i))
-                used = have - i; /* the character ends in the next part */
+                used = have - i; /* the character continues in the next part */
         autostr struct str out = {0};
         if (escape)
             str_append_shown(&out, part, used, "\n\t\\");
@@ -193,7 +193,7 @@ static void list_file(void *context, const char *path, const struct stat *info)
     str_append_char(out, '\n');
 }
 
-/* The content of a file, the files of a directory, the target of a link. */
+/* Prints the contents of a file, the files of a directory, or the target of a link. */
 static int show(struct asking *asking, const struct held_item *item, const char *below,
                 struct brig_error *err)
 {
@@ -217,7 +217,7 @@ static int show(struct asking *asking, const struct held_item *item, const char 
                : print_content(file, err);
 }
 
-/* What git calls the content of a file, so that it can be compared with another. */
+/* Appends git's hash of the contents of a file, for comparisons. */
 static void append_hash(struct str *text, int storage, const struct held_item *item)
 {
     struct git git;
@@ -242,7 +242,7 @@ static void append_hash(struct str *text, int storage, const struct held_item *i
 
 static int keep(struct asking *asking, const struct held_item *item, struct brig_error *err)
 {
-    autostr struct str kind = {0}; /* known only as long as it is in the storage */
+    autostr struct str kind = {0}; /* determined while it is still in the storage */
     append_kind(&kind, asking->storage, item);
     if (S_ISREG(item->mode))
         append_hash(&kind, asking->storage, item);
@@ -255,7 +255,7 @@ static int keep(struct asking *asking, const struct held_item *item, struct brig
     return 0;
 }
 
-/* The newest of the versions of a path, or, with `below`, of what a path is in. */
+/* The newest version of a path or, with `below`, of a directory that contains it. */
 static const struct held_item *find_newest(const struct asking *asking, char *path,
                                            const char **below, size_t *ret_versions)
 {
@@ -320,8 +320,8 @@ static int treat(struct asking *asking, const char *given, struct brig_error *er
     return status;
 }
 
-/* Prints what there is so far. After keep and discard have done their work this is not worth an
- * error. */
+/* Prints the output so far. After keep and discard have done their work, a failure to print is
+ * ignored. */
 static int flush(struct asking *asking, struct brig_error *err)
 {
     int status = message_print(&asking->out, asking->action == SHOW ? err : NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig init`: writes files to start a configuration from. */
+/* `brig init`: writes initial configuration files. */
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -89,7 +89,7 @@ static int write_file(int dir_fd, const char *dir, const char *name, const char 
     return 0;
 }
 
-/* Writes what is missing, and says which. */
+/* Writes the missing files, and prints their names. */
 static int write_files(const char *dir, const char *storage, struct brig_error *err)
 {
     autostr struct str defaults = {0};
@@ -119,7 +119,7 @@ static int run_init(const struct app *app, int argc, char **argv, struct brig_er
     struct identity identity;
     struct config_files files = {0};
     char cwd[PATH_LENGTH_MAX + 1] = "/";
-    (void)!getcwd(cwd, sizeof cwd); /* only where the environment names a relative path */
+    (void)!getcwd(cwd, sizeof cwd); /* needed only if the environment names a relative path */
     identity_find(&identity);
     int status = config_files_find(&files, &identity, cwd, err);
     if (status == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig list`: the jails there are, their mode, what they keep, and which processes are in them. */
+/* `brig list`: the jails, with their mode, their size on disk, and their processes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void append_size(struct str *text, uint64_t bytes)
     str_appendf(text, " %9s", number);
 }
 
-/* Adds the processes that run in it under the isolated uid that root gave the jail. */
+/* Adds the processes that run under the isolated uid that root gave the jail. */
 static void add_isolated_uids(const struct jails_place *place, struct jail_info *jail)
 {
     struct home_state state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig mask` and `brig unmask`: hide something of the home directory in a jail, also while things run
- * in it, or do not. The jail remembers it. */
+/* `brig mask` and `brig unmask`: hide or show paths of the home directory in a jail, also while it
+ * is running. The jail remembers them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 #define PATHS_MAX 256
 
-/* The command line taken apart. */
+/* The parsed command line. */
 struct wanted {
     bool unmask;
     const char *jail;
@@ -48,7 +48,7 @@ static bool exists(const char *directory, const char *path)
     return !whole.failed && lstat(whole.data, &info) == 0;
 }
 
-/* The rest of a path in the home directory, by either of its names; NULL if it is elsewhere. */
+/* The part of a path below the home directory, by either of its names; NULL if it is elsewhere. */
 static const char *rest_in_home(const char *home, const char *path)
 {
     char real[PATH_LENGTH_MAX + 1];
@@ -56,7 +56,7 @@ static const char *rest_in_home(const char *home, const char *path)
     return rest || !path_resolve(home, real) ? rest : path_below(real, path);
 }
 
-/* As for --mask: what is relative begins at the home directory, unless it begins with a dot. */
+/* As for --mask: a relative path is relative to the home directory, unless it begins with a dot. */
 static int find_path(const char *value, const char *home, const char *cwd, char **ret_path,
                      struct brig_error *err)
 {
@@ -103,13 +103,13 @@ static int find_paths(struct wanted *wanted, char **values, int count,
     return status;
 }
 
-/* ---- doing it ---- */
+/* ---- applying masks ---- */
 
 static int check_jail(const struct jails_place *place, const char *name, struct brig_error *err)
 {
     struct jail_info jail;
     int status = jails_check_name(name, err);
-    if (status < 0 || strcmp(name, SETTINGS_JAIL) == 0) /* it is made on first use */
+    if (status < 0 || strcmp(name, SETTINGS_JAIL) == 0) /* it is created on first use */
         return status;
     identity_enter(&place->identity);
     status = jails_find(place->storage, name, place->uid, &jail, err);
@@ -153,7 +153,8 @@ static void say_masked(const struct wanted *wanted, const struct home_masked *ma
                         jail, masked->runs);
 }
 
-/* Masks are for what is the user's: a home of the jail's own has nothing of it but what is granted. */
+/* Masks apply to the user's files: a private home of the jail contains none of them except
+ * grants. */
 static void say_whose(const struct jails_place *place, const struct wanted *wanted)
 {
     char mode[16];
@@ -164,7 +165,8 @@ static void say_whose(const struct jails_place *place, const struct wanted *want
                      mode);
 }
 
-/* A mask also holds for what is made later, so this is no error; but it may be a typing mistake. */
+/* A mask also applies to files created later, so a missing file is not an error; but it may be a
+ * typing error. */
 static void say_missing(const struct jails_place *place, const struct wanted *wanted)
 {
     const char *home = place->identity.host_home;

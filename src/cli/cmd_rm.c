@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig rm`: removes a jail with everything it keeps. */
+/* `brig rm`: removes a jail with all its data. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -13,8 +13,7 @@
 #include "guard/held.h"
 #include "home/jails.h"
 
-/* Fails if the jail has something that exists nowhere else and that the user has not decided
- * about. */
+/* Fails if the jail has data that exists nowhere else and that the user has not decided about. */
 static int refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err)
 {
     autostr struct str lost = {0};

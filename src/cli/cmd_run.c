@@ -29,7 +29,7 @@
 #include "jail/cgroup/cgroup.h"
 #include "policy/policy.h"
 
-/* A project with many protected paths needs more than 1024, which is what most systems begin with. */
+/* A project with many protected paths needs more than 1024 descriptors, the usual soft limit. */
 #define FDS_WANTED 65536
 
 static int check_pass_fds(const struct settings *settings, struct brig_error *err)
@@ -41,7 +41,7 @@ static int check_pass_fds(const struct settings *settings, struct brig_error *er
     return 0;
 }
 
-/* systemd is asked where limits were, not for the sake of defaults. */
+/* systemd is asked only if the user has set limits, not for defaults. */
 static void enter_scope(const struct brig_policy *policy)
 {
     const unsigned grouped = 1U << BRIG_LIMIT_MEMORY_BYTES | 1U << BRIG_LIMIT_CPU_PERCENT |
@@ -51,7 +51,7 @@ static void enter_scope(const struct brig_policy *policy)
         run_loop_enter_scope();
 }
 
-/* With --output the streams pass through here. */
+/* With --output the streams pass through pipes of brig. */
 static int open_relays(const struct brig_policy *policy, struct relay relays[RUN_LOOP_RELAYS],
                        struct brig_stdio stdio[3], struct brig_error *err)
 {
@@ -75,7 +75,7 @@ static void close_relays(struct relay relays[RUN_LOOP_RELAYS], struct brig_resul
     }
 }
 
-/* Starts the command and sees it through; *ret_result is always filled. */
+/* Starts the command and waits for its end; *ret_result is always filled in. */
 static void run_job(struct setup *setup, const char *const *argv, char **envp,
                     struct net_watch *net, struct brig_result *ret_result, struct brig_error *err)
 {
@@ -116,7 +116,7 @@ static void run_job(struct setup *setup, const char *const *argv, char **envp,
         close_relays(relays, ret_result);
 }
 
-/* A verb of brig's that was mistyped. */
+/* Suggests a verb of brig if the name is close to one. */
 static void advise_verb(const char *name, struct brig_error *err)
 {
     struct nearest nearest;
@@ -124,7 +124,7 @@ static void advise_verb(const char *name, struct brig_error *err)
     (void)nearest_advise(&nearest, "brig ", err->code, err);
 }
 
-/* The commonest mistake: a program that the caller's PATH has and the jail has not. */
+/* The most common mistake: a program that is in the caller's PATH, but not in the jail. */
 static void advise_not_found(const char *name, char **envp, struct brig_error *err)
 {
     const char *path = NULL;
@@ -209,7 +209,7 @@ static int print_policy(struct setup *setup, struct brig_error *err)
     return status < 0 ? status : message_print(&text, err);
 }
 
-/* The shell of the passwd file, else $SHELL, else what every system has. */
+/* The shell in the passwd file, else $SHELL, else /bin/sh. */
 static const char *choose_shell(const struct identity *identity)
 {
     const char *shell = identity->shell;
@@ -237,7 +237,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     const char *const *words = NULL;
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     settings->policy->jail_name = settings->jail;
-    /* The command gets what we had. */
+    /* The command gets the original limit. */
     (void)fds_raise_limit(FDS_WANTED, &settings->policy->files_before);
     int status = script_words(settings, argv[0] ? argv : shell, &words, err);
     if (status == 0)
@@ -250,8 +250,8 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     return status;
 }
 
-/* Adds the grant of `brig cp`: of the very file that it has opened, whatever is at its path by now.
- * Later than the guard, which would look for files to protect by that path. */
+/* Adds the grant of `brig cp`, for exactly the file that it has opened, whatever is at its path by
+ * now. This comes after the guard, which would look for files to protect at that path. */
 static int grant_copy(const struct app *app, struct brig_policy *policy, struct brig_error *err)
 {
     if (!app->grant_at)

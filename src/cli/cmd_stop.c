@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig stop`: ends what runs in a jail, and lets go of its mounts. */
+/* `brig stop`: ends the runs in a jail, and unmounts its directories. */
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
@@ -10,14 +10,13 @@
 #include "cli/report.h"
 #include "home/jails.h"
 
-/* A brig that is asked to end gives its command a grace; longer than any sensible one it is not
- * waited for. */
+/* A brig that gets SIGTERM gives its command a grace period. This is longer than any sensible
+ * one. */
 #define PATIENCE_MS 10000
 #define STEP_MS 20
-#define SILENCE_MS                                                                                 \
-    1000 /* an interactive shell does not end by SIGTERM: then it is said what is waited for */
+#define SILENCE_MS 1000 /* an interactive shell ignores SIGTERM: then say what we wait for */
 
-/* One that is not ours to signal, or 0. */
+/* Returns a process that we may not signal, or 0. */
 static pid_t signal_all(const struct home_state *state, int signal)
 {
     pid_t refused = 0;
@@ -46,7 +45,7 @@ static int stop_jail(const char *storage, const char *name, uid_t uid, struct br
         if (waited == SILENCE_MS && state.pid_count > 0)
             message_note("waiting for process %d in the jail '%s', for %d seconds at most",
                          state.pids[0], name, PATIENCE_MS / 1000);
-        if (waited == PATIENCE_MS) /* with brig the jail dies */
+        if (waited == PATIENCE_MS) /* when brig dies, the jail dies */
             (void)signal_all(&state, SIGKILL);
         if (waited > 2 * PATIENCE_MS)
             return status;
@@ -64,7 +63,7 @@ static bool is_held(const struct home_state *state, pid_t pid)
 }
 
 /* Root's own runs in a user's jail, which the user cannot signal. The user's holder could name any
- * process, so it must be a run of ours that says itself that it is in this jail. */
+ * process, so it must be a run of root that itself says that it is in this jail. */
 static int end_own(const struct jails_place *place, const char *name, struct brig_error *err)
 {
     static struct runs runs; /* too large for the stack */
@@ -88,7 +87,7 @@ static int end_own(const struct jails_place *place, const char *name, struct bri
     return 0;
 }
 
-/* What a user's holder says is signalled with the user's rights alone. */
+/* Processes that a user's holder names are signalled with the ids of that user only. */
 static int stop_all(struct jails_place *place, int count, char **names, struct brig_error *err)
 {
     int status = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig sync`: transfers what jails did in git, where a run was interrupted or goes on. */
+/* `brig sync`: transfers the git changes of jails whose run was interrupted or is active. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 struct syncing {
     bool show;
-    size_t lines; /* that were printed */
+    size_t lines; /* printed so far */
 };
 
 static void print_lines(struct syncing *syncing, const char *jail, struct str *lines)

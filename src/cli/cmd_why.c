@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig why`: whether a path or a host would be within reach in a jail, and by which rule. */
+/* `brig why`: whether a path or a host would be accessible in a jail, and by which rule. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@
 #define PORT_HTTPS 443
 #define PORT_HTTP 80
 
-/* What was asked about. */
+/* The subject of a question. */
 struct target {
     const char *host;
     size_t length;
@@ -31,7 +31,7 @@ struct target {
     char name[NET_NAME_MAX + 1];
 };
 
-/* "[SCHEME://]HOST[:PORT][/…]"; false if there is no host in it. */
+/* Parses "[SCHEME://]HOST[:PORT][/…]"; false if there is no host in it. */
 static bool read_target(const char *word, struct target *ret)
 {
     struct target target = {.port = str_starts_with(word, "http://") ? PORT_HTTP : PORT_HTTPS};
@@ -40,7 +40,7 @@ static bool read_target(const char *word, struct target *ret)
     size_t length = strcspn(host, "/?#");
     const char *port = memrchr(host, ':', length);
     const char *bracket = memchr(host, ']', length);
-    bool alone = net_address_read(host, length, &target.address); /* of IPv6, without brackets */
+    bool alone = net_address_read(host, length, &target.address); /* IPv6 without brackets */
     if (port && !alone && (!bracket || port > bracket)) {
         char digits[8] = "";
         uint64_t number = 0;
@@ -64,7 +64,7 @@ static bool read_target(const char *word, struct target *ret)
     return true;
 }
 
-/* Who wrote the rule, and how. */
+/* The rule as it was written, and its origin. */
 static const struct policy_net_rule *find_written(const struct policy_net *net,
                                                   const struct net_rule *rule)
 {
@@ -123,7 +123,7 @@ static bool say_injected(const struct policy_net *net, const struct target *targ
     return false;
 }
 
-/* As the broker asks; what a name resolves to only it finds out. */
+/* Asks as the broker does; only the broker resolves names. */
 static struct net_verdict judge(const struct brig_policy *policy, const struct target *target)
 {
     struct net_verdict none = {.reason = NET_NO_RULE};
@@ -136,7 +136,8 @@ static struct net_verdict judge(const struct brig_policy *policy, const struct t
                                  : target->is_address
                                      ? net_rules_address(&rules, &target->address, target->port)
                                      : net_rules_name(&rules, target->name, target->port);
-    /* The rule is in memory that goes away: the policy has its equal, but for `*` of open. */
+    /* The rule is in memory that will be freed: find its equal in the policy, which lacks only the
+     * `*` of open. */
     const struct net_rule *kept = NULL;
     size_t extra = policy->network == BRIG_NET_OPEN;
     if (verdict.rule && (size_t)(verdict.rule - rules.items) >= extra)
@@ -146,7 +147,7 @@ static struct net_verdict judge(const struct brig_policy *policy, const struct t
     return verdict;
 }
 
-/* Where nobody said which network, a rule of allow did. */
+/* If the network was not set, an allow rule implied it. */
 static const char *network_origin(const struct why *why)
 {
     const struct settings *settings = &why->setup->settings;
@@ -183,11 +184,11 @@ void why_host(const struct why *why, const char *name, struct why_answer *ret_an
 
 /* ---- The verb ---- */
 
-/* Nothing of what was asked for is within reach. */
+/* The exit status if nothing of what was asked about is accessible. */
 #define EXIT_NOTHING 1
 #define LABEL_WIDTH 14
 
-/* A path has a slash, begins as one, or is there. */
+/* A word is a path if it contains a slash, begins like a path, or exists as a file. */
 static bool is_path(const char *word)
 {
     struct stat info;
@@ -259,7 +260,7 @@ static int answer_one(const struct why *why, const char *word, struct why_answer
     return 0;
 }
 
-/* The exit status, or a negative code. */
+/* Returns the exit status, or a negative code. */
 static int answer_all(const struct why *why, int count, char **words, struct str *out,
                       struct brig_error *err)
 {
@@ -312,8 +313,8 @@ static int ask(struct setup *setup, const struct settings_scan *scan, int argc, 
     return printed < 0 ? printed : status;
 }
 
-/* At home, where people ask, a run would be refused for its working directory: what one with -D could
- * do is told instead. */
+/* In the home directory, where users often ask, a run would be refused because of its working
+ * directory: the answer is for a run with -D. */
 static void leave_out_cwd(struct settings_scan *scan)
 {
     char cwd[PATH_LENGTH_MAX + 1];
@@ -341,7 +342,7 @@ static int run_why(const struct app *app, int argc, char **argv, struct brig_err
     if (scan.command == argc)
         return brig_fail(err, BRIG_E_INVALID, 0, "why needs a path or a host to ask about");
     leave_out_cwd(&scan);
-    /* The words are no command, for which there could be a file. */
+    /* The words are not a command, for which there could be a file. */
     status = setup_make(&setup, &scan, scan.command, argv, true, err);
     if (status < 0)
         return status;

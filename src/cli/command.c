@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of verbs, and what is printed of it and of the table of options. */
+/* The table of verbs, and the output generated from it and from the table of options. */
 #include "cli/command.h"
 
 #include <dirent.h>
@@ -70,7 +70,7 @@ static void option_names(const struct option_row *row, char names[static HELP_NA
                    row->metavar ? " " : "", row->metavar ? row->metavar : "");
 }
 
-/* Appends words from the help column on, broken before the last column. */
+/* Appends words from the help column on, wrapped at the last column. */
 static void append_wrapped(struct str *text, const char *words)
 {
     size_t column = HELP_COLUMN;
@@ -149,16 +149,16 @@ int help_print_version(struct brig_error *err)
     return message_print(&text, err);
 }
 
-/* ---- Completions, by the table of options and by what files there are ---- */
+/* ---- Completions, from the table of options and existing files ---- */
 
 #define COMPLETE_NAME_MAX 64 /* of an option */
 
-/* What is being completed. */
+/* The state of a completion. */
 struct completion {
     struct str out;
-    char before[COMPLETE_NAME_MAX]; /* what stands before the value in the same word: "--mode=" */
-    const char *typed;              /* of the value so far */
-    bool paths;                     /* what are no options are paths, and no command */
+    char before[COMPLETE_NAME_MAX]; /* the part of the word before the value: "--mode=" */
+    const char *typed;              /* the value so far */
+    bool paths;                     /* words that are not options are paths, not a command */
     struct identity identity;
     struct config_files files;
 };
@@ -184,7 +184,7 @@ static void offer_choices(struct completion *c, const char *choices)
 
 /* ---- Files ---- */
 
-/* The names in a directory that end so, without the end. */
+/* Offers the names in a directory that end with the suffix, without it. */
 static void offer_stems(struct completion *c, const char *dir, const char *suffix)
 {
     autodir DIR *list = opendir(dir);
@@ -208,7 +208,7 @@ static void offer_file(struct completion *c, int dir_fd, const char *prefix, con
         offer(c, path, strlen(path), is_directory ? "/" : " ");
 }
 
-/* Files whose path begins as typed; a relative one begins at base. */
+/* Offers files whose path begins as typed; relative paths are relative to base. */
 static void offer_files(struct completion *c, const char *base, bool directories)
 {
     const char *slash = strrchr(c->typed, '/');
@@ -283,7 +283,7 @@ static void offer_value(struct completion *c, const struct option_row *row)
     }
 }
 
-/* "--name=" of a word that is an option with its value, whose row is then returned. */
+/* If a word is an option with its value, returns the row and "--name=". */
 static const struct option_row *split_word(const char *word, char before[COMPLETE_NAME_MAX])
 {
     const char *equals = word[0] == '-' && word[1] == '-' ? strchr(word, '=') : NULL;
@@ -311,7 +311,8 @@ static void complete_last(struct completion *c, const struct option_row *row, co
         str_appendf(&c->out, "_command_offset %d\n", index + 1);
 }
 
-/* Behind `mask`, `held` and others that take -j and paths, which begin at `base`. */
+/* Completes the words of `mask`, `held` and other verbs that take -j and paths, relative to
+ * `base`. */
 static void complete_jail_paths(struct completion *c, const char *before, const char *base)
 {
     if (strcmp(before, "-j") == 0 || strcmp(before, "--jail") == 0)
@@ -322,7 +323,7 @@ static void complete_jail_paths(struct completion *c, const char *before, const 
         offer_files(c, base, false);
 }
 
-/* Behind a verb that takes no options of a run; false if it does. */
+/* Completes the words of a verb that takes no options of a run; false if it does. */
 static bool complete_verb(struct completion *c, enum command_words kind, int count,
                           char *const *words)
 {
@@ -352,7 +353,7 @@ static bool complete_verb(struct completion *c, enum command_words kind, int cou
     return false;
 }
 
-/* The words before the last are taken as the parser takes them. */
+/* The words before the last are parsed as the option parser does. */
 static void complete_words(struct completion *c, int count, char *const *words)
 {
     const struct command *verb = count > 1 ? command_find(words[0]) : NULL;

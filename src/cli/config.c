@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The chain of configuration: reads the files in their order and decides what they decide. */
+/* The configuration chain: reads the files in order and derives the decisions. */
 #include "cli/config.h"
 
 #include <fnmatch.h>
@@ -16,12 +16,12 @@
 #include "policy/conf.h"
 #include "policy/policy.h"
 
-/* A file being read. */
+/* The file that is being read. */
 struct reading {
     struct config *config;
     const struct config_world *world;
     const struct settings_scan *scan;
-    char *const *argv; /* of which variables are set on the command line */
+    char *const *argv; /* whose options set variables */
     int argc;
     enum config_layer layer;
 };
@@ -53,7 +53,7 @@ static int refuse(const char *what, const char *value, struct brig_error *err)
                      what, value ? " " : "", value ? str_shown(value).text : "");
 }
 
-/* Whether a directive can narrow; for each that can, the functions below see to it that it does. */
+/* Whether a directive can narrow at all; the functions below ensure that it does. */
 static int project_check(const struct option_row *row, const char *value, struct brig_error *err)
 {
     static const enum option_id narrowing[] = {
@@ -77,7 +77,7 @@ bool config_mode_narrows(enum brig_mode from, enum brig_mode to)
     return strictness[to] >= strictness[from];
 }
 
-/* Applies a line that passed project_check(), but for grants and modes. A limit must become
+/* Applies a line that passed project_check(), except for grants and modes. A limit must become
  * lower. */
 static int project_apply(struct settings *settings, const struct config_line *line,
                          struct brig_error *err)
@@ -91,7 +91,7 @@ static int project_apply(struct settings *settings, const struct config_line *li
         uint64_t now = policy->limits[i];
         if (now == before[i])
             continue;
-        /* Only of the grace zero is the lowest; of all others it means none. */
+        /* Zero is the lowest value of the grace only; for all other limits it means no limit. */
         bool lower = i == BRIG_LIMIT_GRACE_MS ? now < before[i]
                                               : now != 0 && (before[i] == 0 || now < before[i]);
         if (!lower)
@@ -100,7 +100,7 @@ static int project_apply(struct settings *settings, const struct config_line *li
     return status;
 }
 
-/* Whether a mask in the home directory is for a path, or for something above it. */
+/* Whether a mask in the home directory covers a path or a parent of it. */
 static bool mask_covers(const char *pattern, const char *path)
 {
     char part[PATH_LENGTH_MAX + 1];
@@ -118,8 +118,8 @@ static bool mask_covers(const char *pattern, const char *path)
     return false;
 }
 
-/* Masks in the home directory become rules later, and would be weaker than a grant inside of what
- * they hide. */
+/* Masks in the home directory become rules later, and would be weaker than a grant inside a masked
+ * directory. */
 static bool is_masked(const struct settings *settings, const char *path)
 {
     const char *below = path_below(settings->home, path);
@@ -136,7 +136,8 @@ static int narrow(struct settings *settings, const struct config_line *line, con
     const struct policy_grant *above = policy_rule_of(settings->policy, path);
     if (!above)
         return refuse(line->row->long_name, line->value, err);
-    /* What is read-only or hidden already is narrow enough, and what is typed has the last word. */
+    /* A path that is read-only or hidden already is narrow enough, and the command line has the
+     * last word. */
     bool typed = strcmp(above->dest, path) == 0 && strcmp(above->origin, SETTINGS_TYPED) == 0;
     if (above->access != BRIG_READ_WRITE || typed || is_masked(settings, path))
         return 0;
@@ -149,7 +150,7 @@ static int narrow(struct settings *settings, const struct config_line *line, con
                                           optional ? BRIG_GRANT_OPTIONAL : 0, err);
 }
 
-/* Makes a part of what is granted for writing read-only. */
+/* Makes a part of a writable grant read-only. */
 static int project_apply_grant(struct settings *settings, const struct config_line *line,
                                struct brig_error *err)
 {
@@ -162,7 +163,7 @@ static int project_apply_grant(struct settings *settings, const struct config_li
         return status;
     if (dest)
         return refuse(line->row->long_name, line->value, err);
-    /* Without "..", which could lead out of what is granted. */
+    /* Without "..", which could lead out of the grant. */
     status = path_normalise(path, 0, &normal, err);
     if (status < 0)
         return status;
@@ -187,7 +188,7 @@ static int add_line(struct reading *r, const struct option_row *row, const char 
     return status < 0 ? status : str_copy(origin, &line->origin, err);
 }
 
-/* The last line of this option in a layer, or in all of them (-1); NULL if there is none. */
+/* The last line of this option in a layer, or in all layers (-1); NULL if there is none. */
 static const struct config_line *last_line(const struct config *config, enum option_id id,
                                            int layer)
 {
@@ -254,7 +255,7 @@ static const char *set_by_command_line(const struct reading *r, const char *name
     return found;
 }
 
-/* What the jail's own variables will be, under the names of both programs. */
+/* The future values of the jail's variables, under the names of brig and jai. */
 static const char *set_by_jail(const struct reading *r, const char *name)
 {
     const char *rest = str_starts_with(name, "BRIG_")  ? name + strlen("BRIG_")
@@ -309,7 +310,7 @@ static int check_form(const struct option_row *row, const struct conf_directive 
     return 0;
 }
 
-/* What the chain itself needs is checked while it is read, all else when it is applied. */
+/* Values that the chain needs are checked while it is read, all others when they are applied. */
 static int check_value(const struct reading *r, const struct option_row *row, const char *value,
                        struct brig_error *err)
 {
@@ -349,7 +350,7 @@ static int load(const struct reading *r, const char *dir, const char *name, bool
     return r->world->load(r->world->context, dir, name, exact, optional, ret_source, err);
 }
 
-/* What default.conf would say if there were one. */
+/* Adds the built-in replacement for a missing default.conf. */
 static int add_built_in(struct reading *r, struct brig_error *err)
 {
     static const char *const scripts[] = {".brigrc", ".jairc"};
@@ -367,8 +368,8 @@ static int add_built_in(struct reading *r, struct brig_error *err)
     return status < 0 ? status : 0;
 }
 
-/* Included files are those of the configuration directory, also with a slash in the name. jai makes
- * .defaults where it is missing; here its contents are built in. */
+/* Included files are relative to the configuration directory, even with a slash in the name. jai
+ * creates a missing .defaults; here its contents are built in. */
 static int on_include(void *context, const char *name, bool optional,
                       struct conf_source *ret_source, struct brig_error *err)
 {
@@ -398,14 +399,14 @@ static int read_source(struct reading *r, const struct conf_source *source, enum
 
 /* ---- Files ---- */
 
-/* What a person calls a program, and not a path to one. */
+/* Whether a command is a plain program name, and not a path. */
 static bool is_plain_name(const char *command)
 {
     return command && command[0] != '\0' && command[0] != '.' && !strchr(command, '/') &&
            strlen(command) < PATH_COMPONENT_MAX - strlen(".conf");
 }
 
-/* The .conf file: 1, or 0 if there is none. */
+/* Loads the .conf file: 1, or 0 if there is none. */
 static int load_conf(const struct reading *r, const char *command, struct conf_source *ret_source,
                      struct brig_error *err)
 {
@@ -487,7 +488,8 @@ static int choose_storage(struct reading *r, struct brig_error *err)
     return 0;
 }
 
-/* The command line, else the jail's file, else the .conf file, else what the name is for. */
+/* The mode comes from the command line, else from the jail's file, else from the .conf file, else
+ * from the jail's name. */
 static int choose_mode(struct reading *r, struct brig_error *err)
 {
     struct config *config = r->config;
@@ -591,8 +593,8 @@ static int apply_line(struct settings *settings, const struct config_line *line,
     return status < 0 ? brig_wrap(err, status, "%s", str_shown(line->origin).text) : 0;
 }
 
-/* Grants of a project are made last, when it is known what there is to narrow; its mode was
- * chosen. */
+/* Grants of a project are applied last, when it is known what they narrow; its mode was chosen
+ * before. */
 static bool is_project_grant(const struct config_line *line)
 {
     return line->layer == CONFIG_PROJECT &&
@@ -612,7 +614,7 @@ int config_apply(const struct config *config, const struct config_world *world,
     settings->storage = config->storage;
     bool sealed = config->mode == BRIG_MODE_SEALED;
     bool defaults = !sealed && !config->no_defaults;
-    settings->late_masks = sealed && !config->no_defaults; /* mostly there is nothing to hide */
+    settings->late_masks = sealed && !config->no_defaults; /* usually there is nothing to hide */
     int status = sealed ? 0 : set_variables(world, settings, err);
     if (status == 0 && defaults)
         status = settings_apply_defaults(settings, err);

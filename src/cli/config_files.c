@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of the configuration: found, read and written as the user the jail is for. */
+/* The files of the configuration: found, read and written with the ids of the jail's user. */
 #include "cli/config.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@
 
 /* ---- Directories ---- */
 
-/* An environment variable that names an absolute path, else NULL. The XDG specification wants
- * others ignored. */
+/* An environment variable that contains an absolute path, else NULL. The XDG specification requires
+ * that relative paths are ignored. */
 static const char *absolute_variable(const char *name)
 {
     const char *value = getenv(name);
@@ -45,7 +45,7 @@ static int xdg_directory(const char *variable, const char *home, const char *bel
     return status < 0 ? brig_wrap(err, status, "environment variable %s", variable) : 0;
 }
 
-/* A directory that holds configuration and jails alike, if the environment names one. */
+/* A directory for both configuration and jails, if the environment names one. */
 static const char *own_directory(const char **ret_variable)
 {
     static const char *const names[] = {"BRIG_CONFIG_DIR", "JAI_CONFIG_DIR"};
@@ -85,7 +85,7 @@ static const char *real_home(const struct identity *identity)
 
 /* ---- Reading ---- */
 
-/* Anyone who can write to the directory decides what jails may do. */
+/* Every user who can write to the directory decides what jails may do. */
 static int check_owner(int fd, const char *dir, const struct identity *identity,
                        struct brig_error *err)
 {
@@ -105,8 +105,9 @@ static int check_owner(int fd, const char *dir, const struct identity *identity,
     return 0;
 }
 
-/* The directory: 1 and its fd, or 0 if there is none. Below a home that its user may not enter, as
- * root of a user namespace, there is none either, unless the environment names it. */
+/* Opens the directory: 1 and its fd, or 0 if it does not exist. It also counts as missing below a
+ * home that the user may not enter, as root of a user namespace, unless the environment names
+ * it. */
 static int open_directory(const char *dir, const struct config_files *files, int *ret_fd,
                           struct brig_error *err)
 {
@@ -120,7 +121,7 @@ static int open_directory(const char *dir, const struct config_files *files, int
     return 1;
 }
 
-/* A name with a slash in it is not completed by conf_load(); messages show it without. */
+/* The prefix "./" keeps conf_load() from adding ".conf"; messages show the name without it. */
 static int load_exact(int dir_fd, const char *dir, const char *name, bool optional,
                       struct conf_source *ret_source, struct brig_error *err)
 {
@@ -132,7 +133,7 @@ static int load_exact(int dir_fd, const char *dir, const char *name, bool option
     if (status == 0)
         status = conf_load(dir_fd, dir, path, optional, ret_source, err);
     struct stat info;
-    /* Somebody meant there to be one: to go without would be to allow more. */
+    /* A dangling link was meant to be a file: ignoring it would allow more. */
     if (status == 0 && fstatat(dir_fd, path, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISLNK(info.st_mode))
         return brig_fail(err, BRIG_E_INVALID, 0,
@@ -200,7 +201,7 @@ static int on_load(void *context, const char *dir, const char *name, bool exact,
     return remembered < 0 ? remembered : status;
 }
 
-/* The file is untrusted: a symbolic link in its place could show any file. */
+/* The file is untrusted: a symbolic link in its place could expose any file. */
 static int load_project(const char *cwd, struct conf_source *ret_source, struct brig_error *err)
 {
     autoclose int fd = open(CONFIG_PROJECT_FILE, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -280,7 +281,8 @@ int config_write_jail(int dir_fd, const char *name, enum brig_mode mode, struct 
     autofree char *text = NULL;
     bool is_default = strcmp(name, SETTINGS_JAIL) == 0;
     int status = str_make(&file, err, name, ".jail");
-    /* Written out for the default jail it would silently undo the mode of every .conf file. */
+    /* In the file of the default jail, the mode would silently override the mode of every .conf
+     * file. */
     if (status == 0)
         status = str_make(
             &text, err,
@@ -354,16 +356,17 @@ int config_check_masks(const struct settings *settings, const struct identity *i
     return 0;
 }
 
-/* ---- What is said once: what a project's file contains, and that files of jai are not read
- * ---- */
+/* ---- Messages that are shown once: the contents of a project's file, and that files of jai are
+ * not read ---- */
 
-#define PROJECTS_DIR ".projects" /* in the storage: what was said already */
+#define PROJECTS_DIR ".projects" /* in the storage: messages that were shown */
 #define JAI_DIR ".jai"           /* in the home directory */
 #define JAI_NOTE "jai"           /* in PROJECTS_DIR, where other names have 16 digits */
 #define SHOWN_LINES_MAX 50
-#define SHOWN_LINE_MAX 200 /* bytes of each */
+#define SHOWN_LINE_MAX 200 /* bytes of each line */
 
-/* A name for what a project said: two with the same one are only shown again in turn. */
+/* A file name for a project's message, derived from a hash: if two projects collide, their messages
+ * are only shown again in turn. */
 static void project_name(const char *cwd, char name[static 32])
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
@@ -372,7 +375,7 @@ static void project_name(const char *cwd, char name[static 32])
     (void)snprintf(name, 32, "%016" PRIx64, hash);
 }
 
-/* Whether this very text was remembered under the name. */
+/* Whether exactly this text was recorded under the name. */
 static bool is_noted(const char *storage, const char *name, const char *note)
 {
     char path[PATH_LENGTH_MAX + 1];
@@ -392,7 +395,7 @@ static void remember_note(const char *storage, const char *name, const char *not
         (void)out_file_write(fd, name, note, 0600, true, NULL);
 }
 
-/* Whether it is to be said: it was not, and with `remember` it is noted that it was. */
+/* Whether the message has to be shown; with `remember` records that it was. */
 static bool is_news(const char *storage, const char *name, const char *note,
                     const struct identity *identity, bool remember)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sockets of the desktop session, found by the environment and granted one by one. */
+/* Grants sockets of the desktop session, which the environment names, one by one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +15,14 @@
 #include "cli/settings.h"
 #include "cli/setup.h"
 
-/* What is being granted. */
+/* The grant that is being made. */
 struct grant {
     struct settings *settings;
     const struct identity *identity;
-    const char *option; /* "--x11" without the dashes */
+    const char *option; /* the option, such as "x11" */
 };
 
-/* ---- small parts ---- */
+/* ---- helpers ---- */
 
 static int get_variable(const struct grant *grant, const char *name, const char **ret_value,
                         struct brig_error *err)
@@ -34,7 +34,7 @@ static int get_variable(const struct grant *grant, const char *name, const char 
     return 0;
 }
 
-/* The user's own rights decide, also where root acts for the user. */
+/* Checked with the ids of the user, also if root acts for the user. */
 static bool is_there(const struct grant *grant, const char *path, mode_t kind)
 {
     struct stat info;
@@ -49,7 +49,7 @@ static int expose(const struct grant *grant, const char *variable, struct brig_e
     return brig_policy_setenv(grant->settings->policy, variable, NULL, err);
 }
 
-/* One socket, at its own path, and the variable that names it. */
+/* Grants one socket at its path, and sets the variable that names it. */
 static int grant_socket(const struct grant *grant, const char *variable, const char *path,
                         struct brig_error *err)
 {
@@ -76,7 +76,7 @@ static int runtime_path(const struct grant *grant, const char *name,
 
 /* ---- X11 ---- */
 
-/* "[unix]:N[.SCREEN]": the digits of N. */
+/* Finds the digits of N in "[unix]:N[.SCREEN]". */
 static int display_number(const char *display, size_t *ret_length, const char **ret_number)
 {
     const char *colon = strrchr(display, ':');
@@ -90,7 +90,7 @@ static int display_number(const char *display, size_t *ret_length, const char **
     return *ret_length > 0 && *ret_length < 6 && (*end == '\0' || *end == '.') ? 0 : -1;
 }
 
-/* Programs look at ~/.Xauthority where no variable says otherwise. */
+/* Programs use ~/.Xauthority unless a variable names another file. */
 static int grant_authority(const struct grant *grant, struct brig_error *err)
 {
     char path[PATH_LENGTH_MAX + 1];
@@ -109,7 +109,7 @@ static int grant_authority(const struct grant *grant, struct brig_error *err)
                          "--%s: XAUTHORITY names '%s', which does not exist", grant->option,
                          str_shown(named).text);
     if (!there)
-        return 0; /* a display that asks for no key */
+        return 0; /* a display that needs no key */
     int status = brig_policy_grant(grant->settings->policy, BRIG_READ_ONLY, path, NULL, 0, err);
     return status < 0 ? status
                       : brig_policy_setenv(grant->settings->policy, "XAUTHORITY", path, err);
@@ -193,7 +193,7 @@ static int open_ssh_agent(const struct grant *grant, struct brig_error *err)
     return status < 0 ? status : grant_socket(grant, "SSH_AUTH_SOCK", path, err);
 }
 
-/* "unix:path=PATH[,key=value…][;address…]", with %XX for what is special: the first path. */
+/* Extracts the first path of "unix:path=PATH[,key=value…][;address…]", with %XX escapes. */
 static bool bus_path(const char *address, char ret_path[PATH_LENGTH_MAX + 1])
 {
     static const char prefix[] = "unix:path=";

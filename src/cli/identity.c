@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For whom brig acts: which user, with which home, shell and working directory, and whether what is
- * granted is what its name says. */
+/* The user for whom brig acts: home, shell and working directory. Also checks that a grant is the
+ * file that its name suggests. */
 #include "cli/identity.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 #define IDENTITY_ROOT_NAME "brig"
 
-/* A number from an environment variable; (uid_t)-1 if it is not there or not a number. */
+/* A number from an environment variable; (uid_t)-1 if it is missing or malformed. */
 static unsigned id_from_environment(const char *name)
 {
     const char *text = getenv(name);
@@ -101,7 +101,7 @@ void identity_find(struct identity *ret_identity)
         identity->host_uid = uid;
         identity->host_gid = found ? entry.gid : id_from_environment("SUDO_GID");
         if (identity->host_gid == 0)
-            identity->host_gid = (gid_t)-1; /* a jail has no part in root's group */
+            identity->host_gid = (gid_t)-1; /* a jail does not get root's group */
     }
     identity->host_home = entry.home;
     identity->name = uid == 0 || !found ? IDENTITY_ROOT_NAME : entry.name;
@@ -124,7 +124,7 @@ int identity_apply(const struct identity *identity, struct brig_policy *policy,
                                           .shell = identity->shell,
                                       },
                                       err);
-    /* HOME, USER and LOGNAME follow from the identity. */
+    /* HOME, USER and LOGNAME are derived from the identity. */
     if (status == 0 && identity->shell)
         status = brig_policy_setenv(policy, "SHELL", identity->shell, err);
     return status;
@@ -134,7 +134,7 @@ void identity_enter(const struct identity *identity)
 {
     if (identity->host_uid == (uid_t)-1 || geteuid() != 0)
         return;
-    /* The group first: without uid 0 it could not be changed any more. */
+    /* The group first: it cannot be changed after the uid. */
     if (identity->host_gid != (gid_t)-1)
         (void)setfsgid(identity->host_gid);
     (void)setfsuid(identity->host_uid);
@@ -148,15 +148,15 @@ void identity_leave(const struct identity *identity)
     (void)setfsgid(getegid());
 }
 
-/* ---- Variables that set default limits in every mode: names that operators of executors already
- * set. Options come after them and win. ---- */
+/* ---- Variables that set default limits in every mode, with the names that operators of executors
+ * already use. Options override them. ---- */
 
 static const struct variable {
     const char *name;
     enum brig_limit limit;
     uint64_t factor; /* from the variable's unit to the limit's */
     uint64_t max;
-    unsigned flags; /* of parse_uint() */
+    unsigned flags; /* for parse_uint() */
 } variables[] = {
     {"EXECUTOR_MEMORY_LIMIT_MB", BRIG_LIMIT_MEMORY_BYTES, 1 << 20, PARSE_SIZE_MAX >> 20, 0},
     {"EXECUTOR_CPU_LIMIT_PERCENT", BRIG_LIMIT_CPU_PERCENT, 1, POLICY_CPU_PERCENT_MAX, 0},
@@ -175,7 +175,7 @@ int variables_apply(struct brig_policy *policy, struct brig_error *err)
         unsigned asked = policy->limits_asked;
         if (status == 0)
             status = brig_policy_limit(policy, row->limit, value * row->factor, err);
-        policy->limits_asked = asked; /* it is a default still, and no demand */
+        policy->limits_asked = asked; /* it remains a default, not a request */
         if (status < 0)
             return brig_wrap(err, status, "environment variable %s", row->name);
     }
@@ -184,7 +184,7 @@ int variables_apply(struct brig_policy *policy, struct brig_error *err)
 
 /* ---- The working directory ---- */
 
-/* No home lies deeper; a loop of mounts cannot keep the walk going. */
+/* No home is deeper; this also bounds the walk in a loop of mounts. */
 #define WORKDIR_DEPTH_MAX 64
 
 static bool same_directory(const struct stat *a, const struct stat *b)
@@ -192,8 +192,8 @@ static bool same_directory(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Whether `directory` is home or one of its parents, by identity: links and bind mounts spell the
- * same directory in many ways. */
+/* Whether `directory` is the home or one of its parents, by device and inode: links and bind mounts
+ * give a directory many paths. */
 static bool holds_home(const struct stat *directory, const char *home)
 {
     char path[PATH_LENGTH_MAX + 1];
@@ -218,7 +218,8 @@ static bool holds_home(const struct stat *directory, const char *home)
     return false;
 }
 
-/* Directories that belong to the system or to everybody: with everything below them, or alone. */
+/* Whether a directory belongs to the system or to all users: some with everything below them, some
+ * alone. */
 static bool is_of_system(const char *cwd)
 {
     static const char *const with_all[] = {"/etc",  "/usr",  "/bin", "/sbin", "/lib",
@@ -247,8 +248,8 @@ static bool is_home_of(const struct users_user *user, void *arg)
            (path_is_beneath(search->path, user->home) || holds_home(search->here, user->home));
 }
 
-/* Whether a directory is or holds the home of anyone in /etc/passwd. One's own directories hold no
- * other user's home, so that most runs need not look; but /home is root's. */
+/* Whether a directory is or contains the home of any user in /etc/passwd. The user's own
+ * directories contain no other home, so most runs need no search; but /home belongs to root. */
 static bool holds_any_home(const char *path, const struct stat *here,
                            const struct identity *identity)
 {
@@ -269,16 +270,16 @@ bool workdir_is_precious(const char *path, const struct identity *identity)
         home && home[0] == '/' && !(identity->host_home && strcmp(home, identity->host_home) == 0);
     if ((other && holds_home(&here, home)) || holds_any_home(path, &here, identity))
         return true;
-    /* Where no home exists the walk has not come past the root. */
+    /* Without a home, the directory has not been compared with the root yet. */
     struct stat root;
     return !identity->host_home && stat("/", &root) == 0 && same_directory(&here, &root);
 }
 
-/* An id that a user namespace does not map looks like this one, and is root's most often. */
+/* The uid of files whose owner is not mapped into the user namespace; usually the owner is root. */
 #define WORKDIR_UNMAPPED_UID 65534
 
-/* The directory on the way to the path, or itself, that belongs to another user, if root acts for
- * itself; its length, or 0. Its owner decides what the path leads to. */
+/* Finds the directory on the path, or at its end, that belongs to another user, if root acts for
+ * itself; returns its length, or 0. Its owner decides what the path leads to. */
 static size_t find_foreign(const char *path, const struct identity *identity, uid_t *ret_owner)
 {
     char part[PATH_LENGTH_MAX + 1];
@@ -371,7 +372,7 @@ static bool shows_cwd(const struct settings *settings)
     return rule && rule->access != BRIG_MASK && strcmp(rule->source, rule->dest) == 0;
 }
 
-/* Where the command starts. */
+/* Chooses the directory in which the command starts. */
 static int choose_start(struct settings *settings, const struct identity *identity,
                         struct brig_error *err)
 {
@@ -379,7 +380,7 @@ static int choose_start(struct settings *settings, const struct identity *identi
         return 0;
     if (shows_cwd(settings))
         return brig_policy_workdir(settings->policy, settings->cwd, err);
-    /* Only in a root of the jail's own is there a home for sure; else the engine chooses. */
+    /* Only a view with its own root certainly has a home; otherwise the engine chooses. */
     enum brig_view view = settings->policy->view;
     bool has_home = (view == BRIG_VIEW_SYSTEM || view == BRIG_VIEW_EMPTY) &&
                     !(settings->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
@@ -416,7 +417,7 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
     return choose_start(settings, identity, err);
 }
 
-/* ---- Whether what is granted is what its name says ---- */
+/* ---- Whether a grant is the file that its name suggests ---- */
 
 static const char *mask_of(const struct masks *masks, const char *rest)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Credentials that are added outside: what was asked for, where secrets come from, which files are
- * hidden for it, and what the policy is told. */
+/* Credentials that the broker adds outside: parses the requests, reads the secrets, finds the files
+ * to hide, and adds them to the policy. */
 #include "cli/inject.h"
 
 #include <errno.h>
@@ -25,12 +25,13 @@
 #include "cli/settings.h"
 #include "policy/policy.h"
 
-/* What a program finds in the variable it takes its key from: not empty, as many insist on one. */
+/* The value of the variable from which a program takes its key: not empty, because many programs
+ * require one. */
 #define PLACEHOLDER "injected-by-brig"
-/* Stands for the secret in a dry run, which reads none. */
+/* Replaces the secret in a dry run, which reads none. */
 #define UNREAD "unread"
 
-/* Services whose clients have usual variables for the address and the key. */
+/* Services whose clients use well-known variables for the address and the key. */
 static const struct {
     const char *name;
     struct inject_spec spec;
@@ -75,12 +76,12 @@ static const struct {
 };
 
 static const struct {
-    const char *word; /* with its colon */
+    const char *word; /* including its colon */
     enum inject_source source;
 } sources[] = {
     {"env:", INJECT_ENV}, {"file:", INJECT_FILE}, {"fd:", INJECT_FD}, {"cmd:", INJECT_COMMAND}};
 
-/* ---- taking it apart ---- */
+/* ---- parsing ---- */
 
 static int refuse_source(const char *text, struct brig_error *err)
 {
@@ -90,7 +91,7 @@ static int refuse_source(const char *text, struct brig_error *err)
                      str_shown(text).text);
 }
 
-/* "[bearer:|basic:USER:]SOURCE:WHERE"; of a preset the form may be left out. */
+/* Parses "[bearer:|basic:USER:]SOURCE:WHERE"; with a preset the form may be omitted. */
 static int parse_source(char *text, struct inject_spec *spec, struct brig_error *err)
 {
     char *at = text;
@@ -170,7 +171,7 @@ static const struct inject_spec *find_preset(const char *name)
     return NULL;
 }
 
-/* A word up to the next blank; a line of shell takes all that is left. */
+/* Takes a word up to the next blank; a shell command takes everything that is left. */
 static char *next_word(char **rest)
 {
     if (!*rest)
@@ -244,7 +245,7 @@ void inject_done(struct inject_spec *spec)
 
 /* ---- the files that a command names ---- */
 
-#define COMMAND_ENDS "\n;|&(`" /* a program stands after these */
+#define COMMAND_ENDS "\n;|&(`" /* a program name follows these */
 #define WORD_ENDS " \t<>)" COMMAND_ENDS
 #define PART_ENDS WORD_ENDS "\"'=:,@"
 
@@ -289,16 +290,16 @@ bool inject_next_word(struct inject_words *words)
             return false;
         bool taken = take_word(words);
         words->program = !words->inner;
-        /* Variables may be set before the program. */
+        /* Assignments may precede the program. */
         words->inner = words->inner || !taken || !strchr(words->text, '=');
         if (taken)
             return true;
     }
 }
 
-/* ---- Where secrets come from: a variable, a file, a descriptor, a program ---- */
+/* ---- Sources of secrets: a variable, a file, a descriptor, a program ---- */
 
-#define ROOM (POLICY_SECRET_MAX + 2) /* the end of a line, and one byte too many */
+#define ROOM (POLICY_SECRET_MAX + 2) /* the end of a line, and one byte to detect excess */
 #define EXIT_NO_EXEC 127
 
 static int from_variable(const char *name, char **ret_secret, struct brig_error *err)
@@ -310,7 +311,7 @@ static int from_variable(const char *name, char **ret_secret, struct brig_error 
     return str_copy(value, ret_secret, err);
 }
 
-/* All that comes out of it, up to what a secret may have. */
+/* Reads everything, up to the maximum length of a secret. */
 static int read_secret(int fd, const char *what, char **ret_secret, struct brig_error *err)
 {
     char *text = calloc(1, ROOM + 1);
@@ -337,7 +338,7 @@ static int read_secret(int fd, const char *what, char **ret_secret, struct brig_
                      POLICY_SECRET_MAX, str_shown(what).text);
 }
 
-/* The path of file:, with "~/" replaced; false if it is too long. */
+/* The path of file:, with "~/" expanded; false if it is too long. */
 static bool file_path(const struct inject_spec *spec, const struct identity *identity,
                       char path[static PATH_LENGTH_MAX + 1])
 {
@@ -375,7 +376,7 @@ static int from_number(const char *text, char **ret_secret, struct brig_error *e
     return status;
 }
 
-/* As the user for whom brig acts. */
+/* Executes the command with the ids of the user for whom brig acts. */
 static __attribute__((noreturn)) void execute(const char *line, const struct identity *identity,
                                               int output)
 {
@@ -401,7 +402,7 @@ static int from_command(const char *line, const struct identity *identity, char 
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", str_shown(line).text);
     (void)close(take_fd(&output));
     int status = read_secret(input, line, ret_secret, err), ended = 0;
-    (void)close(take_fd(&input)); /* a program that goes on writing gets SIGPIPE */
+    (void)close(take_fd(&input)); /* a program that continues to write gets SIGPIPE */
     while (waitpid(pid, &ended, 0) < 0 && errno == EINTR)
         ;
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
@@ -428,13 +429,13 @@ int inject_read_secret(const struct inject_spec *spec, const struct identity *id
     return brig_fail(err, BRIG_E_INVALID, 0, "no such source");
 }
 
-/* ---- The files that credentials come from, which are hidden in the jail ---- */
+/* ---- The files of credentials, which are hidden in the jail ---- */
 
-/* The secret itself is hidden wherever it is. */
+/* A file with the secret itself is hidden wherever it is. */
 enum kind { SECRET_FILE, OTHER_FILE };
 
-/* Whether a file need not be hidden: software and certificates that every user of the machine
- * can read, which would be missing inside. */
+/* Whether a file need not be hidden: software and certificates that are world-readable, and that
+ * would be missing inside. */
 static bool is_public(const char *path, const struct stat *info)
 {
     static const char *const system[] = {"/bin",       "/etc", "/lib",  "/lib32", "/lib64",
@@ -445,8 +446,8 @@ static bool is_public(const char *path, const struct stat *info)
     return found && (info->st_mode & S_IROTH);
 }
 
-/* In the home a mask also hides a file that takes the name later. A name with wildcards would be
- * a pattern. */
+/* In the home a mask also hides a file that gets this name later. A name with wildcards would be a
+ * pattern. */
 static int hide_at_home(struct settings *settings, const char *path, const char *origin,
                         struct brig_error *err)
 {
@@ -488,7 +489,7 @@ static int note_path(struct settings *settings, const char *path, enum kind kind
     if (!found && kind == SECRET_FILE && errno != ENOENT && !settings->dry_run)
         return brig_fail(err, BRIG_E_INVALID, errno, "cannot hide the secret in '%s'",
                          str_shown(path).text);
-    /* A jail has a /proc and a /sys of its own. */
+    /* A jail has its own /proc and /sys. */
     if (!found || stat(real, &info) < 0 || !S_ISREG(info.st_mode) ||
         path_is_beneath("/proc", real) || path_is_beneath("/sys", real) ||
         (kind == OTHER_FILE && is_public(real, &info)))
@@ -496,9 +497,9 @@ static int note_path(struct settings *settings, const char *path, enum kind kind
     return note(settings, real, &info, origin, err);
 }
 
-/* ---- a line of shell ---- */
+/* ---- a shell command ---- */
 
-/* The file of a word; false if it is too long. */
+/* The path of a word; false if it is too long. */
 static bool expand(const char *word, const char *home, char path[PATH_LENGTH_MAX + 1])
 {
     static const char *const homes[] = {"~/", "$HOME/", "${HOME}/"};
@@ -508,7 +509,7 @@ static bool expand(const char *word, const char *home, char path[PATH_LENGTH_MAX
     return str_fill(path, PATH_LENGTH_MAX + 1, word);
 }
 
-/* As the shell looks for it. */
+/* Looks for the program as the shell does. */
 static int note_program(struct settings *settings, const char *name, const char *origin,
                         struct brig_error *err)
 {
@@ -568,13 +569,13 @@ int inject_note_files(struct settings *settings, const struct inject_spec *spec,
     return status;
 }
 
-/* ---- telling the policy ---- */
+/* ---- the policy ---- */
 
 int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_value,
                  struct brig_error *err)
 {
     struct str plain = {0}, value = {0};
-    /* Room for all at once: growing would leave copies behind. */
+    /* Reserve everything at once: growing would leave copies of the secret behind. */
     size_t room = 2 * (strlen(secret) + (spec->user ? strlen(spec->user) : 0)) + 64;
     str_reserve(&plain, room);
     str_reserve(&value, room);
@@ -594,7 +595,7 @@ int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_
     return status;
 }
 
-/* git is told by variables to go another way. */
+/* Redirects git by variables of its configuration. */
 static int redirect_git(struct brig_policy *policy, size_t index, const char *from,
                         struct brig_error *err)
 {
@@ -607,7 +608,7 @@ static int redirect_git(struct brig_policy *policy, size_t index, const char *fr
     return status == 0 ? brig_policy_setenv(policy, "GIT_CONFIG_VALUE_0", from, err) : status;
 }
 
-/* What the jail must not have, it has not. */
+/* Sets the secret's variable to a placeholder, or removes it from the jail's environment. */
 static int hide_secret(struct brig_policy *policy, const struct inject_spec *spec,
                        struct brig_error *err)
 {
@@ -662,7 +663,8 @@ static int apply_one(struct settings *settings, const struct settings_inject *as
 int inject_apply(struct settings *settings, const struct identity *identity, struct brig_error *err)
 {
     int status = 0;
-    /* No core of ours has them either: of one byte, as then a core that is piped is not made. */
+    /* Keep the secrets out of core dumps of brig, too. The limit is 1, because with 0 the kernel
+     * would still pipe a core to a handler. */
     const struct rlimit none = {1, 1};
     if (!settings->dry_run)
         (void)setrlimit(RLIMIT_CORE, &none);

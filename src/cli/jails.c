@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs that deal with jails share: which jail is meant, its runs and its file. */
+/* Shared by the verbs that manage jails: finds the jail, its runs and its file. */
 #include "cli/jails.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@
 #include "policy/conf.h"
 #include "policy/policy.h"
 
-/* Where a run without options would keep its jails: files may say so. */
+/* Finds the storage of a run without options, which files may set. */
 static int find_storage(const struct identity *identity, char *path, size_t size,
                         struct brig_error *err)
 {
@@ -196,7 +196,7 @@ int jails_unmount(const char *storage, const char *name, const struct identity *
 {
     uid_t user = identity_uid(identity);
     struct unmounting unmounting = {.storage = storage};
-    /* Root's jails may have an id of their own. */
+    /* Root's jails may have an isolated uid. */
     bool root = geteuid() == 0;
     const uid_t ids[] = {user, root ? policy_isolated_uid(user) : user};
     int status = 0;
@@ -238,7 +238,7 @@ void jails_mode(const char *storage, const char *name, char *buffer, size_t size
         (void)conf_read(&source, &hooks, NULL);
 }
 
-/* ---- Runs that go on ---- */
+/* ---- Running jails ---- */
 
 void runs_done(struct runs *runs)
 {
@@ -303,9 +303,9 @@ int runs_find(const struct jails_place *place, const char *jail, struct runs *re
     return status;
 }
 
-/* ---- NAME.jail, which its user may have written too ---- */
+/* ---- NAME.jail, which the user may also edit ---- */
 
-/* Appends a value as it is written in a .conf or .jail file, so that it is read as it is. */
+/* Appends a value with the quoting of a .conf or .jail file. */
 static void quote(struct str *out, const char *value)
 {
     for (const char *at = value; *at; at++) {
@@ -320,12 +320,12 @@ static void quote(struct str *out, const char *value)
         case '\t':
             str_append(out, "\\t");
             break;
-        case '\\': /* it is read twice: once for its own sake, and once for variables */
+        case '\\': /* it is unquoted twice: for the syntax, and for variables */
             str_append(out, "\\\\\\\\");
             break;
         default:
-            /* Blanks at the ends would be dropped, and a first '=' taken for what is before a
-             * value. */
+            /* Blanks at the ends would be dropped, and a leading '=' would be taken for the
+             * separator. */
             if (*at == '$' || (end && (*at == ' ' || *at == '=')))
                 str_append_char(out, '\\');
             str_append_char(out, *at);
@@ -333,7 +333,7 @@ static void quote(struct str *out, const char *value)
     }
 }
 
-/* Whether a line, without its end, goes on in the next. */
+/* Whether a line, without its newline, continues in the next. */
 static bool is_continued(const char *line, size_t length)
 {
     size_t backslashes = 0;
@@ -369,14 +369,14 @@ void jail_text_set_mask(struct str *out, const char *text, size_t length, const 
         str_append_bytes(out, line, size);
         str_append_char(out, '\n');
     }
-    if (continues) /* after a last line that ends in a backslash */
+    if (continues) /* the last line ends in a backslash */
         str_append_char(out, '\n');
     str_appendf(out, "%s %s\n", unmask ? "unmask" : "mask", quoted.failed ? "" : quoted.data);
     out->failed = out->failed || quoted.failed;
     str_done(&quoted);
 }
 
-/* Replaces NAME.jail, or, if it is a link, the file that it leads to. */
+/* Replaces NAME.jail or, if it is a link, the file that it leads to. */
 static int change(const char *path, const char *const *paths, size_t count, bool unmask,
                   struct brig_error *err)
 {
@@ -414,7 +414,7 @@ int jail_file_set_masks(const char *storage, const char *name, const char *const
     int status = config_make_directory(storage, &dir, err);
     if (status < 0)
         return status;
-    if (flock(dir, LOCK_EX) < 0) /* until it is closed: two may want to change it */
+    if (flock(dir, LOCK_EX) < 0) /* until it is closed: another process may change it, too */
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock '%s'", str_shown(storage).text);
     status = config_write_jail(dir, name, BRIG_MODE_CASUAL, err);
     if (status == 0)

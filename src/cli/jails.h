@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs that deal with jails share: for whom, where, and which one. */
+/* Shared by the verbs that manage jails: whose jails, in which storage, and which of them. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,78 +18,78 @@ struct app;
 struct jails_place {
     struct identity identity;
     uid_t uid;
-    uid_t stranger; /* the id of its own that root gives a jail; (uid_t)-1 if we are not root */
+    uid_t stranger; /* the isolated uid that root gives a jail; (uid_t)-1 unless root */
     char storage[PATH_LENGTH_MAX + 1];
 };
 
-/* Finds out whose jails are meant and where they are kept. */
+/* Finds the user whose jails are meant and the storage directory. */
 int jails_place_find(struct jails_place *ret_place, struct brig_error *err);
-/* Root that acts for a user becomes that user for good, before it touches what the user, or a jail,
- * could have changed. */
+/* If root acts for a user, changes permanently to the ids of that user, before it touches files
+ * that the user or a jail could have changed. */
 int jails_become_user(struct jails_place *place, struct brig_error *err);
 
-/* Fails because there is no jail of this name, which was given to a verb; with the nearest one, and
- * BRIG_E_INVALID. */
+/* Fails with BRIG_E_INVALID because the jail that a verb was given does not exist; suggests the
+ * nearest name. */
 int jails_fail_unknown(const struct jails_place *place, const char *verb, const char *name,
                        struct brig_error *err);
 
-/* Whether there is a jail of this name, for a verb: 1, or fails as above. */
+/* Returns 1 if the jail exists, else fails as jails_fail_unknown() does. */
 int jails_check(const struct jails_place *place, const char *verb, const char *name,
                 struct brig_error *err);
 
-/* Takes `-j NAME`, `-jNAME`, `--jail NAME` or `--jail=NAME` at argv[*at] and moves *at behind
- * it; false if something else is there. */
+/* Parses `-j NAME`, `-jNAME`, `--jail NAME` or `--jail=NAME` at argv[*at] and advances *at past it;
+ * false if argv[*at] is something else. */
 bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail);
 
-/* For a verb that takes -j NAME and paths: the index of the first path, or argc. Fails for another
- * option, unless "--" stands before it. */
+/* Parses the arguments of a verb that takes -j NAME and paths. Returns the index of the first path,
+ * or argc. Fails for any other option before "--". */
 int jails_parse_words(const struct app *app, int argc, char **argv, const char **ret_jail,
                       struct brig_error *err);
 
-/* Calls back for each jail with a NAME.PART in the storage, in the order of their names, or for
- * one jail, which must exist; `verb` is for the message otherwise. A negative result ends it. */
+/* Calls `visit` for each jail that has NAME.PART in the storage, sorted by name, or for one jail,
+ * which must exist; `verb` is for the error message. A negative result ends the iteration. */
 typedef int (*jails_part_visit)(void *context, int storage, const char *jail,
                                 struct brig_error *err);
 int jails_each_part(const struct jails_place *place, const char *verb, const char *jail,
                     const char *part, jails_part_visit visit, void *context,
                     struct brig_error *err);
 
-/* Opens NAME.PART in the storage directory, or makes it; -1 if that is not possible. */
+/* Opens NAME.PART in the storage directory, or creates it; -1 on failure. */
 #define JAILS_GIT_PART ".git"
 int jails_open_part(int storage, const char *jail, const char *part, bool make);
 
-/* Lets go of a jail's mounts and of its /tmp, or with NULL of all jails'. What is still in use
- * stays, and is said to be. */
+/* Unmounts the home and /tmp of a jail, or with NULL of all jails. Mounts that are in use stay and
+ * are reported. */
 int jails_unmount(const char *storage, const char *name, const struct identity *identity,
                   struct brig_error *err);
 
-/* The mode remembered in NAME.jail: "casual" and so on, or "-" if there is none. */
+/* Writes the mode recorded in NAME.jail, such as "casual", or "-" if there is none. */
 void jails_mode(const char *storage, const char *name, char *buffer, size_t size);
 
-/* ---- Runs that go on ---- */
+/* ---- Running jails ---- */
 
-/* Every run of ours in a jail. */
+/* All runs of this user in a jail. */
 #define RUNS_FOUND_MAX 64
 
 struct runs {
-    struct attach items[RUNS_FOUND_MAX]; /* the newest first */
+    struct attach items[RUNS_FOUND_MAX]; /* newest first */
     size_t count;
 };
 void runs_done(struct runs *runs);
 
-/* Those of a jail: as its holder knows them, or where none has it, as in sealed runs, all that have
- * its name. Only runs whose supervisor has our uid. */
+/* Finds the runs of a jail: the runs that its holder knows or, without a holder, as for sealed
+ * runs, all runs with the jail's name. Only runs whose supervisor has our uid count. */
 int runs_find(const struct jails_place *place, const char *jail, struct runs *ret_runs,
               struct brig_error *err);
 
 /* ---- The file NAME.jail ---- */
 
-/* Remembers that paths of the home directory, relative to it, are hidden in a jail, or are not. The
- * file is made if it is missing, and replaced in one step. With the rights of the user. */
+/* Records in NAME.jail that paths, relative to the home directory, are masked or unmasked. The file
+ * is created if it is missing, and replaced atomically. Uses the ids of the user. */
 int jail_file_set_masks(const char *storage, const char *name, const char *const *paths,
                         size_t count, bool unmask, struct brig_error *err);
 
-/* Appends the text with a last line "mask VALUE" or "unmask VALUE". Lines that say one of these
- * of the same value are left out, and all others are as they were. */
+/* Appends the text with a final line "mask VALUE" or "unmask VALUE". Earlier mask and unmask lines
+ * with the same value are dropped; all other lines are unchanged. */
 void jail_text_set_mask(struct str *out, const char *text, size_t length, const char *value,
                         bool unmask);

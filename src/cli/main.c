@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* brig: runs a command in a jail.
  *
- * Theory of operation: this process runs as the caller, with all the caller may do, and trusts its
- * command line and environment. It builds a policy, has libbrig start the jail, and then only
- * relays: keys and window sizes inwards, output and the exit status outwards. Nothing that comes
- * out of the jail is interpreted here. When it dies the jail dies with it. */
+ * Theory of operation: this process runs with the ids and rights of the caller, and trusts its
+ * command line and environment. It builds a policy, lets libbrig start the jail, and then only
+ * relays: keys and window sizes into the jail, output and the exit status out of it. It does not
+ * interpret anything that comes out of the jail. When it dies, the jail dies with it. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "cli/command.h"
 #include "home/home.h"
 
-/* A closed stdin, stdout or stderr would be the number of the first file opened here, and go into
- * the jail as what it is not. */
+/* If stdin, stdout or stderr is closed, the first file opened here would get its number, and the
+ * jail would inherit that file as a standard stream. */
 static void fill_standard_fds(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -27,7 +27,7 @@ static void fill_standard_fds(void)
     }
 }
 
-/* Options of a run are taken apart with their verbs, and --help among them. */
+/* The options of a run, including --help, are parsed with their verb. */
 static bool wants_help(int argc, char **argv)
 {
     return argc == 3 && strcmp(argv[2], "--help") == 0 && strcmp(argv[1], cmd_run.name) != 0;

@@ -36,10 +36,11 @@ static void hide(struct masks *masks, const char *path, const char *origin)
         if (path_is_beneath(path, rules->shown[i]))
             drop(rules->shown, rules->shown_count--, i);
     masks->origins[rules->hidden_count] = origin;
-    rules->hidden[rules->hidden_count++] = path; /* a rule that is there twice does no harm */
+    rules->hidden[rules->hidden_count++] = path; /* a duplicate rule does no harm */
 }
 
-/* Takes back the same rule and those that it matches; below a hidden directory it is an exception. */
+/* Removes the same rule and the rules that it matches; below a hidden directory it is an
+ * exception. */
 static void show(struct masks *masks, const char *path)
 {
     struct mask_rules *rules = &masks->rules;
@@ -112,7 +113,7 @@ static int masks_add(struct masks *masks, const char *path, const char *origin,
     return 0;
 }
 
-/* ---- the paths that they come to ---- */
+/* ---- the paths that match ---- */
 
 /* Resolves rules in a home directory, which need not exist. */
 static int resolve(const char *home, const struct mask_rules *rules,
@@ -205,25 +206,25 @@ int masks_follow_links(struct masks *masks, const char *home, struct brig_error 
     return resolve(home, &rules, add_linked, masks, err);
 }
 
-/* ---- While the run goes on ---- */
+/* ---- During the run ---- */
 
-/* A run that is over sooner is spared it: the kernel takes some milliseconds to end a watch. */
+/* Short runs do not pay for the watch: the kernel takes some milliseconds to end it. */
 #define BEGIN_MS 250
 #define BLIND_MS 2000
-/* Whoever can make names in a granted directory could have any number of them hidden. */
+/* A process that can create names in a granted directory could cause any number of masks. */
 #define ADDED_MAX 512
 
 void live_masks_init(struct live_masks *live, const struct settings *settings,
                      const struct identity *identity, struct masks *masks, struct mask_names *names)
 {
     if (names->grant_count == 0 && settings->policy->view != BRIG_VIEW_HOST)
-        return; /* nothing of the host shows */
+        return; /* no files of the host are visible */
     live->identity = identity;
     live->masks = *masks;
     live->names = *names;
     *masks = (struct masks){0};
     *names = (struct mask_names){0};
-    settings->policy->mounts = &live->names.mounts; /* where they are now */
+    settings->policy->mounts = &live->names.mounts; /* they have moved */
 }
 
 void live_masks_done(struct live_masks *live)
@@ -245,9 +246,9 @@ void live_masks_start(struct live_masks *live, int lease)
     live->grants = live->identity ? live->names.policy->grant_count : 0;
 }
 
-/* ---- looking ---- */
+/* ---- searching ---- */
 
-/* Only notes it in the policy: the jail is entered with other rights than these. A failure must not
+/* Only adds the mask to the policy, because the jail is entered with other ids. A failure must not
  * keep other files from being hidden. */
 static int note_path(void *context, const struct mask_path *path, struct brig_error *err)
 {
@@ -260,7 +261,7 @@ static int note_path(void *context, const struct mask_path *path, struct brig_er
     int status = mask_names_hide(names, whole, "masks, while it ran", err);
     live->added += names->policy->grant_count - before;
     live->full = live->added >= ADDED_MAX || status < 0;
-    live->added += status < 0; /* so that it is said */
+    live->added += status < 0; /* so that it is reported */
     return 0;
 }
 
@@ -276,16 +277,16 @@ static void hide_noted(struct live_masks *live, struct brig_job *job)
     if (was_full && live->added > 0)
         job_note(job,
                  "too many new files matched masks during the run: some of them are not hidden");
-    live->added = was_full ? 0 : live->added; /* it is said once */
+    live->added = was_full ? 0 : live->added; /* reported once */
 }
 
-/* With the rights of the user. */
+/* Uses the ids of the user. */
 static void look(struct live_masks *live)
 {
     const struct mask_home home = {
         .fd = live->home, .path = live->names.home, .real = live->names.real_home};
     mask_watch_begin(&live->watch);
-    if (live->home >= 0) /* else nothing can be hidden in it */
+    if (live->home >= 0) /* otherwise nothing can be hidden in it */
         (void)mask_each(&home, &live->masks.rules,
                         &(struct mask_visitor){note_path, live, &live->watch}, NULL);
     mask_watch_end(&live->watch);
@@ -297,7 +298,7 @@ static void start(struct live_masks *live)
         return;
     live->due_ms = 0;
     live->home = open(live->names.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)mask_watch_open(&live->watch); /* without it all is looked at now and then */
+    (void)mask_watch_open(&live->watch); /* if it fails, everything is checked periodically */
 }
 
 static bool has_rule(const struct masks *masks, const char *path)
@@ -308,7 +309,7 @@ static bool has_rule(const struct masks *masks, const char *path)
     return false;
 }
 
-/* The masks of a message; its first string is the home's path. */
+/* Reads the masks of a message; its first string is the home's path. */
 static int add_rules(struct masks *masks, const struct home_message *message,
                      struct brig_error *err)
 {
@@ -323,12 +324,12 @@ static int add_rules(struct masks *masks, const struct home_message *message,
     return status;
 }
 
-/* What `brig mask` adds. False when there is no more to be heard. */
+/* Takes the masks that `brig mask` adds. False when the connection has ended. */
 static bool take_masks(struct live_masks *live, struct brig_job *job)
 {
     struct brig_error err = {0};
     autofree struct home_message *message = NULL;
-    autoclose int done = -1; /* closed when all is hidden */
+    autoclose int done = -1; /* closed when everything is hidden */
     int taken = home_receive_masks(live->lease, &message, &done);
     if (taken <= 0)
         return taken == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The masks of a run: from the settings' rules to what its policy hides. */
+/* The masks of a run: from the rules of the settings to the paths that the policy hides. */
 #pragma once
 
 #include <poll.h>
@@ -17,48 +17,49 @@ struct brig_job;
 struct identity;
 struct settings;
 
-/* The rules that are left of all in their order. Release with masks_done. Texts are borrowed from the
- * settings, but for the owned ones. */
+/* The effective rules, in order. Release with masks_done. Texts are borrowed from the settings,
+ * except for `owned`. */
 struct masks {
     struct mask_rules rules;
-    const char **origins; /* of each hidden one, where the rule comes from */
+    const char **origins; /* the origin of the rule of each hidden path */
     char **owned;
     size_t owned_count;
 };
 
-/* With the default masks before them where the settings want these for grants only. */
+/* Computes the effective rules. The default masks come first if the settings apply them to grants
+ * only (late_masks). */
 int masks_resolve(const struct settings *settings, struct masks *ret_masks, struct brig_error *err);
 void masks_done(struct masks *masks);
 
-/* Notes in settings->masks which of them hide something that is in the home directory now. */
+/* Marks the rules in settings->masks that hide something that is in the home directory now. */
 int masks_mark_found(struct settings *settings, const char *home, struct brig_error *err);
 
-/* Adds masks to the policy wherever it shows what the rules hide. With the rights of the user. */
+/* Adds masks to the policy wherever it shows paths that the rules hide. Uses the ids of the
+ * user. */
 int masks_apply(const struct masks *masks, const struct mask_names *names, struct brig_error *err);
 
-/* Adds rules for the paths in the home directory that links lead to. */
+/* Adds rules for the paths in the home directory that masked symbolic links lead to. */
 int masks_follow_links(struct masks *masks, const char *home, struct brig_error *err);
 
-/* ---- While the run goes on ----
+/* ---- During the run ----
  *
- * A new file that matches a rule, or that a rule leads to by a new symbolic link, is hidden in what the
- * run has of the host. The copy-on-write home is its holder's task (home/overlay_masks.h); the holder
- * also passes on what `brig mask` adds. */
+ * A new file that matches a rule, or that a new symbolic link at a masked path leads to, is hidden
+ * in the host directories that the run sees. The holder does the same for the copy-on-write home
+ * (home/overlay_masks.h), and passes on the masks that `brig mask` adds. */
 
 #define LIVE_MASKS_WATCHES_MAX 512
 
 struct live_masks {
-    const struct identity
-        *identity; /* with whose rights files are looked up; NULL: nothing to do */
+    const struct identity *identity; /* whose ids are used to look up files; NULL: inactive */
     struct masks masks;
     struct mask_names names;
     struct mask_watch watch;
-    int home;        /* its directory, or -1 */
+    int home;        /* the home directory, or -1 */
     int lease;       /* the connection to the jail's holder, borrowed, or -1 */
-    uint64_t due_ms; /* when it starts; 0: it has */
-    size_t grants;   /* of the policy, that the job knows */
-    size_t added;    /* so many were hidden while it ran */
-    bool full;       /* and more are not */
+    uint64_t due_ms; /* when watching starts; 0: it has started */
+    size_t grants;   /* grants of the policy that the job knows */
+    size_t added;    /* how many paths were hidden during the run */
+    bool full;       /* the limit of added masks is reached */
 };
 
 #define LIVE_MASKS_INIT                                                                            \
@@ -69,17 +70,17 @@ struct live_masks {
 
 enum { LIVE_MASKS_POLL = 2 };
 
-/* Takes over what a run hides, for the time it goes on. */
+/* Takes over the masks of a run, to apply them during the run. */
 void live_masks_init(struct live_masks *live, const struct settings *settings,
                      const struct identity *identity, struct masks *masks,
                      struct mask_names *names);
 void live_masks_done(struct live_masks *live);
 
-/* When the run has been started. */
+/* Called when the run has started. */
 void live_masks_start(struct live_masks *live, int lease);
-/* What is to be waited for, and at most how long: *timeout_ms may become less. */
+/* Fills in the descriptors to poll; may reduce *timeout_ms. */
 void live_masks_poll(const struct live_masks *live, struct pollfd fds[LIVE_MASKS_POLL],
                      int *timeout_ms);
-/* After that. */
+/* Called after poll(). */
 void live_masks_process(struct live_masks *live, struct brig_job *job,
                         const struct pollfd fds[LIVE_MASKS_POLL]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The network of a run: which it is, the host's own proxy, and what went through the door. */
+/* The network of a run: its kind, the host's proxy, and the events of the door. */
 #include "cli/net.h"
 
 #include <errno.h>
@@ -24,14 +24,14 @@
 #include "cli/settings.h"
 #include "policy/policy.h"
 
-/* ---- Mirrors of package registries, looked for in the user's own files and environment and never
- * in a file of the project ---- */
+/* ---- Package registry mirrors: from the user's files and environment, never from a file of the
+ * project ---- */
 
 #define FILES_MAX 4
 #define NAMES_MAX 4
 #define FILE_LENGTH_MAX 65536
 
-/* Where each tool has it. Files are relative to the home directory. */
+/* Where each tool configures its mirror. Files are relative to the home directory. */
 static const struct mirror_tool {
     unsigned tool;
     const char *name;
@@ -53,7 +53,7 @@ static const struct mirror_tool {
     {NET_TOOL_GO, "Go", {".config/go/env"}, {"GOPROXY"}, {"GOPROXY"}},
 };
 
-/* One address at a "://"; false if it is none of ours. */
+/* Parses one URL around "://"; false if it is not http or https. */
 static bool read_url(const char *scheme_end, size_t before, const char *end, size_t *ret_size,
                      char rule[MIRRORS_RULE_MAX])
 {
@@ -124,7 +124,7 @@ static int allow_all(struct settings *settings, const struct mirror_tool *tool, 
     return status;
 }
 
-/* A value may go on in lines that are indented. */
+/* A value may continue in indented lines. */
 static int allow_in_text(struct settings *settings, const struct mirror_tool *tool,
                          const char *text, const char *origin, struct brig_error *err)
 {
@@ -142,7 +142,7 @@ static int allow_in_text(struct settings *settings, const struct mirror_tool *to
     return status;
 }
 
-/* The file's text, or NULL. With the user's rights. */
+/* Returns the text of the file, or NULL. Uses the ids of the user. */
 static char *read_file(const char *path, const struct identity *identity)
 {
     identity_enter(identity);
@@ -188,8 +188,8 @@ int mirrors_apply(struct settings *settings, const struct identity *identity,
 
 /* ---- The broker and the rules ---- */
 
-/* Where a broker may be, from the directory of this program: in a build tree, and where it is
- * installed under another prefix than was planned. */
+/* Where a broker may be, relative to the directory of this program: in a build tree, and in an
+ * installation with another prefix than configured. */
 static const char *const broker_places[] = {"brig-broker", "../net/brig-broker", "../brig-broker",
                                             "../libexec/brig/brig-broker"};
 
@@ -210,8 +210,9 @@ bool net_find_broker(char *path, size_t size)
     return access(path, X_OK) == 0;
 }
 
-/* Whether a rule of allow names what `open` has anyway: then it is meant as all there is to be.
- * What open never has, a private address or a service of the host's, is meant as an addition. */
+/* Whether an allow rule names something that `open` includes: then the rules are meant as the
+ * complete list. A private address or a service of the host, which open never includes, is meant as
+ * an addition. */
 static bool is_public(const struct net_rule *rule)
 {
     if (rule->kind == NET_RULE_HOST)
@@ -219,8 +220,8 @@ static bool is_public(const struct net_rule *rule)
     return rule->kind != NET_RULE_RANGE || net_address_class(&rule->range.base) == NET_PUBLIC;
 }
 
-/* A list of destinations means this network and nothing else: with a mode's wider default the
- * list would have no effect. */
+/* A list of destinations means these and nothing else: with a wider default of the mode, the list
+ * would have no effect. */
 static int settle_network(struct settings *settings, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
@@ -240,9 +241,8 @@ static int settle_network(struct settings *settings, struct brig_error *err)
     return 0;
 }
 
-/* Inside a jail with a door, names have addresses of that door, which are no public ones. What
- * they lead to is decided there. Ours has the same ranges for its own names, and looks those up
- * first. */
+/* In a jail with a door, names have addresses of that door, which are not public. The outer door
+ * decides about them. Our door uses the same ranges for its names, and looks these up first. */
 static int accept_outer_door(struct brig_policy *policy, struct brig_error *err)
 {
     static const char *const ranges[] = {"198.18.0.0/15:*", "[fd62:7269:6700::/48]:*"};
@@ -257,7 +257,7 @@ static int accept_outer_door(struct brig_policy *policy, struct brig_error *err)
     return status;
 }
 
-/* ---- The host's own HTTP proxy ---- */
+/* ---- The host's HTTP proxy ---- */
 
 #define SCHEME "http://"
 
@@ -339,8 +339,8 @@ size_t net_proxy_split_names(char *text, const char *names[POLICY_NO_PROXY_MAX +
     return count;
 }
 
-/* Tells the policy of HTTPS_PROXY, ALL_PROXY or HTTP_PROXY, and NO_PROXY, in either case. A
- * proxy that is no plain HTTP one is warned about and not used. */
+/* Adds HTTPS_PROXY, ALL_PROXY or HTTP_PROXY, and NO_PROXY, in either case, to the policy. A proxy
+ * other than plain HTTP causes a warning and is not used. */
 static int apply_proxy(struct brig_policy *policy, struct brig_error *err)
 {
     static const char *const proxy_names[] = {
@@ -377,14 +377,14 @@ int net_apply(struct settings *settings, const struct identity *identity, struct
     if (status < 0 || !policy_has_door(settings->policy))
         return status;
     status = accept_outer_door(settings->policy, err);
-    char broker[PATH_MAX + 64]; /* if there is none, the engine says so, and which */
+    char broker[PATH_MAX + 64]; /* if there is none, the engine reports it with its path */
     (void)net_find_broker(broker, sizeof broker);
     if (status == 0)
         status = brig_policy_broker(settings->policy, broker, err);
     return status == 0 ? apply_proxy(settings->policy, err) : status;
 }
 
-/* A jail decides how much there is to log: it is not to fill a disk. */
+/* The jail determines the size of the log, and must not fill the disk. */
 #define LOG_BYTES_MAX (UINT64_C(256) << 20)
 
 /* ---- the log ---- */
@@ -444,9 +444,9 @@ void net_watch_done(struct net_watch *watch)
     *watch = NET_WATCH_INIT;
 }
 
-/* ---- what was refused ---- */
+/* ---- denied connections ---- */
 
-/* "name:443", an address of IPv6 in brackets; without a port the name alone. */
+/* "name:443", with an IPv6 address in brackets; without a port only the name. */
 static void print_destination(const char *name, unsigned port, char *text, size_t size)
 {
     bool v6 = strchr(name, ':') != NULL;
@@ -461,7 +461,7 @@ static const char *name_of(const struct brig_net_event *event)
     return event->name[0] ? event->name : event->address;
 }
 
-/* What would let it through; "" where nothing short would, or should. */
+/* The option that would allow it; "" if there is no short one, or it should not be suggested. */
 static void remedy(const struct brig_net_event *event, char *text, size_t size)
 {
     bool usual = event->port == 0 || event->port == 443 || event->port == 80;
@@ -518,7 +518,7 @@ void net_watch_show(struct net_watch *watch)
         message_note("%s", watch->blocked[watch->blocked_shown]);
 }
 
-/* ---- what was learnt ---- */
+/* ---- learnt destinations ---- */
 
 static void note_learnt(struct net_watch *watch, const struct brig_net_event *event)
 {
@@ -562,7 +562,7 @@ void net_watch_rules(const struct net_watch *watch, struct str *out)
         str_append_char(out, '\n');
 }
 
-/* ---- all of it ---- */
+/* ---- the watch ---- */
 
 void net_watch_event(struct net_watch *watch, const struct brig_net_event *event, bool now)
 {

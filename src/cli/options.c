@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads options off a command line, by the table in options.h. */
+/* Parses options on the command line, using the table in options.h. */
 #include "cli/options.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ bool option_expands(const struct option_row *row)
     return expands[row->kind];
 }
 
-/* A longer word given as an option is shown shortened. */
+/* Longer options are truncated in messages. */
 #define OPTION_SHOWN_MAX 64
 
 const struct option_row *option_find_long(const char *name, size_t length)
@@ -53,14 +53,14 @@ const struct option_row *option_find_short(char name)
     return NULL;
 }
 
-/* Gives the option its value: what is attached to it, or the next word. */
+/* Takes the value of an option: attached, or the next word. */
 static int take_value(struct options_cursor *cursor, const struct option_row *row,
                       const char *attached, struct option_use *ret_use, struct brig_error *err)
 {
     *ret_use = (struct option_use){.row = row, .value = row->metavar ? attached : NULL};
     if (!row->metavar || attached)
         return 1;
-    /* A value of "--" is far more often a forgotten one; --option=-- still says it. */
+    /* A value of "--" usually means that the value was forgotten; --option=-- is still possible. */
     if (cursor->next >= cursor->argc || strcmp(cursor->argv[cursor->next], "--") == 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "--%s needs a value: --%s %s", row->long_name,
                          row->long_name, row->metavar);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every option of `brig run` in one table. The parser, --help, the OPTIONS section of the manual
- * and the completions come from it: adding an option is adding a row and a setter (settings.c). */
+/* All options of `brig run` in one table. The parser, --help, the OPTIONS section of the manual and
+ * the completions are generated from it: to add an option, add a row and a setter (settings.c). */
 #pragma once
 
 #include <stdbool.h>
@@ -18,26 +18,26 @@
     X(ENVIRONMENT, "Environment and identity")                                                     \
     X(RUN, "The run")
 
-/* What a value is, for completions and for files: id, whether ${VARIABLES} in it are expanded in a
- * file. Those from CONF on are completed by `brig --complete`, which looks into the user's files. */
+/* Kinds of values, for completions and files: id, and whether ${VARIABLES} are expanded in a file.
+ * The kinds from CONF on are completed by `brig --complete`, which reads the user's files. */
 #define OPTION_KINDS(X)                                                                            \
     X(NONE, false)                                                                                 \
     X(TEXT, false)                                                                                 \
     X(CHOICE, false)                                                                               \
-    X(PATH, true)  /* of a file or directory */                                                    \
+    X(PATH, true)  /* a file or directory */                                                       \
     X(FILE, false) /* the same, not expanded */                                                    \
     X(DIRECTORY, true)                                                                             \
     X(CONF, true)      /* a .conf file */                                                          \
-    X(JAIL, false)     /* the name of one */                                                       \
+    X(JAIL, false)     /* the name of a jail */                                                    \
     X(HOME, true)      /* a path in the home directory */                                          \
-    X(VARIABLE, false) /* the name of one, or a pattern */                                         \
+    X(VARIABLE, false) /* the name of a variable, or a pattern */                                  \
     X(ASSIGNMENT, true)
 
 /* Rows: id, short (0: none), long, metavar (NULL: takes no value), kind, group, help, more.
  *
- * `help` is the line in --help, without a full stop; `more` are sentences for the manual only. A
- * CHOICE lists its words in the metavar, separated by '|'. A long name is also the name of the
- * directive in a configuration file; those of the RUN group belong to the command line alone. */
+ * `help` is the line in --help, without a full stop; `more` is text for the manual only. A CHOICE
+ * lists its words in the metavar, separated by '|'. The long name is also the name of the directive
+ * in configuration files; the options of the RUN group exist on the command line only. */
 #define OPTION_TABLE(X)                                                                            \
     X(MODE, 'm', "mode", "casual|bare|strict|sealed", CHOICE, CONFIG,                              \
       "the preset to start from (default: casual)",                                                \
@@ -319,28 +319,28 @@ struct option_row {
 
 /* Indexed by enum option_id. */
 extern const struct option_row option_rows[OPTION_COUNT_];
-/* Whether variables are expanded in its value, in a file. */
+/* Whether ${VARIABLES} in the value are expanded in a file. */
 bool option_expands(const struct option_row *row);
 /* Indexed by enum option_group. */
 extern const char *const option_headings[OPTION_GROUP_COUNT_];
 
-/* The row of this name (length bytes long, without the dashes), or NULL. */
+/* The row with this long name (`length` bytes, without the dashes), or NULL. */
 const struct option_row *option_find_long(const char *name, size_t length);
 const struct option_row *option_find_short(char name);
 
-/* Fails because there is no option, or no directive, of this name; with the nearest. */
+/* Fails because no option or directive has this name; suggests the nearest name. */
 int option_fail_unknown(const char *name, size_t length, bool directive, struct brig_error *err);
 
-/* Fails because a value exceeds the number that an option can have. */
+/* Fails because an option was given more than `max` times; `value` is the first one too many. */
 int option_fail_too_many(const char *value, int max, struct brig_error *err);
 
-/* Where the parser stands. Zero-initialise but for argc, argv and `next`, the index to begin at. It
- * allocates nothing and asks the system nothing. */
+/* The position of the parser. Zero-initialise, except for argc, argv and `next`, the index to begin
+ * at. The parser allocates nothing and makes no system call. */
 struct options_cursor {
     int argc;
     char *const *argv;
     int next;            /* at the end: the index of the command's first word, or argc */
-    const char *cluster; /* inside "-abc": what is left of it */
+    const char *cluster; /* inside "-abc": the remaining letters */
     bool ended;          /* "--" was read */
 };
 
@@ -350,5 +350,6 @@ struct option_use {
     const char *value; /* NULL if the row takes none */
 };
 
-/* Reads the next option: 1 and *ret_use, 0 at the first word that is none, or BRIG_E_INVALID. */
+/* Reads the next option: 1 and *ret_use, 0 at the first word that is not an option, or
+ * BRIG_E_INVALID. */
 int options_next(struct options_cursor *cursor, struct option_use *ret_use, struct brig_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Resolves paths component by component, and writes files at their end. */
+/* Resolves paths component by component, and writes the files at their end. */
 #include "cli/out_path.h"
 
 #include <errno.h>
@@ -22,17 +22,17 @@
 #include "cli/identity.h"
 #include "policy/policy.h"
 
-#define LINKS_MAX 40 /* as the kernel has it */
+#define LINKS_MAX 40 /* the limit of the kernel */
 #define RESULT_MODE 0644
 #define LOG_MODE 0600
 
-/* On the way to a file. */
+/* The state of resolving a path. */
 struct walk {
-    int at;                            /* the last component so far, O_PATH */
-    int above;                         /* the directory that it is in, or -1 */
-    char name[PATH_COMPONENT_MAX + 1]; /* of the last component */
-    char rest[PATH_LENGTH_MAX + 1];    /* of the path */
-    char link[PATH_LENGTH_MAX + 1];    /* the link that is not followed, or "" */
+    int at;                            /* the current component, O_PATH */
+    int above;                         /* the directory that contains it, or -1 */
+    char name[PATH_COMPONENT_MAX + 1]; /* the name of the current component */
+    char rest[PATH_LENGTH_MAX + 1];    /* the remaining path */
+    char link[PATH_LENGTH_MAX + 1];    /* the link that was refused, or "" */
     const struct brig_policy *policy;  /* or NULL */
     const struct identity *identity;
 };
@@ -42,7 +42,7 @@ static bool is_writable_inside(int dir_fd, const struct brig_policy *policy)
 {
     char path[PATH_LENGTH_MAX + 1];
     if (!path_of_fd(dir_fd, path))
-        return true; /* nothing is known of it */
+        return true; /* unknown */
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         if (grant->access != BRIG_READ_WRITE || !grant->source)
@@ -61,7 +61,7 @@ static bool is_same(const struct stat *info, const char *path)
            info->st_ino == other.st_ino;
 }
 
-/* See the header. */
+/* See out_path.h. */
 static bool may_follow(const struct walk *walk, const struct stat *link)
 {
     struct stat directory;
@@ -74,7 +74,7 @@ static bool may_follow(const struct walk *walk, const struct stat *link)
            (user != 0 && link->st_uid == 0 && directory.st_uid == 0);
 }
 
-/* Puts the target of a link before what is left of the path. */
+/* Inserts the target of a link before the remaining path. */
 static int put_target(struct walk *walk, int link_fd, size_t used)
 {
     char target[PATH_LENGTH_MAX + 1], left[PATH_LENGTH_MAX + 1];
@@ -87,7 +87,7 @@ static int put_target(struct walk *walk, int link_fd, size_t used)
     return made > PATH_LENGTH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* Notes the path of a link, for the message. */
+/* Records the path of a link, for the message. */
 static int refuse_link(struct walk *walk, const char *name)
 {
     char path[PATH_LENGTH_MAX + 1];
@@ -97,8 +97,8 @@ static int refuse_link(struct walk *walk, const char *name)
     return -EPERM;
 }
 
-/* Takes the next component from the rest: 0, 1 if it was a link, or -errno, which is -EPERM for
- * a link that a jail may have made. */
+/* Resolves the next component: 0, 1 if it was a link, or -errno, which is -EPERM for a link that a
+ * jail may have created. */
 static int step(struct walk *walk)
 {
     char name[PATH_COMPONENT_MAX + 1];
@@ -124,7 +124,7 @@ static int step(struct walk *walk)
     return 0;
 }
 
-/* Walks the whole path; an absolute one begins at the root, also that of a link. If a component is
+/* Resolves the whole path; an absolute path or link target starts at the root. If a component is
  * missing, `rest` begins with it. */
 static int walk_path(struct walk *walk)
 {
@@ -245,9 +245,9 @@ int out_file_number(const char *where, const char *option, int *ret_fd, struct b
     return 1;
 }
 
-/* Opens the file `path` that is written in place, by its name in a directory, or with -1 by a path in /dev,
- * where links such as /dev/stdout are the system's. Opening a pipe waits for a reader, for ever if
- * need be, unless told not to; writing then waits as it should. */
+/* Opens the file `path`, which is written in place: by its name in a directory, or with -1 by a
+ * path in /dev, where links such as /dev/stdout belong to the system. Without O_NONBLOCK, opening a
+ * FIFO would block until it has a reader, maybe for ever; later writes block as they should. */
 static int open_in_place(int dir_fd, const char *name, const char *path, const char *option,
                          int flags, struct brig_error *err)
 {
@@ -289,7 +289,7 @@ static int open_special(struct result_file *file, const char *path, struct brig_
     return 0;
 }
 
-/* A file is replaced, and so is a symbolic link, which a jail may have made. */
+/* A regular file is replaced, and so is a symbolic link, which a jail may have created. */
 static int open_path(const char *path, const struct brig_policy *policy,
                      const struct identity *identity, struct result_file *file,
                      struct brig_error *err)
@@ -327,7 +327,7 @@ int result_file_open(const char *where, const struct brig_policy *policy,
     return 0;
 }
 
-/* Where the filesystem cannot rename without replacing, a second name is given instead. */
+/* If the filesystem cannot rename without replacing, a hard link is used. */
 static int publish(int dir_fd, const char *from, const char *to, bool replace)
 {
     if (renameat2(dir_fd, from, dir_fd, to, replace ? 0 : RENAME_NOREPLACE) == 0)
@@ -339,7 +339,7 @@ int out_file_write(int dir_fd, const char *name, const char *text, mode_t mode, 
                    struct brig_error *err)
 {
     unsigned long long random = 0;
-    char temporary[64]; /* a name that nobody can have prepared */
+    char temporary[64]; /* a name that no other process can have prepared */
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "no random numbers");
     (void)snprintf(temporary, sizeof temporary, ".brig-new-%016llx", random);

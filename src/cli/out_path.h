@@ -24,11 +24,11 @@ int out_path_open(const char *path, const struct brig_policy *policy,
                   const struct identity *identity, const char **ret_name, int *ret_dir_fd,
                   struct brig_error *err);
 
-/* What a path leads to, a link at its end included. */
+/* The file that a path leads to, after a link in its last component was followed. */
 struct out_path {
     int fd;     /* O_PATH, or -1 if there is no such file in the directory */
     int dir_fd; /* O_PATH: the directory; the same as fd if the path leads to a directory */
-    char name[PATH_COMPONENT_MAX + 1]; /* in it, "" if the path leads to a directory */
+    char name[PATH_COMPONENT_MAX + 1]; /* in dir_fd; "" if the path leads to a directory */
 };
 #define OUT_PATH_INIT                                                                              \
     (struct out_path)                                                                              \
@@ -36,42 +36,42 @@ struct out_path {
         .fd = -1, .dir_fd = -1                                                                     \
     }
 
-/* Finds it; the directory must exist. Release with out_path_done(). */
+/* Resolves a path; its directory must exist. Release with out_path_done(). */
 int out_path_find(const char *path, const struct identity *identity, struct out_path *ret_found,
                   struct brig_error *err);
 void out_path_done(struct out_path *found);
 
 /* ---- Files that brig writes ---- */
 
-/* Writes a text to a file in one step, by way of a temporary name: 1, or without `replace` 0 if
- * there is a file of that name. */
+/* Writes a file atomically, by a rename. Returns 1, or 0 without `replace` if the file exists. */
 int out_file_write(int dir_fd, const char *name, const char *text, mode_t mode, bool replace,
                    struct brig_error *err);
 
-/* Opens a file to append to, never through a symbolic link that a jail may have made: an fd. Errors
- * begin with the option's name. */
+/* Opens a file for appending, never through a symbolic link that a jail may have created. Returns
+ * an fd. Errors begin with the option's name. */
 int out_file_append(const char *where, const char *option, const struct brig_policy *policy,
                     const struct identity *identity, struct brig_error *err);
 
-/* Whether `where` is a number or "fd:N", which mean a descriptor that the caller has handed to
- * brig and that can be written: 1 and its number, or 0. Errors begin with the option's name. */
+/* Whether `where` is a number or "fd:N", a writable descriptor that brig inherited from its caller:
+ * 1 and its number, or 0. Errors begin with the option's name. */
 int out_file_number(const char *where, const char *option, int *ret_fd, struct brig_error *err);
 
-/* Whether a descriptor was handed to brig: what it opened itself is closed on exec. */
+/* Whether brig inherited a descriptor from its caller: descriptors that brig opened are
+ * close-on-exec. */
 bool out_file_is_given(int fd);
 
-/* Where --result goes: an open fd, a file replaced in one step, or something that is no file.
- * Zero is not a state: use result_file_open. */
+/* The destination of --result: an open fd, a regular file that is replaced atomically, or a special
+ * file. Initialise with result_file_open; zeroes are not a valid state. */
 struct result_file {
-    int fd;                            /* what is written to directly, or -1 */
-    bool owned;                        /* fd is ours to close */
+    int fd;                            /* written to directly, or -1 */
+    bool owned;                        /* result_file_done() closes fd */
     int dir_fd;                        /* the directory of a file to be replaced, or -1 */
-    char name[PATH_COMPONENT_MAX + 1]; /* in it */
+    char name[PATH_COMPONENT_MAX + 1]; /* its name in the directory */
 };
 
-/* Opens what `where` names, before the command starts: what cannot be written is refused early, and
- * a jail that moves directories about, or that left a link (see out_path.h), cannot lead the result
- * elsewhere. Release with result_file_done. */
+/* Opens the destination before the command starts: an unwritable one is refused early, and a jail
+ * that renames directories or has left a link (see out_path.h) cannot redirect the result. Release
+ * with result_file_done. */
 int result_file_open(const char *where, const struct brig_policy *policy,
                      const struct identity *identity, struct result_file *ret_file,
                      struct brig_error *err);

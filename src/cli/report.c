@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What brig says to people on stderr, how a run ended among it, and texts on stdout. */
+/* Messages to the user on stderr, including how a run ended, and texts on stdout. */
 #include "cli/report.h"
 
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "policy/policy.h"
 
-/* ---- Lines for people on stderr ---- */
+/* ---- Messages on stderr ---- */
 
 #define MESSAGE_LINE_MAX 4096
 #define MESSAGE_BOLD_RED "\033[1;31m"
@@ -28,23 +28,23 @@ static bool is_coloured(void)
     return isatty(STDERR_FILENO) && (!no_color || *no_color == '\0');
 }
 
-/* Whether a control character begins here: one of ASCII, or of those that UTF-8 has in two bytes
- * and terminals obey as well. */
+/* Whether a control character begins here: of ASCII, or one of the two-byte control characters of
+ * UTF-8, which terminals obey as well. */
 static bool is_control(const unsigned char *c)
 {
     return *c < ' ' || *c == '\177' || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
 }
 
-/* Names in messages may have been chosen by a program in a jail. */
+/* A program in a jail may have chosen names in messages. */
 static void make_harmless(char *text)
 {
     for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
         if (is_control(c))
             *c = '?';
-        else if (*c >= 0xc0) /* a character of several bytes */
+        else if (*c >= 0xc0) /* the first byte of a multibyte character */
             while ((c[1] & 0xc0) == 0x80)
                 c++;
-        else if (*c >= 0x80) /* a byte of none, which some terminals obey */
+        else if (*c >= 0x80) /* a stray byte, which some terminals obey */
             *c = '?';
 }
 
@@ -119,7 +119,7 @@ static void report_size(uint64_t bytes, char text[static DURATION_MAX])
     (void)snprintf(text, DURATION_MAX, "%.4g %s", value, units[unit]);
 }
 
-/* What the kernel refused for a limit; how the command took it is its own affair. */
+/* Reports what the kernel refused because of a limit, whatever the command did then. */
 static void report_refused(const struct brig_result *result, const struct brig_policy *policy)
 {
     const struct brig_usage *usage = &result->usage;
@@ -153,8 +153,8 @@ static void report_limit(const struct brig_policy *policy, enum brig_limit limit
     message_note("ended after %s%s (%s)", text, of_what, option);
 }
 
-/* Limits of ours are always told of, also in the log of a script, as the command cannot know of
- * them. With `all` every other end too. */
+/* Ends by a limit of brig are always reported, also in the log of a script, because the command
+ * cannot know them. With `all` every other end is, too. */
 static void report_end(const struct brig_result *result, const struct brig_policy *policy, bool all)
 {
     switch (result->outcome) {
@@ -196,7 +196,7 @@ static void report_usage(const struct brig_result *result)
                 (double)usage->cpu_user_us / 1e6, (double)usage->cpu_sys_us / 1e6);
     if (usage->cpu_throttled_us > 0)
         str_appendf(&line, ", %.3fs held back", (double)usage->cpu_throttled_us / 1e6);
-    if (usage->peak_memory_bytes > 0) /* 0: not known */
+    if (usage->peak_memory_bytes > 0) /* 0: unknown */
         str_appendf(&line, ", peak %.1f MiB", (double)usage->peak_memory_bytes / BYTES_PER_MIB);
     if (usage->peak_pids > 0)
         str_appendf(&line, ", %llu at a time", (unsigned long long)usage->peak_pids);
@@ -226,7 +226,7 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
                      denial->count == 1 ? "" : "s");
     }
     report_refused(result, policy);
-    /* A program that a signal ended, say by Ctrl-C, is the shell's to comment. */
+    /* If a signal, for example of Ctrl-C, ended a program, the shell reports it. */
     bool to_people = isatty(STDERR_FILENO) && result->outcome != BRIG_SIGNALLED;
     report_end(result, policy, verbose || to_people);
     if (verbose)

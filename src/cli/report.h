@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What brig says to people: one line on stderr, "brig: …", how a run ended among it; and texts on
+/* Messages to the user: lines "brig: …" on stderr, including how a run ended, and texts on
  * stdout. */
 #pragma once
 
@@ -9,11 +9,11 @@
 
 struct str;
 
-/* The status of everything that is brig's own failure, not the command's. */
+/* The exit status of all failures of brig itself, as opposed to the command's. */
 #define APP_FAILED 125
 
-/* One write(2) each, so that lines of several processes do not mix. Control characters in what is
- * printed are shown as '?': names come from others. */
+/* Each message is one write(2), so that lines of several processes do not mix. Control characters
+ * are shown as '?', because names in messages are untrusted. */
 enum message_kind { MESSAGE_ERROR, MESSAGE_WARNING, MESSAGE_NOTE };
 void message_line(enum message_kind kind, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -23,10 +23,10 @@ void message_line(enum message_kind kind, const char *format, ...)
 
 /* Prints a text on stdout. */
 int message_print(const struct str *text, struct brig_error *err);
-/* The exit status of a verb: that, or after an error, which is said, APP_FAILED. */
+/* The exit status of a verb: `status` or, after an error, which is printed, APP_FAILED. */
 int message_status(int status, const struct brig_error *err);
 
-/* Says nothing about an ordinary end, unless verbose. What brig or a limit ended is said to people
- * only (stderr is a terminal); what failed or was not enforced is said to everybody. */
+/* Prints nothing about an ordinary end, unless verbose. Failures, notices and ends by a limit are
+ * always reported; a denied or cancelled run only if stderr is a terminal. */
 void report_result(const struct brig_result *result, const struct brig_policy *policy,
                    bool verbose);

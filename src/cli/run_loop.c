@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drives a job to its end. */
+/* Runs a job to its end. */
 #include "cli/run_loop.h"
 
 #include <errno.h>
@@ -19,9 +19,10 @@
 #include "jail/cgroup/cgroup.h"
 #include "jail/job/job.h"
 
-/* A command that stops this soon after we were asked to stop does so because of that. */
+/* A command that stops within this time after brig was asked to stop does so because of that. */
 #define STOP_FOLLOWS_MS 2000
-/* At the end of a run that has a time limit, who does not read its output is waited for so long. */
+/* At the end of a run with a time limit, how long to wait for a reader that does not read the
+ * output. */
 #define READER_PATIENCE_MS 2000
 #define FETCH_MS 1000
 
@@ -31,7 +32,7 @@ static bool is_ignored(int signal)
     return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/* Whether there is a controlling terminal that was not hung up. */
+/* Whether there is a controlling terminal that has not hung up. */
 static bool has_terminal(void)
 {
     autoclose int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
@@ -41,7 +42,7 @@ static bool has_terminal(void)
 
 int run_loop_init(struct run_loop *loop, struct brig_error *err)
 {
-    /* nohup and shells without job control have these ignored, and mean it for the command too. */
+    /* nohup and shells without job control ignore these signals, for the command as well. */
     static const int maybe_ignored[] = {SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
     static const int always[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
     sigset_t watched;
@@ -55,7 +56,7 @@ int run_loop_init(struct run_loop *loop, struct brig_error *err)
         (void)sigaddset(&watched, always[i]);
 
     sigset_t blocked = watched;
-    (void)sigaddset(&blocked, SIGPIPE); /* a write says EPIPE instead */
+    (void)sigaddset(&blocked, SIGPIPE); /* writes fail with EPIPE instead */
     if (sigprocmask(SIG_BLOCK, &blocked, NULL) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "block signals");
     loop->signal_fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -69,7 +70,7 @@ void run_loop_done(struct run_loop *loop)
     own_close(&loop->signal_fd);
 }
 
-/* Errors of brig_job_signal only say that the command is gone already. */
+/* Errors of brig_job_signal only mean that the command has ended already. */
 static void forward(const struct run_loop *loop, int signal)
 {
     (void)brig_job_signal(loop->job, signal, NULL);
@@ -86,8 +87,8 @@ static void ask_for_end(struct run_loop *loop, int signal)
     forward(loop, signal);
 }
 
-/* The terminal is gone. A command that ignores the signal, or has left its process group, would
- * otherwise go on where no one sees it. */
+/* The terminal hung up. A command that ignores SIGHUP, or has left its process group, would
+ * otherwise continue unnoticed. */
 static void hang_up(struct run_loop *loop)
 {
     if (loop->hung_up)
@@ -98,7 +99,7 @@ static void hang_up(struct run_loop *loop)
         loop->hang_up_ms = clock_now_ms() + loop->grace_ms;
 }
 
-/* Shortens the time to wait to that until `at_ms`, if that is not 0. */
+/* Reduces the timeout to the time until `at_ms`, unless that is 0. */
 static void wait_until(uint64_t at_ms, int *timeout_ms)
 {
     uint64_t now = clock_now_ms();
@@ -115,7 +116,7 @@ static void end_after_hang_up(struct run_loop *loop)
     (void)brig_job_cancel(loop->job, NULL);
 }
 
-/* Once a second new commits are fetched, in the background. */
+/* Fetches new commits once a second, in the background. */
 static void fetch_commits(struct run_loop *loop)
 {
     if (!loop->guard || clock_now_ms() < loop->fetch_ms)
@@ -124,9 +125,9 @@ static void fetch_commits(struct run_loop *loop)
     loop->fetch_ms = clock_now_ms() + FETCH_MS;
 }
 
-/* The command was stopped (Ctrl-Z): stops our own process group, as the terminal would have done,
- * so that the shell takes over; returns when it is continued. In a group nobody could continue the
- * kernel does not stop us, and the command goes on at once. */
+/* The command was stopped (Ctrl-Z): stops our process group, as the terminal would have done, so
+ * that the shell takes over; returns when it is continued. The kernel does not stop an orphaned
+ * process group, which no shell could continue; then the command continues at once. */
 static void stop_with_command(struct run_loop *loop)
 {
     if (loop->terminal)
@@ -142,8 +143,8 @@ static void stop_with_command(struct run_loop *loop)
     forward(loop, SIGCONT);
 }
 
-/* The command stopped. That is for us to follow where a person asked for it, and at a terminal in any
- * case. But a command that stops by itself must not take its time limit with it. */
+/* The command has stopped. brig stops too if the user asked for it, and always at a terminal. But a
+ * command that stops by itself must not suspend its time limit. */
 static void handle_stop(struct run_loop *loop)
 {
     bool asked =
@@ -162,7 +163,7 @@ static void handle_signal(struct run_loop *loop, int signal)
         ask_for_end(loop, signal);
         break;
     case SIGHUP:
-        /* Without a terminal, or while it is there, it is a message for the command alone. */
+        /* Without a terminal, or while it exists, the signal is for the command only. */
         if (loop->has_terminal && !has_terminal())
             hang_up(loop);
         else
@@ -173,7 +174,7 @@ static void handle_signal(struct run_loop *loop, int signal)
             terminal_resize(loop->terminal);
         break;
     case SIGTSTP:
-        /* The job reports that the command stopped, and then so do we. */
+        /* The job reports when the command has stopped, and then brig stops. */
         loop->stop_asked_ms = clock_now_ms();
         forward(loop, SIGTSTP);
         break;
@@ -195,7 +196,7 @@ static void handle_signals(struct run_loop *loop)
         handle_signal(loop, (int)info.ssi_signo);
 }
 
-/* Lines of ours would spoil what a program paints that has its terminal for itself. */
+/* Our messages would disturb a program that uses the whole terminal. */
 static bool may_print(const struct run_loop *loop)
 {
     struct termios mode;
@@ -220,7 +221,7 @@ static void tell_network(const struct run_loop *loop)
         terminal_enter(loop->terminal);
 }
 
-/* One round: waits, then lets everybody do what there is to do. 1 when the job is over. */
+/* One round: waits, then processes all events. Returns 1 when the job is over. */
 static int turn(struct run_loop *loop, struct brig_error *err)
 {
     enum { JOB, SIGNALS, MASKS, RELAYS = MASKS + LIVE_MASKS_POLL };
@@ -271,8 +272,8 @@ static int turn(struct run_loop *loop, struct brig_error *err)
     return over;
 }
 
-/* How long whoever reads the output is waited for: as for any program, for ever, unless the run has
- * a time limit. */
+/* How long to wait for the reader of the output: without a limit, as any program does, unless the
+ * run has a time limit. */
 static int reader_patience_ms(const struct brig_job *job)
 {
     uint64_t now = clock_now_ms(), until_ms = job_deadline_us(job) / 1000;
@@ -283,7 +284,7 @@ static int reader_patience_ms(const struct brig_job *job)
     return until_ms - now > INT_MAX ? INT_MAX : (int)(until_ms - now);
 }
 
-/* Once the command is over there is nobody to pass signals on to. */
+/* After the end of the command there is no process to forward signals to. */
 static bool is_told_to_end(int signal_fd)
 {
     struct signalfd_siginfo info;
@@ -314,7 +315,7 @@ static int run(struct run_loop *loop, struct brig_error *err)
         loop->terminal = &terminal;
     }
     int over;
-    if (brig_job_take_stop(loop->job) != 0) /* heard of at its start: nothing will wake us for it */
+    if (brig_job_take_stop(loop->job) != 0) /* it stopped at its start: no event will follow */
         handle_stop(loop);
     do {
         over = turn(loop, err);

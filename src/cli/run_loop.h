@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drives a job to its end: signals, the terminal, stopping and going on. */
+/* Runs a job to its end: signals, the terminal, stopping and continuing. */
 #pragma once
 
 #include <brig/brig.h>
@@ -11,38 +11,40 @@
 
 #define RUN_LOOP_RELAYS 2
 
-/* Zero-initialise, but for signal_fd, which is -1. */
+/* Zero-initialise, except for signal_fd, which is -1. */
 struct run_loop {
     int signal_fd;
-    uint64_t grace_ms;        /* between the first request to end and the kill */
+    uint64_t grace_ms;        /* between the first request to end and SIGKILL */
     struct relay *relays;     /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
-    struct net_watch *net;    /* borrowed; who is told of the network */
+    struct net_watch *net;    /* borrowed; receives the network events */
     struct live_masks *masks; /* borrowed, or NULL */
-    struct guard *guard;      /* borrowed, or NULL: fetches git commits while the job goes on */
+    struct guard *guard;      /* borrowed, or NULL: fetches git commits during the run */
 
-    /* The loop's own: */
+    /* Internal to the loop: */
     bool has_terminal;    /* brig was started with a controlling terminal */
-    bool hang_up_ignored; /* SIGHUP was ignored then, as by nohup */
+    bool hang_up_ignored; /* SIGHUP was ignored at the start, as under nohup */
     struct brig_job *job;
     struct terminal *terminal; /* NULL: the job has none */
-    uint64_t asked_ms;         /* when an end was first asked for, or 0 */
-    bool hung_up;              /* the terminal is gone, and the command was told */
-    uint64_t hang_up_ms;       /* when what is left of the command is to be ended, or 0 */
-    uint64_t stop_asked_ms;    /* when a signal or a key asked us to stop, or 0 */
-    uint64_t fetch_ms;         /* when commits are looked for next */
+    uint64_t asked_ms;         /* when the end was first requested, or 0 */
+    bool hung_up;              /* the terminal hung up, and the command got SIGHUP */
+    uint64_t hang_up_ms;       /* when to kill the remaining processes after a hangup, or 0 */
+    uint64_t stop_asked_ms;    /* when a signal or a key requested a stop, or 0 */
+    uint64_t fetch_ms;         /* when to look for new commits next */
 };
 
-/* Before the job is started: from now on signals wait for the loop. Release with run_loop_done. */
+/* Called before the job starts: blocks signals, for the loop to read. Release with
+ * run_loop_done. */
 int run_loop_init(struct run_loop *loop, struct brig_error *err);
 void run_loop_done(struct run_loop *loop);
 
-/* Drives a job to its end, if it was started (status is 0), and frees it. *ret_result is always
- * filled. The host's terminal is then as it was. A second SIGINT or SIGTERM within grace_ms of the
- * first ends the job. When the terminal hangs up, the command gets SIGHUP, and what is left grace_ms
- * later is ended, unless SIGHUP was ignored when brig was started. */
+/* Runs a job to its end, if it was started (status is 0), and frees it. *ret_result is always
+ * filled in. The host's terminal is then restored. A second SIGINT or SIGTERM within grace_ms of
+ * the first kills the job. When the terminal hangs up, the command gets SIGHUP, and remaining
+ * processes are killed after grace_ms, unless SIGHUP was ignored when brig was started. */
 void run_loop_finish(struct run_loop *loop, struct brig_job *job, int status,
                      struct brig_result *ret_result, struct brig_error *err);
 
-/* From a login's session cgroups can be made only with systemd's help, which takes some milliseconds.
- * If it fails, the engine says what is missing. */
+/* Moves brig into a systemd scope of its own: in a login session, cgroups can be created only with
+ * systemd's help, which takes some milliseconds. If it fails, the engine later reports what is
+ * missing. */
 void run_loop_enter_scope(void);

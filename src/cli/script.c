@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What runs besides the command: scripts that a shell reads before it, and programs for a new
- * home. */
+/* Scripts that a shell sources before the command, and programs for a new home. */
 #include "cli/script.h"
 
 #include <errno.h>
@@ -26,7 +25,7 @@
 #include "policy/conf.h"
 #include "policy/policy.h"
 
-/* Functions of a script can be run like programs, where the shell is bash. */
+/* If the shell is bash, functions of a script can be run like programs. */
 #define SOURCE_AND_RUN                                                                             \
     ". '%s'; if declare -F \"$0\" >/dev/null 2>&1; then \"$0\" \"$@\"; else exec \"$0\" \"$@\"; "  \
     "fi"
@@ -46,7 +45,7 @@ static int append_script(const struct settings_program *program, struct str *tex
     return 1;
 }
 
-/* All of them: 1, or 0 if none is there. */
+/* Reads all scripts: 1, or 0 if there are none. */
 static int read_scripts(const struct settings *settings, struct str *text, struct brig_error *err)
 {
     int found = 0;
@@ -60,7 +59,7 @@ static int read_scripts(const struct settings *settings, struct str *text, struc
     return found;
 }
 
-/* A rule before all others, which therefore win. */
+/* Adds a rule before all others, which therefore override it. */
 static int set_first(struct brig_policy *policy, const char *name, const char *value,
                      struct brig_error *err)
 {
@@ -83,11 +82,11 @@ static bool has_host_tmp(const struct brig_policy *policy)
     return false;
 }
 
-/* Runs of one jail share its /tmp, so each has a name that nobody can have taken before. Where
- * /tmp is not the jail's, the script would be left on the host. */
+/* Runs of one jail share its /tmp, so each script gets an unpredictable name. If /tmp is the
+ * host's, the script would be left there. */
 static int choose_path(const struct settings *settings, char **ret_path, struct brig_error *err)
 {
-    uint64_t number = 0; /* what is not run is the same each time */
+    uint64_t number = 0; /* constant if nothing is run */
     if (!settings->dry_run && getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "no random numbers");
     autostr struct str path = {0};
@@ -109,7 +108,7 @@ int script_prepare(struct settings *settings, const struct identity *identity,
     status = choose_path(settings, &path, err);
     if (status < 0)
         return status;
-    /* The first thing a script does is to remove itself. */
+    /* A script first removes itself. */
     autostr struct str text = {0};
     str_appendf(&text,
                 "[ -n \"${BRIG_KEEP_SCRIPT-}${JAI_KEEP_SCRIPT-}\" ] || rm -f '%s' 2>/dev/null\n",
@@ -143,7 +142,7 @@ int script_words(const struct settings *settings, const char *const *words,
     size_t count = 0;
     while (words[count])
         count++;
-    const char **all = calloc(count + 4, sizeof *all); /* with "BASH -c LINE" and the end */
+    const char **all = calloc(count + 4, sizeof *all); /* with "BASH -c LINE" and the NULL */
     if (!all)
         return brig_fail_nomem(err);
     size_t next = 0;
@@ -159,12 +158,12 @@ int script_words(const struct settings *settings, const char *const *words,
 
 /* ---- Programs for a jail's new home ----
  *
- * A lock file in the storage directory has a text in it while they are at work, and is removed when all
- * are done. Other runs wait for the lock. Whoever gets the lock of a file with a text in it finishes
- * what an interrupted run began. */
+ * A lock file in the storage directory contains a text while the programs run, and is removed when
+ * they are done. Other runs wait for the lock. A process that gets the lock of a file with a text
+ * in it completes the work of an interrupted run. */
 
 #define NAME_SIZE (SETTINGS_JAIL_MAX + 32)
-/* What a program that cannot be executed counts as, by jai's convention. */
+/* The exit status for a program that cannot be executed, as in jai. */
 #define EXIT_NO_EXEC 199
 
 struct initjail {
@@ -181,7 +180,7 @@ static bool exists(int dir, const char *name)
     return fstatat(dir, name, &info, 0) == 0;
 }
 
-/* Before anything is made. */
+/* Checks the programs before anything is created. */
 static int check_programs(const struct initjail *init, struct brig_error *err)
 {
     const struct settings_programs *programs = &init->settings->initjails;
@@ -204,13 +203,13 @@ static void set_variables(const struct initjail *init)
     for (size_t i = 0; i < CONFIG_VARIABLES; i++)
         (void)setenv(rows[i].name, rows[i].value, 1);
     (void)setenv("HOME", init->settings->home, 1);
-    if (geteuid() != identity_uid(init->identity)) { /* what root has here is not the user's */
+    if (geteuid() != identity_uid(init->identity)) { /* root's values are not the user's */
         (void)setenv("USER", user, 1);
         (void)setenv("LOGNAME", user, 1);
     }
 }
 
-/* Standard input is the command's, and so is standard output. */
+/* Standard input and output belong to the command. */
 static __attribute__((noreturn)) void execute(const struct initjail *init, const char *path,
                                               int directory)
 {
@@ -262,8 +261,8 @@ static void run_programs(const struct initjail *init, int directory)
 
 /* ---- the directory ---- */
 
-/* Made with the user's rights: an fd. The changes of a jail with an isolated uid belong to that
- * uid. */
+/* Creates the directory with the ids of the user and returns an fd. The changes of a jail with an
+ * isolated uid belong to that uid. */
 static int make_part(const struct initjail *init, struct brig_error *err)
 {
     const struct brig_policy *policy = init->settings->policy;
@@ -285,7 +284,7 @@ static int make_part(const struct initjail *init, struct brig_error *err)
                   : fd;
 }
 
-/* Whether there is something to do, and then with the lock: 1, or 0. With the user's rights. */
+/* Takes the lock if there is work to do: 1, or 0. Uses the ids of the user. */
 static int claim(const struct initjail *init, int *ret_lock, bool *ret_interrupted,
                  struct brig_error *err)
 {
@@ -325,7 +324,7 @@ static int fill(const struct initjail *init, int lock, bool interrupted, struct 
     if (directory < 0)
         return directory;
     run_programs(init, directory);
-    (void)!ftruncate(lock, 0); /* for those who wait for it */
+    (void)!ftruncate(lock, 0); /* for processes that wait for the lock */
     identity_enter(init->identity);
     (void)unlinkat(init->storage, init->lock, 0);
     identity_leave(init->identity);

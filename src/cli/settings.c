@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Turns options into a policy by a table: one setter a row of options.h. */
+/* Turns options into a policy, with one setter per row of options.h. */
 #include "cli/settings.h"
 
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #define PASS_FD_NUMBER_MAX 255
 #define NET_LEARN "learn"
 
-/* How an option is applied, by one of the functions. */
+/* How an option is applied: by one of the functions. */
 struct setter {
     int (*set)(struct settings *settings, const char *value, struct brig_error *err);
     int (*set_by_row)(struct settings *settings, const struct setter *setter, const char *value,
@@ -27,8 +27,8 @@ struct setter {
     int (*policy_text)(struct brig_policy *policy, const char *value, struct brig_error *err);
     int (*policy_on)(struct brig_policy *policy, bool on, struct brig_error *err);
     /* For set_by_row: */
-    unsigned what;  /* an access, a limit, a vocabulary, where a flag is in struct settings */
-    unsigned flags; /* of a grant; how a limit is written */
+    unsigned what;  /* an access, a limit, a vocabulary, or an offset in struct settings */
+    unsigned flags; /* of a grant; or the format of a limit */
 };
 
 /* ---- Choices and flags ---- */
@@ -89,7 +89,7 @@ static int set_no_terminal(struct settings *settings, const char *value, struct 
 
 enum limit_form { DURATION, SIZE, COUNT, PERCENT };
 
-/* "none" lifts a limit. A zero would be as likely a mistake, but for the grace. */
+/* "none" removes a limit. A zero is probably a mistake, except for the grace. */
 static int set_limit(struct settings *settings, const struct setter *setter, const char *value,
                      struct brig_error *err)
 {
@@ -119,7 +119,7 @@ static int set_limit(struct settings *settings, const struct setter *setter, con
 
 /* ---- Environment ---- */
 
-/* Whether a filter is for all that a pattern is for. */
+/* Whether a filter covers everything that a pattern matches. */
 static bool is_filtered(const struct brig_policy *policy, const char *pattern)
 {
     for (size_t i = 0; i < policy->env_count; i++)
@@ -129,8 +129,8 @@ static bool is_filtered(const struct brig_policy *policy, const char *pattern)
     return false;
 }
 
-/* A pattern alone takes back the filter that is exactly the same, or shows a part of what a
- * wider one takes away. */
+/* A pattern without a value removes the identical filter, or exposes a part of what a wider filter
+ * removes. */
 static int drop_filter(struct brig_policy *policy, const char *pattern, struct brig_error *err)
 {
     size_t kept = 0;
@@ -167,7 +167,7 @@ static int set_variable(struct settings *settings, const char *value, struct bri
 
 /* ---- Network ---- */
 
-/* A whole policy under the name that an executor before us had for it. */
+/* Sets a complete network policy by the name that an earlier executor used. */
 static int set_alias(struct settings *settings, const struct net_policy_alias *alias,
                      struct brig_error *err)
 {
@@ -218,7 +218,7 @@ static int refuse_empty(struct brig_error *err)
                      "the value is empty; give a path or the number of a file descriptor");
 }
 
-/* In a file a relative path begins at the home directory, as others do. */
+/* In a file, a relative path is relative to the home directory, as other paths are. */
 static int set_net_log(struct settings *settings, const char *value, struct brig_error *err)
 {
     if (*value == '\0')
@@ -229,9 +229,9 @@ static int set_net_log(struct settings *settings, const char *value, struct brig
     return str_make(&settings->net_log, err, below ? settings->home : "", below ? "/" : "", value);
 }
 
-/* ---- Programs beside the command: scripts, initjail and the line of shell ---- */
+/* ---- Programs in addition to the command: scripts, initjail and the shell command ---- */
 
-/* What is typed comes before what files say, in the order of typing. */
+/* Programs of the command line come before those of files, in the order given. */
 static int set_program(struct settings *settings, const struct setter *setter, const char *value,
                        struct brig_error *err)
 {
@@ -289,7 +289,7 @@ static int set_pass_fd(struct settings *settings, const char *value, struct brig
     return 0;
 }
 
-/* A text that is kept as it is. */
+/* Stores a text unchanged. */
 static int set_text(struct settings *settings, const struct setter *setter, const char *value,
                     struct brig_error *err)
 {
@@ -336,7 +336,7 @@ static int set_mask(struct settings *settings, const struct setter *setter, cons
         .set_by_row = function, .what = what_, .flags = flags_                                     \
     }
 
-/* Options without a row are dealt with by settings_scan() and the reader of the configuration. */
+/* Options without a row are handled by settings_scan() and the reader of the configuration. */
 static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_COMMAND] = {.set_by_row = set_text, .what = offsetof(struct settings, command)},
     [OPTION_SCRIPT] = GRANT(set_program, OPTION_SCRIPT, 0),
@@ -531,7 +531,7 @@ int settings_apply(struct settings *settings, const struct option_use *use, stru
     return status < 0 ? brig_wrap(err, status, "%s%s", dashes, use->row->long_name) : 0;
 }
 
-/* What no single option can know. */
+/* Checks that involve several options. */
 static int check_together(const struct settings *settings, bool granted, bool command,
                           struct brig_error *err)
 {

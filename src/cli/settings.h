@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the options of `brig run` and the directives of its files amount to: a policy, and how to
- * run it. Pure: the directories are given, and nothing of the system is asked. */
+/* The result of the options of `brig run` and the directives of its files: a policy, and how to run
+ * it. Pure: the caller provides the directories, and no system call is made. */
 #pragma once
 
 #include <sys/types.h>
@@ -9,37 +9,38 @@
 
 #include "cli/options.h"
 
-/* The grace of `brig` where nothing else is said. */
+/* The default grace period of `brig`. */
 #define SETTINGS_GRACE_MS 5000
-/* The jail's name where none is given, and how long one may be: it begins the names of files. */
+/* The default name of the jail, and the maximum length of a name, which is a prefix of file
+ * names. */
 #define SETTINGS_JAIL "default"
 #define SETTINGS_JAIL_MAX 64
-/* Origins: of what is typed, and of what no file and no option says. */
+/* Origins: of settings on the command line, and of defaults. */
 #define SETTINGS_TYPED "command line"
 #define SETTINGS_BUILT_IN "built-in defaults"
-/* Named limits of lists. */
+/* Limits of lists. */
 #define SETTINGS_MASKS_MAX 4096
 #define SETTINGS_PROGRAMS_MAX 64
 #define SETTINGS_UNPROTECT_MAX 1024
 #define SETTINGS_INJECTS_MAX 16
 #define SETTINGS_SECRETS_MAX 64
 
-/* A mask in the home directory, or what takes one back. Rules hold in their order: of several that
- * match a path, the last decides. */
+/* A mask in the home directory, or an unmask. Rules apply in order: the last one that matches a
+ * path decides. */
 struct settings_mask {
-    const char *path;   /* relative to the home directory, normalised; '*' and '?' are wild */
-    const char *origin; /* where it comes from, for explain and messages */
+    const char *path;   /* relative to the home directory, normalised; '*' and '?' are wildcards */
+    const char *origin; /* where the rule comes from, for explain and messages */
     bool unmask;        /* show it, also below a masked parent */
-    bool optional;      /* said with mask? */
+    bool optional;      /* given as mask? */
     bool typed;         /* on the command line */
-    bool built_in;      /* one of the defaults, whose texts are constant */
-    bool found; /* something in the home directory is hidden by it; see masks_mark_found() */
+    bool built_in;      /* one of the defaults, whose texts are constants */
+    bool found;         /* it hides something in the home directory; see masks_mark_found() */
 };
 
 /* A script or an initjail program. */
 struct settings_program {
     char *path;    /* absolute */
-    bool optional; /* a missing one is no error */
+    bool optional; /* not an error if it is missing */
     bool typed;    /* on the command line */
     char *origin;
 };
@@ -49,13 +50,13 @@ struct settings_programs {
     size_t count;
 };
 
-/* A credential as it was asked for; where its secret comes from is only looked at for a run. */
+/* A requested credential. Its secret is read only for a run. */
 struct settings_inject {
     char *text;
     char *origin;
 };
 
-/* A file that a credential comes from, which is hidden in the jail. */
+/* A file that contains a credential, which is hidden in the jail. */
 struct settings_secret {
     char *path; /* absolute, without links */
     char *origin;
@@ -63,7 +64,7 @@ struct settings_secret {
     ino_t ino;
 };
 
-/* What of the desktop session can be let in. */
+/* The parts of the desktop session that can be granted. */
 enum settings_desktop {
     SETTINGS_X11,
     SETTINGS_WAYLAND,
@@ -73,49 +74,51 @@ enum settings_desktop {
     SETTINGS_DESKTOP_COUNT_,
 };
 
-/* Where the option or directive being applied stands; it decides where relative paths begin. */
+/* Where the current option or directive was given, which decides what relative paths are relative
+ * to. */
 enum settings_place {
     SETTINGS_COMMAND_LINE, /* to the working directory */
-    SETTINGS_FILE,         /* to the home directory; scripts and programs to the configuration's */
-    SETTINGS_PROJECT,      /* to the working directory; masks too */
+    SETTINGS_FILE,         /* to the home directory; scripts and programs to config_dir */
+    SETTINGS_PROJECT,      /* to the working directory; also masks */
 };
 
 struct settings {
     struct brig_policy *policy; /* owned */
     /* Borrowed, absolute: */
-    const char *cwd;        /* as getcwd() gives it */
+    const char *cwd;        /* as getcwd() returned it */
     int cwd_fd;             /* the same directory, opened once; -1: only the path is known */
     const char *home;       /* the real home directory */
-    const char *config_dir; /* the configuration's */
-    char *const *sources;   /* the files it was read from */
+    const char *config_dir; /* the configuration directory */
+    char *const *sources;   /* the files that were read */
     size_t source_count;
     enum settings_place place;
 
     /* The jail; set by config_apply(). Borrowed from the configuration. */
     const char *jail;        /* its name: one component, not beginning with a dot */
     bool jail_given;         /* on the command line */
-    bool jail_exists;        /* there is a NAME.jail */
+    bool jail_exists;        /* NAME.jail exists */
     enum brig_mode mode;     /* of the policy */
     const char *mode_origin; /* what chose it; NULL: the default of the jail's name */
-    const char *storage;     /* where jails are kept, absolute; it need not exist */
+    const char *storage;     /* where jails are kept, absolute; need not exist */
 
     struct settings_mask *masks; /* owned */
     size_t mask_count;
-    bool late_masks; /* the default masks are not among them, but hold in what is granted */
+    bool late_masks; /* the default masks are not in `masks`, but apply to grants */
     struct settings_programs scripts;   /* owned; in order, without duplicates */
     struct settings_programs initjails; /* owned */
-    char *command;                      /* a line of shell; NULL: none was given, "": none */
-    /* All scripts together, by script_prepare(); owned. A file of mode 0400 at script_path, in the
-     * jail's /tmp, is to hold them. NULL: there are none. */
+    char *command;                      /* a shell command; NULL: not given, "": none */
+    /* All scripts, concatenated by script_prepare(); owned. They become a file with mode 0400 at
+     * script_path, in the jail's /tmp. NULL: none. */
     char *script;
     size_t script_length;
     char *script_path;
 
-    /* What is not protected: absolute, or a name from the top of a granted directory; owned. */
+    /* Paths that are not protected: absolute, or relative to the top of a granted directory;
+     * owned. */
     char **unprotect;
     size_t unprotect_count;
-    bool no_protect;     /* nothing is */
-    bool protect_report; /* new files that execute something stay where they are */
+    bool no_protect;     /* nothing is protected */
+    bool protect_report; /* new files that execute something are reported, not held back */
     bool foreign;        /* root may work in a directory of another user */
 
     /* The origin of each request, owned; NULL: not requested. */
@@ -123,7 +126,7 @@ struct settings {
     bool desktop_asked; /* for at least one of them */
 
     /* The network. */
-    bool net_given; /* by net; else rules of allow decide */
+    bool net_given; /* by --net; otherwise the allow rules decide */
     bool net_learn;
     char *allow_typed; /* the last --allow of the command line, or NULL; owned */
     struct settings_inject injects[SETTINGS_INJECTS_MAX];
@@ -133,11 +136,11 @@ struct settings {
     char *net_log; /* a path or a number; owned, or NULL */
 
     bool nocwd;
-    bool cwd_settled;   /* a rule for exactly the working directory was given or taken back */
+    bool cwd_settled;   /* a rule for exactly the working directory was given or removed */
     bool workdir_given; /* by --workdir */
     bool dry_run;
     bool plan;   /* with dry_run: print the plan */
-    char *facts; /* the file with the facts for it, or NULL; owned */
+    char *facts; /* the file with the facts for the plan, or NULL; owned */
     bool json;
     bool verbose;
     bool unmount;
@@ -146,36 +149,36 @@ struct settings {
     size_t pass_fd_count;
 };
 
-/* What has to be known before the rest is read, whatever its place on the command line. Texts are
- * borrowed from argv. */
+/* Options that must be known before the others are applied, wherever they are on the command line.
+ * Texts are borrowed from argv. */
 struct settings_scan {
-    /* By option: the last value that was given, "" for one that takes none; NULL: not given. */
+    /* The last value of each option, "" if it takes none; NULL: not given. */
     const char *given[OPTION_COUNT_];
     enum brig_mode mode; /* if it was given */
     int command;         /* the index of the command's first word in argv, or argc */
 };
 
-/* Reads argv[1…] as far as the command. Every option is checked for its form, and --mode and --jail
- * for their values. Returns at once on --help and --version. */
+/* Reads argv[1…] up to the command. Checks the form of every option, and the values of --mode and
+ * --jail. Returns at once on --help and --version. */
 int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
                   struct brig_error *err);
 
-/* A policy of the mode with brig's own defaults; the directories are "/" until they are set.
- * Release with settings_done. */
+/* Initialises a policy of the mode with brig's defaults; the directories are "/" until they are
+ * set. Release with settings_done. */
 int settings_init(struct settings *settings, enum brig_mode mode, const char *cwd,
                   struct brig_error *err);
 void settings_done(struct settings *settings);
 
-/* Applies one option or directive at settings->place; rules get the policy's origin. An error names
- * the option, the value and what is allowed. */
+/* Applies one option or directive, given at settings->place; rules get the policy's current origin.
+ * An error names the option, the value and what is allowed. */
 int settings_apply(struct settings *settings, const struct option_use *use, struct brig_error *err);
 
-/* Applies all options of argv[1…] in order, then checks what only makes sense together. */
+/* Applies all options of argv[1…] in order, then checks their combination. */
 int settings_apply_all(struct settings *settings, int argc, char *const *argv,
                        struct brig_error *err);
 
-/* The setters of options about files, in settings_files.c: grants, masks, directories, what is not
- * protected. */
+/* The setters of options about files, in settings_files.c: grants, masks, directories, exceptions
+ * from protection. */
 int settings_grant(struct settings *settings, enum brig_access access, unsigned flags,
                    const char *value, struct brig_error *err);
 int settings_ungrant(struct settings *settings, const char *value, struct brig_error *err);
@@ -185,24 +188,25 @@ int settings_unmask(struct settings *settings, const char *value, struct brig_er
 int settings_root(struct settings *settings, const char *value, struct brig_error *err);
 int settings_workdir(struct settings *settings, const char *value, struct brig_error *err);
 int settings_unprotect(struct settings *settings, const char *value, struct brig_error *err);
-/* Releases what they added, as settings_done() does. */
+/* Releases what these setters added; part of settings_done(). */
 void settings_files_done(struct settings *settings);
 
-/* The built-in masks outside the home alone: spools, mailboxes, snapshots. They are added in
- * every view, and mask_names_keep_masks() removes the ones that no grant contains. */
+/* Adds the built-in masks outside the home: spools, mailboxes, snapshots. They are added in every
+ * view, and mask_names_keep_masks() removes the ones that no grant contains. */
 int settings_hide_outside(struct settings *settings, struct brig_error *err);
-/* The built-in masks, those included, and environment filters. */
+/* Adds all built-in masks, including those of settings_hide_outside(), and the environment
+ * filters. */
 int settings_apply_defaults(struct settings *settings, struct brig_error *err);
 
-/* Hides a file of the home directory, named relative to it, whatever earlier rules show. */
+/* Masks a file in the home directory, relative to it, regardless of earlier rules. */
 int settings_hide_in_home(struct settings *settings, const char *path, struct brig_error *err);
 
-/* Fails if this cannot be the name of a jail. */
+/* Fails if this is not a valid name of a jail. */
 int settings_check_jail(const char *name, struct brig_error *err);
 
 /* Splits "PATH[:DEST]", in which "\:" and "\\" stand for a colon and a backslash, and makes both
- * absolute. *ret_dest is NULL if there is none. The caller frees both. With `single` there can be
- * no DEST, and a colon is part of the name; in files it is unless an absolute DEST follows, so that
- * names with a colon need no quoting there. */
+ * absolute. *ret_dest is NULL if there is no DEST. The caller frees both. With `single` there is no
+ * DEST, and a colon is part of the name. In files a colon is part of the name unless an absolute
+ * DEST follows, so that names with a colon need no quoting there. */
 int settings_split_path(const struct settings *settings, const char *value, bool single,
                         char **ret_path, char **ret_dest, struct brig_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options about files: grants, masks and where paths begin. */
+/* Options about files: grants, masks and what paths are relative to. */
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "policy/defaults.h"
 #include "policy/policy.h"
 
-/* In files "~" is the home directory, as a shell makes it of what is typed. */
+/* In files, brig expands "~", as the shell does on the command line. */
 static bool is_home(const struct settings *settings, const char *path)
 {
     return settings->place != SETTINGS_COMMAND_LINE && path[0] == '~' &&
@@ -35,15 +35,15 @@ static int make_absolute(const struct settings *settings, const char *path, char
 
 /* ---- PATH[:DEST] ---- */
 
-/* Whether a bare colon ends the path: in files only one that an absolute path follows. */
+/* Whether an unescaped colon ends the path: in files only if an absolute path follows. */
 static bool ends_path(const struct settings *settings, const char *text)
 {
     return *text == ':' && (settings->place == SETTINGS_COMMAND_LINE || text[1] == '/' ||
                             is_home(settings, text + 1));
 }
 
-/* Takes one part of "PATH[:DEST]" with its escapes resolved and returns where it stopped: at a
- * colon that ends it or at the end. */
+/* Takes one part of "PATH[:DEST]", removes its escapes and returns its end: a colon or the end of
+ * the text. */
 static const char *take_part(const struct settings *settings, const char *text, bool single,
                              struct str *ret_part)
 {
@@ -61,7 +61,7 @@ static int absolute_part(const struct settings *settings, const struct str *part
     return part->failed ? brig_fail_nomem(err) : make_absolute(settings, part->data, ret_path, err);
 }
 
-/* What stands behind the colon of a value. */
+/* Takes the part after the colon of a value. */
 static int take_dest(const struct settings *settings, const char *value, const char *text,
                      char **ret_dest, struct brig_error *err)
 {
@@ -125,8 +125,8 @@ int settings_ungrant(struct settings *settings, const char *value, struct brig_e
     status = brig_policy_ungrant(settings->policy, path, &removed, err);
     if (status < 0)
         return status;
-    /* A path that is not a rule is most likely a typing error, and then more is granted than
-     * the caller believes. A file may be for many commands, of which not all grant it. */
+    /* Removing a rule that does not exist is probably a typing error, and then more is granted than
+     * the user believes. In a file, it may be for commands of which not all grant the path. */
     bool is_cwd = strcmp(path, settings->cwd) == 0;
     if (removed == 0 && !is_cwd && settings->place == SETTINGS_COMMAND_LINE)
         return brig_fail(err, BRIG_E_INVALID, 0,
@@ -156,11 +156,11 @@ int settings_workdir(struct settings *settings, const char *value, struct brig_e
 
 /* ---- Masks ---- */
 
-/* Whether a mask is about a path in the home directory, wherever the jail has that. */
+/* Whether a mask is for a path in the home directory, wherever that is in the jail. */
 static bool is_home_mask(const struct settings *settings, const char *value)
 {
     switch (settings->place) {
-    case SETTINGS_COMMAND_LINE: /* as one types the name of a program here */
+    case SETTINGS_COMMAND_LINE: /* as for a program that is typed here */
         return value[0] != '/' && !str_starts_with(value, "./") && !str_starts_with(value, "../");
     case SETTINGS_FILE:
         return value[0] != '/';
@@ -170,8 +170,8 @@ static bool is_home_mask(const struct settings *settings, const char *value)
     return false;
 }
 
-/* A path in the home directory without what can be left out of it. A shell leaves the "~" of
- * --mask=~/x as it is, and what is typed so would hide nothing and be believed to. */
+/* Normalises a path in the home directory. A shell does not expand the "~" of --mask=~/x, and such
+ * a mask would hide nothing, contrary to what the user believes. */
 static int home_path(const struct settings *settings, const char *value, char **ret_path,
                      struct brig_error *err)
 {
@@ -199,7 +199,7 @@ static void mask_done(struct settings_mask *mask)
     free((char *)(uintptr_t)mask->origin);
 }
 
-/* The same path earlier says nothing any more. */
+/* Removes an earlier rule for the same path, which has no effect any more. */
 static void forget_mask(struct settings *settings, const char *path)
 {
     size_t kept = 0;
@@ -243,13 +243,12 @@ static int add_mask(struct settings *settings, const char *value, bool unmask, u
                                                  .typed = settings->place == SETTINGS_COMMAND_LINE},
                          err);
     if (status == 0)
-        path = origin = NULL; /* the mask has them */
+        path = origin = NULL; /* owned by the mask now */
     return status;
 }
 
-/* A pattern that is spelt as a path: what is in the home directory it is about, wherever the
- * jail has that. Elsewhere it would be the name of one file, which is not there, and hide
- * nothing. */
+/* A pattern in the form of a path: it applies to the home directory, wherever that is in the jail.
+ * Elsewhere it would be the name of one file, which does not exist, and hide nothing. */
 static int add_pattern(struct settings *settings, const char *path, unsigned flags,
                        struct brig_error *err)
 {
@@ -301,7 +300,7 @@ int settings_hide_in_home(struct settings *settings, const char *path, struct br
 
 /* ---- Defaults ---- */
 
-/* They come first and differ from one another, so none is looked for. */
+/* They come first and are distinct, so no search for duplicates is needed. */
 static int add_default_masks(struct settings *settings, struct brig_error *err)
 {
     int status = 0;
@@ -315,7 +314,7 @@ static int add_default_masks(struct settings *settings, struct brig_error *err)
     return status;
 }
 
-/* Masks a path without links, unless it or one above it is masked. */
+/* Masks a path without links, unless it or one of its parents is masked. */
 static int hide_real(struct brig_policy *policy, const char *real, struct brig_error *err)
 {
     for (size_t i = 0; i < policy->grant_count; i++)
@@ -340,8 +339,8 @@ static int hide_snapshots_above(struct brig_policy *policy, const char *home,
     return status;
 }
 
-/* The home may be a directory of a larger filesystem, as of /home or /, whose snapshots have a
- * copy of it. That filesystem is above the home without links. */
+/* The home may be a directory of a larger filesystem, such as /home or /, whose snapshots contain a
+ * copy of it. The mount point of that filesystem is a parent of the home's real path. */
 static int hide_snapshots(const struct settings *settings, struct brig_error *err)
 {
     const char *home = settings->home;
@@ -360,8 +359,8 @@ static bool has_directory(const char *path, const char *name)
            S_ISDIR(info.st_mode);
 }
 
-/* The mailbox that shells and mail programs look at: a file, or a directory in the form of
- * Maildir. The variable may name anything else as well. */
+/* The mailbox that shells and mail programs use: a file, or a Maildir directory. The variable may
+ * contain anything. */
 static int hide_mailbox(struct settings *settings, struct brig_error *err)
 {
     const char *mail = getenv("MAIL");
@@ -384,7 +383,7 @@ int settings_hide_outside(struct settings *settings, struct brig_error *err)
     int status = brig_policy_origin(settings->policy, SETTINGS_BUILT_IN, err);
     if (status == 0)
         status = hide_snapshots(settings, err);
-    /* By the name it has without links; a directory that the caller cannot enter needs no mask. */
+    /* Mask the real path; a directory that the caller cannot enter needs no mask. */
     char real[PATH_LENGTH_MAX + 1];
     for (const char *path = policy_default_spools; *path && status == 0;
          path = policy_next_default(path))
@@ -406,9 +405,9 @@ int settings_apply_defaults(struct settings *settings, struct brig_error *err)
     return status;
 }
 
-/* ---- what is not protected ---- */
+/* ---- exceptions from protection ---- */
 
-/* A relative one is a name from the top of any granted directory, wherever it is said. */
+/* A relative path is relative to the top of any granted directory, wherever the option is given. */
 static int unprotect_path(const struct settings *settings, const char *value, char **ret_path,
                           struct brig_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Relays: between the host's terminal and the jail's own pty, without ever blocking on either,
- * and of output up to a limit. */
+/* Relays data between the host's terminal and the jail's pty, without blocking on either, and
+ * relays output up to a limit. */
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* How soon to look again at what the kernel does not report. */
+/* How soon to check again for changes that the kernel does not report. */
 #define TERMINAL_RECHECK_MS 200
-/* A terminal that takes nothing for so long is not waited for at the end. */
+/* At the end, a terminal that accepts nothing for this long is given up. */
 #define TERMINAL_STUCK_MS 2000
 #define TERMINAL_END_OF_FILE '\004'
 
-/* A file description of our own can be non-blocking without disturbing the others who use the
- * terminal. Where it cannot be opened (after su, say) the inherited one must do. */
+/* A separate file description can be non-blocking without affecting other users of the terminal. If
+ * it cannot be opened (for example after su), the inherited one is used. */
 static int open_again(int fd, bool *ret_owned)
 {
     char path[32];
@@ -39,8 +39,8 @@ static bool in_foreground(const struct terminal *terminal)
     return tcgetpgrp(terminal->fd) == getpgrp();
 }
 
-/* The pty begins with what the host's terminal has. A program that was quicker has made its own
- * choice already, and keeps it. */
+/* The pty gets the settings of the host's terminal. If a program inside has changed them already,
+ * its settings stay. */
 static void set_up_pty(const struct terminal *terminal)
 {
     struct termios pty;
@@ -52,7 +52,7 @@ static void set_up_pty(const struct terminal *terminal)
     if (terminal->full && host_is_plain) {
         pty = host;
     } else if (!terminal->full) {
-        /* The host's terminal echoes and ends lines; once is enough. */
+        /* The host's terminal echoes and converts line ends already. */
         pty.c_oflag &= ~(tcflag_t)ONLCR;
         if (terminal->stdin_tty)
             pty.c_lflag &= ~(tcflag_t)ECHO;
@@ -98,7 +98,7 @@ static bool wants_raw(const struct terminal *terminal)
 void terminal_enter(struct terminal *terminal)
 {
     terminal->input_resting = terminal->master_resting = false;
-    /* Changing the terminal from the background would stop us. */
+    /* A background process that changes the terminal gets SIGTTOU and stops. */
     terminal->foreground = !terminal->hung_up && in_foreground(terminal);
     if (!terminal->foreground)
         return;
@@ -139,7 +139,7 @@ void terminal_poll(const struct terminal *terminal, struct pollfd *fds, int *ret
     short host = (short)((takes_input(terminal) ? POLLIN : 0) | (shows ? POLLOUT : 0));
     short jail = (short)((terminal->to_host.length == 0 ? POLLIN : 0) |
                          (terminal->to_jail.length > 0 ? POLLOUT : 0));
-    /* A hang-up is reported whatever is waited for, and for ever. */
+    /* poll() reports a hangup regardless of the requested events, and repeatedly. */
     fds[0] = (struct pollfd){.fd = terminal->hung_up ? -1 : terminal->fd, .events = host};
     fds[1] = (struct pollfd){.fd = jail && !terminal->master_resting ? terminal->master : -1,
                              .events = jail};
@@ -149,14 +149,14 @@ void terminal_poll(const struct terminal *terminal, struct pollfd *fds, int *ret
     *ret_timeout_ms = look_again ? TERMINAL_RECHECK_MS : -1;
 }
 
-/* Whether another program of the pipeline has taken the keyboard for itself, as pagers do. */
+/* Whether another program of the pipeline reads the keyboard, as pagers do. */
 static bool keyboard_is_taken(const struct terminal *terminal)
 {
     struct termios host;
     return !terminal->raw && (tcgetattr(terminal->fd, &host) < 0 || !(host.c_lflag & ICANON));
 }
 
-/* As the user's own terminal has it: the jail can give its pty another. */
+/* Uses the suspend key of the user's terminal: the jail can set another one in its pty. */
 static void note_suspend(struct terminal *terminal, size_t size)
 {
     cc_t key = terminal->saved.c_cc[VSUSP];
@@ -178,14 +178,14 @@ static void read_input(struct terminal *terminal, bool hang_up)
         terminal->input[0] = TERMINAL_END_OF_FILE;
         terminal->to_jail = (struct terminal_buffer){.length = 1};
     } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
-        /* EIO comes also when brig has been put into the background meanwhile. */
+        /* EIO is also returned if brig has been moved to the background meanwhile. */
         if (size == 0 || in_foreground(terminal))
             terminal->hung_up = true;
         terminal->foreground = false;
     }
 }
 
-/* False if it can never be written. */
+/* False on a permanent write error. */
 static bool write_some(int fd, const char *data, struct terminal_buffer *buffer)
 {
     ssize_t size = write(fd, data + buffer->start, buffer->length);
@@ -196,7 +196,7 @@ static bool write_some(int fd, const char *data, struct terminal_buffer *buffer)
     return size >= 0 || errno == EAGAIN || errno == EINTR;
 }
 
-/* False when there is nothing to read (any more). */
+/* False when there is nothing to read now, or at the end. */
 static bool read_from_jail(struct terminal *terminal)
 {
     ssize_t size = read(terminal->master, terminal->output, sizeof(terminal->output));
@@ -255,13 +255,13 @@ void terminal_drain(struct terminal *terminal)
     } while (!terminal->hung_up && read_from_jail(terminal));
 }
 
-/* ---- Passing on a stream up to a limit; what is beyond it is read and dropped, so that the
- * command does not block ---- */
+/* ---- Relaying a stream up to a limit; further data is read and dropped, so that the command does
+ * not block ---- */
 
-/* What a pipe usually holds: less would cost us more CPU time for the same. */
+/* The usual capacity of a pipe: smaller blocks would cost more CPU time. */
 #define BLOCK_BYTES 65536
-/* At the end at most so many are read: more can only come from a process outside the jail that
- * was handed the pipe. */
+/* The maximum to read at the end: more can only come from a process outside the jail that was
+ * passed the pipe. */
 #define DRAIN_BLOCKS 64
 
 int relay_open(struct relay *relay, int to, uint64_t limit, int *ret_write, struct brig_error *err)
@@ -297,7 +297,7 @@ struct pollfd relay_poll(const struct relay *relay)
     return (struct pollfd){.fd = relay->from, .events = POLLIN};
 }
 
-/* Reads what comes next, and keeps what is still within the limit. False if there was nothing. */
+/* Reads the next data, and keeps the part within the limit. False if there was none. */
 static bool fill(struct relay *relay)
 {
     if (!relay->block)
@@ -316,7 +316,7 @@ static bool fill(struct relay *relay)
     return true;
 }
 
-/* Passes on what can be without blocking: a pipe that is ready takes as much as PIPE_BUF. */
+/* Writes what is possible without blocking: a pipe that is ready accepts PIPE_BUF bytes. */
 static void pass_on(struct relay *relay)
 {
     struct pollfd ready = {.fd = relay->to, .events = POLLOUT};
@@ -327,7 +327,7 @@ static void pass_on(struct relay *relay)
             continue;
         if (written < 0 && errno == EAGAIN)
             return;
-        if (written < 0) { /* the reader is gone: the command gets SIGPIPE */
+        if (written < 0) { /* the reader closed it: the command gets SIGPIPE */
             relay_done(relay);
             return;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Relays between the host's terminal and the jail's own pty. */
+/* Relays data between the host's terminal and the jail's pty. */
 #pragma once
 
 #include <poll.h>
@@ -20,71 +20,72 @@ struct terminal_buffer {
 
 /* How the host's terminal is used.
  *
- * Where standard input and output are both terminals the host's is raw all the time: every key
- * goes to the jail, Ctrl-C included, and the jail's pty does echo and line editing.
+ * If standard input and output are both terminals, the host's terminal is raw all the time: every
+ * key goes to the jail, including Ctrl-C, and the jail's pty does echo and line editing.
  *
- * Where only one is, other programs of the pipeline share the terminal (`brig CMD | less`), so
- * it is left as it is: lines are relayed as they were edited outside, signals from the keyboard
- * come to brig, which forwards them. Only while a program inside has put its pty into a mode of
- * its own (a menu that reads /dev/tty) does the host's follow. */
+ * If only one is a terminal, other programs of the pipeline share it (`brig CMD | less`), so its
+ * mode is not changed: lines are relayed as they were edited outside, and brig receives the signals
+ * of the keyboard and forwards them. The host's terminal only follows while a program inside has
+ * changed the mode of its pty (a menu that reads /dev/tty). */
 struct terminal {
     int master; /* borrowed */
-    int fd;     /* the host's terminal, opened anew where possible so as to be non-blocking */
+    int fd;     /* the host's terminal, reopened if possible, to be non-blocking */
     bool fd_owned;
     bool full;      /* raw all the time */
     bool stdin_tty; /* standard input is a terminal */
-    bool raw;       /* the host's terminal is raw now, `saved` is to be restored */
+    bool raw;       /* the host's terminal is raw now; restore `saved` */
     struct termios saved;
     bool foreground;
-    bool input_resting;  /* another program has the keyboard; look again later */
-    bool master_resting; /* no process has the pty open; look again later */
-    bool hung_up;        /* the host's terminal is gone */
-    bool suspend_typed;  /* the key that stops programs went to the jail; the caller's to clear */
+    bool input_resting;  /* another program has the keyboard; try again later */
+    bool master_resting; /* no process has the pty open; try again later */
+    bool hung_up;        /* the host's terminal hung up */
+    bool suspend_typed;  /* the suspend key went to the jail; the caller clears this */
     struct terminal_buffer to_jail, to_host;
     char input[TERMINAL_INPUT_MAX];
     char output[TERMINAL_OUTPUT_MAX];
 };
 
-/* Takes up a job's pty. terminal_done() restores the host's terminal. */
+/* Starts relaying for the pty of a job. terminal_done() restores the host's terminal. */
 void terminal_init(struct terminal *terminal, int master);
 void terminal_done(struct terminal *terminal);
 
-/* Puts the host's terminal into the mode wanted, if brig is in the foreground, and copies the size.
- * Also for when that may have changed: a signal, a resumption, a time-out. */
+/* Puts the host's terminal into the required mode, if brig is in the foreground, and copies the
+ * window size. Call it again when either may have changed: after a signal, a resumption, a
+ * timeout. */
 void terminal_enter(struct terminal *terminal);
-/* Restores the host's terminal: before stopping, before printing, before the end. */
+/* Restores the host's terminal: before stopping, before printing, at the end. */
 void terminal_leave(struct terminal *terminal);
-/* Copies the window's size to the jail's pty, whose foreground processes get SIGWINCH. */
+/* Copies the window size to the jail's pty, whose foreground processes get SIGWINCH. */
 void terminal_resize(const struct terminal *terminal);
 
-/* What to wait for, into fds[TERMINAL_POLL_MAX], and how long at most (-1: for ever). */
+/* Fills in fds[TERMINAL_POLL_MAX] and the timeout (-1: none) for poll(). */
 void terminal_poll(const struct terminal *terminal, struct pollfd *fds, int *ret_timeout_ms);
-/* Moves what can be moved without blocking. */
+/* Relays what is possible without blocking. */
 void terminal_process(struct terminal *terminal, const struct pollfd *fds);
-/* Once the command is over: shows what is still in the pty. */
+/* Called when the command has ended: relays the remaining output of the pty. */
 void terminal_drain(struct terminal *terminal);
 
-/* ---- A stream of the command that passes through brig, because it is to be cut somewhere ---- */
+/* ---- A stream of the command that brig relays, because its length is limited ---- */
 
 struct relay {
-    int from;       /* -1: at its end, or there is none */
+    int from;       /* -1: closed or unused */
     int to;         /* borrowed */
-    bool to_file;   /* which takes any amount at a time */
-    uint64_t limit; /* bytes that are passed on */
+    bool to_file;   /* `to` is a regular file, which never blocks */
+    uint64_t limit; /* the maximum number of bytes to relay */
     uint64_t seen;
-    char *block;          /* made when first needed */
-    size_t start, length; /* of what is in it and has still to be passed on */
+    char *block;          /* allocated on first use */
+    size_t start, length; /* the part of the block that is not written yet */
 };
 
-/* Makes the pipe; *ret_write is the command's end, the caller's to close. */
+/* Creates the pipe; *ret_write is the end for the command, which the caller closes. */
 int relay_open(struct relay *relay, int to, uint64_t limit, int *ret_write, struct brig_error *err);
 void relay_done(struct relay *relay);
 
-/* What to wait for, and what to do when that is there; never blocks for long. */
+/* The descriptor to poll, and the handler for it, which never blocks for long. */
 struct pollfd relay_poll(const struct relay *relay);
 void relay_process(struct relay *relay, short events);
-/* When every writer is gone: passes on what is left, waiting for at most so long (-1: for ever)
- * for whoever takes it. True once that is done, or time is up; false as soon as `wake_fd` is
- * readable. */
+/* Called when all writers have closed the pipe: writes the remaining bytes, and waits at most
+ * timeout_ms (-1: no limit) for the reader. True when everything was written or time is up; false
+ * as soon as `wake_fd` is readable. */
 bool relay_drain(struct relay *relay, int timeout_ms, int wake_fd);
 bool relay_was_cut(const struct relay *relay);

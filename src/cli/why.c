@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be said of a path in a jail that does not run: the plan of such a run says what is mounted where,
- * and the host's files say the rest. */
+/* Answers questions about paths in a jail that is not running: the plan of a run says what is
+ * mounted where, and the rest is read from the host's files. */
 #include "cli/why.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "jail/job/job.h"
 #include "policy/policy.h"
 
-#define LINKS_MAX 40 /* the kernel's own limit */
+#define LINKS_MAX 40 /* the limit of the kernel */
 #define NOWHERE "nowhere: read-only"
 
 const char *why_state_name(enum why_state state)
@@ -38,9 +38,10 @@ const char *why_state_name(enum why_state state)
     return names[state];
 }
 
-/* ---- what is asked ---- */
+/* ---- the run in question ---- */
 
-/* Where a setting that is no rule of the policy comes from: "command line", file:line, or "mode NAME". */
+/* The origin of a setting that is not a rule of the policy: "command line", file:line, or "mode
+ * NAME". */
 static const char *origin_of(const struct setup *setup, const struct settings_scan *scan,
                              enum option_id id, char buffer[64])
 {
@@ -54,7 +55,7 @@ static const char *origin_of(const struct setup *setup, const struct settings_sc
     return buffer;
 }
 
-/* The mounts that a run would have. */
+/* Determines the mounts that a run would have. */
 static int foresee(struct why *why, struct setup *setup, struct brig_error *err)
 {
     const struct settings *settings = &setup->settings;
@@ -119,21 +120,21 @@ void why_done(struct why *why)
     own_close(&why->stand_in);
 }
 
-/* ---- what is at a path ---- */
+/* ---- the file at a path ---- */
 
 enum tree {
-    TREE_OURS,    /* a filesystem of the jail's: nothing but what the plan makes in it */
+    TREE_OURS,    /* a filesystem of the jail: contains only what the plan creates */
     TREE_HOST,    /* files of the host */
     TREE_PROC,    /* /proc */
-    TREE_SCRATCH, /* empty, and gone with the run */
-    TREE_KEPT,    /* the same, kept while the jail is */
-    TREE_HOME,    /* a home of the jail's own */
-    TREE_OVERLAY, /* the user's home, copied on writing */
-    TREE_MASK,    /* something empty over a path */
+    TREE_SCRATCH, /* empty, and deleted after the run */
+    TREE_KEPT,    /* the same, kept as long as the holder */
+    TREE_HOME,    /* a private home of the jail */
+    TREE_OVERLAY, /* the user's home, copy-on-write */
+    TREE_MASK,    /* an empty file or directory over a path */
 };
 
-/* The rule of its paths (NULL: it depends on the path), whether the mode made that rule, and where
- * what is written goes. */
+/* The rule for its paths (NULL: depends on the path), whether the mode made that rule, and where
+ * writes go. */
 static const struct {
     const char *rule;
     bool by_mode;
@@ -150,22 +151,22 @@ static const struct {
 };
 
 enum found {
-    FOUND_FILE,    /* a file of the host's, or one that the plan makes */
+    FOUND_FILE,    /* a file of the host, or one that the plan creates */
     FOUND_NOTHING, /* nothing */
     FOUND_HIDDEN,  /* hidden by a mask of the home directory */
-    FOUND_UNKNOWN, /* that is the jail's own affair */
+    FOUND_UNKNOWN, /* cannot be known */
 };
 
 struct node {
     const struct effects_mount *mount;
     enum tree tree;
     enum found found;
-    const struct effects_object *object; /* TREE_OURS: what the plan makes there */
-    char base[PATH_LENGTH_MAX + 1];      /* on the host: where the tree begins, */
+    const struct effects_object *object; /* TREE_OURS: what the plan creates there */
+    char base[PATH_LENGTH_MAX + 1];      /* on the host: the root of the tree, */
     char host[PATH_LENGTH_MAX + 1];      /* and the file, or where it would be */
-    bool changed;                        /* it is in the jail's changes */
+    bool changed;                        /* it is in the upper directory */
     struct stat info;                    /* of FOUND_FILE on the host */
-    int mask;                            /* FOUND_HIDDEN: index of the rule */
+    int mask;                            /* FOUND_HIDDEN: the index of the rule */
 };
 
 static bool exists(const char *path)
@@ -174,7 +175,7 @@ static bool exists(const char *path)
     return lstat(path, &info) == 0;
 }
 
-/* A part of the private filesystem: one that is empty and read-only is a mask. */
+/* A part of the private filesystem: an empty read-only one is a mask. */
 static enum tree tree_of_part(const struct why *why, const struct effects_mount *mount)
 {
     const struct effects_object *object =
@@ -217,7 +218,7 @@ static bool look(struct node *node, const char *base, const char *rest, bool fol
            fstatat(AT_FDCWD, node->host, &node->info, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Whether the changes hide everything of the home at a path: a directory above it was replaced. */
+/* Whether the changes hide everything of the home at a path, because a parent was replaced. */
 static bool is_replaced(const char *changes, const char *rest)
 {
     for (size_t length = strcspn(rest, "/"); rest[length];
@@ -248,7 +249,7 @@ static enum found look_in_overlay(const struct why *why, struct node *node, cons
     return !found ? FOUND_NOTHING : node->mask >= 0 ? FOUND_HIDDEN : FOUND_FILE;
 }
 
-/* A path without links, but for the last name. */
+/* Finds the file at a path without links, except for the last component. */
 static void find_node(const struct why *why, const char *path, struct node *node)
 {
     char inside[PATH_LENGTH_MAX + 1];
@@ -282,7 +283,7 @@ static void find_node(const struct why *why, const char *path, struct node *node
 
 /* ---- walking ---- */
 
-/* The target of a link, or false. */
+/* Reads the target of a link; false if it is not a link. */
 static bool read_link(const struct node *node, char target[PATH_LENGTH_MAX + 1])
 {
     if (node->object && node->object->kind == EFFECTS_LINK)
@@ -294,7 +295,7 @@ static bool read_link(const struct node *node, char target[PATH_LENGTH_MAX + 1])
     return length > 0;
 }
 
-/* One name further; false if there is no more. */
+/* Takes the next component; false at the end. */
 static bool take_name(char *rest, char name[PATH_COMPONENT_MAX + 2])
 {
     char *at = rest + strspn(rest, "/");
@@ -309,8 +310,8 @@ static bool ends_walk(const struct node *node)
     return node->found == FOUND_HIDDEN || node->tree == TREE_MASK;
 }
 
-/* Goes along a path name by name and follows the links that the jail would follow; `done` is where that
- * leads. After something hidden the rest of the path is appended as it is. */
+/* Resolves a path component by component and follows the links that the jail would follow; `done`
+ * is the result. After a hidden component the remaining path is appended unchanged. */
 static void walk(const struct why *why, const char *path, char done[PATH_LENGTH_MAX + 1],
                  struct node *node)
 {
@@ -352,9 +353,10 @@ static void walk(const struct why *why, const char *path, char done[PATH_LENGTH_
     find_node(why, done, node);
 }
 
-/* ---- which rule ---- */
+/* ---- the rule ---- */
 
-/* In a root of the jail's own, /var/tmp and two others are links: the mount is where they lead. */
+/* In a view with its own root, /var/tmp and two other directories are links: the mount is at their
+ * target. */
 static bool is_at(const struct why *why, const char *dest, const char *path)
 {
     char done[PATH_LENGTH_MAX + 1];
@@ -377,7 +379,7 @@ static const struct policy_grant *grant_at(const struct why *why, const char *pa
     return NULL;
 }
 
-/* The mask of a path: by its own name, or of what is granted there under another one. */
+/* The mask of a path: of its name, or of the grant that is there under another name. */
 static const struct policy_grant *mask_at(const struct why *why, const char *path)
 {
     const struct brig_policy *policy = why->setup->settings.policy;
@@ -398,8 +400,8 @@ static const struct policy_grant *mask_at(const struct why *why, const char *pat
     return NULL;
 }
 
-/* The grant that a mount of the host's is a part of: files in it may be mounted on themselves. NULL for the
- * view. */
+/* The grant that a mount of the host belongs to: files in it may be mounted on themselves. NULL for
+ * the view. */
 static const struct policy_grant *grant_of(const struct why *why, const struct effects_mount *mount)
 {
     char path[PATH_LENGTH_MAX + 1];
@@ -468,15 +470,15 @@ static void name_rule_of(const struct why *why, const struct node *node, struct 
         name_rule(answer, why->view_origin, "view ", policy_word(POLICY_VIEW, policy->view));
 }
 
-/* ---- what owner and mode allow ---- */
+/* ---- permissions ---- */
 
 static bool is_given(const struct why *why, const struct node *node)
 {
     return node->tree != TREE_HOST || grant_of(why, node->mount);
 }
 
-/* With the rights of another user only root can ask. Where the jail has an id of its own, mapped trees
- * seem to be its own. */
+/* Only root can check with the ids of another user. If the jail has an isolated uid, it appears to
+ * own id-mapped trees. */
 static bool may(const struct why *why, const struct node *node, int how)
 {
     struct stat info;
@@ -499,8 +501,8 @@ static bool may(const struct why *why, const struct node *node, int how)
     return result == 0;
 }
 
-/* What the host shows only to groups of the caller is not shown to the jail: it has no such groups, or
- * what is open only to them is hidden. */
+/* Files that only the caller's groups may access are not accessible in the jail: it does not have
+ * these groups, or the files are hidden. */
 static bool is_by_group_only(const struct why *why, const struct node *node)
 {
     unsigned needed = S_ISDIR(node->info.st_mode) ? 1 : 4;
@@ -509,8 +511,8 @@ static bool is_by_group_only(const struct why *why, const struct node *node)
            !(mode & needed) && (mode >> 3 & needed);
 }
 
-/* Whether something can be made where nothing is: by the nearest directory above it. A home that does not
- * exist yet will be the jail's. */
+/* Whether a missing file could be created: decided by its nearest existing parent. A home that does
+ * not exist yet will belong to the jail. */
 static bool can_be_made(const struct why *why, const char *path, const char *top)
 {
     char above[PATH_LENGTH_MAX + 1];
@@ -577,7 +579,7 @@ static void answer_file(const struct why *why, const struct node *node, struct w
     answer->readable = readable;
 }
 
-/* A file of the host is there that the jail has not, though it may make one of its own. */
+/* The host has a file there that the jail does not see, though it may create its own. */
 static void say_hidden(struct why_answer *answer, const char *written)
 {
     say(answer, WHY_HIDDEN, written);
@@ -590,17 +592,17 @@ static void answer_nothing(const struct why *why, const struct node *node,
     const char *top = node->mount->path, *written = written_to(node);
     bool writable = strcmp(written, NOWHERE) != 0 && can_be_made(why, answer->path, top);
     answer->exists = node->tree == TREE_HOME && strcmp(answer->path, top) == 0;
-    if (answer->exists) /* as soon as the jail is made */
+    if (answer->exists) /* as soon as the jail has been created */
         say(answer, WHY_WRITABLE, written);
     else if (node->tree == TREE_OURS && !path_is_beneath("/dev", answer->path))
-        say_hidden(answer, NOWHERE); /* the view does not have it */
+        say_hidden(answer, NOWHERE); /* not in the view */
     else if (node->tree == TREE_HOME && exists(answer->path))
         say_hidden(answer, written);
     else
         say(answer, writable ? WHY_WRITABLE : WHY_MISSING, writable ? written : NOWHERE);
 }
 
-/* Of a process no more can be told than that it is one of the jail's. */
+/* Of a process, only that it belongs to the jail is known. */
 static void answer_proc(const struct node *node, struct why_answer *answer)
 {
     const char *rest = path_below("/proc", answer->path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether something would be readable, writable or reachable in a jail, by which rule, and where what
- * is written to it goes. Answers about paths are read off the mounts of the plan that a run would have. */
+/* Whether a path or host would be readable, writable or reachable in a jail, which rule decides,
+ * and where writes go. Answers about paths are derived from the mounts of the plan. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,49 +19,49 @@ struct setup;
 enum why_state {
     WHY_WRITABLE,
     WHY_READ_ONLY,
-    WHY_HIDDEN,    /* by a rule, or because the view does not have it */
-    WHY_MISSING,   /* there is nothing, and nothing can be made there */
-    WHY_FORBIDDEN, /* by its owner and mode, as outside */
+    WHY_HIDDEN,    /* by a rule, or because it is not in the view */
+    WHY_MISSING,   /* it does not exist and cannot be created */
+    WHY_FORBIDDEN, /* by its owner and mode, as on the host */
     WHY_REACHABLE, /* a host */
     WHY_UNREACHABLE,
 };
 
-/* An answer. Texts are borrowed from the policy and masks, constant, or its own. */
+/* An answer. Texts are borrowed from the policy and masks, constants, or in the struct. */
 struct why_answer {
     enum why_state state;
-    bool exists;                    /* a path: there is something, as far as can be told */
-    bool unknown;                   /* what is there now cannot be told */
-    bool readable, writable;        /* a path */
-    char path[PATH_LENGTH_MAX + 1]; /* a path: absolute, with symbolic links followed */
+    bool exists;                    /* path: it exists, as far as is known */
+    bool unknown;                   /* whether it exists is unknown */
+    bool readable, writable;        /* for a path */
+    char path[PATH_LENGTH_MAX + 1]; /* path: absolute, with symbolic links resolved */
     char rule[PATH_LENGTH_MAX + 64];
     const char *origin;
-    const char *written; /* a path: where what is written goes */
+    const char *written; /* path: where writes go */
 };
 
-/* What questions are answered from. */
+/* The data that questions are answered from. */
 struct why {
     const struct setup *setup;
     struct facts facts;
-    int stand_in; /* for the mounts of the jail's holder, which is not asked */
+    int stand_in; /* replaces the mounts of the jail's holder, which is not asked */
     struct effects effects;
     struct masks masks;
-    char home[PATH_LENGTH_MAX + 1]; /* what is kept of the jail's home, or "" */
-    uid_t uid;                      /* as whom the jail lives on the host */
+    char home[PATH_LENGTH_MAX + 1]; /* the stored part of the jail's home, or "" */
+    uid_t uid;                      /* the host uid of the jail */
     gid_t gid;
-    bool stranger; /* it owns nothing there */
+    bool stranger; /* an isolated uid, which owns no files */
     const char *network_origin, *view_origin;
     char network_text[64], view_text[64], mode_text[64];
 };
 
-/* After the settings are complete. Root lets go of its supplementary
- * groups, for good: a jail has none. Release with why_done. */
+/* Call it when the settings are complete. Root permanently drops its supplementary groups, as a
+ * jail has none. Release with why_done. */
 int why_init(struct why *why, struct setup *setup, const struct settings_scan *scan,
              struct brig_error *err);
 void why_done(struct why *why);
 
-/* An absolute path, normalised but for "..". */
+/* Answers for an absolute path, normalised except for "..". */
 void why_path(const struct why *why, const char *path, struct why_answer *ret_answer);
-/* A name that is no path. */
+/* Answers for the name of a host. */
 void why_host(const struct why *why, const char *name, struct why_answer *ret_answer);
 
 /* "writable", "read-only", … */
