@@ -274,15 +274,6 @@ int executor_jail_make(const struct jail_ground *ground, const struct runtime *r
     return result;
 }
 
-bool executor_jail_fits_late(const struct execution_request *request)
-{
-    for (int i = 0; i < EXECUTION_LIMITS_; i++)
-        if (request->limits[i])
-            return false;
-    return request->arg_count == 0 && request->env_count == 0 && request->file_count == 0 &&
-           !request->network && !request->work_dir;
-}
-
 void executor_jail_done(struct jail *jail)
 {
     brig_policy_free(jail->policy);

@@ -50,8 +50,6 @@ enum jail_use {
 int executor_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
                        const struct execution_request *request, enum jail_use use, uid_t host_uid,
                        struct jail *ret_jail, struct brig_error *err);
-/* Returns whether a JAIL_LATE jail can serve the request. */
-bool executor_jail_fits_late(const struct execution_request *request);
 void executor_jail_done(struct jail *jail);
 
 /* Returns whether a request may ask for this destination: "example.com", "*.example.com.", either

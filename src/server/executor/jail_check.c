@@ -434,3 +434,12 @@ int executor_open_workdir(const char *path, const struct config_list *roots, int
         "the key's own workdir_roots (%s)",
         str_shown(normal).text, roots->count ? "see --print-config" : "there is none");
 }
+
+bool jail_fits_late(const struct execution_request *request)
+{
+    for (int i = 0; i < EXECUTION_LIMITS_; i++)
+        if (request->limits[i])
+            return false;
+    return request->arg_count == 0 && request->env_count == 0 && request->file_count == 0 &&
+           !request->network && !request->work_dir;
+}

@@ -36,3 +36,5 @@ int executor_open_workdir(const char *path, const struct config_list *roots, int
 
 /* Returns whether a path without symlinks is refused for any root. Pure. */
 bool executor_workdir_is_refused(const char *path);
+/* Whether a request has nothing but what can come late: see JAIL_LATE. */
+bool jail_fits_late(const struct execution_request *request);

@@ -150,7 +150,7 @@ void executor_return_files(const struct execution_request *request, int dir_fd,
 {
     struct walk walk = {
         .request = request, .result = result, .until_ms = worked_ms() + WORK_MS_MAX};
-    if (request->return_count == 0 || dir_fd < 0)
+    if (dir_fd < 0)
         return;
     result->files =
         arena_alloc(&result->arena, EXECUTION_RETURNED_FILES_MAX * sizeof *result->files);

@@ -134,7 +134,8 @@ static void finish(struct run *run)
         return;
     }
     executor_outcome(run, &from, &result);
-    executor_return_files(&run->request, brig_job_kept_dir(run->job), &result);
+    if (run->request.return_count > 0)
+        executor_return_files(&run->request, brig_job_kept_dir(run->job), &result);
     brig_result_done(&from);
     conclude(run, &result);
 }

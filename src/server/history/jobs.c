@@ -199,7 +199,7 @@ static void take_forgotten(struct history *r, const struct job *job)
 
 void history_take_done(struct history *r)
 {
-    for (struct job *job; (job = worker_take(&r->worker)); job_free(job)) {
+    for (struct job *job; r->postgres && (job = worker_take(&r->worker)); job_free(job)) {
         switch (job->kind) {
         case JOB_FEED:
             take_fed(r, job);

@@ -45,7 +45,7 @@ void job_perform(struct job *job, struct store *store);
 
 /* The thread is never joined: it ends with the process, even during a statement. */
 struct worker {
-    struct store *store;   /* NULL: no thread */
+    struct store *store;
     int given[2], done[2]; /* pipes of job pointers; the number of jobs is too small to fill them */
 };
 /* The store is borrowed; from now on only the thread may use it. */

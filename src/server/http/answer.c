@@ -43,7 +43,8 @@ void exchange_free(struct exchange *exchange)
         exchange->ticket->exchange = NULL;
     LIST_REMOVE(exchange, link);
     exchange_release(exchange);
-    stream_free(exchange->stream);
+    if (exchange->stream)
+        stream_free(exchange->stream);
     str_done(&exchange->body);
     str_done(&exchange->answer);
     free(exchange->path);

@@ -68,7 +68,8 @@ void daemon_tick(struct http *http)
     }
     struct exchange *exchange;
     LIST_FOREACH(exchange, &http->exchanges, link)
-    stream_tick(exchange);
+    if (exchange->stream)
+        stream_tick(exchange);
 }
 
 /* ---- The head: libmicrohttpd accepts more than is safe behind a proxy ---- */

@@ -212,6 +212,6 @@ void stream_comment(struct stream *stream)
 
 void stream_tick(struct exchange *exchange)
 {
-    if (exchange->stream && exchange->http->now_ms >= exchange->stream->comment_ms)
+    if (exchange->http->now_ms >= exchange->stream->comment_ms)
         exchange_resume(exchange);
 }
