@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors: reading and writing, their place in the table, and sending them. */
+/* Reading and writing descriptors, choosing their numbers, and sending them over a socket. */
 #include "base/fds.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
-/* With fewer open descriptors the table need not grow. */
+/* With fewer open descriptors the kernel does not have to grow the descriptor table. */
 #define FDS_CROWDED 48
-/* Read at once: of most files there is less. With a NUL it is a power of two, as a string's room
- * is. */
+/* The size of one read, larger than most files. With the NUL it is a power of two, like the
+ * capacity of a string. */
 #define PIECE_BYTES ((size_t)8191)
-#define PIECE_BYTES_MIN ((size_t)1024) /* for less it is not read */
+#define PIECE_BYTES_MIN ((size_t)1024) /* grow the buffer when less than this is free */
 
 int fds_keep_high(int fd)
 {
@@ -74,7 +74,7 @@ int read_all(int fd, size_t max, struct str *text)
             return -ENOMEM;
         length = read(fd, text->data + text->length, text->capacity - text->length - 1);
         if (length > 0)
-            (void)str_extend(text, (size_t)length); /* it is there already */
+            (void)str_extend(text, (size_t)length); /* the bytes are in place */
         else if (length < 0 && errno != EINTR)
             return -errno;
     }
@@ -124,7 +124,7 @@ ssize_t fdpass_send(int socket, const struct iovec *parts, size_t part_count, co
     return sent < 0 ? -errno : sent;
 }
 
-/* The kernel closes descriptors that there is no room for. */
+/* The kernel itself closes the descriptors that do not fit into the buffer. */
 static size_t take_fds(struct msghdr *message, int *fds)
 {
     size_t count = 0;
@@ -146,7 +146,8 @@ ssize_t fdpass_receive(int socket, const struct iovec *parts, size_t part_count,
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
                              .msg_iovlen = part_count,
                              .msg_control = &control,
-                             /* CMSG_SPACE() may have room for one more than is wanted. */
+                             /* CMSG_LEN(), because CMSG_SPACE() may leave room for one descriptor
+                              * too many. */
                              .msg_controllen = CMSG_LEN(room * sizeof(int))};
     *fd_count = 0;
     ssize_t got;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors: reading and writing all of what read(2) and write(2) may take in parts, and where
- * in the table of fds what is kept for long has its place; and sending them over a UNIX socket
- * (SCM_RIGHTS). */
+/* Descriptors: complete reads and writes, the numbers of descriptors that stay open for long, and
+ * sending descriptors over a UNIX socket (SCM_RIGHTS). */
 #pragma once
 
 #include <stdbool.h>
@@ -12,41 +11,41 @@
 struct iovec;
 struct str;
 
-/* Writes all of it, waiting where the fd does not; 0 or -errno. */
+/* Writes all bytes, and polls where a non-blocking descriptor is not ready; 0 or -errno. */
 int write_all(int fd, const void *data, size_t length);
 
-/* Appends what is read up to the end, or somewhat more than `max` bytes of what is longer; 0 or
- * -errno. A lack of memory is the string's failure. */
+/* Appends everything up to the end of the file, but stops soon after more than `max` bytes; 0 or
+ * -errno. A lack of memory also sets the failure flag of the string. */
 int read_all(int fd, size_t max, struct str *text);
 
-/* The same of a file, such as one of /proc, which the kernel writes anew for each read: the
- * text, for the caller to free, or NULL with errno. *ret_whole says whether it is no longer than
- * max. */
+/* Reads a file that the kernel generates on each read, such as one in /proc. Returns the text, for
+ * the caller to free, or NULL with errno. *ret_whole is false if the file is longer than max. */
 char *proc_read(const char *path, size_t max, bool *ret_whole);
 
-/* What a job keeps lies above this, what a start needs below: so a child can do without the
- * first by one number. */
+/* Descriptors that a job keeps for long are numbered from here on, so that the low numbers are free
+ * for the descriptors of the next start, and its descriptor table stays small. */
 #define FDS_HIGH 256
 
-/* Moves an fd above FDS_HIGH, if so many are open that it matters, and gives its new number; what
- * cannot be moved stays where it is. A negative one is given back. */
+/* Moves a descriptor to FDS_HIGH or above, if many descriptors are open, and returns the new
+ * number. If that fails, or fd is negative, fd is returned unchanged. */
 int fds_keep_high(int fd);
 
-/* Raises the soft limit of open files to as many, as far as the hard one lets it, and never
- * lowers it. Gives what it is then; *ret_before, which may be NULL, has rlim_max 0 if it was not
- * raised. */
+/* Raises the soft limit of open files to `wanted`, at most to the hard limit, and never lowers it.
+ * Returns the limit in force. *ret_before, which may be NULL, gets the previous limits; its
+ * rlim_max is 0 if nothing was raised. */
 rlim_t fds_raise_limit(rlim_t wanted, struct rlimit *ret_before);
 
 #define FDPASS_MAX 64 /* descriptors in one message; the kernel allows 253 */
 
-/* sendmsg() with MSG_NOSIGNAL, again after EINTR. The descriptors stay the caller's. Bytes that were sent, or
- * -errno; more than FDPASS_MAX descriptors are -EINVAL. */
+/* Calls sendmsg() with MSG_NOSIGNAL, again after EINTR. The caller keeps ownership of the
+ * descriptors. Returns the number of bytes sent, or -errno; -EINVAL for more than FDPASS_MAX
+ * descriptors. */
 ssize_t fdpass_send(int socket, const struct iovec *parts, size_t part_count, const int *fds,
                     size_t fd_count, int flags);
 
-/* recvmsg() with MSG_CMSG_CLOEXEC, again after EINTR. `*fd_count` is how many descriptors there is room for in
- * `fds`, at most FDPASS_MAX, and then how many came, which are the caller's. Bytes that were received, 0 at
- * the end of the stream, or -errno. A message that brings more bytes or more descriptors than there is room for
- * is -EMSGSIZE: all of its descriptors are closed. */
+/* Calls recvmsg() with MSG_CMSG_CLOEXEC, again after EINTR. On entry `*fd_count` is the capacity of
+ * `fds`, at most FDPASS_MAX; on return it is the number of descriptors received, which the caller
+ * owns. Returns the number of bytes received, 0 at the end of the stream, or -errno. A message with
+ * more bytes or descriptors than fit is -EMSGSIZE, and all of its descriptors are closed. */
 ssize_t fdpass_receive(int socket, const struct iovec *parts, size_t part_count, int *fds,
                        size_t *fd_count, int flags);
