@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The builders of a policy's network: what may be reached, what is published, and the
- * credentials that are added outside. */
+/* The builders of a policy's network: allowed destinations, published ports, and credentials that
+ * are added outside. */
 #include "policy/policy.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ void policy_free_secret(char *secret)
     free(secret);
 }
 
-/* A copy of a list that NULL ends; NULL stays NULL. */
+/* Copies a NULL-terminated list; NULL stays NULL. */
 static char **own_words(struct arena *arena, const char *const *words)
 {
     size_t count = 0;
@@ -140,7 +140,7 @@ static int parse_publish(const char *text, struct policy_publish *ret)
         text++;
         length -= 2;
     } else if (memchr(text, ':', length)) {
-        return BRIG_E_INVALID; /* without brackets its end is ambiguous */
+        return BRIG_E_INVALID; /* without brackets the end of an IPv6 address is ambiguous */
     }
     return net_address_read(text, length, &ret->address) ? 0 : BRIG_E_INVALID;
 }
@@ -169,7 +169,7 @@ int brig_policy_publish(struct brig_policy *policy, const char *what, struct bri
 
 int brig_policy_proxy_env(struct brig_policy *policy, bool on, struct brig_error *err)
 {
-    (void)err; /* nothing can be wrong with a truth value */
+    (void)err; /* a boolean cannot be invalid */
     policy->net.proxy_env = on;
     return 0;
 }
@@ -214,7 +214,7 @@ void policy_inject_url(const struct policy_inject *inject, char url[POLICY_INJEC
     (void)snprintf(url, POLICY_INJECT_URL_MAX, "http://" POLICY_INJECT_ADDRESS ":%u", inject->port);
 }
 
-/* What HTTP calls a token. */
+/* Whether a text is a token of HTTP. */
 static bool is_token(const char *text)
 {
     static const char allowed[] = "!#$%&'*+-.^_`|~0123456789"
@@ -222,7 +222,7 @@ static bool is_token(const char *text)
     return text && *text && strspn(text, allowed) == strlen(text);
 }
 
-/* Servers read such a path differently, so that it bounds nothing. */
+/* Servers read such a path differently, so it would restrict nothing. */
 static bool is_ambiguous(const char *path)
 {
     if (strpbrk(path, "\\;"))
@@ -261,7 +261,7 @@ static int check_words(const char *const *words, const char *what, bool paths,
     return 0;
 }
 
-/* The value itself is in no message. */
+/* No message contains the value. */
 static int check_value(const char *header, const char *value, struct brig_error *err)
 {
     size_t length = value ? strlen(value) : 0;
