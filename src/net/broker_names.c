@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The jail's name server: an allowed name has an address of the door's, every other name does not exist.
- * No other server is asked, so no query carries anything out of the jail. */
+/* The jail's name server: an allowed name gets an address of the door, every other name does not
+ * exist. No other server is asked, so no query carries data out of the jail. */
 #include "net/broker_names.h"
 
 #include <arpa/inet.h>
@@ -43,8 +43,9 @@ void names_done(struct names *names)
     *names = (struct names){0};
 }
 
-/* There is room for as many names as there may be; the kernel gives memory only to pages that are used. The jail
- * chooses the names: libc's tree is balanced, and its hash table could be made to search all of them. */
+/* Reserves memory for the maximum number of names; the kernel allocates only the pages that are
+ * used. The jail chooses the names: libc's tree is balanced, while its hash table could be made to
+ * degrade to a linear search. */
 int names_need(struct names *names, const char *name)
 {
     if (!names->texts && !(names->texts = calloc(names->limit, sizeof(*names->texts))))
@@ -63,7 +64,7 @@ int names_need(struct names *names, const char *name)
     return (int)names->count++;
 }
 
-/* The last four bytes of an address of the door's, as a number. */
+/* The last four bytes of an address of the door, as a number. */
 static uint32_t number_of(const struct net_address *address)
 {
     uint32_t wire;
@@ -103,7 +104,7 @@ const char *names_find(const struct names *names, const struct net_address *addr
 {
     bool v4 = address->family == NET_V4;
     uint32_t first = v4 ? DOOR_IPV4_FIRST : DOOR_IPV6_FIRST;
-    /* Below the first, this is a large number. */
+    /* For an address below the first, the difference wraps to a large number. */
     size_t index = (size_t)(number_of(address) - first);
     if (index >= names->count)
         return NULL;
@@ -146,13 +147,13 @@ static void tell(struct broker *broker, enum door_socket via, const char *name,
         broker_tell(broker, &event, name, rule, detail);
 }
 
-/* What to answer to a query for this name; fills in both its addresses. */
+/* Decides how to answer a query for this name; fills in both of its addresses. */
 static enum dns_code decide(struct broker *broker, enum door_socket via,
                             const struct dns_query *query, struct net_address addresses[2],
                             size_t *ret_count)
 {
     const char *name = query->name;
-    /* Many programs ask for the name of an address on their own: no event. */
+    /* Many programs look up the names of addresses by themselves: not an event. */
     if (!query->has_name || net_name_below(name, "arpa"))
         return DNS_NXDOMAIN;
     if (net_name_is_localhost(name)) {
@@ -234,7 +235,7 @@ void dns_streams_end(struct broker *broker)
         stream_end((struct dns_stream *)broker->dns_streams);
 }
 
-/* One message of it; false if the connection is over. */
+/* Answers one message; false if the connection is over. */
 static bool answer_frame(struct dns_stream *stream, const uint8_t *message, size_t length)
 {
     uint8_t frame[DNS_FRAME_PREFIX + DNS_ANSWER_MAX];
@@ -244,7 +245,7 @@ static bool answer_frame(struct dns_stream *stream, const uint8_t *message, size
         return true;
     dns_frame_prefix(size, frame);
     size += DNS_FRAME_PREFIX;
-    /* A client that does not read its answers is closed. */
+    /* The connection of a client that does not read its answers is closed. */
     return send(stream->watch.fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
 }
 

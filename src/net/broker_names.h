@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The names the jail has asked for, and the address each has in the jail: the next of the range, the
- * same for as long as the jail lives, and never another name's. */
+/* The names the jail has asked for, and the address of each in the jail: the next one of the range.
+ * A name keeps its address as long as the jail lives, and no address is used for two names. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,19 +14,20 @@ struct names {
     size_t limit; /* at most DOOR_NAMES_MAX */
     size_t count;
     char **texts;
-    void *tree; /* of tsearch(): pointers to `texts`, in the order of the names */
+    void *tree; /* a tree of tsearch(): pointers into `texts`, sorted by name */
 };
 
 void names_done(struct names *names);
 
-/* The name's index, a new one if it had none; -1 if there are too many names or memory is short. */
+/* The index of the name, a new one if it had none; -1 if there are too many names or memory is
+ * short. */
 int names_need(struct names *names, const char *name);
 
 /* The addresses of a name. */
 struct net_address names_ipv4(size_t index);
 struct net_address names_ipv6(size_t index);
 
-/* Is the address one of the door's ranges? */
+/* Whether the address is in one of the door's ranges. */
 bool names_is_ours(const struct net_address *address);
-/* The name an address stands for, or NULL. Lives as long as the table. */
+/* The name that an address stands for, or NULL. Lives as long as the table. */
 const char *names_find(const struct names *names, const struct net_address *address);
