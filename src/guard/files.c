@@ -125,7 +125,7 @@ bool files_read_answer(int cache, const char *name, struct str *ret_answer)
     const char *at = NULL;
     while ((at = str_list_next(&text, at)) && *at) {
         files_add_state(&now, at);
-        if (!(at = str_list_next(&text, at))) /* the file is cut off, as after a crash */
+        if (!(at = str_list_next(&text, at))) /* the file was truncated, as after a crash */
             return false;
     }
     if (!at || now.failed || now.length == 0 || at != text.data + now.length ||
