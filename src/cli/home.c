@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The home of a run: joins the jail's holder and has its mounts in the policy. */
+/* The home of a run: joins the jail's holder and adds its mounts to the policy. */
 #include "cli/home.h"
 
 #include <dirent.h>
@@ -25,9 +25,9 @@
 #include "jail/view/mask_names.h"
 #include "policy/policy.h"
 
-#define ASIDES_MAX 1000 /* as storage_set_aside() makes */
+#define ASIDES_MAX 1000 /* the limit of storage_set_aside() */
 #define OWN_ORIGIN "brig's own"
-/* For a user without a home directory: nothing is below it. */
+/* For a user without a home directory: no path is below it. */
 #define NO_HOME "/nonexistent"
 
 static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
@@ -35,13 +35,13 @@ static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
     return policy->host_uid != (uid_t)-1 ? policy->host_uid : owner;
 }
 
-/* Directories of brig's, and what its parts link to: never visible in a jail. */
+/* Directories of brig, and the targets of links in them: never visible in a jail. */
 struct own {
     const char *home;
     char real_home[PATH_LENGTH_MAX + 1];
-    char **paths; /* absolute; one in the home directory begins with `home` */
+    char **paths; /* absolute; paths in the home directory begin with `home` */
     size_t count;
-    bool failed; /* one could not be added: what is not in the list would be visible */
+    bool failed; /* a path could not be added: it would be visible */
 };
 
 static void own_done(struct own *own)
@@ -72,7 +72,7 @@ static void add_path(struct own *own, const char *path)
         own->failed = true;
 }
 
-/* And as what it really is. */
+/* Adds a path as it is spelt, and its real path. */
 static void add_directory(struct own *own, const char *path)
 {
     char real[PATH_LENGTH_MAX + 1];
@@ -81,7 +81,7 @@ static void add_directory(struct own *own, const char *path)
         add_path(own, real);
 }
 
-/* The path where the home directory is at another place. */
+/* The path, if the home directory is at another place. */
 static const char *own_at(const struct own *own, size_t i, const char *home,
                           char path[static PATH_LENGTH_MAX + 1])
 {
@@ -89,7 +89,8 @@ static const char *own_at(const struct own *own, size_t i, const char *home,
     return rest && str_fill(path, PATH_LENGTH_MAX + 1, home, "/", rest) ? path : own->paths[i];
 }
 
-/* What is beside changes that a link leads to: see storage_set_aside() and storage_work(). */
+/* Adds the files beside changes that a link leads to: see storage_set_aside() and
+ * storage_work(). */
 static void add_beside(struct own *own, const char *real, const char *part)
 {
     char path[PATH_LENGTH_MAX + 1];
@@ -99,12 +100,12 @@ static void add_beside(struct own *own, const char *real, const char *part)
         return;
     (void)snprintf(path, sizeof path, "%.*s/%.*s.work", above, real, (int)(end - part), part);
     add_path(own, path);
-    bool there = true; /* one more than there are: this run may be the one that makes it */
+    bool there = true; /* one more than exist: this run may create it */
     for (int i = 1; i <= ASIDES_MAX && there; i++) {
         if (!str_fill(path, sizeof path, real, ".aside-", str_number((uint64_t)i).text))
             break;
         there = access(path, F_OK) == 0;
-        /* In the home the holder hides what it makes. */
+        /* In the home, the holder hides the files that it creates. */
         if (there || (!path_is_beneath(own->home, path) && !path_is_beneath(own->real_home, path)))
             add_path(own, path);
     }
@@ -118,14 +119,14 @@ static int find_own(const struct settings *settings, const char *home, struct ow
         (void)str_fill(own->real_home, sizeof own->real_home, home);
     add_directory(own, settings->config_dir);
     add_directory(own, settings->storage);
-    /* And where the holders' sockets are. */
+    /* Add the directory of the holders' sockets. */
     char runtime[64];
     uid_t uid = jail_uid(settings->policy, geteuid());
     (void)snprintf(runtime, sizeof runtime, "/tmp/brig-%u", uid);
     add_path(own, runtime);
     (void)snprintf(runtime, sizeof runtime, "/run/user/%u/brig", uid);
     add_path(own, runtime);
-    /* Parts of any jail may be links to a disk elsewhere. */
+    /* Parts of any jail may be links to another disk. */
     autodir DIR *dir = opendir(settings->storage);
     const struct dirent *item;
     while (dir && (item = readdir(dir))) {
@@ -134,7 +135,7 @@ static int find_own(const struct settings *settings, const char *home, struct ow
         if (fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISLNK(info.st_mode))
             continue;
-        /* In another user's directory, as /etc, there may be any links: it is refused later. */
+        /* A directory of another user, such as /etc, may contain any links; it is refused later. */
         if (!str_fill(path, sizeof path, settings->storage, "/", item->d_name) ||
             !path_resolve(path, real) || path_is_beneath("/proc", real) ||
             path_is_beneath("/dev", real))
@@ -146,8 +147,8 @@ static int find_own(const struct settings *settings, const char *home, struct ow
                        : 0;
 }
 
-/* What stands there instead, an empty directory, cannot be written to either. Below the home it is
- * hidden already, but could be made anew. */
+/* Covers them with an empty directory that cannot be written to. Below the home they are hidden
+ * already, but could be created again. */
 static int cover_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
 {
     struct brig_policy *policy = names->policy;
@@ -163,7 +164,8 @@ static int cover_own(const struct own *own, const struct mask_names *names, stru
     return status;
 }
 
-/* At a place of its own in the jail a mask would not hide what is granted by its very name. */
+/* Refuses grants of these directories: a mask does not hide a directory that is granted by name at
+ * another path. */
 static int refuse_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
 {
     int status = 0;
@@ -174,7 +176,8 @@ static int refuse_own(const struct own *own, const struct mask_names *names, str
     return status;
 }
 
-/* The files that credentials come from. Last of all: of two rules for one place the later wins. */
+/* Hides the files that contain credentials. This comes last: of two rules for one path the later
+ * wins. */
 static int hide_secrets(const struct settings *settings, const struct mask_names *names,
                         struct brig_error *err)
 {
@@ -188,8 +191,8 @@ static int hide_secrets(const struct settings *settings, const struct mask_names
     return status;
 }
 
-/* Before all that was granted: of two rules for one place the later wins, and whoever grants /tmp or
- * the home means it. */
+/* Moves the last rules before all grants: of two rules for one path the later wins, and a user who
+ * grants /tmp or the home means it. */
 static int put_first(struct brig_policy *policy, size_t count)
 {
     size_t others = policy->grant_count - count;
@@ -203,7 +206,7 @@ static int put_first(struct brig_policy *policy, size_t count)
     return 0;
 }
 
-/* Whether there is something to mount on: in what is granted nothing is made. */
+/* Whether there is a directory to mount on: nothing is created in grants. */
 static bool has_place(const struct brig_policy *policy, const char *dest)
 {
     const struct policy_grant *best = NULL;
@@ -221,7 +224,7 @@ static bool has_place(const struct brig_policy *policy, const char *dest)
     return access(path, F_OK) == 0;
 }
 
-/* In a root of the jail's own /dev/shm is in /run. */
+/* In a view with its own root, /dev/shm is in /run. */
 static int check_run(const struct brig_policy *policy, struct brig_error *err)
 {
     for (size_t i = 0; i < policy->grant_count && policy->view != BRIG_VIEW_HOST; i++)
@@ -262,11 +265,12 @@ static int mount_all(const struct home_mounts *mounts, const char *home, const c
     return status;
 }
 
-/* As whom the jail lives: root itself, and strict behind sudo, get an id that owns nothing. */
+/* Chooses the host uid of the jail: root itself, and strict mode under sudo, get an isolated
+ * uid. */
 static int settle_identity(struct brig_policy *policy, const struct identity *identity,
                            uid_t *ret_owner, struct brig_error *err)
 {
-    const char *home = identity->host_home; /* root's own, too: it is not root's inside */
+    const char *home = identity->host_home; /* also root's: inside it is not root's */
     uid_t owner = jail_uid(policy, geteuid());
     if (owner == 0 || (geteuid() == 0 && policy->mode == BRIG_MODE_STRICT))
         policy_use_isolated_uid(policy, owner);
@@ -293,7 +297,7 @@ static int limit_disk(const struct home_spec *spec, const struct home_mounts *mo
                        "With --on-unsupported warn the run goes on without it");
 }
 
-/* What a run hides and where. */
+/* What a run hides, and where. */
 struct hidden {
     struct masks masks;
     struct own own;
@@ -307,7 +311,7 @@ static void hidden_done(struct hidden *hidden)
     mask_names_done(&hidden->names);
 }
 
-/* ---- mount points in what runs share ---- */
+/* ---- mount points in directories that runs share ---- */
 
 static bool is_mounted(const struct policy_grant *grant)
 {
@@ -315,7 +319,7 @@ static bool is_mounted(const struct policy_grant *grant)
            grant->access == BRIG_DEVICE;
 }
 
-/* What is mounted in another grant is mounted on a directory of the host's. */
+/* A grant inside another grant is mounted on a directory of the host. */
 static bool is_in_other(const struct brig_policy *policy, const struct policy_grant *grant)
 {
     for (size_t i = 0; i < policy->grant_count; i++) {
@@ -327,7 +331,7 @@ static bool is_in_other(const struct brig_policy *policy, const struct policy_gr
     return false;
 }
 
-/* Those of grants, for the holder to hold them in place. */
+/* Finds the mount points of grants, for the holder to pin them. */
 static int find_mount_points(const struct brig_policy *policy, const char *home, struct str *points,
                              struct brig_error *err)
 {
@@ -367,7 +371,8 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
     bool overlay = kind == POLICY_HOME_OVERLAY;
-    /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
+    /* In a view with its own root, the path of the home is a directory; on the host it may contain
+     * links. */
     const char *at = policy->view == BRIG_VIEW_HOST ? names->real_home : home;
     size_t own_count = 0;
     autofree const char **own = calloc(hidden->own.count + 1, sizeof *own);
@@ -406,7 +411,7 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
     return status;
 }
 
-/* Remembers the mode of a jail that is new, as the user would. */
+/* Records the mode of a new jail, with the ids of the user. */
 static void remember_jail(const struct settings *settings, const struct identity *identity)
 {
     if (settings->jail_exists)
@@ -421,15 +426,15 @@ static void remember_jail(const struct settings *settings, const struct identity
 
 void home_leave(const struct settings *settings, struct home_mounts *mounts)
 {
-    if (mounts->lease < 0) /* it has no part in a jail */
+    if (mounts->lease < 0) /* the run has no holder */
         return;
-    if (settings->script && mounts->tmp >= 0) /* the mount is gone, but its filesystem is not */
+    if (settings->script && mounts->tmp >= 0) /* the filesystem outlives the mount */
         (void)unlinkat(mounts->tmp, strrchr(settings->script_path, '/') + 1, 0);
     home_mounts_done(mounts);
 }
 
-/* Where the jail's home is a copy of the real one, links in it lead where they do outside; in an empty
- * one the names a grant goes by are made. */
+/* If the jail's home is a copy of the real one, links in it lead to the same paths as outside; in
+ * an empty home the directories of the grant's path are created. */
 static int find_dest(const struct policy_grant *grant, const char *home, const char *real_home,
                      bool copied, char **ret_dest, struct brig_error *err)
 {
@@ -439,7 +444,7 @@ static int find_dest(const struct policy_grant *grant, const char *home, const c
     return str_make(ret_dest, err, real_home, grant->dest + strlen(home));
 }
 
-/* What is protected in a grant goes with it. */
+/* Moves the protected paths of a grant with it. */
 static int move_protected(struct brig_policy *policy, const char *from, const char *to,
                           struct brig_error *err)
 {
@@ -456,8 +461,8 @@ static int move_protected(struct brig_policy *policy, const char *from, const ch
     return status;
 }
 
-/* In the host's tree something can be mounted only at a path without links: grants in the home go
- * where it really is. */
+/* In the host's tree, mount points must be paths without links: grants in the home are moved to its
+ * real path. */
 static int settle_grants(struct brig_policy *policy, const char *home, struct brig_error *err)
 {
     bool copied = policy_mode_row(policy->mode)->home == POLICY_HOME_OVERLAY;
@@ -481,15 +486,15 @@ static int settle_grants(struct brig_policy *policy, const char *home, struct br
     return status;
 }
 
-/* Whether there is anything of the host's in which something could be hidden. The directories of the system, which
- * every view has, may hold the file of a credential. */
+/* Whether the jail sees any files of the host in which something could be hidden. The system
+ * directories, which every view has, may contain the file of a credential. */
 static bool shows_host(const struct settings *settings)
 {
     const struct brig_policy *policy = settings->policy;
     return policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST || settings->secret_count > 0;
 }
 
-/* What is hidden, in every mode: of the home directory, and of brig's own. */
+/* Computes what is hidden, in every mode: in the home directory, and of brig's directories. */
 static int hide(const struct settings *settings, const char *home, struct hidden *hidden,
                 struct brig_error *err)
 {
@@ -521,7 +526,7 @@ static int hide(const struct settings *settings, const char *home, struct hidden
     return status;
 }
 
-/* With the rights of the user: what is there may be a link to anywhere. */
+/* Uses the ids of the user: a path may be a link to anywhere. */
 static int hide_as_user(const struct settings *settings, const struct identity *identity,
                         struct hidden *hidden, struct brig_error *err)
 {
@@ -537,7 +542,7 @@ static int no_home(struct brig_error *err)
                      "this user has no home directory; use -m sealed, which needs none");
 }
 
-/* In the jail's /tmp, where only the jail can read it; none if there is no script. */
+/* The script in the jail's /tmp, readable by the jail only; unused if there is no script. */
 static struct policy_file script_file(const struct settings *settings)
 {
     if (!settings->script)
@@ -555,7 +560,7 @@ struct told {
     int home;
 };
 
-/* Of hundreds of masks most are for what is not there. */
+/* Most of the hundreds of masks are for files that do not exist. */
 static int tell_hidden(void *context, const struct mask_path *path, struct brig_error *err)
 {
     const struct told *told = context;
@@ -567,7 +572,7 @@ static int tell_hidden(void *context, const struct mask_path *path, struct brig_
     return 0;
 }
 
-/* The rules that were given. The built-in ones are hundreds, and the same each time. */
+/* Prints the rules of the user. The built-in ones are hundreds, and always the same. */
 static void tell_rules(struct str *out, const struct masks *masks)
 {
     size_t built_in = 0;
@@ -582,7 +587,7 @@ static void tell_rules(struct str *out, const struct masks *masks)
         str_appendf(out, "  hides what %zu built-in masks name\n", built_in);
 }
 
-/* What the holder makes of the user's home, and of what is hidden in it. */
+/* Describes the overlay that the holder mounts, and the masks in it. */
 static int tell_overlay(const struct settings *settings, const struct hidden *hidden,
                         struct str *out, struct brig_error *err)
 {
@@ -601,7 +606,7 @@ static int tell_overlay(const struct settings *settings, const struct hidden *hi
     return fd < 0 ? 0 : mask_each(&where, &masks->rules, &visitor, err);
 }
 
-/* An empty directory stands for all that the holder would give. */
+/* Provides an empty directory in place of all mounts of the holder. */
 static int stand_in(const struct settings *settings, const struct hidden *hidden, struct str *out,
                     int *ret_stand_in, struct brig_error *err)
 {
@@ -638,7 +643,7 @@ int home_foresee(const struct settings *settings, const struct identity *identit
     int status = 0;
     if (kept && identity->host_home)
         status = settle_identity(policy, identity, &owner, err);
-    /* A run hides nothing where nothing of the host is seen. */
+    /* A run hides nothing if it sees no files of the host. */
     if (status == 0 && (!plan || kept || shows_host(settings)))
         status = hide_as_user(settings, identity, &hidden, err);
     if (status < 0 || !plan)

@@ -28,12 +28,12 @@
 
 /* ---- The files that configure brig are read-only in granted directories ----
  *
- * A program that can write to them decides what the next jail is, and `initjail` names a program that
- * runs outside. The directories of configuration and storage are hidden (home.c), but a file can be
+ * A program that can write to them controls the next jail, and `initjail` names a program that runs
+ * outside. The directories of configuration and storage are hidden (home.c), but a file can be
  * elsewhere: one that -C or `conf` names, a script, a program, or the target of a link in the
- * directory, as where people keep their settings in a repository. */
+ * directory, for users who keep their settings in a repository. */
 
-#define HOPS_MAX 40 /* as the kernel follows */
+#define HOPS_MAX 40 /* the limit of the kernel */
 
 static bool is_or_below(const char *directory, const char *path)
 {
@@ -42,8 +42,8 @@ static bool is_or_below(const char *directory, const char *path)
            (path_resolve(directory, real) && path_is_beneath(real, path));
 }
 
-/* Adds a rule for a path wherever a directory above it is granted for writing. A missing file could be
- * created by the jail, and brig would obey it. */
+/* Adds a rule for a path wherever a parent of it is a writable grant. The jail could create a
+ * missing file, and brig would obey it. */
 static int protect_path(const struct settings *settings, const char *path, bool missing,
                         struct brig_error *err)
 {
@@ -82,7 +82,7 @@ static int protect_name(const struct settings *settings, const char *path, bool 
     return protect_path(settings, path, missing, err);
 }
 
-/* Adds the next name of *rest to `at`, a path without links; false at the end. */
+/* Appends the next component of *rest to `at`, a path without links; false at the end. */
 static bool take_name(const char **rest, char at[static PATH_LENGTH_MAX + 1])
 {
     const char *name = *rest + strspn(*rest, "/");
@@ -97,8 +97,8 @@ static bool take_name(const char **rest, char at[static PATH_LENGTH_MAX + 1])
     return true;
 }
 
-/* The file itself, and every link on the way to it, each by its place without links: whoever could replace
- * one would decide what brig reads. */
+/* Protects the file and every link on the path to it, each at its path without links: a program
+ * that could replace one would decide what brig reads. */
 static int protect_file(const struct settings *settings, const char *path, struct brig_error *err)
 {
     char at[PATH_LENGTH_MAX + 1] = "", target[PATH_LENGTH_MAX + 1], left[PATH_LENGTH_MAX + 1];
@@ -124,8 +124,8 @@ static int protect_file(const struct settings *settings, const char *path, struc
     return status < 0 ? status : protect_name(settings, at, missing && links > 0, err);
 }
 
-/* What a run has read. Right in brig's own directories, where nearly all is, links are looked at
- * anyway. */
+/* Protects a file that this run has read. Links directly in brig's directories, which contain most
+ * files, are handled anyway. */
 static int protect_read(const struct settings *settings, const char *path, struct brig_error *err)
 {
     const char *const own[] = {path_below(settings->config_dir, path),
@@ -136,7 +136,7 @@ static int protect_read(const struct settings *settings, const char *path, struc
     return protect_file(settings, path, err);
 }
 
-/* Also those that this run has not read: another may. */
+/* Also protects files that this run has not read: another run may. */
 static int protect_links(const struct settings *settings, const char *directory,
                          struct brig_error *err)
 {
@@ -174,8 +174,8 @@ static int own_files_protect(const struct settings *settings, struct brig_error 
     return status < 0 ? status : protect_programs(settings, &settings->initjails, err);
 }
 
-/* Makes what does not exist of brig's own directories and could be made by the jail, in what it is granted:
- * what is not there cannot be hidden. */
+/* Creates the missing directories of brig that the jail could create in its grants: a missing
+ * directory cannot be hidden. */
 static void own_directories_make(const struct settings *settings)
 {
     const struct brig_policy *policy = settings->policy;
@@ -199,7 +199,8 @@ static void own_directories_make(const struct settings *settings)
 
 /* ---- The policy ---- */
 
-/* The directory is opened once and granted by this descriptor: another one may be at its path later. */
+/* The directory is opened once and granted by its descriptor: another directory may be at its path
+ * later. */
 static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], int *ret_fd, bool needed,
                     struct brig_error *err)
 {
@@ -215,8 +216,8 @@ static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], int *ret_fd, bool need
     return 0;
 }
 
-/* A variable that was asked for by name and is not set is not set inside either: it may be mistyped, or
- * not exported. In files such rules are for whoever has the variable. */
+/* A variable that was requested by name but is not set will not be set inside: it may be mistyped,
+ * or not exported. In files such rules are for users who have the variable. */
 static void warn_of_unset(const struct brig_policy *policy)
 {
     for (size_t i = 0; i < policy->env_count; i++) {
@@ -228,7 +229,7 @@ static void warn_of_unset(const struct brig_policy *policy)
     }
 }
 
-/* Everything a policy is made of, in the order in which later rules win. */
+/* Builds the whole policy, in the order in which later rules win. */
 static int build_policy(struct setup *setup, int argc, char **argv, struct brig_error *err)
 {
     struct settings *settings = &setup->settings;
@@ -261,7 +262,7 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
     return status;
 }
 
-/* Prints each line of a text of the guard's. */
+/* Prints each line of a message of the guard. */
 static void tell(struct str *lines, struct brig_unenforced *notices)
 {
     char *rest = lines->data;
@@ -274,7 +275,8 @@ static void tell(struct str *lines, struct brig_unenforced *notices)
     }
 }
 
-/* Opens a part of the jail in the storage directory; -1 if there is none and none can be made. */
+/* Opens a part of the jail in the storage directory; -1 if it does not exist and cannot be
+ * created. */
 static int open_part(const struct settings *settings, const char *part)
 {
     autoclose int storage = -1;
@@ -284,14 +286,14 @@ static int open_part(const struct settings *settings, const char *part)
     return jails_open_part(storage, settings->jail, part, true);
 }
 
-/* A home directory is not shown as the top of a repository: it contains more than that. */
+/* A home directory is not shown as the top of a repository, because it contains more than that. */
 static bool may_show(void *arg, const char *path)
 {
     return !workdir_is_precious(path, arg);
 }
 
-/* With whose ids the project's files are used: those of the user behind sudo, or, with --foreign, those of the
- * directory's owner. */
+/* The ids for accessing the project's files: those of the user who called sudo or, with --foreign,
+ * those of the directory's owner. */
 static struct git_user project_owner(const struct setup *setup)
 {
     const struct identity *identity = &setup->identity;
@@ -311,14 +313,15 @@ static bool grants_writing(const struct brig_policy *policy)
     return false;
 }
 
-/* Repositories and files that programs outside obey, in what is granted. */
+/* Protects repositories, and files that programs outside obey, in the grants. */
 static int begin_guard(struct setup *setup, struct brig_error *err)
 {
     const struct settings *settings = &setup->settings;
     const struct identity *identity = &setup->identity;
     const struct git_user owner = project_owner(setup);
     autostr struct str notes = {0};
-    /* With --foreign the owner of the project cannot reach root's storage: `.git` is read-only then. */
+    /* With --foreign, the owner of the project cannot access root's storage: `.git` is then
+     * read-only. */
     bool foreign = owner.uid != identity->host_uid;
     autoclose int storage = foreign ? -1 : open_part(settings, JAILS_GIT_PART);
     autoclose int held = foreign ? -1 : open_part(settings, HELD_PART);
@@ -345,7 +348,7 @@ static int begin_guard(struct setup *setup, struct brig_error *err)
     return status;
 }
 
-/* Last of all, with the user's rights: what must not be written in what is granted. */
+/* Adds protection, last and with the ids of the user: files in grants that must not be written. */
 static int protect(struct setup *setup, struct brig_error *err)
 {
     struct settings *settings = &setup->settings;
