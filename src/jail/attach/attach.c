@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The record of a run as bytes, and back. Both ends are brigs of one machine, of the same version or
- * the record is refused. */
+/* Encodes, publishes, finds and decodes the record of a run. Writer and reader are brig processes
+ * on one machine; a record of another version is refused. */
 #include "jail/attach/attach.h"
 
 #include <dirent.h>
@@ -75,7 +75,7 @@ void attach_record_write(const struct attach_record *record, struct str *ret_byt
 
 /* ---- reading ---- */
 
-/* For the caller to free; NULL also for what is absent, and after a failure. */
+/* Returns a copy that the caller frees; NULL also if the text is absent or malformed. */
 static char *copy_text(struct wire_reader *in)
 {
     const char *text = wire_get_text_or_null(in, TEXT_MAX);
@@ -84,7 +84,7 @@ static char *copy_text(struct wire_reader *in)
     return copy;
 }
 
-/* The same, kept as long as the policy. */
+/* The same, owned by the policy. */
 static char *keep_text(struct wire_reader *in, struct brig_policy *policy)
 {
     char *kept = NULL;
@@ -134,7 +134,7 @@ static void read_rules(struct wire_reader *in, struct attach_record *record, uin
     }
 }
 
-/* Values that the engine's tables are asked with. */
+/* Checks the values that are used as indexes into the engine's tables. */
 static bool is_sound(const struct head *head)
 {
     return (head->seccomp == BRIG_SECCOMP_DEV || head->seccomp == BRIG_SECCOMP_CODE) &&
@@ -174,9 +174,7 @@ int attach_record_read(const void *bytes, size_t length, struct attach_record *r
     return 0;
 }
 
-/* ---- attach publish ---- */
-
-/* Publishing a run, so that it can be entered. */
+/* ---- publishing ---- */
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -245,9 +243,7 @@ int attach_publish(const struct plan *plan, const struct brig_policy *policy, pi
                                                            : make_file(bytes.data, bytes.length);
 }
 
-/* ---- attach find ---- */
-
-/* Finding the record of a run by the process that supervises it. */
+/* ---- finding a record ---- */
 
 void attach_done(struct attach *entry)
 {
@@ -256,7 +252,7 @@ void attach_done(struct attach *entry)
     *entry = ENTRY_INIT;
 }
 
-/* ---- what /proc tells ---- */
+/* ---- /proc ---- */
 
 ssize_t attach_proc_read(int process, const char *name, char *buffer, size_t size)
 {
@@ -296,9 +292,10 @@ bool attach_is_alive(const struct attach *entry)
     return attach_proc_read(entry->process, "stat", text, sizeof text) > 0;
 }
 
-/* ---- whether it is to be believed ---- */
+/* ---- whether the supervisor is trusted ---- */
 
-/* By all four ids: the owner of the directory in /proc says nothing about who is undumpable. */
+/* Compares all four ids: the directory in /proc of an undumpable process belongs to root, so its
+ * owner says nothing. */
 static int read_status(int process, uid_t *ret_uid, bool *ret_held)
 {
     char status[ENTRY_STATUS_MAX];
@@ -309,7 +306,7 @@ static int read_status(int process, uid_t *ret_uid, bool *ret_held)
     const char *held = attach_proc_line(status, "NoNewPrivs:");
     if (!uids)
         return -EPROTO;
-    unsigned long ids[4]; /* real, effective, saved, of the filesystem */
+    unsigned long ids[4]; /* real, effective, saved, filesystem */
     for (int i = 0; i < 4; i++) {
         char *end = NULL;
         ids[i] = strtoul(uids, &end, 10);
@@ -322,8 +319,8 @@ static int read_status(int process, uid_t *ret_uid, bool *ret_held)
     return 0;
 }
 
-/* What runs in a jail has a user and a pid namespace of its own, or at least no_new_privs: it could
- * have a file of that name too, with anything in it. */
+/* A process in a jail has other user and pid namespaces, or at least no_new_privs: it could have a
+ * memfd of the same name with any content. */
 static int check_supervisor(int process)
 {
     bool held = false;
@@ -344,7 +341,7 @@ static int check_supervisor(int process)
 
 /* ---- the record ---- */
 
-/* Sealed, as nobody else makes it. */
+/* The record must be sealed, as only brig creates it. */
 static int open_record(int process)
 {
     autoclose int list = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -407,7 +404,7 @@ int attach_find(pid_t supervisor, struct attach *ret_entry, struct brig_error *e
         return refuse(supervisor, fd, err);
     if ((result = read_record(fd, &entry.record, err)) < 0)
         return result;
-    /* The run's own clock ends what was entered, too. */
+    /* The wall-clock limit of the run ends entered commands, too. */
     entry.record.policy->limits[BRIG_LIMIT_WALL_MS] = 0;
     entry.start_time = cgroup_start_time(supervisor);
     entry.process = take_fd(&process);

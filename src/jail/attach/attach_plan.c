@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The plan of a command in a jail that runs: what it joins, and its restrictions. */
+/* The plan for a command in a running jail: the namespaces it joins, and its restrictions. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ static bool is_child_of(int process, pid_t parent)
            process_stat_parse(text, &stat) && stat.parent == parent;
 }
 
-/* Its directory in /proc. While its supervisor lives, which reaps it, and whose child it is, its pid
- * is nobody else's. */
+/* Opens init's directory in /proc. Init is a child of the supervisor, which alone reaps it, so its
+ * pid is not reused while the supervisor lives. */
 static int open_init(const struct attach *entry, struct brig_error *err)
 {
     char path[32];
@@ -40,7 +40,7 @@ static int open_init(const struct attach *entry, struct brig_error *err)
     return take_fd(&init);
 }
 
-/* ---- who enters ---- */
+/* ---- the entering process ---- */
 
 static bool has_group(const char *groups, gid_t group)
 {
@@ -56,7 +56,8 @@ static bool has_group(const char *groups, gid_t group)
     return false;
 }
 
-/* Groups that cannot be dropped open files. None may come in that the run has not. */
+/* Supplementary groups that cannot be dropped give access to files. The entering process must not
+ * have groups that the run does not have. */
 static int check_groups(int init, struct brig_error *err)
 {
     char status[ENTRY_STATUS_MAX];
@@ -79,7 +80,7 @@ static int check_groups(int init, struct brig_error *err)
 
 static int check_identity(const struct attach_facts *facts, int init, struct brig_error *err)
 {
-    if (geteuid() == 0) /* never as root, on the host or inside */
+    if (geteuid() == 0) /* never root, on the host or inside */
         return facts->become && facts->host_uid != 0
                    ? 0
                    : brig_fail(err, BRIG_E_STATE, 0, "the run is not one that root started");
@@ -90,9 +91,9 @@ static int check_identity(const struct attach_facts *facts, int init, struct bri
     return facts->drop_groups ? 0 : check_groups(init, err);
 }
 
-/* ---- what is joined ---- */
+/* ---- namespaces ---- */
 
-/* -1 for a namespace that is ours already, as the network of the host is. */
+/* *ret_fd is -1 if the namespace is the caller's already, such as the host's network. */
 static int open_namespace(int init, const char *path, bool needed, int *ret_fd,
                           struct brig_error *err)
 {
@@ -148,10 +149,10 @@ static int plan_group(struct plan *plan, const struct attach *entry, struct brig
     return result;
 }
 
-/* ---- its restrictions ---- */
+/* ---- restrictions ---- */
 
-/* In what the jail can change, a symlink may stand where the run's own rule was made for something
- * else: the directory nearest to the root that it can change, or NULL. */
+/* In directories that the jail can change, a symlink may have replaced the file for which the run's
+ * rule was made. Returns the outermost such directory above path, or NULL. */
 static const char *writable_above(const struct attach_record *record, const char *path,
                                   uint64_t making)
 {
@@ -183,7 +184,7 @@ static void plan_rule(struct plan *plan, const struct attach_record *record,
     step->mode = (rule->access & ~of_files) != 0;
     step->data = writable_above(record, rule->path, making);
     step->length = step->data ? strlen(step->data) : 0;
-    if (step->length == 1) /* "/": open_target() skips the slash behind it */
+    if (step->length == 1) /* "/": open_target() skips the slash after it */
         step->length = 0;
     plan_add_rule(plan, slot, rule->path, rule->access);
 }
@@ -244,7 +245,7 @@ int attach_plan(const struct attach *entry, struct plan *ret_plan, struct brig_e
     struct plan plan = PLAN_INIT;
     plan.rung = PLAN_FULL;
     plan.enters = true;
-    plan.init_mode = "s"; /* of all that is in the namespace, only the command is ours to end */
+    plan.init_mode = "s"; /* of the processes in the namespace, init may kill only the command's */
     plan.home = entry->record.policy->home;
     int result = fill(&plan, entry, err);
     if (result < 0) {
