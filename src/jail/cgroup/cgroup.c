@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups: their choice, names, birth and end. */
+/* Groups: choosing a place, naming, creating and removing them. */
 #include "jail/cgroup/cgroup.h"
 
 #include <errno.h>
@@ -19,10 +19,11 @@
 #include "jail/cgroup/cgroup_driver.h"
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-/* How many names are tried; they differ by nanoseconds already. */
+/* How many names are tried; they contain nanoseconds, so collisions are rare. */
 #define NAME_TRIES 64
 #define NAME_NUMBERS 1000000000u
-/* The last may be about to leave: waits of 100 µs, doubled so many times, 0.4 s in all. */
+/* The last process may be about to leave: waits of 100 µs, doubled this many times, 0.4 s in
+ * all. */
 #define LEAVE_FIRST_NS 100000
 #define LEAVE_ROUNDS 12
 
@@ -69,7 +70,7 @@ static struct cgroup *allocate(enum cgroup_kind kind, const unsigned char *same_
 
 /* ---- directories ---- */
 
-/* The lock says that the group has an owner; see cgroup_sweep(). */
+/* The lock shows that the group has an owner; see cgroup_sweep(). */
 static int open_dir(int base_fd, const char *name)
 {
     int fd = openat(base_fd, name, OPEN_DIR | O_CLOEXEC);
@@ -78,20 +79,22 @@ static int open_dir(int base_fd, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* That a system does not let us make groups is not a failure but a lack. */
+/* If the system does not allow to create groups, limits are missing, but it is not an error. */
 static bool is_refusal(int result)
 {
     return result == -EACCES || result == -EPERM || result == -EROFS;
 }
 
-/* Makes the group in the hierarchies `trees`, where it has none yet, below `bases`. */
+/* Creates the group below `bases` in those hierarchies of `trees` in which it has no directory
+ * yet. */
 static int make_dirs(struct cgroup *group, const int bases[CGROUP_TREES], unsigned trees)
 {
     for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
         unsigned place = group->same_as[tree];
         if (!(trees & 1u << tree) || bases[place] < 0 || group->dirs[place] >= 0)
             continue;
-        /* Not for others to open: whoever can may lock it, and look as if it were his. */
+        /* Others must not open it: a process that can open it can lock it, and appear to be its
+         * owner. */
         int result = mkdirat(bases[place], group->name, 0700) < 0 ? -errno : 0;
         if (is_refusal(result))
             continue;
@@ -117,8 +120,9 @@ bool cgroup_open_dirs(struct cgroup *group, const struct cgroup_bases *bases)
     return true;
 }
 
-/* By the way up, as its fd is all we keep. A group that is gone under its name was removed by somebody
- * who sweeps; or, on v1, the user it belongs to has renamed it, and then it has its files still. */
+/* Removes the directory through "..", because only its fd is kept. If the name is gone, another
+ * process has swept the group; or, on v1, the owning user has renamed it, and then it still has its
+ * files. */
 static int remove_self(int dir_fd, const char *name)
 {
     char up[NAME_MAX + sizeof "../"], link[32], path[PATH_MAX];
@@ -141,7 +145,7 @@ static int remove_self(int dir_fd, const char *name)
 
 static int remove_dir(int dir_fd, const char *name, bool has_main)
 {
-    if (has_main) /* all there is, mostly */
+    if (has_main) /* usually the only leaf */
         (void)unlinkat(dir_fd, CGROUP_MAIN, AT_REMOVEDIR);
     int result = remove_self(dir_fd, name);
     if (result < 0 && cgroup_remove_below(dir_fd) == 0)
@@ -165,10 +169,10 @@ int cgroup_remove_dirs(struct cgroup *group)
     return result;
 }
 
-/* ---- birth ---- */
+/* ---- creating ---- */
 
-/* Threads make groups at the same time without knowing of each other: the name's number is a guess,
- * and mkdir says whether it was free. */
+/* Threads create groups concurrently and without coordination: the number in the name is a guess,
+ * and mkdir shows whether it is free. */
 static int make_named_dirs(struct cgroup *group, const struct cgroup_bases *bases, unsigned trees,
                            unsigned number)
 {
@@ -206,8 +210,8 @@ static int limit_v2(struct cgroup *group, const struct cgroup_bases *bases,
     return 0;
 }
 
-/* The hierarchies a group shall be in, of v1: killing takes the unified one or the freezer, and CPU
- * time the unified one or its own. */
+/* Returns the v1 hierarchies for a group: killing needs the unified hierarchy or the freezer, and
+ * CPU time needs the unified hierarchy or cpuacct. */
 static unsigned choose_trees(const struct cgroup_limits *limits)
 {
     unsigned trees = cgroup_v1_trees(limits);
@@ -242,7 +246,7 @@ static int make(struct cgroup *group, const struct cgroup_bases *bases,
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot make a cgroup in '%s'",
                          bases->support.where);
-    if (!has_dir(group)) { /* refused, after all */
+    if (!has_dir(group)) { /* every mkdir was refused */
         group->kind = CGROUP_NONE;
         *missing = cgroup_wanted(limits);
         return 0;
@@ -251,7 +255,7 @@ static int make(struct cgroup *group, const struct cgroup_bases *bases,
                                     : limit_v1(group, limits, missing, err);
 }
 
-/* Makes the group in the place that was found. */
+/* Creates the group in the found directories. */
 static int make_in(struct cgroup *group, const struct cgroup_bases *bases,
                    const struct cgroup_limits *limits, unsigned *missing, struct brig_error *err)
 {
@@ -290,7 +294,7 @@ int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, un
 
 /* ---- leaves ---- */
 
-/* v1: a leaf with a limit of a kind that its group does not have makes it have the hierarchy. */
+/* v1: if a leaf has a limit that its group does not have, the group is added to that hierarchy. */
 static int widen(struct cgroup *group, unsigned trees)
 {
     for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
@@ -313,7 +317,7 @@ static int make_leaf(struct cgroup *leaf, const struct cgroup_limits *limits, un
     unsigned trees = 1u << CGROUP_TREE_UNIFIED;
     int result = 0;
     if (group->kind == CGROUP_V1) {
-        trees = ~0u; /* all its group is in */
+        trees = ~0u; /* all hierarchies of its group */
         result = widen(group, cgroup_v1_trees(limits));
     }
     if (result == 0)
@@ -325,7 +329,7 @@ static int make_leaf(struct cgroup *leaf, const struct cgroup_limits *limits, un
                                     : cgroup_v1_limit(leaf, limits, missing, err);
 }
 
-/* From now on its directories are open only while they are used. */
+/* From now on the leaf's directories are open only while they are used. */
 static void close_leaf(struct cgroup *leaf)
 {
     for (int tree = 0; tree < CGROUP_TREES; tree++)
@@ -440,7 +444,7 @@ bool cgroup_cpu_us(const struct cgroup *group, uint64_t *ret_us)
     return true;
 }
 
-/* ---- end ---- */
+/* ---- removing ---- */
 
 void cgroup_give_up(const struct cgroup *group)
 {
@@ -449,7 +453,7 @@ void cgroup_give_up(const struct cgroup *group)
             (void)mkdirat(group->dirs[tree], CGROUP_LEFT, 0700);
 }
 
-/* What happened in it happened to the jail. */
+/* Adds the leaf's events to the group, because they happened to the jail. */
 static void free_leaf(struct cgroup *leaf)
 {
     struct cgroup *group = leaf->parent;
@@ -458,7 +462,7 @@ static void free_leaf(struct cgroup *leaf)
     struct cgroup opened = cgroup_opened(leaf);
     int result = cgroup_remove_dirs(&opened);
     cgroup_opened_done(&opened);
-    if (result == 0) { /* else it still counts there, and goes with it */
+    if (result == 0) { /* otherwise it still exists and is counted with the group */
         group->leaf_count--;
         group->past.oom_kills += usage.oom_kills;
         group->past.pids_refused += usage.pids_refused;
@@ -467,7 +471,7 @@ static void free_leaf(struct cgroup *leaf)
     free(leaf);
 }
 
-/* Who has ended is in the group for a moment longer than others are told of it. */
+/* A process is still in its group for a moment after its parent was notified of its exit. */
 static int remove_patiently(struct cgroup *group)
 {
     struct timespec wait = {.tv_nsec = LEAVE_FIRST_NS};
@@ -536,12 +540,12 @@ void cgroup_probe(bool try, struct cgroup_support *ret_support)
         try_out(ret_support);
 }
 
-/* ---- cgroup enter ---- */
+/* ---- joining another process's group ---- */
 
-/* Joining the group of a jail that another brig supervises. That one has the group's directories
- * open, and they are opened anew through its /proc/PID/fd: paths would have to be looked for in
- * whatever is mounted here. Moving is what it is in a run: who enters is cloned into the group,
- * or writes itself into its `tasks`. */
+/* For a jail that another brig process supervises. That process has the group's directories open,
+ * and they are reopened through its /proc/PID/fd: looking up paths would depend on the mounts here.
+ * Joining works as in a run: the entering process is cloned into the group, or writes itself into
+ * `tasks`. */
 
 void cgroup_publish(const struct cgroup *group, struct cgroup_numbers *ret_numbers)
 {
@@ -552,7 +556,7 @@ void cgroup_publish(const struct cgroup *group, struct cgroup_numbers *ret_numbe
     ret_numbers->has_main = group->kind == CGROUP_V2;
 }
 
-/* A file, or with "." the directory itself, in a directory that the process has open. */
+/* Opens a file, or with "." the directory itself, in a directory that the process has open. */
 static int open_there(int process, int number, const char *name, int flags, struct brig_error *err)
 {
     char path[32];

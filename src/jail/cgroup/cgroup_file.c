@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading and writing the files of groups. */
+/* Reads and writes the files of groups. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "jail/cgroup/cgroup_driver.h"
 #include "jail/cgroup/process.h"
 
-/* /proc/self/mountinfo of a machine with thousands of containers. */
+/* Enough for /proc/self/mountinfo on a machine with thousands of containers. */
 #define PROC_FILE_MAX ((size_t)8 << 20)
 
 int cgroup_write(int dir_fd, const char *name, const char *text)
@@ -104,7 +104,7 @@ size_t cgroup_list(int dir_fd, const char *prefix, struct cgroup_part *parts, si
     return count;
 }
 
-/* The first directory in one that is open; false if there is none. */
+/* Returns the first subdirectory of an open directory; false if there is none. */
 static bool first_below(int dir_fd, char name[NAME_MAX + 1])
 {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -121,21 +121,21 @@ static bool first_below(int dir_fd, char name[NAME_MAX + 1])
     return false;
 }
 
-/* Down to a directory with none in it, which is removed, and up again. The ways down may be long and
- * many: what is not done after so many steps is left. */
+/* Descends to a directory without subdirectories, removes it, and goes up again. The tree may be
+ * deep and wide: after this many steps the remainder is left. */
 #define REMOVE_STEPS_MAX 100000
 
 int cgroup_remove_below(int dir_fd)
 {
     char name[NAME_MAX + 1];
     unsigned depth = 0;
-    bool down = false; /* we came here because it could not be removed */
+    bool down = false; /* came here because the directory could not be removed */
     autoclose int at = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int step = 0; at >= 0 && step < REMOVE_STEPS_MAX; step++) {
         bool more = first_below(at, name);
         if (!more && depth == 0)
             return 0;
-        if (!more && down) /* so it was not for what lies below: there are processes in it */
+        if (!more && down) /* no subdirectories, so there are processes in it */
             return -EBUSY;
         down = false;
         if (more && unlinkat(at, name, AT_REMOVEDIR) == 0)

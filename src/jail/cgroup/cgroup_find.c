@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where we may make groups: in our own, or in one above it that is ours to divide. */
+/* Finds where brig may create groups: in its current group, or in one above that it may divide. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -29,14 +29,14 @@ static bool may_write(int dir_fd, const char *name)
     return faccessat(dir_fd, name, W_OK, 0) == 0;
 }
 
-/* From the bottom to the top of what is mounted. Above a group that a brig has made we do not go:
- * a brig inside a jail shares the jail's limits. */
+/* Walks from the current group up to the mounted root. It does not go above a group that brig has
+ * created: a brig inside a jail shares the jail's limits. */
 struct climb {
     const struct cgroup_place *place;
     int fd;
-    size_t length; /* of the path so far */
-    unsigned left; /* levels above */
-    bool kept;     /* the fd is somebody else's by now */
+    size_t length; /* of the current path */
+    unsigned left; /* number of levels above */
+    bool kept;     /* the fd was handed to the caller */
     bool is_bounded, bounded_known;
 };
 
@@ -51,7 +51,7 @@ static bool climb_begin(const struct cgroup_place *place, long magic, struct cli
     return true;
 }
 
-/* The last component of where we are. */
+/* Returns the last component of the current path. */
 static const char *climb_name(const struct climb *climb, char buffer[CGROUP_NAME_MAX])
 {
     const char *path = climb->place->path;
@@ -62,8 +62,9 @@ static const char *climb_name(const struct climb *climb, char buffer[CGROUP_NAME
     return buffer;
 }
 
-/* systemd marks what it has handed over: with the second for root only, and that of a user not before
- * version 254, so that what cgroup_systemd_join() asked for is known by its name. */
+/* systemd marks delegated groups with two attributes: trusted.delegate is visible to root only, and
+ * user.delegate exists since version 254. So a scope from cgroup_systemd_join() is recognised by
+ * name. */
 static bool is_delegated(const struct climb *climb)
 {
     char value[4], name[CGROUP_NAME_MAX];
@@ -74,7 +75,7 @@ static bool is_delegated(const struct climb *climb)
     return str_starts_with(name, CGROUP_PREFIX) && end && str_equal(end, ".scope");
 }
 
-/* Closes where we were; false at the top. */
+/* Closes the current directory and opens its parent; false at the top. */
 static bool climb_up(struct climb *climb)
 {
     char name[CGROUP_NAME_MAX];
@@ -104,15 +105,15 @@ static void note_where(struct cgroup_bases *bases, const struct cgroup_place *pl
 
 /* ---- v2 ---- */
 
-/* How good a directory is for making groups in, apart from its controllers. */
+/* How suitable a directory is for creating groups, apart from its controllers. */
 enum fitness {
     UNFIT,
-    FIT_IF_EMPTIED, /* processes have to be moved that nobody said may be */
+    FIT_IF_EMPTIED, /* processes have to be moved, without explicit delegation */
     FIT,            /* empty, or the root */
-    FIT_BEST,       /* handed over to us, or the root and our own */
+    FIT_BEST,       /* delegated to brig, or the root and brig's current group */
 };
 
-/* Whether only we live in it. */
+/* Returns whether the calling process is the only one in the group. */
 static bool is_alone(const char *procs)
 {
     pid_t pid;
@@ -125,8 +126,8 @@ static bool has_limit(int dir_fd, const char *file)
     return cgroup_read(dir_fd, file, text, sizeof text) > 0 && !str_starts_with(text, "max");
 }
 
-/* Whoever set this limit meant it for what we start, too: we do not leave such a group. That of tasks
- * is not looked at, as systemd sets one everywhere. */
+/* A limit on this group is meant for brig's children, too, so brig does not leave the group. The
+ * limit on tasks is ignored, because systemd sets one everywhere. */
 static bool is_bounded(struct climb *climb)
 {
     if (!climb->bounded_known)
@@ -135,9 +136,10 @@ static bool is_bounded(struct climb *climb)
     return climb->is_bounded;
 }
 
-/* Our own group has processes in it, at least this one. Moving them within what is ours harms
- * nobody: where it belongs to this user, where it is all a container can see, where there are no
- * others, or where there is no leaving it. Not so a session of systemd's, seen by root. */
+/* The current group has processes in it, at least this one. Moving them within the group is
+ * harmless if the group belongs to this user, if it is the top of what a container sees, if this
+ * process is alone in it, or if a limit forbids leaving it. It is not harmless for root in a
+ * systemd session. */
 static enum fitness judge_crowded(struct climb *climb, const char *procs)
 {
     if (climb->length != strlen(climb->place->path))
@@ -155,13 +157,13 @@ static enum fitness judge(struct climb *climb, bool *ret_crowded)
     char text[CGROUP_TEXT_MAX], name[CGROUP_NAME_MAX];
     int fd = climb->fd;
     *ret_crowded = false;
-    if (strcmp(climb_name(climb, name), CGROUP_OWN) == 0) /* we were moved here: it is above */
+    if (strcmp(climb_name(climb, name), CGROUP_OWN) == 0) /* brig moved here: use the parent */
         return UNFIT;
     if (!may_write(fd, ".") || !may_write(fd, "cgroup.procs") ||
         !may_write(fd, "cgroup.subtree_control"))
         return UNFIT;
     int length = cgroup_read(fd, "cgroup.type", text, sizeof text);
-    if (length == -ENOENT) /* the real root, to which no rule applies */
+    if (length == -ENOENT) /* the real root, which may have processes and controllers */
         return climb->length == strlen(climb->place->path) ? FIT_BEST : FIT;
     if (length < 0 || strcmp(text, "domain\n") != 0)
         return UNFIT;
@@ -188,8 +190,8 @@ static int count_bits(unsigned bits)
     return count;
 }
 
-/* Takes the directory with the most controllers; of those with as many, the fittest; of those, the
- * nearest. A directory has what those below it have. */
+/* Takes the directory with the most controllers; among equals the most suitable; among these the
+ * nearest. A directory has all controllers of the directories below it. */
 static void find_v2(const struct cgroup_place *place, struct cgroup_bases *bases)
 {
     const unsigned all = CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS;
@@ -219,13 +221,13 @@ static void find_v2(const struct cgroup_place *place, struct cgroup_bases *bases
     } while (!is_bounded(&climb) && climb_up(&climb));
     if (climb.fd >= 0 && !climb.kept)
         (void)close(climb.fd);
-    /* What systemd runs and has not handed over it may change. */
+    /* systemd may change groups that it manages and has not delegated. */
     bases->pin = bases->pin && access("/run/systemd/system", F_OK) == 0;
 }
 
 /* ---- v1 ---- */
 
-/* The nearest directory we may write to. */
+/* Finds the nearest writable directory. */
 static int find_in_tree(const struct cgroup_place *place, enum cgroup_tree tree,
                         struct cgroup_bases *bases)
 {
@@ -333,8 +335,8 @@ void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases)
     *ret_bases = bases;
 }
 
-/* On every launch, so without the general reader's care: a line of v1's memory controller, or else
- * that of v2, where these usually are. */
+/* Called on every launch, so it takes a shortcut: it looks only for the line of v1's memory
+ * controller or of v2, and assumes the usual mount points. */
 bool cgroup_is_ours(void)
 {
     char text[CGROUP_TEXT_MAX], path[CGROUP_PATH_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of everything in a group. */
+/* Kills all processes of a group, and sweeps stale groups. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,14 +14,14 @@
 #include "jail/cgroup/process.h"
 #include "jail/sys.h"
 
-/* Killing by list: what forks while it is listed is found in the next round. */
+/* Killing by list: a process forked while the list is read is found in the next round. */
 #define KILL_ROUNDS 16
 #define LIST_WAIT_ROUNDS 3
-/* The dying need a moment: waits of 100 µs, doubled up to this many times, some 12 ms in all. */
+/* Dying takes a moment: waits of 100 µs, doubled up to this many times, some 12 ms in all. */
 #define WAIT_ROUNDS 7
 #define WAIT_FIRST_NS 100000
 
-/* A hierarchy that every process of the group is in. */
+/* Returns a hierarchy that every process of the group is in. */
 static bool any_tree(const struct cgroup *group, enum cgroup_tree *ret_tree)
 {
     for (unsigned tree = 0; tree < CGROUP_TREES; tree++)
@@ -34,8 +34,8 @@ static bool any_tree(const struct cgroup *group, enum cgroup_tree *ret_tree)
 
 /* ---- by list ---- */
 
-/* Asks, before it kills, whether the process that now has this pid is in the group: a pidfd stays
- * with the process it was opened for. */
+/* Before it kills, it checks that the process with this pid is in the group; the pidfd, opened
+ * before, keeps referring to that process. */
 static void kill_member(const struct cgroup *group, pid_t pid)
 {
     char path[32], text[CGROUP_TEXT_MAX], name[2 * CGROUP_NAME_MAX];
@@ -50,8 +50,8 @@ static void kill_member(const struct cgroup *group, pid_t pid)
     (void)close((int)pidfd);
 }
 
-/* Calls `visit` for each process (or each thread), and returns how many there are. A list that is
- * too long for the buffer is seen in part. */
+/* Calls `visit` for each process (or thread) and returns their number. A list that exceeds the
+ * buffer is read in part. */
 static int for_each(const struct cgroup *group, const char *file,
                     bool (*visit)(const struct cgroup *group, pid_t pid, void *data), void *data)
 {
@@ -78,7 +78,7 @@ static int for_each(const struct cgroup *group, const char *file,
 static bool visit_kill(const struct cgroup *group, pid_t pid, void *data)
 {
     (void)data;
-    if (pid > 0) /* 0: of a pid namespace we do not see */
+    if (pid > 0) /* 0: in a pid namespace that is not visible here */
         kill_member(group, pid);
     return true;
 }
@@ -88,7 +88,7 @@ static int count_processes(const struct cgroup *group)
     return for_each(group, "cgroup.procs", NULL, NULL);
 }
 
-/* Frozen, nothing can fork away from the list. The freezer also keeps from dying. */
+/* Frozen processes cannot fork while the list is read. Frozen processes do not die, either. */
 static void freeze(const struct cgroup *group, bool on)
 {
     int freezer = cgroup_dir(group, CGROUP_TREE_FREEZER);
@@ -122,7 +122,7 @@ void cgroup_unthrottle(const struct cgroup *group)
         char path[2 * CGROUP_NAME_MAX];
         (void)snprintf(path, sizeof path, "%s/%s", parts[i].name,
                        v2 ? "cpu.max" : "cpu.cfs_quota_us");
-        (void)cgroup_write(dir, path, v2 ? "max" : "-1"); /* where there is no limit, no file */
+        (void)cgroup_write(dir, path, v2 ? "max" : "-1"); /* no file without a limit */
     }
 }
 
@@ -159,7 +159,7 @@ int cgroup_kill(const struct cgroup *group)
     return count;
 }
 
-/* ---- what does not die ---- */
+/* ---- stuck processes ---- */
 
 static bool visit_stuck(const struct cgroup *group, pid_t pid, void *data)
 {
@@ -171,7 +171,7 @@ static bool visit_stuck(const struct cgroup *group, pid_t pid, void *data)
     return false;
 }
 
-/* Threads, as a leader may be long dead while one of its threads hangs. */
+/* Looks at threads: a thread group leader may be dead while one of its threads hangs. */
 pid_t cgroup_stuck_pid(const struct cgroup *group)
 {
     pid_t stuck = 0;
@@ -182,21 +182,19 @@ pid_t cgroup_stuck_pid(const struct cgroup *group)
     return stuck;
 }
 
-/* ---- cgroup sweep ---- */
+/* ---- sweeping ---- */
 
-/* Groups of brigs that are gone: found, emptied and removed. */
-
-/* Of one directory, as many are looked at; what is left over is there the next time. */
+/* Maximum number of groups examined per directory; others are found the next time. */
 #define SWEEP_MAX 512
-/* One launch in 16 looks for stale groups, if there are others at all. */
+/* One launch in 16 looks for stale groups, if other groups exist at all. */
 #define SWEEP_BITS 4
-#define SCATTER 2654435761u /* an odd number, for clocks that tick in round ones */
-/* Links of a directory with one below it. */
+#define SCATTER 2654435761u /* odd, for clocks that tick in round numbers */
+/* Link count of a directory with one subdirectory. */
 #define LINKS_WITH_ONE 3
 
-/* A group is stale if its process is gone (another may have its pid by now) or has given it up. That
- * is what /proc says, and may be wrong where the process is in a pid namespace we cannot see; the
- * lock, which cgroup_open_dirs() asks for, is not. */
+/* A group is stale if its process has exited (its pid may have been reused) or has given it up.
+ * /proc may be wrong about this if the process is in another pid namespace; the lock that
+ * cgroup_open_dirs() takes is reliable. */
 static bool is_stale(int dir_fd, const char *name)
 {
     char left[CGROUP_NAME_MAX + sizeof "/" CGROUP_LEFT];
@@ -213,13 +211,13 @@ static bool remove_stale(const struct cgroup_bases *bases, const char *name)
     struct cgroup group;
     cgroup_init(&group, bases->support.kind, bases->same_as);
     (void)snprintf(group.name, sizeof group.name, "%s", name);
-    group.leaf_count = 1; /* whatever there is, is listed */
+    group.leaf_count = 1; /* so that all leaves are listed */
     bool removed = false;
     if (cgroup_open_dirs(&group, bases)) {
         (void)cgroup_kill(&group);
         removed = cgroup_remove_dirs(&group) == 0;
         if (!removed)
-            cgroup_give_up(&group); /* the mark may have been removed before the group was busy */
+            cgroup_give_up(&group); /* the mark may have been removed while the group was busy */
     }
     cgroup_close_fds(&group);
     return removed;

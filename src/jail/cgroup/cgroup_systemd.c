@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Asks the user's systemd for a scope, on its private socket, which speaks D-Bus without a bus in
- * between. The one call is put together by hand (the D-Bus specification, "Message Protocol"), rather than with a library or by
- * running a program that may not be installed. */
+/* Asks the user's systemd for a scope, on its private socket, which uses D-Bus without a bus
+ * daemon. The only call is built by hand (the D-Bus specification, "Message Protocol"), to need
+ * neither a library nor a program that may not be installed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -20,29 +20,29 @@
 #define PATIENCE_MS 4000
 #define WAIT_FIRST_NS 200000
 #define WAIT_LAST_NS 20000000
-#define LINE_MAX_BYTES 256  /* of the greeting */
-#define ANSWER_MAX 65536    /* a longer message is none of ours */
-#define ANSWER_TEXT_MAX 160 /* of an error, as far as it is repeated */
+#define LINE_MAX_BYTES 256  /* length of the greeting */
+#define ANSWER_MAX 65536    /* a longer message cannot be the reply */
+#define ANSWER_TEXT_MAX 160 /* part of an error that is repeated in the message */
 
 /* ---- writing messages ---- */
 
 enum { TYPE_CALL = 1, TYPE_RETURN = 2, TYPE_ERROR = 3 };
 enum { FIELD_PATH = 1, FIELD_INTERFACE = 2, FIELD_MEMBER = 3, FIELD_DESTINATION = 6 };
 #define FIELD_SIGNATURE 8
-#define HEADER_FIXED 16 /* with the length of the fields behind it */
+#define HEADER_FIXED 16 /* including the length of the fields that follow */
 #define AT_BODY_LENGTH 4
 #define AT_SERIAL 8
 #define AT_FIELDS_LENGTH 12
 
 struct message {
-    uint8_t *bytes; /* of CGROUP_SYSTEMD_MESSAGE_MAX, which every message here fits */
+    uint8_t *bytes; /* CGROUP_SYSTEMD_MESSAGE_MAX bytes, enough for every message */
     size_t length;
 };
 
 static void put_bytes(struct message *m, const void *bytes, size_t length)
 {
     if (m->length + length > CGROUP_SYSTEMD_MESSAGE_MAX)
-        return; /* only an absurd unit name could; the call is refused then */
+        return; /* only for an absurd unit name; systemd then refuses the call */
     memcpy(m->bytes + m->length, bytes, length);
     m->length += length;
 }
@@ -110,7 +110,7 @@ static void put_header(struct message *m)
     put_padding(m, 8);
 }
 
-/* The name of a property, and the type of the value that is put behind it. */
+/* Writes the name of a property and the type of the value that follows. */
 static void put_property(struct message *m, const char *name, const char *type)
 {
     put_padding(m, 8);
@@ -125,7 +125,7 @@ size_t cgroup_systemd_message(const char *unit, pid_t pid,
     put_header(&m);
     size_t body = m.length;
     put_string(&m, unit);
-    put_string(&m, "fail"); /* the mode: rather than replace a job that is queued */
+    put_string(&m, "fail"); /* the mode: fail rather than replace a queued job */
     put_u32(&m, 0);
     size_t at_length = m.length - 4;
     put_padding(&m, 8);
@@ -137,7 +137,7 @@ size_t cgroup_systemd_message(const char *unit, pid_t pid,
     put_u32(&m, (size_t)pid);
     put_property(&m, "Delegate", "b");
     put_u32(&m, 1);
-    put_property(&m, "CollectMode", "s"); /* nothing to be reset by hand if it fails */
+    put_property(&m, "CollectMode", "s"); /* a failed scope needs no manual reset */
     put_string(&m, "inactive-or-failed");
     set_u32(buffer + at_length, m.length - properties);
     put_u32(&m, 0); /* no auxiliary units */
@@ -146,7 +146,7 @@ size_t cgroup_systemd_message(const char *unit, pid_t pid,
     return m.length;
 }
 
-/* ---- talking ---- */
+/* ---- the conversation ---- */
 
 static int64_t now_ms(void)
 {
@@ -195,8 +195,8 @@ static int receive_all(int fd, void *bytes, size_t length, int64_t deadline_ms)
     return 0;
 }
 
-/* "EXTERNAL": the kernel has told them who we are, and we say the same, in hexadecimal digits of
- * decimal digits. */
+/* "EXTERNAL": the kernel passes the uid as socket credentials, and the client repeats it, as
+ * decimal digits encoded in hexadecimal. */
 static int authenticate(int fd, int64_t deadline_ms)
 {
     char uid[16], line[LINE_MAX_BYTES] = "";
@@ -217,7 +217,7 @@ static int authenticate(int fd, int64_t deadline_ms)
     return result < 0 ? result : send_all(fd, "BEGIN\r\n", sizeof "BEGIN\r\n" - 1, deadline_ms);
 }
 
-/* The text an error message carries as its first value. */
+/* Extracts the text of an error message, its first value. */
 static int explain_error(const uint8_t *body, size_t length, struct brig_error *err)
 {
     char text[ANSWER_TEXT_MAX] = "";
@@ -229,7 +229,7 @@ static int explain_error(const uint8_t *body, size_t length, struct brig_error *
                      str_shown(text).text);
 }
 
-/* Reads messages up to the first that answers a call; signals may come before. */
+/* Reads messages up to the first reply to a call; signals may come before. */
 static int await_answer(int fd, int64_t deadline_ms, struct brig_error *err)
 {
     autofree uint8_t *rest = malloc(ANSWER_MAX);
@@ -267,7 +267,7 @@ int cgroup_systemd_ask(int fd, const char *unit, struct brig_error *err)
 
 /* ---- joining ---- */
 
-/* Our pid means nothing, or another process, to a systemd in another pid namespace. */
+/* To a systemd in another pid namespace, this pid means nothing or another process. */
 static bool shares_pids(int fd)
 {
     struct ucred peer;
@@ -277,7 +277,7 @@ static bool shares_pids(int fd)
         return false;
     (void)snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)peer.pid);
     ssize_t read = readlink(path, theirs, sizeof theirs - 1);
-    if (read < 0) /* not ours to look at */
+    if (read < 0) /* no permission to read it */
         return true;
     return readlink("/proc/self/ns/pid", ours, sizeof ours - 1) == read && str_equal(ours, theirs);
 }
@@ -294,7 +294,7 @@ static int dial_systemd(void)
     return take_fd(&fd);
 }
 
-/* The answer says that the job is queued. */
+/* The reply only says that the job is queued: wait for the move. */
 static bool await_move(const char *unit)
 {
     int64_t deadline_ms = now_ms() + PATIENCE_MS;

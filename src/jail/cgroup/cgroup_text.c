@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel writes about groups, read: no system calls here. */
+/* Parses the kernel's files about groups: no system calls here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define DELETED " (deleted)"
 
-/* A piece of somebody else's text. */
+/* A part of a borrowed text. */
 struct slice {
     const char *at;
     size_t length;
@@ -28,7 +28,7 @@ static bool slice_is(struct slice slice, const char *text)
     return slice.length == strlen(text) && memcmp(slice.at, text, slice.length) == 0;
 }
 
-/* Cuts off what stands before the separator, or everything; false when nothing is left. */
+/* Cuts off the text before the separator, or all of it; false when nothing is left. */
 static bool take(struct slice *from, char separator, struct slice *ret_part)
 {
     if (!from->at)
@@ -52,7 +52,7 @@ static bool list_has(struct slice list, char separator, const char *name)
 
 /* ---- /proc/self/cgroup ---- */
 
-/* "4:memory,cpu:/path", "0::/path". */
+/* Lines such as "4:memory,cpu:/path" and "0::/path". */
 static void read_own(const char *text, struct slice own[CGROUP_TREES])
 {
     struct slice rest = {text, strlen(text)}, line, id, controllers;
@@ -67,7 +67,7 @@ static void read_own(const char *text, struct slice own[CGROUP_TREES])
     }
 }
 
-/* Controllers in one line are one hierarchy. */
+/* Controllers in one line share a hierarchy. */
 static unsigned char first_with(const struct slice own[CGROUP_TREES], unsigned tree)
 {
     unsigned first = 0;
@@ -76,8 +76,8 @@ static unsigned char first_with(const struct slice own[CGROUP_TREES], unsigned t
     return (unsigned char)first;
 }
 
-/* A group that was removed while we were in it, or one outside our namespace ("/../elsewhere"),
- * has no path that could be looked up. */
+/* A group that was removed while the process was in it, or one outside the cgroup namespace
+ * ("/../elsewhere"), has no path that can be looked up. */
 static bool is_reachable(struct slice path)
 {
     size_t length = sizeof DELETED - 1;
@@ -88,7 +88,8 @@ static bool is_reachable(struct slice path)
 
 /* ---- /proc/self/mountinfo ---- */
 
-/* The part of our group's path that lies below what is mounted; false if we are not in it. */
+/* Returns the part of the group's path below the mounted root; false if the group is not below
+ * it. */
 static bool below_root(struct slice own, const char *root, struct slice *ret_rest)
 {
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -132,7 +133,7 @@ static bool read_place(const struct mountinfo *mount, struct slice own,
     return true;
 }
 
-/* One that can be written, then one that shows more; the first of equals. */
+/* Prefers a writable mount, then one that shows more; among equals the first. */
 static bool is_better(const struct cgroup_place *a, const struct cgroup_place *b)
 {
     if (!b->found || a->read_only != b->read_only)
@@ -218,7 +219,7 @@ bool cgroup_text_is_in(const char *text, const char *path)
     return false;
 }
 
-/* Digits up to the dash. */
+/* Reads digits up to the dash. */
 static bool take_number(struct slice *from, uint64_t *ret_value)
 {
     struct slice part;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits and counters of cgroup v1, where each controller has a hierarchy of its own. */
+/* Limits and counters of cgroup v1, where each controller has a separate hierarchy. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,11 +33,12 @@ static int write_memory(int dir_fd, uint64_t bytes, bool tcp, struct brig_error 
     int result = write_limit(dir_fd, "memory.limit_in_bytes", bytes, err);
     if (result < 0)
         return result;
-    /* What TCP keeps in its buffers is counted apart here, and not at all without a limit. It can be
-     * as much again. A kernel may be built without, and other protocols are not counted. */
+    /* v1 counts TCP buffers separately, and only with a limit. They can use the same amount again.
+     * A kernel may be built without this, and other protocols are not counted. */
     if (tcp)
         (void)cgroup_write_number(dir_fd, "memory.kmem.tcp.limit_in_bytes", bytes);
-    /* With swap, which must not be less. Where swap is not counted, it is at least avoided. */
+    /* The limit includes swap and must not be lower than that on memory. If the kernel does not
+     * count swap, swapping is at least discouraged. */
     result = cgroup_write_number(dir_fd, "memory.memsw.limit_in_bytes", bytes);
     if (result == -ENOENT || result == -EOPNOTSUPP) {
         (void)cgroup_write(dir_fd, "memory.swappiness", "0");
@@ -48,12 +49,12 @@ static int write_memory(int dir_fd, uint64_t bytes, bool tcp, struct brig_error 
     return 0;
 }
 
-/* The period is as the kernel sets it: 100 ms. */
+/* The period is the kernel's default: 100 ms. */
 int cgroup_v1_write_cpu(int dir_fd, unsigned percent, struct brig_error *err)
 {
     uint64_t quota = (uint64_t)percent * (CGROUP_CPU_PERIOD_US / 100);
     int result = cgroup_write_number(dir_fd, "cpu.cfs_quota_us", quota);
-    if (result == -EINVAL) /* more than a group above has: then that holds, and is less */
+    if (result == -EINVAL) /* exceeds the limit of a group above, which applies and is lower */
         return 0;
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot write the cgroup's cpu.cfs_quota_us");
@@ -83,7 +84,8 @@ int cgroup_v1_limit(struct cgroup *group, const struct cgroup_limits *limits, un
 }
 
 /* A single thread that moves itself through `tasks` needs none of the locks that stall. The kernel
- * asks who opened the file, not who writes: the child may be somebody else by then. */
+ * checks the credentials of the process that opened the file, not of the writer: the child may have
+ * changed its ids by then. */
 int cgroup_v1_open_joins(struct cgroup *group, struct brig_error *err)
 {
     for (int tree = CGROUP_TREE_UNIFIED + 1; tree < CGROUP_TREES; tree++) {
@@ -120,8 +122,8 @@ static bool read_cpu(const struct cgroup *group, struct cgroup_usage *usage)
     return true;
 }
 
-/* Events count where the process is that they happen to, and nowhere above. In a hierarchy that only
- * leaves are in, nothing else is known of the jail. */
+/* Events are counted in the group of the process they happen to, and in no group above. In a
+ * hierarchy that only leaves are in, nothing else is known about the jail. */
 void cgroup_v1_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
 {
     struct cgroup_usage usage = {0};

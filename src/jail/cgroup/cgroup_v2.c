@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "jail/cgroup/cgroup_driver.h"
 
-/* Processes fork while they are moved; and each round moves as many as one read lists. */
+/* Processes may fork while they are moved, and each round moves only as many as one read lists. */
 #define ROOM_ROUNDS 256
 
 /* ---- controllers ---- */
@@ -24,8 +24,8 @@ static const struct {
 } CONTROLLERS[] = {
     {CGROUP_MEMORY, "+memory"}, {CGROUP_CPU, "+cpu"}, {CGROUP_PIDS, "+pids"}, {CGROUP_IO, "+io"}};
 
-/* Hands controllers on to what lies below: together if it can be, else those that can be. What was
- * not taken is seen in what the child has. */
+/* Enables controllers for child groups: all at once if possible, else one by one. The child's
+ * cgroup.controllers shows which were enabled. */
 static void hand_on(int dir_fd, const char *file, unsigned controllers)
 {
     char all[64] = "";
@@ -68,7 +68,7 @@ int cgroup_v2_make_room(int dir_fd)
         const char *at = text;
         pid_t pid;
         while (cgroup_text_next_pid(&at, &pid)) {
-            if (pid == 0) /* of another pid namespace, for which we have no name */
+            if (pid == 0) /* in another pid namespace, so it has no pid here */
                 return -EBUSY;
             (void)snprintf(number, sizeof number, "%d", (int)pid);
             int result = cgroup_write(dir_fd, CGROUP_OWN "/cgroup.procs", number);
@@ -98,9 +98,9 @@ static int write_memory(int dir_fd, uint64_t bytes, struct brig_error *err)
     if (result < 0)
         return result;
     result = cgroup_write(dir_fd, "memory.swap.max", "0");
-    if (result < 0 && result != -ENOENT) /* a kernel without swap */
+    if (result < 0 && result != -ENOENT) /* a kernel without swap accounting */
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot keep the cgroup from swapping");
-    /* When the kernel kills one process for memory, it kills the whole jail. */
+    /* When the kernel kills one process because memory ran out, it kills the whole jail. */
     return write_limit(dir_fd, "memory.oom.group", "1", err);
 }
 
@@ -116,7 +116,7 @@ int cgroup_v2_write(int dir_fd, const struct cgroup_limits *limits, unsigned whi
         result = write_limit(dir_fd, "pids.max", text, err);
     }
     if (result == 0 && which & CGROUP_CPU) {
-        /* The least the kernel takes is 1000 µs, which is one percent. */
+        /* The kernel's minimum is 1000 µs, which is one percent. */
         (void)snprintf(text, sizeof text, "%" PRIu64 " %d",
                        (uint64_t)limits->cpu_percent * (CGROUP_CPU_PERIOD_US / 100),
                        CGROUP_CPU_PERIOD_US);
@@ -125,7 +125,7 @@ int cgroup_v2_write(int dir_fd, const struct cgroup_limits *limits, unsigned whi
     return result;
 }
 
-/* Those with nothing in them, and those that only show memory or another file, are not disks. */
+/* Empty devices, and devices backed by memory or by another file, are not disks. */
 static bool is_disk(int block_fd, const char *name, char device[64])
 {
     static const char *const others[] = {"loop", "ram", "zram", "sr", "fd"};
@@ -152,7 +152,7 @@ bool cgroup_v2_write_io(int dir_fd, int block_fd, const struct cgroup_limits *li
         (void)close(fd);
     bool bounded = false;
     const struct dirent *entry;
-    while (dir && (entry = readdir(dir))) { /* they are symbolic links */
+    while (dir && (entry = readdir(dir))) { /* the entries are symbolic links */
         char device[64], text[160];
         if (entry->d_name[0] == '.' || strlen(entry->d_name) >= CGROUP_NAME_MAX ||
             !is_disk(block_fd, entry->d_name, device))
@@ -171,7 +171,7 @@ bool cgroup_v2_write_io(int dir_fd, int block_fd, const struct cgroup_limits *li
     return bounded;
 }
 
-/* Sets what can be had. */
+/* Sets the limits whose controllers are available. */
 static int set_limits(int dir_fd, const struct cgroup_limits *limits, unsigned have,
                       unsigned *missing, struct brig_error *err)
 {
@@ -185,7 +185,7 @@ static int set_limits(int dir_fd, const struct cgroup_limits *limits, unsigned h
     return cgroup_v2_write(dir_fd, limits, wanted & have, err);
 }
 
-/* Gives the groups in a directory controllers they lack. */
+/* Enables missing controllers for the groups in a directory. */
 static void bring_down(const struct cgroup_bases *bases, unsigned lacking)
 {
     int base = bases->dirs[CGROUP_TREE_UNIFIED];
@@ -199,16 +199,16 @@ int cgroup_v2_limit(struct cgroup *group, const struct cgroup_bases *bases,
 {
     int dir = cgroup_dir(group, CGROUP_TREE_UNIFIED);
     unsigned wanted = cgroup_wanted(limits), have = controllers_in(dir, "cgroup.controllers");
-    /* With the controller of disks too, the kernel writes back what a group has made dirty before it
-     * kills for it; see "Writeback" in its cgroup-v2 document. */
+    /* With the io controller enabled, too, the kernel writes back a group's dirty pages before it
+     * kills because of them; see "Writeback" in its cgroup-v2 document. */
     unsigned wish = wanted | (wanted & CGROUP_MEMORY ? CGROUP_IO : 0);
     if (wish & ~have & bases->support.resources) {
         bring_down(bases, wish & ~have);
         have = controllers_in(dir, "cgroup.controllers");
     }
     int result = set_limits(dir, limits, have, missing, err);
-    /* Whoever manages the group above could take a controller away again, and the limit with it.
-     * The kernel refuses that while the controller is handed on from here. */
+    /* The manager of the group above could disable a controller, and the limit with it. The kernel
+     * refuses that while the controller is enabled for this group's children. */
     if (result == 0 && bases->pin)
         cgroup_v2_enable(group, wanted & have);
     return result;
@@ -244,8 +244,8 @@ bool cgroup_v2_cpu(int dir_fd, struct cgroup_usage *usage)
     return true;
 }
 
-/* What happened below a group and is not counted in it. Where a controller is not handed on, all
- * processes are the group's own to it. */
+/* Sums up events below a group that are not counted in it. If a controller is not enabled for the
+ * children, the group itself counts all processes. */
 static uint64_t count_below(const struct cgroup *group, unsigned controller, const char *file,
                             const char *key)
 {
@@ -266,7 +266,8 @@ void cgroup_v2_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
             usage.has |= CGROUP_MEMORY;
             (void)cgroup_read_number(dir, "memory.peak", &usage.peak_memory_bytes);
         }
-        /* With the mount option memory_localevents it counts only where it happened. */
+        /* With the mount option memory_localevents, events are counted only in the group they
+         * happened in. */
         if (usage.oom_kills == 0)
             usage.oom_kills = group->past.oom_kills +
                               count_below(group, CGROUP_MEMORY, "memory.events", "oom_kill");
@@ -277,7 +278,7 @@ void cgroup_v2_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
             usage.has |= CGROUP_PIDS;
             (void)cgroup_read_number(dir, "pids.peak", &usage.peak_pids);
         }
-        /* Before 6.11 a refusal counts only where the process is that wanted to fork. */
+        /* Before 6.11 a refused fork is counted only in the group of the forking process. */
         if (usage.pids_refused == 0)
             usage.pids_refused =
                 group->past.pids_refused + count_below(group, CGROUP_PIDS, "pids.events", "max");

@@ -10,13 +10,13 @@
 #include "jail/job/result.h"
 #include "jail/plan/facts.h"
 
-/* One row a resource: the limits that need it, and what is said and done without it. */
+/* One row per resource: the limits that need it, and the replacement without it. */
 static const struct {
     unsigned resource;
     unsigned limits; /* bits of enum brig_limit */
     const char *name;
     const char *instead;
-    bool as_good; /* what is done instead holds for the jail as a whole, too */
+    bool as_good; /* the replacement limits the jail as a whole, too */
 } resources[] = {
     {CGROUP_MEMORY, 1U << BRIG_LIMIT_MEMORY_BYTES, "memory",
      "it applies to each process separately", false},
@@ -29,7 +29,7 @@ static const struct {
      "the time of processes that no parent waited for is not counted", true},
 };
 
-/* pids.max takes no more. */
+/* pids.max accepts no larger value. */
 #define PIDS_MAX (UINT64_C(1) << 22)
 
 static bool is_asked(const struct brig_policy *policy, enum brig_limit limit)
@@ -37,18 +37,19 @@ static bool is_asked(const struct brig_policy *policy, enum brig_limit limit)
     return policy->limits_asked & 1U << limit;
 }
 
-/* Whether a resource limit can hold the number of processes as well as a group. What a caller wants
- * is better counted by a group all the same, as that tells; for a default, one is not made. */
+/* Returns whether an rlimit can limit the number of processes as well as a cgroup. For a limit that
+ * the caller asked for, a cgroup is still better, because it reports refused forks; for a default,
+ * no cgroup is created. */
 static bool is_pids_spare(const struct brig_policy *policy, bool shared)
 {
     return policy->limits[BRIG_LIMIT_PROCESSES] && !is_asked(policy, BRIG_LIMIT_PROCESSES) &&
            !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES);
 }
 
-/* With as much as this of a core, a jail is built within the first period of the kernel's clock. */
+/* With at least this share of a core, a jail is built within the first period of the CPU limit. */
 #define BUILD_PERCENT 20
 
-/* Whether the command can make TCP sockets. */
+/* Returns whether the command can create TCP sockets. */
 static bool has_tcp(const struct brig_policy *policy)
 {
     return policy->seccomp != BRIG_SECCOMP_CODE || policy->network != BRIG_NET_NONE ||
@@ -62,12 +63,12 @@ static struct cgroup_limits wanted(const struct brig_policy *policy, bool shared
     return (struct cgroup_limits){
         .memory_bytes = limits[BRIG_LIMIT_MEMORY_BYTES],
         .cpu_percent = (unsigned)limits[BRIG_LIMIT_CPU_PERCENT],
-        .pids = pids > 0 && pids < PIDS_MAX ? pids + 1 : pids, /* init counts too */
+        .pids = pids > 0 && pids < PIDS_MAX ? pids + 1 : pids, /* init counts, too */
         .pids_spare = is_pids_spare(policy, shared),
         .io_read_bytes = limits[BRIG_LIMIT_IO_READ_BYTES],
         .io_write_bytes = limits[BRIG_LIMIT_IO_WRITE_BYTES],
-        /* Where there may be no pid namespace to end everything with. A jail with directories of its
-         * own is never without. */
+        /* If there may be no pid namespace whose end kills everything. A jail with private
+         * directories always has one. */
         .kill = policy->private_count == 0 && (policy->on_unsupported != BRIG_UNSUPPORTED_FAIL ||
                                                policy->disabled_layers & BRIG_LAYER_NAMESPACES),
         .cpu_time = limits[BRIG_LIMIT_CPU_MS] > 0,
@@ -93,7 +94,7 @@ static bool takes_group(const struct cgroup_limits *limits)
     return resources_of(limits) & ~(limits->pids_spare ? CGROUP_PIDS : 0U);
 }
 
-/* The first resource of those that the caller, not the mode, wants. */
+/* Returns the first missing resource that the caller, not the mode, asked for. */
 static const char *first_asked(const struct brig_policy *policy, unsigned missing)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
@@ -113,7 +114,7 @@ static int refuse(const char *asked, struct brig_error *err)
                        "With --on-unsupported warn brig uses weaker limits");
 }
 
-/* Inside a jail its supervisor may have a group for us. Then whether it is enough. */
+/* Inside a jail, asks its supervisor for a leaf. Then checks whether the limits suffice. */
 static int settle(struct limits *limits, const struct brig_policy *policy,
                   const struct cgroup_limits *want, struct brig_error *err)
 {
@@ -128,15 +129,15 @@ static int settle(struct limits *limits, const struct brig_policy *policy,
     return 0;
 }
 
-/* Whether the policy has limits that take a group, but only as defaults. */
+/* Returns whether the policy has limits that need a cgroup, but only as defaults. */
 static bool are_defaults(const struct brig_policy *policy)
 {
     struct cgroup_limits want = wanted(policy, false);
     return takes_group(&want) && !(policy->limits_asked & all_limits());
 }
 
-/* For what is only a default nobody searches far: a group is used where our own is one to make others
- * in, or where the jail we are in has one for us. */
+/* For defaults there is no long search: a cgroup is used only if brig may create groups in its
+ * current group, or if the surrounding jail's supervisor provides a leaf. */
 static bool is_worth_a_group(const struct brig_policy *policy)
 {
     return geteuid() == 0 || !are_defaults(policy) || cgroup_is_ours() || nested_limits_are_near();

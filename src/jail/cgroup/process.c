@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes as /proc shows them. */
+/* Processes as seen in /proc. */
 #include "jail/cgroup/process.h"
 
 #include <fcntl.h>
@@ -12,16 +12,16 @@
 #include "base/cleanup.h"
 #include "jail/cgroup/cgroup_driver.h"
 
-/* More processes than this are not followed; a policy that cares limits them. */
+/* More processes than this are not followed; a policy that needs it limits their number. */
 #define TREE_MAX 4096
 #define STAT_TEXT_MAX 1024
 
-/* The numbers of /proc/PID/stat that follow the state. */
+/* Indexes of the numbers after the state in /proc/PID/stat. */
 enum { FIELD_PARENT = 0, FIELD_GROUP = 1, FIELD_TIMES = 10, TIMES = 4, FIELD_START = 18, FIELDS };
 
 bool process_stat_parse(const char *text, struct process_stat *ret_stat)
 {
-    const char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    const char *at = strrchr(text, ')'); /* the name before it may contain any character */
     uint64_t fields[FIELDS];
     if (!at || strlen(at) < sizeof ") S" - 1)
         return false;
@@ -55,7 +55,7 @@ static uint64_t to_us(uint64_t ticks)
     return ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* Appends the children of pid, of each of its threads. */
+/* Appends the children of all threads of a process. */
 static size_t add_children(pid_t pid, pid_t *pids, size_t count)
 {
     char path[64];
@@ -75,7 +75,8 @@ static size_t add_children(pid_t pid, pid_t *pids, size_t count)
     return count;
 }
 
-/* Visits a process and everything below it, once its children are known; until one says false. */
+/* Visits a process and all its descendants, after their children were listed; stops when a visit
+ * returns false. */
 static void for_tree(pid_t root, bool (*visit)(pid_t root, pid_t pid, uint64_t *data),
                      uint64_t *data)
 {
