@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Executing a plan: the intermediate (root and templates only) and the jail's first process, which
- * builds the jail, clones the command and becomes init. */
+/* Executes a plan: the intermediate (only for root, templates and entering) and the jail's first
+ * process, which builds the jail, clones the command and executes init. */
 #include "jail/child/child.h"
 
 #include <asm/ioctls.h>
@@ -34,7 +34,7 @@ static int write_file(const struct plan *plan, const struct plan_step *step)
     return result < 0 ? (int)result : 0;
 }
 
-/* data: the host terminal's settings and size, as the kernel gave them. */
+/* data: the host terminal's settings and size, as returned by the kernel. */
 static int open_pty(const struct start *start, const struct plan_step *step)
 {
     const struct child_terminal *host = step->data;
@@ -58,7 +58,7 @@ static int open_pty(const struct start *start, const struct plan_step *step)
     return (int)result;
 }
 
-/* Not a path of the policy's: it fits. */
+/* The path is brig's, not the policy's, so it fits. */
 static int open_tools(const struct start *start, const struct plan_step *step)
 {
     struct {
@@ -71,7 +71,8 @@ static int open_tools(const struct start *start, const struct plan_step *step)
     long fd = SYS(socket, 1, 5 /* SOCK_SEQPACKET */ | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0)
         return (int)fd;
-    /* Before anybody can send: see nested_limits.c. Kernels before 6.16 do not know it. */
+    /* Set before any process can send: see nested_limits.c. Kernels before 6.16 do not have the
+     * option. */
     int refuse = 0;
     (void)SYS(setsockopt, fd, 1 /* SOL_SOCKET */, GUARD_SO_PASSRIGHTS, &refuse, sizeof refuse);
     long result = SYS(bind, fd, &address, sizeof address.family + length + 1);
@@ -83,7 +84,7 @@ static int open_tools(const struct start *start, const struct plan_step *step)
     return (int)result;
 }
 
-/* Its mount is held by the fd when the jail's are gone. */
+/* The fd keeps the mount alive when the jail's mount namespace is gone. */
 static int keep_directory(const struct start *start, const struct plan_step *step)
 {
     long fd =
@@ -127,7 +128,7 @@ static int take_step(const struct start *start, const struct plan_step *step)
     return -ERR_ENOSYS;
 }
 
-/* Takes the steps in order. 0, or the exit status after the failure was reported. */
+/* Executes the steps in order. Returns 0, or the exit status after it reported the failure. */
 static int build(const struct start *start)
 {
     for (size_t i = 0; i < start->plan->step_count; i++) {
@@ -151,9 +152,9 @@ static char *put_number(char *end, unsigned value)
     return end;
 }
 
-/* Keeps one capability through the exec, so that the command, which has none, can neither trace
- * nor read init; a maker keeps what making networks takes. Only ever in the jail's own user
- * namespace. */
+/* Keeps one capability across the exec, so that the command, which has none, can neither trace nor
+ * read init; a maker keeps the capabilities for creating network namespaces. They apply only in the
+ * jail's user namespace. */
 static void keep_caps(const struct plan *plan)
 {
     if (plan->rung != PLAN_FULL)
@@ -177,7 +178,7 @@ static int become_init(struct start *start, long command)
     const char *argv[] = {"brig-init", put_number(number + sizeof number - 1, (unsigned)command),
                           plan->init_mode, 0};
     const char *envp[] = {0};
-    /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
+    /* Move these fds above the low numbers first: init_fd may be one of 0 to 3. */
     long init = SYS(fcntl, plan->init_fd, F_DUPFD_CLOEXEC, 16);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
     bool piped = command > 0 && start->gate[1] >= 0;
@@ -185,7 +186,7 @@ static int become_init(struct start *start, long command)
     if (init < 0 || wire < 0)
         return child_failed(start, PLAN_STEP_INIT, init < 0 ? init : wire);
     (void)SYS(close_range, 0, 15, 0);
-    (void)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR, 0); /* the lowest free number: 0 */
+    (void)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR, 0); /* gets the lowest free number: 0 */
     (void)SYS(dup3, 0, 1, 0);
     (void)SYS(dup3, 0, 2, 0);
     (void)SYS(dup3, wire, WIRE_INIT_FD, 0);
@@ -201,8 +202,8 @@ static int become_init(struct start *start, long command)
     return 125;
 }
 
-/* What the first process is cloned with. The cgroup namespace begins where its creator is, so it is made
- * after the jail's groups are joined. */
+/* Clone flags of the first process. The root of a cgroup namespace is its creator's cgroup, so the
+ * namespace is created after the jail's cgroups are joined. */
 static unsigned long first_flags(const struct plan *plan)
 {
     return plan->clone_flags & ~(child_is_grouped(plan) ? (unsigned long)CLONE_NEWCGROUP : 0);
@@ -215,9 +216,9 @@ struct action {
     unsigned long mask;
 };
 
-/* No handler of the caller's may run in here, and three signals it may be ignoring must work: init
- * waits for SIGCHLD, and commands expect SIGPIPE and SIGXFSZ to end them. Others that are ignored
- * stay so, as nohup wants it. */
+/* No handler of the caller may run in the child. Three signals must not stay ignored: init waits
+ * for SIGCHLD, and commands expect SIGPIPE and SIGXFSZ to kill them. Other ignored signals stay
+ * ignored, as nohup expects. */
 static void clear_handlers(const struct start *start)
 {
     struct action standard = {0}, now = {0};
@@ -237,15 +238,15 @@ static int start_session(int pty)
     return (int)SYS(ioctl, pty, TIOCSCTTY, 0);
 }
 
-/* The pipe that the command's process reads from before its exec. Init writes to it: until pid 1 has
- * executed init, it shares the caller's memory. */
+/* Creates the pipe that the command's process reads before its exec. Init writes to it: until pid 1
+ * has executed init, it shares the caller's memory. */
 static long close_gate(struct start *start)
 {
     return SYS(pipe2, start->gate, O_CLOEXEC);
 }
 
-/* Clones the command's process, which shares this memory until its exec. The pid, or the negated exit
- * status after the failure was reported. */
+/* Clones the command's process, which shares this memory until its exec. Returns the pid, or the
+ * negated exit status after it reported the failure. */
 static long clone_command(struct start *start)
 {
     long command = close_gate(start);
@@ -275,7 +276,8 @@ static bool await_go(const struct start *start)
     return SYS(read, start->wire, &message, sizeof message) == (long)sizeof message;
 }
 
-/* Builds the jail, and clones the command. Its pid, 0 for none, or the negated exit status. */
+/* Builds the jail and clones the command. Returns its pid, 0 without a command, or the negated exit
+ * status. */
 static long build_jail(struct start *start)
 {
     const struct plan *plan = start->plan;
@@ -298,14 +300,15 @@ static const int *group_of(const struct plan *plan)
 static int take_ids(const struct plan *plan)
 {
     if (plan->rung != PLAN_FULL && plan->drop_caps)
-        child_drop_bounding_set(); /* later there is no CAP_SETPCAP left to do it with */
+        child_drop_bounding_set(); /* later there is no CAP_SETPCAP for it */
     long result = SYS(setgroups, 0, 0);
     if (result == 0)
         result = SYS(setresgid, plan->host_gid, plan->host_gid, plan->host_gid);
     if (result == 0)
         result = SYS(setresuid, plan->host_uid, plan->host_uid, plan->host_uid);
-    /* Changing ids made this memory (a copy of the caller's, not shared) undumpable and so
-     * /proc/self root's; the id maps below could not be written. Who enters a jail writes none. */
+    /* Changing ids made this memory (a copy of the caller's, not shared) undumpable, and /proc/self
+     * owned by root; the id maps could not be written. A process that enters a jail writes no
+     * maps. */
     if (result == 0 && !plan->enters)
         result = SYS(prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
     return (int)result;
@@ -323,14 +326,14 @@ static int first_main(void *argument)
         return 125;
     if (plan->range_count > 0 && (result = take_ids(plan)) < 0)
         return child_failed(start, PLAN_STEP_IDS, result);
-    if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
+    if (plan->init_mode[0] == 's') /* before there can be an orphan; the exec keeps it */
         (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    start->umask = (unsigned)SYS(umask, 0); /* the modes of the build are meant as they stand */
+    start->umask = (unsigned)SYS(umask, 0); /* the build's modes are exact */
     long command = build_jail(start);
     return command < 0 ? (int)-command : become_init(start, command);
 }
 
-/* ---- the intermediate: other ids, or the namespaces of a template, before our own ---- */
+/* ---- the intermediate: takes ids or joins namespaces before the first process ---- */
 
 static int join_namespaces(const struct plan *plan)
 {
@@ -346,7 +349,7 @@ static int join_namespaces(const struct plan *plan)
     return (int)result;
 }
 
-/* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
+/* CLONE_PARENT: the first process becomes a child of the caller, which waits for it. */
 static long clone_first(struct start *start, int (*function)(void *))
 {
     unsigned long flags = first_flags(start->plan);
@@ -364,7 +367,7 @@ static int intermediate_main(void *argument)
     struct start *start = argument;
     const struct plan *plan = start->plan;
     clear_handlers(start);
-    int result = child_enter_group(start); /* while we may */
+    int result = child_enter_group(start); /* while there is permission */
     if (result < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->become && (result = take_ids(plan)) < 0)
@@ -382,17 +385,18 @@ static int intermediate_main(void *argument)
     return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
 }
 
-/* What a start is kept in, above the stacks. */
+/* Returns the struct start in `memory`, above the stacks. */
 static struct start *start_in(void *memory)
 {
     return (struct start *)(void *)((char *)memory + (size_t)CHILD_STACKS * CHILD_STACK_BYTES);
 }
 
-/* Whether an intermediate can have the caller's memory and not a copy, which is most of what it costs.
- * Taking ids makes a memory undumpable, until take_ids() has made it dumpable again; one that was not must
- * stay so. And who has the caller's memory must be nobody's to trace: in a user namespace that was
- * joined it has capabilities, so that no process outside with the same ids can; there are none inside
- * but ours. Ids taken in our own namespace leave it without. */
+/* Returns whether an intermediate can share the caller's memory. Copying it is most of what an
+ * intermediate costs. Changing ids makes memory undumpable until take_ids() makes it dumpable
+ * again; memory that was undumpable before must stay so. And no other process may trace one that
+ * shares the caller's memory: in a joined user namespace the intermediate has capabilities, so a
+ * process outside with the same ids cannot trace it, and all processes inside are brig's. After
+ * taking ids in the caller's namespace it has no capabilities, so it gets a copy. */
 static bool may_share_memory(const struct plan *plan)
 {
     if (plan->become || plan->enters)
@@ -419,12 +423,12 @@ long child_start(const struct plan *plan, const int wire[2], void *memory, int *
     if (child_has_intermediate(plan)) {
         if (!may_share_memory(plan))
             clone.flags = CLONE_VFORK;
-        if (plan->enters) /* what it clones ends like it: see attach.h */
+        if (plan->enters) /* the clone has the same exit signal: see attach.h */
             clone.exit_signal = SIGNAL_CHILD;
         clone.function = intermediate_main;
         return child_clone(start, &clone);
     }
-    if (plan->parent_maps) /* it waits for us to write its maps, so we cannot wait for it */
+    if (plan->parent_maps) /* the child waits for the caller to write its maps */
         clone.flags = 0;
     clone.flags |= first_flags(plan) | CLONE_PIDFD;
     clone.stack = 1;
@@ -437,12 +441,12 @@ long child_start(const struct plan *plan, const int wire[2], void *memory, int *
     return pid;
 }
 
-/* ---- for a function: the same with forks of libc's in between ---- */
+/* ---- for a function: the same, with libc's fork in between ---- */
 
 int child_call_outside(struct start *start)
 {
     const struct plan *plan = start->plan;
-    int result = child_enter_group(start); /* while we may */
+    int result = child_enter_group(start); /* while there is permission */
     if (result < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->become && (result = take_ids(plan)) < 0)
@@ -477,7 +481,7 @@ int child_call_init(struct start *start, long command)
     return become_init(start, command);
 }
 
-/* ---- for a process that is forked in the jail's first one: src/call, and src/zygote ---- */
+/* ---- for a process forked by the jail's first process: src/call, src/zygote ---- */
 
 static int forked_first_main(void *argument)
 {
@@ -485,7 +489,7 @@ static int forked_first_main(void *argument)
     int status = child_call_build(start);
     if (status != 0)
         return status;
-    long command = start->fork(start->fork_argument); /* only here does it return */
+    long command = start->fork(start->fork_argument); /* returns only in the parent */
     if (command < 0)
         return child_failed(start, PLAN_STEP_COMMAND, command);
     return child_call_init(start, command);
@@ -517,7 +521,7 @@ long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
     start->fork_argument = argument;
     *ret_start = start;
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK,
-                                .exit_signal = SIGNAL_CHILD, /* so that it can be ignored */
+                                .exit_signal = SIGNAL_CHILD, /* so that the caller can ignore it */
                                 .cgroup = group_of(plan),
                                 .function = forker_main};
     return child_clone(start, &clone);

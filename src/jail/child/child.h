@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Executing a plan between clone and exec: system calls only, in memory that may be the caller's.
+/* Executes a plan between clone and exec, by system calls only, in memory that may be the caller's.
  *
  * No malloc, no stdio, no locks, no errno: the caller may have threads, and with CLONE_VM this code
- * runs on a stack of its own inside the caller's address space while the caller's thread waits. */
+ * runs on a separate stack inside the caller's address space while the caller's thread waits. */
 #pragma once
 
 #include "jail/plan/plan.h"
@@ -11,18 +11,20 @@
 #define CHILD_STACKS 3
 #define CHILD_MEMORY_BYTES ((size_t)CHILD_STACKS * CHILD_STACK_BYTES + 4096)
 
-/* Whether another process makes the first one: it is ours to reap at once, and says the pid of that. */
+/* Returns whether an intermediate process clones the first process. The caller reaps the
+ * intermediate at once, and learns the pid of the first process from its message. */
 bool child_has_intermediate(const struct plan *plan);
 
 /* Starts the jail's first process and returns its pid in the caller's namespace, or -errno, and a
- * pidfd of it; with an intermediate, that one's pid, and pid and pidfd come as WIRE_PID; if they
- * should not, child_first() is the pid (and 0 before clone3), for which `memory` must be shared. On
- * return the first process has executed init or is gone. Failures come as WIRE_FAILED on wire[0], the
- * caller's end; wire[1] is the child's, and to be closed when all that is over. `memory` is
- * CHILD_MEMORY_BYTES, the caller's until then. The caller blocks all signals around the call. */
+ * pidfd for it. With an intermediate, returns the intermediate's pid; the pid and pidfd of the
+ * first process arrive as WIRE_PID. If that message does not arrive, child_first() returns the pid
+ * (0 without clone3); this needs `memory` to be shared. On return the first process has executed
+ * init or has exited. Failures arrive as WIRE_FAILED on wire[0], the caller's end; wire[1] is the
+ * child's end. The caller closes wire[1] and frees `memory` (CHILD_MEMORY_BYTES) when all of this
+ * is over, and blocks all signals around the call. */
 long child_start(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd);
 int child_first(void *memory);
 
-/* In child_mount.c: one build step; 0 or -errno. */
+/* In child_mount.c: executes one build step; returns 0 or -errno. */
 int child_mount_step(const struct plan *plan, const struct plan_step *step);
 bool child_is_mount_step(const struct plan_step *step);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Cloning with a stack of one's own, waiting for the other, saying what failed, and getting into the groups
- * that have the jail's limits. */
+/* Clones processes with separate stacks, waits for them, reports failures, and joins the cgroups
+ * with the jail's limits and the namespaces of a running jail. */
 #include <errno.h>
 #include <linux/close_range.h>
 #include <linux/fcntl.h>
@@ -15,7 +15,7 @@
 #include "jail/sys.h"
 #include "jail/wire.h"
 
-/* A backtrace from the child ends there: whose frames come next is another process. */
+/* Ends a backtrace from the child here: the frames above belong to the parent. */
 #ifdef __GCC_HAVE_DWARF2_CFI_ASM
 #define END_OF_STACK(address) ".cfi_remember_state\n\t.cfi_undefined " #address "\n\t"
 #define GO_ON_AS_BEFORE ".cfi_restore_state\n\t"
@@ -24,9 +24,9 @@
 #define GO_ON_AS_BEFORE ""
 #endif
 
-/* Makes the system call `number` (clone3, or clone, which alone looks at child_tid). In the child, which has a stack of its own or begins
- * far enough below what its suspended parent has on this one, it calls function(argument) and exits
- * with what that returns. */
+/* Makes the system call `number` (clone3, or clone, the only one that uses child_tid). The child
+ * has a separate stack, or starts far enough below its suspended parent's frames on this one. It
+ * calls function(argument) and exits with the return value. */
 #if defined(__x86_64__)
 static long clone_and_call(long number, long a, long b, long c, long child_tid,
                            int (*function)(void *), void *argument)
@@ -117,7 +117,7 @@ void child_wait_until_gone(const int *here)
         (void)SYS(futex, here, 0 /* FUTEX_WAIT */, 1, 0, 0, 0);
 }
 
-#define FD_END 65536U /* where close_range() is missing, before 5.9 */
+#define FD_END 65536U /* without close_range(), before 5.9 */
 
 static void close_between(unsigned first, unsigned last)
 {
@@ -130,7 +130,7 @@ static void close_between(unsigned first, unsigned last)
 void child_close_all_but(int first, const int *kept, size_t count)
 {
     for (int at = first;;) {
-        int next = -1; /* the lowest that is kept, from there on */
+        int next = -1; /* the lowest kept fd from here on */
         for (size_t i = 0; i < count; i++)
             if (kept[i] >= at && (next < 0 || kept[i] < next))
                 next = kept[i];
@@ -158,9 +158,7 @@ int child_failed(const struct start *start, int step, long result)
     return 125;
 }
 
-/* ---- child say ---- */
-
-/* What the child says on its socket. */
+/* ---- messages ---- */
 
 void child_say(int wire, int type, int a, int b)
 {
@@ -189,7 +187,7 @@ int child_say_fd(int wire, int type, int a, int fd)
 
 /* ---- groups ---- */
 
-/* Of sockets; the system's headers for them need libc. */
+/* Socket constants; the system's headers for them need libc. */
 enum {
     FAMILY_UNIX = 1,
     TYPE_SEQPACKET = 5,
@@ -215,7 +213,7 @@ int child_enter_group(const struct start *start)
     return result < 0 ? (int)result : 0;
 }
 
-/* Asks over a socket that is connected to the supervisor of the jail we are in. */
+/* Sends the request over a socket that is connected to the surrounding jail's supervisor. */
 static long ask_to_join(long fd, uint64_t token)
 {
     struct nested_limits_request request = {
@@ -229,7 +227,7 @@ static long ask_to_join(long fd, uint64_t token)
     return result == (long)sizeof reply ? -(long)reply.error : -ERR_EPROTO;
 }
 
-/* It is who connects that is moved, so each process has to do it for itself. */
+/* The supervisor moves the process that connects, so each process has to connect for itself. */
 static long join_tool(uint64_t token)
 {
     struct {
@@ -256,19 +254,19 @@ int child_join_groups(const struct plan *plan)
         result = SYS(write, plan->join_fds[i], "0", 1);
     if (result >= 0 && child_is_grouped(plan) && plan->clone_flags & CLONE_NEWCGROUP)
         result = SYS(unshare, CLONE_NEWCGROUP);
-    if (result == -ERR_ENOSPC && plan->tool_token != 0) /* the jail we are in allows no more */
+    if (result == -ERR_ENOSPC && plan->tool_token != 0) /* the surrounding jail allows no more */
         result = 0;
     return result < 0 ? (int)result : 0;
 }
 
-/* ---- child enter ---- */
+/* ---- entering a running jail ---- */
 
-/* Joining a jail that runs. From the first namespace on, hostile processes with our uid can see
- * us, and until the exec we have capabilities there, and a copy of our caller's memory. So
- * before it we are undumpable, which keeps them from our memory, our fds and our trace, and have
- * nothing open but what the start and the command take. */
+/* From the first joined namespace on, hostile processes with the same uid can see this process, and
+ * until the exec it has capabilities there and a copy of the caller's memory. So it is made
+ * undumpable first, which denies them access to its memory and fds and ptrace, and it closes all
+ * fds that the start and the command do not need. */
 
-/* The fds of the plan, of its namespaces, and the wire. */
+/* The fds of the plan and its namespaces, and the wire. */
 #define KEPT_MAX (PLAN_FD_MAX + CGROUP_JOIN_MAX + PLAN_JOIN_MAX + 5)
 
 struct kept {
@@ -299,12 +297,12 @@ static void close_others(const struct start *start)
     for (size_t i = 0; i < plan->fd_count; i++)
         keep(&kept, plan->fds[i].fd);
     child_close_all_but(0, kept.fds, kept.count);
-    /* What is opened from here on must not have the numbers of the command's streams. */
+    /* Fds opened later must not get the numbers of the command's streams. */
     for (long fd = 0; fd >= 0 && fd <= 2;)
         fd = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
 }
 
-/* A namespace that is joined need not be open any more. */
+/* The fd of a joined namespace is not needed any more. */
 static long join(int fd, int type)
 {
     if (fd < 0)
@@ -326,6 +324,6 @@ int child_enter(const struct start *start)
     if (result >= 0)
         result = join(plan->join_netns, CLONE_NEWNET);
     if (result >= 0)
-        result = join(plan->join_mntns, CLONE_NEWNS); /* and with it our root and directory */
+        result = join(plan->join_mntns, CLONE_NEWNS); /* also sets the root and working directory */
     return (int)result;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command's process, from its clone to its exec: its streams, its limits, its restrictions. */
+/* The command's process, from its clone to its exec: streams, limits, restrictions. */
 #include <asm/ioctls.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
@@ -14,22 +14,22 @@
 #include "jail/sys.h"
 #include "jail/wire.h"
 
-/* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, of 5.19: no signal makes a call that is being answered ask
- * again, and count twice. */
+/* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, since 5.19: a signal does not restart a call that is
+ * being answered, which would notify and count twice. */
 #define WAIT_KILLABLE_RECEIVED (1U << 5)
 
-/* A process group of its own in init's session, and the terminal's foreground. Not a session of its
- * own: its group would be orphaned, and Ctrl-Z would not stop it. */
+/* Creates a process group in init's session and makes it the terminal's foreground group. Not a new
+ * session: its process group would be orphaned, and Ctrl-Z would not stop it. */
 static int set_group(int pty)
 {
     long result = SYS(setpgid, 0, 0);
     if (result < 0 || pty < 0)
         return (int)result;
-    int group = (int)SYS(getpid); /* with SIGTTOU blocked, the background may ask for it */
+    int group = (int)SYS(getpid); /* with SIGTTOU blocked, a background group may set it */
     return (int)SYS(ioctl, pty, TIOCSPGRP, &group);
 }
 
-/* Moves one that we still need above the numbers that the command wants. */
+/* Moves an fd that is still needed above the numbers that the command uses. */
 static int move_above(int *fd, int above)
 {
     long moved = *fd < 0 ? -1 : SYS(fcntl, *fd, F_DUPFD_CLOEXEC, above);
@@ -38,7 +38,7 @@ static int move_above(int *fd, int above)
     return *fd >= 0 && moved < 0 ? (int)moved : 0;
 }
 
-/* For the streams that are to have nothing in them, opened while any path can be; or -1. */
+/* Opens /dev/null for empty streams, before Landlock restricts paths; or returns -1. */
 static int open_null(const struct plan *plan)
 {
     bool wanted = false;
@@ -47,7 +47,7 @@ static int open_null(const struct plan *plan)
     return wanted ? (int)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0) : -1;
 }
 
-/* The lowest number above all that the command wants. */
+/* Returns the lowest number above all fds of the command. */
 static int first_above(const struct plan *plan)
 {
     int above = 3;
@@ -57,7 +57,8 @@ static int first_above(const struct plan *plan)
     return above;
 }
 
-/* Copies every wanted fd out of the way, as well as our own two, and lets the rest be closed on exec. */
+/* Copies the command's fds, and the two of the start, above those numbers; all others close on
+ * exec. */
 static int copy_fds(struct start *own, int pty, int null, int copies[PLAN_FD_MAX])
 {
     const struct plan *plan = own->plan;
@@ -82,7 +83,7 @@ static int copy_fds(struct start *own, int pty, int null, int copies[PLAN_FD_MAX
     return 0;
 }
 
-/* To their numbers: whatever of the build had one of these is gone then. */
+/* Moves the copies to their numbers, which closes fds of the build at the same numbers. */
 static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
 {
     for (size_t i = 0; i < plan->fd_count; i++) {
@@ -105,7 +106,7 @@ int child_set_rlimits(const struct plan *plan)
             continue;
         if (result < 0 && (result = SYS(prlimit64, 0, resource, 0, &now)) < 0)
             return (int)result;
-        if (want.rlim_max > now.rlim_max) /* which we may have raised, and take back */
+        if (want.rlim_max > now.rlim_max) /* brig may have raised it, and lowers it again */
             want.rlim_max = now.rlim_max;
         if (want.rlim_cur > want.rlim_max)
             want.rlim_cur = want.rlim_max;
@@ -126,7 +127,7 @@ int child_set_caps(uint32_t low)
 void child_drop_bounding_set(void)
 {
     for (int cap = 0; SYS(prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0; cap++)
-        ; /* ends at the first number that is no capability */
+        ; /* ends at the first number that is not a capability */
 }
 
 static int drop_caps(void)
@@ -135,7 +136,7 @@ static int drop_caps(void)
     return child_set_caps(0);
 }
 
-/* Through the exec, and for that of nothing else: it is trusted. */
+/* Keeps the capabilities across the exec, for a trusted program only: a zygote. */
 static int keep_caps(void)
 {
     long result = 0;
@@ -169,7 +170,7 @@ static int make_ruleset(const struct plan *plan)
         long fd = opened ? SYS(openat, AT_FDCWD, rule->path, O_PATH | O_CLOEXEC, 0)
                          : plan->slots[rule->slot];
         if (fd == -ERR_ENOENT || fd == -ERR_ENOTDIR || fd == -ERR_EACCES)
-            continue; /* what cannot be reached needs no right */
+            continue; /* an unreachable path needs no rule */
         if (fd < 0)
             return (int)fd;
         beneath.fd = (int32_t)fd;
@@ -188,14 +189,14 @@ static int restrict_landlock(const struct start *start)
     return ruleset < 0 ? ruleset : (int)SYS(landlock_restrict_self, ruleset, 0);
 }
 
-/* As execvp does, along the candidates; the most telling error wins. */
+/* Tries the candidates in order, like execvp; returns the most informative error. */
 static int execute(const struct plan *plan)
 {
     long told = -ERR_ENOENT;
     for (size_t i = 0; plan->programs[i]; i++) {
         long result = SYS(execve, plan->programs[i], plan->argv, plan->envp);
         if (result == -ERR_ENOEXEC) {
-            /* No interpreter line: a shell script by convention. */
+            /* No interpreter line: by convention a shell script. */
             const char **script = (const char **)(uintptr_t)plan->script_argv;
             script[1] = plan->programs[i];
             result = SYS(execve, script[0], script, plan->envp);
@@ -209,16 +210,16 @@ static int execute(const struct plan *plan)
     return (int)told;
 }
 
-/* A session keyring of its own: the caller's may hold keys. */
+/* Joins a new session keyring: the caller's may hold keys. */
 static int join_keyring(void)
 {
     long result = SYS(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
     return result < 0 ? (int)result : 0;
 }
 
-/* The same filter, with a listener that is the supervisor's alone: whoever has it answers for the
- * kernel, so it is gone from here before anything untrusted runs. A filter around us may refuse a
- * listener, or have one already: then without. */
+/* Installs the notifying filter. A process with its listener can answer for the kernel, so only the
+ * supervisor keeps it, and it is closed here before untrusted code runs. A filter outside may
+ * refuse a listener, or have one already: then the plain filter is installed. */
 static int install_told(const struct start *start)
 {
     const struct plan *plan = start->plan;
@@ -243,14 +244,14 @@ static int install_filter(const struct start *start)
                               : (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);
 }
 
-/* Everything but Landlock, which needs paths. From here on only such calls can be made as every profile
- * allows. */
+/* Applies all restrictions except Landlock, which needs paths. From here on only calls that every
+ * profile allows can be made. */
 static int raise_confine(const struct start *start, int pty)
 {
     const struct plan *plan = start->plan;
     int result;
-    /* It wants CAP_SETPCAP, which an unprivileged caller without a user namespace lacks: there the
-     * bounding set stays, and no_new_privs keeps it from mattering. */
+    /* Needs CAP_SETPCAP, which an unprivileged caller without a user namespace lacks: there the
+     * bounding set stays, and no_new_privs makes it irrelevant. */
     if (plan->drop_caps && plan->rung == PLAN_FULL)
         child_drop_bounding_set();
     if ((result = join_keyring()) < 0)
@@ -266,7 +267,8 @@ static int raise_confine(const struct start *start, int pty)
     return 0;
 }
 
-/* Nothing untrusted runs before the first process is init: until its exec it shares the caller's memory. */
+/* No untrusted code runs before the first process has executed init: until then it shares the
+ * caller's memory. */
 static bool await_init(int gate)
 {
     char word;
@@ -283,29 +285,29 @@ int child_command_main(void *argument)
     if ((result = raise_confine(start, pty)) != 0)
         return result;
     int null = open_null(plan);
-    if (plan->landlock && (result = restrict_landlock(start)) < 0) /* with the fds of the build */
+    if (plan->landlock && (result = restrict_landlock(start)) < 0) /* uses the fds of the build */
         return child_failed(start, PLAN_STEP_LANDLOCK, result);
-    (void)SYS(close, start->gate[1]); /* or its end would never be seen */
+    (void)SYS(close, start->gate[1]); /* otherwise end of file would never be seen */
     (void)SYS(umask, start->umask);
-    /* The numbers change from here on, and the first process still uses its own. */
+    /* The fd numbers change from here on, and the first process still uses the old ones. */
     struct start own = {.plan = plan, .wire = start->wire, .gate = {start->gate[0], -1}};
     int copies[PLAN_FD_MAX];
     if ((result = copy_fds(&own, pty, null, copies)) < 0 || (result = place_fds(plan, copies)) < 0)
         return child_failed(&own, PLAN_STEP_FDS, result);
-    if ((result = child_set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
+    if ((result = child_set_rlimits(plan)) < 0) /* late: the open fds may exceed the limit */
         return child_failed(&own, PLAN_STEP_RLIMIT, result);
     if (plan->keep_caps && (result = keep_caps()) < 0)
         return child_failed(&own, PLAN_STEP_CAPS, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
     if (!await_init(own.gate[0]))
-        return 125; /* there is none, and so no jail */
+        return 125; /* init is gone, and so is the jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return child_failed(&own, PLAN_STEP_WORKDIR, result);
     return child_failed(&own, PLAN_STEP_EXEC, execute(plan));
 }
 
-/* The same for a function: all but its streams, which libc's fork lets its caller do. */
+/* The same for a function, without the streams, which the caller sets up after libc's fork. */
 int child_call_confine(const struct start *start)
 {
     const struct plan *plan = start->plan;
@@ -327,7 +329,7 @@ int child_call_wait(const struct start *start)
     const struct plan *plan = start->plan;
     int result;
     if (!await_init(start->gate[0]))
-        return 125; /* there is no init, and so no jail */
+        return 125; /* init is gone, and so is the jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return child_failed(start, PLAN_STEP_WORKDIR, result);
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The build steps that make the jail's filesystem, with the mount calls that work on fds. */
+/* The build steps for the jail's filesystem, with the fd-based mount calls. */
 #include <linux/fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
@@ -44,8 +44,8 @@ static int set_attr(int fd, const char *path, unsigned flags, uint64_t propagati
     return (int)SYS(mount_setattr, fd, path, at, &attr, sizeof attr);
 }
 
-/* A new filesystem of a type, detached; options are "key=value" texts or plain words, each ended by
- * a NUL, the list by an empty one. */
+/* Creates a detached filesystem; options are "key=value" strings or plain words, each ended by a
+ * NUL, and an empty string ends the list. */
 static int new_filesystem(const char *type, const char *options, unsigned flags)
 {
     long context = SYS(fsopen, type, FSOPEN_CLOEXEC);
@@ -75,7 +75,7 @@ static int new_filesystem(const char *type, const char *options, unsigned flags)
     return (int)result;
 }
 
-/* Whether a tree is what the parent saw: 0 or -errno. */
+/* Checks that a tree is the one the parent saw; returns 0 or -errno. */
 static int check_identity(int fd, const struct plan_step *step)
 {
     struct statx stat;
@@ -88,7 +88,7 @@ static int check_identity(int fd, const struct plan_step *step)
     return dev == step->dev && stat.stx_ino == step->ino ? 0 : -ERR_ESTALE;
 }
 
-/* Clones the host path as it is in this mount namespace and makes sure it is what the parent saw. */
+/* Clones a host path in this mount namespace and checks that it is the one the parent saw. */
 static int clone_host_tree(const struct plan_step *step)
 {
     long tree =
@@ -109,8 +109,8 @@ static int attach_root(int tree)
     return (int)SYS(move_mount, tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-/* Opens a path below a directory without following any symlink; the last name may be one, and is
- * then what is opened. */
+/* Opens a path below a directory without following symlinks; if the last name is a symlink, the
+ * link itself is opened. */
 static long open_beneath(int directory, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
@@ -119,7 +119,7 @@ static long open_beneath(int directory, const char *path)
     if (fd != -ERR_ENOSYS)
         return fd;
     long at = SYS(fcntl, directory, F_DUPFD_CLOEXEC, 0);
-    while (*path && at >= 0) { /* name by name: what is a symlink has nothing below it */
+    while (*path && at >= 0) { /* name by name: a symlink has no entries, so the next name fails */
         char name[256];
         size_t length = 0;
         while (path[length] && path[length] != '/' && length < sizeof name - 1) {
@@ -137,7 +137,7 @@ static long open_beneath(int directory, const char *path)
     return at;
 }
 
-/* Opens a path below the jail's root, wherever symlinks point, never outside of it. */
+/* Opens a path below the jail's root; symlinks cannot lead out of it. */
 static long open_in_root(int root, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC,
@@ -149,8 +149,8 @@ static long open_in_root(int root, const char *path)
     return fd == -ERR_ENOSYS ? open_beneath(root, path + 1) : fd;
 }
 
-/* Opens a step's path in the jail. Below a directory that others can write to (data), no symlink is
- * followed: one could have been planted there. */
+/* Opens a step's path in the jail. Below a directory that a jail can write to (data), no symlink is
+ * followed: an earlier run may have planted it. */
 static long open_target(int root, const struct plan_step *step)
 {
     const char *writable = step->data;
@@ -169,8 +169,8 @@ static bool is_one_name(const char *path)
     return !*path;
 }
 
-/* A part of an attached slot. With check_identity it lies in a tree others can change: then no
- * symlink may be in the way. A single name has none before it. */
+/* Clones a part of an attached slot. With check_identity the part is in a tree that a jail can
+ * change, so no symlink in its path may be followed. A path of one name has no such symlink. */
 static int clone_subtree(const struct plan *plan, const struct plan_step *step)
 {
     unsigned recursive = step->flags & PLAN_ATTR_RECURSIVE ? AT_RECURSIVE : 0;
@@ -191,14 +191,13 @@ static int clone_subtree(const struct plan *plan, const struct plan_step *step)
     return (int)result;
 }
 
-/* Attaches a slot at a path in the jail. */
 static int attach(const struct plan *plan, const struct plan_step *step)
 {
     int root = plan->slots[step->from];
     if (step->flags & PLAN_ATTACH_NAME) /* a symlink of this name is not followed */
         return (int)SYS(move_mount, plan->slots[step->slot], "", root, step->path + step->length,
                         MOVE_MOUNT_F_EMPTY_PATH);
-    if (step->mode) /* in a filesystem of our own making no name can lead astray */
+    if (step->mode) /* a filesystem made by brig has no planted symlinks */
         return (int)SYS(move_mount, plan->slots[step->slot], "", root, step->path + 1,
                         MOVE_MOUNT_F_EMPTY_PATH);
     long target = open_target(root, step);
@@ -210,7 +209,7 @@ static int attach(const struct plan *plan, const struct plan_step *step)
     return (int)result;
 }
 
-/* A name to mount on. */
+/* Creates a file to mount on. */
 static int make_mount_point(int dir, const char *name, unsigned mode)
 {
     long made = SYS(mknodat, dir, name, MODE_REGULAR | mode, 0);
@@ -227,7 +226,7 @@ static int bind_device(const struct plan *plan, const struct plan_step *step)
     long result = make_mount_point(dir, name, step->mode);
     if (result >= 0)
         result = SYS(move_mount, tree, "", dir, name, MOVE_MOUNT_F_EMPTY_PATH);
-    return (int)result; /* the exec closes it, with all the others */
+    return (int)result; /* the exec closes it, like all others */
 }
 
 static bool is_directory(int fd)
@@ -237,8 +236,8 @@ static bool is_directory(int fd)
            (stat.stx_mode & MODE_TYPE) == MODE_DIRECTORY;
 }
 
-/* What is to be named by a Landlock rule. In a jail that runs, a directory on the way may have been
- * moved, and something else put into its place: what is there then needs no right. */
+/* Opens the path of a Landlock rule. In a running jail a directory of the path may have been
+ * replaced: another file found there needs no rule. */
 static int open_place(const struct plan *plan, const struct plan_step *step)
 {
     long fd = open_target(plan->slots[step->from], step);
@@ -249,7 +248,7 @@ static int open_place(const struct plan *plan, const struct plan_step *step)
     return 0;
 }
 
-/* All parents are made by steps of their own, so one name at a time is enough. */
+/* Earlier steps create all parent directories, so the path needs no walk. */
 static int make_file(int dir, const struct plan_step *step)
 {
     if (step->length == 0)
@@ -275,7 +274,7 @@ static int make_directory(int dir, const struct plan_step *step)
     return result == -ERR_EEXIST ? 0 : (int)result;
 }
 
-/* One directory below another, made if it is missing; never through a symlink. */
+/* Opens a directory below another and creates it if missing; never follows a symlink. */
 static long enter_directory(int dir, const char *name)
 {
     long result = SYS(mkdirat, dir, name, 0755);
@@ -310,7 +309,7 @@ static int make_path(int dir, const struct plan_step *step)
     return at < 0 ? (int)at : 0;
 }
 
-/* The new root becomes /; the old one is stacked on it, where the working directory then is. */
+/* The new root becomes /; the old root is mounted on top of it and is the working directory. */
 static int pivot(const struct plan *plan, const struct plan_step *step)
 {
     long result = SYS(fchdir, plan->slots[step->slot]);
@@ -319,7 +318,7 @@ static int pivot(const struct plan *plan, const struct plan_step *step)
     return (int)result;
 }
 
-/* Of the old root, which is where we are. */
+/* Unmounts the old root, which is the working directory. */
 static int detach(void)
 {
     long result = SYS(umount2, ".", MOUNT_DETACH);

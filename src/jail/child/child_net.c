@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The door's side of the jail: routes, the redirection and sockets in a fresh network namespace. */
+/* The door inside the jail: routes, redirection and sockets in a new network namespace. */
 #include <linux/fcntl.h>
 #include <linux/netlink.h>
 
@@ -24,7 +24,7 @@ enum {
     SUBJECTS = DOOR_ABOUT_REDIRECT + 1,
 };
 
-/* The first error about each subject, 0 where there was none. */
+/* Stores the first error of each subject, 0 if there was none. */
 static void collect_errors(const char *bytes, long length, int errors[SUBJECTS])
 {
     while (length >= (long)sizeof(struct nlmsghdr)) {
@@ -41,7 +41,7 @@ static void collect_errors(const char *bytes, long length, int errors[SUBJECTS])
     }
 }
 
-/* The kernel works on it until sendto() returns, and all it has to say is there then. */
+/* The kernel handles the messages before sendto() returns, so all replies are available then. */
 static int tell_kernel(int protocol, const void *bytes, size_t length, int errors[SUBJECTS])
 {
     char answers[8192] __attribute__((aligned(8)));
@@ -56,7 +56,7 @@ static int tell_kernel(int protocol, const void *bytes, size_t length, int error
     return result < 0 ? (int)result : 0;
 }
 
-/* What is accepted inherits the algorithm, as the other side has it from its route. */
+/* Accepted sockets inherit the congestion control algorithm; the peer has it from its route. */
 static long start_listening(long fd)
 {
     (void)SYS(setsockopt, fd, LEVEL_TCP, OPTION_CONGESTION, DOOR_CONGESTION,
@@ -93,7 +93,7 @@ static int send_listener(const struct start *start, const struct plan_listener *
     return said;
 }
 
-/* Without nf_tables the usual ports are listened on instead, and the result says so. */
+/* Without nf_tables brig listens on the usual ports instead, and the result says so. */
 static bool redirect(const struct start *start, const struct plan_door *door)
 {
     int errors[SUBJECTS] = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the processes of one start share: the files that run between clone and exec. */
+/* Declarations shared by the files that run between clone and exec. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 
 #include "jail/child/child.h"
 
-/* Error and signal numbers live in headers that cannot be mixed with the kernel's. */
+/* The libc headers with error and signal numbers conflict with the kernel's headers. */
 enum {
     ERR_EPERM = 1,
     ERR_ENOENT = 2,
@@ -25,115 +25,117 @@ enum {
     SIGNAL_COUNT = 64,
 };
 
-/* Above the stacks, in the caller's memory or in a copy of it. */
+/* State of one start, placed above the stacks, in the caller's memory or in a copy of it. */
 struct start {
     const struct plan *plan;
     int wire;
-    char *stack;    /* of CHILD_STACK_BYTES each: intermediate, first process, command */
-    bool by_clone3; /* which has cleared the handlers, and put us into the group */
+    char *stack;    /* three of CHILD_STACK_BYTES: intermediate, first process, command */
+    bool by_clone3; /* clone3 reset the signal handlers and set the cgroup */
     unsigned umask; /* the caller's, for the command */
-    /* Cleared by the kernel when the command's process leaves this memory, by exec or by its end. */
+    /* Cleared by the kernel when the command's process leaves this memory, by exec or exit. */
     int command_here;
-    int first;            /* the first process, outside; of an intermediate */
-    int pidfd;            /* of the first process, in the table of whoever cloned it */
+    int first;            /* set by an intermediate: the first process's pid outside */
+    int pidfd;            /* of the first process, in the fd table of the process that cloned it */
     int gate[2];          /* a pipe that the command's process reads from until init writes */
-    long (*fork)(void *); /* who forks, in child_fork_…(): the pid or -errno, in the parent */
+    long (*fork)(void *); /* for child_fork_jail(); returns the pid or -errno in the parent */
     void *fork_argument;
 };
 
 /* ---- child_clone.c ---- */
 
-/* How to clone a process of a start. */
+/* Arguments of child_clone(). */
 struct child_clone {
     unsigned long flags;
     int exit_signal;
-    int stack;         /* which of the three */
+    int stack;         /* index of one of the three stacks */
     int *here;         /* for CLONE_CHILD_CLEARTID, or NULL */
-    int *pid;          /* gets the pid as soon as there is one, or NULL; only clone3 does it */
-    const int *cgroup; /* fd of the group to be born in, or NULL */
+    int *pid;          /* receives the pid before the child runs, or NULL; clone3 only */
+    const int *cgroup; /* fd of the cgroup to start in, or NULL */
     int (*function)(void *);
 };
 
-/* clone3, or clone where clone3 is missing (old containers' filters answer ENOSYS or EPERM): the
- * pid, or -errno. The child calls function(start) and exits with what it returns. */
+/* Calls clone3, or clone where clone3 is missing (the filters of old containers return ENOSYS or
+ * EPERM). Returns the pid or -errno. The child calls function(start) and exits with its return
+ * value. */
 long child_clone(struct start *start, const struct child_clone *clone);
-/* Waits until the process that `here` was given to has left this memory. */
+/* Waits until the process that was cloned with `here` has left this memory. */
 void child_wait_until_gone(const int *here);
-/* Reports a failed step; the exit status. */
+/* Reports a failed step; returns the exit status. */
 int child_failed(const struct start *start, int step, long result);
-/* Every fd from this one on is closed by an exec. */
+/* Sets close-on-exec on every fd from `first` on. */
 void child_close_on_exec(int first);
-/* Closes every fd from `first` on but these; those that are -1 are passed over. */
+/* Closes every fd from `first` on except the kept ones; a kept fd of -1 is ignored. */
 void child_close_all_but(int first, const int *kept, size_t count);
 
 /* ---- child.c ---- */
 
-/* Brings the network up that the clone made, and opens its door. 0, or the exit status after the
- * failure was reported. */
+/* Configures the network namespace that the clone created, and opens its door. Returns 0, or the
+ * exit status after it reported the failure. */
 int child_make_network(const struct start *start);
-/* ---- child_door.c ---- */
+/* ---- child_net.c ---- */
 
-/* What plan->door asks for, in the network namespace we are in. 0, or the exit status after the
- * failure was reported. */
+/* Creates the door of plan->door in the current network namespace. Returns 0, or the exit status
+ * after it reported the failure. */
 int child_open_door(const struct start *start);
 
-/* ---- child_group.c ---- */
+/* ---- child_clone.c: joining ---- */
 
-/* Whether there is a group to be in before the jail's view of groups begins. */
+/* Returns whether the child has to enter a cgroup before it creates its cgroup namespace. */
 bool child_is_grouped(const struct plan *plan);
-/* Enters the group of v2 where clone could not put us there, which takes longer. 0 or -errno. */
+/* Enters the v2 cgroup if clone could not start the child in it; this is slower. Returns 0 or
+ * -errno. */
 int child_enter_group(const struct start *start);
-/* Joins the groups of v1, or the leaf of a tool; then what the jail sees of groups begins where it
- * is. 0 or -errno. */
+/* Joins the v1 cgroups, or the leaf cgroup of a tool, and then creates the cgroup namespace there.
+ * Returns 0 or -errno. */
 int child_join_groups(const struct plan *plan);
-/* ---- child_enter.c ---- */
 
-/* Joins the namespaces of a jail that runs, where hostile processes are waiting. 0 or -errno. */
+/* Joins the namespaces of a running jail, whose processes may be hostile. Returns 0 or -errno. */
 int child_enter(const struct start *start);
 
 /* ---- child_command.c ---- */
 
 /* The command's process, from its clone to its exec. */
 int child_command_main(void *start);
-/* The same low 32 bits of all three sets, or -errno. */
+/* Sets the low 32 bits of all three capability sets. Returns 0 or -errno. */
 int child_set_caps(uint32_t low);
 void child_drop_bounding_set(void);
-/* Only ever lowers: a limit that is tighter already stays. 0 or -errno. */
+/* Lowers limits only: a tighter limit is kept. Returns 0 or -errno. */
 int child_set_rlimits(const struct plan *plan);
 
 /* ---- for a function instead of a command: src/call/enter.c ---- */
 
-/* The way in has the same parts, but between them libc forks, so that the function finds a whole
- * process. Each is called in a process of its own and returns 0, or the exit status after the
- * failure was reported. First, outside: ids, namespaces to join and to make. */
+/* The same start in parts, between which the caller forks with libc, so that the function runs in a
+ * complete process. Each part is called in a different process and returns 0, or the exit status
+ * after it reported the failure. The first part runs outside: ids, namespaces to join and to
+ * create. */
 int child_call_outside(struct start *start);
-/* In the namespace's first process: builds the jail; then, with the function's process forked,
- * becomes init. */
+/* In the first process of the pid namespace: builds the jail; then, after the function's process
+ * was forked, becomes init. */
 int child_call_build(struct start *start);
 int child_call_init(struct start *start, long command);
-/* In the function's own process: the restrictions, and then waiting for init. */
+/* In the function's process: applies the restrictions, then waits for init. */
 int child_call_confine(const struct start *start);
 int child_call_wait(const struct start *start);
 
-/* All of it for who waits in a template's namespaces to be forked: makes a jail in which `fork_function`
- * is called, by its first process and in our memory. In the child that must not return; what is left to
- * do there is child_call_confine() with *ret_start. The pid of who has made it, to be reaped, or -errno. */
+/* All parts in one call, for a process that waits in a template's namespaces to be forked (a
+ * zygote). Makes a jail whose first process calls `fork_function` in the caller's memory. The
+ * forked child must not return from it, and still has to call child_call_confine() with *ret_start.
+ * Returns the pid of the process that made the jail, which the caller reaps, or -errno. */
 long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
                      long (*fork_function)(void *), void *argument, struct start **ret_start);
 
-/* ---- child say ---- */
+/* ---- messages: child_clone.c ---- */
 
-/* What the child says on its socket, and the host terminal's state it is handed. */
-
-/* The host terminal as the kernel described it: struct termios and struct winsize as bytes. */
+/* The host terminal's settings and size: struct termios and struct winsize of the kernel, as
+ * bytes. */
 struct child_terminal {
     bool has_settings, has_size;
     char settings[64];
     char size[8];
 };
 
-/* By write(2), which every seccomp profile allows. Nothing to do if it fails: the parent sees the
- * end of the socket. */
+/* Sends a message with write(2), which every seccomp profile allows. A failure is ignored: the
+ * parent sees the end of the socket. */
 void child_say(int wire, int type, int a, int b);
-/* The same with an fd; 0 or -errno. */
+/* Sends a message with an fd; returns 0 or -errno. */
 int child_say_fd(int wire, int type, int a, int fd);
