@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the syscall filter of a job refuses, seen by its supervisor. */
+/* Lists the calls that a job's syscall filter refuses. */
 #include "jail/confine/denials.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 #include "jail/confine/seccomp.h"
 #include "jail/job/result.h"
 
-/* A question costs the supervisor some 15 µs, which no limit of the jail's counts. */
+/* A notification costs the supervisor some 15 µs, which no limit of the jail counts. */
 #define BURST_QUESTIONS 32
 static const struct {
-    uint64_t above; /* so many questions */
+    uint64_t above; /* this many notifications */
     uint64_t pause_us;
 } pauses[] = {
-    {100000, 250000}, /* 128 a second: nothing that anybody notices */
+    {100000, 250000}, /* 128 per second: a negligible load */
     {10000, 50000},
     {1000, 10000},
 };
@@ -33,8 +33,9 @@ uint64_t denials_pause_us(uint64_t total)
     return 0;
 }
 
-/* Refused as not permitted, rather than as if there were no such call: what a kernel may lack, every
- * interpreter tries when it starts (clone3, io_uring, memfd_create, ioctls of terminals). */
+/* Only calls that are refused as not permitted are reported, not calls that seem to be missing:
+ * every interpreter tries such calls at its start (clone3, io_uring, memfd_create, terminal
+ * ioctls). */
 static bool is_told(uint32_t action)
 {
     return action == (SECCOMP_RET_ERRNO | EPERM) || action == (SECCOMP_RET_ERRNO | EACCES);
@@ -67,7 +68,7 @@ int denials_listen(struct denials *denials, int listener, int epoll, struct brig
     denials->listener = listener;
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) < 0) {
         (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the syscall filter");
-        denials_done(denials); /* the kernel refuses then, where nobody would answer */
+        denials_done(denials); /* without a listener the kernel refuses the calls itself */
         return BRIG_E_SYSTEM;
     }
     denials->seen.traced = true;
@@ -102,7 +103,7 @@ static void watch_for(const struct denials *denials, int epoll, uint32_t events)
 void denials_serve(struct denials *denials, int epoll, uint32_t events, uint64_t now_us)
 {
     int number = 0;
-    if (!(events & EPOLLIN)) { /* nobody is left who could ask */
+    if (!(events & EPOLLIN)) { /* no process with the filter is left */
         (void)epoll_ctl(epoll, EPOLL_CTL_DEL, denials->listener, NULL);
         denials_done(denials);
         return;

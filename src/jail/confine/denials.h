@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the syscall filter of a job refuses, seen by its supervisor: the filter asks instead of
- * answering, and every question is answered with the errno that it stands for. Nothing is ever
- * allowed by an answer, so it does not matter that a program can change what its arguments point to
- * meanwhile. What is allowed does not ask. Should nobody answer any more, the kernel says ENOSYS. */
+/* Lists the calls that a job's syscall filter refuses. Where the filter would refuse, it notifies
+ * the supervisor instead, which answers with the errno of the refusal. No answer ever allows a
+ * call, so a program gains nothing by changing its arguments in memory meanwhile. Allowed calls
+ * cause no notification. If the supervisor no longer answers, the kernel returns ENOSYS. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,11 +14,11 @@
 
 struct denials {
     int listener;                    /* or -1 */
-    const struct sock_fprog *filter; /* whose answers are given; static */
+    const struct sock_fprog *filter; /* decides the answers; static */
     struct brig_denials seen;
-    uint64_t asked;     /* questions, also of those who died over them */
-    unsigned burst;     /* since the last pause */
-    uint64_t resume_us; /* in a pause: its end; else 0 */
+    uint64_t asked;     /* notifications, including those of processes killed meanwhile */
+    unsigned burst;     /* notifications since the last pause */
+    uint64_t resume_us; /* end of the current pause; else 0 */
 };
 
 #define DENIALS_INIT                                                                               \
@@ -26,21 +26,22 @@ struct denials {
         .listener = -1                                                                             \
     }
 
-/* Gives a plan the filter that asks, where it has one and the kernel can. */
+/* Gives a plan the notifying copy of its filter, if it has a filter. */
 int denials_prepare(struct denials *denials, struct plan *plan, struct brig_error *err);
 
-/* Takes the listener, which is closed by denials_done(), and watches it. 0 or BRIG_E_SYSTEM. */
+/* Takes ownership of the listener, which denials_done() closes, and watches it. Returns 0 or
+ * BRIG_E_SYSTEM. */
 int denials_listen(struct denials *denials, int listener, int epoll, struct brig_error *err);
 
-/* Answers one question; `events` are the epoll's. A program that goes on and on costs the supervisor
- * ever less: after so many questions the listener rests, and resume_us says until when. */
+/* Answers one notification; `events` are from epoll. To bound the supervisor's load, the listener
+ * pauses after a burst of notifications; resume_us says until when. */
 void denials_serve(struct denials *denials, int epoll, uint32_t events, uint64_t now_us);
 void denials_wake(struct denials *denials, int epoll, uint64_t now_us);
 
-/* How long the pause after a burst is when so many were asked in all; 0: none yet. */
+/* Returns the length of the pause after a burst, given the total of notifications; 0: no pause. */
 uint64_t denials_pause_us(uint64_t total);
 
-/* Counts one; for denials_serve() and its test. */
+/* Counts one refusal; for denials_serve() and its test. */
 void denials_note(struct brig_denials *seen, int number, int sys_errno);
 
 void denials_done(struct denials *denials);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who the jail is on the host and inside, and what becomes of supplementary groups. */
+/* The jail's ids on the host and inside, and the handling of supplementary groups. */
 #include "jail/confine/identity.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Landlock by table: which rights exist at which ABI, and what each kind of grant means in them. */
+/* Landlock as tables: the rights of each ABI, and the rights of each kind of grant. */
 #include "jail/confine/landlock.h"
 
 #include <sys/syscall.h>
@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "jail/job/result.h"
 
-/* The numbers are the kernel's (include/uapi/linux/landlock.h), repeated under our own names because
- * the headers of the oldest distribution supported end at ABI 2. */
+/* The numbers are the kernel's (include/uapi/linux/landlock.h), repeated under other names because
+ * the headers of the oldest supported distribution end at ABI 2. */
 #define LL_CREATE_RULESET_VERSION 1u
 
 #define LL_EXECUTE (1ull << 0)
@@ -46,24 +46,24 @@
      LL_MAKE_CHAR | LL_MAKE_DIR | LL_MAKE_REG | LL_MAKE_SOCK | LL_MAKE_FIFO | LL_MAKE_BLOCK |      \
      LL_MAKE_SYM)
 
-/* The rights a rule on something that is no directory may carry; any other is EINVAL. */
+/* The rights that a rule on a file other than a directory may have; any other is EINVAL. */
 #define LL_OF_A_FILE                                                                               \
     (LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV | LL_RESOLVE_UNIX)
 
-/* What an ABI brought. Only what is known to be in a released kernel is listed, and an ABI newer
- * than the table is used as the newest known: a right that is not handled is not restricted. ABI 7
- * brought flags for the audit log, ABI 8 one for threads; neither is a right. */
+/* What an ABI added. Only rights of released kernels are listed, and an ABI newer than the table is
+ * used as the newest known: a right that is not handled is not restricted. ABI 7 added flags for
+ * the audit log, ABI 8 one for threads; neither is a right. */
 struct abi_row {
     int abi;
     uint64_t fs;
     uint64_t net;
     uint64_t scoped;
-    const char *alone; /* what a lower ABI leaves open where Landlock stands alone */
+    const char *alone; /* what a lower ABI leaves open without namespaces */
 };
 
 static const struct abi_row abi_rows[] = {
     {.abi = 1, .fs = LL_V1}, /* 5.13 */
-    /* 5.19. Below, the kernel refuses every move and link from one directory to another. */
+    /* 5.19. With ABI 1 the kernel refuses every move and link from one directory to another. */
     {.abi = 2, .fs = LL_REFER},
     {.abi = 3, /* 6.2 */
      .fs = LL_TRUNCATE,
@@ -83,10 +83,10 @@ static const struct abi_row abi_rows[] = {
      .net = LL_BIND_UDP | LL_CONNECT_SEND_UDP},
 };
 
-/* What a grant means. Character and block devices are never made by real work: without privilege
- * only overlay whiteouts can be, and those are for a nested sandbox, which is not restricted here.
- * Opening a device with O_TRUNC (`> /dev/null`) does not ask for TRUNCATE: only regular files are
- * truncated. */
+/* The rights of a grant. Creating character and block devices is not included: without privilege
+ * only overlay whiteouts can be created, which a nested sandbox needs, and it is not restricted
+ * here. Opening a device with O_TRUNC (`> /dev/null`) does not need TRUNCATE: only regular files
+ * are truncated. */
 static const uint64_t grant_rights[] = {
     [LANDLOCK_GRANT_READ] = LL_READ_FILE | LL_READ_DIR | LL_EXECUTE,
     [LANDLOCK_GRANT_WRITE] = LL_READ_FILE | LL_READ_DIR | LL_EXECUTE | LL_WRITE_FILE | LL_TRUNCATE |
@@ -115,7 +115,7 @@ bool landlock_attr_is_empty(const struct landlock_attr *attr)
     return (attr->handled_access_fs | attr->handled_access_net | attr->scoped) == 0;
 }
 
-/* Everything an ABI can restrict. */
+/* Returns everything that an ABI can restrict. */
 static struct landlock_attr known_at(int abi)
 {
     struct landlock_attr attr = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Picks the filter for a policy out of those made by tools/gen-seccomp, and answers for one. */
+/* Selects the filter for a policy from those made by tools/gen-seccomp, and answers user
+ * notifications. */
 
 #include "seccomp.h"
 
@@ -15,7 +16,7 @@
 const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_network network,
                                          bool nested)
 {
-    /* What is not plainly asked for gets the narrower filter. */
+    /* Unknown values get the narrower filter. */
     bool inet = network == BRIG_NET_HOST || network == BRIG_NET_ALLOW || network == BRIG_NET_OPEN;
     return &seccomp_programs[profile != BRIG_SECCOMP_DEV][inet][nested];
 }
@@ -42,12 +43,12 @@ static bool jumps(const struct sock_filter *insn, uint32_t value)
         return value >= insn->k;
     case BPF_JGT:
         return value > insn->k;
-    default: /* BPF_JSET; the generator knows no other */
+    default: /* BPF_JSET; the generator uses no other */
         return (value & insn->k) != 0;
     }
 }
 
-/* The few instructions that the generator uses, as the kernel runs them. */
+/* Interprets the few instructions that the generator uses, as the kernel does. */
 static uint32_t run(const struct sock_fprog *program, const struct seccomp_data *data)
 {
     uint32_t value = 0;
@@ -94,7 +95,7 @@ int seccomp_common_number(size_t index)
     return index < ARRAY_LENGTH(seccomp_common) ? seccomp_common[index] : -1;
 }
 
-/* ---- questions of a filter that has a listener (user notification) ---- */
+/* ---- seccomp user notification ---- */
 
 /* The kernel's structs may grow: they are 80 and 24 bytes in 6.1. */
 #define NOTICE_ROOM 512
@@ -110,13 +111,13 @@ int notice_answer(int listener, const struct sock_fprog *filter, int *ret_number
         char room[NOTICE_ROOM];
     } reply = {.room = {0}};
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
-        return 0; /* who asked is dead, or was interrupted and asks again */
+        return 0; /* the caller was killed, or was interrupted and will notify again */
     const struct seccomp_data *data = &request.message.data;
     uint64_t args[6];
     memcpy(args, data->args, sizeof args);
     int verdict = seccomp_verdict(filter, data->nr, args);
     if (verdict == 0)
-        verdict = ENOSYS; /* another architecture's */
+        verdict = ENOSYS; /* a call of another architecture */
     reply.message.id = request.message.id;
     reply.message.error = -verdict;
     *ret_number = data->nr;

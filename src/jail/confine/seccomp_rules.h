@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* The syscall profiles as tables: syscalls, their rule and the reason; read by tools/gen-seccomp. */
+/* The syscall profiles as tables: syscalls, rules and reasons; compiled by tools/gen-seccomp. */
 #pragma once
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a verdict is found: the rule of the syscall is taken from the first of these that names it:
+/* A syscall's rule is taken from the first of these tables that names it:
  *
- *     seccomp_alone_code  only in the variants of `code` that stand without namespaces
- *     seccomp_alone       in all variants that do
- *     seccomp_alone_shut  in those of them that have no network, and no UNIX sockets either
- *     seccomp_alone_shut_code  the same, only in the variants of `code`
- *     seccomp_nested      only in the variants that let a program build a sandbox of its own
- *     seccomp_code_host   or seccomp_code_nested, whichever fits, and only in `code`
- *     seccomp_dev         or seccomp_code, whichever profile it is
- *     seccomp_floor       denied, or narrowed, in every profile
+ *     seccomp_alone_code       in variants of `code` without namespaces
+ *     seccomp_alone            in all variants without namespaces
+ *     seccomp_alone_shut       in variants without namespaces, network and UNIX sockets
+ *     seccomp_alone_shut_code  the same, only in variants of `code`
+ *     seccomp_nested           in variants that let a program build a sandbox
+ *     seccomp_code_host        or seccomp_code_nested, as fits, only in `code`
+ *     seccomp_dev              or seccomp_code, depending on the profile
+ *     seccomp_floor            denied or restricted in every profile
  *
- * What none of them names is allowed in `dev` and EPERM in `code`. A number that has no name at all
- * (a syscall younger than this file, a hole in the numbering, x32) is ENOSYS in both: programs know
- * how to do without a call the kernel does not have. So are calls made for another architecture.
+ * A syscall that no table names is allowed in `dev` and EPERM in `code`. An unknown number (a
+ * syscall newer than this file, a hole in the numbering, x32) is ENOSYS in both: programs have a
+ * fallback for calls that the kernel does not have. Calls for another architecture are ENOSYS, too.
  *
- * Only the low 32 bits of an argument are ever looked at. Every argument tested here is an int or
- * an unsigned int to the kernel, or (clone, unshare) has all its tested flags there, so a program
- * cannot hide a value from the test by setting bits above. */
+ * Only the low 32 bits of an argument are tested. Every tested argument is an int or an unsigned
+ * int to the kernel, or (clone, unshare) has all its tested flags there, so a program cannot hide a
+ * value from the test by setting higher bits. */
 
-/* ---- What a rule is ----------------------------------------------------------------------- */
+/* ---- The form of a rule ------------------------------------------------------------------- */
 
 enum seccomp_test_kind {
     SECCOMP_TEST_END,     /* no more tests in this clause */
@@ -57,7 +57,7 @@ struct seccomp_rule {
     const struct seccomp_clause *clauses; /* the first that holds decides */
 };
 
-/* Syscalls, with a blank between them, that have one rule for one reason. */
+/* Syscalls, separated by blanks, that share a rule and its reason. */
 struct seccomp_group {
     const char *names;
     const struct seccomp_rule *rule;
@@ -79,7 +79,7 @@ struct seccomp_group {
     __attribute__((unused)) static const struct seccomp_rule name = {                              \
         text, otherwise, sizeof(name##_clauses) / sizeof(name##_clauses[0]), name##_clauses}
 
-/* ---- The numbers tested for --------------------------------------------------------------- */
+/* ---- The tested numbers ------------------------------------------------------------------- */
 
 /* Written out instead of included: the generator runs on one architecture for both, and the headers
  * of a build machine may be older than the kernel. All are the same on x86_64 and aarch64. */
@@ -88,9 +88,9 @@ enum {
     SECCOMP_CLONE_NEW = 0x7e020000,
     SECCOMP_CLONE_PARENT = 0x8000,
     SECCOMP_SETLEASE = 1024,                 /* F_SETLEASE */
-    SECCOMP_SETDELEG = 1040,                 /* F_SETDELEG, of 6.19 */
+    SECCOMP_SETDELEG = 1040,                 /* F_SETDELEG, since 6.19 */
     SECCOMP_CLONE_NEWTIME = 0x80,            /* in clone these bits are the exit signal */
-    SECCOMP_OPEN_CREATES = 0100 | 020000000, /* O_CREAT, __O_TMPFILE: only then is there a mode */
+    SECCOMP_OPEN_CREATES = 0100 | 020000000, /* O_CREAT, __O_TMPFILE: these use the mode */
     SECCOMP_MODE_SUID_SGID = 06000,
     SECCOMP_MODE_TYPE = 0170000,  /* S_IFMT */
     SECCOMP_MODE_CHAR = 0020000,  /* S_IFCHR */
@@ -100,7 +100,7 @@ enum {
     SECCOMP_FAMILY_INET6 = 10,
     SECCOMP_FAMILY_NETLINK = 16,
     SECCOMP_NETLINK_ROUTE = 0,
-    SECCOMP_TYPE_MASK = 0xf, /* above it SOCK_CLOEXEC and SOCK_NONBLOCK */
+    SECCOMP_TYPE_MASK = 0xf, /* the bits above are SOCK_CLOEXEC and SOCK_NONBLOCK */
     SECCOMP_TYPE_STREAM = 1,
     SECCOMP_TYPE_RAW = 3,
     SECCOMP_TYPE_SEQPACKET = 5,
@@ -128,8 +128,8 @@ SECCOMP_RULE(CLONE_ALONE, "allowed without CLONE_NEW* and CLONE_PARENT flags, el
     SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW | SECCOMP_CLONE_PARENT)));
 SECCOMP_RULE(FIRST_IS_SELF, "allowed for 0, the caller itself, else EPERM", EPERM,
     SECCOMP_WHEN(0, SECCOMP_IS(0, 0)));
-/* setpriority and ioprio_set: of a process or a group, where 0 is the caller's own. Of a user, 0 is all
- * the user has. */
+/* setpriority and ioprio_set: for a process or a process group 0 is the caller's; for a user, 0
+ * means all processes of the user. */
 SECCOMP_RULE(PRIORITY_OF_SELF, "allowed for the caller itself and its group, else EPERM", EPERM,
     SECCOMP_WHEN(0, SECCOMP_IS(1, 0), SECCOMP_RANGE(0, 0, 1)));
 SECCOMP_RULE(IO_PRIORITY_OF_SELF, "allowed for the caller itself and its group, else EPERM", EPERM,
@@ -137,19 +137,20 @@ SECCOMP_RULE(IO_PRIORITY_OF_SELF, "allowed for the caller itself and its group, 
 SECCOMP_RULE(UNSHARE_PLAIN, "allowed without CLONE_NEW* flags, else EPERM", 0,
     SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW | SECCOMP_CLONE_NEWTIME)));
 
-/* As the kernel answers who does not own the file. Delegations are leases on directories. */
+/* The kernel returns the same to a process that does not own the file. Delegations are leases on
+ * directories. */
 SECCOMP_RULE(FCNTL_NO_LEASE, "allowed; F_SETLEASE and F_SETDELEG are EACCES", 0,
     SECCOMP_WHEN(EACCES, SECCOMP_IS(1, SECCOMP_SETLEASE)),
     SECCOMP_WHEN(EACCES, SECCOMP_IS(1, SECCOMP_SETDELEG)));
 
-/* Older kernels answer a flag they do not know with EINVAL. */
+/* Older kernels return EINVAL for an unknown flag. */
 SECCOMP_RULE(FILTER_WITHOUT_LISTENER, "allowed; SECCOMP_FILTER_FLAG_NEW_LISTENER is EINVAL", 0,
     SECCOMP_WHEN(EINVAL, SECCOMP_IS(0, SECCOMP_SET_FILTER),
                          SECCOMP_ANY_BIT(1, SECCOMP_NEW_LISTENER)));
 
-/* A jailed program must not leave a setuid file behind in a granted directory. `dev` lets setgid
- * pass: build tools keep it on directories of shared projects. mkdir is not here: the kernel takes
- * both bits out of its mode itself. */
+/* A jailed program must not leave a setuid file in a granted directory. `dev` allows setgid: build
+ * tools keep it on directories of shared projects. mkdir is not listed: the kernel removes both
+ * bits from its mode. */
 #define SECCOMP_MODE_RULES(suffix, bits, bits_text)                                                \
     SECCOMP_RULE(CREAT_##suffix, "allowed; a " bits_text " mode is EPERM", 0,                      \
         SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(1, bits)));                                            \
@@ -171,8 +172,8 @@ SECCOMP_RULE(FILTER_WITHOUT_LISTENER, "allowed; SECCOMP_FILTER_FLAG_NEW_LISTENER
 SECCOMP_MODE_RULES(NO_SUID_SGID, SECCOMP_MODE_SUID_SGID, "setuid or setgid");
 #define CHMOD_NO_SUID_SGID CREAT_NO_SUID_SGID
 
-/* Netlink for anything but routes, and raw sockets, are privileged or reach kernel code no program
- * needs. Route sockets are opened as SOCK_RAW by libc itself. */
+/* Netlink except for routes, and raw sockets, are privileged or reach kernel code that no program
+ * needs. libc opens route sockets as SOCK_RAW. */
 SECCOMP_RULE(SOCKET_DEV,
     "AF_UNIX, AF_INET, AF_INET6, NETLINK_ROUTE; raw sockets EPERM, other netlink EPROTONOSUPPORT, "
     "other families EAFNOSUPPORT", EAFNOSUPPORT,
@@ -223,8 +224,8 @@ SECCOMP_RULE(SOCKET_CODE_SHUT,
     "AF_UNIX, AF_INET and AF_INET6 EACCES, other families EAFNOSUPPORT", EAFNOSUPPORT,
     SECCOMP_WHEN(EACCES, SECCOMP_RANGE(0, SECCOMP_FAMILY_UNIX, SECCOMP_FAMILY_INET)),
     SECCOMP_WHEN(EACCES, SECCOMP_IS(0, SECCOMP_FAMILY_INET6)));
-/* The ends of such a pair are connected for ever. Datagram sockets, which SOCK_RAW makes as well, can
- * be connected anew and send to any name. */
+/* The ends of a stream pair stay connected for ever. Datagram sockets, which SOCK_RAW creates as
+ * well, can be connected again and send to any name. */
 SECCOMP_RULE(PAIR_SHUT,
     "streams and SOCK_SEQPACKET of AF_UNIX; other types EACCES, other families EAFNOSUPPORT",
     EAFNOSUPPORT,
@@ -241,8 +242,8 @@ SECCOMP_RULE(IOCTL_DEV, "allowed; TIOCSTI, TIOCLINUX, TIOCCONS and TIOCSETD are 
     SECCOMP_WHEN(EPERM, SECCOMP_IS(1, 0x5423)));           /* TIOCSETD: loads line disciplines, a
                                                             * long-standing source of kernel bugs */
 
-/* By list: the devices and filesystems a grant brings along answer to hundreds of others. ENOTTY is
- * what a file says to a request it does not know. */
+/* An allowlist: devices and filesystems in a grant handle hundreds of other requests. ENOTTY is
+ * what a file returns for an unknown request. */
 SECCOMP_RULE(IOCTL_CODE,
     "terminals, ptys, FIONREAD and its kind, cloning of files, interface queries; the terminal's "
     "dangerous requests are EPERM, all else ENOTTY", ENOTTY,
@@ -275,12 +276,13 @@ SECCOMP_RULE(PERSONALITY_CODE, "asking, and PER_LINUX; else EPERM", EPERM,
     SECCOMP_WHEN(0, SECCOMP_IS(0, 0)),
     SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_PERSONALITY_QUERY)));
 
-/* Not here: PR_SET_MM, KEEPCAPS, CAPBSET_DROP, SECUREBITS, CAP_AMBIENT (privileged), PTRACER (there
- * is no ptrace), SYSCALL_USER_DISPATCH, SCHED_CORE, IO_FLUSHER, MCE_KILL, MEMORY_MERGE (page
- * merging tells what is in other processes' memory), SPECULATION_CTRL (would switch mitigations
- * off), TSC, TIMING, UNALIGN, ENDIAN, FPEMU, FPEXC. EINVAL, as on a kernel without them. */
+/* Not listed: PR_SET_MM, KEEPCAPS, CAPBSET_DROP, SECUREBITS, CAP_AMBIENT (privileged), PTRACER
+ * (there is no ptrace), SYSCALL_USER_DISPATCH, SCHED_CORE, IO_FLUSHER, MCE_KILL, MEMORY_MERGE (page
+ * merging reveals the content of other processes' memory), SPECULATION_CTRL (could disable
+ * mitigations), TSC, TIMING, UNALIGN, ENDIAN, FPEMU, FPEXC. They return EINVAL, as on a kernel
+ * without them. */
 #define SECCOMP_PRCTL_CODE \
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 1, 4)),   /* PDEATHSIG, DUMPABLE: its own; get and set */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 1, 4)),   /* PDEATHSIG, DUMPABLE: get and set */ \
     SECCOMP_WHEN(0, SECCOMP_IS(0, 7)),         /* GET_KEEPCAPS */ \
     SECCOMP_WHEN(0, SECCOMP_RANGE(0, 15, 16)), /* SET_NAME, GET_NAME */ \
     SECCOMP_WHEN(0, SECCOMP_RANGE(0, 21, 23)), /* SECCOMP: can only narrow; CAPBSET_READ */ \
@@ -303,7 +305,7 @@ SECCOMP_RULE(PRCTL_CODE_ALONE, "as without, but for PR_SET_PDEATHSIG, which is E
 SECCOMP_RULE(PRCTL_ALONE, "allowed; PR_SET_PDEATHSIG is EINVAL", 0,
     SECCOMP_WHEN(EINVAL, SECCOMP_IS(0, 1)));
 
-/* ---- Denied or narrowed in every profile -------------------------------------------------- */
+/* ---- Denied or restricted in every profile ------------------------------------------------ */
 
 static const struct seccomp_group seccomp_floor[] = {
     {"_sysctl", &NOT_PERMITTED, "writes kernel parameters; gone since 5.5"},
@@ -361,7 +363,7 @@ static const struct seccomp_group seccomp_floor[] = {
     {"vserver", &NOT_PERMITTED, "never in the kernel"},
 };
 
-/* ---- dev: what else is denied; everything not named is allowed ---------------------------- */
+/* ---- dev: additional denials; all other calls are allowed --------------------------------- */
 
 static const struct seccomp_group seccomp_dev[] = {
     {"chmod fchmod",
@@ -378,7 +380,7 @@ static const struct seccomp_group seccomp_dev[] = {
     {"socket", &SOCKET_DEV, "other families are rarely used kernel code, loaded on demand"},
 };
 
-/* ---- code: what is allowed; everything not named is EPERM --------------------------------- */
+/* ---- code: allowed calls; all other calls are EPERM --------------------------------------- */
 
 static const struct seccomp_group seccomp_code[] = {
     {"accept accept4 bind listen", &ALLOWED, "servers"},
@@ -482,17 +484,17 @@ static const struct seccomp_group seccomp_code[] = {
     {"vmsplice", &NOT_THERE, "shares pages with pipes, a source of kernel bugs"},
 };
 
-/* With the host's network these stand in place of the rows of `code`. */
+/* With the host's network these rows replace the rows of `code`. */
 static const struct seccomp_group seccomp_code_host[] = {
     {"socket", &SOCKET_CODE_HOST, "the host's network is granted"},
 };
 
-/* Without network, but nested. */
+/* Without network, nested. */
 static const struct seccomp_group seccomp_code_nested[] = {
     {"socket", &SOCKET_CODE_NESTED, "bringing up loopback in the new namespace"},
 };
 
-/* ---- nested: what a program with a sandbox of its own needs besides ----------------------- */
+/* ---- nested: additional calls for a program that builds a sandbox ------------------------- */
 
 static const struct seccomp_group seccomp_nested[] = {
     {"chroot pivot_root umount2", &ALLOWED, "leaving the old root"},
@@ -506,8 +508,8 @@ static const struct seccomp_group seccomp_nested[] = {
 
 /* ---- alone: a function in its caller's namespaces ------------------------------------------ */
 
-/* Its processes are ended as one process group, which they must not leave, and are its caller's
- * neighbours: the same user's, with the same view of processes. */
+/* The function's processes are killed as one process group, which they must not leave. They run
+ * beside the caller's processes, as the same user and in the same pid namespace. */
 static const struct seccomp_group seccomp_alone[] = {
     {"clone", &CLONE_ALONE, "a child of the caller would outlive the call"},
     {"ioprio_set", &IO_PRIORITY_OF_SELF, "the caller's processes have the same uid"},
@@ -524,8 +526,8 @@ static const struct seccomp_group seccomp_alone_code[] = {
     {"prctl", &PRCTL_CODE_ALONE, "dying with the caller is not the function's to change"},
 };
 
-/* Without a network, sockets of the host's other programs are out of reach, too, unless the caller
- * asks for them: Landlock governs them by path only from ABI 9 on. */
+/* Without a network, sockets of other host programs are denied, too, unless the caller asks for
+ * them: Landlock controls them by path only from ABI 9 on. */
 static const struct seccomp_group seccomp_alone_shut[] = {
     {"socket", &SOCKET_DEV_SHUT, "the host's sockets would be in reach"},
     {"socketpair", &PAIR_SHUT, "a datagram socket can send to any other"},
@@ -535,9 +537,9 @@ static const struct seccomp_group seccomp_alone_shut_code[] = {
     {"socket", &SOCKET_CODE_SHUT, "the host's sockets would be in reach"},
 };
 
-/* ---- Numbers the build machine's libseccomp may not know ---------------------------------- */
+/* ---- Numbers that the build machine's libseccomp may lack --------------------------------- */
 
-/* Since 424 a syscall has the same number everywhere. These are 440 and those that follow. */
+/* From 424 on, syscalls have the same number on all architectures. This list starts at 440. */
 #define SECCOMP_NUMBERS_FIRST 440
 static const char seccomp_numbers[] =
     "process_madvise epoll_pwait2 mount_setattr quotactl_fd landlock_create_ruleset "
@@ -552,5 +554,5 @@ static const char seccomp_numbers[] =
 static const char seccomp_numbers_x86_64[] = "uretprobe uprobe";
 /* clang-format on */
 
-/* The first number nobody here has heard of. */
+/* The first number that these tables do not know. */
 #define SECCOMP_FIRST_UNKNOWN 472
