@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Theory of operation: the jail's first process.
  *
- * It runs as pid 1 of the jail's pid namespace (or, where there is none, as a subreaper above the
- * command), with the jail's identity and one capability in the jail's own user namespace, which
- * keeps the command, having none, from tracing or reading it. It trusts its socket to the
- * supervisor and nothing else. It reaps, passes on signals it is told to, reports how the command
- * stopped or ended, and exits; with it the kernel ends every process of the namespace. If the
- * supervisor dies, the socket closes and init ends the jail.
+ * Init runs as pid 1 of the jail's pid namespace (or, without one, as a subreaper above the
+ * command), with the jail's ids and one capability in the jail's user namespace. The command has no
+ * capability, so it can neither trace nor read init. Init trusts only its socket to the supervisor.
+ * It reaps, forwards signals on request, reports how the command stopped or ended, and exits; the
+ * kernel then kills every process of the namespace. If the supervisor dies, the socket closes and
+ * init ends the jail.
  *
- * Built freestanding and as small as can be, because one of it lives in every jail. */
+ * Init is freestanding and as small as possible, because every jail has one. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -28,11 +28,11 @@
 #define ERR_EINTR 4
 #define ERR_ECHILD 10
 
-/* Statuses as wait(2) packs them. */
+/* Wait statuses as encoded by wait(2). */
 #define STATUS_STOPPED(status) (((status)&0xff) == 0x7f)
 #define STATUS_STOPSIG(status) (((status) >> 8) & 0xff)
 
-/* Compilers call it for what is initialised with zeros; there is no libc to have it. */
+/* Compilers call memset() to zero structs; there is no libc to provide it. */
 void *memset(void *memory, int byte, size_t size);
 __attribute__((used)) void *memset(void *memory, int byte, size_t size)
 {
@@ -50,7 +50,7 @@ enum mode {
     MODE_MAKER_LOOPBACK = 'M',
 };
 
-/* What sendmsg takes, on 64-bit machines; the system's headers for it need libc. */
+/* The arguments of sendmsg on 64-bit machines; the system's headers for them need libc. */
 struct part {
     void *base;
     unsigned long length;
@@ -86,15 +86,15 @@ static int parse_pid(const char *text)
     return value;
 }
 
-/* Everything we know of the jail while it lives. */
+/* State of the jail. */
 struct jail {
     int command; /* its pid, 0 for none */
     int signals; /* a signalfd for SIGCHLD */
     int mode;
-    int status; /* how the command ended, -1 while it lives */
+    int status; /* the command's wait status, -1 while it runs */
 };
 
-/* One wait; the pid, or what wait4 says. */
+/* Waits once; returns the pid or the error of wait4. */
 static long wait_one(struct jail *jail, int options)
 {
     int status = 0;
@@ -108,8 +108,8 @@ static long wait_one(struct jail *jail, int options)
     return pid;
 }
 
-/* Without a pid namespace nothing dies with us: kill our children until there are none. Children
- * of children come to us as their parents die, because we are their subreaper. */
+/* Without a pid namespace no process dies with init: kill init's children until none are left.
+ * Grandchildren become children of init, the subreaper, when their parents die. */
 static void kill_children(struct jail *jail)
 {
     char path[] = "/proc/thread-self/children";
@@ -132,8 +132,9 @@ static void kill_children(struct jail *jail)
     }
 }
 
-/* With a pid namespace one call reaches everything in it but us. Reaping, rather than leaving it to
- * the kernel's end of the namespace, makes what they used count. */
+/* With a pid namespace one kill() reaches all processes except init. Init reaps them, instead of
+ * leaving that to the kernel at the end of the namespace, so that their resource usage is
+ * counted. */
 static void kill_namespace(struct jail *jail)
 {
     bool told = false;
@@ -147,7 +148,7 @@ static void kill_namespace(struct jail *jail)
         struct __kernel_timespec patience = {.tv_sec = 1};
         struct signalfd_siginfo info;
         if (SYS(ppoll, &dying, 1, &patience, 0, 0) == 0 && !told) {
-            report(WIRE_STUCK, 0); /* in uninterruptible sleep, that is */
+            report(WIRE_STUCK, 0); /* a process is in uninterruptible sleep */
             told = true;
         }
         (void)SYS(read, jail->signals, &info, sizeof info);
@@ -159,7 +160,7 @@ static uint64_t to_us(const struct __kernel_old_timeval *time)
     return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-/* Tells how the command ended and what all of it used, and leaves. */
+/* Reports the command's wait status and the total resource usage, and exits. */
 static __attribute__((noreturn)) void tell_end(const struct jail *jail)
 {
     struct rusage usage = {0};
@@ -173,7 +174,7 @@ static __attribute__((noreturn)) void tell_end(const struct jail *jail)
     leave(0);
 }
 
-/* Ends everything first. */
+/* Kills all processes first. */
 static __attribute__((noreturn)) void end_jail(struct jail *jail)
 {
     if (jail->mode == MODE_SUBREAPER)
@@ -183,7 +184,7 @@ static __attribute__((noreturn)) void end_jail(struct jail *jail)
     tell_end(jail);
 }
 
-/* Reaps whatever is there to reap; ends the jail when the command itself ended. */
+/* Reaps all exited children; ends the jail if the command exited. */
 static void reap(struct jail *jail)
 {
     while (wait_one(jail, WNOHANG | WUNTRACED) > 0)
@@ -193,7 +194,7 @@ static void reap(struct jail *jail)
     end_jail(jail);
 }
 
-/* Makes a network namespace of the user namespace we are in, and sends it out. */
+/* Creates a network namespace in the current user namespace and sends its fd to the supervisor. */
 static void make_network(int mode)
 {
     if (SYS(unshare, 0x40000000 /* CLONE_NEWNET */) < 0)
@@ -232,7 +233,7 @@ static void obey(struct jail *jail)
         (jail->mode == MODE_MAKER || jail->mode == MODE_MAKER_LOOPBACK))
         make_network(jail->mode);
     if (message.type == WIRE_SIGNAL && jail->command > 0) {
-        /* The command leads a group; if it moved, tell it alone. */
+        /* The command leads a process group; if it left the group, signal only the command. */
         if (SYS(kill, -jail->command, message.a) < 0)
             (void)SYS(kill, jail->command, message.a);
     }
@@ -249,7 +250,8 @@ static __attribute__((noreturn, used)) void init_main(long *stack)
     (void)SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     (void)SYS(prctl, PR_SET_NAME, "brig-init", 0, 0, 0);
 
-    /* Every signal stays blocked: none can end or disturb us; SIGCHLD is read as data. */
+    /* All signals stay blocked, so that none can kill or interrupt init; SIGCHLD is read from a
+     * signalfd. */
     unsigned long all = ~0UL, child = 1UL << (SIGCHLD - 1);
     (void)SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, 0, sizeof all);
     report(WIRE_STARTED, 0);
