@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A job's life and end: signals, limits, captured streams, the result. */
+/* Supervises a job until its end: signals, limits, captured streams, the result. */
 #include "jail/job/job.h"
 
 #include <errno.h>
@@ -24,10 +24,10 @@
 
 #define CPU_CHECK_MIN_US 20000
 #define CPU_CHECK_MAX_US 500000
-/* How long init may take to kill the tree before it is killed itself. */
+/* How long init may take to kill all processes before init itself is killed. */
 #define KILL_PATIENCE_US 1000000
 #define KILL_AGAIN_US 50000
-/* How long what was killed may take to die before it is looked at what keeps it. */
+/* How long killed processes may take to die before the job looks for one that is stuck. */
 #define STUCK_PATIENCE_US 2000000
 
 uint64_t job_deadline_us(const struct brig_job *job)
@@ -58,7 +58,7 @@ void job_start_clock(struct brig_job *job, uint64_t wall_ms)
         job->cpu_check_us = job->started_us + 1;
 }
 
-/* ---- a run that was prepared ---- */
+/* ---- prepared runs ---- */
 
 bool job_is_waiting(const struct brig_job *job)
 {
@@ -123,7 +123,7 @@ void job_arm_timer(struct brig_job *job)
     (void)timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* ---- ending it ---- */
+/* ---- killing the jail ---- */
 
 static void tell(struct brig_job *job, int type, int a)
 {
@@ -132,8 +132,8 @@ static void tell(struct brig_job *job, int type, int a)
         (void)send(job->wire, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Init kills and reaps everything, so that what was used is counted, and ends. Should it not, it is
- * killed itself, and its namespace with it. */
+/* Init kills and reaps all processes, so that their resource usage is counted, and exits. If it
+ * does not, it is killed itself, and its namespace with it. */
 static void kill_tree(struct brig_job *job)
 {
     job->state = JOB_KILLED;
@@ -143,7 +143,8 @@ static void kill_tree(struct brig_job *job)
     job_arm_timer(job);
 }
 
-/* TERM, then the grace, then KILL. A stopped command is woken so that it can clean up. */
+/* Sends SIGTERM and, after the grace period, SIGKILL. SIGCONT wakes a stopped command so that it
+ * can clean up. */
 static void end_tree(struct brig_job *job, enum brig_outcome reason)
 {
     if (job->state != JOB_RUNNING)
@@ -176,8 +177,9 @@ static void check_cpu(struct brig_job *job, uint64_t now)
     job->cpu_check_us = now + (wait > CPU_CHECK_MAX_US ? CPU_CHECK_MAX_US : wait);
 }
 
-/* Init did not manage. With a pid namespace its death is everyone's. Without, it must live to see its
- * orphans: the tree is killed from here, again and again. */
+/* Init did not end the jail in time. With a pid namespace, killing init kills every process.
+ * Without one, init must stay alive to adopt orphans, so the supervisor kills the tree
+ * repeatedly. */
 static void lose_patience(struct brig_job *job, uint64_t now)
 {
     limits_unthrottle(&job->limits);
@@ -189,23 +191,23 @@ static void lose_patience(struct brig_job *job, uint64_t now)
         return;
     }
     tree_kill(job->pid);
-    if (job->plan.enters) /* what somebody inside holds on to, traced, ends with the jail */
+    if (job->plan.enters) /* a process that is traced inside the jail ends with the jail */
         (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
     if (job->limits.group)
         (void)cgroup_kill(job->limits.group);
     job->kill_deadline_us = now + KILL_AGAIN_US;
 }
 
-/* Something of the jail that sleeps uninterruptibly, or 0. */
+/* Returns a process of the jail in uninterruptible sleep, or 0. */
 static pid_t find_stuck(const struct brig_job *job)
 {
     pid_t pid = job->limits.group ? cgroup_stuck_pid(job->limits.group) : 0;
     return pid ? pid : tree_stuck_pid(job->pid);
 }
 
-/* What was killed lives on: if something in it sleeps uninterruptibly, nobody can end that, and the
- * job is over without it. The rest is killed once more, wherever it is: nobody will look again. The
- * group stays, and a later brig sweeps it up. */
+/* Some processes are alive after SIGKILL. If one of them is in uninterruptible sleep, it cannot be
+ * killed, and the job ends without it. The group is killed once more, because no one checks it
+ * later. It stays, and a later brig process sweeps it. */
 static void look_for_stuck(struct brig_job *job, uint64_t now)
 {
     pid_t pid = find_stuck(job);
@@ -218,7 +220,7 @@ static void look_for_stuck(struct brig_job *job, uint64_t now)
     job->stuck_deadline_us = 0;
 }
 
-/* The run has lasted long enough for the watch on mounts, or for that on names. */
+/* Called when the run has lasted long enough to watch its mounts, or names on the host. */
 static void watch_on(struct brig_job *job)
 {
     bool names = job->watch.mounts >= 0;
@@ -254,9 +256,10 @@ static void handle_timer(struct brig_job *job)
     job_arm_timer(job);
 }
 
-/* ---- what comes in ---- */
+/* ---- messages ---- */
 
-/* As long as the jail is being built. 1 once it is, 0 when there is no more to read, or an error. */
+/* Handles messages while the jail is being built. Returns 1 when it is complete, 0 when there are
+ * no more messages, or an error. */
 static int hear_builder(struct brig_job *job, struct brig_error *err)
 {
     while (job->building) {
@@ -274,21 +277,21 @@ static int hear_builder(struct brig_job *job, struct brig_error *err)
     return 1;
 }
 
-/* The pidfd tells the rest. */
+/* After this, only the pidfd reports the jail's end. */
 static void close_wire(struct brig_job *job)
 {
-    close_fd(&job->wire); /* there is no copy of it: it is not watched any more either */
+    close_fd(&job->wire); /* the only copy, so this also removes it from the epoll set */
 }
 
-/* Init's last words: everybody else is dead. What can be done while it ends is done now. To be woken
- * once more by the end of the wire would hold it up. */
+/* Init's last message: all other processes are dead. Do as much as possible while init exits. The
+ * wire is closed here, because an extra wakeup for its end would delay the result. */
 static void note_end(struct brig_job *job, const struct wire_message *message)
 {
     job->end = *message;
     watch_leave(&job->watch);
     close_wire(job);
-    close_fd(&job->entry_fd); /* nobody can enter any more; and to close it takes a while */
-    limits_usage(&job->limits, &job->group_usage); /* of all but init */
+    close_fd(&job->entry_fd); /* the jail cannot be entered any more; closing is slow */
+    limits_usage(&job->limits, &job->group_usage); /* without init */
     job->usage_known = true;
 }
 
@@ -300,7 +303,7 @@ static void handle_wire(struct brig_job *job)
         if (got > 0 && message.type == WIRE_DENIALS && fd >= 0 && job->denials.listener < 0)
             (void)denials_listen(&job->denials, fd, job->epoll, NULL);
         else
-            close_fd(&fd); /* no other is sent any more */
+            close_fd(&fd); /* no further fd is sent */
         if (got == 0)
             return;
         if (got > 0 && message.type == WIRE_STOPPED)
@@ -326,7 +329,7 @@ static void read_capture(struct brig_job *job, struct capture *capture)
     close_fd(&capture->fd);
 }
 
-/* It may be none of ours any more, if it was reported together with others. */
+/* The fd may be closed already, if it was reported together with other events. */
 static void serve_capture(struct brig_job *job, int fd)
 {
     for (int i = 0; i < 2; i++)
@@ -334,7 +337,8 @@ static void serve_capture(struct brig_job *job, int fd)
             read_capture(job, &job->captures[i]);
 }
 
-/* Every writer is dead by now: the rest is in the pipes, which hold less than one call reads. */
+/* Every writer is dead: the remaining bytes are in the pipes, which hold less than one call
+ * reads. */
 static void drain_captures(struct brig_job *job)
 {
     for (int i = 0; i < 2; i++)
@@ -355,7 +359,7 @@ static int conclude(struct brig_job *job)
     return 1;
 }
 
-/* The first process has ended, and with it the jail; or it never will. */
+/* The first process has exited, and the jail with it; or a stuck process keeps it from exiting. */
 static int reap(struct brig_job *job, struct brig_error *err)
 {
     long result;
@@ -363,8 +367,8 @@ static int reap(struct brig_job *job, struct brig_error *err)
     do
         result = SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, options, 0);
     while (result == -EINTR);
-    /* A caller that ignores SIGCHLD, or reaps whatever it finds, was faster: it is gone all the same,
-     * and what we want to know init has told. */
+    /* With ECHILD the caller ignores SIGCHLD or has reaped the process: it is gone all the same,
+     * and init has sent its wait status and usage. */
     if (result < 0 && result != -ECHILD)
         return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "cannot wait for the jail");
     if (job->wire >= 0)
@@ -373,14 +377,14 @@ static int reap(struct brig_job *job, struct brig_error *err)
     return conclude(job);
 }
 
-/* Init has said that nobody is left, and how it all ended: what it takes the kernel to clear up behind it
- * is nothing to wait for. */
+/* Init has reported that no process is left, and the command's status: the result need not wait for
+ * the kernel to destroy the namespaces. */
 static bool is_answered(const struct brig_job *job)
 {
     return job->is_early && job->end.type == WIRE_ENDED && !job->door;
 }
 
-/* But for its end nothing of it is of interest any more. */
+/* From now on only the exit of the first process is watched. */
 static void watch_only_end(struct brig_job *job)
 {
     close_fd(&job->timer);
@@ -524,7 +528,7 @@ int brig_job_wait(struct brig_job *job, struct brig_error *err)
 
 /* ---- the result ---- */
 
-/* The group saw all of the jail, whatever init was told. */
+/* The cgroup counts all processes of the jail, also those that init could not wait for. */
 static void fill_group_usage(const struct cgroup_usage *group, struct brig_usage *usage)
 {
     if (group->peak_memory_bytes > 0)
@@ -544,8 +548,8 @@ static void fill_usage(const struct brig_job *job, struct brig_usage *usage)
     usage->wall_us = job->ended_us - job->started_us;
     usage->cpu_user_us = job->end.user_us;
     usage->cpu_sys_us = job->end.sys_us;
-    /* The kernel counts the memory that was borrowed between clone and exec as the child's: a peak
-     * no higher than our own says nothing. */
+    /* The kernel counts memory shared between clone and exec as the child's: a peak no higher than
+     * the caller's says nothing. */
     uint64_t peak_kb = job->end.peak_kb;
     usage->peak_memory_bytes = peak_kb > job->own_peak_kb ? peak_kb * 1024 : 0;
     for (int i = 0; i < 2; i++)
@@ -567,7 +571,7 @@ static void fill_outcome(const struct brig_job *job, struct brig_result *result)
     result->exit_code = -1;
     int status = job->end.type == WIRE_ENDED ? job->end.a : -1;
     if (status == -1)
-        result->signal = SIGKILL; /* init was killed, and the rest with it */
+        result->signal = SIGKILL; /* init was killed, and all other processes with it */
     else if (WIFSIGNALED(status))
         result->signal = WTERMSIG(status);
     else
@@ -604,7 +608,7 @@ int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct
     return 0;
 }
 
-/* Waits for the end of what was killed, but not for what cannot die. */
+/* Waits until the killed processes are dead, but not for stuck ones. */
 static void await_end(const struct brig_job *job)
 {
     struct pollfd ended = {.fd = job->pidfd, .events = POLLIN};
@@ -618,17 +622,17 @@ void brig_job_free(struct brig_job *job)
 {
     if (!job)
         return;
-    if (job->pid <= 0 && job->building) /* it ends with its socket, and nobody knows when */
+    if (job->pid <= 0 && job->building) /* the jail ends with its socket, at an unknown time */
         close_fd(&job->wire);
     if (job->pid > 0) {
         limits_unthrottle(&job->limits);
         if (job_has_namespace(job))
             (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
-        close_fd(&job->wire); /* for init, the end of its socket is an order to end */
+        close_fd(&job->wire); /* init ends the jail when its socket closes */
         await_end(job);
     }
     if (job->nested_limits)
-        nested_limits_free(job->nested_limits); /* while there is a set they are in */
+        nested_limits_free(job->nested_limits); /* before the epoll set is closed */
     if (job->door)
         door_free(job->door);
     close_fd(&job->denials.listener);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A job's birth: its fds, its plan, the rung of the ladder it can stand on. */
+/* Starts a job: its fds, its plan, and the rung of the ladder that works here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@
 
 /* ---- the ladder ---- */
 
-/* Without namespaces there is no door, and the result says so. */
+/* Without namespaces there is no network door, and the result says so. */
 static int take_door(struct brig_job *job, const struct brig_policy *policy,
                      struct door_sockets *sockets, struct brig_error *err)
 {
@@ -42,7 +42,7 @@ static int take_door(struct brig_job *job, const struct brig_policy *policy,
     return 0;
 }
 
-/* Completes job->plan with the command, starts it, and takes what came of it. */
+/* Completes job->plan with the command, starts it, and takes over its fds. */
 static int launch(struct brig_job *job, const struct brig_policy *policy,
                   const struct brig_command *command, struct streams *streams,
                   struct brig_error *err)
@@ -72,7 +72,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->kept = fds_keep_high(spawned.kept);
     job->late = fds_keep_high(spawned.late);
     job->denials.listener = fds_keep_high(spawned.listener);
-    if (spawned.nested_limits >= 0) /* without memory for it, tools are bounded with the rest */
+    if (spawned.nested_limits >= 0) /* if memory runs out, tools have no separate limits */
         job->nested_limits =
             nested_limits_new(spawned.nested_limits, job->limits.group, spawned.pid);
     result = take_door(job, policy, &spawned.door, err);
@@ -80,7 +80,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
-    if (policy->jail_name) /* else nobody can name it */
+    if (policy->jail_name) /* a jail without name cannot be entered */
         job->entry_fd = attach_publish(&job->plan, policy, job->pid, job->limits.group);
     int trimmed = plan_trim(&job->plan, err);
     return result < 0 ? result : trimmed;
@@ -128,8 +128,8 @@ static int start_in_jail(struct brig_job *job, const struct attach *entry,
     return result < 0 ? result : launch(job, entry->record.policy, command, streams, err);
 }
 
-/* A directory of the jail's own has nowhere to be without namespaces, and what is asked for less than
- * that is not a jail with it. What failed before, if anything, is the reason. */
+/* Private directories need a mount namespace, so a lower rung cannot provide them. An earlier
+ * failure, if any, is reported as the reason. */
 static int refuse_private(const struct brig_policy *policy, struct brig_error *err)
 {
     const struct policy_private *private = &policy->privates[0];
@@ -141,7 +141,7 @@ static int refuse_private(const struct brig_policy *policy, struct brig_error *e
     return brig_wrap(err, BRIG_E_SETUP, "no private '%s' [%s]", private->dest, private->origin);
 }
 
-/* Down the ladder as far as the policy lets us; what was lost on the way is in the plan's list. */
+/* Tries lower rungs as far as the policy allows; lost restrictions are listed in the plan. */
 static int climb_down(struct brig_job *job, const struct brig_policy *policy,
                       const struct brig_command *command, struct streams *streams,
                       struct brig_error *err)
@@ -159,13 +159,14 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
         if (err)
             *err = local;
         if (rung == PLAN_FULL && local.sys_errno == ENOSPC &&
-            !(missing & PLAN_NO_CGROUP_NAMESPACE)) { /* inside a jail, that is why */
+            !(missing & PLAN_NO_CGROUP_NAMESPACE)) { /* inside a jail this is the reason */
             missing |= PLAN_NO_CGROUP_NAMESPACE;
             watch_done(&job->watch);
             plan_done(&job->plan);
             continue;
         }
-        /* Inside a jail a second one has no namespaces, but its restrictions are in force. */
+        /* Inside a jail a second jail has no namespaces, but the restrictions of the first
+         * apply. */
         bool inside = job->limits.lease && rung == PLAN_FULL;
         if (result != BRIG_E_UNSUPPORTED ||
             (policy->on_unsupported == BRIG_UNSUPPORTED_FAIL && !inside))
@@ -174,7 +175,7 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
         watch_done(&job->watch);
         plan_done(&job->plan);
         if (no_seccomp && !(missing & BRIG_LAYER_SECCOMP))
-            missing |= BRIG_LAYER_SECCOMP; /* of no rung: the same again without */
+            missing |= BRIG_LAYER_SECCOMP; /* not tied to a rung: try again without it */
         else if (rung++ == PLAN_LIMITS)
             return result;
     }
@@ -197,7 +198,7 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     const uint64_t *limits = policy->limits;
     job->grace_us = limits[BRIG_LIMIT_GRACE_MS] * 1000;
     job->cpu_limit_us = limits[BRIG_LIMIT_CPU_MS] * 1000;
-    if (!job_is_awaited(job)) /* else the clock starts with job_release() */
+    if (!job_is_awaited(job)) /* otherwise job_release() starts the clock */
         job_start_clock(job, limits[BRIG_LIMIT_WALL_MS]);
     if (watch_delay_us(&job->watch, &job->plan) > 0)
         job->watch_due_us = job->started_us + watch_delay_us(&job->watch, &job->plan);
@@ -282,7 +283,7 @@ static void note_own_peak(struct brig_job *job)
         job->own_peak_kb = (uint64_t)own.ru_maxrss;
 }
 
-/* Finds the policy of a source that has one of its own; others are checked here. */
+/* Finds the policy of a source that brings one; other policies are checked here. */
 static int settle_policy(struct job_source *source, struct brig_error *err)
 {
     struct brig_template *template = source->template;
@@ -308,7 +309,7 @@ int job_start(const struct job_source *from, const struct brig_command *command,
     int result = settle_policy(source, err);
     if (result == 0)
         result = streams_check(command, err);
-    if (result == 0 && source->policy->facts) /* what was recorded says nothing of this machine */
+    if (result == 0 && source->policy->facts) /* recorded facts do not describe this machine */
         result = brig_fail(err, BRIG_E_STATE, 0, "a policy with recorded facts cannot be run");
     if (result < 0)
         return result;
@@ -348,9 +349,9 @@ int brig_template_start(struct brig_template *template, const struct brig_comman
     return job_start(&(struct job_source){.template = template}, command, ret_job, err);
 }
 
-/* ---- foresee ---- */
+/* ---- the plan without a run ---- */
 
-/* The plan that a run would have: the steps of job_start.c that only think. */
+/* The steps of a start that change nothing on the host. */
 
 static int plan_rung(const struct brig_policy *policy, enum plan_rung rung,
                      const struct limits *limits, struct plan *plan, struct brig_error *err)
@@ -365,7 +366,7 @@ static int plan_rung(const struct brig_policy *policy, enum plan_rung rung,
     return plan_compile(policy, rung, 0, limits, plan, err);
 }
 
-/* Down the ladder as climb_down() does. */
+/* Tries lower rungs, like climb_down(). */
 static int plan_jail(const struct brig_policy *policy, const struct limits *limits,
                      struct plan *plan, struct brig_error *err)
 {
@@ -416,7 +417,7 @@ int job_foresee(const struct brig_policy *policy, const struct brig_command *com
         result = limits_foresee(&limits, policy, &grouped, err);
     if (result == 0)
         result = plan_jail(policy, &limits, &plan, err);
-    struct brig_unenforced noted = {0}; /* in the plan already */
+    struct brig_unenforced noted = {0}; /* already in the plan */
     if (result == 0)
         result = identity_choose(policy, &plan.arena, &noted, &identity, err);
     if (result == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a result says: as an exit status, as a word, as JSON; and the list of what was not enforced. */
+/* A result as an exit status, as a word, and as JSON; and the list of restrictions not enforced. */
 #include "jail/job/result.h"
 
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "jail/net/door_events.h"
 
-/* What a shell and timeout(1) say. */
+/* Exit statuses as used by shells and timeout(1). */
 enum {
     STATUS_TIMEOUT = 124,
     STATUS_BRIG_FAILED = 125,
@@ -111,7 +111,7 @@ int brig_result_status(const struct brig_result *result)
     case BRIG_DISK_LIMIT:
     case BRIG_PIDS_LIMIT:
     case BRIG_DENIED:
-        /* Ended by the jail: however the command ended, the status is not 0. */
+        /* The jail ended the command, so the status is not 0, whatever the command returned. */
         if (result->exit_code > 0)
             return result->exit_code;
         return STATUS_SIGNAL + (result->signal ? result->signal : SIGKILL);
@@ -124,7 +124,7 @@ const char *brig_version(void)
     return BRIG_VERSION;
 }
 
-/* glibc has sigabbrev_np(); other libcs have nothing. */
+/* glibc has sigabbrev_np(); other libcs have no equivalent. */
 static const char *const SIGNAL_NAMES[] = {
     [SIGHUP] = "HUP",     [SIGINT] = "INT",   [SIGQUIT] = "QUIT",     [SIGILL] = "ILL",
     [SIGTRAP] = "TRAP",   [SIGABRT] = "ABRT", [SIGBUS] = "BUS",       [SIGFPE] = "FPE",
@@ -266,7 +266,7 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
     return str_take(&out, ret_text, err);
 }
 
-/* ---- what was not enforced ---- */
+/* ---- restrictions that were not enforced ---- */
 
 void unenforced_add(struct brig_unenforced *list, const char *format, ...)
 {

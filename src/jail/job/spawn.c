@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a plan to a running jail. */
+/* Starts the jail of a plan. */
 #include "jail/job/spawn.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
     const struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
     size_t count;
     ssize_t length;
-    do { /* ECONNRESET is said once, if the other ended without having read all; its words come after */
+    do { /* ECONNRESET comes once, if the peer exited with unread messages; its own messages
+          * follow */
         count = 1;
         length = fdpass_receive(wire, &part, 1, ret_fd, &count, MSG_DONTWAIT);
     } while (length == -ECONNRESET);
@@ -42,7 +43,7 @@ int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
     return 1;
 }
 
-/* newgidmap writes a map that still allows setgroups, which a user alone may not. */
+/* newgidmap writes a gid map that leaves setgroups allowed; an unprivileged user cannot. */
 int spawn_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *err)
 {
     gid_t inside = plan->map_inside_gid, outside = plan->map_host_gid;
@@ -76,8 +77,8 @@ int spawn_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *err)
     return 0;
 }
 
-/* For the stacks of the children and what they share; `sharing` is how, with one that has a copy of
- * our memory. */
+/* Memory for the children's stacks and shared state; `sharing` is MAP_SHARED if a child with a copy
+ * of the memory has to share it. */
 static void *map_memory(int sharing)
 {
     void *memory = mmap(NULL, CHILD_MEMORY_BYTES, PROT_READ | PROT_WRITE,
@@ -98,12 +99,12 @@ static void reap(pid_t pid)
         ;
 }
 
-/* The clone itself, with every signal blocked: a handler of the caller's must not run in the child,
- * which may share its memory. On failure there may be something to undo. */
+/* The clone, with every signal blocked: a handler of the caller must not run in the child, which
+ * may share its memory. On failure the caller calls release(). */
 static int clone_jail(const struct plan *plan, const int wire[2], struct spawned *spawned,
                       struct brig_error *err)
 {
-    /* With who enters a jail nothing is shared at all. */
+    /* A process that enters a jail shares no memory. */
     void *memory = map_memory(plan->become && !plan->enters ? MAP_SHARED : MAP_PRIVATE);
     if (!memory)
         return brig_fail(err, BRIG_E_NOMEM, errno, "cannot allocate a stack");
@@ -122,7 +123,7 @@ static int clone_jail(const struct plan *plan, const int wire[2], struct spawned
     return result;
 }
 
-/* An fd that came with a message goes where the message says. */
+/* Stores the fd of a message according to the message's type. */
 static void keep_fd(struct spawned *spawned, const struct wire_message *message, int fd)
 {
     int type = message->type;
@@ -143,7 +144,7 @@ static void keep_fd(struct spawned *spawned, const struct wire_message *message,
         *place = fd;
 }
 
-/* Takes the messages of the build. 0 once the command runs, else the failure in words. */
+/* Handles the messages of the build. Returns 0 once the command runs, or describes the failure. */
 static int take_messages(struct plan *plan, struct spawned *spawned, struct brig_error *err)
 {
     for (;;) {
@@ -165,10 +166,10 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
         case WIRE_PID:
             spawned->pid = message.a;
             break;
-        case WIRE_STARTED: /* may overtake the intermediate's word about the pid */
+        case WIRE_STARTED: /* may arrive before the intermediate's WIRE_PID */
             spawned->started = true;
             break;
-        case WIRE_ENDED: /* so may the end of a short command */
+        case WIRE_ENDED: /* as may the end of a short command */
             spawned->end = message;
             break;
         case WIRE_STOPPED:
@@ -180,7 +181,7 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
     }
 }
 
-/* Ends the process and closes all that came from it. */
+/* Kills the process and closes all fds received from it. */
 static void release(struct spawned *spawned)
 {
     if (spawned->pid > 0 && spawned->pidfd >= 0) {
@@ -199,7 +200,7 @@ static void release(struct spawned *spawned)
 
 static void undo(struct spawned *spawned)
 {
-    /* The failure may have overtaken the intermediate's word about the pid. */
+    /* WIRE_FAILED may have arrived before the intermediate's WIRE_PID. */
     struct wire_message message = {0};
     int fd = -1;
     while (spawned->pid == 0 && spawn_receive(spawned->wire, &message, &fd) == 1) {
@@ -207,7 +208,8 @@ static void undo(struct spawned *spawned)
         if (message.type == WIRE_PID)
             spawned->pid = message.a;
     }
-    /* Or the intermediate was killed before it could say: then it is still our child to reap. */
+    /* Or the intermediate was killed before it sent WIRE_PID: the first process still has to be
+     * reaped. */
     if (spawned->pid == 0 && spawned->first > 0) {
         spawned->pid = spawned->first;
         spawned->pidfd = (int)SYS(pidfd_open, spawned->first, 0);
@@ -216,7 +218,7 @@ static void undo(struct spawned *spawned)
     release(spawned);
 }
 
-/* Ids that are the same inside: root alone can map them. */
+/* Maps ids to themselves, which only root can do. */
 static int map_range(const struct plan *plan, pid_t pid, struct brig_error *err)
 {
     static const char *const names[] = {"uid_map", "gid_map"};
@@ -233,8 +235,8 @@ static int map_range(const struct plan *plan, pid_t pid, struct brig_error *err)
     return 0;
 }
 
-/* Writes the maps for a child that waits for them, and waits in turn until it and its command have
- * executed what they are to be, or are gone: then the last write end of `done` is closed. */
+/* Writes the maps for a waiting child, then waits until the child and its command have called exec
+ * or exited, which closes the last write end of `done`. */
 static int write_maps(const struct plan *plan, const struct spawned *spawned, int done,
                       struct brig_error *err)
 {
@@ -270,8 +272,8 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
     autoclose int wire = pair[0];
     autoclose int wire_child = pair[1];
-    (void)wire_child;                      /* open until all is done */
-    struct spawned spawned = SPAWNED_NONE; /* of the intermediate there is no pidfd */
+    (void)wire_child;                      /* stays open until the steps are done */
+    struct spawned spawned = SPAWNED_NONE; /* the intermediate has no pidfd */
     spawned.wire = wire;
     int result = clone_jail(plan, pair, &spawned, err);
     return result < 0 ? result : take_messages(plan, &spawned, err);
@@ -314,9 +316,9 @@ void spawn_end(struct spawned *process)
         release(process);
 }
 
-/* ---- failure ---- */
+/* ---- failures ---- */
 
-/* Putting a failed step into words: what was being done, why it failed, what to do about it. */
+/* Describes a failed step: the operation, why it failed, and the remedy. */
 
 static const struct {
     int step;
@@ -355,7 +357,8 @@ static int explain_exec(const struct plan *plan, int sys_errno, struct brig_erro
     return brig_fail(err, BRIG_E_NOT_EXEC, sys_errno, "cannot execute '%s' in the jail", name);
 }
 
-/* Whether a failure says that this system cannot make such jails, rather than this one jail. */
+/* Returns whether a failure means that this system cannot make such jails, rather than just this
+ * one. */
 static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
 {
     bool refused = sys_errno == EPERM || sys_errno == EACCES || sys_errno == ENOSYS;
@@ -411,10 +414,11 @@ static const char *step_text(const struct plan *plan, int step)
     return "build the jail";
 }
 
-/* Of who enters a jail no namespaces are asked, but a process in its group and its pid namespace. */
+/* A process that enters a jail creates no namespaces; it has to start in the jail's cgroup and pid
+ * namespace. */
 static int explain_entering(int sys_errno, struct brig_error *err)
 {
-    if (sys_errno == ENOMEM) /* what a pid namespace says whose first process is gone */
+    if (sys_errno == ENOMEM) /* clone's error if the pid namespace's first process has exited */
         return brig_fail(err, BRIG_E_STATE, 0, "the run has just ended");
     (void)brig_fail(err, BRIG_E_SETUP, sys_errno,
                     "cannot start a process in the group that has the run's limits");
@@ -459,7 +463,7 @@ void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
 {
     char text[ERROR_TEXT_MAX];
     if (step == PLAN_STEP_KEYRING &&
-        sys_errno != ENOSYS) /* without keyrings there is none to leave */
+        sys_errno != ENOSYS) /* without keyrings, there is no keyring to leave */
         unenforced_add(&plan->unenforced, "the session keyring stays the caller's (%s)",
                        error_text(sys_errno, text));
     if (step == PLAN_STEP_REDIRECT)
@@ -473,7 +477,7 @@ void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
         unenforced_add(&plan->unenforced, "only names go through the door, no addresses (%s)",
                        error_text(sys_errno, text));
     if (step < 0 || (size_t)step >= plan->step_count || !plan->steps[step].hint)
-        return; /* without a hint nothing was lost */
+        return; /* without a hint there is no consequence to report */
     unenforced_add(&plan->unenforced, "%s (%s)", plan->steps[step].hint,
                    error_text(sys_errno, text));
 }

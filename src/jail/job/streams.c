@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a command is given: its streams and fds, checked and opened. */
+/* The streams and fds of a command, checked and opened. */
 #include "jail/job/streams.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ void streams_done(struct streams *streams)
     close_fd(&streams->pty_slave);
 }
 
-/* ---- checking what the caller gave ---- */
+/* ---- checks ---- */
 
 static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_error *err)
 {
@@ -55,7 +55,7 @@ static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_e
                      number);
 }
 
-/* From a directory everything below and above it could be named. */
+/* Through a directory fd the command could reach everything below and above it. */
 static bool is_way_out(int fd)
 {
     struct stat info;
@@ -96,7 +96,8 @@ int streams_check(const struct brig_command *command, struct brig_error *err)
 
 /* ---- streams ---- */
 
-/* Bytes as a file in memory, opened for reading only: no pump, no broken pipe. */
+/* A memfd with the bytes, opened read-only: it needs no process to feed it and cannot cause
+ * SIGPIPE. */
 static int make_input(struct brig_error *err)
 {
     int made = memfd_create("brig-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -118,13 +119,14 @@ int streams_fill_input(int fd, const void *bytes, size_t length, struct brig_err
     int result = write_all(fd, bytes, length);
     if (result < 0)
         return brig_fail(err, BRIG_E_SYSTEM, -result, "cannot fill standard input");
-    /* Or it could be reopened for writing, and hold what the private directories may not. */
+    /* Without seals the command could reopen the memfd for writing and store data beyond its disk
+     * limit. */
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot seal standard input");
     return 0;
 }
 
-/* What is to come late is filled by job_release(). */
+/* Late input is filled by job_release(). */
 static int open_bytes(struct brig_job *job, const struct brig_policy *policy,
                       const struct brig_stdio *stdio, struct brig_error *err)
 {
@@ -175,7 +177,8 @@ int streams_open(struct brig_job *job, const struct brig_policy *policy,
                          "fd %d is a directory or a bare path, which a jail cannot have as stdio",
                          number);
     if (fd >= 0 && isatty(fd)) {
-        /* A host terminal never enters: even on stderr alone it could be reopened. */
+        /* A host terminal is never passed in: even as stderr only, it could be reopened for
+         * input. */
         if (streams->terminal < 0)
             streams->terminal = fd;
         fd = policy->terminal == BRIG_TERMINAL_AUTO ? PLAN_FD_PTY : PLAN_FD_NULL;
@@ -184,7 +187,7 @@ int streams_open(struct brig_job *job, const struct brig_policy *policy,
     return 0;
 }
 
-/* Without namespaces the pty has to be one of the host's. */
+/* Opens a pty of the host, for a jail without namespaces. */
 int streams_open_pty(struct streams *streams, struct brig_error *err)
 {
     streams->pty_master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -207,10 +210,9 @@ bool streams_want_pty(const struct streams *streams)
 
 /* ---- capture ---- */
 
-/* Collecting a stream up to a limit. */
-
 #define CHUNK_BYTES 65536
-/* One call drains at most this much, so that a flood cannot keep its caller's loop. */
+/* One call reads at most this many chunks, so that a flood of output cannot block the caller's
+ * loop. */
 #define ROUNDS_MAX 32
 
 int capture_open(struct capture *capture, uint64_t limit, int *ret_write, struct brig_error *err)
@@ -237,7 +239,7 @@ static bool make_room(struct capture *capture, size_t more)
     return true;
 }
 
-/* The limit is the caller's, and may be more than a struct str takes. */
+/* The caller sets the limit, which may exceed the maximum of a struct str. */
 static void keep(struct capture *capture, const char *bytes, size_t count)
 {
     uint64_t left = capture->limit - capture->length;

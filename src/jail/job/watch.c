@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeping masks and protections in place. */
+/* Keeps masks and protections mounted. */
 #include "jail/job/watch.h"
 
 #include <errno.h>
@@ -24,7 +24,8 @@
 #define MOUNTS_DELAY_US 10000
 #define REST_DELAY_US 250000
 
-/* By name, and anew after each change: a directory that was replaced is another one to watch. */
+/* Watches by name, and again after each change: a replaced directory is a different one to
+ * watch. */
 static void add_watches(struct watch *watch, const struct plan *plan)
 {
     mask_watch_begin(&watch->names);
@@ -54,9 +55,9 @@ static int watch_names(struct watch *watch, const struct plan *plan, struct brig
     return 0;
 }
 
-/* A name in a directory that only root can change, such as /var/mail, is not replaced by the user's own
- * programs. It is watched with the rest a moment later, so that most runs need no inotify instance, of
- * which a jail can use up all that its user has. */
+/* The user's programs cannot replace a name in a directory that only root can change, such as
+ * /var/mail. Such names are watched a moment later, so that most runs need no inotify instance; a
+ * jail can use up all instances of its user. */
 static bool user_can_replace(const struct plan_mask *mask)
 {
     struct stat info;
@@ -102,15 +103,15 @@ void watch_done(struct watch *watch)
     *watch = WATCH_INIT;
 }
 
-/* Whether something is mounted at the path in the jail, and not below what is seen there: a home has
- * mounts of its own at the places of those in a grant that lies on it. */
+/* Returns whether a mount at the path in the jail is visible, and not hidden below another mount: a
+ * home has mounts at the same paths as a grant that is mounted over it. */
 static bool is_covered(const struct mountinfo_table *table, const char *path)
 {
     const struct mountinfo *mount = mountinfo_at(table, path);
     return mount && strcmp(mount->point, path) == 0;
 }
 
-/* What the path is covered with: something empty, or itself. */
+/* Adds the steps that cover a path: with an empty file or directory, or with itself. */
 static void add_cover(struct plan *plan, const struct plan_mask *mask, bool directory, int cover,
                       int root)
 {
@@ -140,8 +141,8 @@ static void add_cover(struct plan *plan, const struct plan_mask *mask, bool dire
     }
 }
 
-/* Enters the jail's user and mount namespace and covers one path; 1 once it is. A plan of its own,
- * run by the same child code, without a command. */
+/* Enters the jail's user and mount namespaces and covers one path; returns 1 on success. Uses a
+ * separate plan without a command, executed by the same child code. */
 static int lay_again(const struct plan_mask *mask, pid_t pid)
 {
     char path[64];
@@ -152,10 +153,10 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
     struct stat info;
     if (userns < 0 || mntns < 0)
         return 0; /* the jail is over */
-    /* As it is attached: below what the jail can write to no link is followed. */
+    /* Like PLAN_ATTACH: below a directory that the jail can write to, no symlink is followed. */
     bool follows = mask->cover == PLAN_COVER_MASK && !mask->writable;
     if (fstatat(AT_FDCWD, mask->host_path, &info, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-        return 0; /* not there, or gone again */
+        return 0; /* missing, or removed again */
     struct plan plan = PLAN_INIT;
     plan.rung = PLAN_FULL;
     plan.join_userns = userns;
@@ -180,7 +181,7 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
     return result < 0 ? result : 1;
 }
 
-/* The end of a path tells more than its beginning. */
+/* The end of a path says more than its beginning. */
 #define NOTICE_PATH_MAX 80
 static const char *tail_of(const char *path)
 {
@@ -194,7 +195,7 @@ static void note_relaid(const struct plan_mask *mask, struct brig_unenforced *no
                    mask->cover == PLAN_COVER_MASK ? "hidden" : "protected");
 }
 
-/* A new directory may hold masked names before it is watched: look again once it is. */
+/* A new directory may contain masked names before it is watched: check again afterwards. */
 static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid,
                       struct brig_unenforced *notices)
 {
@@ -210,7 +211,7 @@ static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid,
         last = plan->masks[i].path;
         if (is_covered(&table, last))
             continue;
-        if (plan->masks[i].cover == PLAN_COVER_PRIVATE) { /* the real one would be seen */
+        if (plan->masks[i].cover == PLAN_COVER_PRIVATE) { /* the real one would be visible */
             (void)kill(pid, SIGKILL);
             unenforced_add(notices, "'%s' was removed or replaced outside, so the run was ended",
                            tail_of(last));
@@ -226,8 +227,8 @@ static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid,
     }
 }
 
-/* Whether an event is about X.lock, for the name X: so git and others announce that they are about
- * to replace X, which is seen also where they are not let. */
+/* Returns whether an event is about X.lock, for the name X: git and other programs create it before
+ * they replace X, also where the replacement then fails. */
 static bool is_lock_of(const struct inotify_event *event, const char *name)
 {
     size_t length = strlen(name);
@@ -235,11 +236,11 @@ static bool is_lock_of(const struct inotify_event *event, const char *name)
            strcmp(event->name + length, ".lock") == 0;
 }
 
-/* What events are examined for. */
+/* Context for examining events. */
 struct examining {
     struct watch *watch;
     const struct plan *plan;
-    bool bare; /* something may not be covered any more */
+    bool bare; /* a path may be uncovered */
 };
 
 static void examine(void *context, const struct mask_watch_directory *directory,
@@ -248,7 +249,7 @@ static void examine(void *context, const struct mask_watch_directory *directory,
     struct examining *examining = context;
     const struct plan *plan = examining->plan;
     bool *tried = examining->watch->tried;
-    if (!directory) { /* events were lost: anything may have happened */
+    if (!directory) { /* events were lost: check everything */
         examining->bare = true;
         return;
     }
@@ -258,7 +259,7 @@ static void examine(void *context, const struct mask_watch_directory *directory,
             continue;
         bool itself = strcmp(event->name, mask->name) == 0;
         if (itself)
-            tried[i] = false; /* it was the host, and is done */
+            tried[i] = false; /* the host replaced the file, so nothing was prevented */
         else if (mask->cover == PLAN_COVER_PROTECT)
             tried[i] |= is_lock_of(event, mask->name);
         examining->bare |= itself;
@@ -303,7 +304,7 @@ void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_un
 {
     struct examining examining = {.watch = watch, .plan = plan};
     while (watch->names.fd >= 0 && mask_watch_read(&watch->names, examine, &examining)) {
-        /* what came with the end */
+        /* read events that came with the end */
     }
     for (size_t i = 0; i < watch->tried_count; i++)
         if (watch->tried[i])
@@ -311,13 +312,13 @@ void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_un
                            tail_of(plan->masks[i].path));
 }
 
-/* ---- hiding more in a jail that runs ---- */
+/* ---- hiding more in a running jail ---- */
 
-/* Covers the plan's masks from an index on, and watches them as well. */
+/* Covers the plan's masks from an index on, and watches them. */
 static int cover_more(struct watch *watch, const struct plan *plan, size_t from, pid_t pid,
                       struct brig_error *err)
 {
-    struct brig_error local = {0}; /* of the watching: it is covered all the same */
+    struct brig_error local = {0}; /* errors of watching are ignored: the path is covered */
     (void)watch_names(watch, plan, &local);
     if (watch->mounts < 0)
         open_table(watch, plan, pid);
@@ -337,7 +338,7 @@ static int cover_more(struct watch *watch, const struct plan *plan, size_t from,
     return local.code < 0 ? local.code : 0;
 }
 
-/* The directory of the jail that a path lies in: of several at one place the last. */
+/* Returns the place of the jail that a path is in; of several at one path, the last. */
 static const struct plan_place *place_above(const struct plan *plan, const char *path)
 {
     const struct plan_place *best = NULL;
@@ -362,7 +363,7 @@ static bool is_hidden(const struct plan *plan, const char *path)
     return false;
 }
 
-/* Adds a path of the jail to the masks of the plan, if the host is behind it. */
+/* Adds a path of the jail to the masks of the plan, if it shows the host. */
 static int add_path(struct plan *plan, const char *path, struct brig_error *err)
 {
     const struct plan_place *place = place_above(plan, path);
@@ -376,7 +377,7 @@ static int add_path(struct plan *plan, const char *path, struct brig_error *err)
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
-/* As in a plan, what is granted at another place is hidden there, too. */
+/* As in a plan, a path that is granted under another name is hidden there, too. */
 static int add_paths(struct plan *plan, const struct brig_policy *policy, const char *path,
                      struct brig_error *err)
 {
@@ -418,7 +419,7 @@ int job_hide(struct brig_job *job, const struct brig_policy *policy, const char 
     status = cover_more(&job->watch, plan, from, job->pid, err);
     poll_for(job, names, job->watch.names.fd, EPOLLIN);
     poll_for(job, mounts, job->watch.mounts, EPOLLPRI);
-    job->watch_due_us = 0; /* all of it is watched now */
+    job->watch_due_us = 0; /* everything is watched now */
     return status;
 }
 
