@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Leaves for tools, on request of the jail. */
+/* Creates leaf cgroups for tools, at the jail's request. */
 #include "jail/nested_limits/nested_limits.h"
 
 #include <errno.h>
@@ -24,12 +24,13 @@
 #include "jail/nested_limits/nested_limits_wire.h"
 #include "jail/sys.h"
 
-/* What the jail pays with is time: so much an answer, and so much can be saved up. To make a leaf and
- * to remove it is more work, and so is moving somebody, for which the kernel makes us wait. */
+/* Requests are paid for with time: each reply has a price, and unused time can be saved up to a
+ * limit. Creating and removing a leaf is more work, and so is moving a process, for which the
+ * kernel blocks the supervisor. */
 #define PRICE_US 2000
 #define PRICE_LEAF_US 20000
 #define SAVED_US 2000000
-/* Without descriptors to accept with, the listener is not looked at for so long. */
+/* If accept() runs out of descriptors, the listener is not watched for this long. */
 #define ACCEPT_AGAIN_US 100000
 
 struct nested_limits *nested_limits_new(int listener, struct cgroup *group, pid_t init)
@@ -51,7 +52,7 @@ struct nested_limits *nested_limits_new(int listener, struct cgroup *group, pid_
 
 /* ---- watching ---- */
 
-/* A descriptor leaves the set by itself only when nobody has it any more. */
+/* The kernel removes an fd from the epoll set only when its last copy is closed. */
 static void watch(const struct nested_limits *nested_limits, int fd, bool on, bool *watched)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
@@ -69,8 +70,8 @@ static struct nested_limits_peer *find_peer(struct nested_limits *nested_limits,
     return NULL;
 }
 
-/* Watches those who may be heard now, and nobody else: who is watched and not heard would be
- * reported without end. */
+/* Watches only the fds that may be read now: a watched fd that is not read would be reported
+ * repeatedly. */
 static void watch_all(struct nested_limits *nested_limits, uint64_t now_us)
 {
     bool paid = nested_limits->paid_us <= now_us;
@@ -110,7 +111,7 @@ static void pay(struct nested_limits *nested_limits, uint64_t price_us, uint64_t
     nested_limits->paid_us += price_us;
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 static void free_leaf(struct nested_limits_peer *peer)
 {
@@ -121,8 +122,8 @@ static void free_leaf(struct nested_limits_peer *peer)
     peer->token = 0;
 }
 
-/* Ends a connection: closes it, unless there may be descriptors in it; then that waits until all is
- * over. */
+/* Ends a connection: closes the socket, unless its queue may hold descriptors; such a socket is
+ * closed at the end. */
 static void drop_peer(struct nested_limits *nested_limits, struct nested_limits_peer *peer,
                       bool is_empty)
 {
@@ -218,10 +219,10 @@ static struct nested_limits_peer *find_lease(struct nested_limits *nested_limits
     return NULL;
 }
 
-/* Moves who has connected. It must be where init is: not in a leaf, which nobody leaves, and not
- * outside. A pid is a name that another may have by the time it is used. Between the look at where
- * it is and the move that would take all pids to be given out once; if it ended in between, that is
- * at least not taken for success. */
+/* Moves the peer. It must be in init's cgroup: not in a leaf, which no process may leave, and not
+ * outside the jail. The pid may be reused before the move; between the check of its cgroup and the
+ * move that would take a wrap-around of all pids. If the peer exits in between, the move is not
+ * reported as a success. */
 static int join_leaf(struct nested_limits *nested_limits, const struct nested_limits_peer *peer,
                      uint64_t token)
 {
@@ -254,13 +255,13 @@ static bool answer_join(struct nested_limits *nested_limits, struct nested_limit
     return true;
 }
 
-/* One row a request. A handler that returns false ends the connection. */
+/* One row per request. A handler that returns false ends the connection. */
 static const struct {
     uint64_t price_us;
     bool (*answer)(struct nested_limits *nested_limits, struct nested_limits_peer *peer,
                    const struct nested_limits_request *request);
 } REQUESTS[] = {
-    [NESTED_LIMITS_MAKE] = {PRICE_LEAF_US, answer_make}, /* and its end */
+    [NESTED_LIMITS_MAKE] = {PRICE_LEAF_US, answer_make}, /* including its removal */
     [NESTED_LIMITS_USAGE] = {0, answer_usage},
     [NESTED_LIMITS_JOIN] = {PRICE_LEAF_US, answer_join},
 };
@@ -322,8 +323,7 @@ bool nested_limits_serve(struct nested_limits *nested_limits, int fd, uint64_t n
     struct nested_limits_peer *peer = find_peer(nested_limits, fd);
     if (fd != nested_limits->listener && !peer)
         return false;
-    if (nested_limits->paid_us >
-        now_us) /* of several that were reported together, not all may be heard */
+    if (nested_limits->paid_us > now_us) /* of several reported fds, not all may be read */
         ;
     else if (fd == nested_limits->listener)
         accept_peer(nested_limits, now_us);
@@ -333,23 +333,26 @@ bool nested_limits_serve(struct nested_limits *nested_limits, int fd, uint64_t n
     return true;
 }
 
-/* ---- nested limits guard ---- */
+/* ---- sockets with a hostile peer ---- */
 
-/* Theory of operation: whoever can send to a UNIX socket can send descriptors along, asked or
- * not. The receiver's kernel drops what is not taken, and to drop the last reference to a file
- * is to close it, in the context of who dropped it. Closing a TCP socket with SO_LINGER and
- * unsent data waits for as long as its owner said, and no signal ends it: so a jail could hang
- * its supervisor. * Since 6.16 a socket can refuse descriptors (SO_PASSRIGHTS); the sender gets
- * EPERM. Before that, each message is looked at first, which takes no reference away, and one
- * with descriptors stays in the queue. The queue goes with the socket in the end, so the last to
- * have that must be a process that is about to be gone anyway: for one that exits, the kernel
- * does not linger. */
+/* Theory of operation: a process that can send to a UNIX socket can attach descriptors, whether the
+ * receiver expects them or not. The receiver's kernel drops descriptors that are not taken, and
+ * dropping the last reference to a file closes it in the receiver's context. Closing a TCP socket
+ * with SO_LINGER and unsent data blocks for as long as the sender has set, and no signal interrupts
+ * it: so a jail could hang its supervisor.
+ *
+ * Since 6.16 a socket can refuse descriptors (SO_PASSRIGHTS); the sender gets EPERM. On older
+ * kernels, each message is peeked at first, which drops no reference, and a message with
+ * descriptors stays in the queue. The queue is freed with the socket, so the last process to close
+ * the socket must be one that is about to exit: the kernel does not linger for an exiting
+ * process. */
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since 6.5 */
 #endif
 
-/* The process that closes for us is waited for so long, mostly much less: then it is on its own. */
+/* How long to wait for the process that closes the sockets; usually it takes much less. After that
+ * it is left alone. */
 #define CLOSE_WAIT_NS 1000000
 #define CLOSE_WAITS 500
 
@@ -362,15 +365,16 @@ bool guard_refuses_rights(int listener)
     return getsockopt(listener, SOL_SOCKET, GUARD_SO_PASSRIGHTS, &taken, &size) == 0 && taken == 0;
 }
 
-/* With it every message says who sent it, and only the end says nothing: a message can be empty. */
+/* With SO_PASSCRED every message carries its sender's credentials, and only end of file has none: a
+ * message can be empty. */
 void guard_prepare(int fd)
 {
     int on = 1;
     (void)setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
 }
 
-/* Looks at what is first in the queue. There is room for who sent it and nothing else: descriptors
- * do not fit, and the kernel says so. */
+/* Peeks at the first message. The control buffer has room for the credentials only: descriptors do
+ * not fit, and the kernel sets MSG_CTRUNC. */
 static enum guard_what look(int fd)
 {
     char byte;
@@ -384,7 +388,7 @@ static enum guard_what look(int fd)
                             .msg_control = &control,
                             .msg_controllen = CMSG_LEN(sizeof(struct ucred))};
     ssize_t length = recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (length < 0) /* ECONNRESET is said once, and what is in the queue is still there */
+    if (length < 0) /* ECONNRESET is returned once; the queue is still there */
         return GUARD_NOTHING;
     if (header.msg_flags & MSG_CTRUNC)
         return GUARD_RIGHTS;
@@ -403,7 +407,7 @@ enum guard_what guard_receive(int fd, void *buffer, size_t size, size_t *ret_len
     return GUARD_MESSAGE;
 }
 
-/* ---- who ---- */
+/* ---- the peer ---- */
 
 int guard_peer(int fd, pid_t *ret_pid, int *ret_pidfd)
 {
@@ -418,7 +422,8 @@ int guard_peer(int fd, pid_t *ret_pid, int *ret_pidfd)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0) {
         if (errno != ENOPROTOOPT)
             return -errno;
-        /* Should it be gone, and its pid another's: that one is asked where it is, like any. */
+        /* If the peer has exited and its pid was reused, the new process's cgroup is checked like
+         * any other. */
         pidfd = (int)SYS(pidfd_open, cred.pid, 0);
     }
     if (pidfd < 0)
@@ -445,14 +450,14 @@ bool guard_are_together(pid_t one, pid_t other)
            first_length == second_length && memcmp(first, second, (size_t)first_length) == 0;
 }
 
-/* ---- letting go ---- */
+/* ---- closing sockets ---- */
 
 static bool may_hold_rights(int fd)
 {
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
     int listens = 0;
     socklen_t size = sizeof listens;
-    if (poll(&waiting, 1, 0) == 0) /* nobody is waiting there, and nothing */
+    if (poll(&waiting, 1, 0) == 0) /* no connection and no message is queued */
         return false;
     (void)getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size);
     return listens || look(fd) != GUARD_END;
@@ -468,8 +473,8 @@ static void sort(int *fds, size_t count)
         }
 }
 
-/* A copy of this process, in which nothing but system calls is made: other threads may have held any
- * lock. It keeps the sockets, and `gate` to wait at. */
+/* Runs in a forked copy of this process and makes only system calls: other threads may have held
+ * any lock. It keeps the sockets open and waits at `gate`. */
 static __attribute__((noreturn)) void hold(int *fds, size_t count, int gate)
 {
     char byte;
@@ -495,13 +500,14 @@ static void reap_soon(pid_t pid)
         (void)nanosleep(&moment, NULL);
 }
 
-/* Ours are closed while somebody else has them, too, so that his is the last to go. */
+/* Closes the sockets while the forked process still has them open, so that its exit closes them
+ * last. */
 static void close_aside(int *fds, size_t count)
 {
     int gate[2];
     sigset_t all, before;
     if (pipe2(gate, O_CLOEXEC) < 0)
-        return; /* they stay open: anything but closing them here */
+        return; /* leave them open: they must not be closed here */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     long pid = SYS(clone, 0, 0, 0, 0, 0);
@@ -518,7 +524,7 @@ static void close_aside(int *fds, size_t count)
 
 void guard_close(const int *fds, size_t count)
 {
-    int held[GUARD_CLOSE_MAX + 1]; /* one more for hold() */
+    int held[GUARD_CLOSE_MAX + 1]; /* one more, for hold() */
     size_t held_count = 0;
     for (size_t i = 0; i < count; i++)
         if (held_count < GUARD_CLOSE_MAX && may_hold_rights(fds[i]))
@@ -529,9 +535,9 @@ void guard_close(const int *fds, size_t count)
         close_aside(held, held_count);
 }
 
-/* ---- nested limits lease ---- */
+/* ---- leases ---- */
 
-/* A leaf for a tool, asked of the supervisor of the jail we are in. */
+/* A leaf for a tool, leased from the supervisor of the surrounding jail. */
 
 struct nested_limits_lease {
     int socket;
@@ -546,7 +552,7 @@ void nested_limits_lease_free(struct nested_limits_lease *lease)
     free(lease);
 }
 
-/* One question and its answer; 0 or an errno. */
+/* Sends a request and receives the reply; returns 0 or an errno. */
 static int ask(struct nested_limits_lease *lease, const struct nested_limits_request *request,
                struct nested_limits_reply *ret_reply)
 {
@@ -569,7 +575,7 @@ bool nested_limits_are_near(void)
 static int connect_supervisor(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = NESTED_LIMITS_SOCKET};
-    if (!nested_limits_are_near()) /* as almost always */
+    if (!nested_limits_are_near()) /* the usual case */
         return -1;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     const struct timeval patience = {.tv_sec = NESTED_LIMITS_PATIENCE_SECONDS};
