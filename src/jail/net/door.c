@@ -23,25 +23,25 @@
 #include "net/sockets.h"
 #include "policy/policy.h"
 
-/* How long the broker may take to report its last events. It closes the socket after them, so only a
- * busy machine or a broker that hangs takes this long. */
+/* How long the broker may take to report its last events. It closes the socket after them, so only
+ * a busy machine or a hanging broker takes this long. */
 #define LAST_WORDS_MS 2000
 #define PUBLISH_BACKLOG 128
-/* A jail can have a broker tell much: so many are heard before others have their turn. */
+/* A jail can cause many events: at most this many are read before other fds are served. */
 #define EVENTS_AT_ONCE 64
 
 struct door {
-    int program;                 /* the broker's, O_PATH */
-    struct door_sockets sockets; /* the jail's, and those of the host's that are published */
-    uid_t uid;                   /* the jail's, of the host */
+    int program;                 /* the broker's program, O_PATH */
+    struct door_sockets sockets; /* the jail's sockets, and published ports of the host */
+    uid_t uid;                   /* the jail's host uid */
     gid_t gid;
-    int config, secrets;         /* memory files, or -1 */
-    int epoll;                   /* borrowed; -1: nothing is watched */
-    int control;                 /* to the broker; -1: there is none, or it is gone */
+    int config, secrets;         /* memfds, or -1 */
+    int epoll;                   /* borrowed; -1: not watching */
+    int control;                 /* socket to the broker; -1: not started, or gone */
     pid_t broker, connector;     /* 0: none */
-    struct cgroup_limits limits; /* of the group it is to have; all 0: none */
+    struct cgroup_limits limits; /* of the door's cgroup; all 0: no cgroup */
     struct cgroup *group;
-    bool broken; /* it was said why */
+    bool broken; /* the failure was reported */
     struct door_events events;
 };
 
@@ -70,7 +70,7 @@ static int open_program(const struct brig_policy *policy, struct brig_error *err
 {
     const char *path = policy->net.broker ? policy->net.broker : BRIG_BROKER_PATH;
     autoclose int found = open(path, O_PATH | O_CLOEXEC);
-    /* Out of the way of the numbers the broker is given. */
+    /* Moves the fd above the numbers that the broker uses. */
     int fd = found < 0 ? -1 : fcntl(found, F_DUPFD_CLOEXEC, DOOR_FD_FLOOR);
     if (fd >= 0)
         return fd;
@@ -131,11 +131,11 @@ int door_new(const struct brig_policy *policy, struct door **ret_door, struct br
     return 0;
 }
 
-/* ---- what the broker gets ---- */
+/* ---- the broker's cgroup and configuration ---- */
 
-/* A jail that is bounded must not get at the host's memory and CPUs through its door. It is not in
- * the jail's own group: there it would be killed with the jail, with words left to say, or by the
- * jail, for want of memory. */
+/* A jail with limits must not use the host's memory and CPUs without limit through its door. The
+ * broker is not in the jail's cgroup: it would be killed together with the jail before it reported
+ * its last events, or because the jail used up the memory. */
 static struct cgroup_limits group_limits(const struct brig_policy *policy)
 {
     const uint64_t *limits = policy->limits;
@@ -160,7 +160,7 @@ int door_begin(struct door *door, const struct brig_policy *policy, struct door_
         door_sockets_add(&door->sockets, sockets->items[i].kind, sockets->items[i].index,
                          sockets->items[i].fd);
     sockets->count = 0;
-    /* As root the broker is told which user to be; else it keeps ours. */
+    /* As root, the broker is told which user to become; otherwise it keeps the caller's. */
     bool root = geteuid() == 0;
     return door_make_files(policy, root ? uid : (uid_t)-1, gid, &door->config, &door->secrets, err);
 }
@@ -184,7 +184,7 @@ int door_watch(struct door *door, int epoll_fd, struct brig_error *err)
     return result;
 }
 
-/* A descriptor that was passed on would stay in the epoll set after close(). */
+/* An fd that was passed on would stay in the epoll set after close(). */
 static void release_sockets(struct door *door)
 {
     for (size_t i = 0; door->epoll >= 0 && i < door->sockets.count; i++)
@@ -200,7 +200,7 @@ static bool is_mine(const struct door *door, int fd)
     return false;
 }
 
-/* The first socket that is one of the host's, or of the jail's; or -1. */
+/* Returns the first published socket of the host, or the first one of the jail; or -1. */
 static int find_socket(const struct door *door, bool published)
 {
     for (size_t i = 0; i < door->sockets.count; i++)
@@ -229,7 +229,7 @@ static int hand_over(struct door *door, int control, struct brig_error *err)
     return result;
 }
 
-/* What reaches into the jail, for what is published. */
+/* Starts the connector, which makes connections into the jail for published ports. */
 static int start_connector(struct door *door, int control, struct brig_error *err)
 {
     int far = -1;
@@ -242,7 +242,7 @@ static int start_connector(struct door *door, int control, struct brig_error *er
     return result;
 }
 
-/* What is missing of the limits is missing of the jail's own too, and was said there. */
+/* Missing limits are missing for the jail, too, and were reported there. */
 static int make_group(struct door *door, struct brig_error *err)
 {
     unsigned missing;
@@ -274,7 +274,7 @@ static int start_broker(struct door *door, struct brig_error *err)
     return 0;
 }
 
-/* Whatever comes of it, the sockets are no longer ours. */
+/* Starts the broker and passes the sockets on; they are closed here also on failure. */
 static void open_door(struct door *door, struct brig_unenforced *notices)
 {
     struct brig_error local = {0};
@@ -305,7 +305,7 @@ static void hear_failure(struct door *door, const void *bytes, size_t length,
     break_door(door, notices, str_shown(failure.message).text);
 }
 
-/* One message; false at the end, and where it is not what a broker says. */
+/* Handles one message; false at the end, and if it is malformed. */
 static bool hear(struct door *door, const void *bytes, size_t length,
                  struct brig_unenforced *notices)
 {
@@ -322,7 +322,7 @@ static bool hear(struct door *door, const void *bytes, size_t length,
     return head.type == DOOR_READY || head.type == DOOR_FAILED;
 }
 
-/* What there is, up to a limit; false once nothing more will come. */
+/* Reads the available messages, up to a limit; false if no more will come. */
 static bool hear_some(struct door *door, struct brig_unenforced *notices)
 {
     union {
@@ -333,8 +333,8 @@ static bool hear_some(struct door *door, struct brig_unenforced *notices)
         ssize_t length = recv(door->control, &message, sizeof message, MSG_DONTWAIT);
         if (length < 0 && (errno == EINTR || errno == EAGAIN))
             return true;
-        /* The broker ended before it read all of our messages. The kernel says so once, and then
-         * gives what the broker had sent: perhaps why it failed. */
+        /* The broker exited before it read all messages. The kernel reports this once, and then
+         * returns the broker's messages, which may say why it failed. */
         if (length < 0 && errno == ECONNRESET)
             continue;
         if (length <= 0 || !hear(door, &message, (size_t)length, notices))

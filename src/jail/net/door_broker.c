@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker of a network door: what it is told of the policy, and starting its processes. */
+/* The broker of a network door: its configuration, and starting its processes. */
 #include "jail/net/door_broker.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ struct writer {
     unsigned secret_count;
 };
 
-/* The number it is known by from now on. */
+/* Appends a secret; returns its number in the configuration. */
 static unsigned add_secret(struct writer *writer, const char *secret)
 {
     str_append_bytes(writer->secrets, secret, strlen(secret) + 1);
@@ -123,7 +123,7 @@ static int make_file(const char *name, const struct str *text, struct brig_error
     return take_fd(&fd);
 }
 
-/* Room for all secrets at once: growing would leave copies of them in freed memory. */
+/* Reserves room for all secrets at once: growing would leave copies of them in freed memory. */
 static int reserve_secrets(const struct policy_net *net, struct str *secrets,
                            struct brig_error *err)
 {
@@ -161,7 +161,7 @@ int door_make_files(const struct brig_policy *policy, uid_t uid, gid_t gid, int 
 
 /* ---- control sockets ---- */
 
-/* Moves it to DOOR_FD_FLOOR or above. */
+/* Moves an fd to DOOR_FD_FLOOR or above. */
 static int move_up(int fd)
 {
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, DOOR_FD_FLOOR);
@@ -197,7 +197,7 @@ int door_send(int control, unsigned type, int kind, int index, const int *fds, s
 
 /* ---- processes ---- */
 
-/* What the new process is to be: `user` and `net` are namespaces, or -1. */
+/* The parameters of a new process: `user` and `net` are namespaces, or -1. */
 struct attach {
     int program, far, user, net;
     uid_t uid;
@@ -233,8 +233,8 @@ static bool enter_namespaces(const struct attach *entry)
     return SYS(setns, entry->user, CLONE_NEWUSER) >= 0 && SYS(setns, entry->net, CLONE_NEWNET) >= 0;
 }
 
-/* Runs in a copy of memory that threads of the caller may have left in any state: system calls only.
- * It holds what the caller held until its exec, so it is made non-dumpable. */
+/* Runs in a copy of memory that threads of the caller may have left in any state, so it makes
+ * system calls only. Until its exec it holds the caller's memory, so it is made non-dumpable. */
 static void enter_and_execute(const struct attach *entry)
 {
     const uint64_t no_signals = 0;
@@ -243,7 +243,7 @@ static void enter_and_execute(const struct attach *entry)
         return;
     long low = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
     long null = low < 0 ? low : SYS(fcntl, low, F_DUPFD_CLOEXEC, DOOR_FD_FLOOR);
-    /* A session of its own: what is typed at our terminal is not for it. */
+    /* A new session, so that input at the caller's terminal does not signal it. */
     if (null < 0 || SYS(setsid) < 0 || SYS(dup3, entry->far, DOOR_CONTROL_FD, 0) < 0)
         return;
     for (int fd = 0; fd < DOOR_CONTROL_FD; fd++)
@@ -254,7 +254,7 @@ static void enter_and_execute(const struct attach *entry)
     (void)SYS(execve, entry->path, entry->argv, entry->argv + 2); /* an empty environment */
 }
 
-/* Signals are blocked meanwhile: a handler of the caller's must not run in the child. */
+/* Signals are blocked meanwhile: a handler of the caller must not run in the child. */
 static int spawn(struct attach *entry, const char *role, const struct cgroup *group, pid_t *ret_pid)
 {
     sigset_t all, before;
@@ -265,10 +265,10 @@ static int spawn(struct attach *entry, const char *role, const struct cgroup *gr
     entry->join_count = group ? cgroup_join_fds(group, entry->join_fds) : 0;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    long pid = SYS(clone, SIGCHLD, 0, 0, 0, 0); /* as fork(), without libc's handlers */
+    long pid = SYS(clone, SIGCHLD, 0, 0, 0, 0); /* like fork(), without libc's fork handlers */
     if (pid == 0) {
         enter_and_execute(entry);
-        (void)SYS(exit_group, 127); /* its socket ends, which is noticed */
+        (void)SYS(exit_group, 127); /* this closes its socket, which is noticed */
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (pid > 0)
@@ -286,7 +286,7 @@ int door_spawn_broker(int program, int far, const struct cgroup *group, pid_t *r
 
 /* ---- the connector ---- */
 
-/* A socket knows its namespaces, even if every process in them is non-dumpable. */
+/* A socket refers to its namespaces, even if every process in them is non-dumpable. */
 static int open_namespaces(int inside, int *ret_user, int *ret_net, struct brig_error *err)
 {
     autoclose int net = ioctl(inside, SIOCGSKNS);
@@ -325,7 +325,7 @@ void door_end_process(pid_t pid)
 {
     if (pid <= 0)
         return;
-    /* The caller may have reaped it, and the pid may be another process's by now. */
+    /* The caller may have reaped the process, and its pid may have been reused. */
     if (waitpid(pid, NULL, WNOHANG) != 0)
         return;
     (void)kill(pid, SIGKILL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a broker tells. */
+/* The broker's events. */
 #include "jail/net/door_events.h"
 
 #include <stdio.h>
@@ -57,8 +57,8 @@ _Static_assert((int)BRIG_NET_ALLOWED == (int)DOOR_ALLOWED &&
                    (int)BRIG_NET_ENDED == (int)DOOR_ENDED,
                "the same on the wire");
 
-/* The texts come from a process that speaks with the jail: whatever they are, they end, and nothing in
- * them moves a terminal's cursor. */
+/* The texts come from a process that communicates with the jail: they are terminated here, and
+ * control characters are replaced, so that they cannot control a terminal. */
 static void copy_text(char *to, size_t size, const char *from, size_t length)
 {
     size_t used = strnlen(from, length < size ? length : size - 1);
@@ -112,7 +112,7 @@ static bool grow(struct door_events *events)
     return true;
 }
 
-/* Where the next one goes: in the place of the oldest, when there is no more room. */
+/* Returns the slot for the next event; if there is no more room, the oldest one's. */
 static struct brig_net_event *next_place(struct door_events *events)
 {
     if (events->count < events->room || grow(events)) /* it grows before it wraps */
@@ -162,7 +162,7 @@ void door_events_take_all(struct door_events *events, struct brig_net_result *re
 {
     *ret_result = events->sums;
     if (events->first != 0) {
-        /* Wrapped: put in order. Without memory for that they are left out. */
+        /* Wrapped: copy in order. If memory runs out, the events are dropped. */
         struct brig_net_event *ordered = calloc(events->count, sizeof *ordered);
         for (size_t i = 0; ordered && i < events->count; i++)
             ordered[i] = *at(events, i);
@@ -183,7 +183,7 @@ void door_events_done(struct door_events *events)
     *events = (struct door_events){0};
 }
 
-/* ---- for people and programs ---- */
+/* ---- output ---- */
 
 const char *brig_net_verdict_name(enum brig_net_verdict verdict)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a broker tells, kept for the caller: the last events, and sums over all. Pure. */
+/* The broker's events, kept for the caller: the last events, and totals over all. Pure. */
 #pragma once
 
 #include <brig/brig.h>
@@ -7,19 +7,19 @@
 struct door_event;
 struct json;
 
-/* Zero-initialise. A ring: `first` is the oldest. */
+/* Zero-initialise. A ring buffer: `first` is the oldest. */
 struct door_events {
     struct brig_net_event *items;
     size_t count, room, first;
-    size_t taken; /* of those that are here */
+    size_t taken; /* how many of the stored events were taken */
     struct brig_net_result sums;
 };
 
-/* Checks one message of `length` bytes and keeps it; false if it is no event. */
+/* Checks one message of `length` bytes and stores it; false if it is not an event. */
 bool door_events_add(struct door_events *events, const void *message, size_t length);
 bool door_events_take(struct door_events *events, struct brig_net_event *ret_event);
-/* Moves all of it out, the oldest first. */
+/* Moves all events and totals out, the oldest event first. */
 void door_events_take_all(struct door_events *events, struct brig_net_result *ret_result);
 void door_events_done(struct door_events *events);
-/* One event as a JSON object. */
+/* Writes one event as a JSON object. */
 void door_event_write(const struct brig_net_event *event, struct json *j);

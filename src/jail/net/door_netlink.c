@@ -18,14 +18,14 @@
 /* Loopback is the first device of every network namespace. */
 #define LOOPBACK_INDEX 1
 #define DEVICE_UP 1U /* IFF_UP */
-/* Of <linux/if_link.h>, and not in that of older distributions; and what the device takes at most. */
+/* From <linux/if_link.h>, missing in older distributions; and the device's maximum. */
 #define LINK_GSO_MAX_SIZE 41
 #define LINK_GSO_IPV4_MAX_SIZE 63
 #define PACKET_BYTES 524280
-/* For what goes through the door by its address; any number would do. */
+/* For connections to addresses through the door; the numbers are arbitrary. */
 #define DOOR_TABLE 100
 #define DOOR_PRIORITY 100
-/* From <linux/netfilter.h> and <linux/netfilter_ipv4.h>, which do not go with <netinet/in.h>. */
+/* From <linux/netfilter.h> and <linux/netfilter_ipv4.h>, which conflict with <netinet/in.h>. */
 #define HOOK_LOCAL_OUT 3
 #define PRIORITY_NAT_DST (-100)
 #define FAMILY_INET 1
@@ -36,7 +36,7 @@ static const uint8_t device_v6[16] = {0xfd, 0x62, 0x72, 0x69, 0x67, [15] = 1};
 
 /* ---- messages and their attributes ---- */
 
-/* The header is one whose length needs no padding, as are all that are sent here. */
+/* The length of the header must need no padding; this holds for all headers used here. */
 static size_t begin(struct str *bytes, unsigned type, unsigned flags, unsigned subject,
                     const void *header, size_t length)
 {
@@ -49,7 +49,7 @@ static size_t begin(struct str *bytes, unsigned type, unsigned flags, unsigned s
     return at;
 }
 
-/* Writes the length of what began at `at`. */
+/* Writes the length of the message or attribute that starts at `at`. */
 static void end(struct str *bytes, size_t at)
 {
     uint32_t length = (uint32_t)(bytes->length - at);
@@ -64,7 +64,7 @@ static void put(struct str *bytes, unsigned type, const void *data, size_t lengt
     char *added = str_extend(bytes, size);
     if (!added)
         return;
-    memset(added + size - NLA_ALIGNTO, 0, NLA_ALIGNTO); /* what is left of it is padding */
+    memset(added + size - NLA_ALIGNTO, 0, NLA_ALIGNTO); /* padding */
     memcpy(added, &head, sizeof head);
     if (length > 0)
         memcpy(added + NLA_HDRLEN, data, length);
@@ -75,7 +75,7 @@ static void put_text(struct str *bytes, unsigned type, const char *text)
     put(bytes, type, text, strlen(text) + 1);
 }
 
-/* nf_tables has its numbers in network order, routing in the machine's. */
+/* nf_tables uses network byte order, routing the machine's. */
 static void put_be32(struct str *bytes, unsigned type, uint32_t value)
 {
     uint32_t wire = htonl(value);
@@ -110,8 +110,8 @@ static void bring_up(struct str *bytes)
     end(bytes, begin(bytes, RTM_NEWLINK, 0, DOOR_ABOUT_DEVICE, &link, sizeof link));
 }
 
-/* Packets on loopback have no wire to fit: fewer and larger ones move much data in less time. Before
- * 6.3 IPv4 has none above 64 KiB, before 5.19 IPv6 neither. */
+/* Loopback packets need not fit a wire: fewer and larger packets transfer much data faster. Before
+ * 6.3 IPv4 allows none above 64 KiB, before 5.19 nor does IPv6. */
 static void enlarge_packets(struct str *bytes)
 {
     struct ifinfomsg link = {.ifi_index = LOOPBACK_INDEX};
@@ -133,7 +133,7 @@ static void add_address_v4(struct str *bytes)
     end(bytes, at);
 }
 
-/* Usable at once: no other host can have it, so duplicate address detection is skipped. */
+/* Usable at once: no other host can have the address, so duplicate address detection is skipped. */
 static void add_address_v6(struct str *bytes)
 {
     struct ifaddrmsg address = {.ifa_family = AF_INET6,
@@ -153,7 +153,7 @@ static void put_congestion(struct str *bytes)
     unnest(bytes, metrics);
 }
 
-/* Addresses of the range are the jail's own, if it is asked. */
+/* Adds a local route: addresses of the range are delivered inside the jail. */
 static void add_route(struct str *bytes, const struct net_range *range, unsigned table)
 {
     bool v4 = range->base.family == NET_V4;
@@ -174,8 +174,8 @@ static void add_route(struct str *bytes, const struct net_range *range, unsigned
     end(bytes, at);
 }
 
-/* Only TCP is routed there. Without the rule UDP would be too, and a program that sends without
- * connecting would wait for an answer in vain. */
+/* Routes only TCP to the table. Without the rule UDP would be routed, too, and a program that sends
+ * without connecting would wait for a reply in vain. */
 static void add_tcp_rule(struct str *bytes, int family)
 {
     struct fib_rule_hdr rule = {
@@ -211,7 +211,7 @@ void door_write_routes(struct str *bytes, const struct net_range *ranges, size_t
     bring_up(bytes);
     enlarge_packets(bytes);
     add_address_v4(bytes);
-    add_route(bytes, &names_v4, RT_TABLE_LOCAL); /* it has one, of the kernel's own making */
+    add_route(bytes, &names_v4, RT_TABLE_LOCAL); /* replaces the route that the kernel created */
     add_ranges(bytes, ranges, count, true);
     add_address_v6(bytes);
     add_route(bytes, &names_v6, RT_TABLE_LOCAL);
@@ -256,7 +256,7 @@ static void add_chain(struct str *bytes)
     end(bytes, at);
 }
 
-/* An expression is a name and its attributes in two nests. */
+/* An expression is a name and its attributes in two nested attributes. */
 struct expression {
     size_t element, data;
 };
@@ -329,7 +329,7 @@ static void load_value(struct str *bytes, unsigned target, const void *value, si
     end_expression(bytes, immediate);
 }
 
-/* Not "redirect", which would take a port of 127.0.0.1 away from the jail. */
+/* Not "redirect", which would use a port of 127.0.0.1 in the jail. */
 static void send_to_door(struct str *bytes, int family)
 {
     uint16_t port = htons(DOOR_REDIRECT_PORT);
@@ -347,7 +347,7 @@ static void send_to_door(struct str *bytes, int family)
 static void match_tcp(struct str *bytes, int family)
 {
     uint8_t protocol = PROTOCOL_TCP, network = (uint8_t)family;
-    load_meta(bytes, NFT_META_NFPROTO); /* AF_INET and AF_INET6, in netfilter's numbers too */
+    load_meta(bytes, NFT_META_NFPROTO); /* AF_INET and AF_INET6 are also netfilter's numbers */
     compare(bytes, NFT_CMP_EQ, &network, sizeof network);
     load_meta(bytes, NFT_META_L4PROTO);
     compare(bytes, NFT_CMP_EQ, &protocol, sizeof protocol);
