@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The build steps of a plan, taken on a mount table in memory. */
+/* Executes the build steps of a plan on a mount table in memory. */
 #include "jail/plan/effects.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct table {
     struct effects *effects;
     struct effects_tree *slots;
     int filesystems, mounts;
-    unsigned taken; /* a bit for each enum plan_op that only has to be there */
+    unsigned taken; /* a bit for each enum plan_op without further effects */
 };
 
 static struct arena *arena_of(const struct table *table)
@@ -24,7 +24,7 @@ static struct arena *arena_of(const struct table *table)
     return &table->effects->arena;
 }
 
-/* A path in a tree: "a" and "b" are "a/b"; either may be empty. */
+/* Joins two paths in a tree: "a" and "b" give "a/b"; either may be empty. */
 static const char *join(const struct table *table, const char *above, const char *name)
 {
     while (*name == '/')
@@ -66,7 +66,7 @@ static void clone_part(struct table *table, const struct plan_step *step)
 
 /* ---- mounts ---- */
 
-/* What is at or below a path is covered by what is mounted there. */
+/* A mount covers earlier mounts at or below its path. */
 static void cover(struct effects *effects, const char *path)
 {
     size_t kept = 0;
@@ -85,7 +85,7 @@ static void mount_tree(struct table *table, const struct effects_tree *tree, con
         (struct effects_mount){.path = path, .tree = *tree, .optional = optional};
 }
 
-/* Where a mount is, or NULL. */
+/* Returns the entry of a mount, or NULL. */
 static struct effects_mount *find_mount(const struct table *table, int number)
 {
     struct effects *effects = table->effects;
@@ -95,7 +95,7 @@ static struct effects_mount *find_mount(const struct table *table, int number)
     return NULL;
 }
 
-/* A slot is the mount itself, wherever it has been attached. */
+/* A slot refers to the mount itself, wherever it is attached. */
 static void set_flags(struct table *table, const struct plan_step *step)
 {
     struct effects *effects = table->effects;
@@ -110,7 +110,7 @@ static void set_flags(struct table *table, const struct plan_step *step)
             effects->mounts[i].tree.flags |= flags;
 }
 
-/* ---- what is made in a filesystem of the jail's own ---- */
+/* ---- objects in filesystems of the jail ---- */
 
 static void make_object(struct table *table, enum effects_object_kind kind,
                         const struct plan_step *step)
@@ -119,7 +119,7 @@ static void make_object(struct table *table, enum effects_object_kind kind,
     const struct effects_tree *tree = &table->slots[step->slot];
     const char *path = join(table, tree->path, step->path);
     if (effects_object_at(effects, tree->filesystem, path))
-        return; /* existing is fine, and stays as it is */
+        return; /* an existing object is kept unchanged */
     effects->objects[effects->object_count++] = (struct effects_object){
         .kind = kind,
         .filesystem = tree->filesystem,
@@ -206,7 +206,7 @@ static void take_step(struct table *table, const struct plan_step *step)
     case PLAN_PTY:
         table->taken |= 1U << step->op;
         return;
-    case PLAN_OPEN_ROOT: /* these change nothing that the command sees */
+    case PLAN_OPEN_ROOT: /* these have no effect that the command sees */
     case PLAN_OPEN:
     case PLAN_KEEP:
     case PLAN_LATE:
@@ -214,7 +214,7 @@ static void take_step(struct table *table, const struct plan_step *step)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the whole plan ---- */
 
 static int compare_mounts(const void *left, const void *right)
 {
@@ -233,7 +233,7 @@ static int compare_objects(const void *left, const void *right)
 int effects_of(const struct plan *plan, struct effects *ret_effects, struct brig_error *err)
 {
     struct effects effects = {0};
-    size_t room = plan->step_count + 1; /* of each, a step makes one at most */
+    size_t room = plan->step_count + 1; /* a step creates at most one of each */
     struct table table = {.plan = plan, .effects = &effects};
     table.slots = arena_alloc(&effects.arena, ((size_t)plan->slot_count + 1) * sizeof *table.slots);
     effects.mounts = arena_alloc(&effects.arena, room * sizeof *effects.mounts);
@@ -265,7 +265,7 @@ void effects_done(struct effects *effects)
 
 const struct effects_mount *effects_mount_of(const struct effects *effects, const char *path)
 {
-    const struct effects_mount *best = NULL; /* sorted: what is below comes later */
+    const struct effects_mount *best = NULL; /* sorted: deeper paths come later */
     for (size_t i = 0; i < effects->mount_count; i++)
         if (path_is_beneath(effects->mounts[i].path, path))
             best = &effects->mounts[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The facts about a host that a printed plan depends on: asked of the kernel, or read from a text. */
+/* The facts about a host that a printed plan depends on: asked of the kernel, or parsed from a
+ * text. */
 #include "jail/plan/facts.h"
 
 #include <stddef.h>
@@ -19,7 +20,7 @@
 
 #define WORD_MAX 64
 
-/* ---- asked ---- */
+/* ---- from the kernel ---- */
 
 void facts_ask(struct facts *ret_facts)
 {
@@ -43,9 +44,9 @@ bool facts_has_proc(const struct facts *facts, const char *name)
     return strstr(facts->proc, word) != NULL;
 }
 
-/* ---- recorded ---- */
+/* ---- from a text ---- */
 
-/* The next word of a line, which is cut up; NULL at its end. */
+/* Returns the next word of a line, which is modified; NULL at its end. */
 static const char *next_word(char **line)
 {
     char *word;
@@ -78,7 +79,7 @@ static int add_resource(struct facts *facts, void *field, const char *word, stru
     static const char *const names[] = {"memory", "cpu", "pids", "io", "time"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(word, names[i]) == 0) {
-            facts->cgroup |= 1U << i; /* enum cgroup_resource, in its order */
+            facts->cgroup |= 1U << i; /* enum cgroup_resource, in order */
             return 0;
         }
     return strcmp(word, "none") == 0
@@ -135,7 +136,7 @@ static const struct {
     {"proc", add_proc, 0},
 };
 
-/* One line; *seen has a bit for each name there was. */
+/* Parses one line; *seen has a bit for each name found so far. */
 static int parse_line(char *line, struct facts *facts, unsigned *seen, struct brig_error *err)
 {
     line[strcspn(line, "#")] = '\0';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a plan depends on besides the policy and the files: what this kernel can do, and who asks. A
- * real run finds it out by itself. A plan that is only printed takes it from here, so that a file with
- * recorded facts gives the same plan on every machine. */
+/* The facts that a plan depends on besides the policy and the files: the kernel's features and the
+ * caller's ids. A run asks the kernel for them. A plan that is only printed takes them from here,
+ * so that a file with recorded facts gives the same plan on every machine. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,24 +15,23 @@
 #define FACTS_PROC_MAX 256
 
 struct facts {
-    int landlock;                   /* its ABI, 0 for none */
-    bool namespaces;                /* user namespaces can be made */
+    int landlock;                   /* its ABI, 0 if missing */
+    bool namespaces;                /* user namespaces can be created */
     bool root;                      /* the caller can take any user id */
     gid_t groups[FACTS_GROUPS_MAX]; /* the caller's supplementary groups */
     size_t group_count;
-    unsigned cgroup;     /* enum cgroup_resource that a new group can limit; 0: there is none */
-    bool cgroup_at_hand; /* groups can be made in the caller's own */
+    unsigned cgroup;     /* enum cgroup_resource bits that a new cgroup can limit; 0: no cgroup */
+    bool cgroup_at_hand; /* cgroups can be created in the caller's cgroup */
     struct rlimit files; /* the caller's limit on open files */
-    char proc
-        [FACTS_PROC_MAX]; /* names in /proc, with a blank before and after each; "": look there */
+    char proc[FACTS_PROC_MAX]; /* names in /proc, each between blanks; "": read /proc */
 };
 
 /* Asks the kernel. */
 void facts_ask(struct facts *ret_facts);
 
-/* Reads lines of "NAME VALUE…", one for each of the names below and each once; '#' begins a comment:
- * landlock, namespaces, root, groups, cgroup, cgroup-at-hand, files, proc. */
+/* Reads lines of "NAME VALUE…", exactly one for each of these names: landlock, namespaces, root,
+ * groups, cgroup, cgroup-at-hand, files, proc. '#' starts a comment. */
 int facts_parse(const char *text, struct facts *ret_facts, struct brig_error *err);
 
-/* Whether /proc has this name, which is directly in it. */
+/* Returns whether /proc has an entry of this name. */
 bool facts_has_proc(const struct facts *facts, const char *name);

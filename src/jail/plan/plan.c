@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiling a policy and a command into a plan: the order of a jail's making, from the id maps to
- * the command. What the filesystem looks like is planned in view*.c. */
+/* Compiles a policy and a command into a plan: the order of the build, from the id maps to the
+ * command. view*.c plan the filesystem. */
 #include "jail/plan/plan.h"
 
 #include <errno.h>
@@ -65,8 +65,8 @@ static void release_start(struct plan *plan)
     plan->environment = NULL;
 }
 
-/* The masks and where others can go are all a running job still needs: copied, as they may be a
- * template's. */
+/* A running job still needs only the masks; they are copied, because they may belong to a
+ * template. */
 static void copy_masks(struct plan *to, const struct plan *from)
 {
     to->masks = arena_alloc(&to->arena, from->mask_count * sizeof *to->masks);
@@ -129,7 +129,7 @@ static struct plan_step *add_write(struct plan *plan, const char *path, const ch
     struct plan_step *step = plan_add(plan, PLAN_WRITE, what);
     step->path = path;
     step->data = text;
-    step->length = text ? strlen(text) : 0; /* NULL: there was no memory for it */
+    step->length = text ? strlen(text) : 0; /* NULL: memory ran out */
     step->hint = hint;
     return step;
 }
@@ -161,7 +161,8 @@ static void plan_ids(struct plan *plan, const struct jail_identity *identity)
         (void)add_write(plan, "/proc/self/gid_map", gids, "map the jail's group id", NULL);
 }
 
-/* Whether the command can make inet sockets at all; if not, loopback need not be up. */
+/* Returns whether the command can create inet sockets at all; if not, loopback is not brought
+ * up. */
 static bool has_inet(const struct brig_policy *policy)
 {
     return policy->seccomp != BRIG_SECCOMP_CODE ||
@@ -184,8 +185,8 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
                   "nested user namespaces are refused by seccomp only")
             ->soft = true;
     }
-    /* Who has a cgroup namespace of its own can mount the hierarchies, and where the group belongs to
-     * the jail's user, it can lift the limits or make groups in it. It takes a user namespace. */
+    /* A process in a new cgroup namespace can mount the hierarchies, and if the cgroup belongs to
+     * the jail's user, it can lift the limits or create groups. This needs a user namespace. */
     if (policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
         struct plan_step *step = add_write(plan, "/proc/sys/user/max_cgroup_namespaces", "0",
                                            "refuse cgroup namespaces by sysctl",
@@ -214,7 +215,7 @@ static void add_rlimit(struct plan *plan, int resource, uint64_t soft, uint64_t 
 void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
 {
     const uint64_t *limits = policy->limits;
-    /* Of one byte, not none: a limit of 0 does not stop a core that is piped to a program. */
+    /* One byte, not 0: a limit of 0 does not prevent a core dump that is piped to a program. */
     add_rlimit(plan, RLIMIT_CORE, 1, 1);
     if (limits[BRIG_LIMIT_ADDRESS_SPACE])
         add_rlimit(plan, RLIMIT_AS, limits[BRIG_LIMIT_ADDRESS_SPACE],
@@ -230,12 +231,13 @@ void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
     if (limits[BRIG_LIMIT_MEMORY_BYTES] && plan->limits_missing & CGROUP_MEMORY)
         add_rlimit(plan, RLIMIT_DATA, limits[BRIG_LIMIT_MEMORY_BYTES],
                    limits[BRIG_LIMIT_MEMORY_BYTES]);
-    /* Init counts too. Where a group counts, it is to be the one that refuses, as it tells. */
+    /* Init counts, too. If a cgroup limits processes, it should be the one that refuses, because it
+     * counts refusals. */
     if (limits[BRIG_LIMIT_PROCESSES] && plan->limits_missing & CGROUP_PIDS)
         add_rlimit(plan, RLIMIT_NPROC, limits[BRIG_LIMIT_PROCESSES] + 1,
                    limits[BRIG_LIMIT_PROCESSES] + 1);
     if (limits[BRIG_LIMIT_CPU_MS]) {
-        /* For one process the kernel is exact; the supervisor adds up the tree. */
+        /* The kernel enforces this per process; the supervisor adds up the tree. */
         uint64_t seconds = (limits[BRIG_LIMIT_CPU_MS] + 999) / 1000;
         add_rlimit(plan, RLIMIT_CPU, seconds, seconds + 1);
     }
@@ -246,7 +248,7 @@ static int plan_programs(struct plan *plan, const struct brig_command *command,
 {
     struct arena *arena = &plan->arena;
     const char *name = command->argv[0];
-    size_t argc = 1; /* there is a command */
+    size_t argc = 1; /* the command exists */
     while (command->argv[argc])
         argc++;
     const char **script = arena_alloc(arena, (argc + 2) * sizeof *script);
@@ -276,7 +278,8 @@ static int plan_programs(struct plan *plan, const struct brig_command *command,
     size_t count = 0;
     while (path && *path) {
         size_t length = strcspn(path, ":");
-        /* Only absolute directories: a command is never picked up from wherever the jail is. */
+        /* Only absolute directories: a command is never looked up relative to the working
+         * directory. */
         if (path[0] == '/')
             programs[count++] = arena_concat(arena, arena_strndup(arena, path, length), "/", name);
         path += length + (path[length] == ':');
@@ -304,8 +307,8 @@ static void plan_fds(struct plan *plan, const struct plan_input *input)
             .fd = input->command->pass_fds[i].fd, .number = input->command->pass_fds[i].number};
 }
 
-/* The settings of a terminal belong to its foreground process group. When a shell has started us
- * in the background, they are those of its line editor, without echo and lines. */
+/* A terminal's settings belong to its foreground process group. If a shell started brig in the
+ * background, they are those of the shell's line editor, without echo and line mode. */
 static bool is_in_background(int terminal)
 {
     pid_t foreground = tcgetpgrp(terminal);
@@ -327,8 +330,8 @@ static void plan_pty(struct plan *plan, int host_terminal)
     }
 }
 
-/* A door needs a network namespace. Without one it is shut; but inside another jail `open` is that
- * one's network, which has its own door or none. */
+/* A door needs a network namespace. Without one there is no network; but inside another jail `open`
+ * is the surrounding jail's network, with its door or without. */
 static enum brig_network reachable_network(const struct plan *plan,
                                            const struct brig_policy *policy)
 {
@@ -397,7 +400,7 @@ int plan_add_command(struct plan *plan, const struct plan_input *input, struct b
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole plan ---- */
 
 static int begin(struct plan *plan, const struct brig_policy *policy,
                  struct jail_identity *identity, struct brig_error *err)
@@ -430,7 +433,7 @@ static int find_abi(const struct brig_policy *policy)
     return policy->facts ? policy->facts->landlock : landlock_abi();
 }
 
-/* Lists what a plan without namespaces does not enforce. */
+/* Lists the restrictions that a plan without namespaces does not enforce. */
 static void note_rung(struct plan *plan, const struct brig_policy *policy)
 {
     struct brig_unenforced *list = &plan->unenforced;
@@ -466,7 +469,7 @@ void plan_use_limits(struct plan *plan, const struct brig_policy *policy,
         plan->cgroup_fd = cgroup_clone_fd(limits->group);
         plan->join_count = cgroup_join_fds(limits->group, plan->join_fds);
     } else if (limits->foreseen) {
-        plan->join_count = 1; /* that there is a group is all that the view asks */
+        plan->join_count = 1; /* the view only asks whether there is a cgroup */
     }
 }
 
@@ -508,7 +511,7 @@ int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned
 
 /* ---- init ---- */
 
-/* The jail's init as a memory file: nothing to install, nothing to find at run time. */
+/* The jail's init in a memfd: nothing to install, nothing to look up at run time. */
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -527,7 +530,8 @@ static int open_init_image(struct brig_error *err)
     }
     if (write(fd, init_blob, sizeof init_blob) != (ssize_t)sizeof init_blob)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot write the jail's init");
-    /* What its user cannot read, the kernel makes undumpable from its first instruction on. */
+    /* If its user cannot read a program, the kernel makes the process undumpable from its first
+     * instruction. */
     if (fchmod(fd, 0111) < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect the jail's init");
     return take_fd(&fd);
@@ -544,9 +548,9 @@ int plan_open_init(struct plan *plan, struct brig_error *err)
     return 0;
 }
 
-/* ---- what is watched ---- */
+/* ---- watched names ---- */
 
-/* Names on the host whose appearance can lay bare what is covered in a jail. */
+/* Adds a name on the host whose creation can uncover a covered path. */
 
 static void watch_name(struct plan *plan, const char *host_path, size_t length, size_t name_at,
                        struct plan_mask covered)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Planning the network door: routes, the redirection, and the sockets it is served through. */
+/* Plans the network door: routes, the redirection, and its sockets. */
 #include "jail/plan/plan_door.h"
 
 #include <arpa/inet.h>
@@ -17,10 +17,10 @@
 
 #define DNS_PORT 53
 #define RANGES_MAX 256
-/* Of what can be waited for where the kernel does not redirect. */
+/* Maximum of ports to listen on where the kernel does not redirect. */
 #define FALLBACK_PORTS_MAX 24
 
-/* What programs use most, for `open` without nf_tables. */
+/* The most used ports, for `open` without nf_tables. */
 static const uint16_t usual_ports[] = {443,  80,   22,   8080, 8443, 8000, 3000, 5000,
                                        9418, 5432, 3306, 6379, 993,  995,  587,  465,
                                        21,   853,  5222, 1883, 8883, 8888, 9000, 9090};
@@ -103,7 +103,7 @@ static void note_port(struct ports *ports, uint16_t port)
         ports->items[ports->count++] = port;
 }
 
-/* Of a range of ports, its ends: it may have thousands. */
+/* Of a range of ports only the ends: it may have thousands. */
 static void note_ports(struct ports *ports, const struct net_rules *rules)
 {
     for (size_t i = 0; i < rules->count; i++)
@@ -134,7 +134,7 @@ static void add_injects(struct plan_door *door, const struct policy_net *net)
                 read_v4(POLICY_INJECT_ADDRESS), net->inject[i].port);
 }
 
-/* Where nothing can be mounted at /etc/resolv.conf, every resolver asks 127.0.0.1. */
+/* If no file can be mounted at /etc/resolv.conf, resolvers ask 127.0.0.1. */
 static bool lacks_resolv_conf(struct plan *plan, const struct brig_policy *policy)
 {
     if (policy->view == BRIG_VIEW_SYSTEM || policy->view == BRIG_VIEW_EMPTY)
@@ -145,7 +145,7 @@ static bool lacks_resolv_conf(struct plan *plan, const struct brig_policy *polic
     return path && lstat(path, &info) < 0;
 }
 
-/* What has a route: everything, or the addresses that are allowed as such. */
+/* Lists the ranges to route: everything, or the addresses that rules allow. */
 static size_t list_ranges(const struct brig_policy *policy, struct net_range ranges[RANGES_MAX],
                           bool open)
 {
@@ -155,7 +155,7 @@ static size_t list_ranges(const struct brig_policy *policy, struct net_range ran
         if (rules->items[i].deny || rules->items[i].kind != NET_RULE_RANGE)
             continue;
         if (count == RANGES_MAX) {
-            open = true; /* too many to tell apart; the broker does anyway */
+            open = true; /* too many for routes; the broker checks each connection anyway */
             break;
         }
         ranges[count++] = rules->items[i].range;

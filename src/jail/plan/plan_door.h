@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of a plan that is the network door: what the kernel is told and which sockets are made in
- * the jail's network namespace. The child sends these out; see door.h for who serves them. */
+/* The network door in a plan: the netlink messages and the sockets for the jail's network
+ * namespace. The child sends the sockets to the supervisor; door.h says which process serves
+ * them. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Far fewer than fit into the child's socket before anybody reads. */
+/* Far fewer than fit into the child's socket before the supervisor reads. */
 #define PLAN_DOOR_LISTENERS_MAX 96
 
 enum plan_listener_when {
@@ -17,9 +18,9 @@ enum plan_listener_when {
 
 struct plan_listener {
     int kind;  /* enum door_socket */
-    int index; /* of several of a kind */
+    int index; /* among several of a kind */
     enum plan_listener_when when;
-    bool soft; /* IPv6, which there need not be */
+    bool soft; /* IPv6, which may be missing */
     int family, type;
     unsigned char address[28]; /* a struct sockaddr_in or sockaddr_in6 */
     unsigned address_length;
@@ -36,5 +37,5 @@ struct brig_error;
 struct brig_policy;
 struct plan;
 
-/* Fills plan->door for a policy that has one; nothing is looked up. */
+/* Fills plan->door if the policy has a network door; no lookups. */
 int plan_add_door(struct plan *plan, const struct brig_policy *policy, struct brig_error *err);

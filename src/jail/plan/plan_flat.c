@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Structures are copied as they are, with offsets in the place of pointers: who reads them was built
- * together with who wrote them, and is trusted. */
+/* Writes a plan as one block of bytes. Structs are copied with offsets instead of pointers: the
+ * reader was built together with the writer, and trusts it. */
 #include "jail/plan/plan_flat.h"
 
 #include <linux/filter.h>
@@ -10,7 +10,7 @@
 
 #define ALIGNMENT 16
 
-/* Where it is put. */
+/* Appends data, aligned, and returns its offset. */
 static size_t add(struct str *out, const void *data, size_t size)
 {
     static const char zeros[ALIGNMENT];
@@ -26,7 +26,7 @@ static size_t add_text(struct str *out, const char *text)
     return text ? add(out, text, strlen(text) + 1) : 0;
 }
 
-/* The options of a filesystem are several texts, and end with an empty one. */
+/* A filesystem's options are several strings, ended by an empty one. */
 static size_t add_options(struct str *out, const char *options)
 {
     size_t length = 1;
@@ -45,7 +45,7 @@ static void *as_pointer(size_t offset)
     return (void *)(uintptr_t)offset;
 }
 
-/* With a NUL after it, whatever it is. Of a symlink it is a text, of no length. */
+/* Appends a step's data with a NUL after it. The data of a symlink is a string without a length. */
 static size_t add_data(struct str *out, const struct plan_step *step)
 {
     size_t length = step->op == PLAN_SYMLINK ? strlen(step->data) : step->length;
@@ -89,7 +89,7 @@ static size_t add_filter(struct str *out, const struct sock_fprog *filter, uint1
 int plan_flatten(const struct plan *plan, struct str *out)
 {
     struct plan_flat flat = {.magic = PLAN_FLAT_MAGIC, .build = plan_flat_build(), .plan = *plan};
-    str_append_bytes(out, (const char *)&flat, sizeof flat); /* the place of it */
+    str_append_bytes(out, (const char *)&flat, sizeof flat); /* reserves the space */
     flat.steps = add(out, plan->steps, plan->step_count * sizeof *plan->steps);
     add_steps(plan, out, flat.steps);
     flat.rules = add(out, plan->rules, plan->rule_count * sizeof *plan->rules);

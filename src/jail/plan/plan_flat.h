@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan as one piece of bytes, for another process of the same build to walk: the steps, the restrictions and
- * where the command starts. Not what is executed, nor what the parent needs afterwards. */
+/* A plan as one block of bytes, to be executed by another process of the same build: the steps, the
+ * restrictions and the working directory, without the command and without the parent's data. */
 #pragma once
 
 #include <linux/filter.h>
@@ -14,13 +14,13 @@ struct str;
 
 struct plan_flat {
     uint64_t magic;
-    uint64_t build; /* sizes of what is copied */
+    uint64_t build; /* sizes of the copied structs */
     uint64_t length;
     struct plan plan;
     size_t steps, rules, workdir; /* offsets; 0: none */
     size_t seccomp, seccomp_told;
     uint16_t seccomp_count, seccomp_told_count;
-    struct sock_fprog filters[2]; /* for who reads it */
+    struct sock_fprog filters[2]; /* space for the receiver */
 };
 
 static inline uint64_t plan_flat_build(void)
@@ -29,8 +29,8 @@ static inline uint64_t plan_flat_build(void)
            (uint64_t)sizeof(struct plan_rule);
 }
 
-/* Appends it to `out`; 0 or BRIG_E_NOMEM. Fds are the receiver's to fill in. */
+/* Appends the plan to `out`; returns 0 or BRIG_E_NOMEM. The receiver fills in the fds. */
 int plan_flatten(const struct plan *plan, struct str *out);
-/* Reads it in place: the plan points into `bytes`, which must be aligned as malloc() does and stay.
- * False if they are not those of a plan of this build. */
+/* Reads the plan in place: it points into `bytes`, which must be aligned as by malloc() and outlive
+ * the plan. Returns false if the bytes are not a plan of this build. */
 bool plan_unflatten(void *bytes, size_t length, struct plan *ret_plan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan in words: who the jail is, what it sees, what it may do, what it is limited to. */
+/* A plan as text: the jail's ids, its view, its permissions and limits. */
 #include "jail/plan/plan_print.h"
 
 #include <sched.h>
@@ -13,9 +13,9 @@
 #include "jail/plan/effects.h"
 #include "jail/plan/facts.h"
 
-/* ---- small things ---- */
+/* ---- helpers ---- */
 
-/* Text of any length on one line: what is no printable ASCII is escaped. */
+/* Appends text of any length on one line; bytes that are not printable ASCII are escaped. */
 static void append_text(struct str *out, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -44,7 +44,7 @@ static int compare_texts(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* ---- the command and who it is ---- */
+/* ---- the command and its ids ---- */
 
 static void print_command(struct str *out, const struct plan *plan)
 {
@@ -131,7 +131,7 @@ static void print_namespaces(struct str *out, const struct plan *plan,
     }
 }
 
-/* ---- what it sees ---- */
+/* ---- the view ---- */
 
 static void append_options(struct str *out, const char *options)
 {
@@ -150,7 +150,7 @@ static bool is_empty_part(const struct effects *effects, const struct effects_tr
     return true;
 }
 
-/* Where else the same part can be seen: the first path by name stands for all. */
+/* Returns the first path, sorted by name, at which the same part is visible. */
 static const char *first_path(const struct effects *effects, const struct effects_mount *mount)
 {
     for (size_t i = 0; i < effects->mount_count; i++) {
@@ -162,7 +162,7 @@ static const char *first_path(const struct effects *effects, const struct effect
     return mount->path;
 }
 
-/* A part of a tmpfs that holds several things: an empty one that cannot be written is a mask. */
+/* Prints a part of a tmpfs with several uses: an empty read-only part is a mask. */
 static void print_part(struct str *out, const struct effects *effects,
                        const struct effects_mount *mount)
 {
@@ -235,7 +235,7 @@ static void print_mount(struct str *out, const struct effects *effects,
                 mount->optional ? ", if it can be" : "");
 }
 
-/* The limits of what several private directories share. */
+/* Prints the limits that several private directories share. */
 static void print_private_options(struct str *out, const struct effects *effects)
 {
     for (size_t i = 0; i < effects->mount_count; i++) {
@@ -261,7 +261,7 @@ static void print_mounts(struct str *out, const struct effects *effects)
     }
 }
 
-/* An object of a mount, where the jail sees it; nothing if it does not. */
+/* Prints an object of a mount at its path in the jail; nothing if it is not visible. */
 static void print_object(struct str *out, const struct effects *effects,
                          const struct effects_mount *mount, const struct effects_object *object)
 {
@@ -291,7 +291,7 @@ static void print_object(struct str *out, const struct effects *effects,
     }
 }
 
-/* What is made for the jail: in mounts by their path, each of them sorted. */
+/* Prints the files made for the jail, by mount and sorted in each. */
 static void print_files(struct str *out, const struct effects *effects)
 {
     str_append(out, "files:\n");
@@ -308,7 +308,7 @@ static void print_files(struct str *out, const struct effects *effects)
     }
 }
 
-/* ---- what is put back when the host replaces it ---- */
+/* ---- mounts that are restored when the host replaces the file ---- */
 
 static void print_covers(struct str *out, const struct plan *plan)
 {
@@ -339,7 +339,7 @@ static void print_covers(struct str *out, const struct plan *plan)
     arena_done(&arena);
 }
 
-/* ---- what it is given ---- */
+/* ---- environment and fds ---- */
 
 static const char *find_variable(const char *const *envp, const char *variable)
 {

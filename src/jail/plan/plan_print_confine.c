@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Landlock, the system-call filter, the limits and the network of a plan in words. */
+/* Landlock, the syscall filter, the limits and the network of a plan as text. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -30,7 +30,7 @@ static void append_names(struct str *out, uint64_t bits, const char *(*name_of)(
             str_appendf(out, " %s", name_of(bit) ? name_of(bit) : "?");
 }
 
-/* By the kinds of grant, which the head of the section spells out; else by name. */
+/* As kinds of grant, which the head of the section defines; else as names of rights. */
 static void append_rights(struct str *out, uint64_t access, int abi)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(grant_names); i++)
@@ -98,7 +98,7 @@ void plan_print_landlock(struct str *out, const struct plan *plan, int abi)
 
 /* ---- system calls ---- */
 
-/* What filters answer. */
+/* The verdicts of the filters. */
 static const int answers[] = {0,      EPERM,  ENOSYS,          EACCES,
                               EINVAL, ENOTTY, EPROTONOSUPPORT, EAFNOSUPPORT};
 
@@ -108,7 +108,7 @@ static const char *error_name(int error)
     return name ? name : "another error";
 }
 
-/* Calls whose answer depends on their arguments. The numbers are those of the kernel's headers. */
+/* Calls whose verdict depends on their arguments. The numbers are from the kernel's headers. */
 static const struct {
     const char *call, *what;
     uint64_t args[6];
@@ -158,7 +158,7 @@ static const struct {
     {"unshare", "CLONE_NEWNS", {0x20000}},
 };
 
-/* With these arguments most calls ask for nothing special. */
+/* With zero arguments most calls request nothing special. */
 static void print_calls(struct str *out, const struct sock_fprog *filter, int answer)
 {
     static const uint64_t zero[6];
@@ -242,7 +242,7 @@ void plan_print_limits(struct str *out, const struct plan *plan, const struct br
 
 static unsigned port_of(const struct plan_listener *listener)
 {
-    uint16_t port; /* at the same place in both kinds of address */
+    uint16_t port; /* at the same offset in both kinds of address */
     memcpy(&port, listener->address + offsetof(struct sockaddr_in, sin_port), sizeof port);
     return ntohs(port);
 }
@@ -257,7 +257,7 @@ static void append_address(struct str *out, const struct plan_listener *listener
     str_appendf(out, v4 ? "%s" : "[%s]", text);
 }
 
-/* Whether they differ in their port alone. */
+/* Returns whether two listeners differ only in their port. */
 static bool is_alike(const struct plan_listener *a, const struct plan_listener *b)
 {
     struct plan_listener other = *b;
@@ -267,7 +267,7 @@ static bool is_alike(const struct plan_listener *a, const struct plan_listener *
            a->family == b->family && memcmp(a->address, other.address, sizeof other.address) == 0;
 }
 
-/* The first of its kind is printed with the ports of all. */
+/* The first listener of a kind is printed with the ports of all. */
 static void print_listener(struct str *out, const struct plan_door *door, size_t index)
 {
     static const char *const kinds[DOOR_SOCKET_COUNT] = {
@@ -289,7 +289,7 @@ static void print_listener(struct str *out, const struct plan_door *door, size_t
     str_append(out, " at ");
     append_address(out, listener);
     str_append(out, " port");
-    for (unsigned port = 0; port != UINT16_MAX + 1U;) { /* sorted: the next is the least above it */
+    for (unsigned port = 0; port != UINT16_MAX + 1U;) { /* sorted: find the next larger port */
         unsigned next = UINT16_MAX + 1U;
         for (size_t i = index; i < door->listener_count; i++) {
             unsigned other = port_of(&door->listeners[i]);
@@ -303,7 +303,8 @@ static void print_listener(struct str *out, const struct plan_door *door, size_t
     str_appendf(out, "%s\n", when[listener->when]);
 }
 
-/* The address or destination that a message of rtnetlink has, whose own header is `header` long. */
+/* Prints the address or destination of an rtnetlink message with a family header of `header`
+ * bytes. */
 static void print_route(struct str *out, const struct nlmsghdr *message, size_t header,
                         const char *what, int family, unsigned prefix, unsigned wanted)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a plan that plan_flat.c wrote, in a process that knows nothing else of this library. */
+/* Reads a plan written by plan_flat.c, in a process that uses nothing else of this library. */
 #include <linux/filter.h>
 #include <stdint.h>
 
