@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Theory of operation: a jail prepared ahead.
+/* Theory of operation: a jail prepared in advance.
  *
- * A holder process, the jail's init with nothing to run, keeps a user and a mount namespace in
- * which everything that no run can write to is already mounted. A maker process, the same program
- * in another mood, keeps a few network namespaces ready. A run joins the user namespace, copies the
- * mount namespace, takes a network namespace that no other run ever had, and adds its own private
- * directories, /proc, terminals, pid, ipc and uts namespaces. */
+ * A holder process, the jail's init without a command, keeps a user and a mount namespace in which
+ * everything that runs cannot write to is mounted already. A maker process, the same program in
+ * another mode, keeps a few network namespaces ready. A run joins the user namespace, copies the
+ * mount namespace, takes an unused network namespace, and adds private directories, /proc,
+ * terminals, and pid, ipc and uts namespaces. */
 #include "jail/prepare/template.h"
 
 #include <errno.h>
@@ -30,8 +30,8 @@
 
 /* Network namespaces kept ready; each costs about 240 kB of kernel memory. */
 #define SPARE_NETWORKS 8
-/* They are made several at a time, when this few are left: making one keeps a CPU for half as long as
- * a whole run takes, so most runs had better have none made beside them. */
+/* When this few are left, several are made at once: making one occupies a CPU for half as long as a
+ * whole run takes, so most runs should not coincide with it. */
 #define SPARE_NETWORKS_LOW 2
 
 static int open_namespace(pid_t pid, const char *which, struct brig_error *err)
@@ -90,7 +90,7 @@ static int start_maker(struct brig_template *template, struct brig_error *err)
     return 0;
 }
 
-/* The parent writes the maps of a range, as root; nothing of the plan's own is to be mapped. */
+/* The parent, as root, writes the maps of a range; the plan's maps are not written. */
 static void map_range(struct plan *held, const struct template_ids *ids)
 {
     size_t kept = 0;
@@ -127,7 +127,7 @@ static int prepare(struct brig_template *template, enum plan_split_kind kind,
     if (result < 0)
         return result;
     template->fresh.unenforced = held.unenforced;
-    /* A network with a door is made for each run: its sockets are. */
+    /* A network namespace with a door is made for each run, because its sockets are. */
     if (template->fresh.clone_flags & CLONE_NEWNET && !template->fresh.door)
         result = start_maker(template, err);
     return result;
@@ -168,7 +168,7 @@ int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
     if (result == 0)
         result = prepare(template, kind, ids, err);
     template->ready = result == 0;
-    /* What cannot be prepared is built for each run, by the same rules. */
+    /* Parts that cannot be prepared are built for each run, by the same rules. */
     if (result < 0 && (result != BRIG_E_UNSUPPORTED || kind == PLAN_NESTED)) {
         brig_template_free(template);
         return result;
@@ -190,12 +190,12 @@ int template_plan(struct brig_template *template, struct plan *ret_plan)
     struct wire_message message;
     while (template->maker.pid > 0 && network < 0 &&
            spawn_receive(template->maker.wire, &message, &network) == 1)
-        ; /* its first word is that it started */
+        ; /* the first message is WIRE_STARTED */
     if (network >= 0) {
         template->networks--;
         plan.join_netns = network;
         plan.clone_flags &= ~(unsigned long)CLONE_NEWNET;
-        plan.loopback = false; /* it is up */
+        plan.loopback = false; /* loopback is up already */
     }
     *ret_plan = plan;
     return network;
@@ -214,12 +214,11 @@ void brig_template_free(struct brig_template *template)
     free(template);
 }
 
-/* ---- template run ---- */
+/* ---- runs with other policies ---- */
 
-/* Runs of a template with a policy of their own: which policies it is good for, and what of the
- * prepared plan becomes the run's. */
+/* Decides which policies a template fits, and adapts the prepared plan to a run's policy. */
 
-/* ---- whether it fits ---- */
+/* ---- whether a policy fits ---- */
 
 static bool same_privates(const struct brig_policy *ours, const struct brig_policy *theirs)
 {
@@ -228,13 +227,14 @@ static bool same_privates(const struct brig_policy *ours, const struct brig_poli
     for (size_t i = 0; i < ours->private_count; i++) {
         const struct policy_private *own = &ours->privates[i], *other = &theirs->privates[i];
         if (strcmp(own->dest, other->dest) != 0 || own->read_only != other->read_only ||
-            (other->kept && !own->kept)) /* one that is handed out for nothing does no harm */
+            (other->kept && !own->kept)) /* keeping a directory that is not requested is harmless */
             return false;
     }
     return true;
 }
 
-/* What is in them is the run's. The template's are known by where their bytes are. */
+/* The content of the files may differ. set_content() finds the template's steps by the address of
+ * their data. */
 static bool same_files(const struct brig_policy *ours, const struct brig_policy *theirs)
 {
     if (ours->file_count != theirs->file_count)
@@ -248,7 +248,7 @@ static bool same_files(const struct brig_policy *ours, const struct brig_policy 
     return true;
 }
 
-/* Those that are a part of what is built; all others are the run's. */
+/* Compares the limits that are part of the prepared mounts; all others belong to the run. */
 static bool same_limits(const struct brig_policy *ours, const struct brig_policy *theirs)
 {
     static const enum brig_limit built[] = {BRIG_LIMIT_TMP_BYTES, BRIG_LIMIT_TMP_INODES,
@@ -277,7 +277,8 @@ static bool same_identity(const struct brig_template *template, const struct bri
            str_equal(ours->shell, theirs->shell);
 }
 
-/* What a front does beside the policy's own rules, or with the jail while it runs. */
+/* Returns whether a policy has nothing that a front end adds beside the rules, or uses while the
+ * jail runs. */
 static bool is_plain(const struct brig_policy *policy)
 {
     return policy->grant_count == 0 && !policy->file.dest && !policy->jail_name &&
@@ -311,7 +312,7 @@ bool template_is_current(const struct brig_template *template)
     return true;
 }
 
-/* ---- making it the run's ---- */
+/* ---- adapting the plan ---- */
 
 static void set_content(struct plan *plan, const struct policy_private_file *ours,
                         const struct policy_private_file *theirs)
@@ -354,13 +355,12 @@ int template_adapt(const struct brig_template *template, const struct brig_polic
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
-/* ---- plan template ---- */
+/* ---- splitting a plan ---- */
 
-/* Splitting a plan for a template: what can be made once and shared because nobody can write to
- * it through a run, and what must be fresh for each run: the private directories, /proc, the
- * terminals, and everything made of them. */
+/* Steps whose result runs cannot write to are executed once and shared. Private directories, /proc,
+ * terminals, and everything made from them are made for each run. */
 
-/* Steps that speak of the namespaces a run makes for itself. */
+/* Steps that concern the namespaces that each run creates. */
 static bool is_always_fresh(const struct plan_step *step)
 {
     static const enum plan_op fresh[] = {PLAN_HOSTNAME, PLAN_DEVPTS, PLAN_KEEP,
@@ -376,9 +376,9 @@ struct split {
     struct arena *arena;
     bool nested;
     bool *fresh_slots;
-    const char **fresh_paths; /* where something fresh is attached */
+    const char **fresh_paths; /* mount points of fresh slots */
     size_t fresh_path_count;
-    int proc_slot; /* procfs is in both halves: the kernel grants a new one only to whom sees one */
+    int proc_slot; /* in both parts: a new procfs needs a visible one */
     int root_slot;
 };
 
@@ -406,15 +406,15 @@ static void append(struct plan *part, const struct plan_step *step)
 
 /* ---- a user namespace for each run ---- */
 
-/* What is about the user namespace of the runs, not of the template. */
+/* Returns whether a step concerns the user namespace of the runs, not of the template. */
 static bool is_of_nested(const struct split *split, const struct plan_step *step)
 {
     return split->nested && step->op == PLAN_WRITE &&
            strncmp(step->path, "/proc/sys/", strlen("/proc/sys/")) == 0;
 }
 
-/* The template's procfs is of other pids: a run writes by its own, which is open for that until it is
- * made what it is to be. */
+/* The template's procfs shows other pids: a run writes through its new procfs, which stays writable
+ * until its final attributes are set. */
 static void append_write(const struct split *split, struct plan *fresh, const char *path,
                          const char *data, const struct plan_step *like)
 {
@@ -434,8 +434,9 @@ static void append_map(const struct split *split, struct plan *fresh, const char
     append_write(split, fresh, path, arena_printf(split->arena, "%u %u 1\n", id, id), &like);
 }
 
-/* What a run writes about its own user namespace. The template's knows the policy's ids, so they are the
- * same in both; where each run takes ids of its own, who starts it puts them in. */
+/* Adds the writes for the run's user namespace. The template's maps contain the policy's ids, so
+ * the ids are the same in both; if each run takes different ids, the process that starts it fills
+ * them in. */
 static void append_nested(struct split *split, struct plan *fresh, const struct plan_step *proc)
 {
     const struct plan *plan = split->plan;
@@ -457,7 +458,8 @@ static void append_nested(struct split *split, struct plan *fresh, const struct 
     append(fresh, &attr);
 }
 
-/* A run is refused a procfs that can do more than the one it sees; and its own begins without limits. */
+/* The kernel refuses a procfs with fewer restrictions than the visible one, and a run's procfs
+ * starts without restrictions. */
 static void append_held_proc(const struct split *split, struct plan *held,
                              const struct plan_step *step)
 {
@@ -475,7 +477,7 @@ static const struct plan_step *find_proc(const struct plan *plan)
     return NULL;
 }
 
-/* Rules on what the template holds go by path: a run has no fd of it. */
+/* Landlock rules on parts of the template use paths: a run has no fd for them. */
 static int split_rules(const struct split *split, struct arena *arena, struct plan *fresh,
                        struct brig_error *err)
 {
@@ -508,7 +510,7 @@ static int split_steps(struct split *split, struct plan *held, struct plan *fres
         if (proc)
             append_held_proc(split, held, step);
         if (made_fresh) {
-            if (!split->nested || step->op != PLAN_PROC) /* which was the first of all */
+            if (!split->nested || step->op != PLAN_PROC) /* which came first */
                 append(fresh, step);
             if (step->slot != PLAN_NO_SLOT)
                 split->fresh_slots[step->slot] = true;
@@ -545,7 +547,7 @@ int plan_split(const struct plan *plan, enum plan_split_kind kind, struct arena 
     if (arena->failed)
         return brig_fail_nomem(err);
     held.step_count = fresh.step_count = 0;
-    /* A run finds the template's root in place, and opens it to attach in. */
+    /* A run finds the template's root in place, and opens it to attach mounts. */
     append(&fresh, &(struct plan_step){.op = PLAN_OPEN_ROOT,
                                        .slot = PLAN_NO_SLOT,
                                        .from = PLAN_NO_SLOT,
@@ -558,7 +560,7 @@ int plan_split(const struct plan *plan, enum plan_split_kind kind, struct arena 
         return result;
     fresh.steps[0].slot = split.root_slot;
     held.step_room = held.step_count;
-    fresh.step_room = fresh.step_count; /* full: a step added to a copy moves into that copy */
+    fresh.step_room = fresh.step_count; /* full: adding a step to a copy reallocates */
     held.clone_flags &= CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
     held.init_mode = "h";
     held.loopback = false;
@@ -566,7 +568,7 @@ int plan_split(const struct plan *plan, enum plan_split_kind kind, struct arena 
     if (!split.nested)
         fresh.clone_flags &= ~(unsigned long)CLONE_NEWUSER;
     fresh.parent_maps = false;
-    /* What the parts point to stays the compiled plan's. */
+    /* The compiled plan keeps ownership of the memory and fds. */
     held.arena = fresh.arena = (struct arena){0};
     held.owned_fds = fresh.owned_fds = NULL;
     held.owned_count = held.owned_room = fresh.owned_count = fresh.owned_room = 0;

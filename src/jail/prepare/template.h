@@ -1,48 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* A jail prepared ahead: what template.c makes and job_start.c uses. */
+/* A template: namespaces and mounts prepared in advance by template.c and used by job_start.c. */
 #pragma once
 
 #include "jail/cgroup/limits.h"
 #include "jail/job/spawn.h"
 #include "jail/plan/plan.h"
 
-/* Ids that the user namespace of a template maps to themselves, so that each run can take one of them,
- * as root; the last is that of its own processes. */
+/* Ids that a template's user namespace maps to themselves, so that each run can take one of them,
+ * if brig is root; the last id is for the template's processes. */
 struct template_ids {
     uint32_t first, count;
 };
 
 struct brig_template {
     struct brig_policy *policy;
-    struct template_ids ids; /* count 0: none, runs are who the template is */
-    bool nested;             /* each run has a user namespace of its own */
-    bool ready;              /* false: nothing could be prepared, runs are built from scratch */
+    struct template_ids ids; /* count 0: runs have the template's id */
+    bool nested;             /* each run makes a nested user namespace */
+    bool ready;              /* false: preparing failed, runs are built from scratch */
     struct plan compiled;    /* owns the memory and fds of the parts */
-    struct plan fresh;       /* what each run does; copied for each */
-    struct spawned holder;   /* keeps the user and the mount namespace */
-    unsigned networks;       /* ready or ordered */
-    struct spawned maker;    /* keeps network namespaces ready; pid 0 where none are needed */
+    struct plan fresh;       /* the steps of each run; copied for each */
+    struct spawned holder;   /* keeps the user and the mount namespaces */
+    unsigned networks;       /* namespaces available or ordered */
+    struct spawned maker;    /* makes network namespaces in advance; pid 0 if none are needed */
 };
 
-/* As brig_template_new(). With PLAN_NESTED it is for a zygote or for runs with policies of their own, and fails
- * where it cannot be. */
+/* Like brig_template_new(). PLAN_NESTED is for a zygote or for runs with different policies, and
+ * fails where the kernel does not allow it. */
 int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
                  const struct template_ids *ids, struct brig_template **ret_template,
                  struct brig_error *err);
 
-/* The plan for one run, to be completed with plan_add_command(). Returns the fd of the network
- * namespace it takes, to be closed after the start, or -1 where it makes its own. */
+/* Makes the plan for one run, to be completed with plan_add_command(). Returns the fd of the
+ * network namespace that the run takes, to be closed after the start, or -1 if the run makes
+ * one. */
 int template_plan(struct brig_template *template, struct plan *ret_plan);
 
-/* After a run that took a network namespace has started: orders more if few are left. */
+/* Called after a run took a network namespace and started: orders more if few are left. */
 void template_refill(struct brig_template *template);
 
-/* Whether a run with this policy, which has nothing of its own but its environment, the content of its
- * files, its limits (those on private directories aside) and, of ids->count, its host id, can be one
- * of the template's. In template_run.c, as all below. */
+/* Returns whether a run with this policy can use the template: the policy may differ only in its
+ * environment, the content of its files, its limits (except those on private directories) and, if
+ * ids->count is set, its host id. */
 bool template_fits(const struct brig_template *template, const struct brig_policy *policy);
-/* Whether what is mounted in it is still what is at those paths. */
+/* Returns whether the paths still lead to the files that are mounted in the template. */
 bool template_is_current(const struct brig_template *template);
-/* Makes the plan of template_plan() that of such a policy, which is borrowed until the start. */
+/* Adapts the plan of template_plan() to such a policy, which must live until the start. */
 int template_adapt(const struct brig_template *template, const struct brig_policy *policy,
                    struct plan *plan, struct brig_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starting a zygote and giving it orders: see zygote.h. */
+/* Starts zygotes and sends them orders: see zygote.h. */
 #include "jail/prepare/zygote.h"
 
 #include <errno.h>
@@ -37,13 +37,13 @@
 
 struct zygote {
     struct brig_template *template;
-    struct plan plan; /* what it walks for each run; of the template's memory, with its filter */
+    struct plan plan; /* executed by the zygote for each run; uses the template's memory */
     struct spawned process;
     int socket;
-    int words; /* what it writes, for when it fails */
+    int words; /* the zygote's output, for error messages */
     bool ready, gone;
-    unsigned shares;      /* besides its owner's */
-    uint64_t answered_us; /* when it last had made a jail */
+    unsigned shares;      /* references besides the owner's */
+    uint64_t answered_us; /* when it last completed a jail */
 };
 
 /* ---- messages ---- */
@@ -57,7 +57,7 @@ static int send_message(int socket, const struct zygote_message *message, const 
     return sent < 0 ? (int)sent : 0;
 }
 
-/* It reads them when it gets there. */
+/* The zygote reads the messages once it is initialised. */
 static int send_plan(const struct zygote *zygote, struct brig_error *err)
 {
     autostr struct str flat = {0};
@@ -103,8 +103,8 @@ static int send_order(const struct zygote *zygote, const struct plan *plan, uint
 
 /* ---- the process ---- */
 
-/* The streams it is started with are of the kind that runs get: the interpreter remembers what they
- * are. */
+/* The zygote's streams are of the same kinds as those of runs: the interpreter remembers their
+ * kinds. */
 struct own_streams {
     int input;
     int pipe[2];
@@ -126,7 +126,7 @@ static void close_streams(struct own_streams *streams)
         close_fd(&fds[i]);
 }
 
-/* Its environment is that of the runs, and what the library takes out again. */
+/* The zygote has the environment of the runs, plus variables that the library removes again. */
 static int set_variables(struct brig_policy *policy, const struct zygote_config *config,
                          struct brig_error *err)
 {
@@ -136,7 +136,7 @@ static int set_variables(struct brig_policy *policy, const struct zygote_config 
                                     config->modules ? config->modules : "", err);
     if (result == 0)
         result = brig_policy_setenv(policy, "LD_PRELOAD", LIBRARY_PLACE "/" LIBRARY_NAME, err);
-    if (result == 0) /* what is found once need not be found by each run */
+    if (result == 0) /* symbols that are resolved once need not be resolved in each run */
         result = brig_policy_setenv(policy, "LD_BIND_NOW", "1", err);
     return result;
 }
@@ -149,7 +149,7 @@ static struct plan_step *add_step(struct plan *plan, enum plan_op op, int slot, 
     return step;
 }
 
-/* The library is put where every run has something of its own, and nobody sees it then. */
+/* Puts the library where every run mounts a private directory, so that runs do not see it. */
 static int add_library(struct plan *plan, int library, struct brig_error *err)
 {
     struct stat info;
@@ -168,7 +168,7 @@ static int add_library(struct plan *plan, int library, struct brig_error *err)
     struct plan_step *attach = add_step(plan, PLAN_ATTACH, own, "attach a zygote's own directory");
     if (!tmpfs || !file || !attach)
         return brig_fail_nomem(err);
-    /* The array may have moved with each. */
+    /* Each call may have moved the array. */
     tmpfs = attach - 2;
     file = attach - 1;
     tmpfs->path = "mode=0755\0size=16m\0";
@@ -182,8 +182,8 @@ static int add_library(struct plan *plan, int library, struct brig_error *err)
     return 0;
 }
 
-/* In the namespaces of the template, with the power to make others in them, and apart from the host in
- * what those are not about. */
+/* The zygote joins the template's namespaces, with capabilities to create others in them, and is
+ * separated from the host in the remaining kinds of namespaces. */
 static void set_namespaces(struct plan *plan, const struct brig_template *template)
 {
     plan->rung = PLAN_FULL;
@@ -245,9 +245,9 @@ static int launch(struct zygote *zygote, const struct zygote_config *config, str
     return result;
 }
 
-/* ---- its plan ---- */
+/* ---- the plan for runs ---- */
 
-/* What groups cannot do here, resource limits have to: that is the same for all runs. */
+/* Limits that cgroups cannot enforce here become rlimits, which are the same for all runs. */
 static int settle_limits(struct plan *plan, const struct brig_policy *policy,
                          struct brig_error *err)
 {
@@ -264,7 +264,7 @@ static int settle_limits(struct plan *plan, const struct brig_policy *policy,
 static int make_plan(struct zygote *zygote, struct brig_error *err)
 {
     struct brig_template *template = zygote->template;
-    /* Both are looked after by who starts a jail itself. */
+    /* Masks and doors need work by the process that starts a jail. */
     if (template->fresh.mask_count > 0 || template->fresh.door)
         return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
                          "a policy with masks or with a network door cannot have a zygote");
@@ -274,7 +274,7 @@ static int make_plan(struct zygote *zygote, struct brig_error *err)
     int result = settle_limits(plan, template->policy, err);
     if (result == 0 && template->policy->trace) {
         struct arena own = plan->arena;
-        plan->arena = template->compiled.arena; /* whose memory lasts as long as the template */
+        plan->arena = template->compiled.arena; /* lives as long as the template */
         result = denials_prepare(&denials, plan, err);
         template->compiled.arena = plan->arena;
         plan->arena = own;
@@ -283,7 +283,7 @@ static int make_plan(struct zygote *zygote, struct brig_error *err)
     return result;
 }
 
-/* ---- begin and end ---- */
+/* ---- start and end ---- */
 
 int zygote_new(const struct zygote_config *config, struct zygote **ret_zygote,
                struct brig_error *err)
@@ -347,7 +347,7 @@ void zygote_free(struct zygote *zygote)
 {
     if (!zygote || zygote->shares-- > 0)
         return;
-    close_fd(&zygote->socket); /* which ends it, and then who looks after it */
+    close_fd(&zygote->socket); /* ends the zygote, and then its supervisor */
     struct pollfd ended = {.fd = zygote->process.pidfd, .events = POLLIN};
     if (zygote->process.pid > 0)
         (void)poll(&ended, 1, END_PATIENCE_MS);
@@ -357,11 +357,11 @@ void zygote_free(struct zygote *zygote)
     free(zygote);
 }
 
-/* ---- a job in a jail that it makes ---- */
+/* ---- a job in a jail made by a zygote ---- */
 
-/* A zygote of root's is not root, and may clone into no group: its children write themselves into an fd
- * of ours. With v2 that waits for the whole machine, but nobody waits for that; where v1 has the limits,
- * v2 only counts the time of the CPU, and is left out where no limit is on that. */
+/* Root's zygote does not run as root and may not clone into a cgroup: its children write themselves
+ * into a file that brig opened. On v2 this write waits for a machine-wide lock, but no client waits
+ * for it. If v1 has the limits, v2 only counts CPU time, and is skipped without a limit on that. */
 static int enter_as_isolated_uid(struct brig_job *job, bool counted, int *ret_procs,
                                  struct brig_error *err)
 {
@@ -409,7 +409,7 @@ int zygote_start(struct zygote *zygote, uint32_t host_id, struct brig_job *job,
     int network = template_plan(template, &job->plan);
     plan_use_limits(&job->plan, template->policy, &job->limits);
     job->denials.filter = job->plan.seccomp_told ? job->plan.seccomp : NULL;
-    job->own_peak_kb = 0; /* nothing of ours is borrowed */
+    job->own_peak_kb = 0; /* the child does not share the caller's memory */
     job->building = calloc(1, sizeof *job->building);
     result = job->building && job->plan.limits_missing == zygote->plan.limits_missing
                  ? order_jail(job, zygote, host_id, streams, err)
@@ -425,7 +425,7 @@ int zygote_start(struct zygote *zygote, uint32_t host_id, struct brig_job *job,
     return plan_trim(&job->plan, err);
 }
 
-/* ---- what is heard of it while it is made ---- */
+/* ---- messages while the jail is built ---- */
 
 void job_building_free(struct job_building *building)
 {
@@ -445,7 +445,7 @@ static int take_pid(struct brig_job *job, pid_t pid, int *pidfd, struct brig_err
     return 0;
 }
 
-/* The steps are in the zygote's plan: the job's own was trimmed. */
+/* The steps are in the zygote's plan: the job's plan was trimmed. */
 static void note_soft_failure(struct brig_job *job, const struct wire_message *message)
 {
     struct plan told = job->building->zygote->plan;
@@ -454,7 +454,7 @@ static void note_soft_failure(struct brig_job *job, const struct wire_message *m
     job->plan.unenforced = told.unenforced;
 }
 
-/* Both words have come: that init runs, and which process it is. */
+/* Both messages have arrived: that init runs, and its pid. */
 static void finish(struct brig_job *job)
 {
     struct job_building *building = job->building;
@@ -499,7 +499,7 @@ int job_build(struct brig_job *job, const struct wire_message *message, int fd,
     return result;
 }
 
-/* One that has many orders makes one after the other. */
+/* A zygote with many orders makes one jail after the other. */
 const struct zygote *job_stuck_zygote(const struct brig_job *job, uint64_t patience_us)
 {
     const struct zygote *zygote = job->building ? job->building->zygote : NULL;
