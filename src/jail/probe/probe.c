@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What this system can do for a jail: attempts, each in a process that is thrown away, and the report. */
+/* Tries what this system can do for a jail, each attempt in a throw-away process, and reports
+ * it. */
 #include "jail/probe/probe.h"
 
 #include <errno.h>
@@ -38,16 +39,16 @@
 #include "policy/net_address.h"
 
 #ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U /* from 6.3 on */
+#define MFD_EXEC 0x0010U /* since 6.3 */
 #endif
 
 #define ATTEMPT_TIMEOUT_MS 5000
-#define LANDLOCK_ABI_WANTED 6 /* from here on signals and abstract sockets are scoped as well */
+#define LANDLOCK_ABI_WANTED 6 /* from this ABI on signals and abstract sockets are scoped, too */
 #define CGROUP_NEEDED (CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS)
 #define GROUPS_MAX 1024
 #define OPEN_FILES_WANTED 1024
 
-/* What refuses user namespaces, most certain first. */
+/* Settings that refuse user namespaces, the most certain first. */
 struct userns_gate {
     const char *path;
     long closed_at;  /* the value that refuses */
@@ -86,9 +87,9 @@ static const struct userns_gate unknown_gate = {
     .fix = "use a kernel with CONFIG_USER_NS, outside of any chroot",
 };
 
-/* ---- what refuses user namespaces ---- */
+/* ---- why user namespaces are refused ---- */
 
-/* A number in a file, or -1. */
+/* Returns the number in a file, or -1. */
 static long read_number(const char *path)
 {
     bool whole;
@@ -105,7 +106,7 @@ static bool file_has(const char *path, const char *words)
     return text && strstr(text, words);
 }
 
-/* A jail is known by the name of its pid 1. It decides only which remedy is named. */
+/* A jail is recognised by the name of its pid 1. This only selects the remedy. */
 static const struct userns_gate *find_gate(void)
 {
     bool root = geteuid() == 0;
@@ -126,11 +127,11 @@ void probe_userns_remedy(char *buffer, size_t size)
 
 /* ---- attempts ---- */
 
-/* What came of an attempt. Starts as all zero, which means: works. */
+/* The result of an attempt. All zero means that it works. */
 struct answer {
-    int error;      /* the errno of what failed; 0 if it worked */
-    bool limited;   /* it worked, but less than it could */
-    bool no_remedy; /* and there is nothing to do about it */
+    int error;      /* errno of the failed step; 0 if it worked */
+    bool limited;   /* it worked in part */
+    bool no_remedy; /* and there is no remedy */
     char detail[PROBE_DETAIL_MAX];
 };
 
@@ -142,8 +143,8 @@ struct attempt {
     struct answer answer;
 };
 
-/* Runs in a process of its own and may do to it whatever it likes. NULL, or the step that failed, with
- * errno. */
+/* Runs in a separate process, which it may change in any way. Returns NULL, or the failed step with
+ * errno set. */
 typedef const char *check_function(struct attempt *attempt);
 
 __attribute__((format(printf, 2, 3))) static void note(struct attempt *attempt, const char *format,
@@ -163,7 +164,7 @@ static const char *failed(int error, const char *step)
     return step;
 }
 
-/* There is nothing that could be done about it. */
+/* Reports that there is no remedy. */
 static const char *not_tried(struct attempt *attempt, const char *why)
 {
     attempt->answer.limited = attempt->answer.no_remedy = true;
@@ -177,7 +178,8 @@ static int write_text(const char *path, const char *text)
     return fd < 0 || write_all(fd, text, strlen(text)) < 0 ? -1 : 0;
 }
 
-/* Makes a user namespace and those in `flags` for this process, itself mapped to itself. */
+/* Creates a user namespace and the ones in `flags` for this process, and maps its ids to
+ * themselves. */
 static const char *enter(const struct attempt *attempt, int flags)
 {
     char uids[64], gids[64];
@@ -195,13 +197,13 @@ static const char *enter(const struct attempt *attempt, int flags)
 static const char *enter_mounts(const struct attempt *attempt, int flags)
 {
     const char *step = enter(attempt, flags | CLONE_NEWNS);
-    /* Some systems allow the namespace but no use of its capabilities. */
+    /* Some systems allow the namespace but not the use of its capabilities. */
     if (!step && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         step = "make mounts private";
     return step;
 }
 
-/* The same with a fresh tmpfs as the working directory. */
+/* The same with a new tmpfs as the working directory. */
 static const char *enter_scratch(const struct attempt *attempt, int flags)
 {
     static const char *const places[] = {"/tmp", "/var/tmp", "/mnt", "/run", "/dev/shm"};
@@ -215,8 +217,8 @@ static const char *enter_scratch(const struct attempt *attempt, int flags)
     return step ? step : "mount tmpfs";
 }
 
-/* A process that does nothing but carry a user namespace without maps, or -1. It is in the attempt's
- * process group and ends with it. */
+/* Returns a process that only holds a user namespace without maps, or -1. It is in the attempt's
+ * process group and is killed with it. */
 static pid_t hold_userns(void)
 {
     int ends[2];
@@ -237,7 +239,7 @@ static pid_t hold_userns(void)
     return pid;
 }
 
-/* Reads the answer; an attempt that ends without one, or not in time, failed. */
+/* Reads the answer; an attempt that exits without one, or takes too long, has failed. */
 static void collect(int fd, struct attempt *attempt)
 {
     struct answer got;
@@ -251,7 +253,8 @@ static void collect(int fd, struct attempt *attempt)
     }
 }
 
-/* Runs a check in a forked process. It leads a group, so that whatever it forked ends with it. */
+/* Runs a check in a forked process. It leads a process group, so that its children are killed with
+ * it. */
 static void run_check(check_function *check, struct attempt *attempt)
 {
     int ends[2];
@@ -286,7 +289,7 @@ static void run_check(check_function *check, struct attempt *attempt)
     (void)close(ends[0]);
 }
 
-/* In one more process, whose answer it is: the first of a new pid namespace. */
+/* Runs the check in another process, the first of a new pid namespace, and uses its answer. */
 static const char *in_child(check_function *check, struct attempt *attempt)
 {
     run_check(check, attempt);
@@ -349,7 +352,7 @@ static const char *check_nested_limit(struct attempt *attempt)
     return step || unshare(CLONE_NEWUSER) < 0 ? step : failed(EINVAL, "the limit is not obeyed");
 }
 
-/* The errno the kernel answers with about a subject, or 0. */
+/* Returns the errno of the kernel's reply about a subject, or 0. */
 static int ask_kernel(int protocol, const struct str *message, unsigned subject)
 {
     char buffer[8192] __attribute__((aligned(8)));
@@ -459,9 +462,9 @@ static const char *check_pivot_root(struct attempt *attempt)
     return step || umount2(".", MNT_DETACH) == 0 ? step : "leave the old root";
 }
 
-/* Mounts an overlay of l, u and w in the working directory and does with it what has failed on some
- * kernels: before 6.6 a tmpfs has no user.* xattrs, and removing a directory of the lower layer is an
- * I/O error. */
+/* Mounts an overlay of l, u and w in the working directory and tries operations that failed on some
+ * kernels: before 6.6 a tmpfs has no user.* xattrs, and removing a directory of the lower layer is
+ * an I/O error. */
 static const char *try_overlay(void)
 {
     static const char *const directories[] = {"l", "l/d", "u", "w", "m"};
@@ -493,7 +496,7 @@ static const char *check_overlay_directory(struct attempt *attempt)
     if (!mkdtemp(path))
         return "make a directory";
     /* The working directory follows into the new mount namespace; an fd would stay in the old one,
-     * from which no overlay can be made. */
+     * which cannot be used for an overlay. */
     const char *step = chdir(path) < 0 ? "enter a directory" : enter_mounts(attempt, 0);
     if (!step)
         step = try_overlay();
@@ -573,8 +576,8 @@ static const char *check_seccomp(struct attempt *attempt)
                                                        : failed(EINVAL, "the filter is not obeyed");
 }
 
-/* With arguments that make no sense to it: every kernel that is supported has the call, but a filter
- * around us may refuse it. */
+/* Passes invalid arguments: every supported kernel has the call, but a filter outside may refuse
+ * it. */
 static const char *check_call(struct attempt *attempt)
 {
     return syscall((long)attempt->argument, 1, 0, 0, 0) >= 0 || errno == EINVAL ? NULL : "call";
@@ -584,12 +587,12 @@ static const char *check_memfd_exec(struct attempt *attempt)
 {
     (void)attempt;
     autoclose int fd = memfd_create("brig-probe", MFD_CLOEXEC | MFD_EXEC);
-    return fd >= 0 || errno == EINVAL ? NULL : "memfd_create"; /* before 6.3 all are executable */
+    return fd >= 0 || errno == EINVAL ? NULL : "memfd_create"; /* EINVAL: before 6.3 */
 }
 
-/* ---- how the system is set up ---- */
+/* ---- system settings ---- */
 
-/* Runs `newuidmap PID 0 ID 1 1 START 1` and says what came of it: 0, or an errno. */
+/* Runs `newuidmap PID 0 ID 1 1 START 1`; returns 0 or an errno. */
 static int run_map_tool(const char *path, pid_t pid, unsigned id, unsigned start)
 {
     char pid_text[16], id_text[16], start_text[16];
@@ -662,7 +665,7 @@ static const char *check_groups(struct attempt *attempt)
         note(attempt, "there are none");
         return NULL;
     }
-    /* With a range of its own the jail's namespace may call setgroups, and drops them. */
+    /* With a subordinate range the jail's namespace may call setgroups, and drops the groups. */
     struct attempt subids = {.uid = attempt->uid, .gid = attempt->gid};
     if (!check_subids(&subids) && !subids.answer.error) {
         attempt->answer = (struct answer){0};
@@ -671,7 +674,7 @@ static const char *check_groups(struct attempt *attempt)
     return NULL;
 }
 
-/* By making one with every limit, and removing it. */
+/* Creates a cgroup with every limit and removes it. */
 static const char *check_cgroup(struct attempt *attempt)
 {
     static const struct {
@@ -715,7 +718,7 @@ static const char *check_fuse(struct attempt *attempt)
     return fd < 0 ? "open" : NULL;
 }
 
-/* Container engines hide parts of /proc by mounts, and the kernel then refuses a fresh proc in a user
+/* Container engines hide parts of /proc by mounts; the kernel then refuses a new procfs in a user
  * namespace. */
 static const char *check_container(struct attempt *attempt)
 {
@@ -745,7 +748,7 @@ static const char *check_container(struct attempt *attempt)
 static const struct check {
     const char *id;
     const char *label;
-    bool needed; /* by a full jail */
+    bool needed; /* for a full jail */
     check_function *check;
     unsigned long argument;
     const char *meaning;
@@ -849,7 +852,8 @@ void probe_run(const char *directory, struct probe_report *ret_report)
         run_check(checks[i].check, &attempt);
         fill_row(&checks[i], &attempt.answer, &ret_report->rows[i]);
     }
-    /* Where user namespaces are refused, everything in one is; the remedy is said once, there. */
+    /* If user namespaces are refused, everything that needs one fails; only that row has the
+     * remedy. */
     const struct probe_row *userns = &ret_report->rows[0];
     for (size_t i = 1; userns->state != PROBE_OK && i < ret_report->count; i++) {
         struct probe_row *row = &ret_report->rows[i];
