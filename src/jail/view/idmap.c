@@ -21,14 +21,14 @@
 
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 
-/* A mount's map is a user namespace's map: this process lends one and does nothing else. */
+/* The map of an id-mapped mount is taken from a user namespace: this process only provides one. */
 static pid_t lend_namespace(void)
 {
     long parent = SYS(getpid);
     long pid = SYS(clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
     if (pid == 0) {
         (void)SYS(prctl, 1 /* PR_SET_PDEATHSIG */, SIGKILL, 0, 0, 0);
-        if (SYS(getppid) != parent) /* it died before we could ask to die with it */
+        if (SYS(getppid) != parent) /* the parent died before PR_SET_PDEATHSIG was set */
             (void)SYS(exit_group, 0);
         for (;;)
             (void)SYS(ppoll, 0, 0, 0, 0, 0);
@@ -36,7 +36,8 @@ static pid_t lend_namespace(void)
     return (pid_t)pid;
 }
 
-/* Every id as it is, but the owner becomes the jail's, and the jail's own id is nobody's. */
+/* Maps every id to itself, except that the owner becomes the jail's id, and the jail's id is
+ * unmapped. */
 static int write_map(pid_t pid, const char *which, unsigned owner, unsigned jail)
 {
     char path[64], text[256];
@@ -73,12 +74,12 @@ static int open_namespace(const struct stat *info, uid_t host_uid, gid_t host_gi
             result = -errno;
     }
     (void)kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) /* by a handler of the caller's */
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) /* interrupted by a handler of the caller */
         ;
     return result;
 }
 
-/* A call that this system does not let even root make leaves a lower rung to stand on. */
+/* If the system refuses a call even to root, a lower rung may still work: BRIG_E_UNSUPPORTED. */
 static int refused(struct brig_error *err, int sys_errno, const char *what, const char *path)
 {
     bool unsupported = sys_errno == EPERM || sys_errno == ENOSYS || sys_errno == ENOSPC;
@@ -87,7 +88,8 @@ static int refused(struct brig_error *err, int sys_errno, const char *what, cons
     return unsupported ? brig_advise(err, code, "Run `brig doctor`") : code;
 }
 
-/* The tree, for a message: where it is, if the caller names it by a descriptor. */
+/* Returns the path of a tree for a message: the resolved path, if the caller names it by a
+ * descriptor. */
 static const char *shown_path(const char *path, char found[static PATH_MAX])
 {
     if (!str_starts_with(path, "/proc/self/fd/"))
@@ -131,8 +133,8 @@ int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid
     if (space < 0)
         return refused(err, -space, "cannot make an id map for", path);
     autoclose int space_owned = space;
-    /* A clone of what is shared, as systemd shares everything, is shared with it: what the jail has
-     * mounted below would be mounted on the host. */
+    /* A clone of a shared mount (systemd shares all mounts) is in the same peer group: mounts made
+     * by the jail below it would appear on the host. */
     struct mount_attr attr = {.attr_set = attributes | MOUNT_ATTR_IDMAP,
                               .propagation = PROPAGATION_PRIVATE,
                               .userns_fd = (uint64_t)space_owned};

@@ -20,7 +20,7 @@
 #define DEPTH_MAX 32 /* of an exception below a hidden directory, and of a pattern */
 #define PATH_SIZE (PATH_LENGTH_MAX + 1)
 #define WILDCARDS "*?["
-#define LINKS_MAX 40 /* the kernel's own limit */
+#define LINKS_MAX 40 /* the kernel's limit */
 
 /* ---- text ---- */
 
@@ -36,7 +36,7 @@ static bool lies_below(const char *parent, const char *path)
     return path_is_beneath(parent, path) && path[strlen(parent)];
 }
 
-/* Whether a pattern matches a path or a directory above it. */
+/* Returns whether a pattern matches a path or a directory above it. */
 static bool covers(const char *pattern, const char *path)
 {
     char part[PATH_SIZE];
@@ -73,8 +73,8 @@ static bool join(char *path, const char *above, const char *name)
 
 /* ---- links ----
  *
- * Names are read one by one from the descriptor of the home: a process that has the home only as a mount
- * cannot resolve its absolute links by the kernel. */
+ * Names are resolved one by one, starting at the descriptor of the home: a process that has the
+ * home only as a detached mount cannot let the kernel resolve its absolute links. */
 
 struct walk {
     const struct mask_home *home;
@@ -84,7 +84,7 @@ struct walk {
     bool outside; /* `rest` is an absolute path that is not in the home */
 };
 
-/* Puts text before the rest of the path; false if there is no room. */
+/* Inserts text before the unresolved part of the path; false if there is no room. */
 static bool put_before(struct walk *walk, const char *text)
 {
     char all[PATH_SIZE];
@@ -121,7 +121,7 @@ static bool follow(struct walk *walk, const char *target)
     return put_before(walk, inside ? inside : target);
 }
 
-/* Takes the next name off the rest: false if that cannot go on. */
+/* Resolves the next name of `rest`; returns false if the walk cannot continue. */
 static bool step(struct walk *walk, bool last)
 {
     char name[PATH_COMPONENT_MAX + 1], path[PATH_SIZE], target[PATH_SIZE];
@@ -149,7 +149,7 @@ static bool step(struct walk *walk, bool last)
     return true;
 }
 
-/* Of an absolute path, without links; a missing last name stays. */
+/* Resolves the links of an absolute path; a missing last name is kept. */
 static bool make_real(const char *path, char ret_path[PATH_SIZE])
 {
     if (path_resolve(path, ret_path))
@@ -190,7 +190,7 @@ enum mask_link mask_follow_links(const struct mask_home *home, const char *path,
     return walk.links == 0 ? MASK_LINK_NONE : *walk.done ? MASK_LINK_INSIDE : MASK_LINK_NOWHERE;
 }
 
-/* Whether no link is on the way, nor at its end: one system call for most rules. */
+/* Returns whether the path contains no symlink: one system call suffices for most rules. */
 static bool has_no_links(const struct mask_home *home, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
@@ -208,8 +208,8 @@ struct resolving {
     const struct mask_visitor *visitor;
 };
 
-/* A new name in this directory, relative to the home or absolute, can change the result. `name` may have
- * wildcards. */
+/* A new name in this directory, relative to the home or absolute, can change the result. `name` may
+ * have wildcards. */
 static void note_directory(const struct resolving *resolving, const char *directory,
                            const char *name)
 {
@@ -218,8 +218,8 @@ static void note_directory(const struct resolving *resolving, const char *direct
         mask_watch_add(watch, resolving->home->fd, directory, name);
 }
 
-/* Every directory on the way to a path: it can be made, or replaced. Of one that is not in the home, the
- * directory that it is in. */
+/* Notes every directory of a path, because each can be created or replaced. For a path outside the
+ * home only its parent directory is noted. */
 static void note_way(const struct resolving *resolving, const char *path)
 {
     char directory[PATH_SIZE], name[PATH_COMPONENT_MAX + 1];
@@ -248,7 +248,7 @@ static int tell(const struct resolving *resolving, size_t rule, const char *path
     return resolving->visitor->path(resolving->visitor->context, &found, err);
 }
 
-/* The path, where it really is, and what it points to if it is a link itself. */
+/* Reports the path, its resolved path, and its target if it is a symlink. */
 static int tell_all(const struct resolving *resolving, size_t rule, const char *path,
                     struct brig_error *err)
 {
@@ -265,7 +265,7 @@ static int tell_all(const struct resolving *resolving, size_t rule, const char *
     return status;
 }
 
-/* The names in a directory of the home, each ended by a NUL. */
+/* Lists the names in a directory of the home, each ended by a NUL. */
 static int list(const struct resolving *resolving, const char *directory, struct str *names,
                 struct brig_error *err)
 {
@@ -282,12 +282,12 @@ static int list(const struct resolving *resolving, const char *directory, struct
 static int hide_path(const struct resolving *resolving, size_t rule, const char *path, int depth,
                      struct brig_error *err);
 
-/* All in a directory but the exceptions below it. */
+/* Hides all entries of a directory except the exceptions below it. */
 static int hide_entries(const struct resolving *resolving, size_t rule, const char *path, int depth,
                         struct brig_error *err)
 {
     autostr struct str names = {0};
-    note_way(resolving, path); /* before it is read: a name may appear meanwhile */
+    note_way(resolving, path); /* before reading: a name may be created meanwhile */
     note_directory(resolving, path, "*");
     int status = list(resolving, path, &names, err);
     for (size_t at = 0; at < names.length && status == 0; at += strlen(names.data + at) + 1) {
@@ -320,12 +320,12 @@ static int hide_path(const struct resolving *resolving, size_t rule, const char 
 static int expand(const struct resolving *resolving, size_t rule, const char *above,
                   const char *pattern, int depth, struct brig_error *err);
 
-/* The names of a directory that one part of a pattern matches. */
+/* Expands the names of a directory that match one component of a pattern. */
 static int expand_names(const struct resolving *resolving, size_t rule, const char *above,
                         const char *part, const char *rest, int depth, struct brig_error *err)
 {
     autostr struct str names = {0};
-    note_way(resolving, above); /* before it is read: a name may appear meanwhile */
+    note_way(resolving, above); /* before reading: a name may be created meanwhile */
     note_directory(resolving, above, part);
     int status = list(resolving, above, &names, err);
     for (size_t at = 0; at < names.length && status == 0; at += strlen(names.data + at) + 1) {
@@ -336,12 +336,12 @@ static int expand_names(const struct resolving *resolving, size_t rule, const ch
     return status;
 }
 
-/* A pattern below a directory, part by part. */
+/* Expands a pattern below a directory, component by component. */
 static int expand(const struct resolving *resolving, size_t rule, const char *above,
                   const char *pattern, int depth, struct brig_error *err)
 {
     char fixed[PATH_SIZE], path[PATH_SIZE], part[PATH_COMPONENT_MAX + 1];
-    size_t length = strcspn(pattern, WILDCARDS); /* up to the part with the first wildcard */
+    size_t length = strcspn(pattern, WILDCARDS); /* up to the component with the first wildcard */
     if (pattern[length])
         while (length > 0 && pattern[length - 1] != '/')
             length--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Under which names a file of the host's would be seen in a jail. */
+/* The names under which a host file would be visible in a jail. */
 #include "jail/view/mask_names.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "policy/policy.h"
 
-/* The rest of a path below a directory, from its slash on; NULL if it is not below it. */
+/* Returns the part of path below directory, starting with its slash; NULL if it is not below it. */
 static const char *rest_below(const char *directory, const char *path)
 {
     if (strcmp(directory, "/") == 0)
@@ -30,11 +30,11 @@ static int read_mounts(struct mask_names *names, struct brig_error *err)
 {
     if (mountinfo_read(0, &names->mounts) < 0)
         return errno == ENOMEM ? brig_fail_nomem(err) : 0;
-    names->policy->mounts = &names->mounts; /* it need not be read again */
+    names->policy->mounts = &names->mounts; /* so that the table is read only once */
     return 0;
 }
 
-/* The mount that a path is on: of several at one place the last. */
+/* Returns the mount that a path is on; of several at one mount point, the last. */
 static const struct mountinfo *mount_of(const struct mask_names *names, const char *path)
 {
     const struct mountinfo *best = NULL;
@@ -59,14 +59,14 @@ static bool same_file(const char *a, const char *b)
            one.st_ino == other.st_ino;
 }
 
-/* A directory and what is below it, as one path; false if it is too long. */
+/* Joins a directory and a path below it; false if the result is too long. */
 static bool join_path(const char *directory, const char *rest, char path[PATH_LENGTH_MAX + 1])
 {
     return str_fill(path, PATH_LENGTH_MAX + 1,
                     strcmp(directory, "/") == 0 && *rest ? "" : directory, rest);
 }
 
-/* The mount that a path is on, and the path in its filesystem; NULL if that is not known. */
+/* Returns the mount that a path is on, and the path in its filesystem; NULL if unknown. */
 static const struct mountinfo *find_in_filesystem(const struct mask_names *names, const char *path,
                                                   char ret_inside[PATH_LENGTH_MAX + 1])
 {
@@ -77,7 +77,7 @@ static const struct mountinfo *find_in_filesystem(const struct mask_names *names
     return rest && join_path(own->root, rest, ret_inside) ? own : NULL;
 }
 
-/* The other names of an absolute path without links: 0 to go on. */
+/* Visits the other names of an absolute path without links; the visitor returns 0 to continue. */
 typedef int (*alias_visit)(void *context, const char *path, struct brig_error *err);
 static int each_alias(const struct mask_names *names, const char *path, alias_visit visit,
                       void *context, struct brig_error *err)
@@ -97,8 +97,8 @@ static int each_alias(const struct mask_names *names, const char *path, alias_vi
     return status;
 }
 
-/* Whether there are more names of the home to look for than its own: it, or a part of it, is mounted
- * elsewhere, or something is mounted in it. */
+/* Returns whether the home has other names: it, or a part of it, is mounted elsewhere, or there are
+ * mounts in it. */
 static bool has_aliases(const struct mask_names *names)
 {
     const char *home = names->real_home;
@@ -174,10 +174,11 @@ void mask_names_done(struct mask_names *names)
 struct concealing {
     const struct mask_names *names;
     const char *origin;
-    bool secret; /* no other rule shows it, see mask_names_hide_secret() */
+    bool secret; /* no other rule may show it, see mask_names_hide_secret() */
 };
 
-/* A rule of the policy shows what an earlier mask hides: a secret needs a mask after it. */
+/* A later rule of the policy can show what an earlier mask hides: a secret needs a mask after
+ * it. */
 static bool is_masked(const struct brig_policy *policy, const char *path, bool secret)
 {
     for (size_t i = policy->grant_count; i-- > 0;) {
@@ -203,8 +204,8 @@ static int add_mask(const struct concealing *hiding, const char *path, struct br
                              str_shown(path).text);
 }
 
-/* In the host's tree only what can hold a secret: a history may well be a link to /dev/null, and a
- * link to a directory of the system's must not take that away. */
+/* In the host tree only files that can hold a secret are hidden: a history file may be a link to
+ * /dev/null, and a link to a system directory must not hide that directory. */
 static bool is_worth_hiding(const char *path)
 {
     static const char *const with_all[] = {"/usr", "/proc", "/sys", "/dev", "/nix/store"};
@@ -230,7 +231,7 @@ static bool is_in_home(const struct mask_names *names, const char *path)
     return path_is_beneath(names->home, path) || path_is_beneath(names->real_home, path);
 }
 
-/* By its own name, and by the one in a root directory that holds it. */
+/* Hides the path itself, and its path inside the policy's root directory. */
 static int hide_secret_name(const struct concealing *hiding, const char *path,
                             struct brig_error *err)
 {
@@ -242,7 +243,7 @@ static int hide_secret_name(const struct concealing *hiding, const char *path,
     return status == 0 && rest ? add_mask(hiding, rest, err) : status;
 }
 
-/* One name: inside of each grant that has it, and else in the host's tree. */
+/* Hides one name: inside each grant that contains it, otherwise in the host tree. */
 static int hide_name(void *context, const char *path, struct brig_error *err)
 {
     const struct concealing *hiding = context;
@@ -326,7 +327,7 @@ int mask_names_keep_masks(const struct mask_names *names, const char *origin,
     return 0;
 }
 
-/* A home at another place, which is hidden as a whole: somebody may put a secret there later. */
+/* Hides another mount of the home as a whole: a secret may be stored there later. */
 static int hide_alias(void *context, const char *path, struct brig_error *err)
 {
     const struct concealing *hiding = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Under which names a file of the host's would be seen in a jail: its own, those it has inside of what
- * is granted, and those that other mounts of the same filesystem give it. What is to be hidden is
- * hidden under all of them. */
+/* The names under which a host file would be visible in a jail: its path, its paths inside the
+ * grants, and its paths in other mounts of the same filesystem. A masked file is hidden under all
+ * of them. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,38 +13,39 @@
 
 struct mask_names_grant {
     const char *source; /* borrowed from the policy */
-    char *real;         /* NULL if that is the same */
+    char *real;         /* without symbolic links; NULL if the same */
 };
 
 struct mask_names {
     struct brig_policy *policy;
-    const char *home; /* as it is spelt; borrowed */
-    char *real_home;  /* and without links */
-    bool home_shows; /* the jail has the host's own home, and none that has things hidden already */
+    const char *home; /* as spelt; borrowed */
+    char *real_home;  /* without symbolic links */
+    bool home_shows;  /* the jail sees the host's home directly, not one with masks applied */
     struct mask_names_grant *grants;
     size_t grant_count;
     struct mountinfo_table mounts;
-    bool aliases; /* the home can be seen at more than one place, or something is mounted in it */
+    bool aliases; /* the home is visible in several places, or has mounts in it */
 };
 
-/* Looks at what the policy grants now. Release with mask_names_done. */
+/* Records the policy's current grants. Release with mask_names_done(). */
 int mask_names_init(struct mask_names *names, struct brig_policy *policy, const char *home,
                     struct brig_error *err);
 void mask_names_done(struct mask_names *names);
 
-/* Adds masks for an absolute path of the host's, wherever it would show. */
+/* Adds masks for an absolute host path, at every path where it would be visible. */
 int mask_names_hide(const struct mask_names *names, const char *path, const char *origin,
                     struct brig_error *err);
 
-/* The same for a file that no rule may show: in every view, in the home too, and after all rules so far. The path
- * is without links. */
+/* The same for a file that no rule may show: in every view, also in the home, and after all rules
+ * so far. The path must have no symbolic links. */
 int mask_names_hide_secret(const struct mask_names *names, const char *path, const char *origin,
                            struct brig_error *err);
 
-/* Adds the other names of what the masks of an origin hide. Where the jail's root is made for it, removes
- * the masks of that origin that no grant shows. */
+/* Adds the other names of the paths that the masks of an origin hide. In a view with a root built
+ * by brig, removes the masks of that origin that are not inside a grant. */
 int mask_names_keep_masks(const struct mask_names *names, const char *origin,
                           struct brig_error *err);
 
-/* As mask_names_hide() for a whole home that other mounts show, unless one of these is what is granted. */
+/* Like mask_names_hide() for a whole home that is visible in other mounts, unless one of these
+ * mounts is granted. */
 int mask_names_hide_home(const struct mask_names *names, struct brig_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The watcher. */
+/* Watches directories of the host by inotify. */
 #include "jail/view/mask_watch.h"
 
 #include <errno.h>
@@ -14,12 +14,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* Between two looks, and no less than so many times what a look takes. */
+/* Minimum pause between two rescans; the pause is also at least this many times a rescan's
+ * duration. */
 #define PAUSE_MS 10
 #define PAUSE_LOOKS 10
 #define PAUSE_MAX_MS 500
-#define READS_MAX 256   /* of events, at a time: more than the kernel keeps */
-#define EXAMINED_MAX 64 /* of them: to look at everything takes no longer than at more of these */
+#define READS_MAX 256   /* reads of events at a time: more than the kernel queues */
+#define EXAMINED_MAX 64 /* events: beyond this, a full rescan is as cheap as examining more */
 
 int mask_watch_open(struct mask_watch *watch)
 {
@@ -48,7 +49,7 @@ void mask_watch_done(struct mask_watch *watch)
     watch->limit = limit;
 }
 
-/* ---- what is watched ---- */
+/* ---- watches ---- */
 
 void mask_watch_begin(struct mask_watch *watch)
 {
@@ -62,7 +63,7 @@ void mask_watch_begin(struct mask_watch *watch)
     }
 }
 
-/* Backwards: names of one directory are mostly added one after the other. */
+/* Searches backwards: names of one directory are usually added one after the other. */
 static struct mask_watch_directory *find(const struct mask_watch *watch, const char *path)
 {
     for (size_t i = watch->count; i-- > 0;)
@@ -91,7 +92,7 @@ static struct mask_watch_directory *add_directory(struct mask_watch *watch, cons
     return directory;
 }
 
-/* The descriptor, or -1 if there is no such directory, or it cannot be watched. */
+/* Returns the inotify watch, or -1 if the directory is missing or cannot be watched. */
 static int watch_directory(struct mask_watch *watch, int at, const char *path)
 {
     char name[64];
@@ -133,7 +134,8 @@ static bool is_used(const struct mask_watch *watch, int descriptor)
     return false;
 }
 
-/* A process that makes new directories must not have us use up what the user can watch. */
+/* Removes watches that are no longer used: a process that creates new directories must not use up
+ * the user's inotify watches. */
 void mask_watch_end(struct mask_watch *watch)
 {
     for (size_t i = 0; i < watch->count; i++) {
@@ -163,7 +165,7 @@ static void tell(struct mask_watch *watch, const struct inotify_event *event,
         struct mask_watch_directory *directory = &watch->directories[i];
         if (directory->descriptor != event->wd)
             continue;
-        if (event->mask & IN_IGNORED) /* the kernel may use the number again */
+        if (event->mask & IN_IGNORED) /* the kernel may reuse the watch number */
             directory->descriptor = -1;
         else if (event->len > 0)
             visit(context, directory, event);
@@ -204,8 +206,8 @@ int mask_watch_wait_ms(const struct mask_watch *watch)
     return now < watch->next_ms ? (int)(watch->next_ms - now) : 0;
 }
 
-/* All there are: while nothing ran in the jail none were read, and a run that joins now must not be
- * served before. */
+/* Reads all events: none were read while no process ran in the jail, and a run that joins now must
+ * not start before they are handled. */
 bool mask_watch_has_news(struct mask_watch *watch)
 {
     int wait_ms = mask_watch_wait_ms(watch);

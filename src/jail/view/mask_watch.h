@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The watcher: tells by inotify when a new name on the host can change what is to be hidden or protected.
+/* The watcher: reports by inotify when a new name on the host can change the set of paths to hide
+ * or protect.
  *
- * Directories are watched for names that appear in them. All are added again after each change, because a
- * directory that was replaced is another one to watch. To close an inotify instance takes the kernel 7 ms:
- * callers open it only for runs that last. */
+ * Directories are watched for new names. All are added again after each change, because a replaced
+ * directory has to be watched instead of the old one. Closing an inotify instance takes the kernel
+ * 7 ms, so callers open it only for runs that last. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,24 +15,24 @@
 #include "base/str.h"
 #include "jail/view/mask.h"
 
-/* A directory under one of its names. */
+/* A directory under one of its paths. */
 struct mask_watch_directory {
-    int descriptor; /* of inotify, or -1: it does not exist */
-    int before;     /* before mask_watch_begin() */
+    int descriptor; /* inotify watch, or -1 if the directory does not exist */
+    int before;     /* the watch before mask_watch_begin() */
     char *path;
-    struct str names; /* that matter, each ended by a NUL; they may have wildcards */
-    bool wanted;      /* it was added since mask_watch_begin() */
+    struct str names; /* names to report, each ended by a NUL; may have wildcards */
+    bool wanted;      /* added since mask_watch_begin() */
 };
 
 struct mask_watch {
-    int fd; /* of inotify, or -1 */
+    int fd; /* the inotify instance, or -1 */
     struct mask_watch_directory *directories;
     size_t count, room;
-    size_t limit;       /* of directories: a user can watch only so many; 0: none */
-    int blind;          /* errno: not everything could be watched, look again now and then; or 0 */
-    uint64_t began_ms;  /* mask_watch_begin() */
-    uint64_t looked_ms; /* mask_watch_end() */
-    uint64_t next_ms;   /* when events should be read again */
+    size_t limit;       /* of directories, as a user's inotify watches are limited; 0: none */
+    int blind;          /* errno if not all could be watched: rescan now and then; or 0 */
+    uint64_t began_ms;  /* time of mask_watch_begin() */
+    uint64_t looked_ms; /* time of mask_watch_end() */
+    uint64_t next_ms;   /* when to read events again */
 };
 
 #define MASK_WATCH_INIT                                                                            \
@@ -40,23 +41,26 @@ struct mask_watch {
         .fd = -1                                                                                   \
     }
 
-/* Does nothing if it is open; 0 or -errno, which leaves it blind. */
+/* Does nothing if already open. Returns 0 or -errno; on error the watch is blind. */
 int mask_watch_open(struct mask_watch *watch);
 void mask_watch_done(struct mask_watch *watch);
 
-/* Everything that is watched is added between these two; the second lets go of the rest. */
+/* Callers add all directories between these two calls; mask_watch_end() removes the others. */
 void mask_watch_begin(struct mask_watch *watch);
 void mask_watch_end(struct mask_watch *watch);
-/* A directory, relative to `at` or absolute, and a name in it. One that does not exist is left out. */
+/* Adds a directory, absolute or relative to `at`, and a name in it. A missing directory is
+ * skipped. */
 void mask_watch_add(struct mask_watch *watch, int at, const char *directory, const char *name);
 
-/* Reads some events, and tells each of them for every name its directory goes by (NULL: events were
- * lost). False if there were none. */
+/* Reads some events and calls `visit` for each of them, once per path of its directory (NULL:
+ * events were lost). Returns false if there were none. */
 typedef void (*mask_watch_visit)(void *context, const struct mask_watch_directory *directory,
                                  const struct inotify_event *event);
 bool mask_watch_read(struct mask_watch *watch, mask_watch_visit visit, void *context);
 
-/* Reads all events: whether a name that was added has appeared. Waits until mask_watch_wait_ms() is 0. */
+/* Reads all events; returns whether a watched name was created. Sleeps until mask_watch_wait_ms()
+ * is 0. */
 bool mask_watch_has_news(struct mask_watch *watch);
-/* How long events should be left alone: a process that makes many files must not keep us busy. */
+/* Returns how long to leave events unread, so that a process that creates many files does not keep
+ * the supervisor busy. */
 int mask_watch_wait_ms(const struct mask_watch *watch);

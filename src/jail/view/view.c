@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The filesystem a jail sees: the root, the private directories, and the order of it all. */
+/* The filesystem of a jail: the root, the private directories, and the order of the steps. */
 #include "jail/view/view.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "jail/job/result.h"
 #include "jail/view/view_build.h"
 
-/* Enough for a plan without grants, whose steps are more: what is made anew is copied, to pages that are
- * new too. Side by side they fill fewer of them. */
+/* Enough for a plan without grants; steps need more. Growing an array copies it to new pages, and
+ * arrays allocated next to each other touch fewer pages. */
 #define PLAN_FIRST_ITEMS 24
 #define PLAN_FIRST_STEPS 160
 
@@ -62,20 +62,20 @@ const struct view_place *view_place_of(const struct view *view, const char *dest
     for (size_t i = 0; i < view->place_count; i++) {
         const struct view_place *place = &view->places[i];
         if (path_is_beneath(place->dest, dest) &&
-            (!best || strlen(place->dest) >= strlen(best->dest))) /* the later lies on top */
+            (!best || strlen(place->dest) >= strlen(best->dest))) /* a later one is on top */
             best = place;
     }
     return best;
 }
 
-/* The path of dest in its place. */
+/* Returns the path of dest inside its place. */
 static const char *rest_in(const struct view_place *place, const char *dest)
 {
     const char *rest = dest + strlen(place->dest);
     return rest + strspn(rest, "/");
 }
 
-/* What is there already stays as it is. */
+/* An existing file or directory is kept. */
 static void make_one(struct view *view, int slot, const char *path, unsigned mode)
 {
     if (!*path)
@@ -129,7 +129,7 @@ void view_symlink(struct view *view, int slot, const char *path, const char *tar
     step->data = target;
 }
 
-/* Whether a run would have made a directory that is missing, see view_source.c. */
+/* Returns whether a run would create a missing directory, see view_find_source(). */
 static bool will_be_made(const struct brig_policy *policy, const char *path)
 {
     for (size_t i = 0; policy->facts && i < policy->grant_count; i++)
@@ -143,7 +143,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
                     struct brig_error *err)
 {
     const struct view_place *place = view_place_of(view, dest);
-    if (!place) /* the root is one, unless there was no memory for it */
+    if (!place) /* the root is always a place, unless memory ran out */
         return brig_fail_nomem(err);
     const char *rest = rest_in(place, dest);
     if (place->host) {
@@ -161,7 +161,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
     char *path = arena_concat(&view->plan->arena, place->prefix, rest);
     if (!path)
         return brig_fail_nomem(err);
-    if (place->jails) { /* what is there may be anything: it is looked at name by name */
+    if (place->jails) { /* earlier runs may have left anything there: resolved name by name */
         struct plan_step *step =
             plan_add(view->plan, PLAN_MKPATH,
                      arena_concat(&view->plan->arena, "make '", dest, "' to mount on"));
@@ -275,7 +275,7 @@ static int add_root(struct view *view, struct brig_error *err)
     struct plan_step *step = plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
     step->slot = view->root;
     uint64_t access = landlock_rights(view->abi, LANDLOCK_GRANT_READ, true);
-    if (view->frame) /* listing only: what may be read has rules of its own */
+    if (view->frame) /* listing only: readable directories have separate rules */
         access &= landlock_rights(view->abi, LANDLOCK_GRANT_READ, true) ^
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, false);
     plan_add_rule(view->plan, view->root, "/", access);
@@ -284,8 +284,8 @@ static int add_root(struct view *view, struct brig_error *err)
 
 /* ---- private directories ---- */
 
-/* One tmpfs, so one limit, holds them all. Its root is attached at /tmp and at once covered by
- * its own part, so that nothing inside can name the rest. */
+/* One tmpfs, and so one limit, for all of them. Its root is mounted at /tmp and at once covered by
+ * one of its directories, so that the jail cannot name the other ones. */
 static int add_scratch(struct view *view, struct brig_error *err)
 {
     struct plan *plan = view->plan;
@@ -315,7 +315,7 @@ static int add_scratch(struct view *view, struct brig_error *err)
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_TMP, 01777);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN, 0755);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
-    if (!view->frame) /* where $XDG_RUNTIME_DIR may be set to it */
+    if (!view->frame) /* $XDG_RUNTIME_DIR may point there */
         view_mkdirs(
             view, view->scratch,
             arena_printf(&plan->arena, VIEW_SCRATCH_RUN "/user/%u", view->identity->inside_uid),
@@ -325,20 +325,20 @@ static int add_scratch(struct view *view, struct brig_error *err)
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole view ---- */
 
-/* Where agents run, and groups can be divided. */
+/* Only in jails for agents, and if the jail's cgroup can be divided. */
 static void add_tools_socket(struct view *view)
 {
     struct plan_step *step = plan_add(view->plan, PLAN_LISTEN, "make the socket for tools");
     step->path = NESTED_LIMITS_SOCKET;
-    step->soft = true; /* a jail's /run need not be there */
+    step->soft = true; /* the jail may have no /run */
 }
 
 static void finish(struct view *view)
 {
     struct plan_step *attr = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
-    /* where the root is the host's, it is already, and /dev is ours */
+    /* a host root is read-only already, and only /dev is made by brig */
     attr->slot = view->frame ? view->root : view->dev;
     attr->flags = PLAN_ATTR_RDONLY;
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
@@ -349,7 +349,7 @@ static void finish(struct view *view)
     (void)plan_add(view->plan, PLAN_DETACH, "let go of the host's tree");
 }
 
-/* What of it may be hidden while it runs, see job_hide(). */
+/* Keeps the places for job_hide(), which hides paths while the jail runs. */
 static void keep_places(const struct view *view)
 {
     struct plan *plan = view->plan;
@@ -359,7 +359,7 @@ static void keep_places(const struct view *view)
             view->places[i].dest, view->places[i].host, view->places[i].writable};
 }
 
-/* What no grant or mask changes. */
+/* Adds the parts that do not depend on grants and masks. */
 static int add_frame(struct view *view, struct brig_error *err)
 {
     const struct brig_policy *policy = view->policy;
@@ -377,11 +377,10 @@ static int add_frame(struct view *view, struct brig_error *err)
     return 0;
 }
 
-/* ---- view private ---- */
+/* ---- private directories of the policy ---- */
 
-/* What a policy gives a jail for itself: directories of its private memory, and files in them. */
-
-/* Each has a part of the scratch filesystem, by number: names could be of any length. */
+/* Each private directory is a numbered directory of the scratch tmpfs: names could be of any
+ * length. */
 void view_add_privates(struct view *view, struct view_entries *entries)
 {
     for (size_t i = 0; i < view->policy->private_count; i++) {
@@ -397,8 +396,8 @@ void view_add_privates(struct view *view, struct view_entries *entries)
     }
 }
 
-/* A new file in a private directory. In one that earlier runs have changed it is right below it: what is
- * on the way to others may be anything. */
+/* Adds a new file in a private directory. If earlier runs may have changed the directory, the file
+ * must be directly in it: a deeper path could contain planted symlinks. */
 static int add_file(struct view *view, const char *dest, unsigned mode, const void *bytes,
                     size_t length, bool late, struct brig_error *err)
 {
@@ -447,9 +446,9 @@ int view_plan(struct plan *plan, const struct brig_policy *policy,
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
-/* ---- view alone ---- */
+/* ---- without mounts ---- */
 
-/* A policy's view where nothing can be mounted: as Landlock rules on the host's own tree. */
+/* Without mounts, the view becomes Landlock rules on the host tree. */
 
 static void add_path_rule(struct view *view, const char *path, enum landlock_grant grant)
 {
@@ -494,7 +493,7 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
                              "without namespaces the jail cannot have a private '%s' [%s]",
                              grant->dest, grant->origin);
         if (strcmp(grant->source, grant->dest) != 0) {
-            /* No lower rung would do it either, and would leave more open. */
+            /* A lower rung could not do it either, and would restrict less. */
             return brig_fail(err, BRIG_E_SETUP, 0,
                              "'%s' cannot be granted at another path '%s' without namespaces [%s]",
                              grant->source, grant->dest, grant->origin);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The filesystem a jail sees, planned as steps: a root, private directories, and the policy's grants
- * and masks laid over them, the most specific last. */
+/* Plans the filesystem that a jail sees, as steps: a root, private directories, and the policy's
+ * grants and masks mounted over them, the most specific last. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,14 +11,15 @@
 #include "jail/confine/identity.h"
 #include "jail/plan/plan.h"
 
-/* Adds the steps from the first mount to the pivot, and the Landlock rules that go with them. */
+/* Adds the steps from the first mount to the pivot, and the matching Landlock rules. */
 int view_plan(struct plan *plan, const struct brig_policy *policy,
               const struct jail_identity *identity, int landlock_abi, struct brig_error *err);
 
-/* Without mounts: the same policy as Landlock rules on the host's own tree. */
+/* Without mounts: expresses the same policy as Landlock rules on the host tree. */
 int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
                             const struct jail_identity *identity, int landlock_abi,
                             struct brig_error *err);
 
-/* In a root of ours three directories are symlinks: what is below them is where they point. */
+/* In a root built by brig three directories are symlinks; returns dest with such a prefix
+ * resolved. */
 const char *view_without_alias(struct arena *arena, const char *dest);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Grants, masks and private directories, laid over the root in the order of their depth: the most
- * specific is mounted last and so wins, whatever order the rules came in. */
+/* Mounts grants, masks and private directories over the root in order of depth: the most specific
+ * is mounted last and wins, whatever the order of the rules. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -25,7 +25,7 @@
 static int compare_entries(const void *left, const void *right)
 {
     const struct view_entry *a = left, *b = right;
-    int order = strcmp(a->dest, b->dest); /* a parent sorts before what is below it */
+    int order = strcmp(a->dest, b->dest); /* a directory sorts before the paths below it */
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
@@ -48,7 +48,7 @@ struct view_entry *view_add_entry(struct view *view, struct view_entries *entrie
 
 static void add_private(struct view *view, struct view_entries *entries)
 {
-    /* In a root of ours a symlink does where the host's tree needs a mount. */
+    /* In a root built by brig a symlink suffices where the host tree needs a mount. */
     enum { ANY_ROOT, OUR_ROOT, HOST_ROOT };
     const struct {
         const char *dest, *part;
@@ -70,7 +70,7 @@ static void add_private(struct view *view, struct view_entries *entries)
             char path[4200];
             (void)str_fill(path, sizeof path, place->host, table[i].dest);
             if (access(path, F_OK) < 0)
-                continue; /* nothing there to be private */
+                continue; /* no such directory in this view */
         }
         struct view_entry *entry = view_add_entry(view, entries, ENTRY_PRIVATE, table[i].dest);
         if (entry)
@@ -98,7 +98,7 @@ static void add_entry_of(struct view *view, struct view_entries *entries, enum v
         entry->grant = grant;
 }
 
-/* A mask hides the path in the jail, and what the host has there wherever else it is granted. */
+/* Hides the path in the jail, and the host path of the same name wherever else it is granted. */
 static void add_mask(struct view *view, struct view_entries *entries,
                      const struct policy_grant *mask)
 {
@@ -137,7 +137,7 @@ static int add_grant(struct view *view, struct view_entries *entries,
     return 0;
 }
 
-/* ---- laying them ---- */
+/* ---- mounting ---- */
 
 static int lay_private(struct view *view, const struct view_entry *entry, struct brig_error *err)
 {
@@ -167,7 +167,8 @@ static void watch_cover(struct view *view, enum plan_cover cover, const struct v
     plan_watch_cover(view->plan, cover, &tree, host_path, dest);
 }
 
-/* Attaches a slot at a name right in a place: one lookup of one name, which no symlink can divert. */
+/* Attaches a slot at a name directly in a place: a lookup of one name, which no symlink can
+ * divert. */
 static void attach_in(struct view *view, int slot, const struct view_place *place, const char *dest,
                       const char *what)
 {
@@ -179,8 +180,8 @@ static void attach_in(struct view *view, int slot, const struct view_place *plac
     step->flags = PLAN_ATTACH_NAME;
 }
 
-/* Mounts a file, directory or symlink on itself: what is mounted cannot be renamed or removed. All
- * directories between it and its place have been held before, and are places by now. */
+/* Mounts a file, directory or symlink on itself: a mount point cannot be renamed or removed. All
+ * directories between it and its place are pinned already, and are places themselves. */
 static void pin(struct view *view, const char *dest, enum plan_cover cover)
 {
     struct arena *arena = &view->plan->arena;
@@ -208,8 +209,9 @@ static void pin(struct view *view, const char *dest, enum plan_cover cover)
         view, (struct view_place){.dest = dest, .host = host, .writable = writable, .slot = slot});
 }
 
-/* A rule below a writable directory would be gone if a directory between were renamed away, and
- * another one put in its place: so each of them is held, from the place that governs it on. */
+/* A rule below a writable directory could be evaded by renaming a directory above its path and
+ * putting another one in its place: so each directory between the governing place and the path is
+ * pinned. */
 static void hold_between(struct view *view, const struct view_place *place, const char *dest)
 {
     if (!place->host || !place->writable)
@@ -222,7 +224,7 @@ static void hold_between(struct view *view, const struct view_place *place, cons
         (void)snprintf(path, sizeof path, "%s/%.*s", top, (int)(slash - rest), rest);
         if (lstat(path, &info) < 0)
             return;
-        if (!S_ISDIR(info.st_mode)) { /* a symlink is followed to wherever it leads */
+        if (!S_ISDIR(info.st_mode)) { /* the symlink's target is what matters */
             unenforced_add(&view->plan->unenforced,
                            "'%s' goes through a symlink, which can be replaced", dest);
             return;
@@ -238,8 +240,9 @@ static void hold_parents(struct view *view, const char *dest)
     hold_between(view, view_place_of(view, dest), dest);
 }
 
-/* Whether a jail with an id of its own is to have it as if it were its owner. What belongs to others
- * than the user root acts for is as open to the jail as it is to anybody. */
+/* Returns whether the tree is id-mapped, so that a jail with a separate id owns it. A tree that
+ * belongs to other users than the one root acts for is as accessible to the jail as to any other
+ * user. */
 static bool is_mapped(const struct view *view, const struct view_entry *entry)
 {
     const struct brig_policy *policy = view->policy;
@@ -273,7 +276,7 @@ static unsigned plan_flags(uint64_t attributes)
            (attributes & MOUNT_ATTR_RDONLY ? PLAN_ATTR_RDONLY : 0U);
 }
 
-/* The tree of an entry: a mount that the caller made or makes now, or one of the host's. */
+/* Finds the tree of an entry: a mount made by the caller or here, or a host tree. */
 static int find_tree(struct view *view, const struct view_entry *entry, const char *what,
                      int *ret_slot, struct brig_error *err)
 {
@@ -298,7 +301,7 @@ static int find_tree(struct view *view, const struct view_entry *entry, const ch
     struct plan_step *step = plan_add(plan, PLAN_PREPARED, what);
     step->slot = *ret_slot;
     step->fd = fd;
-    if (mapped) { /* for who prints it: the tree has them already */
+    if (mapped) { /* only for printing: the tree has these attributes already */
         step->path = entry->grant->source;
         step->flags = plan_flags(attributes);
     }
@@ -342,8 +345,8 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
     return 0;
 }
 
-/* A mask of what is not there protects nothing now, and is mostly a slip. Where the same path is
- * hidden in a second grant, its own entry speaks. */
+/* A mask of a missing path hides nothing now, and is usually a typing error. If the path is also
+ * hidden in a second grant, only the entry with the rule's own path reports it. */
 static bool is_mistyped(const struct view_entry *entry)
 {
     return entry->grant && !(entry->grant->flags & BRIG_GRANT_OPTIONAL) &&
@@ -352,7 +355,7 @@ static bool is_mistyped(const struct view_entry *entry)
 
 static int lay_mask(struct view *view, const struct view_entry *entry, struct brig_error *err);
 
-/* What a masked symlink points to is hidden as well, where it lies in the same tree. */
+/* Hides the target of a masked symlink as well, if it is in the same tree. */
 static int mask_link_target(struct view *view, const struct view_place *place,
                             const char *host_path, const struct view_entry *entry,
                             struct brig_error *err)
@@ -389,7 +392,7 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
         int result = mask_link_target(view, place, host_path, entry, err);
         if (result < 0)
             return result;
-        if (!place->writable) /* nobody can replace the link: its target is all there is to hide */
+        if (!place->writable) /* the link cannot be replaced, so hiding its target suffices */
             return 0;
     }
     hold_parents(view, entry->dest);
@@ -410,7 +413,7 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
                                       directory ? VIEW_EMPTY_DIR : VIEW_EMPTY_FILE, what);
     struct plan_step *step = view_attach(view, slot, entry->dest, false, what);
     step->if_reachable = true;
-    step->soft = !of_host; /* of our own root: it may not hold this name at all */
+    step->soft = !of_host; /* a root built by brig may lack this name */
     if (directory)
         view_add_place(view, (struct view_place){.dest = entry->dest,
                                                  .slot = view->scratch,
@@ -418,8 +421,8 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
     return 0;
 }
 
-/* A part of a writable grant that stays as it is. Where something else lies there, or nobody can
- * write, there is nothing to do. */
+/* Makes a part of a writable grant read-only. Does nothing if another mount covers the path, or if
+ * it is not writable. */
 static int lay_protect(struct view *view, const struct view_entry *entry, struct brig_error *err)
 {
     const struct policy_grant *grant = entry->grant;
@@ -477,7 +480,7 @@ int view_add_entries(struct view *view, struct brig_error *err)
     qsort(items, entries.count, sizeof *items, compare_entries);
     for (size_t i = 0; i < entries.count; i++) {
         if (i + 1 < entries.count && strcmp(items[i].dest, items[i + 1].dest) == 0)
-            continue; /* of two rules for one place, the later */
+            continue; /* of two rules for one path, the later one */
         int result = lay(view, &items[i], err);
         if (result < 0)
             return result;
@@ -485,9 +488,9 @@ int view_add_entries(struct view *view, struct brig_error *err)
     return 0;
 }
 
-/* ---- view source ---- */
+/* ---- sources of grants ---- */
 
-/* What a grant is about on the host: found without being led astray, or made. */
+/* Creates all missing directories of a path. */
 
 static int make_directories(char *path, struct brig_error *err)
 {
@@ -504,7 +507,7 @@ static int make_directories(char *path, struct brig_error *err)
     }
 }
 
-/* mkdir -p for `create` grants, as the user the jail is for. */
+/* mkdir -p for `create` grants, as the jail's user. */
 static int create_source(struct view *view, const char *path, struct brig_error *err)
 {
     const struct jail_identity *identity = view->identity;
@@ -512,7 +515,7 @@ static int create_source(struct view *view, const char *path, struct brig_error 
     if (!copy)
         return brig_fail_nomem(err);
     bool for_user = identity->become && !identity->synthetic;
-    if (for_user) { /* of this thread only, and only for the filesystem */
+    if (for_user) { /* affects only this thread and only filesystem access */
         (void)SYS(setfsgid, identity->host_gid);
         (void)SYS(setfsuid, identity->host_uid);
     }
@@ -524,7 +527,8 @@ static int create_source(struct view *view, const char *path, struct brig_error 
     return result;
 }
 
-/* The outermost other grant through which an earlier run could have planted something on the way. */
+/* Returns the outermost other writable grant above the path, through which an earlier run could
+ * have planted a symlink. */
 static const struct policy_grant *writable_above(const struct view *view,
                                                  const struct policy_grant *grant)
 {
@@ -538,13 +542,14 @@ static const struct policy_grant *writable_above(const struct view *view,
     return best;
 }
 
-/* Opens a path below a directory, following no symlink; -1 with errno, ELOOP if there is one. */
+/* Opens a path below a directory without following symlinks; -1 with errno, ELOOP if there is
+ * one. */
 static int open_without_links(int directory, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
     long result = SYS(openat2, directory, path, &how, sizeof how);
-    if (result == -ENOSYS) /* the child follows none either, and compares what it finds */
+    if (result == -ENOSYS) /* the child follows none either, and compares the identity */
         result = SYS(openat, directory, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
     struct stat info;
     if (result >= 0 && fstat((int)result, &info) == 0 && S_ISLNK(info.st_mode)) {
@@ -556,9 +561,9 @@ static int open_without_links(int directory, const char *path)
     return result < 0 ? -1 : (int)result;
 }
 
-/* What a grant is about: 0 and its identity, an errno, or a negative code and the failure in words.
- * Below a directory that is granted for writing no symlink is followed: a jail could have put it
- * there, to have something else granted to the next one. */
+/* Looks up the source of a grant. Returns 0 and its identity, an errno, or a negative code with err
+ * set. Below a directory that is granted for writing no symlink is followed: a jail could have
+ * created it to get another path granted to the next run. */
 static int find_source(const struct view *view, const struct policy_grant *grant,
                        struct stat *ret_info, struct brig_error *err)
 {
@@ -588,7 +593,7 @@ static int find_source(const struct view *view, const struct policy_grant *grant
 int view_find_source(struct view *view, const struct policy_grant *grant, struct stat *ret_info,
                      struct brig_error *err)
 {
-    if (grant->fd >= 0) /* a mount that the caller made */
+    if (grant->fd >= 0) /* a mount made by the caller */
         return fstat(grant->fd, ret_info) == 0
                    ? 1
                    : brig_fail(err, BRIG_E_SETUP, errno, "cannot mount '%s' [%s]", grant->source,
@@ -596,7 +601,7 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
     int found = find_source(view, grant, ret_info, err);
     if (found == ENOENT && (grant->flags & BRIG_GRANT_CREATE) && view->policy->facts) {
         *ret_info = (struct stat){.st_mode = S_IFDIR | 0755, .st_uid = view->identity->host_uid};
-        return 1; /* as it will be */
+        return 1; /* as it will be created */
     }
     if (found == ENOENT && (grant->flags & BRIG_GRANT_CREATE)) {
         int result = create_source(view, grant->source, err);

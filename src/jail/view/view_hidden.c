@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a view of the host must hide besides what the policy masks: other procfs instances, sockets,
- * and what is open only to groups that could not be dropped. */
+/* Paths that a view of the host hides in addition to the policy's masks: other procfs instances,
+ * sockets, and files that only groups which could not be dropped can access. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -15,11 +15,12 @@
 #include "jail/job/result.h"
 #include "jail/view/view_build.h"
 
-/* Sockets hidden one by one in a host view. Each takes some 70 microseconds of a start. */
+/* Maximum number of sockets hidden one by one in a host view. Each adds some 70 microseconds to a
+ * start. */
 #define SOCKET_MASKS_MAX 4096
 #define SOCKET_PATH_MAX 108 /* bytes of sun_path */
 
-/* Other instances of procfs, as a chroot has one, would show the host's processes. */
+/* Other procfs instances, such as that of a chroot, would show the host's processes. */
 static void add_foreign_proc_masks(struct view *view, struct view_entries *entries)
 {
     __attribute__((cleanup(mountinfo_done))) struct mountinfo_table own = {0};
@@ -45,15 +46,15 @@ static bool is_granted(const struct view *view, const char *path)
     return false;
 }
 
-/* A read-only mount does not keep anyone from connecting to a socket on it: those that are there
- * now are hidden. Landlock refuses the rest from ABI 9 on; before, the result says so. */
+/* A read-only mount does not prevent connecting to a socket on it: existing sockets are hidden.
+ * Landlock denies new ones from ABI 9 on; on older kernels the result says so. */
 static void add_socket_masks(struct view *view, struct view_entries *entries)
 {
-    bool whole; /* as much as there is */
+    bool whole; /* the whole file was read */
     autofree char *text = proc_read("/proc/net/unix", SIZE_MAX, &whole);
     const char *rest = text, *from;
     size_t count = 0;
-    /* From slash to slash: sockets without a path are passed over. */
+    /* From slash to slash: sockets without a path are skipped. */
     while (rest && (from = strchr(rest, '/')) && count < SOCKET_MASKS_MAX) {
         char path[SOCKET_PATH_MAX + 1];
         struct stat info;
@@ -93,7 +94,8 @@ static bool only_by_group(const struct jail_identity *identity, const struct sta
     return false;
 }
 
-/* Groups that could not be dropped still open doors: shut those on the usual corridors. */
+/* Supplementary groups that could not be dropped still grant access: hide the files in the usual
+ * directories that are accessible through them. */
 static void add_group_masks(struct view *view, struct view_entries *entries)
 {
     static const char *const corridors[] = {"/",        "/etc",     "/home",      "/media",

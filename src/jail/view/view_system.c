@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a view that are the system's: /usr and its kind, what of /etc programs need, /dev
- * and /proc. */
+/* The system parts of a view: /usr and similar directories, the files of /etc that programs need,
+ * /dev and /proc. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -22,25 +22,25 @@ const char *const view_system_dirs[] = {"/usr",   "/bin",   "/sbin",  "/lib",
 const size_t view_system_dir_count = ARRAY_LENGTH(view_system_dirs);
 
 enum etc_kind {
-    ETC_COPY, /* a small file, by content: a symlink out of the jail is no problem */
+    ETC_COPY, /* a small file, copied by content, so that symlinks out of the jail work */
     ETC_LINK, /* kept as a symlink if it points into /usr, else copied */
     ETC_BIND, /* a directory or a large file */
 };
 
-/* Where how names are found is said by the host. */
+/* Name resolution depends on the network: when an entry is used. */
 enum etc_when {
     ETC_ALWAYS,
-    ETC_NO_DOOR,  /* view_door.c has its own */
+    ETC_NO_DOOR,  /* with a network door view_add_door() supplies it */
     ETC_HOST_NET, /* only with the host's network */
 };
 
-/* What of /etc programs need to run, and nothing else. */
+/* The files of /etc that programs need; no others are shown. */
 static const struct etc_entry {
     const char *path;
     enum etc_kind kind;
     enum etc_when when;
 } etc_entries[] = {
-    {"/etc/alternatives", ETC_BIND, ETC_ALWAYS}, /* /usr/bin/awk and friends go through it */
+    {"/etc/alternatives", ETC_BIND, ETC_ALWAYS}, /* /usr/bin/awk and others are links into it */
     {"/etc/ca-certificates/extracted", ETC_BIND, ETC_ALWAYS}, /* Arch's certificates */
     {"/etc/crypto-policies", ETC_BIND, ETC_ALWAYS},           /* Fedora's OpenSSL includes it */
     {"/etc/ld.so.cache", ETC_BIND, ETC_ALWAYS},               /* the dynamic linker */
@@ -48,7 +48,7 @@ static const struct etc_entry {
     {"/etc/nsswitch.conf", ETC_COPY, ETC_NO_DOOR},            /* getpwuid, getaddrinfo */
     {"/etc/pki/tls", ETC_BIND, ETC_ALWAYS},                   /* Fedora's certificates */
     {"/etc/pki/ca-trust", ETC_BIND, ETC_ALWAYS},              /* Fedora's certificates */
-    {"/etc/resolv.conf", ETC_COPY, ETC_HOST_NET},             /* names */
+    {"/etc/resolv.conf", ETC_COPY, ETC_HOST_NET},             /* name resolution */
     {"/etc/ssl/certs", ETC_BIND, ETC_ALWAYS},       /* certificates, never /etc/ssl/private */
     {"/etc/ssl/openssl.cnf", ETC_COPY, ETC_ALWAYS}, /* OpenSSL */
 };
@@ -60,7 +60,7 @@ static bool is_shown(enum etc_when when, enum brig_network network)
     return when == ETC_ALWAYS || network == BRIG_NET_HOST || network == BRIG_NET_NONE;
 }
 
-/* The bytes of a regular file, with a NUL after them; NULL if it is missing or larger. */
+/* Returns the bytes of a regular file, with a NUL after them; NULL if it is missing or larger. */
 static char *read_small_file(struct arena *arena, const char *path, size_t limit,
                              size_t *ret_length)
 {
@@ -74,7 +74,7 @@ static char *read_small_file(struct arena *arena, const char *path, size_t limit
     return length < 0 ? NULL : data;
 }
 
-/* Binds a host path, read-only, at the same path inside. */
+/* Binds a host path read-only at the same path in the jail. */
 static void bind_read_only(struct view *view, const char *path, const struct stat *info)
 {
     bool directory = S_ISDIR(info->st_mode);
@@ -91,7 +91,7 @@ static void bind_read_only(struct view *view, const char *path, const struct sta
     step->dev = info->st_dev;
     step->ino = info->st_ino;
     (void)view_attach(view, slot, path, ours, what);
-    if (strncmp(path, "/etc/", 5) != 0) /* all of that has one rule */
+    if (strncmp(path, "/etc/", 5) != 0) /* /etc has one rule as a whole */
         view_landlock(view, slot, path, LANDLOCK_GRANT_READ, directory);
     if (directory)
         view_add_place(view, (struct view_place){.dest = path, .host = path});
@@ -108,10 +108,11 @@ static bool read_link(const char *path, char target[LINK_BYTES])
     return true;
 }
 
-/* A symlink of the host, again in the jail. */
+/* Creates a copy of a host symlink in the jail. */
 static void repeat_link(struct view *view, const char *path, const char *target)
 {
-    /* Relative, so that it cannot lead to the host's tree while the jail is being built. */
+    /* The link is relative, so that it cannot lead into the host tree while the jail is being
+     * built. */
     const char *up = target[0] != '/' ? "" : strchr(path + 1, '/') ? "../" : "";
     view_symlink(view, view->root, path + 1,
                  arena_concat(&view->plan->arena, up, target + (target[0] == '/')));
@@ -148,7 +149,7 @@ static void add_etc_entry(struct view *view, const struct etc_entry *entry)
         bind_read_only(view, entry->path, &info);
 }
 
-/* passwd and group with the jail's user, root and nobody: what programs look up. */
+/* passwd and group with the jail's user, root and nobody. */
 static char *passwd_text(const struct view *view)
 {
     const struct jail_identity *id = view->identity;
@@ -199,7 +200,7 @@ int view_add_system(struct view *view, struct brig_error *err)
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
-/* Mounts a text over a file of the host's /etc; NULL if there is nothing to cover. */
+/* Mounts a text over a file of the host's /etc; returns NULL if there is no file to cover. */
 static struct plan_step *cover(struct view *view, const char *dest, const char *text,
                                const char *what)
 {
@@ -212,7 +213,7 @@ static struct plan_step *cover(struct view *view, const char *dest, const char *
     return view_attach(view, slot, dest, ours, what);
 }
 
-/* Where the host's own /etc shows and the jail's user is not in it. */
+/* Used if the host's /etc is visible and lacks the jail's user. */
 void view_add_identity_files(struct view *view)
 {
     if (!view->identity->synthetic)
@@ -278,9 +279,9 @@ void view_add_dev(struct view *view)
 
 /* ---- /proc ---- */
 
-/* Hidden whatever the mode: they tell of the host or of other users' keys. */
+/* Hidden in every mode: they reveal facts about the host or other users' keys. */
 static const char *const proc_hidden[] = {"keys", "key-users", "kcore", "timer_list"};
-/* Read-only where /proc as a whole must be writable. */
+/* Read-only if /proc as a whole must be writable. */
 static const char *const proc_read_only[] = {"sys", "sysrq-trigger", "irq",   "bus", "acpi",
                                              "fs",  "scsi",          "driver"};
 
@@ -291,7 +292,7 @@ static bool has_proc(const struct view *view, const char *path)
                                    : access(path, F_OK) == 0;
 }
 
-/* Not if it is missing, or root's alone, which the jail never is. */
+/* False if the file is missing, or only root can read it, as the jail is never root. */
 static bool is_readable_proc(const struct view *view, const char *path)
 {
     struct stat info;
@@ -303,7 +304,8 @@ static bool is_readable_proc(const struct view *view, const char *path)
 void view_add_proc(struct view *view)
 {
     struct plan *plan = view->plan;
-    /* Build tools and debuggers write below /proc/self (comm, oom_score_adj, mem); code does not. */
+    /* Build tools and debuggers write to /proc/self (comm, oom_score_adj, mem); the profile `code`
+     * does not need it. */
     bool writable = view->policy->seccomp == BRIG_SECCOMP_DEV;
     if (view->frame)
         view_mkdirs(view, view->root, "proc", 0555);
@@ -319,7 +321,7 @@ void view_add_proc(struct view *view)
     view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ,
                   true);
     view_add_place(view, (struct view_place){.dest = "/proc", .host = "/proc"});
-    /* The kernel gives a nested sandbox a /proc of its own only where it sees all of ours. */
+    /* The kernel allows a nested sandbox to mount procfs only if it sees all of this one. */
     if (view->policy->allow_nested) {
         unenforced_add(&plan->unenforced,
                        "no part of /proc is hidden or read-only, for the nested sandbox's sake");
@@ -347,18 +349,16 @@ void view_add_proc(struct view *view)
     }
 }
 
-/* ---- view door ---- */
-
-/* The files by which programs in a jail with a network door find its name server. */
+/* ---- files for the network door ---- */
 
 #define NSSWITCH_MAX 8192
 
-/* One server and no domain to search: every name is asked for as it stands. */
+/* One server and no search domain: every name is queried as it is. */
 static const char resolv_text[] = "# The name server of this jail's network door.\n"
                                   "nameserver 198.18.0.2\n";
 static const char hosts_line[] = "hosts: files dns\n";
 
-/* "hosts:", with whatever is before and behind it on the line. */
+/* Finds "hosts:", with any text before and after it on the line. */
 static const char *find_hosts_line(const char *text)
 {
     for (const char *line = text; line && *line; line = strchr(line, '\n')) {
@@ -379,8 +379,8 @@ static bool has_word(const char *line, size_t length, const char *word)
     return false;
 }
 
-/* The host's services that answer for names are out of reach, and then the next is asked: what
- * matters is that files and dns are among them. */
+/* The host's other name services are not reachable, so the next one is tried: files and dns must be
+ * among them. */
 static char *fix_nsswitch(struct arena *arena, const char *text)
 {
     const char *line = find_hosts_line(text);
@@ -393,7 +393,7 @@ static char *fix_nsswitch(struct arena *arena, const char *text)
                         line + length + (line[length] == '\n'));
 }
 
-/* Over the host's file; over a link in its place, not over what that leads to. */
+/* Covers the host's file; if that is a symlink, covers the link and not its target. */
 static void cover_for_door(struct view *view, const char *dest, const char *text)
 {
     struct plan_step *step = cover(view, dest, text, "mount the files of the network door");
@@ -426,7 +426,7 @@ void view_add_door(struct view *view)
     view_mkdirs(view, view->root, "etc", 0755);
     add_text(view, "etc/resolv.conf", resolv_text);
     add_text(view, "etc/nsswitch.conf", fixed ? fixed : nsswitch);
-    if (view->policy->view == BRIG_VIEW_SYSTEM) /* has the rest of /etc */
+    if (view->policy->view == BRIG_VIEW_SYSTEM) /* the other views have the whole /etc */
         return;
     add_text(view, "etc/hosts", hosts_text(view));
     plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
