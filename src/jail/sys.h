@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls without libc: for code that runs between clone and exec in a borrowed address space,
- * and for the jail's init. Each returns the kernel's value, an error as -errno. */
+/* System calls without libc, for code that runs between clone and exec in a borrowed address space,
+ * and for the jail's init. Each returns the kernel's value; an error is -errno. */
 #pragma once
 
 #include <asm/unistd.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers are the same on every architecture from here on; old headers lack some. */
+/* These numbers are the same on every architecture; old headers lack some of them. */
 #ifndef __NR_clone3
 #define __NR_clone3 435
 #endif
@@ -29,7 +29,7 @@
 #define __NR_landlock_restrict_self 446
 #endif
 
-/* waitid()'s P_PIDFD, an enumerator that glibc has from 2.36 on. */
+/* P_PIDFD of waitid(), which glibc defines since 2.36. */
 #define SYS_WAIT_PIDFD 3
 
 #if defined(__x86_64__)
@@ -75,7 +75,7 @@ static inline long sys_call6(long number, long a, long b, long c, long d, long e
     sys_call6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
 #define SYS6_(n, a, b, c, d, e, f)                                                                 \
     sys_call6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
-/* SYS(openat, dir, path, flags, mode): by the name of the call. */
+/* SYS(openat, dir, path, flags, mode) makes the system call of that name. */
 #define SYS(name, ...)                                                                             \
     SYS_PICK_(0, ##__VA_ARGS__, SYS6_, SYS5_, SYS4_, SYS3_, SYS2_, SYS1_, SYS0_)                   \
     (__NR_##name, ##__VA_ARGS__)

@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* What the child and the jail's init tell the supervisor, and what it tells them: fixed-size
- * messages over one SEQPACKET socketpair. Both ends are ours; nothing untrusted ever holds it. */
+/* Messages between the supervisor and the child or the jail's init: fixed-size structs over one
+ * SEQPACKET socketpair. Both ends are trusted; no untrusted process ever holds one. */
 #pragma once
 
 #include <stdint.h>
 
 enum wire_type {
     /* child or init → supervisor */
-    WIRE_FAILED = 1, /* a = step, b = errno: set-up failed, nothing of the command ran */
-    WIRE_SOFT,       /* a = step, b = errno: a step that may fail did */
-    WIRE_PID,        /* a = pid of the jail's first process, where another process made it */
-    WIRE_TERMINAL,   /* the pty's master comes with it */
-    WIRE_KEPT,       /* a private directory of the jail's comes with it */
-    WIRE_LATE,       /* a file of the jail's that is to be filled comes with it */
-    WIRE_TOOLS,      /* the socket for tools comes with it */
-    WIRE_DOOR,       /* a socket of the door comes with it; a = kind << 8 | index */
-    WIRE_DENIALS,    /* the listener of the syscall filter comes with it */
+    WIRE_FAILED = 1, /* a = step, b = errno: set-up failed, the command did not run */
+    WIRE_SOFT,       /* a = step, b = errno: an optional step failed */
+    WIRE_PID,        /* a = pid of the jail's first process, if an intermediate cloned it */
+    WIRE_TERMINAL,   /* carries the master of the pty */
+    WIRE_KEPT,       /* carries the kept private directory */
+    WIRE_LATE,       /* carries the late file, to be filled */
+    WIRE_TOOLS,      /* carries the listening socket for tools */
+    WIRE_DOOR,       /* carries a socket of the network door; a = kind << 8 | index */
+    WIRE_DENIALS,    /* carries the listener of the syscall filter */
     WIRE_STARTED,    /* init runs */
     WIRE_STOPPED,    /* a = signal that stopped the command */
-    WIRE_STUCK,      /* the command ended, but something of it does not die */
-    WIRE_ENDED,      /* a = wait status of the command, or -1 if it was killed; what all used */
+    WIRE_STUCK,      /* the command ended, but one of its processes does not die */
+    WIRE_ENDED,      /* a = wait status of the command, or -1 if it was killed; resource usage */
     /* supervisor → init */
     WIRE_SIGNAL,  /* a = signal for the command's process group */
-    WIRE_KILL,    /* end everything at once */
+    WIRE_KILL,    /* kill every process at once */
     WIRE_GO,      /* to the child: the id maps are written */
-    WIRE_NETWORK, /* to a maker: one more network namespace; it answers with the same and an fd */
+    WIRE_NETWORK, /* to a maker: make one more network namespace; the reply carries its fd */
 };
 
 struct wire_message {
     int32_t type;
     int32_t a, b;
-    uint32_t peak_kb; /* WIRE_ENDED */
+    uint32_t peak_kb; /* in WIRE_ENDED */
     uint64_t user_us, sys_us;
 };
 
-/* The fd the socket has in init, and how init is called: argv[1] is the command's pid, argv[2] is
- * "n" where the jail has a pid namespace, "s" where init must be a subreaper instead, "h" for the
- * holder of a template, which only waits for the end of its socket, "m" for the maker of network
- * namespaces, "M" for one that also brings their loopback up. */
+/* The socket's fd in init, and the arguments of init: argv[1] is the command's pid, argv[2] is "n"
+ * if the jail has a pid namespace, "s" if init has to be a subreaper instead, "h" for the holder of
+ * a template, which only waits for the end of its socket, "m" for the maker of network namespaces,
+ * "M" for a maker that also brings up their loopback interface. */
 #define WIRE_INIT_FD 3
-/* Where a command waits for init, it is let go by a byte written here. */
+/* If the command waits for init, init writes a byte to this fd to let it start. */
 #define WIRE_GATE_FD 4
