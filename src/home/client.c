@@ -343,6 +343,7 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
 /* The protocol between a jail's holder and runs and other commands. */
 
 #define ANSWER_SECONDS 10
+#define STATUS_MAX 8192
 
 void talk_add_text(struct str *text, const char *string)
 {
@@ -420,6 +421,20 @@ static int connect_at(int directory, const char *key, const char *name, struct b
     return brig_fail(err, BRIG_E_SETUP, errno, "cannot reach the holder of the jail '%s'", name);
 }
 
+bool talk_is_nested(pid_t pid)
+{
+    char path[64];
+    bool whole;
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    autofree char *text = proc_read(path, STATUS_MAX, &whole);
+    const char *ids = text ? strstr(text, "\nNSpid:\t") : NULL;
+    if (!ids)
+        return true;
+    ids += strlen("\nNSpid:\t"); /* one number for each namespace, with a tab between */
+    return strcspn(ids, "\t") < strcspn(ids, "\n");
+}
+
+/* A jail may have the same uid, and make a place for sockets in a directory that it was granted. */
 int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_error *err)
 {
     char key[STORAGE_KEY_MAX];
@@ -442,7 +457,8 @@ int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_e
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     struct ucred peer;
     socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != uid)
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != uid ||
+        talk_is_nested(peer.pid))
         return brig_fail(err, BRIG_E_SETUP, 0, "the holder of the jail '%s' is not yours", name);
     return take_fd(&fd);
 }

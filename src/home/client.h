@@ -20,6 +20,9 @@ int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT
 int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_error *err);
 /* The process at the other end. */
 pid_t talk_peer(int socket);
+/* Whether a process is in a namespace of process ids below ours, as everything in a jail is; or is gone, or
+ * cannot be seen. */
+bool talk_is_nested(pid_t pid);
 
 /* ---- giving ---- */
 

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "home/client.h"
 #include "home/holder.h"
 #include "home/mounts.h"
 #include "home/storage.h"
@@ -178,24 +179,6 @@ static bool serve(struct holder *holder, struct holder_run *run)
 
 /* ---- connections ---- */
 
-#define NSPID "NSpid:"
-
-/* Whether a process is in a pid namespace below ours, as all processes of a jail are. */
-static bool is_nested(pid_t pid)
-{
-    char path[64], line[256];
-    bool nested = true; /* also if it has exited or is invisible */
-    (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
-    autofile FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file)) {
-        if (strncmp(line, NSPID, strlen(NSPID)) == 0) {
-            const char *first = line + strlen(NSPID) + strspn(line + strlen(NSPID), " \t");
-            nested = first[strcspn(first, " \t")] != '\0'; /* one number for each namespace */
-        }
-    }
-    return nested;
-}
-
 /* Whether to accept a peer. The first run started this holder, and its socket is a socketpair. */
 static bool is_welcome(int socket, bool first, pid_t *ret_pid)
 {
@@ -209,7 +192,7 @@ static bool is_welcome(int socket, bool first, pid_t *ret_pid)
     /* Root, acting for the user, has the overflow uid in our user namespace. No other user can
      * connect, because the socket is in a directory of the user with mode 0700. */
     return peer.pid > 0 &&
-           (peer.uid == OVERFLOW_UID || (peer.uid == geteuid() && !is_nested(peer.pid)));
+           (peer.uid == OVERFLOW_UID || (peer.uid == geteuid() && !talk_is_nested(peer.pid)));
 }
 
 /* An unwelcome peer gets its refusal as the answer to its first request: if the socket were closed

@@ -239,3 +239,43 @@ while time.time() < end and not os.path.exists(\"over\"):
     must by user -m casual -j names -d "$H/hdir" -- ls "$H/hdir/7.secret"
     must_fail by user -m casual -j names -d "$H/hdir" --mask hdir/7.secret -- grep -q . "$H/hdir/7.secret"
 }
+
+@test "a run that is granted /tmp cannot pose as the holder of another jail" {
+    needs python3
+    lib_is_root || skip "needs a /tmp of its own"
+    local id place storage=$H/.local/share/brig
+    id=$(id -u "$LIB_USER")
+    place=/tmp/brig-$id
+    run_as_user mkdir -p "$storage"
+    cat >fake.py <<END
+import os, socket
+os.mkdir("/tmp/fake", 0o700)
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind("/tmp/fake/$(printf '%x-%x' "$(stat -c %d "$storage")" "$(stat -c %i "$storage")")-posed.sock")
+listener.listen()
+os.rename("/tmp/fake", "$place")
+open("listening", "w").close()
+print("asked" if listener.accept()[0].recv(1) else "not asked", file=open("asked", "w"))
+END
+    # The twin: what listens there outside of a jail is asked. As it does not answer, a holder is started.
+    local way
+    for way in outside inside; do
+        run_as_user "$BRIG" -u
+        rm -rf listening asked "$place"
+        if [ "$way" = outside ]; then
+            run_as_user python3 fake.py 3>&- &
+        else
+            by user -m sealed -d /tmp -d . --no-protect -- python3 fake.py 3>&- &
+        fi
+        local job=$!
+        await_file listening
+        jail user posed
+        run by user -m casual -j posed -- true
+        wait "$job"
+        [ "$(cat asked)" = "$([ "$way" = outside ] && echo asked || echo not asked)" ]
+    done
+    [ "$status" = 125 ]
+    output_has "is not yours"
+    rm -rf "$place"
+    must by user -m casual -j posed -- true
+}
