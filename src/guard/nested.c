@@ -279,10 +279,15 @@ static void make_writable(int dir)
         (void)fchmod(dir, (info.st_mode & 07777) | 0700);
 }
 
-/* Without HEAD, git does not accept a directory as a repository. */
+/* Without HEAD, git does not accept a directory as a repository. The jail may have made HEAD.jail:
+ * renameat() fails if it is a directory, and does nothing but succeeds if it is a hard link to HEAD. */
 static bool hide_head(int git_dir)
 {
-    return renameat(git_dir, "HEAD", git_dir, "HEAD.jail") == 0 || errno == ENOENT;
+    char name[48] = "HEAD.jail";
+    if (files_exists(git_dir, name) && files_random_name("HEAD.jail-", name, sizeof name, NULL) < 0)
+        return false;
+    return (renameat(git_dir, "HEAD", git_dir, name) == 0 || errno == ENOENT) &&
+           !files_exists(git_dir, "HEAD");
 }
 
 /* Renames the git directory, creates a new one and deletes the old one. If not everything in it
@@ -429,6 +434,8 @@ static int treat_in(const struct nested *nested, const char *path, size_t *count
 static bool disarm(const struct nested *nested, const char *path)
 {
     autoclose int dir = open_found(nested->root->held.top, path, &nested->guard->began);
+    if (str_ends_with(path, "/")) /* it is bare */
+        return dir >= 0 && hide_head(dir);
     autoclose int git = dir < 0 ? -1 : open_any(dir, ".git", &nested->guard->began);
     if (git < 0)
         return dir >= 0 && (unlinkat(dir, ".git", 0) == 0 || errno == ENOENT);

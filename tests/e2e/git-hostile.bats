@@ -225,7 +225,11 @@ LONG='now() { date +%s; }; from=$(now); over() { [ "$(now)" -ge $((from + 3)) ];
 }
 
 @test "a bare repository in a directory, also one whose parts are elsewhere" {
-    plant 'mkdir d; cd d; git init -q --bare .; git config core.bare false; git config core.worktree ..; git config core.fsmonitor "$MARK"'
+    bare='mkdir d; cd d; git init -q --bare .; git config core.bare false; git config core.worktree ..; git config core.fsmonitor "$MARK"'
+    plant "$bare"
+    # The name that HEAD is to get is taken by a directory, or by another link to HEAD.
+    plant "$bare; mkdir HEAD.jail"
+    plant "$bare; ln HEAD HEAD.jail"
     # One whose config and objects are elsewhere, in a directory and at the top of one without a repository.
     elsewhere='git init -q --bare "$1/e"; rm "$1/e/HEAD"; echo e >"$1/commondir"; echo "ref: refs/heads/main" >"$1/HEAD"'
     hostile_project
