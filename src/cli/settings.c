@@ -448,15 +448,15 @@ int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
             given[OPTION_CONF_OPTIONAL] = NULL;
         else if (use.row->id == OPTION_CONF_OPTIONAL)
             given[OPTION_CONF] = NULL;
+        else if (use.row->id == OPTION_MODE && policy_word_value(POLICY_MODE, use.value) < 0)
+            return brig_wrap(err, nearest_fail(use.value, policy_choices(POLICY_MODE), err),
+                             "--mode");
+        else if (use.row->id == OPTION_JAIL && (status = settings_check_jail(use.value, err)) < 0)
+            return brig_wrap(err, status, "--jail");
     }
     if (status < 0)
         return status;
     int mode = given[OPTION_MODE] ? policy_word_value(POLICY_MODE, given[OPTION_MODE]) : 0;
-    if (mode < 0)
-        return brig_wrap(err, nearest_fail(given[OPTION_MODE], policy_choices(POLICY_MODE), err),
-                         "--mode");
-    if (given[OPTION_JAIL] && (status = settings_check_jail(given[OPTION_JAIL], err)) < 0)
-        return brig_wrap(err, status, "--jail");
     scan.mode = (enum brig_mode)mode;
     scan.command = cursor.next;
     *ret_scan = scan;

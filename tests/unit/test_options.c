@@ -202,6 +202,8 @@ static void test_values(void)
         settings_done(&s);
     }
     tap_has_str(apply(WORDS(W("--mode=open")), &s), "--mode: 'open' is not one of", "a wrong mode");
+    tap_has_str(apply(WORDS(W("--mode=open"), W("--mode=strict")), &s), "'open' is not one of",
+                "a wrong mode before a right one");
     tap_has_str(apply(WORDS(W("--net=x")), &s),
                 "--net: 'x' is not one of none, allow, open, host or learn",
                 "a wrong choice is answered with the right ones");
