@@ -35,7 +35,7 @@ test-all: setup-test ## everything except test-vm, test-fresh and test-slow: eve
 test-unit: setup-test ## the unit tests, in the release and the sanitizer builds, as root, a user and in a namespace
 	@tests/run unit
 
-golden: setup-test ## write tests/golden anew from what brig says now; look at git diff afterwards
+golden: setup-test ## update tests/golden from the current output; review it with git diff
 	@tools/build $(BUILD) -- programs src/server/gen-api tests/probe/look
 	@BUILD_DIR=$(BUILD) tests/golden/run --write
 
