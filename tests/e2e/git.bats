@@ -471,7 +471,7 @@ with_submodule() {
             git config branch.main.remote ../x
             git config include.path ../settings
             git config core.sshCommand "touch ran"'
-        output_has "not taken over"
+        output_has "were not transferred"
         [ "$(out config --get-all remote.origin.url)" = https://example.com/mine.git ]
         must_fail out config remote.over.fetch
         out config --unset remote.over.url || true
