@@ -237,7 +237,7 @@ token" ]
         must_fail run_as_user "$BRIG" -m "$MODE" -j "verb-$MODE" -d "$H/mlivedir" -- grep token "$H/mlivedir/key"
         # Taken back, it shows in the next mount.
         must run_as_user "$BRIG" unmask -j "verb-$MODE" mlivedir/key 'mlivedir/*.pem'
-        output_has "next mount"
+        output_has "when no command runs in it"
         run_as_user grep -qx 'unmask mlivedir/key' "$H/.local/share/brig/verb-$MODE.jail"
         must_fail run_as_user grep -x 'mask mlivedir/key' "$H/.local/share/brig/verb-$MODE.jail"
         must run_as_user "$BRIG" -m "$MODE" -j "verb-$MODE" -d "$H/mlivedir" -- cat "$H/mlivedir/key" "$H/mlivedir/a.pem"
