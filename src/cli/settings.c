@@ -439,7 +439,7 @@ int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
     struct settings_scan scan = {0};
     struct options_cursor cursor = {.argc = argc, .argv = argv, .next = 1};
     struct option_use use;
-    int status = 0;
+    int status = 0, mode = 0;
     const char **given = scan.given;
     while (!given[OPTION_HELP] && !given[OPTION_VERSION] &&
            (status = options_next(&cursor, &use, err)) > 0) {
@@ -448,7 +448,8 @@ int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
             given[OPTION_CONF_OPTIONAL] = NULL;
         else if (use.row->id == OPTION_CONF_OPTIONAL)
             given[OPTION_CONF] = NULL;
-        else if (use.row->id == OPTION_MODE && policy_word_value(POLICY_MODE, use.value) < 0)
+        else if (use.row->id == OPTION_MODE &&
+                 (mode = policy_word_value(POLICY_MODE, use.value)) < 0)
             return brig_wrap(err, nearest_fail(use.value, policy_choices(POLICY_MODE), err),
                              "--mode");
         else if (use.row->id == OPTION_JAIL && (status = settings_check_jail(use.value, err)) < 0)
@@ -456,7 +457,6 @@ int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
     }
     if (status < 0)
         return status;
-    int mode = given[OPTION_MODE] ? policy_word_value(POLICY_MODE, given[OPTION_MODE]) : 0;
     scan.mode = (enum brig_mode)mode;
     scan.command = cursor.next;
     *ret_scan = scan;
