@@ -94,9 +94,6 @@ void call_done(struct brig_call *call);
 /* Records a failure for a function that returned nonzero without reporting a value or a failure. */
 int child_fail_number(struct brig_call_child *child, int number);
 
-/* Ends a child that could not be confined; records the failed step in its status slot. */
-void enter_failed(struct brig_call *call, int step, int error) __attribute__((noreturn));
-
 /* ---- call.c: a call without namespaces is one process group ---- */
 
 void group_kill(const struct brig_call *call, int signal);

@@ -42,7 +42,8 @@
 
 #define FIRST_FD 3
 
-void enter_failed(struct brig_call *call, int step, int error)
+/* Ends a child that could not be confined; records the failed step in its status slot. */
+__attribute__((noreturn)) static void enter_failed(struct brig_call *call, int step, int error)
 {
     call->slot->step = step;
     call->slot->sys_errno = error < 0 ? -error : error;

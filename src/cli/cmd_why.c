@@ -159,7 +159,8 @@ static const char *network_origin(const struct why *why)
     return why->network_origin;
 }
 
-void why_host(const struct why *why, const char *name, struct why_answer *ret_answer)
+/* Answers for the name of a host. */
+static void why_host(const struct why *why, const char *name, struct why_answer *ret_answer)
 {
     const struct brig_policy *policy = why->setup->settings.policy;
     struct target target;

@@ -165,9 +165,13 @@ static int fail(const struct walk *walk, const char *verb, const char *path, int
                      str_shown(path).text, str_shown(walk->link).text);
 }
 
-int out_path_open(const char *path, const struct brig_policy *policy,
-                  const struct identity *identity, const char **ret_name, int *ret_dir_fd,
-                  struct brig_error *err)
+/* Opens the directory of `path` (O_PATH) and points *ret_name at the last component, which is
+ * not looked at. A link in a directory that the policy lets the jail write to is never followed.
+ * The kernel's magic links in /proc are followed as their text says. Refuses a path that does
+ * not name a file. */
+static int out_path_open(const char *path, const struct brig_policy *policy,
+                         const struct identity *identity, const char **ret_name, int *ret_dir_fd,
+                         struct brig_error *err)
 {
     struct walk walk = {.at = -1, .above = -1, .policy = policy, .identity = identity};
     const char *slash = strrchr(path, '/');

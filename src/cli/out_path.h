@@ -16,14 +16,6 @@ struct brig_error;
 struct brig_policy;
 struct identity;
 
-/* Opens the directory of `path` (O_PATH) and points *ret_name at the last component, which is
- * not looked at. A link in a directory that the policy lets the jail write to is never followed.
- * The kernel's magic links in /proc are followed as their text says. Refuses a path that does
- * not name a file. */
-int out_path_open(const char *path, const struct brig_policy *policy,
-                  const struct identity *identity, const char **ret_name, int *ret_dir_fd,
-                  struct brig_error *err);
-
 /* The file that a path leads to, after a link in its last component was followed. */
 struct out_path {
     int fd;     /* O_PATH, or -1 if there is no such file in the directory */

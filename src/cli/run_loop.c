@@ -65,7 +65,7 @@ int run_loop_init(struct run_loop *loop, struct brig_error *err)
     return 0;
 }
 
-void run_loop_done(struct run_loop *loop)
+static void run_loop_done(struct run_loop *loop)
 {
     own_close(&loop->signal_fd);
 }

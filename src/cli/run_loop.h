@@ -35,7 +35,6 @@ struct run_loop {
 /* Called before the job starts: blocks signals, for the loop to read. Release with
  * run_loop_done. */
 int run_loop_init(struct run_loop *loop, struct brig_error *err);
-void run_loop_done(struct run_loop *loop);
 
 /* Runs a job to its end, if it was started (status is 0), and frees it. *ret_result is always
  * filled in. The host's terminal is then restored. A second SIGINT or SIGTERM within grace_ms of

@@ -61,8 +61,6 @@ void why_done(struct why *why);
 
 /* Answers for an absolute path, normalised except for "..". */
 void why_path(const struct why *why, const char *path, struct why_answer *ret_answer);
-/* Answers for the name of a host. */
-void why_host(const struct why *why, const char *name, struct why_answer *ret_answer);
 
 /* "writable", "read-only", … */
 const char *why_state_name(enum why_state state);

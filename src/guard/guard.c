@@ -57,7 +57,8 @@ int run_open(struct guard *guard, struct brig_error *err)
     return 0;
 }
 
-int run_open_folder(int run, size_t number)
+/* Opens the directory of a working tree in the run's; -1 with errno. */
+static int run_open_folder(int run, size_t number)
 {
     return files_open_dir(run, str_number(number).text);
 }

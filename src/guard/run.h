@@ -66,9 +66,6 @@ struct guard {
 /* Creates the directory of the run and takes its lock, unless that was done before. */
 int run_open(struct guard *guard, struct brig_error *err);
 
-/* Opens the directory of a working tree in the run's; -1 with errno. */
-int run_open_folder(int run, size_t number);
-
 /* The namespace for the run's refs of one working tree, "refs/brig/JAIL/RUN": invalid characters in
  * the jail's name become '_', and RUN is the first digits of the name of the run's directory. */
 void run_name_space(const struct guard *guard, unsigned number, char ret_space[TRANSFER_SPACE_MAX]);

@@ -82,8 +82,6 @@ int cgroup_write(int dir_fd, const char *name, const char *text);
 int cgroup_write_number(int dir_fd, const char *name, uint64_t value);
 int cgroup_read(int dir_fd, const char *name, char *buffer, size_t size);
 bool cgroup_read_number(int dir_fd, const char *name, uint64_t *ret_value);
-/* Returns the number after `key` in a file of "key number" lines; 0 if missing. */
-uint64_t cgroup_read_key(int dir_fd, const char *name, const char *key);
 /* Reads a whole file of /proc, which the caller frees; NULL if it cannot be read. */
 char *cgroup_read_proc(const char *path);
 /* Returns the start time of a process; 0: no such process. */
@@ -147,9 +145,6 @@ int cgroup_v2_limit(struct cgroup *group, const struct cgroup_bases *bases,
 /* The same for a leaf. */
 int cgroup_v2_limit_leaf(struct cgroup *leaf, const struct cgroup_limits *limits, unsigned *missing,
                          struct brig_error *err);
-/* Enables controllers of a group for its leaves. group->enabled gets those that could be
- * enabled. */
-void cgroup_v2_enable(struct cgroup *group, unsigned controllers);
 /* Writes the values of `limits` selected by `which` into the files of a group. */
 int cgroup_v2_write(int dir_fd, const struct cgroup_limits *limits, unsigned which,
                     struct brig_error *err);

@@ -65,7 +65,8 @@ bool cgroup_read_number(int dir_fd, const char *name, uint64_t *ret_value)
     return true;
 }
 
-uint64_t cgroup_read_key(int dir_fd, const char *name, const char *key)
+/* Returns the number after `key` in a file of "key number" lines; 0 if missing. */
+static uint64_t cgroup_read_key(int dir_fd, const char *name, const char *key)
 {
     char text[CGROUP_TEXT_MAX];
     uint64_t value = 0;

@@ -47,7 +47,9 @@ static unsigned controllers_in(int dir_fd, const char *file)
     return cgroup_read(dir_fd, file, text, sizeof text) > 0 ? cgroup_text_controllers(text) : 0;
 }
 
-void cgroup_v2_enable(struct cgroup *group, unsigned controllers)
+/* Enables controllers of a group for its leaves. group->enabled gets those that could be
+ * enabled. */
+static void cgroup_v2_enable(struct cgroup *group, unsigned controllers)
 {
     int dir = cgroup_dir(group, CGROUP_TREE_UNIFIED);
     if (controllers & ~group->enabled) {

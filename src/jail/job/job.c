@@ -35,7 +35,9 @@ uint64_t job_deadline_us(const struct brig_job *job)
     return job->wall_deadline_us;
 }
 
-bool job_has_namespace(const struct brig_job *job)
+/* Returns whether the jail has a pid namespace, so that the end of its first process ends all
+ * others. */
+static bool job_has_namespace(const struct brig_job *job)
 {
     return job->plan.rung == PLAN_FULL && !job->plan.enters;
 }

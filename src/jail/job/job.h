@@ -109,9 +109,6 @@ int job_take_kept(struct brig_job *job);
  * has any time limit, wall-clock or CPU. */
 uint64_t job_deadline_us(const struct brig_job *job);
 bool job_is_timed(const struct brig_job *job);
-/* Returns whether the jail has a pid namespace, so that the end of its first process ends all
- * others. */
-bool job_has_namespace(const struct brig_job *job);
 /* Returns whether no process but the first is left in the jail, and only that one has to be
  * reaped. */
 bool job_is_empty(const struct brig_job *job);

@@ -109,10 +109,6 @@ struct view_entries {
 struct view_entry *view_add_entry(struct view *view, struct view_entries *entries,
                                   enum view_entry_kind kind, const char *dest);
 
-/* Returns the part of path below directory, starting with its slash, or NULL if it is not below
- * it. */
-const char *view_below(const char *directory, const char *path);
-
 /* Adds the policy's private directories. */
 void view_add_privates(struct view *view, struct view_entries *entries);
 

@@ -84,7 +84,9 @@ static void add_private(struct view *view, struct view_entries *entries)
 
 /* ---- grants ---- */
 
-const char *view_below(const char *directory, const char *path)
+/* Returns the part of path below directory, starting with its slash, or NULL if it is not below
+ * it. */
+static const char *view_below(const char *directory, const char *path)
 {
     size_t length = strlen(directory);
     return strncmp(directory, path, length) == 0 && path[length] == '/' ? path + length : NULL;
