@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* Comparing states of files. */
+#include "changes/base.h"
