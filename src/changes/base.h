@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* What a layer is based on: the state of the user's files when the jail could first have read them. A
- * conflict is a file that the user has changed since.
+/* What a layer is based on: the state of the user's files when the jail could first have read them.
+ * A conflict is a file that the user has changed since.
  *
- * For a reviewed directory, a manifest of the whole root is written before a run starts, if no other run has the
- * layer mounted: type, inode, size, mtime and ctime of each file. For a home, which is too large for that, only
- * the time is written. Before the next manifest replaces it, the records of the paths that are in the upper
- * directory move into the base, where they stay until the change is applied or discarded. So a path is looked
- * up in the base first, then in the manifest.
+ * At the start of the first of concurrent runs, NAME.record/LAYER.start is written: for a reviewed
+ * directory a manifest of the whole root (type, inode, size, mtime and ctime of each file); for a
+ * home, which is too large for that, only the time. Every run holds a shared lock on it. When the
+ * last one ends, the records of the paths that are new in the upper directory are moved to
+ * LAYER.base, where they stay until the change is applied or discarded, and LAYER.start is removed.
+ * After a kill the next run does that first. So a path is looked up in LAYER.base, then in
+ * LAYER.start.
  *
- * All files are sorted by path, component by component, as the walk visits them: a reader goes through them
- * once, with the walk. */
+ * Both files are sorted by path, component by component, as the walk visits them: a reader goes
+ * through them once, beside the walk. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include <brig/brig.h>
@@ -24,16 +26,15 @@ struct layer;
 /* The identity of a file's state. */
 struct ident {
     uint32_t mode; /* with the type; 0: there is no file */
+    uint32_t unused;
     uint64_t inode, size;
     int64_t mtime_ns, ctime_ns;
 };
 
 struct ident ident_of(const struct stat *info);
-/* Whether it is the same file with the same contents and metadata. Directories are the same if both are
- * directories: their times change whenever something in them does. */
+/* Whether it is the same file with the same contents and metadata. Directories are the same if both
+ * are directories: their times change whenever something in them does. */
 bool ident_equal(const struct ident *a, const struct ident *b);
-/* The same without ctime and inode: for a file that was moved or copied exactly. */
-bool ident_same_content(const struct ident *a, const struct ident *b);
 
 enum base_kind {
     BASE_FILE,  /* `lower` was the state of the path */
@@ -44,12 +45,13 @@ struct base_record {
     const char *path; /* valid until the next call */
     enum base_kind kind;
     struct ident lower; /* mode 0: there was no file */
-    /* The state of the upper file when it was applied while a run was active: while the upper file has this state
-     * it is not a change. mode 0: it was not applied. */
+    /* The state of the upper file when it was applied during a run: while it has this state it is
+     * not a change. mode 0: it was not applied. */
     struct ident applied;
 };
 
-/* Compares relative paths component by component, so that a directory is followed by what is in it. */
+/* Compares relative paths component by component, so that a directory is followed by what is in
+ * it. */
 int base_compare(const char *a, const char *b);
 
 /* ---- reading ---- */
@@ -58,25 +60,38 @@ struct base;
 /* Opens the base of a layer. A layer without one has an empty one. */
 int base_open(const struct layer *layer, struct base **ret_base, struct brig_error *err);
 void base_close(struct base *base);
-/* Finds the record of a path; paths must be asked for in order. Returns false if nothing is known about the
- * path, as for the changes of an earlier version of brig. */
+/* Finds the record of a path; paths must be asked for in order. Returns false if nothing is known
+ * about the path. */
 bool base_find(struct base *base, const char *path, struct base_record *ret_record);
 
-/* Whether the user's file has changed since: a conflict. Returns a short reason, or NULL. `now` is NULL if it does not
- * exist. */
+/* Whether the user's file has changed since then: a short reason, or NULL. `now` is NULL if it does
+ * not exist. */
 const char *base_conflict(const struct base_record *record, const struct stat *now);
 
-/* ---- writing, with the lock of the record ---- */
+/* ---- runs, with the lock of the record (layers_lock()) ---- */
 
-/* At the start of a run, if no other run has the layer mounted. */
+/* At the start of a run, before the layer is mounted. Returns an fd with a shared lock that the run
+ * keeps open, or a code. */
 int base_begin(const struct layer *layer, struct brig_error *err);
 
-/* Replaces or adds records, sorted by path; a record with kind BASE_FILE, lower.mode 0 and applied.mode 0 whose
- * `forget` is set is removed. */
+/* At the end of the run. Closes the fd. If the run was the last one, moves records to LAYER.base,
+ * unless the upper directory has more than `max` entries: then LAYER.start stays until a later
+ * call. */
+int base_end(const struct layer *layer, int run, size_t max, struct brig_error *err);
+
+/* Moves the records that a killed run, or base_end(), has left. */
+int base_settle(const struct layer *layer, struct brig_error *err);
+
+/* Whether a run has the layer mounted. */
+bool base_has_run(int record, const char *layer_name);
+
+/* ---- changing records, with the lock of the record ---- */
+
 struct base_change {
     char *path;
-    bool forget;
+    bool forget;               /* remove the record */
     struct base_record record; /* record.path is ignored */
 };
+/* Replaces, adds or removes records. The changes are sorted by base_compare(). */
 int base_update(const struct layer *layer, const struct base_change *changes, size_t count,
                 struct brig_error *err);

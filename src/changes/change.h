@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes: the differences between a layer and the user's files, found by walking the upper directory beside
- * the root. The cost depends on the size of the upper directory, not of the root. */
+/* Changes: the differences between a layer and the user's files, found by walking the upper
+ * directory beside the root. The cost depends on the size of the upper directory, not of the
+ * root. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,57 +22,58 @@ enum change_kind {
     CHANGE_ADDED,
 };
 
-enum change_meta { /* what else has changed; also of a modified file */
-    CHANGE_MODE = 1,
-    CHANGE_OWNER = 2,
-    CHANGE_XATTRS = 4,
-};
-
-#define CHANGE_DEPTH_MAX 1000 /* levels of directories; deeper ones are reported as one unreadable entry */
+/* What else has changed, also of a modified file. */
+#define CHANGE_MODE 1U
+#define CHANGE_OWNER 2U
+#define CHANGE_XATTRS 4U
 
 struct change {
     const struct layer *layer;
     enum change_kind kind;
-    unsigned meta;             /* enum change_meta */
-    const char *path;          /* relative to the root; valid during the call */
-    const char *name;          /* its last component */
-    int lower_dir, upper_dir;  /* the directories that contain it; lower_dir is -1 if that does not exist, and
-                                  upper_dir if the whole directory was deleted or its upper directory is opaque */
-    struct stat before, after; /* outside and in the jail; st_mode is 0 if there is no file. The owner in
-                                  `after` is what it will be outside */
-    uint64_t files, bytes;     /* of a deleted directory: regular files and links in it, and their sizes */
-    const char *conflict;      /* why it cannot be applied without a decision, or NULL */
-    const char *unreadable;    /* why its contents could not be read, or NULL */
-    struct ident applied_upper; /* the state of the upper file, for base_update() */
-    struct base_record base;   /* kind and lower are valid if `has_base` */
+    unsigned meta;    /* CHANGE_MODE and so on */
+    const char *path; /* relative to the root; valid during the call */
+    const char *name; /* its last component */
+    /* The directories that contain it. lower_dir is -1 if the user's directory does not exist;
+     * upper_dir is -1 if the jail has deleted or replaced the whole directory. */
+    int lower_dir, upper_dir;
+    /* The file outside and in the jail; st_mode is 0 if there is none. The owner of `after` is the
+     * one it will have outside. */
+    struct stat before, after;
+    bool whiteout;      /* upper_dir has a mark for the deletion, with this state: */
+    struct ident upper; /* of the file in the upper directory, for base_update() */
+    uint64_t files,
+        bytes; /* in a deleted directory: files that are not directories, and their sizes */
+    const char *conflict;   /* why it cannot be applied without a decision, or NULL */
+    const char *unreadable; /* why it cannot be examined or applied at all, or NULL */
     bool has_base;
+    struct base_record base; /* if has_base; its path is not valid */
 };
 
-/* Called in the order of base_compare(); a directory before what is in it. A negative result ends the walk and
- * is returned. */
+/* Called in the order of base_compare(); a directory before what is in it. Returns 0 to go on,
+ * CHANGE_STOP or a negative code to end the walk. */
+enum { CHANGE_STOP = 1 };
 typedef int (*change_visit)(void *context, const struct change *change, struct brig_error *err);
 
 struct change_options {
-    const char *const *paths; /* only these and what is below them, relative to the root, sorted; NULL: all */
+    /* Only these paths and what is below them, relative to the root and sorted by base_compare();
+     * no path is below another. NULL: all. */
+    const char *const *paths;
     size_t path_count;
-    bool expand;  /* a deleted or added directory is followed by what is in it; otherwise deleted directories are
-                     one change each. Added directories are always followed by what is in them. */
-    bool quick;   /* for a count: do not read contents; a copied file with the same size and mtime has not changed */
+    /* A deleted directory is followed by everything in it, each a deletion with upper_dir -1.
+     * Otherwise it is one change. */
+    bool expand;
+    /* Do not read contents: a file with the same size and mtime has not changed. */
+    bool quick;
 };
 
-/* Walks the changes of a layer. Hidden paths, sockets and the `.git` at the top of a reviewed directory are not
- * changes. An entry that was copied but is equal to the user's file is not a change either. */
-int changes_walk(const struct layer *layer, const struct change_options *options, change_visit visit,
-                 void *context, struct brig_error *err);
+/* Walks the changes of a layer. Hidden paths, sockets and the `.git` at the top of a reviewed
+ * directory are not changes, nor are files that were copied but are equal to the user's. A deleted
+ * directory in which something is hidden is not one change: only what is not hidden in it is
+ * deleted. Returns 0, CHANGE_STOP or a negative code. */
+int changes_walk(const struct layer *layer, const struct change_options *options,
+                 change_visit visit, void *context, struct brig_error *err);
 
-/* Counts, for a line at the end of a run. */
-struct change_count {
-    uint64_t deleted, type, modified, metadata, added; /* entries; directories count as one */
-    uint64_t conflicts;
-};
-int changes_count(const struct layer *layer, struct change_count *ret_count, struct brig_error *err);
-
-/* Opens the file of a change for reading, in the jail or outside: a regular file only, without following links.
- * -1 with errno. */
+/* Open the regular file of a change for reading, in the jail or outside, without following a link,
+ * also if the jail has removed the owner's permission. -1 with errno. */
 int change_open_after(const struct change *change);
 int change_open_before(const struct change *change);

@@ -10,7 +10,7 @@
  *                                for a home, and N.root, the path of the root; N is 1, 2, …
  *     NAME.record/               never mounted in any jail:
  *       home.base, N.base        what the layer is based on: see base.h
- *       home.start, N.manifest   the same for runs since then
+ *       home.start, N.start      the same for active runs
  *       operations/, store.git/  see operation.h, store.h
  *       lock                     held by whatever rewrites one of these
  *
@@ -31,8 +31,10 @@
 
 struct mask_rules;
 
-#define LAYER_STACK_MAX 8 /* upper directories of a layer */
-#define LAYERS_MAX 64     /* of a jail */
+#define LAYER_STACK_MAX 8   /* upper directories of a layer */
+#define LAYER_DEPTH_MAX 256 /* levels of directories that are walked; deeper ones are reported */
+#define LAYERS_MAX 64       /* of a jail */
+#define LAYER_NAME_MAX 24
 #define LAYER_HOME "home" /* the name of the layer of the home */
 #define LAYER_REVIEW_PART ".review"
 #define LAYER_RECORD_PART ".record"
@@ -47,17 +49,18 @@ struct layer_masks {
 
 struct layer {
     char jail[65];
-    char name[24];                  /* LAYER_HOME, or a number */
+    char name[LAYER_NAME_MAX];      /* LAYER_HOME, or a number */
     char root[PATH_LENGTH_MAX + 1]; /* absolute, without links */
     int lower;                      /* the root; -1: it does not exist any more */
     int uppers[LAYER_STACK_MAX];    /* [0] is the jail's own; the others are shared with forks */
     size_t upper_count;
-    int record;                 /* NAME.record */
-    bool fuse;                  /* deletions are marked in the way of fuse-overlayfs */
-    bool running;               /* a run has it mounted: the upper directory must not be rewritten */
-    uid_t jail_uid, owner;      /* files of jail_uid belong to `owner` outside; equal unless root runs the jail */
+    int record;   /* NAME.record */
+    bool fuse;    /* deletions are marked in the way of fuse-overlayfs */
+    bool running; /* a run has it mounted: the upper directory must not be rewritten */
+    uid_t jail_uid,
+        owner; /* files of jail_uid belong to `owner` outside; equal unless root runs the jail */
     gid_t jail_gid, owner_gid;
-    struct layer_masks masks;   /* borrowed from the caller */
+    struct layer_masks masks; /* borrowed from the caller */
 };
 
 struct layers {
@@ -66,31 +69,40 @@ struct layers {
 };
 
 /* Opens all layers of a jail that exist, the home first, then by path. `storage` is the path of the storage
- * directory. A jail without layers has none: that is no error. Release with layers_done(). */
-int layers_open(const char *storage, const char *jail, uid_t uid, const struct layer_masks *masks,
-                struct layers *ret_layers, struct brig_error *err);
+ * directory, `home` that of the user's home, or NULL. A jail without layers has none: that is no error. Release with
+ * layers_done(). */
+int layers_open(const char *storage, const char *jail, const char *home,
+                const struct layer_masks *masks, struct layers *ret_layers, struct brig_error *err);
 void layers_done(struct layers *layers);
 
 /* The layer whose root contains an absolute path without links, the innermost one; *ret_path gets the path
  * relative to the root, "" for the root. NULL if there is none. */
-const struct layer *layers_find(const struct layers *layers, const char *path, const char **ret_path);
+const struct layer *layers_find(const struct layers *layers, const char *path,
+                                const char **ret_path);
 
 /* Whether a path relative to the root is hidden by a mask, or is in a hidden directory. Compares text. */
 bool layer_hides(const struct layer *layer, const char *path);
-/* Whether something below the path is hidden. */
-bool layer_hides_below(const struct layer *layer, const char *path);
 
-/* Takes the lock of the jail's record, so that no other command rewrites it or an upper directory, and no run
- * starts. Fails with BRIG_E_STATE, naming the process, if `rewrites` and a run of the jail is active. Returns
- * an fd; close it to release the lock. */
-int layers_lock(const struct layers *layers, bool rewrites, struct brig_error *err);
+/* Takes the lock of a record: no other command rewrites it or an upper directory, and no run starts. Waits for
+ * another command. Returns an fd; close it to release the lock. */
+int record_lock(int record, struct brig_error *err);
+
+/* Takes the lock, unmounts the layers (their holders keep them mounted for a while), so that the upper directories
+ * can be rewritten, and completes their bases. Fails with BRIG_E_STATE if a run is active. Returns an fd. */
+int layers_lock(const struct layers *layers, struct brig_error *err);
 
 /* ---- for runs ---- */
 
-/* Opens NAME.record, creating it. */
-int layer_open_record(const char *storage, const char *jail, struct brig_error *err);
+/* Opens NAME.record, and creates it. */
+int record_open(const char *storage, const char *jail, struct brig_error *err);
 
-/* The number of the reviewed directory with this root, allocated if it is new: the name of its files in
- * NAME.review. */
-int layer_review_number(const char *storage, const char *jail, const char *root, char ret_name[24],
-                        struct brig_error *err);
+/* Finds the number of the reviewed directory with this root, or allocates it: the name of its files in
+ * NAME.review, which is created. Call it with the lock of the record. */
+int layer_number(const char *storage, const char *jail, const char *root,
+                 char ret_name[LAYER_NAME_MAX], struct brig_error *err);
+
+/* Opens one layer of a run: LAYER_HOME or a number. For base_begin() and base_end() only: has no masks, and its upper
+ * directory may not exist yet. Release with layer_done(). */
+int layer_open(const char *storage, const char *jail, const char *name, const char *root,
+               struct layer *ret_layer, struct brig_error *err);
+void layer_done(struct layer *layer);

@@ -195,13 +195,16 @@ static bool has_foreign_whiteouts(int changes)
     return false;
 }
 
-int storage_misfits(int changes, int work, enum storage_layers layers, const char **ret_reason)
+bool storage_is_fuse(int work)
 {
     char mark[16];
     ssize_t length = fgetxattr(work, MARK, mark, sizeof mark);
-    bool fuse =
-        length == (ssize_t)strlen(MARK_FUSE) && memcmp(mark, MARK_FUSE, (size_t)length) == 0;
-    if (fuse && layers == STORAGE_KERNEL)
+    return length == (ssize_t)strlen(MARK_FUSE) && memcmp(mark, MARK_FUSE, (size_t)length) == 0;
+}
+
+int storage_misfits(int changes, int work, enum storage_layers layers, const char **ret_reason)
+{
+    if (storage_is_fuse(work) && layers == STORAGE_KERNEL)
         *ret_reason =
             "they were made by fuse-overlayfs, while something was mounted below the home";
     else if (has_foreign_attributes(changes) || has_foreign_whiteouts(changes))

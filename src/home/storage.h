@@ -32,6 +32,8 @@ int storage_check_upper(int changes, const char *name, struct brig_error *err);
 enum storage_layers { STORAGE_KERNEL, STORAGE_FUSE };
 /* Whether this overlay can mount the existing changes: 0, or 1 and the reason why not. */
 int storage_misfits(int changes, int work, enum storage_layers layers, const char **ret_reason);
+/* Whether fuse-overlayfs has mounted the changes of this work directory. */
+bool storage_is_fuse(int work);
 /* Records in the work directory which overlay has mounted the changes. */
 void storage_mark(int work, enum storage_layers layers);
 

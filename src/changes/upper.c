@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include "changes/upper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "changes/layer.h"
+#include "changes/names_list.h"
+
+/* fuse-overlayfs marks with file names if it cannot create the devices that overlayfs uses. */
+#define FUSE_PREFIX ".wh."
+#define FUSE_OPAQUE ".wh..wh..opq"
+
+/* One directory of the stack. */
+struct part {
+    int dir;
+    mode_t mode; /* to be restored; 0: it was not changed */
+    struct names_list names;
+    size_t next;
+};
+
+/* The lower directory comes last, so that it is found like one more upper directory. */
+#define LOWER LAYER_STACK_MAX
+#define PARTS (LAYER_STACK_MAX + 1)
+
+struct level {
+    struct part parts[PARTS];
+    bool replaced; /* names in the lower directory that the upper ones do not have are entries */
+    size_t path_length;
+};
+
+struct walk {
+    const struct layer *layer;
+    bool lower; /* look at the user's files */
+    upper_visit visit;
+    void *context;
+    char path[PATH_LENGTH_MAX + 1];
+    struct level *levels[LAYER_DEPTH_MAX];
+    size_t depth;
+};
+
+static void close_part(struct part *part)
+{
+    if (part->dir < 0)
+        return;
+    if (part->mode)
+        (void)fchmod(part->dir, part->mode);
+    (void)close(part->dir);
+    names_list_done(&part->names);
+}
+
+static void leave(struct walk *walk)
+{
+    struct level *level = walk->levels[--walk->depth];
+    for (size_t i = 0; i < PARTS; i++)
+        close_part(&level->parts[i]);
+    free(level);
+}
+
+/* ---- entering ---- */
+
+static struct level *new_level(size_t path_length)
+{
+    struct level *level = calloc(1, sizeof *level);
+    for (size_t i = 0; level && i < PARTS; i++)
+        level->parts[i].dir = -1;
+    if (level)
+        level->path_length = path_length;
+    return level;
+}
+
+/* Opens a directory that the jail may have made inaccessible to its owner. */
+static int open_upper(int above, const char *name, mode_t *ret_mode)
+{
+    struct stat info;
+    char path[32];
+    autoclose int fd = openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if ((info.st_mode & S_IRWXU) != S_IRWXU && info.st_uid == geteuid() && geteuid() != 0 &&
+        chmod(path, (info.st_mode & 07777) | S_IRWXU) == 0)
+        *ret_mode = info.st_mode & 07777;
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool is_marked_opaque(int dir, bool fuse)
+{
+    static const char *const names[] = {"user.overlay.opaque", "trusted.overlay.opaque",
+                                        "user.fuseoverlayfs.opaque"};
+    char value;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (fgetxattr(dir, names[i], &value, 1) == 1 && value == 'y')
+            return true;
+    struct stat info;
+    return fuse && fstatat(dir, FUSE_OPAQUE, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int read_names(const struct walk *walk, struct part *part, bool upper,
+                      struct brig_error *err)
+{
+    int status = names_list_read(part->dir, &part->names, err);
+    if (status == 0 && upper && walk->layer->fuse)
+        names_list_strip(&part->names, FUSE_PREFIX);
+    return status;
+}
+
+/* Opens the directory `name` in the upper directories of a level, from the one that has the entry
+ * down to one that hides the others. Returns whether the lower one is hidden, or a code. */
+static int open_uppers(const struct walk *walk, const struct level *above, struct level *level,
+                       const char *name, size_t first, struct brig_error *err)
+{
+    for (size_t i = first; i < walk->layer->upper_count; i++) {
+        struct part *part = &level->parts[i];
+        struct stat info;
+        if (above->parts[i].dir < 0)
+            continue;
+        if (fstatat(above->parts[i].dir, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (!S_ISDIR(info.st_mode))
+            return true; /* a file or a whiteout ends the stack */
+        part->dir = open_upper(above->parts[i].dir, name, &part->mode);
+        if (part->dir < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s' in the jail's changes",
+                             str_shown(walk->path).text);
+        int status = read_names(walk, part, true, err);
+        if (status < 0)
+            return status;
+        if (is_marked_opaque(part->dir, walk->layer->fuse))
+            return true;
+    }
+    return false;
+}
+
+static int open_lower(const struct walk *walk, const struct level *above, struct level *level,
+                      const char *name, struct brig_error *err)
+{
+    struct part *part = &level->parts[LOWER];
+    int dir = above->parts[LOWER].dir;
+    if (!walk->lower || dir < 0)
+        return 0;
+    part->dir = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (part->dir < 0)
+        return 0; /* missing, not a directory, or not readable for the jail either */
+    return level->replaced ? read_names(walk, part, false, err) : 0;
+}
+
+/* Enters a directory. `first` is the upper directory that has the entry, or LOWER. */
+static int enter(struct walk *walk, const struct level *above, const char *name, size_t first,
+                 bool hides, struct brig_error *err)
+{
+    struct level *level = new_level(strlen(walk->path));
+    if (!level)
+        return brig_fail_nomem(err);
+    walk->levels[walk->depth++] = level;
+    int replaced = hides ? true : open_uppers(walk, above, level, name, first, err);
+    if (replaced < 0)
+        return replaced;
+    level->replaced = replaced;
+    return open_lower(walk, above, level, name, err);
+}
+
+static int enter_top(struct walk *walk, struct brig_error *err)
+{
+    const struct layer *layer = walk->layer;
+    struct level *level = new_level(0);
+    if (!level)
+        return brig_fail_nomem(err);
+    walk->levels[walk->depth++] = level;
+    for (size_t i = 0; i < layer->upper_count; i++) {
+        level->parts[i].dir = open_upper(layer->uppers[i], ".", &level->parts[i].mode);
+        if (level->parts[i].dir < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the jail's changes");
+        int status = read_names(walk, &level->parts[i], true, err);
+        if (status < 0)
+            return status;
+    }
+    if (walk->lower && layer->lower >= 0)
+        level->parts[LOWER].dir = openat(layer->lower, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return 0;
+}
+
+/* ---- entries ---- */
+
+/* Finds the next name in a level and the first part that has it, and moves all parts past it. */
+static const char *next_name(struct level *level, size_t *ret_first)
+{
+    const char *least = NULL;
+    for (size_t i = 0; i < PARTS; i++) {
+        const struct part *part = &level->parts[i];
+        if (part->next < part->names.count &&
+            (!least || strcmp(part->names.items[part->next], least) < 0)) {
+            least = part->names.items[part->next];
+            *ret_first = i;
+        }
+    }
+    for (size_t i = 0; least && i < PARTS; i++) {
+        struct part *part = &level->parts[i];
+        while (part->next < part->names.count && strcmp(part->names.items[part->next], least) == 0)
+            part->next++;
+    }
+    return least;
+}
+
+static bool is_whiteout(const struct stat *info)
+{
+    return S_ISCHR(info->st_mode) && info->st_rdev == 0;
+}
+
+/* Fills in an entry; false if it has gone meanwhile. */
+static bool look(const struct walk *walk, const struct level *level, size_t first,
+                 struct upper_entry *entry)
+{
+    int lower = level->parts[LOWER].dir;
+    entry->upper_dir = first == LOWER ? -1 : level->parts[first].dir;
+    entry->lower_dir = lower;
+    entry->unseen = first == LOWER;
+    if (lower >= 0 && fstatat(lower, entry->name, &entry->lower, AT_SYMLINK_NOFOLLOW) < 0)
+        entry->lower.st_mode = 0;
+    if (first == LOWER)
+        return entry->lower.st_mode != 0;
+    if (fstatat(entry->upper_dir, entry->name, &entry->upper, AT_SYMLINK_NOFOLLOW) == 0) {
+        entry->whiteout = is_whiteout(&entry->upper);
+        return true;
+    }
+    entry->upper.st_mode = 0;
+    entry->whiteout = walk->layer->fuse && errno == ENOENT;
+    return entry->whiteout;
+}
+
+static int visit_next(struct walk *walk, struct level *level, struct brig_error *err)
+{
+    size_t first, at = level->path_length;
+    struct upper_entry entry = {.name = next_name(level, &first)};
+    if (!entry.name) {
+        leave(walk);
+        return 0;
+    }
+    if (walk->layer->fuse && strcmp(entry.name, ".wh..opq") == 0) /* FUSE_OPAQUE without prefix */
+        return 0;
+    int length =
+        snprintf(walk->path + at, sizeof walk->path - at, "%s%s", at ? "/" : "", entry.name);
+    bool fits = length > 0 && (size_t)length < sizeof walk->path - at;
+    if (!fits)
+        (void)snprintf(walk->path + at, sizeof walk->path - at, "%s", "");
+    entry.path = walk->path;
+    if (!look(walk, level, first, &entry))
+        return 0;
+    bool gone = entry.whiteout || entry.unseen;
+    bool directory = S_ISDIR(gone ? entry.lower.st_mode : entry.upper.st_mode);
+    if (!fits)
+        entry.unreadable = "its path is too long";
+    else if (directory && walk->depth == LAYER_DEPTH_MAX)
+        entry.unreadable = "it is in too many directories";
+    int status = walk->visit(walk->context, &entry, err);
+    if (status < 0 || status == UPPER_STOP)
+        return status;
+    if (!directory || entry.unreadable || status == UPPER_SKIP || (gone && status != UPPER_ENTER))
+        return 0;
+    return enter(walk, level, entry.name, first, gone, err);
+}
+
+int upper_walk(const struct layer *layer, bool lower, upper_visit visit, void *context,
+               struct brig_error *err)
+{
+    autofree struct walk *walk = calloc(1, sizeof *walk);
+    if (!walk)
+        return brig_fail_nomem(err);
+    *walk = (struct walk){.layer = layer, .lower = lower, .visit = visit, .context = context};
+    int status = enter_top(walk, err);
+    while (status == 0 && walk->depth > 0)
+        status = visit_next(walk, walk->levels[walk->depth - 1], err);
+    while (walk->depth > 0)
+        leave(walk);
+    return status;
+}

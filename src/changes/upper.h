@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Walks the upper directory of a layer, beside the user's directory: the only code that knows how
+ * overlayfs and fuse-overlayfs mark deleted files and replaced directories.
+ *
+ * A jail has written the upper directory. No link is followed, nothing but directories is opened,
+ * and depth and length of paths are bounded. A directory without permissions for its owner gets
+ * them while it is read. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include <brig/brig.h>
+
+struct layer;
+
+struct upper_entry {
+    const char *path; /* relative to the root; valid during the call */
+    const char *name; /* its last component */
+    /* The directories that contain it; -1: none. If the layer has several upper directories, the
+     * topmost one that has the name. */
+    int upper_dir, lower_dir;
+    struct stat upper, lower; /* st_mode 0: there is no file */
+    bool whiteout;            /* the jail has deleted it: `upper` is the mark */
+    bool unseen;              /* it is in a directory that the jail has deleted or replaced */
+    const char *unreadable;   /* why a directory is not walked, or NULL */
+};
+
+/* Results of a visit besides 0 and codes: end the walk; do not enter a directory; enter one that the jail has
+ * deleted, in which everything is `unseen`. */
+enum { UPPER_STOP = 1, UPPER_SKIP = 2, UPPER_ENTER = 3 };
+
+/* Called in the order of base_compare(): a directory before what is in it. */
+typedef int (*upper_visit)(void *context, const struct upper_entry *entry, struct brig_error *err);
+
+/* With `lower`, looks at the user's files too; those in a directory that the jail has replaced are entries. Returns 0,
+ * UPPER_STOP or a negative code. */
+int upper_walk(const struct layer *layer, bool lower, upper_visit visit, void *context,
+               struct brig_error *err);

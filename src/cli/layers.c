@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/layers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "cli/jails.h"
+
+/* Builds the settings of a run with -D: the working directory may be one that is not granted. */
+static int make_setup(struct verb_layers *v, const char *jail, struct brig_error *err)
+{
+    char *words[] = {(char *)(uintptr_t) "run", (char *)(uintptr_t) "-D",
+                     (char *)(uintptr_t) "--jail", (char *)(uintptr_t)jail, NULL};
+    int count = jail ? 4 : 2;
+    struct settings_scan scan;
+    words[count] = NULL;
+    int status = settings_scan(count, words, &scan, err);
+    return status < 0 ? status : setup_make(&v->setup, &scan, count, words, true, err);
+}
+
+/* Collects what a run hides. */
+static int find_hidden(struct verb_layers *v, struct brig_error *err)
+{
+    const struct settings *settings = &v->setup.settings;
+    const char *home = v->setup.identity.host_home;
+    if (!home || !path_resolve(home, v->home))
+        v->home[0] = '\0';
+    int status = masks_resolve(settings, &v->masks, err);
+    if (status == 0 && v->home[0])
+        status = masks_follow_links(&v->masks, v->home, err);
+    size_t count = 0;
+    v->paths[count++] = settings->storage;
+    v->paths[count++] = settings->config_dir;
+    for (size_t i = 0; i < settings->secret_count; i++)
+        v->paths[count++] = settings->secrets[i].path;
+    v->hidden = (struct layer_masks){.home = v->home[0] ? v->home : NULL,
+                                     .rules = &v->masks.rules,
+                                     .paths = v->paths,
+                                     .path_count = count};
+    return status;
+}
+
+int verb_layers_open(struct verb_layers *v, const char *verb, const char *jail,
+                     struct brig_error *err)
+{
+    struct jails_place place;
+    v->masks = (struct masks){0};
+    v->layers.count = 0;
+    int status = jails_place_find(&place, err);
+    if (status == 0)
+        status = jails_become_user(&place, err);
+    if (status == 0 && jail)
+        status = jails_check(&place, verb, jail, err);
+    if (status >= 0)
+        status = make_setup(v, jail, err);
+    if (status < 0)
+        return status;
+    status = find_hidden(v, err);
+    if (status == 0)
+        status = layers_open(v->setup.settings.storage, v->setup.settings.jail,
+                             v->home[0] ? v->home : NULL, &v->hidden, &v->layers, err);
+    if (status < 0)
+        verb_layers_done(v);
+    return status;
+}
+
+void verb_layers_done(struct verb_layers *v)
+{
+    layers_done(&v->layers);
+    masks_done(&v->masks);
+    setup_done(&v->setup);
+}
+
+/* Resolves the links in the directories of an absolute path, as far as they exist. */
+static int resolve_above(char *path, char **ret_path, struct brig_error *err)
+{
+    char real[PATH_LENGTH_MAX + 1];
+    for (char *slash = strrchr(path, '/'); slash && slash > path;) {
+        *slash = '\0';
+        bool found = path_resolve(path, real);
+        char *before = strrchr(path, '/');
+        *slash = '/';
+        if (found)
+            return str_make(ret_path, err, strcmp(real, "/") == 0 ? "" : real, slash);
+        slash = before;
+    }
+    return str_copy(path, ret_path, err);
+}
+
+const struct layer *verb_layers_find(const struct verb_layers *v, const char *typed,
+                                     char **ret_path, struct brig_error *err)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    autofree char *absolute = NULL;
+    autofree char *real = NULL;
+    const char *below;
+    if (path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", typed, &absolute, err) < 0 ||
+        resolve_above(absolute, &real, err) < 0)
+        return NULL;
+    const struct layer *layer = layers_find(&v->layers, real, &below);
+    if (!layer) {
+        (void)brig_fail(err, BRIG_E_INVALID, 0,
+                        "the jail '%s' has no copy of '%s'. See brig status",
+                        v->setup.settings.jail, str_shown(real).text);
+        return NULL;
+    }
+    return str_copy(below, ret_path, err) < 0 ? NULL : layer;
+}

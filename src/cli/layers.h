@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the verbs that look at or handle changes: which jail, its layers, and what is hidden. */
+#pragma once
+
+#include <brig/brig.h>
+
+#include "base/path.h"
+#include "changes/layer.h"
+#include "cli/setup.h"
+
+/* The paths that are hidden besides the masks: brig's own directories and files of credentials. */
+#define VERB_PATHS_MAX (SETTINGS_SECRETS_MAX + 2)
+
+struct verb_layers {
+    struct setup
+        setup; /* as for a run in this directory: setup.settings has the jail and storage */
+    struct masks masks;
+    struct layer_masks hidden;
+    char home[PATH_LENGTH_MAX + 1]; /* without links; "" if there is none */
+    const char *paths[VERB_PATHS_MAX];
+    struct layers layers;
+};
+
+/* Opens the layers of a jail: `jail`, or with NULL the one that a run in this directory would use. Changes to the
+ * ids of the user if root acts for one. Fails if a jail that was given does not exist; `verb` is for the message. The
+ * parts borrow from one another, so the struct must not be moved. Release with verb_layers_done(). */
+int verb_layers_open(struct verb_layers *verb_layers, const char *verb, const char *jail,
+                     struct brig_error *err);
+void verb_layers_done(struct verb_layers *verb_layers);
+
+/* Finds the layer of a path that the user has typed: relative to the working directory or absolute. Links are
+ * resolved in its directories, not in its last component, and missing directories are kept as spelt. *ret_path,
+ * for the caller to free, is relative to the root. NULL, with an error, if no layer contains it. */
+const struct layer *verb_layers_find(const struct verb_layers *verb_layers, const char *typed,
+                                     char **ret_path, struct brig_error *err);
