@@ -23,7 +23,7 @@
 /* One directory of the stack. */
 struct part {
     int dir;
-    mode_t mode; /* to be restored; 0: it was not changed */
+    mode_t mode; /* to be restored, with S_IFDIR; 0: it was not changed */
     struct names_list names;
     size_t next;
 };
@@ -53,7 +53,7 @@ static void close_part(struct part *part)
     if (part->dir < 0)
         return;
     if (part->mode)
-        (void)fchmod(part->dir, part->mode);
+        (void)fchmod(part->dir, part->mode & 07777);
     (void)close(part->dir);
     names_list_done(&part->names);
 }
@@ -89,7 +89,7 @@ static int open_upper(int above, const char *name, mode_t *ret_mode)
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if ((info.st_mode & S_IRWXU) != S_IRWXU && info.st_uid == geteuid() && geteuid() != 0 &&
         chmod(path, (info.st_mode & 07777) | S_IRWXU) == 0)
-        *ret_mode = info.st_mode & 07777;
+        *ret_mode = info.st_mode;
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 

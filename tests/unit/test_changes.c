@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* The walk of changes and what they are based on, with upper directories made by hand. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "changes/base.h"
+#include "changes/change.h"
+#include "changes/layer.h"
+#include "jail/view/mask.h"
+#include "tap.h"
+
+static char top[64], root[128], storage[128];
+
+/* ---- making trees ---- */
+
+static void put(const char *place, const char *path, const char *text)
+{
+    char whole[512];
+    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
+    FILE *file = fopen(whole, "we");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        tap_bail("cannot write '%s'", whole);
+}
+
+static void make_dir(const char *place, const char *path)
+{
+    char whole[512];
+    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
+    if (mkdir(whole, 0755) < 0)
+        tap_bail("cannot make '%s'", whole);
+}
+
+static void remove_file(const char *place, const char *path)
+{
+    char whole[512];
+    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
+    if (unlink(whole) < 0)
+        tap_bail("cannot remove '%s'", whole);
+}
+
+static void make_whiteout(const char *place, const char *path)
+{
+    char whole[512];
+    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
+    if (mknod(whole, S_IFCHR, makedev(0, 0)) < 0)
+        tap_bail("cannot make the whiteout '%s'", whole);
+}
+
+static void make_opaque(const char *place, const char *path)
+{
+    char whole[512];
+    make_dir(place, path);
+    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
+    if (setxattr(whole, "user.overlay.opaque", "y", 1, 0) < 0)
+        tap_bail("cannot mark '%s'", whole);
+}
+
+static const char *upper(void)
+{
+    static char path[160];
+    (void)snprintf(path, sizeof path, "%s/x.review/1.changes", storage);
+    return path;
+}
+
+static struct layer open_layer(void)
+{
+    struct layer layer;
+    struct brig_error err = {0};
+    if (layer_open(storage, "x", "1", root, &layer, &err) < 0)
+        tap_bail("%s", err.message);
+    return layer;
+}
+
+/* A new root and a new upper directory. */
+static void begin_trees(void)
+{
+    (void)tree_remove(AT_FDCWD, top, NULL);
+    char name[LAYER_NAME_MAX];
+    if (mkdir(top, 0700) < 0 || mkdir(root, 0755) < 0 || mkdir(storage, 0700) < 0 ||
+        layer_number(storage, "x", root, name, NULL) < 0 || strcmp(name, "1") != 0 ||
+        mkdir(upper(), 0755) < 0)
+        tap_bail("cannot make trees in '%s': %s", top, strerror(errno));
+}
+
+/* ---- listing ---- */
+
+static int list_change(void *context, const struct change *change, struct brig_error *err)
+{
+    static const char letters[] = "DTMPA";
+    (void)err;
+    str_appendf(context, "%c %s%s%s%s%s", letters[change->kind], change->path,
+                change->meta & CHANGE_MODE ? " mode" : "",
+                change->meta & CHANGE_XATTRS ? " xattrs" : "", change->conflict ? " conflict" : "",
+                change->unreadable ? " unreadable" : "");
+    if (change->files > 0)
+        str_appendf(context, " %ju", (uintmax_t)change->files);
+    str_append(context, "\n");
+    return 0;
+}
+
+static void expect_in(const struct layer *layer, const struct change_options *options,
+                      const char *wanted, const char *sentence)
+{
+    autostr struct str out = {0};
+    struct brig_error err = {0};
+    int status = changes_walk(layer, options, list_change, &out, &err);
+    tap_is_int(status, 0, "%s: no error %s", sentence, err.message);
+    tap_is_str(out.data ? out.data : "", wanted, "%s", sentence);
+}
+
+static void expect(const char *wanted, const char *sentence)
+{
+    struct layer layer = open_layer();
+    expect_in(&layer, &(struct change_options){0}, wanted, sentence);
+    layer_done(&layer);
+}
+
+/* ---- tests ---- */
+
+static void test_kinds(void)
+{
+    begin_trees();
+    expect("", "an empty upper directory has no changes");
+    static const char *const files[] = {"same", "changed", "gone", "mode", "becomes-dir", "attr"};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        put(root, files[i], files[i]);
+    make_dir(root, "dir");
+    put(root, "dir/a", "a");
+    make_dir(root, "dir/deep");
+    put(root, "dir/deep/b", "b");
+    make_dir(root, "replaced");
+    put(root, "replaced/old", "old");
+    put(root, "replaced/kept", "kept");
+    make_dir(root, "becomes-file");
+    put(root, "becomes-file/x", "x");
+    put(upper(), "same", "same");
+    put(upper(), "changed", "CHANGED");
+    make_whiteout(upper(), "gone");
+    make_whiteout(upper(), "never-was");
+    make_whiteout(upper(), "dir");
+    put(upper(), "mode", "mode");
+    put(upper(), "attr", "attr");
+    make_dir(upper(), "becomes-dir");
+    put(upper(), "becomes-file", "f");
+    make_opaque(upper(), "replaced");
+    put(upper(), "replaced/kept", "kept");
+    put(upper(), "replaced/new", "new");
+    make_dir(upper(), "made");
+    put(upper(), "made/file", "file");
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/mode", upper());
+    (void)chmod(path, 0755);
+    (void)snprintf(path, sizeof path, "%s/attr", upper());
+    (void)setxattr(path, "user.mine", "1", 1, 0);
+    (void)snprintf(path, sizeof path, "%s/link", upper());
+    if (symlink("nowhere", path) < 0)
+        tap_bail("symlink");
+    expect("P attr xattrs\nT becomes-dir\nT becomes-file 1\nM changed\nD dir 2\nD gone\nA link\nA "
+           "made\nA made/file\nP mode mode\nA replaced/new\nD replaced/old\n",
+           "every kind of change is found, in order");
+    struct layer layer = open_layer();
+    expect_in(&layer, &(struct change_options){.expand = true},
+              "P attr xattrs\nT becomes-dir\nT becomes-file\nM changed\nD dir\nD dir/a\nD "
+              "dir/deep\nD dir/deep/b\nD gone\nA link\nA made\nA made/file\nP mode mode\nA "
+              "replaced/new\nD replaced/old\n",
+              "a deleted directory is expanded on request");
+    static const char *const some[] = {"dir/deep", "made", "zzz"};
+    expect_in(&layer, &(struct change_options){.paths = some, .path_count = 3},
+              "D dir/deep 1\nA made\nA made/file\n", "only some paths");
+    layer_done(&layer);
+}
+
+static void test_masks(void)
+{
+    begin_trees();
+    make_dir(root, ".ssh");
+    put(root, ".ssh/id", "secret");
+    make_dir(root, ".config");
+    make_dir(root, ".config/gh");
+    put(root, ".config/gh/token", "secret");
+    put(root, ".config/other", "other");
+    make_dir(root, "cfg");
+    put(root, "cfg/token", "secret");
+    const char *hidden[] = {".ssh", ".config/gh", "cfg/token"};
+    const struct mask_rules rules = {.hidden = hidden, .hidden_count = ARRAY_LENGTH(hidden)};
+    struct layer layer = open_layer();
+    layer.masks = (struct layer_masks){.home = root, .rules = &rules};
+    make_opaque(upper(), ".ssh");
+    put(upper(), ".ssh/authorized_keys", "planted");
+    make_whiteout(upper(), ".config");
+    put(upper(), "cfg", "a file");
+    expect_in(&layer, &(struct change_options){0}, "D .config/other\nT cfg unreadable\n",
+              "what is hidden is never a change, and keeps its directories");
+    layer.masks = (struct layer_masks){0};
+    expect_in(&layer, &(struct change_options){0},
+              "D .config 2\nA .ssh/authorized_keys\nD .ssh/id\nT cfg 1\n",
+              "without masks the same changes are all there");
+    layer_done(&layer);
+}
+
+static void test_base(void)
+{
+    begin_trees();
+    put(root, "a", "a");
+    put(root, "b", "b");
+    put(root, "c", "c");
+    put(root, "d", "d");
+    struct layer layer = open_layer();
+    struct brig_error err = {0};
+    int run = base_begin(&layer, &err);
+    tap_ok(run >= 0, "a run begins %s", err.message);
+    tap_ok(base_has_run(layer.record, "1"), "and is seen");
+    int other = base_begin(&layer, &err);
+    tap_ok(other >= 0, "a second one begins beside it");
+    put(upper(), "a", "A");
+    put(upper(), "b", "B");
+    put(upper(), "c", "C");
+    put(upper(), "new", "new");
+    make_whiteout(upper(), "d");
+    put(root, "b", "edited"); /* by the user */
+    remove_file(root, "c");
+    put(root, "new", "also new");
+    put(root, "d", "edited");
+    const char *wanted = "M a\nM b conflict\nA c conflict\nD d conflict\nM new conflict\n";
+    expect_in(&layer, &(struct change_options){0}, wanted, "conflicts during a run");
+    tap_is_int(base_end(&layer, run, SIZE_MAX, &err), 0, "the first run ends");
+    tap_ok(base_has_run(layer.record, "1"), "the second one goes on");
+    tap_is_int(base_end(&layer, other, SIZE_MAX, &err), 0, "and ends");
+    tap_ok(!base_has_run(layer.record, "1"), "no run is left");
+    expect_in(&layer, &(struct change_options){0}, wanted, "conflicts after it");
+    run = base_begin(&layer, &err);
+    put(upper(), "late", "late");
+    put(root, "late", "edited");
+    (void)close(run); /* it is killed */
+    expect_in(&layer, &(struct change_options){0},
+              "M a\nM b conflict\nA c conflict\nD d conflict\nM late conflict\nM new conflict\n",
+              "conflicts of two runs");
+    run = base_begin(&layer, &err);
+    tap_ok(run >= 0, "the next run completes the base of the killed one");
+    expect_in(&layer, &(struct change_options){0},
+              "M a\nM b conflict\nA c conflict\nD d conflict\nM late conflict\nM new conflict\n",
+              "and nothing is forgotten");
+    (void)base_end(&layer, run, SIZE_MAX, NULL);
+    layer_done(&layer);
+}
+
+struct taken {
+    struct base_change changes[8];
+    size_t count;
+};
+
+static int take_applied(void *context, const struct change *change, struct brig_error *err)
+{
+    struct taken *taken = context;
+    (void)err;
+    taken->changes[taken->count++] =
+        (struct base_change){.path = strdup(change->path),
+                             .record = {.lower = change->base.lower, .applied = change->upper}};
+    return 0;
+}
+
+static void test_applied(void)
+{
+    begin_trees();
+    put(root, "a", "a");
+    put(root, "b", "b");
+    struct layer layer = open_layer();
+    int run = base_begin(&layer, NULL);
+    put(upper(), "a", "A");
+    put(upper(), "b", "B");
+    struct taken taken = {0};
+    (void)changes_walk(&layer, &(struct change_options){0}, take_applied, &taken, NULL);
+    tap_is_int(base_update(&layer, taken.changes, taken.count, NULL), 0, "records are replaced");
+    expect_in(&layer, &(struct change_options){0}, "", "an applied file is not a change");
+    put(upper(), "b", "B again");
+    expect_in(&layer, &(struct change_options){0}, "M b\n", "until it changes again");
+    for (size_t i = 0; i < taken.count; i++) {
+        taken.changes[i].forget = true;
+    }
+    tap_is_int(base_update(&layer, taken.changes, taken.count, NULL), 0, "records are removed");
+    expect_in(&layer, &(struct change_options){0}, "M a\nM b\n", "then both are changes");
+    for (size_t i = 0; i < taken.count; i++)
+        free(taken.changes[i].path);
+    (void)base_end(&layer, run, SIZE_MAX, NULL);
+    layer_done(&layer);
+}
+
+static void test_stack(void)
+{
+    begin_trees();
+    char second[160];
+    (void)snprintf(second, sizeof second, "%s/below", top);
+    make_dir(top, "below");
+    make_dir(root, "dir");
+    put(root, "dir/lower", "x");
+    put(root, "dir/both", "x");
+    make_dir(second, "dir");
+    put(second, "dir/both", "yy");
+    put(second, "dir/second", "2");
+    put(second, "deleted-again", "2");
+    make_dir(upper(), "dir");
+    put(upper(), "dir/first", "1");
+    put(upper(), "dir/second", "3");
+    make_whiteout(upper(), "deleted-again");
+    struct layer layer = open_layer();
+    layer.uppers[layer.upper_count++] = open(second, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    expect_in(&layer, &(struct change_options){0}, "M dir/both\nA dir/first\nA dir/second\n",
+              "a layer with two upper directories");
+    layer_done(&layer);
+}
+
+static void test_hostile(void)
+{
+    begin_trees();
+    int at = open(upper(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 300 && at >= 0; i++) {
+        int next =
+            mkdirat(at, "d", 0755) == 0 ? openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        (void)close(at);
+        at = next;
+    }
+    (void)close(at);
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/fifo", upper());
+    (void)mkfifo(path, 0600);
+    make_dir(upper(), "locked");
+    put(upper(), "locked/file", "x");
+    (void)snprintf(path, sizeof path, "%s/locked/file", upper());
+    (void)chmod(path, 0);
+    (void)snprintf(path, sizeof path, "%s/locked", upper());
+    (void)chmod(path, 0);
+    (void)snprintf(path, sizeof path, "%s/out", upper());
+    if (symlink("/etc", path) < 0)
+        tap_bail("symlink");
+    struct layer layer = open_layer();
+    autostr struct str out = {0};
+    tap_is_int(changes_walk(&layer, &(struct change_options){0}, list_change, &out, NULL), 0,
+               "a hostile tree is walked to its end");
+    tap_ok(strstr(out.data, " unreadable\n"), "what is too deep is reported");
+    tap_ok(strstr(out.data, "A fifo\n") && strstr(out.data, "A locked/file\n") &&
+               strstr(out.data, "A out\n") && !strstr(out.data, "out/"),
+           "files without permissions are found, links are not followed");
+    struct stat info;
+    (void)snprintf(path, sizeof path, "%s/locked", upper());
+    tap_ok(stat(path, &info) == 0 && (info.st_mode & 07777) == 0, "modes are restored");
+    (void)chmod(path, 0700);
+    layer_done(&layer);
+}
+
+static void test_compare(void)
+{
+    static const char *const order[] = {"a", "a/b", "a/b/c", "a.b", "ab", "b"};
+    bool right = true;
+    for (size_t i = 0; i + 1 < ARRAY_LENGTH(order); i++)
+        right = right && base_compare(order[i], order[i + 1]) < 0 &&
+                base_compare(order[i + 1], order[i]) > 0;
+    tap_ok(right && base_compare("a/b", "a/b") == 0, "a directory is followed by what is in it");
+}
+
+int main(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)snprintf(top, sizeof top, "%.40s/brig-changes-%d", tmp ? tmp : "/var/tmp", (int)getpid());
+    (void)snprintf(root, sizeof root, "%s/root", top);
+    (void)snprintf(storage, sizeof storage, "%s/storage", top);
+    test_compare();
+    test_kinds();
+    test_masks();
+    test_base();
+    test_applied();
+    test_stack();
+    test_hostile();
+    (void)tree_remove(AT_FDCWD, top, NULL);
+    return tap_done();
+}
