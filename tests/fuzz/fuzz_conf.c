@@ -91,7 +91,7 @@ static void read_again(const struct conf_directive *directive)
     if (line.failed || line.length > CONF_LINE_MAX)
         return;
     const struct conf_source source = {
-        .name = (char *)"again", .text = line.data, .length = line.length};
+        .name = (char *)(uintptr_t) "again", .text = line.data, .length = line.length};
     expect(conf_read(&source, &hooks, &err) == 0);
 }
 
@@ -145,8 +145,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .include = on_include,
     };
     struct brig_error err = {0};
-    const struct conf_source source = {
-        .name = (char *)"input", .text = (char *)(uintptr_t)in.text, .length = in.length};
+    const struct conf_source source = {.name = (char *)(uintptr_t) "input",
+                                       .text = (char *)(uintptr_t)in.text,
+                                       .length = in.length};
     int rc = conf_read(&source, &hooks, &err);
     expect(rc == 0 || rc == BRIG_E_INVALID);
     if (rc < 0)
