@@ -124,6 +124,28 @@ static int give(struct given *given, int fd)
     return fd < 0 ? fd : 0;
 }
 
+/* Clones a directory of the storage, whose files belong to the jail already. */
+static int clone_own(int directory, const struct home_spec *spec, struct brig_error *err)
+{
+    long tree = SYS(open_tree, directory, "", AT_EMPTY_PATH | 1 /* OPEN_TREE_CLONE */ | O_CLOEXEC);
+    struct mount_attr attr = {.propagation = PROPAGATION_PRIVATE};
+    if (tree < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone '%s'", spec->storage);
+    (void)SYS(mount_setattr, (int)tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
+    return (int)tree;
+}
+
+/* The directories below the changes of a jail that was forked. */
+static int give_below(struct given *given, int storage, const struct home_spec *spec,
+                      struct brig_error *err)
+{
+    __attribute__((cleanup(storage_below_done))) struct storage_below below = {0};
+    int status = storage_open_below(storage, spec->name, &below, err);
+    for (size_t i = 0; i < below.count && status == 0; i++)
+        status = give(given, clone_own(below.fds[i], spec, err));
+    return status;
+}
+
 /* A jail with an isolated uid owns nothing on the host, so its files are id-mapped: a private home
  * as a whole; of an overlay only the lower directory, because the upper directory is owned by the
  * isolated uid. */
@@ -142,21 +164,14 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
         return status;
     }
     int status = give(given, clone_tree(spec->user_home, spec, err));
-    long store = status < 0 ? -1
-                            : SYS(open_tree, storage, "",
-                                  AT_EMPTY_PATH | 1 /* OPEN_TREE_CLONE */ | O_CLOEXEC);
-    struct mount_attr attr = {.propagation = PROPAGATION_PRIVATE};
-    if (store >= 0)
-        (void)SYS(mount_setattr, (int)store, "", AT_EMPTY_PATH, &attr, sizeof attr);
+    int store = status < 0 ? -1 : clone_own(storage, spec, err);
     if (status == 0)
-        status = store < 0
-                     ? brig_fail(err, BRIG_E_SETUP, (int)-store, "cannot clone '%s'", spec->storage)
-                     : give(given, (int)store);
+        status = give(given, store);
     if (status == 0)
-        status = give(given, make_isolated_uid_part((int)store, spec, "changes", err));
+        status = give(given, make_isolated_uid_part(store, spec, "changes", err));
     if (status == 0)
-        status = give(given, make_isolated_uid_part((int)store, spec, "work", err));
-    return status;
+        status = give(given, make_isolated_uid_part(store, spec, "work", err));
+    return status < 0 ? status : give_below(given, storage, spec, err);
 }
 
 /* ---- finding or starting it ---- */

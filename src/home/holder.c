@@ -131,7 +131,8 @@ static ssize_t receive(int socket, struct home_message *request, struct holder_g
 static bool serve(struct holder *holder, struct holder_run *run)
 {
     static struct home_message request; /* too large for the stack */
-    __attribute__((cleanup(given_done))) struct holder_given given = {{-1, -1, -1, -1}, run->pid};
+    __attribute__((cleanup(given_done))) struct holder_given given = {
+        {[0 ... HOME_GIVEN_COUNT - 1] = -1}, run->pid};
     ssize_t length = receive(run->socket, &request, &given);
     if (length < 0)
         return length == -EAGAIN;

@@ -77,10 +77,14 @@ static int own_overlay(struct holder *holder, int home, pid_t asking, const char
         return work;
     if (below) /* fuse-overlayfs must not be in the caller's session */
         (void)setsid();
+    __attribute__((cleanup(storage_below_done))) struct storage_below frozen = {0};
+    const struct mounts_upper upper = {changes, work, &frozen};
     status = storage_check_upper(changes, holder->name, err);
     if (status == 0)
-        status = below ? mounts_fuse_overlay(home, changes, holder->name, holder->lock, err)
-                       : mounts_overlay(home, changes, work, label, err);
+        status = storage_open_below(holder->storage, holder->name, &frozen, err);
+    if (status == 0)
+        status = below ? mounts_fuse_overlay(home, &upper, holder->name, holder->lock, err)
+                       : mounts_overlay(home, &upper, label, err);
     if (status < 0)
         return status;
     storage_mark(work, layers);
@@ -193,8 +197,13 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
         return status;
     if (fds[HOME_GIVEN_STORE] < 0)
         return own_overlay(holder, home, given->from, label, answer, err);
-    status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
-                                  fds[HOME_GIVEN_WORK], label, err);
+    struct storage_below below = {0};
+    while (below.count < STORAGE_BELOW_MAX && fds[HOME_GIVEN_BELOW + below.count] >= 0) {
+        below.fds[below.count] = fds[HOME_GIVEN_BELOW + below.count];
+        below.count++;
+    }
+    const struct mounts_upper upper = {fds[HOME_GIVEN_CHANGES], fds[HOME_GIVEN_WORK], &below};
+    status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], &upper, label, err);
     return status < 0 ? status
                       : overlay_masks_mounted(&holder->masks, fds[HOME_GIVEN_CHANGES], false, err);
 }

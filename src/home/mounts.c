@@ -29,6 +29,7 @@
 #include "base/tree.h"
 #include "home/disk.h"
 #include "home/fuse.h"
+#include "home/storage.h"
 #include "jail/probe/probe.h"
 #include "jail/sys.h"
 
@@ -48,6 +49,7 @@
 #define MASKS "masks"
 #define LOWER "lower"
 #define STORE "store"
+#define BELOW "below-" /* followed by a number */
 #define PATH_SIZE (PATH_LENGTH_MAX + 1)
 #define NOTHING "nothing"
 #define EMPTY "empty"
@@ -277,6 +279,19 @@ bool mounts_has_below(int directory, pid_t pid, char *ret_mount, size_t size)
     return false;
 }
 
+/* The directories below the changes, as an option of the overlay: "A:B:masks:lower". */
+#define LOWER_TEXT_MAX (32 * (STORAGE_BELOW_MAX + 2))
+
+static void lower_text(const char *prefix, size_t below, char ret_text[LOWER_TEXT_MAX])
+{
+    int length = 0;
+    for (size_t i = 0; i < below; i++)
+        length += snprintf(ret_text + length, LOWER_TEXT_MAX - (size_t)length,
+                           "%s" BELOW "%zu:", prefix, i);
+    (void)snprintf(ret_text + length, LOWER_TEXT_MAX - (size_t)length, "%s" MASKS ":%s" LOWER,
+                   prefix, prefix);
+}
+
 static int new_overlay(const char *lower, int changes, int work, const char *label,
                        struct brig_error *err)
 {
@@ -440,17 +455,36 @@ bool mounts_hold_disks(void)
 
 /* ---- homes ---- */
 
-int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err)
+/* Calls a function that binds a directory for each directory below the changes. */
+static int keep_below(const struct storage_below *below,
+                      int (*bind)(int directory, const char *place, struct brig_error *err),
+                      struct brig_error *err)
 {
-    char path[PATH_SIZE];
-    autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status = 0;
+    for (size_t i = 0; i < below->count && status == 0; i++) {
+        char place[32];
+        (void)snprintf(place, sizeof place, BELOW "%zu", i);
+        if (mkdir(place, 0700) < 0 && errno != EEXIST)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot create '%s'", place);
+        status = bind(below->fds[i], place, err);
+    }
+    return status;
+}
+
+int mounts_overlay(int home, const struct mounts_upper *upper, const char *label,
+                   struct brig_error *err)
+{
+    char path[PATH_SIZE], lower[LOWER_TEXT_MAX];
+    autoclose int above = openat(upper->changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int status = keep(home, LOWER, err);
     if (status == 0)
+        status = keep_below(upper->below, keep, err);
+    if (status == 0)
         status = keep(above, STORE, err);
-    autoclose int own_changes = status < 0 ? status : open_own(changes, err);
-    autoclose int own_work = own_changes < 0 ? own_changes : open_own(work, err);
-    status =
-        own_work < 0 ? own_work : new_overlay(MASKS ":" LOWER, own_changes, own_work, label, err);
+    autoclose int own_changes = status < 0 ? status : open_own(upper->changes, err);
+    autoclose int own_work = own_changes < 0 ? own_changes : open_own(upper->work, err);
+    lower_text("", upper->below->count, lower);
+    status = own_work < 0 ? own_work : new_overlay(lower, own_changes, own_work, label, err);
     if (status < 0 && path_of_fd(home, path))
         return brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
     return status;
@@ -465,9 +499,11 @@ static int attach_clone(int directory, const char *place, struct brig_error *err
     return tree < 0 ? tree : attach_instead(tree, place, err);
 }
 
-int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struct brig_error *err)
+int mounts_fuse_overlay(int home, const struct mounts_upper *directories, const char *name,
+                        int lock, struct brig_error *err)
 {
-    char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64];
+    char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64], lower[LOWER_TEXT_MAX];
+    int changes = directories->changes;
     autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const char *last = path_of_fd(changes, path) ? strrchr(path, '/') : NULL;
     if (above < 0 || !last || strpbrk(last, ":,\\") || strpbrk(name, ":,\\"))
@@ -479,12 +515,15 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
     (void)snprintf(work, sizeof work, BASE_IN_COPY "/" STORE "/%s.work", name);
     int status = attach_clone(home, LOWER, err);
     if (status == 0)
+        status = keep_below(directories->below, attach_clone, err);
+    if (status == 0)
         status = attach_clone(above, STORE, err);
     if (status < 0)
         return status;
     overlay.fuse = true;
+    lower_text(BASE_IN_COPY "/", directories->below->count, lower);
     const struct fuse_tree tree = {.root = trees.copy,
-                                   .lower = BASE_IN_COPY "/" MASKS ":" BASE_IN_COPY "/" LOWER,
+                                   .lower = lower,
                                    .upper = upper,
                                    .work = work,
                                    .place = BASE_IN_COPY "/overlay",
@@ -493,13 +532,17 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
     return status < 0 ? status : share(parts[MOUNTS_OVERLAY], err);
 }
 
-int mounts_given_overlay(int lower, int store, int changes, int work, const char *label,
+int mounts_given_overlay(int home, int store, const struct mounts_upper *upper, const char *label,
                          struct brig_error *err)
 {
-    int status = attach_instead(lower, LOWER, err);
+    char lower[LOWER_TEXT_MAX];
+    int status = attach_instead(home, LOWER, err);
+    if (status == 0)
+        status = keep_below(upper->below, attach_instead, err);
     if (status == 0)
         status = attach_instead(store, STORE, err);
-    return status < 0 ? status : new_overlay(MASKS ":" LOWER, changes, work, label, err);
+    lower_text("", upper->below->count, lower);
+    return status < 0 ? status : new_overlay(lower, upper->changes, upper->work, label, err);
 }
 
 int mounts_given_home(int tree, struct brig_error *err)

@@ -8,6 +8,8 @@
 
 #include <brig/brig.h>
 
+struct storage_below;
+
 /* Where the filesystem of private.h is, in the working directory of the holder. */
 #define MOUNTS_PRIVATE "private"
 
@@ -30,20 +32,28 @@ bool mounts_hold_disks(void);
 int mounts_keep_home(int home, struct brig_error *err);
 int mounts_keep_store(int store, struct brig_error *err);
 
-/* Mounts the overlay of a user's home. `home`, `changes` and `work` are directories of the host's tree,
- * opened after mounts_begin(). The layer of whiteouts must be complete. */
-int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err);
+/* The directories of an overlay that belong to the jail. */
+struct mounts_upper {
+    int changes, work;
+    const struct storage_below *below; /* between the changes and the whiteouts */
+};
+
+/* Mounts the overlay of a user's home. All directories are of the host's tree, opened after mounts_begin(). The layer
+ * of whiteouts must be complete. */
+int mounts_overlay(int home, const struct mounts_upper *upper, const char *label,
+                   struct brig_error *err);
 /* The same by fuse-overlayfs, for a home with mounts below it. The work directory is beside the
  * changes; `lock` stays open for as long as the program lives. */
-int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struct brig_error *err);
+int mounts_fuse_overlay(int home, const struct mounts_upper *directories, const char *name,
+                        int lock, struct brig_error *err);
 /* Whether there is a mount below a directory in the mount namespace of `pid`, and the first one. */
 bool mounts_has_below(int directory, pid_t pid, char *ret_mount, size_t size);
 /* Unmounts the overlay and forgets all masks. */
 void mounts_drop_overlay(void);
 /* Keeps a directory of the jail's as its home. */
 int mounts_private_home(int home, struct brig_error *err);
-/* The same with mounts that root has sent: `changes` and `work` are directories of the mount `store`. */
-int mounts_given_overlay(int lower, int store, int changes, int work, const char *label,
+/* The same with mounts that root has sent: `home` and those of upper->below. The changes are in the mount `store`. */
+int mounts_given_overlay(int home, int store, const struct mounts_upper *upper, const char *label,
                          struct brig_error *err);
 int mounts_given_home(int tree, struct brig_error *err);
 

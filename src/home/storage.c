@@ -128,6 +128,53 @@ int storage_work(int changes, const char *name, struct brig_error *err)
     return status < 0 ? status : take_fd(&fd);
 }
 
+void storage_below_done(struct storage_below *below)
+{
+    for (size_t i = 0; i < below->count; i++)
+        (void)close(below->fds[i]);
+    below->count = 0;
+}
+
+/* Whether a line is the path of a frozen directory: ".frozen/NUMBER", also above the storage of a reviewed
+ * directory. */
+static bool is_frozen(const char *line)
+{
+    if (str_starts_with(line, "../"))
+        line += strlen("../");
+    if (!str_starts_with(line, STORAGE_FROZEN "/"))
+        return false;
+    line += strlen(STORAGE_FROZEN "/");
+    return *line && strspn(line, "0123456789") == strlen(line);
+}
+
+int storage_open_below(int storage, const char *name, struct storage_below *ret_below,
+                       struct brig_error *err)
+{
+    char part[NAME_SIZE], text[STORAGE_BELOW_MAX * 64], *rest = text;
+    ret_below->count = 0;
+    (void)snprintf(part, sizeof part, "%s." STORAGE_BELOW, name);
+    autoclose int fd = openat(storage, part, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    text[length < 0 ? 0 : length] = '\0';
+    for (char *line; length >= 0 && (line = strsep(&rest, "\n")) && *line;) {
+        int frozen = ret_below->count < STORAGE_BELOW_MAX && is_frozen(line)
+                         ? openat(storage, line, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                         : -1;
+        if (frozen >= 0)
+            ret_below->fds[ret_below->count++] = frozen;
+        else
+            length = -1;
+    }
+    if (length >= 0)
+        return 0;
+    storage_below_done(ret_below);
+    return brig_fail(err, BRIG_E_STATE, 0,
+                     "the jail '%s' was forked, and a directory that '%s' names is missing", name,
+                     part);
+}
+
 int storage_remove_work(int changes, const char *name, struct brig_error *err)
 {
     char part[NAME_SIZE];

@@ -18,6 +18,23 @@ int storage_open(const char *path, uid_t owner, struct brig_error *err);
 int storage_part(int storage, const char *name, const char *kind, bool *ret_created,
                  struct brig_error *err);
 
+/* The changes of a jail that was forked are in several directories: its own NAME.changes, and below it
+ * directories in STORAGE_FROZEN that it shares with the other jail and that nothing changes any more. NAME.below
+ * lists them, topmost first, one path per line relative to the storage directory. */
+#define STORAGE_FROZEN ".frozen"
+#define STORAGE_BELOW "below"
+#define STORAGE_BELOW_MAX 7
+
+struct storage_below {
+    int fds[STORAGE_BELOW_MAX];
+    size_t count;
+};
+
+/* Opens these directories; there are none if the jail was not forked. Release with storage_below_done(). */
+int storage_open_below(int storage, const char *name, struct storage_below *ret_below,
+                       struct brig_error *err);
+void storage_below_done(struct storage_below *below);
+
 /* Opens NAME.work beside the target of the changes directory: overlayfs needs its work directory on
  * the same filesystem. */
 int storage_work(int changes, const char *name, struct brig_error *err);

@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#define HOME_WIRE_VERSION 8
+#define HOME_WIRE_VERSION 9
 #define HOME_TEXT_MAX 65536 /* of a request's strings */
 #define HOME_RULES_MAX 4096 /* masks and the like */
 
@@ -50,7 +50,8 @@ enum home_given {
     HOME_GIVEN_STORE, /* for an overlay: the mount that the next two are on */
     HOME_GIVEN_CHANGES,
     HOME_GIVEN_WORK,
-    HOME_GIVEN_COUNT
+    HOME_GIVEN_BELOW, /* and up to STORAGE_BELOW_MAX in all */
+    HOME_GIVEN_COUNT = HOME_GIVEN_BELOW + 7
 };
 
 /* The fds that come with the answer to HOME_JOIN, in this order. */
