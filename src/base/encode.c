@@ -131,3 +131,26 @@ bool utf8_is_valid(const void *bytes, size_t length)
     }
     return true;
 }
+
+/* U+200B to U+200F, U+2028 to U+202E, U+2060 to U+206F. */
+static bool is_unseen_punctuation(unsigned second, unsigned third)
+{
+    if (second == 0x80)
+        return (third >= 0x8b && third <= 0x8f) || (third >= 0xa8 && third <= 0xae);
+    return second == 0x81 && third >= 0xa0 && third <= 0xaf;
+}
+
+bool utf8_is_unseen(const unsigned char *p, size_t length)
+{
+    switch (length) {
+    case 1:
+        return p[0] < 0x20 || p[0] == 0x7f;
+    case 2: /* C1, the soft hyphen, the Arabic letter mark */
+        return (p[0] == 0xc2 && (p[1] < 0xa0 || p[1] == 0xad)) || (p[0] == 0xd8 && p[1] == 0x9c);
+    case 3: /* and the byte order mark */
+        return (p[0] == 0xe2 && is_unseen_punctuation(p[1], p[2])) ||
+               (p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf);
+    default: /* tags, U+E0000 to U+E007F */
+        return p[0] == 0xf3 && p[1] == 0xa0 && (p[2] == 0x80 || p[2] == 0x81);
+    }
+}

@@ -238,8 +238,7 @@ void str_append_shown(struct str *s, const char *bytes, size_t length, const cha
     for (size_t i = 0; i < length;) {
         char piece[5];
         size_t size = utf8_length(p + i, length - i);
-        bool control = size == 2 && p[i] == 0xc2 && p[i + 1] < 0xa0;
-        if ((size > 1 && !control) || (p[i] && strchr(plain, p[i]))) {
+        if ((size > 1 && !utf8_is_unseen(p + i, size)) || (p[i] && strchr(plain, p[i]))) {
             str_append_bytes(s, p + i, size);
             i += size;
             continue;

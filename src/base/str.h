@@ -83,6 +83,6 @@ struct str_shown {
 };
 struct str_shown str_shown(const char *text);
 /* Appends bytes in the same form, never truncated, and escapes everything a terminal could
- * interpret: also UTF-8 control characters and bytes that are not UTF-8. The characters of `plain`
- * are not escaped. */
+ * interpret: also UTF-8 control characters, characters for the direction of writing, and bytes that
+ * are not UTF-8. The characters of `plain` are not escaped. */
 void str_append_shown(struct str *s, const char *bytes, size_t length, const char *plain);

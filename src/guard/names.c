@@ -9,29 +9,34 @@
 #include "base/path.h"
 #include "base/str.h"
 
+#define ROW(path, why)                                                                             \
+    {                                                                                              \
+        path, why, "obeyed by " why                                                                \
+    }
+
 const struct names_row names_rows[] = {
-    {".envrc", "direnv"},
-    {".vscode", "Visual Studio Code"},
-    {".idea", "JetBrains editors"},
-    {".zed", "Zed"},
-    {".devcontainer", "tools for development containers"},
-    {".devcontainer.json", "tools for development containers"},
-    {".husky", "husky"},
-    {".mcp.json", "agents that use MCP"},
-    {".claude/settings.json", "Claude Code"},
-    {".claude/settings.local.json", "Claude Code"},
-    {".claude/hooks", "Claude Code"},
-    {".codex", "Codex"},
-    {".cursor", "Cursor"},
-    {".gemini", "Gemini CLI"},
-    {".qwen", "Qwen Code"},
-    {".opencode", "opencode"},
-    {"opencode.json", "opencode"},
-    {".windsurf", "Windsurf"},
-    {".roo", "Roo Code"},
-    {".aider.conf.yml", "aider"},
-    {".hg/hgrc", "Mercurial"},
-    {".brig.conf", "brig"},
+    ROW(".envrc", "direnv"),
+    ROW(".vscode", "Visual Studio Code"),
+    ROW(".idea", "JetBrains editors"),
+    ROW(".zed", "Zed"),
+    ROW(".devcontainer", "tools for development containers"),
+    ROW(".devcontainer.json", "tools for development containers"),
+    ROW(".husky", "husky"),
+    ROW(".mcp.json", "agents that use MCP"),
+    ROW(".claude/settings.json", "Claude Code"),
+    ROW(".claude/settings.local.json", "Claude Code"),
+    ROW(".claude/hooks", "Claude Code"),
+    ROW(".codex", "Codex"),
+    ROW(".cursor", "Cursor"),
+    ROW(".gemini", "Gemini CLI"),
+    ROW(".qwen", "Qwen Code"),
+    ROW(".opencode", "opencode"),
+    ROW("opencode.json", "opencode"),
+    ROW(".windsurf", "Windsurf"),
+    ROW(".roo", "Roo Code"),
+    ROW(".aider.conf.yml", "aider"),
+    ROW(".hg/hgrc", "Mercurial"),
+    ROW(".brig.conf", "brig"),
 };
 const size_t names_count = ARRAY_LENGTH(names_rows);
 

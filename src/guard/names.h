@@ -11,6 +11,7 @@
 struct names_row {
     const char *path; /* relative to the top of a granted directory */
     const char *why;  /* what executes it: "which WHY would obey" */
+    const char *risk; /* the same as a clause: "obeyed by WHY" */
 };
 extern const struct names_row names_rows[];
 extern const size_t names_count;

@@ -140,6 +140,12 @@ static void shows(void)
                "controls of UTF-8 and other bytes can be escaped too");
     autostr struct str lines = {0};
     str_append_shown(&lines, odd, sizeof odd - 1, "\n\\");
+    autostr struct str turned = {0};
+    str_append_shown(&turned,
+                     "a\xe2\x80\xae"
+                     "b",
+                     5, "");
+    tap_is_str(turned.data, "a\\xe2\\x80\\xaeb", "characters for the direction are escaped");
     tap_is_str(lines.data, "é\n\\\\x00\\x1b\\xc2\\x9b\\xff", "except some that are named");
 }
 
