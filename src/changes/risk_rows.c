@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "changes/change.h"
+#include "changes/layer.h"
 #include "guard/names.h"
 
 #define PATTERNS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -267,7 +267,7 @@ bool risk_pattern_matches(const char *pattern, const char *path)
 
 /* The beginnings of the components of a path. */
 struct components {
-    const char *at[CHANGE_DEPTH_MAX + 2];
+    const char *at[LAYER_DEPTH_MAX + 1];
     size_t count;
 };
 

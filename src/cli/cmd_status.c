@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig status`: what a jail has changed in its copies of the user's files. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "changes/base.h"
+#include "changes/status.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/layers.h"
+#include "cli/report.h"
+#include "cli/status_print.h"
+#include "guard/git.h"
+#include "guard/held.h"
+
+struct words {
+    const char *jail;
+    bool json;
+    int count;
+    char **paths;
+};
+
+struct asking {
+    struct verb_layers layers;
+    struct git git;
+    struct status_printer printer;
+    /* For each layer, the paths that were given. */
+    struct selection {
+        char **paths;
+        size_t count;
+    } selected[LAYERS_MAX];
+    bool selects; /* paths were given */
+};
+
+/* ---- the words ---- */
+
+static int parse(const struct app *app, int argc, char **argv, struct words *words,
+                 struct brig_error *err)
+{
+    int at = 1;
+    while (at < argc) {
+        if (strcmp(argv[at], "--json") == 0) {
+            words->json = true;
+            at++;
+        } else if (!jails_take_option(argc, argv, &at, &words->jail)) {
+            break;
+        }
+    }
+    if (at < argc && strcmp(argv[at], "--") == 0)
+        at++;
+    else
+        for (int i = at; i < argc; i++)
+            if (argv[i][0] == '-')
+                return command_refuse(app, argc, argv, i, err);
+    words->paths = argv + at;
+    words->count = argc - at;
+    return 0;
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+    return base_compare(*(char *const *)left, *(char *const *)right);
+}
+
+/* Sorts the paths of a layer and drops those that are below another. */
+static void sort_selection(struct selection *selection)
+{
+    size_t kept = 0;
+    if (selection->count > 0)
+        qsort(selection->paths, selection->count, sizeof *selection->paths, compare_paths);
+    for (size_t i = 0; i < selection->count; i++) {
+        const char *above = kept > 0 ? selection->paths[kept - 1] : NULL;
+        if (above && (!*above || path_is_beneath(above, selection->paths[i])))
+            free(selection->paths[i]);
+        else
+            selection->paths[kept++] = selection->paths[i];
+    }
+    selection->count = kept;
+}
+
+static int select_paths(struct asking *asking, const struct words *words, struct brig_error *err)
+{
+    asking->selects = words->count > 0;
+    for (int i = 0; i < words->count; i++) {
+        char *path = NULL;
+        const struct layer *layer = verb_layers_find(&asking->layers, words->paths[i], &path, err);
+        if (!layer)
+            return err->code;
+        struct selection *selection = &asking->selected[layer - asking->layers.layers.items];
+        if (!array_grow(&selection->paths, selection->count)) {
+            free(path);
+            return brig_fail_nomem(err);
+        }
+        selection->paths[selection->count++] = path;
+    }
+    for (size_t i = 0; i < LAYERS_MAX; i++)
+        sort_selection(&asking->selected[i]);
+    return 0;
+}
+
+/* ---- facts about the jail ---- */
+
+static uint64_t count_held(const char *storage, const char *jail)
+{
+    struct held_list list = {0};
+    autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    uint64_t count = fd >= 0 && held_list(fd, jail, &list, NULL) == 0 ? list.count : 0;
+    held_list_done(&list);
+    return count;
+}
+
+static bool has_part(int dir, const char *name, const char *part)
+{
+    struct stat info;
+    char path[PATH_COMPONENT_MAX + 16];
+    (void)snprintf(path, sizeof path, "%s/%s", name, part);
+    return fstatat(dir, path, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The operation that has begun and is not complete, or 0. */
+static uint64_t find_interrupted(int record)
+{
+    int fd = openat(record, "operations", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    for (const struct dirent *item; dir && (item = readdir(dir));)
+        if (item->d_name[0] != '.' && has_part(fd, item->d_name, "ready") &&
+            !has_part(fd, item->d_name, "done"))
+            return strtoull(item->d_name, NULL, 10);
+    return 0;
+}
+
+/* ---- other jails ---- */
+
+struct others {
+    const struct asking *asking;
+    struct str jails; /* a list of names */
+};
+
+static int stop(void *context, const struct change *change, struct brig_error *err)
+{
+    (void)context;
+    (void)change;
+    (void)err;
+    return CHANGE_STOP;
+}
+
+/* Whether a layer has changes in a directory. */
+static bool has_changes_in(const struct layer *layer, const char *directory)
+{
+    const char *below = path_below(layer->root, directory);
+    const struct change_options options = {.paths = &below, .path_count = 1, .quick = true};
+    return below && changes_walk(layer, &options, stop, NULL, NULL) == CHANGE_STOP;
+}
+
+static int look_at_other(void *context, int storage, const char *jail, struct brig_error *err)
+{
+    struct others *others = context;
+    const struct verb_layers *mine = &others->asking->layers;
+    const char *home = mine->home[0] ? mine->home : NULL;
+    (void)storage;
+    (void)err;
+    autofree struct layers *layers = malloc(sizeof *layers);
+    if (strcmp(jail, mine->setup.settings.jail) == 0 || !layers ||
+        layers_open(mine->setup.settings.storage, jail, home, &mine->hidden, layers, NULL) < 0)
+        return 0;
+    bool found = false;
+    for (size_t i = 0; i < layers->count && !found; i++)
+        found = has_changes_in(&layers->items[i], mine->setup.cwd);
+    if (found && !str_list_has(&others->jails, jail))
+        str_list_add(&others->jails, jail);
+    layers_done(layers);
+    return 0;
+}
+
+/* Says that there are no changes, and which other jails have some in this directory. */
+static int say_nothing(const struct asking *asking, struct brig_error *err)
+{
+    struct jails_place place;
+    struct others others = {.asking = asking};
+    message_note("no changes");
+    int status = jails_place_find(&place, err);
+    if (status == 0)
+        status = jails_each_part(&place, "status", NULL, ".changes", look_at_other, &others, err);
+    if (status == 0)
+        status =
+            jails_each_part(&place, "status", NULL, LAYER_REVIEW_PART, look_at_other, &others, err);
+    for (const char *jail = NULL; status == 0 && (jail = str_list_next(&others.jails, jail));)
+        message_note("the jail '%s' has changes in this directory: brig status -j %s", jail, jail);
+    str_done(&others.jails);
+    return status;
+}
+
+/* ---- the verb ---- */
+
+static int show_layer(struct asking *asking, const struct layer *layer, struct brig_error *err)
+{
+    const struct selection *selection = &asking->selected[layer - asking->layers.layers.items];
+    struct status *status = NULL;
+    if (asking->selects && selection->count == 0)
+        return 0;
+    const struct status_options options = {
+        .paths = asking->selects ? (const char *const *)selection->paths : NULL,
+        .path_count = selection->count,
+        .git = &asking->git};
+    int result = status_collect(layer, &options, &status, err);
+    if (result == 0)
+        result = status_print_layer(&asking->printer, layer, status, err);
+    status_free(status);
+    return result;
+}
+
+static int show(struct asking *asking, struct brig_error *err)
+{
+    const struct layers *layers = &asking->layers.layers;
+    const struct settings *settings = &asking->layers.setup.settings;
+    struct status_printer *printer = &asking->printer;
+    printer->jail = settings->jail;
+    printer->held = count_held(settings->storage, settings->jail);
+    printer->interrupted = layers->count > 0 ? find_interrupted(layers->items[0].record) : 0;
+    for (size_t i = 0; i < layers->count; i++)
+        printer->running = printer->running || layers->items[i].running;
+    int status = status_print_begin(printer, err);
+    for (size_t i = 0; i < layers->count && status == 0; i++)
+        status = show_layer(asking, &layers->items[i], err);
+    if (status == 0)
+        status = status_print_end(printer, err);
+    if (status == 0 && !printer->json && printer->changes == 0)
+        status = say_nothing(asking, err);
+    return status;
+}
+
+static int run(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    struct words words = {0};
+    autofree struct asking *asking = calloc(1, sizeof *asking);
+    if (!asking)
+        return brig_fail_nomem(err);
+    int status = parse(app, argc, argv, &words, err);
+    if (status == 0)
+        status = verb_layers_open(&asking->layers, "status", words.jail, err);
+    if (status < 0)
+        return status;
+    asking->printer.json = words.json;
+    status = git_find(&asking->git, (const char *const *)app->envp, NULL,
+                      (struct git_user){-1U, -1U}, err);
+    if (status == 0)
+        status = select_paths(asking, &words, err);
+    if (status == 0)
+        status = show(asking, err);
+    for (size_t i = 0; i < LAYERS_MAX; i++) {
+        for (size_t j = 0; j < asking->selected[i].count; j++)
+            free(asking->selected[i].paths[j]);
+        free(asking->selected[i].paths);
+    }
+    str_done(&asking->printer.out);
+    git_done(&asking->git);
+    verb_layers_done(&asking->layers);
+    return status;
+}
+
+const struct command cmd_status = {
+    .name = "status",
+    .summary = "list what a jail has changed in its copies of your files",
+    .usage = "[-j NAME] [--json] [PATH...]",
+    .words = COMMAND_WORDS_JAIL_PATHS,
+    .run = run,
+};
