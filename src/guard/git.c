@@ -120,6 +120,40 @@ static bool set_environment(const struct git *git, const struct git_call *call)
     return set;
 }
 
+/* Whether a variable of the caller is passed on to a call for the user. */
+static bool is_for_user(const char *variable)
+{
+    static const char *const passed[] = {"GIT_PAGER=",         "GIT_EXTERNAL_DIFF=",
+                                         "GIT_DIFF_OPTS=",     "GIT_EDITOR=",
+                                         "GIT_CONFIG_GLOBAL=", "GIT_CONFIG_SYSTEM=",
+                                         "GIT_CONFIG_NOSYSTEM="};
+    if (!str_starts_with(variable, "GIT_"))
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(passed); i++)
+        if (str_starts_with(variable, passed[i]))
+            return true;
+    return false;
+}
+
+/* The environment of a call for the user; NULL if memory is lacking. */
+static const char **make_user_environment(const struct git *git, const struct git_call *call)
+{
+    static const char *const own[] = {"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=",
+                                      "GIT_NO_LAZY_FETCH=1"};
+    size_t count = 0, used = 0;
+    while (git->environment && git->environment[count])
+        count++;
+    const char **made = calloc(count + ARRAY_LENGTH(own) + 2, sizeof *made);
+    for (size_t i = 0; i < count && made; i++)
+        if (is_for_user(git->environment[i]))
+            made[used++] = git->environment[i];
+    for (size_t i = 0; i < ARRAY_LENGTH(own) && made; i++)
+        made[used++] = own[i];
+    if (made && call->git_dir > 0)
+        made[used++] = "GIT_DIR=.";
+    return made;
+}
+
 uid_t git_owner(const struct git *git)
 {
     return git->user.uid != (uid_t)-1 ? git->user.uid : geteuid();
@@ -141,14 +175,23 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
-    /* Objects of a jail may describe trees of any size: git must fail instead of exhausting the
-     * memory. */
-    (void)setrlimit(RLIMIT_AS, &(struct rlimit){GIT_MEMORY, GIT_MEMORY});
+    if (call->for_user) {
+        (void)signal(SIGINT, SIG_DFL);
+        (void)signal(SIGQUIT, SIG_DFL);
+    } else {
+        /* Objects of a jail may describe trees of any size: git must fail instead of exhausting the
+         * memory. A graphical diff tool reserves more than that. */
+        (void)setrlimit(RLIMIT_AS, &(struct rlimit){GIT_MEMORY, GIT_MEMORY});
+    }
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     bool ready = fchdir(call->git_dir > 0 ? call->git_dir : call->dir) == 0;
     for (int i = 0; i < 3; i++)
         ready = ready && dup2(fds[i], i) >= 0;
-    if (ready && git_become(&git->user) && set_environment(git, call))
+    ready = ready && git_become(&git->user);
+    const char **for_user = ready && call->for_user ? make_user_environment(git, call) : NULL;
+    if (for_user)
+        (void)execve(git->program, argv, (char *const *)(uintptr_t)for_user);
+    else if (ready && !call->for_user && set_environment(git, call))
         (void)execv(git->program, argv);
     _exit(127);
 }
@@ -239,7 +282,8 @@ int git_wait(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int git_run(const struct git *git, const struct git_call *call, struct brig_error *err)
+pid_t git_start(const struct git *git, const struct git_call *call, const int fds[3],
+                struct brig_error *err)
 {
     const char *argv[GIT_WORDS_MAX + ARRAY_LENGTH(settings)] = {"git"};
     size_t count = 1;
@@ -247,16 +291,21 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
         argv[count++] = settings[i];
     for (size_t i = 0; i < GIT_WORDS_MAX - 2 && call->words[i]; i++)
         argv[count++] = call->words[i];
+    pid_t pid = fork();
+    if (pid == 0)
+        execute(git, call, (char *const *)(uintptr_t)argv, fds);
+    return pid < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start git") : pid;
+}
+
+int git_run(const struct git *git, const struct git_call *call, struct brig_error *err)
+{
     autoclose int in = open_input(call, err);
     if (in < 0)
         return BRIG_E_SYSTEM;
     int out[2] = {-1, -1}, says[2] = {-1, -1};
-    pid_t pid = pipe2(out, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0 ? -1 : fork();
-    const int fds[3] = {in, out[1], says[1]};
-    if (pid == 0)
-        execute(git, call, (char *const *)(uintptr_t)argv, fds);
-    if (pid < 0)
-        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start git");
+    pid_t pid = pipe2(out, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0
+                    ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start git")
+                    : git_start(git, call, (const int[3]){in, out[1], says[1]}, err);
     if (out[1] >= 0)
         (void)close(out[1]);
     if (says[1] >= 0)

@@ -61,10 +61,20 @@ struct git_call {
     bool (*each)(void *data, const char *text, size_t length);
     void *data;
     struct str *says; /* standard error, or NULL */
+    /* Git runs for the user at the terminal: the environment is passed on, for the pager and for
+     * diff tools, but of the GIT_* variables only those that choose them or the global
+     * configuration. No working tree is set. */
+    bool for_user;
 };
 
 /* Returns the exit status of git, or a negative code if it could not be run or wrote too much. */
 int git_run(const struct git *git, const struct git_call *call, struct brig_error *err);
+
+/* Starts git with these standard input, output and error, and does not wait for it; `input`, `out`
+ * and the like of the call are not used. Returns the process id, for git_wait(), or a negative
+ * code. */
+pid_t git_start(const struct git *git, const struct git_call *call, const int fds[3],
+                struct brig_error *err);
 
 /* A callback for `each` with `git ls-files -s -z` and `git ls-tree -r -z`: appends the paths of
  * submodules to a struct str, each terminated by a NUL. */
