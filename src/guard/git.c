@@ -123,10 +123,9 @@ static bool set_environment(const struct git *git, const struct git_call *call)
 /* Whether a variable of the caller is passed on to a call for the user. */
 static bool is_for_user(const char *variable)
 {
-    static const char *const passed[] = {"GIT_PAGER=",         "GIT_EXTERNAL_DIFF=",
-                                         "GIT_DIFF_OPTS=",     "GIT_EDITOR=",
-                                         "GIT_CONFIG_GLOBAL=", "GIT_CONFIG_SYSTEM=",
-                                         "GIT_CONFIG_NOSYSTEM="};
+    static const char *const passed[] = {
+        "GIT_PAGER=",         "GIT_EXTERNAL_DIFF=", "GIT_DIFF_OPTS=",      "GIT_EDITOR=",
+        "GIT_CONFIG_GLOBAL=", "GIT_CONFIG_SYSTEM=", "GIT_CONFIG_NOSYSTEM="};
     if (!str_starts_with(variable, "GIT_"))
         return true;
     for (size_t i = 0; i < ARRAY_LENGTH(passed); i++)
@@ -138,8 +137,8 @@ static bool is_for_user(const char *variable)
 /* The environment of a call for the user; NULL if memory is lacking. */
 static const char **make_user_environment(const struct git *git, const struct git_call *call)
 {
-    static const char *const own[] = {"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=",
-                                      "GIT_NO_LAZY_FETCH=1"};
+    static const char *const own[] = {"GIT_TERMINAL_PROMPT=0",
+                                      "GIT_ALLOW_PROTOCOL=", "GIT_NO_LAZY_FETCH=1"};
     size_t count = 0, used = 0;
     while (git->environment && git->environment[count])
         count++;
