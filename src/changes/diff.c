@@ -159,7 +159,7 @@ static void end_directory(struct diff *diff, const char *next)
 
 static void begin_directory(struct diff *diff, const struct change *change)
 {
-    if (S_ISDIR(change->before.st_mode) == S_ISDIR(change->after.st_mode))
+    if (S_ISDIR(change->before.st_mode) ? change->after.st_mode : !S_ISDIR(change->after.st_mode))
         return;
     str_append(&diff->directory, change->path);
     diff->directory_note = S_ISDIR(change->after.st_mode) ? "directory added" : "directory deleted";
@@ -546,15 +546,19 @@ static int join_layers(struct diff *diff, struct brig_error *err)
     return 0;
 }
 
+static const char *form_option(enum diff_form form)
+{
+    return form == DIFF_STAT ? "--stat" : form == DIFF_NAMES ? "--name-only" : "--patch";
+}
+
 static int run_git(struct diff *diff, struct brig_error *err)
 {
     bool single = diff->layer_count == 1;
     const char *before = single ? DIFF_REF ":0/0" : DIFF_REF ":2";
     const char *after = single ? DIFF_REF ":1/0" : DIFF_REF ":3";
-    const char *const show[] = {
-        "--no-pager", /* left out for a pager, which git starts itself */
-        "diff",       "-M", diff->options.form == DIFF_STAT ? "--stat" : "--patch", before, after,
-        "--",         NULL};
+    const char *const show[] = {"--no-pager", /* left out for a pager, which git starts itself */
+                                "diff",       "-M", form_option(diff->options.form), before, after,
+                                "--",         NULL};
     const char *const patch[] = {"diff-tree",
                                  "-r",
                                  "-p",
@@ -606,5 +610,5 @@ int diff_show(struct diff *diff, struct brig_error *err)
         status = import_end(&diff->import, err);
     if (status == 0 && diff->layer_count > 0)
         status = run_git(diff, err);
-    return status < 0 ? status : copy_notes(diff, err);
+    return status < 0 || diff->options.form == DIFF_NAMES ? status : copy_notes(diff, err);
 }

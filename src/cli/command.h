@@ -56,6 +56,7 @@ extern const struct command cmd_status;
 extern const struct command cmd_held;
 extern const struct command cmd_keep;
 extern const struct command cmd_discard;
+extern const struct command cmd_diff;
 extern const struct command cmd_mask;
 extern const struct command cmd_unmask;
 extern const struct command cmd_init;

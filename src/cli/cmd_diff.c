@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig diff`: what a jail has changed in its copies of the user's files, or how two jails differ. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "changes/change.h"
+#include "changes/diff.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/layers.h"
+#include "cli/out_path.h"
+#include "cli/report.h"
+#include "guard/git.h"
+
+#define JAILS_MAX 2
+
+struct asking {
+    const char *jail;              /* NULL: the one of this directory */
+    const char *others[JAILS_MAX]; /* --jails */
+    bool jails, stat, names, no_pager;
+    const char *patch; /* the file, or NULL */
+    int path_count;
+    char **paths;
+};
+
+/* ---- the command line ---- */
+
+static int parse_option(const struct app *app, struct asking *asking, int argc, char **argv,
+                        int *at, struct brig_error *err)
+{
+    const char *word = argv[*at];
+    if (jails_take_option(argc, argv, at, &asking->jail))
+        return 0;
+    if (strcmp(word, "--stat") == 0) {
+        asking->stat = true;
+    } else if (strcmp(word, "--name-only") == 0) {
+        asking->names = true;
+    } else if (strcmp(word, "--no-pager") == 0) {
+        asking->no_pager = true;
+    } else if (strcmp(word, "--patch") == 0 && *at + 1 < argc) {
+        asking->patch = argv[++*at];
+    } else if (str_starts_with(word, "--patch=")) {
+        asking->patch = word + strlen("--patch=");
+    } else if (strcmp(word, "--jails") == 0 && *at + JAILS_MAX < argc) {
+        asking->jails = true;
+        for (int i = 0; i < JAILS_MAX; i++)
+            asking->others[i] = argv[++*at];
+    } else {
+        return command_refuse(app, argc, argv, *at, err);
+    }
+    ++*at;
+    return 0;
+}
+
+/* Moves the paths to the beginning of argv. */
+static int parse(const struct app *app, int argc, char **argv, struct asking *asking,
+                 struct brig_error *err)
+{
+    asking->paths = argv;
+    for (int at = 1; at < argc;) {
+        if (strcmp(argv[at], "--") == 0) {
+            for (at++; at < argc; at++)
+                asking->paths[asking->path_count++] = argv[at];
+        } else if (argv[at][0] != '-') {
+            asking->paths[asking->path_count++] = argv[at++];
+        } else {
+            int status = parse_option(app, asking, argc, argv, &at, err);
+            if (status < 0)
+                return status;
+        }
+    }
+    if (asking->stat + asking->names + (asking->patch != NULL) > 1)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "choose one of --stat, --name-only and --patch. See brig diff --help");
+    if (asking->jails && asking->jail)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--jails names both jails: leave out -j");
+    return 0;
+}
+
+/* ---- the layers, and the paths in them ---- */
+
+/* The paths that were given in one layer. */
+struct selection {
+    const struct layer *layer;
+    const char **paths; /* relative to its root, sorted, none below another */
+    size_t count;
+};
+
+static int compare_paths(const void *left, const void *right)
+{
+    return base_compare(*(const char *const *)left, *(const char *const *)right);
+}
+
+static void sort_paths(struct selection *selection)
+{
+    size_t kept = 0;
+    if (selection->count > 0)
+        qsort(selection->paths, selection->count, sizeof *selection->paths, compare_paths);
+    for (size_t i = 0; i < selection->count; i++) {
+        const char *last = kept > 0 ? selection->paths[kept - 1] : NULL;
+        if (last && (!*last || path_is_beneath(last, selection->paths[i])))
+            free((void *)(uintptr_t)selection->paths[i]);
+        else
+            selection->paths[kept++] = selection->paths[i];
+    }
+    selection->count = kept;
+}
+
+static void selection_done(struct selection *selection)
+{
+    for (size_t i = 0; i < selection->count; i++)
+        free((void *)(uintptr_t)selection->paths[i]);
+    free(selection->paths);
+}
+
+#define autoselection __attribute__((cleanup(selection_done)))
+
+/* Collects the paths in a layer. Returns 1, or 0 if paths were given but none is in it. */
+static int select_paths(const struct asking *asking, const struct verb_layers *layers,
+                        struct selection *selection, struct brig_error *err)
+{
+    for (int i = 0; i < asking->path_count; i++) {
+        autofree char *path = NULL;
+        const struct layer *layer = verb_layers_find(layers, asking->paths[i], &path, NULL);
+        if (layer != selection->layer)
+            continue;
+        if (!array_grow(&selection->paths, selection->count))
+            return brig_fail_nomem(err);
+        selection->paths[selection->count++] = take_ptr(&path);
+    }
+    sort_paths(selection);
+    return asking->path_count == 0 || selection->count > 0;
+}
+
+static struct change_options make_options(const struct selection *selection)
+{
+    return (struct change_options){.paths = selection->count > 0 ? selection->paths : NULL,
+                                   .path_count = selection->count,
+                                   .expand = true};
+}
+
+/* Fails for a path that is in no layer of any of the jails. */
+static int check_paths(const struct asking *asking, const struct verb_layers *const *layers,
+                       size_t count, struct brig_error *err)
+{
+    for (int i = 0; i < asking->path_count; i++) {
+        bool found = false;
+        for (size_t j = 0; j < count && !found; j++) {
+            autofree char *path = NULL;
+            found = verb_layers_find(layers[j], asking->paths[i], &path, j == 0 ? err : NULL);
+        }
+        if (!found)
+            return BRIG_E_INVALID;
+        if (err) /* the first jail may have no such layer, but the second */
+            *err = (struct brig_error){0};
+    }
+    return 0;
+}
+
+static void tell_running(const struct verb_layers *layers)
+{
+    for (size_t i = 0; i < layers->layers.count; i++) {
+        if (!layers->layers.items[i].running)
+            continue;
+        message_note("the jail '%s' is running: its files may change meanwhile",
+                     layers->layers.items[i].jail);
+        return;
+    }
+}
+
+/* ---- --name-only ---- */
+
+struct names {
+    const struct layer *layer;
+    struct str out;
+    struct str directory; /* an added or deleted directory, unless something is found in it */
+};
+
+/* A path as git prints it: in quotes with escapes if it has unusual bytes. */
+static void append_name(struct str *out, const char *root, const char *path)
+{
+    autostr struct str whole = {0};
+    str_concat(&whole, strcmp(root, "/") == 0 ? "" : root, *path ? "/" : "", path);
+    bool quoted = false;
+    for (size_t i = 0; i < whole.length && !whole.failed; i++) {
+        unsigned char c = (unsigned char)whole.data[i];
+        quoted = quoted || c < ' ' || c >= 0x7f || c == '"' || c == '\\';
+    }
+    static const char letters[] = "abtnvfr"; /* from 7 on */
+    str_append(out, quoted ? "\"" : "");
+    for (size_t i = 0; i < whole.length && !whole.failed; i++) {
+        unsigned char c = (unsigned char)whole.data[i];
+        if (c == '"' || c == '\\' || (c >= '\a' && c <= '\r'))
+            str_appendf(out, "\\%c", c < ' ' ? letters[c - '\a'] : c);
+        else if (c < ' ' || c >= 0x7f)
+            str_appendf(out, "\\%03o", c);
+        else
+            str_append_char(out, (char)c);
+    }
+    str_append(out, quoted ? "\"\n" : "\n");
+    out->failed = out->failed || whole.failed;
+}
+
+static void end_directory(struct names *names, const char *next)
+{
+    struct str *directory = &names->directory;
+    if (directory->length > 0 && !(next && path_is_beneath(directory->data, next)))
+        append_name(&names->out, names->layer->root, directory->data);
+    directory->length = 0;
+}
+
+static int print_name(void *context, const struct change *change, struct brig_error *err)
+{
+    struct names *names = context;
+    end_directory(names, change->path);
+    if (S_ISDIR(change->before.st_mode | change->after.st_mode) &&
+        change->kind != CHANGE_METADATA && change->kind != CHANGE_TYPE)
+        str_append(&names->directory, change->path);
+    else
+        append_name(&names->out, names->layer->root, change->path);
+    int status = names->out.length >= 65536 ? message_print(&names->out, err) : 0;
+    if (names->out.length >= 65536)
+        names->out.length = 0;
+    return status;
+}
+
+static int print_names(const struct asking *asking, const struct verb_layers *layers,
+                       struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < layers->layers.count && status >= 0; i++) {
+        autoselection struct selection selection = {.layer = &layers->layers.items[i]};
+        struct names names = {.layer = selection.layer};
+        status = select_paths(asking, layers, &selection, err);
+        const struct change_options options = make_options(&selection);
+        if (status > 0)
+            status = changes_walk(selection.layer, &options, print_name, &names, err);
+        end_directory(&names, NULL);
+        if (status >= 0)
+            status = message_print(&names.out, err);
+        str_done(&names.out);
+        str_done(&names.directory);
+    }
+    return status < 0 ? status : 0;
+}
+
+/* ---- the patch ---- */
+
+/* The file of --patch: it is written beside its final name, and renamed when it is complete. */
+struct patch_file {
+    struct out_path path;
+    int fd;
+    char temporary[64]; /* its name until then; "": the file is written directly */
+};
+
+static int patch_open(const struct asking *asking, const struct identity *identity,
+                      struct patch_file *file, struct brig_error *err)
+{
+    char cwd[PATH_LENGTH_MAX + 1], link[32];
+    autofree char *absolute = NULL;
+    struct stat info;
+    *file = (struct patch_file){.path = OUT_PATH_INIT, .fd = -1};
+    if (strcmp(asking->patch, "-") == 0) {
+        file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        return file->fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "--patch -") : 0;
+    }
+    int status =
+        path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", asking->patch, &absolute, err);
+    if (status == 0)
+        status = out_path_find(absolute, identity, &file->path, err);
+    if (status < 0)
+        return status;
+    if (file->path.fd >= 0 && fstat(file->path.fd, &info) == 0 && !S_ISREG(info.st_mode)) {
+        (void)snprintf(link, sizeof link, "/proc/self/fd/%d", file->path.fd);
+        file->fd = open(link, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    } else {
+        (void)snprintf(file->temporary, sizeof file->temporary, ".brig-patch.%d", (int)getpid());
+        file->fd = openat(file->path.dir_fd, file->temporary,
+                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    }
+    return file->fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write '%s'",
+                                    str_shown(asking->patch).text)
+                        : 0;
+}
+
+static int patch_close(const struct asking *asking, struct patch_file *file, int status,
+                       struct brig_error *err)
+{
+    if (file->temporary[0] && status == 0 &&
+        renameat(file->path.dir_fd, file->temporary, file->path.dir_fd, file->path.name) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write '%s'",
+                           str_shown(asking->patch).text);
+    if (file->temporary[0] && status < 0 && file->fd >= 0)
+        (void)unlinkat(file->path.dir_fd, file->temporary, 0);
+    close_fd(&file->fd);
+    out_path_done(&file->path);
+    return status;
+}
+
+/* ---- with git ---- */
+
+static int find_git(struct git *git, struct brig_error *err)
+{
+    int status =
+        git_find(git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, err);
+    if (status == 0 && !git->program)
+        status = brig_fail(err, BRIG_E_STATE, 0,
+                           "brig diff needs git, which is not installed. Try --name-only");
+    return status;
+}
+
+/* Ctrl-C is for the pager. */
+static int show(const struct asking *asking, struct diff *diff, struct brig_error *err)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before[2];
+    (void)sigaction(SIGINT, &ignore, &before[0]);
+    (void)sigaction(SIGQUIT, &ignore, &before[1]);
+    int status = diff_show(diff, err);
+    (void)sigaction(SIGINT, &before[0], NULL);
+    (void)sigaction(SIGQUIT, &before[1], NULL);
+    if (status == 0 && asking->patch && diff_layer_count(diff) > 1)
+        message_note("the patch has changes of several directories: apply it in /");
+    if (status == 0 && !asking->patch && diff_mapped_count(diff) > 0)
+        message_note("a name with '%%' at its end, such as '.git%%', is shown for one that git "
+                     "refuses");
+    return status;
+}
+
+typedef int (*adder)(const struct asking *asking, void *context, struct diff *diff,
+                     struct brig_error *err);
+
+static int run_diff(const struct asking *asking, const struct verb_layers *layers, adder add,
+                    void *context, struct brig_error *err)
+{
+    struct git git = {0};
+    struct diff *diff = NULL;
+    struct patch_file file = {.fd = -1, .path = OUT_PATH_INIT};
+    int status = find_git(&git, err);
+    if (status == 0 && asking->patch)
+        status = patch_open(asking, &layers->setup.identity, &file, err);
+    struct diff_options options = {.form = asking->patch   ? DIFF_PATCH
+                                           : asking->stat  ? DIFF_STAT
+                                           : asking->names ? DIFF_NAMES
+                                                           : DIFF_TEXT,
+                                   .pager = !asking->no_pager,
+                                   .terminal = isatty(STDOUT_FILENO),
+                                   .output = asking->patch ? file.fd : STDOUT_FILENO,
+                                   .notes = asking->patch ? STDERR_FILENO : STDOUT_FILENO};
+    if (status == 0)
+        status = diff_new(&git, layers->layers.items[0].record, &options, &diff, err);
+    if (status == 0)
+        status = add(asking, context, diff, err);
+    if (status >= 0)
+        status = show(asking, diff, err);
+    diff_free(diff);
+    if (asking->patch)
+        status = patch_close(asking, &file, status, err);
+    git_done(&git);
+    return status;
+}
+
+static int add_layers(const struct asking *asking, void *context, struct diff *diff,
+                      struct brig_error *err)
+{
+    const struct verb_layers *layers = context;
+    int status = 0;
+    for (size_t i = 0; i < layers->layers.count && status >= 0; i++) {
+        autoselection struct selection selection = {.layer = &layers->layers.items[i]};
+        status = select_paths(asking, layers, &selection, err);
+        const struct change_options options = make_options(&selection);
+        if (status > 0)
+            status = diff_add(diff, selection.layer, &options, err);
+    }
+    return status;
+}
+
+/* ---- two jails ---- */
+
+static const struct layer *find_root(const struct verb_layers *layers, const char *root)
+{
+    for (size_t i = 0; i < layers->layers.count; i++)
+        if (strcmp(layers->layers.items[i].root, root) == 0)
+            return &layers->layers.items[i];
+    return NULL;
+}
+
+static int add_pair(const struct asking *asking, struct verb_layers *const *both, size_t side,
+                    const struct layer *layer, struct diff *diff, struct brig_error *err)
+{
+    autoselection struct selection selection = {.layer = layer};
+    const struct layer *other = find_root(both[!side], layer->root);
+    if (side == 1 && other)
+        return 0; /* added with the first jail */
+    int status = select_paths(asking, both[side], &selection, err);
+    const struct change_options options = make_options(&selection);
+    if (status <= 0)
+        return status;
+    return diff_add_jails(diff, side == 0 ? layer : other, side == 0 ? other : layer, &options,
+                          err);
+}
+
+static int add_both(const struct asking *asking, void *context, struct diff *diff,
+                    struct brig_error *err)
+{
+    struct verb_layers *const *both = context;
+    int status = 0;
+    for (size_t side = 0; side < JAILS_MAX; side++)
+        for (size_t i = 0; i < both[side]->layers.count && status >= 0; i++)
+            status = add_pair(asking, both, side, &both[side]->layers.items[i], diff, err);
+    return status;
+}
+
+/* ---- the verb ---- */
+
+/* Opens the layers of a jail. If this changed the ids to those of the user, git reads the
+ * configuration of that user. */
+static int open_layers(struct verb_layers *layers, const char *jail, struct brig_error *err)
+{
+    uid_t before = geteuid();
+    int status = verb_layers_open(layers, cmd_diff.name, jail, err);
+    if (status == 0 && geteuid() != before) {
+        (void)unsetenv("XDG_CONFIG_HOME");
+        (void)setenv("HOME", layers->home[0] ? layers->home : "/", 1);
+    }
+    if (status == 0)
+        tell_running(layers);
+    return status;
+}
+
+static int diff_one(const struct asking *asking, struct brig_error *err)
+{
+    autofree struct verb_layers *layers = calloc(1, sizeof *layers);
+    int status = layers ? open_layers(layers, asking->jail, err) : brig_fail_nomem(err);
+    if (status < 0)
+        return status;
+    const struct verb_layers *const one[] = {layers};
+    status = layers->layers.count > 0 ? check_paths(asking, one, 1, err) : 0;
+    if (layers->layers.count == 0)
+        message_note("the jail '%s' has no changes", layers->setup.settings.jail);
+    else if (status == 0 && asking->names)
+        status = print_names(asking, layers, err);
+    else if (status == 0)
+        status = run_diff(asking, layers, add_layers, layers, err);
+    verb_layers_done(layers);
+    return status;
+}
+
+static int diff_both(const struct asking *asking, struct brig_error *err)
+{
+    autofree struct verb_layers *a = calloc(1, sizeof *a);
+    autofree struct verb_layers *b = calloc(1, sizeof *b);
+    int status = a && b ? open_layers(a, asking->others[0], err) : brig_fail_nomem(err);
+    if (status < 0)
+        return status;
+    status = open_layers(b, asking->others[1], err);
+    if (status < 0) {
+        verb_layers_done(a);
+        return status;
+    }
+    struct verb_layers *both[] = {a, b};
+    const struct verb_layers *with = a->layers.count > 0 ? a : b;
+    if (with->layers.count == 0)
+        message_note("neither jail has changes");
+    else
+        status = check_paths(asking, (const struct verb_layers *const *)both, JAILS_MAX, err);
+    if (status == 0 && with->layers.count > 0)
+        status = run_diff(asking, with, add_both, both, err);
+    verb_layers_done(b);
+    verb_layers_done(a);
+    return status;
+}
+
+static int run(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    struct asking asking = {0};
+    int status = parse(app, argc, argv, &asking, err);
+    if (status < 0)
+        return status;
+    return asking.jails ? diff_both(&asking, err) : diff_one(&asking, err);
+}
+
+const struct command cmd_diff = {
+    .name = "diff",
+    .summary = "show what a jail has changed in its copies of your files",
+    .usage = "[-j NAME] [--stat|--name-only|--patch FILE] [--jails A B] [--no-pager] [PATH...]",
+    .words = COMMAND_WORDS_JAIL_PATHS,
+    .run = run,
+};
