@@ -286,15 +286,14 @@ int import_file(struct import *import, const char *top, const char *path, bool e
     return status < 0 ? fail(import, status, err) : flush_if_full(import, err);
 }
 
-int import_text(struct import *import, const char *top, const char *path, mode_t type,
-                const void *bytes, size_t length, struct brig_error *err)
+static int add_text(struct import *import, const char *command, const char *top, const char *path,
+                    mode_t type, const void *bytes, size_t length, struct brig_error *err)
 {
     autostr struct str text = {0};
     if (import->escaped && !plain_is_binary(bytes, length))
         (void)plain_append(&text, bytes, length, true);
     else
         str_append_bytes(&text, bytes, length);
-    const char *command = type == S_IFLNK ? "M 120000 inline " : "M 100644 inline ";
     int status = begin_entry(import, command, top, path, type, err);
     str_appendf(&import->buffer, "data %zu\n", text.length);
     str_append_bytes(&import->buffer, text.data, text.length);
@@ -302,6 +301,19 @@ int import_text(struct import *import, const char *top, const char *path, mode_t
     if (status == 0)
         status = text.failed ? brig_fail_nomem(err) : flush_if_full(import, err);
     return status < 0 ? fail(import, status, err) : 0;
+}
+
+int import_text(struct import *import, const char *top, const char *path, mode_t type,
+                const void *bytes, size_t length, struct brig_error *err)
+{
+    return add_text(import, type == S_IFLNK ? "M 120000 inline " : "M 100644 inline ", top, path,
+                    type, bytes, length, err);
+}
+
+int import_program(struct import *import, const char *top, const char *path, const void *bytes,
+                   size_t length, struct brig_error *err)
+{
+    return add_text(import, "M 100755 inline ", top, path, S_IFREG, bytes, length, err);
 }
 
 int import_delete(struct import *import, const char *top, const char *path, struct brig_error *err)

@@ -43,6 +43,9 @@ int import_file(struct import *import, const char *top, const char *path, bool e
 /* Adds a file with this content, or a symbolic link with this target. */
 int import_text(struct import *import, const char *top, const char *path, mode_t type,
                 const void *bytes, size_t length, struct brig_error *err);
+/* Adds an executable file with this content. */
+int import_program(struct import *import, const char *top, const char *path, const void *bytes,
+                   size_t length, struct brig_error *err);
 /* Deletes a path and what is below it; it need not exist. */
 int import_delete(struct import *import, const char *top, const char *path, struct brig_error *err);
 /* Copies a directory that exists, without changing any name. */
