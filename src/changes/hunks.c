@@ -367,8 +367,9 @@ static bool read_raw(void *data, const char *text, size_t length)
 static int read_choices(struct hunks *hunks, struct brig_error *err)
 {
     static const char *const refresh[] = {"update-index", "-q", "--refresh", NULL};
-    static const char *const index[] = {"diff-index",  "--cached",     "--raw",    "-z",
-                                        "--no-abbrev", "--no-renames", BEFORE_REF, NULL};
+    static const char *const index[] = {"diff-index",   "--cached", "--ita-invisible-in-index",
+                                        "--raw",        "-z",       "--no-abbrev",
+                                        "--no-renames", BEFORE_REF, NULL};
     static const char *const files[] = {"diff-files",  "--raw",        "-z",
                                         "--no-abbrev", "--no-renames", NULL};
     struct reading reading = {.hunks = hunks, .index = true};
