@@ -17,7 +17,7 @@ function __brig_before_command
         switch $word
             case run explain why
                 continue
-            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
+            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--review-dir' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
                 set skip 1
             case '--'
                 return 1
@@ -101,6 +101,8 @@ complete -c brig -n __brig_before_command -l 'dir!' -r -F -d 'the same, created 
 complete -c brig -n __brig_before_command -l 'dir?' -r -F -d 'the same, ignored if missing'
 complete -c brig -n __brig_before_command -s r -l 'rdir' -r -F -d 'grant a file or directory, read-only'
 complete -c brig -n __brig_before_command -l 'rdir?' -r -F -d 'the same, ignored if missing'
+complete -c brig -n __brig_before_command -s R -l 'review' -d 'make the working directory copy-on-write'
+complete -c brig -n __brig_before_command -l 'review-dir' -r -F -d 'grant a directory, copy-on-write'
 complete -c brig -n __brig_before_command -l 'mask' -x -a "(__brig_ask '--mask')" -d 'hide a file or directory'
 complete -c brig -n __brig_before_command -l 'mask?' -x -a "(__brig_ask '--mask?')" -d 'the same, ignored if missing'
 complete -c brig -n __brig_before_command -l 'unmask' -x -a "(__brig_ask '--unmask')" -d 'show a path that an earlier mask hides'

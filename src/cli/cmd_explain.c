@@ -83,7 +83,7 @@ int plan_show(struct setup *setup, const char *const *argv, char **envp, struct 
     policy->facts = &facts;
     policy->jail_name = settings->jail;
     policy->files_before = facts.files;
-    status = home_foresee(settings, &setup->identity, &out, &stand_in, err);
+    status = home_foresee(settings, &setup->identity, &setup->review, &out, &stand_in, err);
     if (status == 0)
         status = foresee(settings, words, envp, &out, err);
     policy->facts = NULL; /* owned by this function */

@@ -41,7 +41,7 @@ static void add_isolated_uids(const struct jails_place *place, struct jail_info 
 {
     struct home_state state;
     if (place->stranger == (uid_t)-1 ||
-        home_ask(place->storage, jail->name, place->stranger, &state, NULL) < 0)
+        jails_ask(place->storage, jail->name, place->stranger, &state, NULL) < 0)
         return;
     jail->state.held = jail->state.held || state.held;
     for (size_t i = 0; i < state.pid_count && jail->state.pid_count < ARRAY_LENGTH(state.pids); i++)

@@ -1,17 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig rm`: removes a jail with all its data. */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/change.h"
+#include "changes/layer.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "guard/guard.h"
 #include "guard/held.h"
 #include "home/jails.h"
+
+static int stop_at_first(void *context, const struct change *change, struct brig_error *err)
+{
+    (void)context;
+    (void)change;
+    (void)err;
+    return CHANGE_STOP;
+}
+
+/* The number of reviewed directories with changes. Those of the home are removed without a
+ * question. */
+static size_t count_reviewed(const struct jails_place *place, const char *name)
+{
+    autofree struct layers *layers = calloc(1, sizeof *layers);
+    const struct change_options options = {.quick = true};
+    size_t count = 0;
+    if (!layers || layers_open(place->storage, name, NULL, NULL, layers, NULL) < 0)
+        return 0;
+    for (size_t i = 0; i < layers->count; i++)
+        count += changes_walk(&layers->items[i], &options, stop_at_first, NULL, NULL) != 0;
+    layers_done(layers);
+    return count;
+}
+
+static const char *between(const struct str *lost)
+{
+    return lost->length > 0 ? " and " : "";
+}
 
 /* Fails if the jail has data that exists nowhere else and that the user has not decided about. */
 static int refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err)
@@ -25,9 +56,14 @@ static int refuse_loss(const struct jails_place *place, const char *name, struct
         str_appendf(&lost, "files that were held back (%zu; see brig held -j %s)", list.count,
                     name);
     held_list_done(&list);
+    size_t reviewed = count_reviewed(place, name);
+    if (reviewed > 0)
+        str_appendf(&lost,
+                    "%schanges that were not applied (%zu director%s; see brig status -j %s)",
+                    between(&lost), reviewed, reviewed == 1 ? "y" : "ies", name);
     if (git >= 0 && guard_has_left(git))
         str_appendf(&lost, "%sgit changes that were not transferred (see brig sync --show -j %s)",
-                    lost.length > 0 ? " and " : "", name);
+                    between(&lost), name);
     if (status < 0 || lost.length == 0)
         return status;
     return brig_fail(err, BRIG_E_INVALID, 0,
@@ -63,7 +99,7 @@ static int run_rm(const struct app *app, int argc, char **argv, struct brig_erro
     struct home_state state;
     int status = jails_place_find(&place, err);
     for (int i = first; i < argc && status == 0 && place.stranger != (uid_t)-1; i++)
-        status = home_stop(place.storage, argv[i], place.stranger, &state, err);
+        status = jails_stop(place.storage, argv[i], place.stranger, &state, err);
     if (status == 0)
         status = jails_become_user(&place, err);
     for (int i = first; i < argc && status == 0; i++)

@@ -203,7 +203,7 @@ static int print_policy(struct setup *setup, struct brig_error *err)
         status = masks_mark_found(settings, settings->home, err);
     identity_leave(&setup->identity);
     if (status == 0)
-        status = home_foresee(settings, &setup->identity, NULL, NULL, err);
+        status = home_foresee(settings, &setup->identity, NULL, NULL, NULL, err);
     if (status == 0)
         status = settings_explain(settings, &text, err);
     return status < 0 ? status : message_print(&text, err);
@@ -241,7 +241,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     (void)fds_raise_limit(FDS_WANTED, &settings->policy->files_before);
     int status = script_words(settings, argv[0] ? argv : shell, &words, err);
     if (status == 0)
-        status = home_enter(settings, identity, &mounts, &setup->live, err);
+        status = home_enter(settings, identity, &setup->review, &mounts, &setup->live, err);
     setup->lease = mounts.lease;
     if (status == 0)
         status = run_command(setup, words, app->envp, err);

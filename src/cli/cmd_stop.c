@@ -29,7 +29,7 @@ static pid_t signal_all(const struct home_state *state, int signal)
 static int stop_jail(const char *storage, const char *name, uid_t uid, struct brig_error *err)
 {
     struct home_state state;
-    int status = home_ask(storage, name, uid, &state, err);
+    int status = jails_ask(storage, name, uid, &state, err);
     if (status < 0)
         return status;
     pid_t refused = signal_all(&state, SIGTERM);
@@ -39,7 +39,7 @@ static int stop_jail(const char *storage, const char *name, uid_t uid, struct br
         return brig_advise(err, BRIG_E_STATE, "If root started it: sudo brig stop %s", name);
     }
     for (int waited = 0; state.held; waited += STEP_MS) {
-        status = home_stop(storage, name, uid, &state, err);
+        status = jails_stop(storage, name, uid, &state, err);
         if (status != BRIG_E_STATE)
             return status;
         if (waited == SILENCE_MS && state.pid_count > 0)
@@ -68,7 +68,7 @@ static int end_own(const struct jails_place *place, const char *name, struct bri
 {
     static struct runs runs; /* too large for the stack */
     struct home_state state;
-    int status = home_ask(place->storage, name, place->uid, &state, err);
+    int status = jails_ask(place->storage, name, place->uid, &state, err);
     if (status == 0 && state.pid_count > 0)
         status = runs_find(place, name, &runs, err);
     if (status < 0 || state.pid_count == 0)

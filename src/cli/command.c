@@ -66,8 +66,12 @@ static void option_names(const struct option_row *row, char names[static HELP_NA
     char letter[8] = "    ";
     if (row->short_name)
         (void)snprintf(letter, sizeof(letter), "-%c, ", row->short_name);
-    (void)snprintf(names, HELP_NAMES_MAX, "%s--%s%s%s", letter, row->long_name,
-                   row->metavar ? " " : "", row->metavar ? row->metavar : "");
+    bool maybe = row->kind == OPTION_KIND_SWITCH;
+    (void)snprintf(names, HELP_NAMES_MAX, "%s--%s%s%s%s", letter, row->long_name,
+                   maybe          ? "[="
+                   : row->metavar ? " "
+                                  : "",
+                   row->metavar ? row->metavar : "", maybe ? "]" : "");
 }
 
 /* Appends words from the help column on, wrapped at the last column. */
@@ -253,6 +257,7 @@ static void offer_value(struct completion *c, const struct option_row *row)
     case OPTION_KIND_TEXT:
         break;
     case OPTION_KIND_CHOICE:
+    case OPTION_KIND_SWITCH:
         offer_choices(c, row->metavar);
         break;
     case OPTION_KIND_PATH:

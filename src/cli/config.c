@@ -49,7 +49,7 @@ static int refuse(const char *what, const char *value, struct brig_error *err)
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "'%s%s%s' is not possible here: a project's " CONFIG_PROJECT_FILE
                      " may only narrow (rdir of what is granted, mask, unsetenv, lower limits, "
-                     "deny, 'net none', a stricter mode)",
+                     "deny, 'net none', review, a stricter mode)",
                      what, value ? " " : "", value ? str_shown(value).text : "");
 }
 
@@ -63,7 +63,10 @@ static int project_check(const struct option_row *row, const char *value, struct
         if (row->id == narrowing[i])
             return 0;
     bool no_network = row->id == OPTION_NET && strcmp(value, "none") == 0;
-    return no_network || row->group == OPTION_GROUP_LIMITS ? 0 : refuse(row->long_name, value, err);
+    bool review = row->id == OPTION_REVIEW && (!value || strcmp(value, "on") == 0);
+    return no_network || review || row->group == OPTION_GROUP_LIMITS
+               ? 0
+               : refuse(row->long_name, value, err);
 }
 
 bool config_mode_narrows(enum brig_mode from, enum brig_mode to)
@@ -301,7 +304,7 @@ static int check_form(const struct option_row *row, const struct conf_directive 
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' cannot stand in a file; give it on the command line, as --%s",
                          row->long_name, row->long_name);
-    if (row->metavar && !directive->value)
+    if (option_needs_value(row) && !directive->value)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' needs a value: %s %s", row->long_name,
                          row->long_name, row->metavar);
     if (!row->metavar && directive->value && *directive->value != '\0')

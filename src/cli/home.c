@@ -19,6 +19,7 @@
 #include "cli/identity.h"
 #include "cli/masks.h"
 #include "cli/report.h"
+#include "cli/review.h"
 #include "cli/script.h"
 #include "cli/settings.h"
 #include "home/wire.h"
@@ -362,7 +363,8 @@ static int find_mount_points(const struct brig_policy *policy, const char *home,
     return points->failed ? brig_fail_nomem(err) : 0;
 }
 
-static int join(const struct settings *settings, const struct hidden *hidden, uid_t owner,
+static int join(const struct settings *settings, const struct identity *identity,
+                struct review *review, const struct hidden *hidden, uid_t owner,
                 struct home_mounts *mounts, struct brig_error *err)
 {
     const struct mask_names *names = &hidden->names;
@@ -403,7 +405,11 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
     };
-    status = home_join(&spec, mounts, err);
+    autoclose int lock = -1;
+    if (overlay)
+        status = review_begin_home(review, settings, identity, names->real_home, &lock, err);
+    if (status == 0)
+        status = home_join(&spec, mounts, err);
     if (status == 0)
         status = limit_disk(&spec, mounts, policy, err);
     if (status == 0)
@@ -536,21 +542,22 @@ static int hide_as_user(const struct settings *settings, const struct identity *
     return status;
 }
 
+/* Mounts the reviewed directories, after the home: in it they have mount points. */
+static int join_reviewed(struct review *review, const struct settings *settings,
+                         const struct identity *identity, const struct hidden *hidden,
+                         struct brig_error *err)
+{
+    const struct review_hidden here = {.rules = &hidden->masks.rules,
+                                       .names = hidden->names.home ? &hidden->names : NULL,
+                                       .own = hidden->own.paths,
+                                       .own_count = hidden->own.count};
+    return review_join(review, settings, identity, &here, err);
+}
+
 static int no_home(struct brig_error *err)
 {
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "this user has no home directory; use -m sealed, which needs none");
-}
-
-/* The script in the jail's /tmp, readable by the jail only; unused if there is no script. */
-static struct policy_file script_file(const struct settings *settings)
-{
-    if (!settings->script)
-        return (struct policy_file){0};
-    return (struct policy_file){.dest = settings->script_path,
-                                .data = settings->script,
-                                .length = settings->script_length,
-                                .mode = 0400};
 }
 
 /* ---- a plan that is printed ---- */
@@ -630,8 +637,8 @@ static int stand_in(const struct settings *settings, const struct hidden *hidden
     return status;
 }
 
-int home_foresee(const struct settings *settings, const struct identity *identity, struct str *plan,
-                 int *ret_stand_in, struct brig_error *err)
+int home_foresee(const struct settings *settings, const struct identity *identity,
+                 struct review *review, struct str *plan, int *ret_stand_in, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
@@ -646,6 +653,8 @@ int home_foresee(const struct settings *settings, const struct identity *identit
     /* A run hides nothing if it sees no files of the host. */
     if (status == 0 && (!plan || kept || shows_host(settings)))
         status = hide_as_user(settings, identity, &hidden, err);
+    if (status == 0 && plan)
+        status = review_foresee(review, settings, plan, err);
     if (status < 0 || !plan)
         return status;
     policy->file = script_file(settings);
@@ -653,7 +662,8 @@ int home_foresee(const struct settings *settings, const struct identity *identit
 }
 
 int home_enter(const struct settings *settings, const struct identity *identity,
-               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_error *err)
+               struct review *review, struct home_mounts *ret_mounts, struct live_masks *live,
+               struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
     bool kept = policy_mode_row(policy->mode)->home != POLICY_HOME_SCRATCH;
@@ -665,6 +675,8 @@ int home_enter(const struct settings *settings, const struct identity *identity,
     if (status == 0 && (kept || shows_host(settings)))
         status = hide_as_user(settings, identity, &hidden, err);
     policy->file = script_file(settings);
+    if (status == 0 && !kept)
+        status = join_reviewed(review, settings, identity, &hidden, err);
     if (status == 0 && !kept && identity->host_home)
         live_masks_init(live, settings, identity, &hidden.masks, &hidden.names);
     if (status < 0 || !kept)
@@ -672,7 +684,9 @@ int home_enter(const struct settings *settings, const struct identity *identity,
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     status = initjail_run(settings, identity, err);
     if (status == 0)
-        status = join(settings, &hidden, owner, &mounts, err);
+        status = join(settings, identity, review, &hidden, owner, &mounts, err);
+    if (status == 0)
+        status = join_reviewed(review, settings, identity, &hidden, err);
     if (status < 0) {
         home_mounts_done(&mounts);
         return status;

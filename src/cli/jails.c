@@ -176,7 +176,7 @@ struct unmounting {
 static int unmount_one(struct unmounting *unmounting, const char *name, struct brig_error *err)
 {
     struct home_state state;
-    int status = home_stop(unmounting->storage, name, unmounting->uid, &state, err);
+    int status = jails_stop(unmounting->storage, name, unmounting->uid, &state, err);
     if (status != BRIG_E_STATE)
         return status;
     for (size_t i = 0; i < state.pid_count; i++)
@@ -271,7 +271,7 @@ static int add_held(const struct jails_place *place, uid_t uid, const char *jail
                     struct brig_error *err)
 {
     struct home_state state;
-    int status = home_ask(place->storage, jail, uid, &state, err);
+    int status = jails_ask(place->storage, jail, uid, &state, err);
     for (size_t i = 0; i < state.pid_count && status == 0; i++)
         add(runs, state.pids[i], jail, place->uid);
     return status;

@@ -23,6 +23,11 @@ const char *const option_headings[OPTION_GROUP_COUNT_] = {
 #undef OPTION_HEADING
 };
 
+bool option_needs_value(const struct option_row *row)
+{
+    return row->metavar && row->kind != OPTION_KIND_SWITCH;
+}
+
 bool option_expands(const struct option_row *row)
 {
     static const bool expands[] = {
@@ -58,7 +63,7 @@ static int take_value(struct options_cursor *cursor, const struct option_row *ro
                       const char *attached, struct option_use *ret_use, struct brig_error *err)
 {
     *ret_use = (struct option_use){.row = row, .value = row->metavar ? attached : NULL};
-    if (!row->metavar || attached)
+    if (!option_needs_value(row) || attached)
         return 1;
     /* A value of "--" usually means that the value was forgotten; --option=-- is still possible. */
     if (cursor->next >= cursor->argc || strcmp(cursor->argv[cursor->next], "--") == 0)
@@ -76,9 +81,10 @@ static int next_short(struct options_cursor *cursor, struct option_use *ret_use,
     if (!row)
         return brig_fail(err, BRIG_E_INVALID, 0, "unknown option '-%c'. See brig --help", letter);
     const char *rest = cursor->cluster;
-    if (*rest == '\0' || row->metavar)
+    bool takes = option_needs_value(row);
+    if (*rest == '\0' || takes)
         cursor->cluster = NULL;
-    return take_value(cursor, row, *rest ? rest : NULL, ret_use, err);
+    return take_value(cursor, row, *rest && takes ? rest : NULL, ret_use, err);
 }
 
 int option_fail_unknown(const char *name, size_t length, bool directive, struct brig_error *err)

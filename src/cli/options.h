@@ -24,8 +24,9 @@
     X(NONE, false)                                                                                 \
     X(TEXT, false)                                                                                 \
     X(CHOICE, false)                                                                               \
-    X(PATH, true)  /* a file or directory */                                                       \
-    X(FILE, false) /* the same, not expanded */                                                    \
+    X(SWITCH, false) /* one of several words, or none: --review, --review=auto */                  \
+    X(PATH, true)    /* a file or directory */                                                     \
+    X(FILE, false)   /* the same, not expanded */                                                  \
     X(DIRECTORY, true)                                                                             \
     X(CONF, true)      /* a .conf file */                                                          \
     X(JAIL, false)     /* the name of a jail */                                                    \
@@ -36,8 +37,9 @@
 /* Rows: id, short (0: none), long, metavar (NULL: takes no value), kind, group, help, more.
  *
  * `help` is the line in --help, without a full stop; `more` is text for the manual only. A CHOICE
- * lists its words in the metavar, separated by '|'. The long name is also the name of the directive
- * in configuration files; the options of the RUN group exist on the command line only. */
+ * lists its words in the metavar, separated by '|'; so does a SWITCH, whose value may be missing and
+ * is attached by '='. The long name is also the name of the directive in configuration files; the
+ * options of the RUN group exist on the command line only. */
 #define OPTION_TABLE(X)                                                                            \
     X(MODE, 'm', "mode", "casual|bare|strict|sealed", CHOICE, CONFIG,                              \
       "the preset to start from (default: casual)",                                                \
@@ -156,6 +158,15 @@
     X(DIR_OPTIONAL, 0, "dir?", "PATH[:DEST]", PATH, FILES, "the same, ignored if missing", "")     \
     X(RDIR, 'r', "rdir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-only", "")   \
     X(RDIR_OPTIONAL, 0, "rdir?", "PATH[:DEST]", PATH, FILES, "the same, ignored if missing", "")   \
+    X(REVIEW, 'R', "review", "on|auto|off", SWITCH, FILES,                                         \
+      "make the working directory copy-on-write",                                                  \
+      "The command sees its changes, and your files stay as they are until you apply them: see "   \
+      "Reviewing. Its commits are kept below refs/brig/. The next run of the jail in this "        \
+      "directory continues with the changes. \"auto\" applies changes without a risk or a "        \
+      "conflict when nothing was written for a second, and at the end of the run. \"off\" undoes " \
+      "an earlier \"review\", for example of a file.")                                             \
+    X(REVIEW_DIR, 0, "review-dir", "PATH[:DEST]", PATH, FILES, "grant a directory, copy-on-write", \
+      "Like --dir, with the changes written aside as with --review.")                              \
     X(MASK, 0, "mask", "PATH", HOME, FILES, "hide a file or directory",                            \
       "A relative path begins at your home directory; * and ? match any characters. On the "       \
       "command line, a path that begins with ./ or ../ begins at the working directory. For "      \
@@ -319,6 +330,8 @@ struct option_row {
 
 /* Indexed by enum option_id. */
 extern const struct option_row option_rows[OPTION_COUNT_];
+/* Whether the option must have a value; a SWITCH may have one. */
+bool option_needs_value(const struct option_row *row);
 /* Whether ${VARIABLES} in the value are expanded in a file. */
 bool option_expands(const struct option_row *row);
 /* Indexed by enum option_group. */

@@ -353,3 +353,13 @@ int initjail_run(const struct settings *settings, const struct identity *identit
     own_close(&init.storage);
     return status;
 }
+
+struct policy_file script_file(const struct settings *settings)
+{
+    if (!settings->script)
+        return (struct policy_file){0};
+    return (struct policy_file){.dest = settings->script_path,
+                                .data = settings->script,
+                                .length = settings->script_length,
+                                .mode = 0400};
+}

@@ -30,3 +30,6 @@ int script_words(const struct settings *settings, const char *const *words,
  * error unless it is optional; then no directory is created. */
 int initjail_run(const struct settings *settings, const struct identity *identity,
                  struct brig_error *err);
+
+/* The script in the jail's /tmp, readable by the jail only; unused if there is no script. */
+struct policy_file script_file(const struct settings *settings);

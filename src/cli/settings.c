@@ -79,6 +79,27 @@ static int set_protect(struct settings *settings, const char *value, struct brig
     return 0;
 }
 
+/* A project's file can ask for a review, but not weaken what the user has chosen. */
+static int set_review(struct settings *settings, const char *value, struct brig_error *err)
+{
+    static const char *const words[] = {[SETTINGS_REVIEW_OFF] = "off",
+                                        [SETTINGS_REVIEW_ON] = "on",
+                                        [SETTINGS_REVIEW_AUTO] = "auto"};
+    size_t chosen = SETTINGS_REVIEW_ON;
+    if (value && *value)
+        for (chosen = 0; chosen < ARRAY_LENGTH(words) && strcmp(words[chosen], value) != 0;)
+            chosen++;
+    if (chosen == ARRAY_LENGTH(words))
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not one of on, auto and off",
+                         str_shown(value).text);
+    if (settings->place == SETTINGS_PROJECT &&
+        (settings->review_typed || settings->review != SETTINGS_REVIEW_OFF))
+        return 0;
+    settings->review = (enum settings_review)chosen;
+    settings->review_typed = settings->place == SETTINGS_COMMAND_LINE;
+    return 0;
+}
+
 static int set_no_terminal(struct settings *settings, const char *value, struct brig_error *err)
 {
     (void)value;
@@ -317,6 +338,14 @@ static int set_grant(struct settings *settings, const struct setter *setter, con
     return settings_grant(settings, (enum brig_access)setter->what, setter->flags, value, err);
 }
 
+static int set_review_dir(struct settings *settings, const char *value, struct brig_error *err)
+{
+    int status = settings_grant(settings, BRIG_READ_WRITE, 0, value, err);
+    if (status == 0)
+        settings->policy->grants[settings->policy->grant_count - 1].review = true;
+    return status;
+}
+
 static int set_mask(struct settings *settings, const struct setter *setter, const char *value,
                     struct brig_error *err)
 {
@@ -362,6 +391,8 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_DIR_OPTIONAL] = GRANT(set_grant, BRIG_READ_WRITE, BRIG_GRANT_OPTIONAL),
     [OPTION_RDIR] = GRANT(set_grant, BRIG_READ_ONLY, 0),
     [OPTION_RDIR_OPTIONAL] = GRANT(set_grant, BRIG_READ_ONLY, BRIG_GRANT_OPTIONAL),
+    [OPTION_REVIEW] = {.set = set_review},
+    [OPTION_REVIEW_DIR] = {.set = set_review_dir},
     [OPTION_MASK] = GRANT(set_mask, BRIG_MASK, 0),
     [OPTION_MASK_OPTIONAL] = GRANT(set_mask, BRIG_MASK, BRIG_GRANT_OPTIONAL),
     [OPTION_UNMASK] = {.set = settings_unmask},

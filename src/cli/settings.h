@@ -82,6 +82,13 @@ enum settings_place {
     SETTINGS_PROJECT,      /* to the working directory; also masks */
 };
 
+/* Whether changes to a directory are written aside. */
+enum settings_review {
+    SETTINGS_REVIEW_OFF,
+    SETTINGS_REVIEW_ON,
+    SETTINGS_REVIEW_AUTO, /* and applied during the run, if they have no risk */
+};
+
 struct settings {
     struct brig_policy *policy; /* owned */
     /* Borrowed, absolute: */
@@ -117,9 +124,11 @@ struct settings {
      * owned. */
     char **unprotect;
     size_t unprotect_count;
-    bool no_protect;     /* nothing is protected */
-    bool protect_report; /* new files that execute something are reported, not held back */
-    bool foreign;        /* root may work in a directory of another user */
+    bool no_protect;             /* nothing is protected */
+    bool protect_report;         /* new files that execute something are reported, not held back */
+    bool foreign;                /* root may work in a directory of another user */
+    enum settings_review review; /* of the working directory */
+    bool review_typed;           /* on the command line */
 
     /* The origin of each request, owned; NULL: not requested. */
     char *desktop[SETTINGS_DESKTOP_COUNT_];

@@ -19,6 +19,7 @@
 #include "cli/jails.h"
 #include "cli/net.h"
 #include "cli/report.h"
+#include "cli/review.h"
 #include "cli/script.h"
 #include "cli/settings.h"
 #include "guard/held.h"
@@ -53,7 +54,7 @@ static int protect_path(const struct settings *settings, const char *path, bool 
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         char source[PATH_LENGTH_MAX + 1], dest[PATH_LENGTH_MAX + 1];
-        if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own)
+        if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own || grant->review)
             continue;
         const char *rest = grant_rest(grant, path);
         if (!rest || names_is_excepted((const char *const *)settings->unprotect,
@@ -313,6 +314,14 @@ static bool grants_writing(const struct brig_policy *policy)
     return false;
 }
 
+static bool reviews(const struct brig_policy *policy)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].review)
+            return true;
+    return false;
+}
+
 /* Protects repositories, and files that programs outside obey, in the grants. */
 static int begin_guard(struct setup *setup, struct brig_error *err)
 {
@@ -338,6 +347,7 @@ static int begin_guard(struct setup *setup, struct brig_error *err)
         .unprotect_count = settings->unprotect_count,
         .off = settings->no_protect,
         .report_only = settings->protect_report,
+        .review = reviews(settings->policy),
         .dry = settings->dry_run,
     };
     if (!settings->dry_run)
@@ -354,10 +364,13 @@ static int protect(struct setup *setup, struct brig_error *err)
     struct settings *settings = &setup->settings;
     settings->sources = setup->files.sources;
     settings->source_count = setup->files.source_count;
-    if (!grants_writing(settings->policy))
-        return 0;
     identity_enter(&setup->identity);
-    int status = begin_guard(setup, err);
+    int status = review_mark(settings, err);
+    if (status < 0 || !grants_writing(settings->policy)) {
+        identity_leave(&setup->identity);
+        return status;
+    }
+    status = begin_guard(setup, err);
     if (status == 0 && !settings->no_protect)
         status = own_files_protect(settings, err);
     identity_leave(&setup->identity);
@@ -367,7 +380,7 @@ static int protect(struct setup *setup, struct brig_error *err)
 int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
                bool dry, struct brig_error *err)
 {
-    *setup = (struct setup){.cwd_fd = -1, .live = LIVE_MASKS_INIT};
+    *setup = (struct setup){.cwd_fd = -1, .live = LIVE_MASKS_INIT, .review = REVIEW_INIT};
     int status = find_cwd(setup->cwd, &setup->cwd_fd, !scan->given[OPTION_NOCWD], err);
     if (status < 0)
         return status;
@@ -391,21 +404,23 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
 void setup_finish(struct setup *setup, struct brig_unenforced *notices)
 {
     live_masks_done(&setup->live);
-    if (!setup->guard)
-        return;
     autostr struct str notes = {0};
     struct brig_error err = {0};
-    identity_enter(&setup->identity);
-    if (guard_finish(setup->guard, &notes, &err) < 0)
-        message_warning("%s", err.message);
-    guard_free(take_ptr(&setup->guard));
-    identity_leave(&setup->identity);
+    (void)review_end(&setup->review, &setup->settings, &setup->identity, &notes);
+    if (setup->guard) {
+        identity_enter(&setup->identity);
+        if (guard_finish(setup->guard, &notes, &err) < 0)
+            message_warning("%s", err.message);
+        guard_free(take_ptr(&setup->guard));
+        identity_leave(&setup->identity);
+    }
     tell(&notes, notices);
 }
 
 void setup_done(struct setup *setup)
 {
     setup_finish(setup, NULL);
+    review_done(&setup->review);
     own_close(&setup->cwd_fd);
     settings_done(&setup->settings);
     config_done(&setup->config);

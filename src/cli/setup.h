@@ -7,6 +7,7 @@
 #include "cli/config.h"
 #include "cli/identity.h"
 #include "cli/masks.h"
+#include "cli/review.h"
 #include "cli/settings.h"
 #include "guard/guard.h"
 
@@ -22,6 +23,7 @@ struct setup {
     struct settings settings;
     struct guard *guard;    /* only for a run; else NULL */
     struct live_masks live; /* only for a run */
+    struct review review;   /* the layers that a run writes to */
     int lease;              /* connection to the jail's holder, or -1; see home_mounts */
 };
 

@@ -63,7 +63,8 @@ static int foresee(struct why *why, struct setup *setup, struct brig_error *err)
     autostr struct str words = {0};
     facts_ask(&why->facts);
     policy->facts = &why->facts;
-    int status = home_foresee(settings, &setup->identity, &words, &why->stand_in, err);
+    int status =
+        home_foresee(settings, &setup->identity, &setup->review, &words, &why->stand_in, err);
     if (status == 0)
         status = job_foresee_effects(policy, &why->effects, err);
     policy->facts = NULL;

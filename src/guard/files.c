@@ -103,6 +103,24 @@ bool files_read(int dir, const char *name, struct str *text)
     return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size);
 }
 
+int files_make_path(int top, const char *path)
+{
+    autoclose int at = files_open_dir(top, ".");
+    while (at >= 0 && *path) {
+        char name[NAME_MAX + 1];
+        size_t length = strcspn(path, "/");
+        if (length == 0 || length > NAME_MAX)
+            return -1;
+        (void)snprintf(name, sizeof name, "%.*s", (int)length, path);
+        (void)mkdirat(at, name, 0777);
+        int next = files_open_dir(at, name);
+        (void)close(at);
+        at = next;
+        path += length + (path[length] == '/');
+    }
+    return at < 0 ? -1 : 0;
+}
+
 /* ---- cached answers of git ---- */
 
 void files_add_state(struct str *states, const char *path)

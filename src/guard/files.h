@@ -24,6 +24,9 @@ const struct dirent *files_next(DIR *dir);
 /* Opens a directory of the storage, and creates it if it is missing. */
 int files_make_dir(int at, const char *name, int *ret_fd, struct brig_error *err);
 
+/* Creates the missing directories of a relative path, without following links; -1 on failure. */
+int files_make_path(int top, const char *path);
+
 /* Writes an id that is unique while the file exists: "DEVICE-INODE". `name` may be "" for the fd
  * itself. False if the file does not exist. */
 #define FILES_ID_MAX 40

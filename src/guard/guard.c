@@ -24,6 +24,7 @@
 #include "base/tree.h"
 #include "guard/files.h"
 #include "guard/names.h"
+#include "guard/reviewed.h"
 #include "guard/run.h"
 
 #define FETCH_END_MS 15000
@@ -239,8 +240,11 @@ static bool transfer_all(struct guard *guard, struct str *notes)
     bool untreated = failed; /* git must not follow a gitlink into a directory of a jail */
     for (size_t i = guard->tree_count; i-- > 0 && !untreated;) {
         struct brig_error err = {0};
-        if (guard->trees[i].has_private &&
-            transfer_tree(guard, &guard->trees[i].private_git, notes, &err) < 0)
+        struct tree *tree = &guard->trees[i];
+        int status = !tree->has_private ? 0
+                     : tree->reviewed   ? reviewed_fetch(guard, tree, notes, &err)
+                                        : transfer_tree(guard, &tree->private_git, notes, &err);
+        if (status < 0)
             note_failure(notes, &err, &failed);
     }
     for (size_t i = 0; i < guard->root_count; i++) {
@@ -290,9 +294,12 @@ static bool has_new_repository(const struct guard *guard, const struct root *roo
 /* Whether there is anything to transfer or hold back at the end of the run. */
 static bool has_changes(const struct guard *guard)
 {
-    for (size_t i = 0; i < guard->tree_count; i++)
-        if (guard->trees[i].has_private && private_has_changed(&guard->trees[i].private_git))
+    for (size_t i = 0; i < guard->tree_count; i++) {
+        const struct tree *tree = &guard->trees[i];
+        if (tree->has_private &&
+            (tree->reviewed ? reviewed_has_changed(tree) : private_has_changed(&tree->private_git)))
             return true;
+    }
     for (size_t i = 0; i < guard->root_count; i++)
         if (held_has_new(&guard->roots[i].held) || has_new_repository(guard, &guard->roots[i]))
             return true;
@@ -357,11 +364,12 @@ void guard_fetch(struct guard *guard)
         _exit(1);
     (void)lock_transfer(guard->run); /* until this process ends */
     for (size_t i = 0; i < guard->tree_count; i++) {
-        const struct private_git *p = &guard->trees[i].private_git;
+        const struct tree *tree = &guard->trees[i];
+        const struct private_git *p = &tree->private_git;
         char space[TRANSFER_SPACE_MAX];
         run_name_space(guard, p->number, space);
-        if (guard->trees[i].has_private && p->repo.kind != REPO_NONE)
-            (void)transfer_fetch(&guard->git, p, space, NULL);
+        if (tree->has_private && p->repo.kind != REPO_NONE)
+            (void)transfer_fetch(&guard->git, p, tree->reviewed ? tree->space : space, NULL);
     }
     _exit(0);
 }
@@ -398,7 +406,7 @@ static int load(const struct guard *guard, const char *name, int run, int lock, 
             break;
         if (!private_is_open(folder))
             continue;
-        *tree = (struct tree){.top = -1, .made = -1, .link = -1};
+        *tree = TREE_INIT;
         status = private_open(&guard->git, folder, (unsigned)i, &tree->private_git, err);
         tree->has_private = status == 0;
         left->tree_count += status == 0;
@@ -517,7 +525,9 @@ static void show_one(const struct guard *guard, const char *name, struct str *no
     autoclose int run = -1;
     autoclose int lock = -1;
     int over = open_run(guard, name, &run, &lock);
-    if (str_starts_with(name, PRIVATE_PENDING))
+    if (str_starts_with(name, REVIEWED_PREFIX))
+        reviewed_show(guard->storage, name, notes);
+    else if (str_starts_with(name, PRIVATE_PENDING))
         str_append(notes,
                    "a rebase or merge goes on; the next run in its directory continues it\n");
     else if (over == 0)
@@ -528,7 +538,8 @@ static void show_one(const struct guard *guard, const char *name, struct str *no
 
 bool guard_has_left(int storage)
 {
-    static const char *const prefixes[] = {RUN_PREFIX, RUN_KEPT_PREFIX, PRIVATE_PENDING};
+    static const char *const prefixes[] = {RUN_PREFIX, RUN_KEPT_PREFIX, PRIVATE_PENDING,
+                                           REVIEWED_PREFIX};
     autodir DIR *dir = files_list(storage, ".");
     for (const struct dirent *item; dir && (item = files_next(dir));)
         for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
@@ -539,8 +550,8 @@ bool guard_has_left(int storage)
 
 /* ---- the guard ---- */
 
-static int new_guard(const struct guard_options *options, const struct brig_policy *policy,
-                     struct guard **ret_guard, struct brig_error *err)
+int guard_new(const struct guard_options *options, const struct brig_policy *policy,
+              struct guard **ret_guard, struct brig_error *err)
 {
     struct guard *guard = calloc(1, sizeof *guard);
     if (!guard)
@@ -572,12 +583,12 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
             return status;
     }
     struct guard *guard = NULL;
-    int status = new_guard(options, policy, &guard, err);
+    int status = guard_new(options, policy, &guard, err);
     if (status < 0)
         return status;
     if (!options->dry && guard->git.program)
         complete_all(guard, notes);
-    if (!options->off)
+    if (!options->off || options->review)
         status = rules_add(guard, policy, options, notes, err);
     if (status == 0)
         status = describe(guard, err);
@@ -596,7 +607,7 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
                struct brig_error *err)
 {
     struct guard *guard = NULL;
-    int status = new_guard(options, NULL, &guard, err);
+    int status = guard_new(options, NULL, &guard, err);
     if (status < 0)
         return status;
     if (!guard->git.program)
@@ -619,6 +630,8 @@ void guard_free(struct guard *guard)
         struct tree *tree = &guard->trees[i];
         if (tree->removes)
             remove_made(tree->top, tree->made);
+        if (tree->reviewed && tree->has_private)
+            reviewed_release(guard, tree);
         if (tree->made >= 0)
             (void)close(tree->made);
         if (tree->has_private)

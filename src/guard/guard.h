@@ -30,8 +30,9 @@ struct guard_options {
     void *may_show_arg;
     const char *const *unprotect;
     size_t unprotect_count;
-    bool off; /* --no-protect */
-    bool dry; /* only add rules: create nothing, and do not run git */
+    bool off;    /* --no-protect */
+    bool review; /* a grant is reviewed: it gets a private git directory also with `off` */
+    bool dry;    /* only add rules: create nothing, and do not run git */
 };
 
 /* Adds rules to the policy. The guard keeps descriptors that the policy refers to: free it after
@@ -48,6 +49,17 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
 /* Whether a jail's directory for private git directories has something that was not transferred:
  * from an active, killed or failed run, or an unfinished rebase or merge. */
 bool guard_has_left(int storage);
+
+/* For a reviewed directory, whose private git directory outlives the run (see reviewed.h). Branches,
+ * tags, HEAD and the index outside move as at the end of any other run, and the private git
+ * directory is removed. Call it when the files are applied. Fails with BRIG_E_STATE while a run uses
+ * the directory. Returns how many repositories there were. `root` is absolute, without links. */
+int guard_apply(const struct guard_options *options, const char *root, struct str *notes,
+                struct brig_error *err);
+/* Removes the private git directory without a transfer. What was fetched stays below refs/brig. */
+int guard_discard(const struct guard_options *options, const char *root, struct brig_error *err);
+/* Whether there is something for guard_apply(); needs only options->storage. */
+bool guard_has_reviewed(const struct guard_options *options, const char *root);
 
 /* Starts to fetch new commits in the background, if there are any and no fetch is running. */
 void guard_fetch(struct guard *guard);

@@ -142,6 +142,21 @@ static int make_objects(const struct git_sealed *sealed, struct brig_error *err)
     return text.length > 0 ? files_write(info, "alternates", text.data, text.length, err) : 0;
 }
 
+int private_refresh(const struct private_git *p, struct brig_error *err)
+{
+    autoclose int objects = files_open_dir(p->sealed.dir, "objects");
+    autoclose int info = objects < 0 ? -1 : files_open_dir(objects, "info");
+    autostr struct str text = {0};
+    if (p->sealed.object_count == 0)
+        return 0;
+    if (info < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "its directory of objects was removed");
+    for (size_t i = 0; i < p->sealed.object_count; i++)
+        str_concat(&text, p->sealed.object_dests[i], "\n");
+    return text.failed ? brig_fail_nomem(err)
+                       : files_write(info, "alternates", text.data, text.length, err);
+}
+
 /* Finds the object directories and their paths in the jail, with the LFS objects beside them. */
 static int find_objects(struct private_git *p, struct brig_error *err)
 {
@@ -291,6 +306,11 @@ static uint64_t sign(int dir)
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
         hash = mix_file(hash, dir, files[i]);
     return mix_tree(mix_tree(hash, dir, "refs", 0), dir, "reftable", 0);
+}
+
+uint64_t private_sign(const struct private_git *private_git)
+{
+    return sign(private_git->sealed.dir);
 }
 
 bool private_has_changed(const struct private_git *private_git)

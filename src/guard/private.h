@@ -63,6 +63,13 @@ int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
  * working tree. */
 int private_keep(const struct private_git *private_git, int storage, struct brig_error *err);
 
+/* Names the object directories of the repository anew, in a private directory that an earlier run
+ * has written and that no run uses. */
+int private_refresh(const struct private_git *private_git, struct brig_error *err);
+
+/* Identifies the state of refs, HEAD, index and config of the private directory. */
+uint64_t private_sign(const struct private_git *private_git);
+
 /* Whether refs, HEAD, index or config of the private directory may have changed since the build. */
 bool private_has_changed(const struct private_git *private_git);
 

@@ -16,6 +16,7 @@
 #include "guard/config.h"
 #include "guard/files.h"
 #include "guard/names.h"
+#include "guard/reviewed.h"
 #include "policy/policy.h"
 
 #define MAKE_TRIES 16
@@ -32,6 +33,9 @@ struct adding {
     uid_t owner;
     struct str *notes;
     bool made_git; /* the working directory has a `.git` that brig created */
+    /* The reviewed directory, without links, or NULL. In it nothing is protected: whatever the jail
+     * writes, also a repository, reaches the directory only when it was reviewed. */
+    const char *reviewed;
 };
 
 /* ---- rules ---- */
@@ -44,7 +48,8 @@ static void mark_own(struct brig_policy *policy)
 
 static bool is_excepted(const struct adding *a, const char *top, const char *path)
 {
-    return names_is_excepted(a->options->unprotect, a->options->unprotect_count, top, path);
+    return !a->reviewed &&
+           names_is_excepted(a->options->unprotect, a->options->unprotect_count, top, path);
 }
 
 /* Whether a grant lets the jail write to a directory of the host. */
@@ -58,6 +63,8 @@ static int protect(struct adding *a, const char *source, const char *dest, const
 {
     autofree char *from = NULL;
     autofree char *to = NULL;
+    if (a->reviewed)
+        return 0;
     int status = str_make(&from, err, source, "/", path);
     if (status == 0)
         status = str_make(&to, err, dest, "/", path);
@@ -111,6 +118,8 @@ static int protect_names(struct adding *a, int top, const char *source, const ch
                          struct brig_error *err)
 {
     int status = 0;
+    if (a->reviewed)
+        return 0;
     for (size_t i = 0; i < names_count && status == 0; i++) {
         const char *path = names_rows[i].path;
         if (files_exists(top, path) && !is_excepted(a, source, path))
@@ -193,12 +202,27 @@ static int make_empty(int top, bool *ret_made)
     return -1;
 }
 
+/* The mount point of a missing `.git` is created in the copy of the directory. */
+static int make_reviewed(struct adding *a, struct tree *tree, struct repo *repo,
+                         struct brig_error *err)
+{
+    bool empty = repo->kind == REPO_NONE;
+    tree->reviewed = true;
+    a->made_git = a->made_git || empty;
+    int status = empty ? stop_go_from_asking_git(a, err) : 0;
+    if (status == 0)
+        status = reviewed_open(a->guard, a->reviewed, tree, repo, a->notes, err);
+    return status < 0 ? status : grant_private(a, tree, err);
+}
+
 static int make_private(struct adding *a, struct tree *tree, struct repo *repo,
                         struct brig_error *err)
 {
     struct guard *guard = a->guard;
     autoclose int folder = -1;
     unsigned number = (unsigned)(tree - guard->trees);
+    if (a->reviewed)
+        return make_reviewed(a, tree, repo, err);
     int status = run_open(guard, err);
     if (status == 0)
         status = files_make_dir(guard->run, str_number(number).text, &folder, err);
@@ -293,36 +317,19 @@ static int cover_link(struct adding *a, const char *dest, struct brig_error *err
     return grant_own(a, BRIG_READ_WRITE, fd, dest, err);
 }
 
-static int make_directories(int top, const char *path)
-{
-    autoclose int at = files_open_dir(top, ".");
-    while (at >= 0 && *path) {
-        char name[NAME_MAX + 1];
-        size_t length = strcspn(path, "/");
-        if (length == 0 || length > NAME_MAX)
-            return -1;
-        (void)snprintf(name, sizeof name, "%.*s", (int)length, path);
-        (void)mkdirat(at, name, 0777);
-        int next = files_open_dir(at, name);
-        (void)close(at);
-        at = next;
-        path += length + (path[length] == '/');
-    }
-    return at < 0 ? -1 : 0;
-}
-
 /* Adds submodules, each of which is a repository. */
 static int add_links(struct adding *a, int top, const char *source, const char *dest,
                      const struct repo *repo, struct brig_error *err)
 {
     autostr struct str links = {0};
+    bool reviewed = a->reviewed != NULL;
     int status = private_list_links(&a->guard->git, a->guard->cache, repo, &links, err);
     for (const char *link = NULL; status >= 0 && (link = str_list_next(&links, link));) {
         autoclose int fd = -1;
         char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
         /* Git creates this directory too. If the jail created it, git outside would look for a
          * repository in it. */
-        if (make_directories(top, link) < 0 ||
+        if ((!reviewed && files_make_path(top, link) < 0) ||
             path_open_beneath(top, link, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0)
             continue;
         if (!str_fill(from, sizeof from, source, "/", link) ||
@@ -330,11 +337,11 @@ static int add_links(struct adding *a, int top, const char *source, const char *
             return brig_fail(err, BRIG_E_INVALID, ENAMETOOLONG, "the path of the submodule '%s'",
                              str_shown(link).text);
         if (!files_exists(fd, ".git")) {
-            status = cover_link(a, to, err);
+            status = reviewed ? 0 : cover_link(a, to, err);
             continue;
         }
         status = add_tree(a, fd, from, to, false, err);
-        if (status >= 0 && has_tree_at(a->guard, to))
+        if (status >= 0 && !reviewed && has_tree_at(a->guard, to))
             status = add_root(a, fd, from, err);
     }
     return status < 0 ? status : 0;
@@ -383,7 +390,7 @@ static int foresee(struct adding *a, const char *source, const char *dest, struc
     struct guard *guard = a->guard;
     if (guard->tree_count < TREES_MAX) {
         struct tree *tree = &guard->trees[guard->tree_count++];
-        *tree = (struct tree){.top = -1, .made = -1, .link = -1};
+        *tree = TREE_INIT;
         status = str_copy(dest, &tree->dest, err);
     }
     return status < 0 ? status : brig_policy_origin(a->policy, ORIGIN, err);
@@ -402,7 +409,7 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
     if (status < 0)
         return status;
     struct stat info;
-    bool own = fstat(top, &info) == 0 && info.st_uid == a->owner;
+    bool own = (fstat(top, &info) == 0 && info.st_uid == a->owner) || a->reviewed;
     bool excepted = is_excepted(a, source, ".git");
     bool covered = repo.kind != REPO_NONE && !excepted;
     bool can = guard->storage >= 0 && guard->git.program && !a->options->dry;
@@ -424,9 +431,9 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
         status = repo.kind == REPO_NONE ? 0 : foresee(a, source, dest, err);
     } else if (!can) {
         if (repo.kind != REPO_NONE && !guard->git.program && guard->storage >= 0)
-            str_appendf(a->notes,
-                        "git is not installed here, so '%s/.git' is read-only in the jail\n",
-                        str_shown(source).text);
+            str_appendf(
+                a->notes, "git is not installed here, so '%s/.git' %s\n", str_shown(source).text,
+                a->reviewed ? "is a copy that stays in the jail" : "is read-only in the jail");
         status = repo.kind == REPO_NONE ? 0 : protect(a, source, dest, ".git", err);
     } else if (guard->tree_count == TREES_MAX) {
         status =
@@ -436,7 +443,8 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
                       TREES_MAX, str_shown(source).text);
     } else {
         struct tree *tree = &guard->trees[guard->tree_count++];
-        *tree = (struct tree){.top = fcntl(top, F_DUPFD_CLOEXEC, 3), .made = -1, .link = -1};
+        *tree = TREE_INIT;
+        tree->top = fcntl(top, F_DUPFD_CLOEXEC, 3);
         status = tree->top < 0
                      ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
                      : str_copy(dest, &tree->dest, err);
@@ -447,7 +455,7 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
             status = add_links(a, tree->top, source, dest, found, err);
         if (status == 0 && found)
             status = add_worktrees(a, top, source, dest, found, err);
-        if (status == 0 && found)
+        if (status == 0 && found && !a->reviewed)
             status = protect_outward(a, tree->top, source, dest, found, err);
     }
     if (status == 0)
@@ -608,7 +616,7 @@ static int add_view(struct adding *a, int top, const char *source, const char *d
 static int add_views(struct adding *a, size_t index, size_t count, struct brig_error *err)
 {
     const struct policy_grant *grant = &a->policy->grants[index];
-    if (!is_writable(grant))
+    if (!is_writable(grant) || grant->review || a->options->off)
         return 0;
     autofree char *source = strdup(grant->source);
     autofree char *first = strdup(grant->dest); /* adding rules reallocates the array */
@@ -646,8 +654,11 @@ int rules_add(struct guard *guard, struct brig_policy *policy, const struct guar
     int status = brig_policy_origin(policy, ORIGIN, err);
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct policy_grant *grant = &policy->grants[i];
-        if (!is_writable(grant))
+        char real[PATH_LENGTH_MAX + 1];
+        bool review = grant->review && path_resolve(grant->source, real);
+        if (!is_writable(grant) || (options->off && !review))
             continue;
+        a->reviewed = review ? real : NULL;
         autofree char *source = NULL;
         autofree char *dest = NULL; /* adding rules reallocates the array */
         status = str_copy(grant->source, &source, err);
@@ -660,14 +671,17 @@ int rules_add(struct guard *guard, struct brig_policy *policy, const struct guar
             continue;
         bool workdir = a->options->workdir && strcmp(source, a->options->workdir) == 0;
         if (!is_granted(policy, i, source))
-            status = add_tree(a, top, source, dest, workdir, err);
+            status = add_tree(a, top, source, dest, workdir || review, err);
         if (status >= 0 && workdir)
             status = add_repository_above(a, source, dest, err);
-        if (status >= 0)
+        if (status >= 0 && review)
+            status = 0;
+        else if (status >= 0)
             status = add_root(a, top, source, err);
-        if (status == 0)
+        if (status == 0 && !review)
             status = add_nested(a, source, dest, err);
     }
+    a->reviewed = NULL;
     for (size_t i = 0; i < count && status == 0; i++)
         status = add_views(a, i, count, err);
     return status;

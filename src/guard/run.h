@@ -29,7 +29,17 @@ struct tree {
     bool has_private;
     struct private_git private_git;
     int link; /* the file mounted on `.git`, or -1 */
+    /* Of a reviewed directory, see reviewed.h: */
+    bool reviewed;
+    int lock;      /* says that the run uses the private git directory; or -1 */
+    uint64_t seen; /* the state that was fetched before the run */
+    char space[TRANSFER_SPACE_MAX];
 };
+#define TREE_INIT                                                                                  \
+    (struct tree)                                                                                  \
+    {                                                                                              \
+        .top = -1, .made = -1, .link = -1, .lock = -1                                              \
+    }
 
 /* A granted directory, and the repositories below it that the run cannot write to: see
  * nested_identify(). */
@@ -62,6 +72,10 @@ struct guard {
     bool earlier;    /* a run of another process */
     bool unfinished; /* a transfer failed: keep the directory */
 };
+
+/* A guard without rules, for options; release with guard_free(). The policy may be NULL. */
+int guard_new(const struct guard_options *options, const struct brig_policy *policy,
+              struct guard **ret_guard, struct brig_error *err);
 
 /* Creates the directory of the run and takes its lock, unless that was done before. */
 int run_open(struct guard *guard, struct brig_error *err);

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "home/storage.h"
@@ -23,8 +24,9 @@
 
 /* The parts of a jail. Runs without a jail of their own have the last two as well, so these alone
  * do not make a jail. */
-static const char *const parts[] = {"jail", "changes", "home", "work", "lock", "git", "held"};
-#define PARTS_OF_JAIL 5
+static const char *const parts[] = {"jail",   "changes", "home", "work", "lock",
+                                    "review", "record",  "git",  "held"};
+#define PARTS_OF_JAIL 7
 
 int jails_check_name(const char *name, struct brig_error *err)
 {
@@ -109,16 +111,78 @@ static uint64_t size_of_part(int storage, const char *name, const char *part, ui
     return size;
 }
 
+/* ---- holders ---- */
+
+/* Adds the processes of another holder of the same jail. */
+static void add_state(struct home_state *state, const struct home_state *other)
+{
+    state->held = state->held || other->held;
+    state->holder = state->holder ? state->holder : other->holder;
+    for (size_t i = 0; i < other->pid_count; i++) {
+        bool known = false;
+        for (size_t j = 0; j < state->pid_count; j++)
+            known = known || state->pids[j] == other->pids[i];
+        if (!known && state->pid_count < ARRAY_LENGTH(state->pids))
+            state->pids[state->pid_count++] = other->pids[i];
+    }
+}
+
+typedef int (*holder_request)(const char *storage, const char *name, uid_t uid,
+                              struct home_state *ret_state, struct brig_error *err);
+
+/* Asks the holders of the reviewed directories: NAME.review is a storage directory of its own. */
+static int ask_reviewed(holder_request request, const char *storage, const char *name, uid_t uid,
+                        struct home_state *state, struct brig_error *err)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    if (!str_fill(path, sizeof path, storage, "/", name, ".review"))
+        return 0;
+    autodir DIR *dir = opendir(path);
+    int status = 0;
+    for (const struct dirent *item; dir && status == 0 && (item = readdir(dir));) {
+        struct home_state one = {0};
+        char number[HOME_NAME_MAX + 1];
+        const char *end = strrchr(item->d_name, '.');
+        if (!end || strcmp(end, ".root") != 0 || end - item->d_name > HOME_NAME_MAX)
+            continue;
+        (void)snprintf(number, sizeof number, "%.*s", (int)(end - item->d_name), item->d_name);
+        struct brig_error why = {0};
+        status = request(path, number, uid, &one, &why);
+        add_state(state, &one);
+        if (status == BRIG_E_STATE && one.pid_count > 0)
+            status = brig_fail(err, status, 0, "the jail '%s' is in use by process %d%s", name,
+                               one.pids[0], one.pid_count > 1 ? " and others" : "");
+        else if (status < 0)
+            status = brig_fail(err, status, 0, "%s", why.message);
+    }
+    return status;
+}
+
+int jails_ask(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+              struct brig_error *err)
+{
+    int status = home_ask(storage, name, uid, ret_state, err);
+    return status < 0 ? status : ask_reviewed(home_ask, storage, name, uid, ret_state, err);
+}
+
+int jails_stop(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+               struct brig_error *err)
+{
+    int status = home_stop(storage, name, uid, ret_state, err);
+    return status < 0 ? status : ask_reviewed(home_stop, storage, name, uid, ret_state, err);
+}
+
 static int look_at(int storage, const char *path, const char *name, uid_t uid, bool sizes,
                    struct jail_info *ret_jail, struct brig_error *err)
 {
     struct jail_info jail = {0};
     (void)snprintf(jail.name, sizeof jail.name, "%s", name);
     if (sizes) {
-        jail.changes = size_of_part(storage, name, "changes", uid);
+        jail.changes = size_of_part(storage, name, "changes", uid) +
+                       size_of_part(storage, name, "review", uid);
         jail.home = size_of_part(storage, name, "home", uid);
     }
-    int status = home_ask(path, name, uid, &jail.state, err);
+    int status = jails_ask(path, name, uid, &jail.state, err);
     *ret_jail = jail;
     return status;
 }
@@ -199,7 +263,7 @@ static int refuse_if_used(int storage, const char *name, struct brig_error *err)
 int jails_unuse(const char *storage, const char *name, uid_t uid, struct brig_error *err)
 {
     struct home_state state;
-    int status = home_stop(storage, name, uid, &state, err);
+    int status = jails_stop(storage, name, uid, &state, err);
     if (status < 0)
         return status;
     autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -10,7 +10,7 @@
 
 struct jail_info {
     char name[HOME_NAME_MAX + 1];
-    uint64_t changes; /* bytes on disk of NAME.changes, 0 if there is none */
+    uint64_t changes; /* bytes on disk of NAME.changes and NAME.review, 0 if there is none */
     uint64_t home;    /* of NAME.home */
     struct home_state state;
 };
@@ -22,6 +22,13 @@ int jails_each(const char *storage, uid_t uid, bool sizes, jails_visit visit, vo
 
 /* One jail: 1, or 0 if there is none of that name. */
 int jails_find(const char *storage, const char *name, uid_t uid, struct jail_info *ret_jail,
+               struct brig_error *err);
+
+/* home_ask() and home_stop() for all holders of a jail: that of its home, and those of its reviewed
+ * directories. */
+int jails_ask(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+              struct brig_error *err);
+int jails_stop(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
                struct brig_error *err);
 
 /* Unmounts the jail's mounts, by ending its holder. Fails with BRIG_E_STATE while there are runs in it. */

@@ -193,10 +193,12 @@ static void say_grant(struct out *out, const struct policy_grant *grant)
         json_text(out->json, "dest", grant->dest);
         json_bool(out->json, "optional", optional);
         json_bool(out->json, "create", create);
+        json_bool(out->json, "review", grant->review);
     } else {
         bool other = !str_equal(grant->source, grant->dest);
         str_concat(&text, grant->dest, other ? " from " : "", other ? grant->source : "",
-                   optional ? ", if it exists" : "", create ? ", created if missing" : "");
+                   optional ? ", if it exists" : "", create ? ", created if missing" : "",
+                   grant->review ? ", copy-on-write until you apply the changes" : "");
     }
     end_row(out, access, &text, grant->origin);
 }

@@ -32,6 +32,7 @@ struct policy_grant {
     unsigned flags; /* enum brig_grant_flag */
     int fd;         /* -1, or a detached mount to be moved to dest; the caller closes it */
     bool own; /* a directory of brig's storage (a private git directory), not a grant of the user */
+    bool review;  /* copy-on-write: a front end provides the mount, and the run fails without it */
     bool checked; /* the source must have this identity, or the run does not start: */
     dev_t dev;
     ino_t ino;

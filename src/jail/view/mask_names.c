@@ -77,10 +77,8 @@ static const struct mountinfo *find_in_filesystem(const struct mask_names *names
     return rest && join_path(own->root, rest, ret_inside) ? own : NULL;
 }
 
-/* Visits the other names of an absolute path without links; the visitor returns 0 to continue. */
-typedef int (*alias_visit)(void *context, const char *path, struct brig_error *err);
-static int each_alias(const struct mask_names *names, const char *path, alias_visit visit,
-                      void *context, struct brig_error *err)
+int mask_names_each_alias(const struct mask_names *names, const char *path, mask_names_visit visit,
+                          void *context, struct brig_error *err)
 {
     char inside[PATH_LENGTH_MAX + 1], alias[PATH_LENGTH_MAX + 1];
     const struct mountinfo *own = find_in_filesystem(names, path, inside);
@@ -282,7 +280,7 @@ int mask_names_hide(const struct mask_names *names, const char *path, const char
     if (status == 0 && moved)
         status = hide_name(&hiding, real, err);
     if (status == 0 && (names->aliases || !rest))
-        status = each_alias(names, moved ? real : path, hide_name, &hiding, err);
+        status = mask_names_each_alias(names, moved ? real : path, hide_name, &hiding, err);
     return status;
 }
 
@@ -291,7 +289,7 @@ int mask_names_hide_secret(const struct mask_names *names, const char *path, con
 {
     struct concealing hiding = {names, origin, true};
     int status = hide_name(&hiding, path, err);
-    return status < 0 ? status : each_alias(names, path, hide_name, &hiding, err);
+    return status < 0 ? status : mask_names_each_alias(names, path, hide_name, &hiding, err);
 }
 
 static bool is_mask_of(const struct policy_grant *grant, const char *origin)
@@ -344,5 +342,5 @@ int mask_names_hide_home(const struct mask_names *names, struct brig_error *err)
     if (!names->aliases || names->home_shows ||
         (names->policy->view != BRIG_VIEW_HOST && names->grant_count == 0))
         return 0;
-    return each_alias(names, names->real_home, hide_alias, &hiding, err);
+    return mask_names_each_alias(names, names->real_home, hide_alias, &hiding, err);
 }

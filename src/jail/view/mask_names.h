@@ -32,6 +32,11 @@ int mask_names_init(struct mask_names *names, struct brig_policy *policy, const 
                     struct brig_error *err);
 void mask_names_done(struct mask_names *names);
 
+/* Visits the other names of an absolute path without links; the visitor returns 0 to continue. */
+typedef int (*mask_names_visit)(void *context, const char *path, struct brig_error *err);
+int mask_names_each_alias(const struct mask_names *names, const char *path, mask_names_visit visit,
+                          void *context, struct brig_error *err);
+
 /* Adds masks for an absolute host path, at every path where it would be visible. */
 int mask_names_hide(const struct mask_names *names, const char *path, const char *origin,
                     struct brig_error *err);

@@ -600,6 +600,9 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
                    ? 1
                    : brig_fail(err, BRIG_E_SETUP, errno, "cannot mount '%s' [%s]", grant->source,
                                grant->origin);
+    if (grant->review) /* never the directory itself */
+        return brig_fail(err, BRIG_E_SETUP, 0, "'%s' has no copy-on-write mount [%s]",
+                         grant->source, grant->origin);
     int found = find_source(view, grant, ret_info, err);
     if (found == ENOENT && (grant->flags & BRIG_GRANT_CREATE) && view->policy->facts) {
         *ret_info = (struct stat){.st_mode = S_IFDIR | 0755, .st_uid = view->identity->host_uid};

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/reviewed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/tree.h"
+#include "guard/files.h"
+
+#define LOCK "review.lock" /* in the storage: held while one is opened, built or removed */
+#define ABOUT "review"
+#define FETCHED "fetched"
+#define SAID "said"   /* the last message, which is not repeated */
+#define COUNTED_MAX 8 /* branches whose commits are counted */
+#define REVIEWED_MAX 4096
+#define REPORT_MAX 65536
+
+/* ---- the directory ---- */
+
+#define NAME_SIZE (FILES_ID_MAX + 32)
+
+static void name_of(int top, const char *prefix, char ret_name[NAME_SIZE])
+{
+    char id[FILES_ID_MAX] = "";
+    (void)files_identify(top, "", id);
+    (void)snprintf(ret_name, NAME_SIZE, "%s" REVIEWED_PREFIX "%s", prefix, id);
+}
+
+static int lock_file(int dir, const char *name, int how)
+{
+    autoclose int fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (fd >= 0 && flock(fd, how) < 0)
+        if (errno != EINTR)
+            return -1;
+    return take_fd(&fd);
+}
+
+struct about {
+    struct str text;
+    unsigned number;
+    const char *space; /* the last part of the namespace of its refs */
+    const char *root;
+};
+
+static bool read_about(int folder, struct about *about)
+{
+    const char *words[3] = {NULL};
+    if (!files_read(folder, ABOUT, &about->text))
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(words) && (i == 0 || words[i - 1]); i++)
+        words[i] = str_list_next(&about->text, i == 0 ? NULL : words[i - 1]);
+    if (!words[2])
+        return false;
+    about->number = (unsigned)strtoul(words[0], NULL, 10);
+    about->space = words[1];
+    about->root = words[2];
+    return about->number >= TREES_MAX && about->number < TREES_MAX + REVIEWED_MAX;
+}
+
+/* The mounts of all of them have different paths in the jail. */
+static unsigned free_number(int storage)
+{
+    bool used[REVIEWED_MAX] = {false};
+    unsigned number = 0;
+    autodir DIR *dir = files_list(storage, ".");
+    for (const struct dirent *item; dir && (item = files_next(dir));) {
+        autoclose int folder = str_starts_with(item->d_name, REVIEWED_PREFIX)
+                                   ? files_open_dir(storage, item->d_name)
+                                   : -1;
+        struct about about = {0};
+        if (folder >= 0 && read_about(folder, &about))
+            used[about.number - TREES_MAX] = true;
+        str_done(&about.text);
+    }
+    while (number + 1 < REVIEWED_MAX && used[number])
+        number++;
+    return TREES_MAX + number;
+}
+
+static uint64_t read_fetched(int folder)
+{
+    autostr struct str text = {0};
+    return files_read(folder, FETCHED, &text) && text.data ? strtoumax(text.data, NULL, 16) : 0;
+}
+
+static void write_fetched(const struct private_git *p)
+{
+    char text[32];
+    int length = snprintf(text, sizeof text, "%" PRIx64, private_sign(p));
+    (void)files_write(p->folder, FETCHED, text, (size_t)length, NULL);
+}
+
+/* "refs/brig/JAIL/ID". */
+static void name_space(const struct guard *guard, const char *id,
+                       char ret_space[TRANSFER_SPACE_MAX])
+{
+    struct guard named = {.jail = guard->jail};
+    (void)snprintf(named.name, sizeof named.name, "-%s", id);
+    run_name_space(&named, 0, ret_space);
+}
+
+static int build(struct guard *guard, const char *root, struct tree *tree, struct repo *repo,
+                 struct str *notes, struct brig_error *err)
+{
+    char name[NAME_SIZE], building[NAME_SIZE], random[64];
+    autostr struct str about = {0};
+    autoclose int folder = -1;
+    unsigned number = free_number(guard->storage);
+    name_of(tree->top, "", name);
+    name_of(tree->top, "new-", building);
+    int status = files_random_name("", random, sizeof random, err);
+    if (status == 0)
+        status = tree_remove(guard->storage, building, err);
+    if (status == 0)
+        status = files_make_dir(guard->storage, building, &folder, err);
+    str_list_add(&about, str_number(number).text);
+    str_list_add(&about, random);
+    str_list_add(&about, root);
+    if (status == 0)
+        status = about.failed ? brig_fail_nomem(err)
+                              : files_write(folder, ABOUT, about.data, about.length, err);
+    if (status == 0)
+        status = private_build(&guard->git, folder, guard->storage, guard->cache, number, tree->top,
+                               repo, &tree->private_git, notes, err);
+    if (status < 0)
+        return status;
+    tree->has_private = true;
+    name_space(guard, random, tree->space);
+    return renameat(guard->storage, building, guard->storage, name) < 0
+               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage")
+               : 0;
+}
+
+/* Moves a directory away that cannot be continued: it may contain commits. */
+static int set_aside(const struct guard *guard, const char *name, const char *why,
+                     struct str *notes, struct brig_error *err)
+{
+    char aside[NAME_SIZE + 8];
+    autofree char *path = NULL;
+    (void)snprintf(aside, sizeof aside, "bad-%s", name);
+    int status = tree_remove(guard->storage, aside, err);
+    if (status == 0 && renameat(guard->storage, name, guard->storage, aside) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", name);
+    if (status == 0 && repo_path_of(guard->storage, &path, NULL) == 0)
+        str_appendf(notes, "git: the jail's git directory is put aside in %s/%s: %s\n",
+                    str_shown(path).text, aside, why);
+    return status;
+}
+
+/* Opens an existing one: 1, or 0 if there is none that can be continued. */
+static int open_existing(struct guard *guard, struct tree *tree, const struct repo *repo,
+                         struct str *notes, struct brig_error *err)
+{
+    char name[NAME_SIZE];
+    name_of(tree->top, "", name);
+    autoclose int folder = files_open_dir(guard->storage, name);
+    if (folder < 0)
+        return 0;
+    struct brig_error why = {0};
+    struct about about = {0};
+    struct private_git p;
+    int status = read_about(folder, &about)
+                     ? private_open(&guard->git, folder, about.number, &p, &why)
+                     : brig_fail(&why, BRIG_E_SETUP, 0, "it is incomplete");
+    autoclose int alone = lock_file(folder, "lock", LOCK_EX | LOCK_NB);
+    if (status == 0 && alone >= 0 && !private_has_changed(&p)) { /* a killed run has left it */
+        private_done(&p);
+        str_done(&about.text);
+        return tree_remove(guard->storage, name, err);
+    }
+    if (status == 0 && p.repo.kind == REPO_NONE && repo->kind != REPO_NONE) {
+        private_done(&p);
+        status = brig_fail(&why, BRIG_E_SETUP, 0, "there is a repository outside now");
+    }
+    if (status == 0 && alone >= 0)
+        status = private_refresh(&p, &why);
+    if (status == 0) {
+        tree->private_git = p;
+        tree->has_private = true;
+        tree->seen = read_fetched(folder);
+        name_space(guard, about.space, tree->space);
+    }
+    str_done(&about.text);
+    if (status == 0)
+        return 1;
+    return alone >= 0 ? set_aside(guard, name, why.message, notes, err)
+                      : brig_fail(err, BRIG_E_SETUP, 0, "%s", why.message);
+}
+
+int reviewed_open(struct guard *guard, const char *root, struct tree *tree, struct repo *repo,
+                  struct str *notes, struct brig_error *err)
+{
+    autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
+    if (lock < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's storage");
+    int status = open_existing(guard, tree, repo, notes, err);
+    if (status == 0)
+        status = build(guard, root, tree, repo, notes, err);
+    if (status < 0)
+        return status;
+    tree->lock = lock_file(tree->private_git.folder, "lock", LOCK_SH | LOCK_NB);
+    return tree->lock < 0
+               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directory")
+               : 0;
+}
+
+bool reviewed_has_changed(const struct tree *tree)
+{
+    return private_has_changed(&tree->private_git) &&
+           private_sign(&tree->private_git) != tree->seen;
+}
+
+void reviewed_release(const struct guard *guard, struct tree *tree)
+{
+    char name[NAME_SIZE];
+    autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
+    name_of(tree->top, "", name);
+    if (lock >= 0 && tree->lock >= 0 && !private_has_changed(&tree->private_git) &&
+        flock(tree->lock, LOCK_EX | LOCK_NB) == 0)
+        (void)tree_remove(guard->storage, name, NULL);
+    own_close(&tree->lock);
+}
+
+/* ---- the end of a run ---- */
+
+static const char *short_name(const char *name)
+{
+    return str_starts_with(name, "refs/heads/") || str_starts_with(name, "refs/tags/")
+               ? strchr(name + strlen("refs/"), '/') + 1
+               : name;
+}
+
+/* "2 commits on NAME". */
+static void count_commits(const struct transfer *t, const struct ref *ref, struct str *out)
+{
+    char count[32];
+    const char *old = refs_find(&t->base.refs, ref->name);
+    const char *since = old ? old : refs_find(&t->base.refs, t->base.head);
+    autostr struct str range = {0};
+    str_concat(&range, since ? since : "", since ? ".." : "", ref->id);
+    if (range.failed || LINE(t, NULL, count, NULL, "rev-list", "--count", range.data) < 0)
+        return;
+    str_append(out, out->length > 0 ? ", " : "");
+    if (strcmp(count, "0") == 0)
+        str_concat(out, old ? "" : "new ", short_name(ref->name), old ? " was reset" : "");
+    else
+        str_concat(out, count, strcmp(count, "1") == 0 ? " commit on " : " commits on ",
+                   short_name(ref->name));
+}
+
+static void describe(const struct transfer *t, const struct tree *tree, struct str *notes)
+{
+    autostr struct str list = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < t->inside.refs.count; i++) {
+        const struct ref *ref = &t->inside.refs.items[i];
+        if (fetch_is_new(t, ref) && ++count <= COUNTED_MAX)
+            count_commits(t, ref, &list);
+    }
+    if (count > COUNTED_MAX)
+        str_appendf(&list, " and %zu more refs", count - COUNTED_MAX);
+    bool commits = list.length > 0;
+    if (strcmp(t->inside.head, t->base.head) != 0 && *t->inside.head)
+        str_concat(&list, commits ? ", " : "", "HEAD is ",
+                   refs_is_id(t->inside.head) ? t->inside.head : short_name(t->inside.head));
+    if (list.length == 0 && fetch_has_staged(t))
+        str_append(&list, "staged files");
+    if (list.length > 0 && !list.failed)
+        str_concat(notes, "git: ", list.data, ": kept in the jail", commits ? " and below " : "",
+                   commits ? tree->space : "", "; brig apply --all moves your branches\n");
+    if (t->inside.refs.skipped > t->base.refs.skipped)
+        str_append(notes, "git: refs with names that are not safe were left in the jail\n");
+}
+
+/* Programs such as `git status` rewrite the index, and change nothing that matters. */
+static void say(const struct private_git *p, const struct str *text, struct str *notes)
+{
+    autostr struct str said = {0};
+    if (text->length == 0 || text->failed ||
+        (files_read(p->folder, SAID, &said) && str_equal(said.data, text->data)))
+        return;
+    (void)files_write(p->folder, SAID, text->data, text->length, NULL);
+    str_append(notes, text->data);
+}
+
+int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct str *notes,
+                   struct brig_error *err)
+{
+    const struct private_git *p = &tree->private_git;
+    __attribute__((cleanup(fetch_done))) struct transfer t = {
+        .git = &guard->git, .p = p, .space = tree->space};
+    if (!files_exists(p->sealed.dir, "HEAD"))
+        return 0;
+    autostr struct str text = {0};
+    bool made = p->repo.kind == REPO_NONE;
+    int status = made ? 0 : fetch_all(&t, err);
+    if (status == 0 && !made)
+        status = lfs_transfer(p->sealed.dir, p->repo.common, err);
+    if (status < 0)
+        return status;
+    if (made)
+        str_append(&text,
+                   "git: the new repository is kept in the jail; brig apply --all creates it\n");
+    else
+        describe(&t, tree, &text);
+    say(p, &text, notes);
+    write_fetched(p);
+    return 0;
+}
+
+/* ---- apply and discard ---- */
+
+/* The private git directories of a reviewed directory, those of submodules first. */
+struct found {
+    char name[NAME_SIZE];
+    size_t length; /* of the path of the working tree */
+};
+
+static int compare_found(const void *left, const void *right)
+{
+    const struct found *a = left, *b = right;
+    return a->length < b->length ? 1 : a->length > b->length ? -1 : strcmp(a->name, b->name);
+}
+
+static int find_all(const struct guard *guard, const char *root, struct found **ret_found,
+                    size_t *ret_count, struct brig_error *err)
+{
+    autodir DIR *dir = files_list(guard->storage, ".");
+    for (const struct dirent *item; dir && (item = files_next(dir));) {
+        autoclose int folder = str_starts_with(item->d_name, REVIEWED_PREFIX)
+                                   ? files_open_dir(guard->storage, item->d_name)
+                                   : -1;
+        struct about about = {0};
+        autostr struct str path = {0};
+        bool wanted = folder >= 0 && strlen(item->d_name) < NAME_SIZE &&
+                      read_about(folder, &about) && strcmp(about.root, root) == 0;
+        str_done(&about.text);
+        if (!wanted)
+            continue;
+        if (*ret_count == TREES_MAX || !array_grow(ret_found, *ret_count))
+            return brig_fail_nomem(err);
+        struct found *found = &(*ret_found)[(*ret_count)++];
+        (void)snprintf(found->name, sizeof found->name, "%s", item->d_name);
+        found->length = files_read(folder, "about", &path) && path.data ? strlen(path.data) : 0;
+    }
+    if (*ret_count > 0)
+        qsort(*ret_found, *ret_count, sizeof **ret_found, compare_found);
+    return 0;
+}
+
+static int refuse_running(struct brig_error *err)
+{
+    return brig_fail(
+        err, BRIG_E_STATE, 0,
+        "git: a run of the jail is active, so that its branches cannot be applied yet");
+}
+
+/* Makes the ordinary transfer. A new submodule is not moved: nothing has searched its directory. */
+static int apply_one(struct guard *guard, const char *name, struct str *notes,
+                     struct brig_error *err)
+{
+    autoclose int folder = files_open_dir(guard->storage, name);
+    autoclose int lock = folder < 0 ? -1 : lock_file(folder, "lock", LOCK_EX | LOCK_NB);
+    struct about about = {0};
+    struct private_git p;
+    struct transfer_report report = {0};
+    char space[TRANSFER_SPACE_MAX];
+    if (lock < 0)
+        return refuse_running(err);
+    int status = read_about(folder, &about) ? 0 : brig_fail(err, BRIG_E_SETUP, 0, "'%s'", name);
+    if (status == 0)
+        status = private_open(&guard->git, folder, about.number, &p, err);
+    name_space(guard, status == 0 ? about.space : "", space);
+    str_done(&about.text);
+    if (status < 0)
+        return status;
+    status = p.repo.kind != REPO_NONE ? 1 : private_recreate(&guard->git, &p, err);
+    if (status > 0)
+        status = transfer_finish(&guard->git, &p, space, TRANSFER_UNSEARCHED, &report, err);
+    if (status >= 0)
+        status = private_place(&p, err);
+    if (status >= 0)
+        status = nested_worktrees(&guard->git, &p, notes, err);
+    if (status >= 0 && report.pending)
+        status = private_keep(&p, guard->storage, err);
+    if (report.summary.length > 0)
+        str_concat(notes, "git: ", report.summary.data, "\n");
+    if (report.notes.length > 0)
+        str_append(notes, report.notes.data);
+    str_done(&report.summary);
+    str_done(&report.notes);
+    private_done(&p);
+    return status < 0 ? status : tree_remove(guard->storage, name, err);
+}
+
+/* Runs in a child process, with the ids of the owner. Messages go to a memfd. */
+static __attribute__((noreturn)) void apply_in_child(struct guard *guard, const struct found *found,
+                                                     size_t count, int out)
+{
+    autostr struct str notes = {0};
+    struct brig_error err = {0};
+    int status = 0;
+    if (!git_become(&guard->git.user))
+        _exit(1);
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = apply_one(guard, found[i].name, &notes, &err);
+    if (status < 0)
+        str_appendf(&notes, "%s\n", err.message);
+    (void)write_all(out, notes.data, notes.length);
+    _exit(status < 0 ? 1 : 0);
+}
+
+static int apply_all(struct guard *guard, const struct found *found, size_t count,
+                     struct str *notes, struct brig_error *err)
+{
+    autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
+    pid_t pid = out < 0 ? -1 : fork();
+    if (pid == 0)
+        apply_in_child(guard, found, count, out);
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
+    bool failed = git_wait(pid) != 0;
+    autofree char *text = calloc(1, REPORT_MAX + 1);
+    ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
+    if (length > 0)
+        str_append_bytes(notes, text, (size_t)length);
+    return failed ? brig_fail(err, BRIG_E_STATE, 0,
+                              "not everything that the jail did in git could be applied")
+                  : 0;
+}
+
+int guard_apply(const struct guard_options *options, const char *root, struct str *notes,
+                struct brig_error *err)
+{
+    struct guard *guard = NULL;
+    autofree struct found *found = NULL;
+    size_t count = 0;
+    int status = guard_new(options, NULL, &guard, err);
+    if (status < 0)
+        return status;
+    autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
+    status = find_all(guard, root, &found, &count, err);
+    if (status == 0 && count > 0)
+        status = guard->git.program ? apply_all(guard, found, count, notes, err)
+                                    : brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
+    guard_free(guard);
+    return status < 0 ? status : (int)count;
+}
+
+int guard_discard(const struct guard_options *options, const char *root, struct brig_error *err)
+{
+    struct guard *guard = NULL;
+    autofree struct found *found = NULL;
+    size_t count = 0;
+    int status = guard_new(options, NULL, &guard, err);
+    if (status < 0)
+        return status;
+    autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
+    status = find_all(guard, root, &found, &count, err);
+    for (size_t i = 0; i < count && status == 0; i++) {
+        autoclose int folder = files_open_dir(guard->storage, found[i].name);
+        autoclose int alone = folder < 0 ? -1 : lock_file(folder, "lock", LOCK_EX | LOCK_NB);
+        status = alone < 0 ? refuse_running(err) : tree_remove(guard->storage, found[i].name, err);
+    }
+    guard_free(guard);
+    return status < 0 ? status : (int)count;
+}
+
+bool guard_has_reviewed(const struct guard_options *options, const char *root)
+{
+    autofree struct found *found = NULL;
+    size_t count = 0;
+    const struct guard guard = {.storage = options->storage};
+    return find_all(&guard, root, &found, &count, NULL) == 0 && count > 0;
+}
+
+void reviewed_show(int storage, const char *name, struct str *notes)
+{
+    autoclose int folder = files_open_dir(storage, name);
+    struct about about = {0};
+    if (folder >= 0 && read_about(folder, &about))
+        str_appendf(notes, "%s: what was done in git waits for brig apply --all\n",
+                    str_shown(about.root).text);
+    str_done(&about.text);
+}

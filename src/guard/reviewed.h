@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The private git directories of reviewed directories. Their files are copy-on-write (--review), so
+ * branches, HEAD and the index outside must not move before the files do. So the private git
+ * directory stays in the jail's storage, as review-ID with the parts that private.h describes:
+ * concurrent runs share it, as they share the files, and the next run continues with it. At the end
+ * of a run only refs/brig/JAIL/ID/ is written. guard_apply() makes the ordinary transfer, and
+ * guard_discard() removes the directory. Further files in it:
+ *   review   the number of its mounts, the namespace of its refs, and the reviewed directory
+ *   lock     locked by every run that uses it, shared
+ *   fetched  the state that was last fetched */
+#pragma once
+
+#include <stdint.h>
+
+#include "guard/run.h"
+
+#define REVIEWED_PREFIX "review-"
+
+/* Opens the private git directory of a working tree, or builds it. Takes ownership of the
+ * repository. Fills in tree->private_git and tree->reviewed. */
+int reviewed_open(struct guard *guard, const char *root, struct tree *tree, struct repo *repo,
+                  struct str *notes, struct brig_error *err);
+
+/* Whether git in the jail has changed something since the last fetch. */
+bool reviewed_has_changed(const struct tree *tree);
+
+/* Fetches the commits of the run into refs/brig and moves nothing. */
+int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct str *notes,
+                   struct brig_error *err);
+
+/* Releases it at the end of a run, and removes it if git has changed nothing and no other run uses
+ * it. */
+void reviewed_release(const struct guard *guard, struct tree *tree);
+
+void reviewed_show(int storage, const char *name, struct str *notes);
