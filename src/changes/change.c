@@ -173,8 +173,8 @@ static int measure_directory(struct walk *walk, struct change *change, struct br
     int hidden = tree_walk(dir, change->path, find_hidden, (void *)(uintptr_t)walk->layer, err);
     if (hidden != 0)
         return hidden;
-    if (walk->options->expand)
-        return 0;
+    if (walk->options->expand && change->kind == CHANGE_DELETED)
+        return 0; /* each file in it is a change of its own */
     return tree_walk(dir, change->path, measure_file, &(struct measure){walk, change}, err);
 }
 

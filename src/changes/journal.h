@@ -24,7 +24,6 @@ enum step_lower {
 enum step_upper {
     STEP_UPPER_NONE,
     STEP_DROP,       /* moves it into the operation, if the lower part was taken */
-    STEP_UPPER_MODE, /* sets the mode of a directory */
     STEP_UPPER_META, /* gives a directory all metadata of the object of the step */
     STEP_PRUNE,      /* moves a directory into the operation, if it is empty and no change any more */
     STEP_OPAQUE,     /* removes the mark that the directory hides what is outside */
@@ -49,7 +48,7 @@ struct step {
     uint8_t tree;    /* index of the layer in the operation */
     uint8_t lower;   /* enum step_lower */
     uint8_t upper;   /* enum step_upper */
-    uint32_t mode_before, mode_after; /* STEP_MODE, STEP_UPPER_MODE; STEP_OPAQUE: the kinds of marks */
+    uint32_t mode_before, mode_after; /* STEP_MODE; STEP_OPAQUE: the kinds of marks */
     int64_t mtime_ns;
     struct ident before; /* the user's file before the step; mode 0: there is none */
     struct ident other;  /* the object that is put there; mode 0: none */

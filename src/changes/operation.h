@@ -56,6 +56,7 @@ struct operation_info {
     uint64_t undoes, undone_by;    /* operations; 0: none */
     bool has_steps;                /* it can be undone, unless undone_by */
     bool interrupted;
+    bool whole; /* an undo of all steps */
 };
 void operation_info_done(struct operation_info *info);
 

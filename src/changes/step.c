@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -95,6 +96,67 @@ unsigned step_opaque_marks(int directory)
     return marks;
 }
 
+/* ---- directories that the jail has made inaccessible ---- */
+
+/* Gives the owner all rights, and remembers to restore the mode. */
+static bool open_up(struct step_context *context, int upper, const char *path)
+{
+    struct stat info;
+    char link[FD_PATH_MAX];
+    autoclose int fd = step_open_directory(upper, path);
+    if (fd < 0 || fstat(fd, &info) < 0 || (info.st_mode & S_IRWXU) == S_IRWXU)
+        return fd >= 0;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (!array_grow(&context->opened, context->opened_count))
+        return false;
+    struct step_opened opened = {upper, info.st_mode & 07777, strdup(path)};
+    if (!opened.path || chmod(link, (info.st_mode & 07777) | S_IRWXU) < 0) {
+        free(opened.path);
+        return false;
+    }
+    context->opened[context->opened_count++] = opened;
+    return true;
+}
+
+/* Opens up a directory and all directories above it. */
+static bool open_all_up(struct step_context *context, int upper, const char *path)
+{
+    char part[PATH_LENGTH_MAX + 1];
+    bool open = open_up(context, upper, "");
+    for (const char *end = path; *end && open;) {
+        end = strchrnul(end + 1, '/');
+        (void)snprintf(part, sizeof part, "%.*s", (int)(end - path), path);
+        open = open_up(context, upper, part);
+    }
+    return open;
+}
+
+/* Restores the modes, the innermost first. */
+static void close_up(struct step_context *context)
+{
+    while (context->opened_count > 0) {
+        struct step_opened *opened = &context->opened[--context->opened_count];
+        autoclose int fd = step_open_directory(opened->upper, opened->path);
+        char link[FD_PATH_MAX];
+        (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        if (fd >= 0)
+            (void)chmod(link, opened->mode);
+        free(opened->path);
+    }
+    free(take_ptr(&context->opened));
+}
+
+/* An entry was moved into the operation: restores its mode there. */
+static void close_moved(struct step_context *context, int upper, const char *path,
+                        const char *object)
+{
+    for (size_t i = 0; i < context->opened_count; i++) {
+        struct step_opened *opened = &context->opened[i];
+        if (opened->upper == upper && strcmp(opened->path, path) == 0)
+            (void)fchmodat(context->objects, object, opened->mode, 0);
+    }
+}
+
 /* Whether a directory of the upper directory, or one above it, is opaque. */
 static bool is_below_opaque(int upper, const char *path)
 {
@@ -126,6 +188,8 @@ static struct step_directory *enter(struct step_context *context, struct step_tr
     memcpy(at->path, path, length);
     at->path[length] = '\0';
     at->fd = step_open_directory(top, at->path);
+    if (at->fd < 0 && errno == EACCES && upper && open_all_up(context, top, at->path))
+        at->fd = step_open_directory(top, at->path);
     if (at->fd < 0) {
         *ret_reason = errno == ENOENT || errno == ENOTDIR || errno == ELOOP
                           ? "its directory does not exist"
@@ -149,6 +213,7 @@ static void forget_directory(struct step_directory *at, const char *path)
 
 void step_done(struct step_context *context)
 {
+    close_up(context);
     for (size_t i = 0; i < context->tree_count; i++) {
         leave_directory(&context->trees[i].lower_at, context->sync);
         leave_directory(&context->trees[i].upper_at, context->sync);
@@ -177,7 +242,8 @@ static bool is_same(const struct ident *wanted, const struct stat *now)
         return wanted->mode == 0 && now->st_mode == 0;
     if (S_ISDIR(wanted->mode))
         return S_ISDIR(now->st_mode) && wanted->inode == now->st_ino;
-    return wanted->inode == found.inode && ident_same_content(wanted, &found);
+    return wanted->inode == found.inode && wanted->mode == found.mode &&
+           wanted->size == found.size && wanted->mtime_ns == found.mtime_ns;
 }
 
 /* st_mode is 0 if there is nothing. */
@@ -434,11 +500,25 @@ static int move_entry(struct step_context *context, const struct step *step, int
 {
     char object[STEP_NAME_MAX];
     step_object_name(object, step->number, STEP_ENTRY);
+    int upper = context->trees[step->tree].upper;
     bool is_here = step_has_entry(context, step);
     if (is_here != (bool)(step->flags & STEP_REVERSED))
         return 0;
-    return is_here ? rename_exclusive(context->objects, object, dir, name)
-                   : rename_exclusive(dir, name, context->objects, object);
+    for (bool opened = false;; opened = true) {
+        int result = is_here ? rename_exclusive(context->objects, object, dir, name)
+                             : rename_exclusive(dir, name, context->objects, object);
+        if (result == 0 && !is_here)
+            close_moved(context, upper, step->path, object);
+        if (result != -EACCES || opened)
+            return result;
+        /* The directory, or the entry, which is a directory too, is not writable. */
+        const char *slash = strrchr(step->path, '/');
+        char above[PATH_LENGTH_MAX + 1];
+        (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - step->path) : 0,
+                       step->path);
+        (void)open_all_up(context, upper, above);
+        (void)open_up(context, upper, step->path);
+    }
 }
 
 static int take_drop(struct step_context *context, const struct step *step,
@@ -520,9 +600,6 @@ static int take_upper(struct step_context *context, const struct step *step,
         break;
     case STEP_DROP:
         return take_drop(context, step, at, name);
-    case STEP_UPPER_MODE:
-        result = set_mode(at->fd, name, step);
-        break;
     case STEP_UPPER_META:
         result = set_meta(context, step, at->fd, name);
         break;

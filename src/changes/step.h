@@ -41,8 +41,17 @@ struct step_tree {
     struct step_directory lower_at, upper_at;
 };
 
+/* A directory of an upper directory that its owner may not enter, and that was made accessible meanwhile. */
+struct step_opened {
+    int upper;
+    mode_t mode;
+    char *path;
+};
+
 struct step_context {
     int objects;
+    struct step_opened *opened;
+    size_t opened_count;
     bool sync; /* make each directory durable when it is left */
     struct step_tree *trees;
     size_t tree_count;

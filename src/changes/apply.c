@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/* Applying changes: each becomes a step that replaces the user's file and then drops the jail's. */
+#include "changes/apply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "changes/change.h"
+#include "changes/plan.h"
+#include "changes/tree_walk.h"
+
+/* Files with several names in the upper directory: the first of them that was copied. */
+struct hard_link {
+    dev_t device;
+    ino_t inode;
+    uint32_t number;
+};
+
+struct applying {
+    struct plan plan;
+    const struct apply_options *options;
+    struct hard_link *links; /* sorted by inode */
+    size_t link_count;
+};
+
+static void tell(const struct applying *applying, const struct change *change,
+                 enum apply_choice choice, const char *reason)
+{
+    const struct apply_options *options = applying->options;
+    if (options->tell && (choice != APPLY_SKIP || reason))
+        options->tell(options->context, change, choice, reason);
+}
+
+static int skip(struct applying *applying, const struct change *change, const char *reason)
+{
+    plan_skip(&applying->plan);
+    tell(applying, change, APPLY_SKIP, reason);
+    return 0;
+}
+
+/* ---- hard links ---- */
+
+static size_t find_link(const struct applying *applying, const struct stat *info, bool *ret_found)
+{
+    size_t low = 0, high = applying->link_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (applying->links[middle].inode < info->st_ino)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_found = low < applying->link_count && applying->links[low].inode == info->st_ino &&
+                 applying->links[low].device == info->st_dev;
+    return low;
+}
+
+static int add_link(struct applying *applying, size_t at, const struct stat *info, uint32_t number,
+                    struct brig_error *err)
+{
+    if (!array_grow(&applying->links, applying->link_count))
+        return brig_fail_nomem(err);
+    memmove(applying->links + at + 1, applying->links + at,
+            (applying->link_count - at) * sizeof *applying->links);
+    applying->links[at] = (struct hard_link){info->st_dev, info->st_ino, number};
+    applying->link_count++;
+    return 0;
+}
+
+/* ---- new objects ---- */
+
+struct writing {
+    struct applying *applying;
+    const struct change *change;
+    enum apply_choice choice;
+};
+
+static int write_contents(void *context, int fd, struct brig_error *err)
+{
+    const struct writing *writing = context;
+    const struct apply_options *options = writing->applying->options;
+    return options->write(options->context, writing->change, writing->choice, fd, err);
+}
+
+/* Errors that concern this file only. */
+static bool is_of_file(const struct brig_error *error)
+{
+    return error->sys_errno == ESTALE || error->sys_errno == EACCES ||
+           error->sys_errno == EPERM || error->sys_errno == ENOENT || error->sys_errno == ELOOP ||
+           error->sys_errno == ENXIO;
+}
+
+static int stage_new(struct applying *applying, const struct change *change,
+                     enum apply_choice choice, struct step *step, struct brig_error *err)
+{
+    const struct stat *after = &change->after;
+    struct writing writing = {applying, change, choice};
+    bool writes = choice == APPLY_WRITE || choice == APPLY_MERGE;
+    bool same_xattrs = S_ISREG(after->st_mode) && (change->before.st_mode & S_IFMT) == S_IFREG &&
+                       !(change->meta & CHANGE_XATTRS);
+    const struct copy_source source = {
+        .dir = change->upper_dir,
+        .name = change->name,
+        .info = after,
+        .xattrs_dir = same_xattrs ? change->lower_dir : -1,
+        .xattrs_name = change->name,
+        .fill = writes ? write_contents : NULL,
+        .context = &writing,
+        .flags = (applying->options->risky ? COPY_RISKY : 0) |
+                 (S_ISDIR(after->st_mode) ? COPY_WRITABLE : 0),
+    };
+    bool found = false, linked = S_ISREG(after->st_mode) && after->st_nlink > 1 && !writes;
+    size_t at = linked ? find_link(applying, after, &found) : 0;
+    if (found)
+        return operation_stage_link(applying->plan.operation, step, applying->links[at].number,
+                                    err);
+    int status = operation_stage(applying->plan.operation, step, &source, err);
+    return status == 0 && linked ? add_link(applying, at, after, step->number, err) : status;
+}
+
+/* Makes the new object. Returns 1 with a reason if this file cannot be copied. */
+static int stage(struct applying *applying, const struct change *change, enum apply_choice choice,
+                 struct step *step, const char **ret_reason, struct brig_error *err)
+{
+    struct brig_error error = {0};
+    if (!applying->plan.operation)
+        return 0;
+    int status = stage_new(applying, change, choice, step, &error);
+    if (status < 0 && is_of_file(&error)) {
+        *ret_reason = error.sys_errno == ESTALE ? "it was changed while it was copied"
+                                                : strerrordesc_np(error.sys_errno);
+        return 1;
+    }
+    if (status < 0 && err)
+        *err = error;
+    return status;
+}
+
+/* ---- one change ---- */
+
+/* What becomes of the entry in the upper directory. */
+static int set_entry(struct applying *applying, const struct change *change,
+                     enum apply_choice choice, struct step *step, struct brig_error *err)
+{
+    if (change->upper_dir < 0 || S_ISDIR(change->after.st_mode))
+        return 0; /* there is none of its own, or a directory, which is removed when it is empty */
+    if (choice == APPLY_WRITE) {
+        step->flags |= STEP_REBASE;
+    } else if (!applying->plan.rewrites) {
+        step->flags |= STEP_APPLIED;
+    } else {
+        step->upper = STEP_DROP;
+        return plan_prepare_upper(&applying->plan, err);
+    }
+    return 0;
+}
+
+static int add(struct applying *applying, const struct change *change, enum apply_choice choice,
+               struct step *step, struct brig_error *err)
+{
+    int status = set_entry(applying, change, choice, step, err);
+    if (status == 0)
+        status = plan_add(&applying->plan, step, err);
+    if (choice == APPLY_WRITE)
+        plan_skip(&applying->plan);
+    return status;
+}
+
+static int apply_file(struct applying *applying, const struct change *change,
+                      enum apply_choice choice, struct brig_error *err)
+{
+    const char *reason = NULL;
+    struct step step = plan_step(&applying->plan, change);
+    mode_t allowed = applying->options->risky ? 07777 : 01777;
+    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    step.lower = STEP_SWAP;
+    if (status == 0 && change->kind == CHANGE_METADATA && change->meta == CHANGE_MODE &&
+        S_ISREG(change->after.st_mode)) {
+        step.lower = STEP_MODE;
+        step.mode_before = change->before.st_mode & 07777;
+        step.mode_after = change->after.st_mode & allowed;
+    } else if (status == 0 && change->after.st_mode) {
+        status = stage(applying, change, choice, &step, &reason, err);
+    }
+    if (status != 0)
+        return status < 0 ? status : skip(applying, change, reason);
+    tell(applying, change, choice, NULL);
+    return add(applying, change, choice, &step, err);
+}
+
+/* A deleted directory is removed after everything in it. */
+static int delete_directory(struct applying *applying, const struct change *change,
+                            struct brig_error *err)
+{
+    const char *reason = NULL;
+    struct plan_frame *frame;
+    struct step step = plan_step(&applying->plan, change);
+    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    if (status != 0)
+        return status < 0 ? status : skip(applying, change, reason);
+    tell(applying, change, APPLY_TAKE, NULL);
+    step.lower = STEP_SWAP;
+    status = set_entry(applying, change, APPLY_TAKE, &step, err);
+    if (status == 0)
+        status = plan_enter(&applying->plan, change->path, &frame, err);
+    if (status < 0)
+        return status;
+    frame->pending = frame->needs_complete = true;
+    frame->step = step;
+    return plan_prepare_lower(&applying->plan, &reason, err);
+}
+
+static int delete_below(void *context, const struct tree_entry *entry, struct brig_error *err)
+{
+    struct applying *applying = context;
+    const struct change change = {.layer = applying->plan.layer,
+                                  .kind = CHANGE_DELETED,
+                                  .path = entry->path,
+                                  .name = entry->name,
+                                  .lower_dir = entry->dir,
+                                  .upper_dir = -1,
+                                  .before = entry->info};
+    int status = plan_move(&applying->plan, change.path, err);
+    if (status < 0)
+        return status;
+    return S_ISDIR(change.before.st_mode) ? delete_directory(applying, &change, err)
+                                          : apply_file(applying, &change, APPLY_TAKE, err);
+}
+
+/* A directory becomes a file: everything in it is deleted first. */
+static int replace_directory(struct applying *applying, const struct change *change,
+                             enum apply_choice choice, struct brig_error *err)
+{
+    const char *reason = NULL;
+    struct plan_frame *frame;
+    struct step step = plan_step(&applying->plan, change);
+    step.lower = STEP_SWAP;
+    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    if (status == 0)
+        status = stage(applying, change, choice, &step, &reason, err);
+    if (status != 0)
+        return status < 0 ? status : skip(applying, change, reason);
+    tell(applying, change, choice, NULL);
+    status = set_entry(applying, change, choice, &step, err);
+    if (status == 0)
+        status = plan_enter(&applying->plan, change->path, &frame, err);
+    if (status < 0)
+        return status;
+    frame->pending = frame->needs_complete = true;
+    frame->step = step;
+    status = plan_prepare_lower(&applying->plan, &reason, err);
+    autoclose int dir = openat(change->lower_dir, change->name,
+                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return status < 0 || dir < 0 ? status
+                                 : tree_walk(dir, change->path, delete_below, applying, err);
+}
+
+/* A new directory, also in place of a file. */
+static int create_directory(struct applying *applying, const struct change *change,
+                            struct brig_error *err)
+{
+    const char *reason = NULL;
+    struct plan_frame *frame;
+    struct step step = plan_step(&applying->plan, change);
+    step.lower = STEP_SWAP;
+    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    if (status == 0)
+        status = stage(applying, change, APPLY_TAKE, &step, &reason, err);
+    if (status != 0)
+        return status < 0 ? status : skip(applying, change, reason);
+    tell(applying, change, APPLY_TAKE, NULL);
+    status = plan_add(&applying->plan, &step, err);
+    if (status == 0)
+        status = plan_enter(&applying->plan, change->path, &frame, err);
+    if (status < 0)
+        return status;
+    frame->exists = frame->created = frame->prepared = true;
+    frame->final = change->after.st_mode & 07777;
+    frame->mode = frame->final | S_IRWXU;
+    frame->mtime_ns = ident_of(&change->after).mtime_ns;
+    return plan_prepare_upper(&applying->plan, err);
+}
+
+static int stage_meta(struct applying *applying, const struct change *change, struct step *step,
+                      struct brig_error *err)
+{
+    const struct copy_source from = {.dir = change->upper_dir,
+                                     .name = change->name,
+                                     .info = &change->after,
+                                     .xattrs_dir = -1,
+                                     .flags = COPY_RISKY};
+    const struct copy_source to = {.dir = change->lower_dir,
+                                   .name = change->name,
+                                   .info = &change->before,
+                                   .xattrs_dir = -1,
+                                   .flags = COPY_RISKY | COPY_WRITABLE};
+    return applying->plan.operation
+               ? operation_stage_meta(applying->plan.operation, step, &from, &to, err)
+               : 0;
+}
+
+/* A directory whose mode, owner or attributes have changed gets them when it is left. */
+static int change_directory(struct applying *applying, const struct change *change,
+                            struct brig_error *err)
+{
+    const char *reason = NULL;
+    struct plan_frame *frame;
+    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    if (status != 0)
+        return status < 0 ? status : skip(applying, change, reason);
+    tell(applying, change, APPLY_TAKE, NULL);
+    status = plan_enter(&applying->plan, change->path, &frame, err);
+    if (status == 0)
+        status = plan_prepare_lower(&applying->plan, &reason, err);
+    if (status == 0)
+        status = plan_prepare_upper(&applying->plan, err);
+    if (status < 0)
+        return status;
+    frame->pending = true;
+    frame->step = plan_step(&applying->plan, change);
+    frame->step.path = NULL;
+    if (change->meta != CHANGE_MODE) {
+        frame->step.lower = STEP_META;
+        return stage_meta(applying, change, &frame->step, err);
+    }
+    frame->step.lower = STEP_MODE;
+    frame->step.mode_before = frame->mode;
+    frame->step.mode_after = change->after.st_mode & 07777;
+    frame->mode = frame->final = frame->step.mode_after;
+    return 0;
+}
+
+static int take(struct applying *applying, const struct change *change, enum apply_choice choice,
+                struct brig_error *err)
+{
+    bool was = S_ISDIR(change->before.st_mode), is = S_ISDIR(change->after.st_mode);
+    if (is)
+        return was ? change_directory(applying, change, err)
+                   : create_directory(applying, change, err);
+    if (was)
+        return change->kind == CHANGE_DELETED ? delete_directory(applying, change, err)
+                                              : replace_directory(applying, change, choice, err);
+    return apply_file(applying, change, choice, err);
+}
+
+/* The user's file stays, and the jail's is dropped. */
+static int keep(struct applying *applying, const struct change *change, struct brig_error *err)
+{
+    struct step step = plan_step(&applying->plan, change);
+    if (!applying->plan.rewrites || change->upper_dir < 0 || S_ISDIR(change->after.st_mode) ||
+        plan_is_opaque(&applying->plan))
+        return skip(applying, change, "the jail's version cannot be dropped alone");
+    tell(applying, change, APPLY_KEEP, NULL);
+    step.upper = STEP_DROP;
+    int status = plan_prepare_upper(&applying->plan, err);
+    return status < 0 ? status : plan_add(&applying->plan, &step, err);
+}
+
+static int visit(void *context, const struct change *change, struct brig_error *err)
+{
+    struct applying *applying = context;
+    const struct apply_options *options = applying->options;
+    enum apply_choice choice = APPLY_TAKE;
+    const char *reason = NULL;
+    int status = plan_move(&applying->plan, change->path, err);
+    if (status < 0)
+        return status;
+    if (change->unreadable)
+        return skip(applying, change, change->unreadable);
+    if (options->choose)
+        status = options->choose(options->context, change, &choice, &reason, err);
+    if (status < 0)
+        return status;
+    switch (choice) {
+    case APPLY_SKIP:
+        return skip(applying, change, reason);
+    case APPLY_KEEP:
+        return keep(applying, change, err);
+    case APPLY_TAKE:
+    case APPLY_WRITE:
+    case APPLY_MERGE:
+        return take(applying, change, choice, err);
+    }
+    return 0;
+}
+
+int apply_plan(struct operation *operation, const struct layer *layer,
+               const struct apply_options *options, struct brig_error *err)
+{
+    const struct change_options changes = {
+        .paths = options->paths, .path_count = options->path_count, .expand = true};
+    autofree struct applying *applying = calloc(1, sizeof *applying);
+    if (!applying)
+        return brig_fail_nomem(err);
+    applying->options = options;
+    int status = plan_begin(&applying->plan, operation, layer, err);
+    applying->plan.rewrites = !options->live && layer->upper_count == 1;
+    applying->plan.paths = options->paths;
+    applying->plan.path_count = options->path_count;
+    if (status == 0)
+        status = changes_walk(layer, &changes, visit, applying, err);
+    if (status == 0)
+        status = plan_finish(&applying->plan, err);
+    free(applying->links);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Discarding changes: their entries are moved from the upper directory into the operation. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "changes/apply.h"
+#include "changes/change.h"
+#include "changes/plan.h"
+
+struct discarding {
+    struct plan plan;
+    const struct apply_options *options;
+};
+
+static void tell(const struct discarding *discarding, const struct change *change,
+                 enum apply_choice choice, const char *reason)
+{
+    const struct apply_options *options = discarding->options;
+    if (options->tell && (choice != APPLY_SKIP || reason))
+        options->tell(options->context, change, choice, reason);
+}
+
+static int skip(struct discarding *discarding, const struct change *change, const char *reason)
+{
+    plan_skip(&discarding->plan);
+    tell(discarding, change, APPLY_SKIP, reason);
+    return 0;
+}
+
+/* Whether an older upper directory, shared with another jail, has the path too. */
+static bool is_in_shared(const struct layer *layer, const char *path)
+{
+    struct stat info;
+    for (size_t i = 1; i < layer->upper_count; i++)
+        if (fstatat(layer->uppers[i], path, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    return false;
+}
+
+/* In a replaced directory, the user's file only appears again when the whole directory is discarded. */
+static bool needs_whole(const struct plan *plan, const struct change *change)
+{
+    bool whole = true;
+    for (size_t i = 0; i < plan->depth; i++)
+        whole = whole && (!plan->frames[i].opaque || plan->frames[i].complete);
+    return change->before.st_mode && plan_is_opaque(plan) && !whole;
+}
+
+static int drop(struct discarding *discarding, const struct change *change, struct brig_error *err)
+{
+    struct step step = plan_step(&discarding->plan, change);
+    step.before = (struct ident){0};
+    step.upper = STEP_DROP;
+    int status = plan_prepare_upper(&discarding->plan, err);
+    return status < 0 ? status : plan_add(&discarding->plan, &step, err);
+}
+
+/* A directory gets the user's metadata back, and goes away if nothing is left in it. */
+static int discard_directory(struct discarding *discarding, const struct change *change,
+                             struct brig_error *err)
+{
+    struct plan_frame *frame;
+    int status = plan_enter(&discarding->plan, change->path, &frame, err);
+    if (status < 0)
+        return status;
+    frame->force_prune = change->kind != CHANGE_METADATA;
+    if (change->kind == CHANGE_METADATA) {
+        struct stat info = change->before;
+        const struct layer *layer = discarding->plan.layer;
+        if (info.st_uid == layer->owner)
+            info.st_uid = layer->jail_uid;
+        if (info.st_gid == layer->owner_gid)
+            info.st_gid = layer->jail_gid;
+        const struct copy_source from = {.dir = change->lower_dir,
+                                         .name = change->name,
+                                         .info = &info,
+                                         .xattrs_dir = -1,
+                                         .flags = COPY_RISKY};
+        struct stat upper;
+        if (fstatat(change->upper_dir, change->name, &upper, AT_SYMLINK_NOFOLLOW) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's changes");
+        const struct copy_source to = {.dir = change->upper_dir,
+                                       .name = change->name,
+                                       .info = &upper,
+                                       .xattrs_dir = -1,
+                                       .flags = COPY_RISKY};
+        frame->pending = true;
+        frame->step = plan_step(&discarding->plan, change);
+        frame->step.upper = STEP_UPPER_META;
+        if (discarding->plan.operation)
+            status = operation_stage_meta(discarding->plan.operation, &frame->step, &from, &to, err);
+    }
+    return status < 0 ? status : plan_prepare_upper(&discarding->plan, err);
+}
+
+static int visit(void *context, const struct change *change, struct brig_error *err)
+{
+    struct discarding *discarding = context;
+    const struct apply_options *options = discarding->options;
+    enum apply_choice choice = APPLY_TAKE;
+    const char *reason = NULL;
+    int status = plan_move(&discarding->plan, change->path, err);
+    if (status == 0 && options->choose)
+        status = options->choose(options->context, change, &choice, &reason, err);
+    if (status < 0)
+        return status;
+    if (choice == APPLY_SKIP)
+        return skip(discarding, change, reason);
+    if (needs_whole(&discarding->plan, change) || (change->upper_dir < 0 && !plan_is_opaque(&discarding->plan)))
+        return skip(discarding, change, "the jail has replaced its directory: discard that");
+    if (is_in_shared(discarding->plan.layer, change->path))
+        return skip(discarding, change, "the jail had changed it before the fork");
+    tell(discarding, change, APPLY_TAKE, NULL);
+    if (change->upper_dir < 0)
+        return 0; /* it appears again with its directory */
+    return S_ISDIR(change->after.st_mode) ? discard_directory(discarding, change, err)
+                                          : drop(discarding, change, err);
+}
+
+int discard_plan(struct operation *operation, const struct layer *layer,
+                 const struct apply_options *options, struct brig_error *err)
+{
+    const struct change_options changes = {.paths = options->paths,
+                                           .path_count = options->path_count};
+    autofree struct discarding *discarding = calloc(1, sizeof *discarding);
+    if (!discarding)
+        return brig_fail_nomem(err);
+    discarding->options = options;
+    int status = plan_begin(&discarding->plan, operation, layer, err);
+    discarding->plan.rewrites = true;
+    discarding->plan.paths = options->paths;
+    discarding->plan.path_count = options->path_count;
+    if (status == 0)
+        status = changes_walk(layer, &changes, visit, discarding, err);
+    return status < 0 ? status : plan_finish(&discarding->plan, err);
+}

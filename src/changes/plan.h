@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Planning the steps of an apply or a discard from a walk of changes. The walk visits a directory before what is in
+ * it. Some steps come before those of the files in a directory, and some after: a new directory is made first, and gets
+ * its mode and times last; a deleted one is removed last; a read-only one is writable meanwhile. So the plan keeps a
+ * frame for each directory above the current path. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include <brig/brig.h>
+
+#include "base/path.h"
+#include "changes/layer.h"
+#include "changes/operation.h"
+
+struct change;
+
+struct plan_frame {
+    size_t length; /* of its path */
+    bool complete; /* every change in it was planned */
+    bool any;      /* something in it was planned */
+    /* in the upper directory */
+    bool has_upper, pruned;
+    bool force_prune; /* it need only be empty to be removed */
+    unsigned opaque;  /* marks, see step_opaque_marks() */
+    /* outside */
+    bool exists, obstructed, prepared, created;
+    mode_t mode, final; /* as planned so far, and when it is left */
+    int64_t mtime_ns;   /* of a created one */
+    /* A step for the time when the directory is left. */
+    bool pending, needs_complete;
+    struct step step;
+};
+
+struct plan {
+    struct operation *operation; /* NULL: only look */
+    const struct layer *layer;
+    int tree;
+    bool rewrites; /* the upper directory may be changed */
+    /* The paths that the walk is limited to; NULL: everything. */
+    const char *const *paths;
+    size_t path_count;
+    char path[PATH_LENGTH_MAX + 1]; /* of the innermost frame */
+    size_t depth;
+    struct plan_frame frames[LAYER_DEPTH_MAX];
+};
+
+/* Begins a plan for one layer. */
+int plan_begin(struct plan *plan, struct operation *operation, const struct layer *layer,
+               struct brig_error *err);
+
+/* Leaves the directories that do not contain the path and enters those that do. */
+int plan_move(struct plan *plan, const char *path, struct brig_error *err);
+/* Leaves all directories. */
+int plan_finish(struct plan *plan, struct brig_error *err);
+/* Enters a directory that is itself a change, after plan_move(). */
+int plan_enter(struct plan *plan, const char *path, struct plan_frame **ret_frame,
+               struct brig_error *err);
+
+/* The current path is not planned: no directory above it is complete. */
+void plan_skip(struct plan *plan);
+
+/* Prepare the directories above the current path for a step in the user's files: creates missing ones, and makes
+ * read-only ones writable. Returns 0, 1 with a reason if that is impossible, or a code. */
+int plan_prepare_lower(struct plan *plan, const char **ret_reason, struct brig_error *err);
+/* The same for a step that moves an entry of the upper directory. */
+int plan_prepare_upper(struct plan *plan, struct brig_error *err);
+
+/* Adds a step. */
+int plan_add(struct plan *plan, struct step *step, struct brig_error *err);
+
+/* A step for a change, with what is known about its entry and base. */
+struct step plan_step(const struct plan *plan, const struct change *change);
+
+/* Whether the innermost directories hide what is outside. */
+bool plan_is_opaque(const struct plan *plan);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Undo: an operation with the steps of another in reverse order, each turned around. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "changes/layer.h"
+#include "changes/operation_files.h"
+
+struct undoing {
+    const struct operation_undo *undo;
+    struct operation *old, *new;
+    uint64_t changed; /* files that have changed since */
+    bool whole;
+};
+
+/* ---- which operation ---- */
+
+static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    (void)err;
+    if (!info->has_steps || info->undone_by || info->undoes || !info->end_ns)
+        return 0;
+    *(uint64_t *)context = info->id;
+    return 1;
+}
+
+static int find_operation(int record, const struct operation_undo *undo, uint64_t *ret_id,
+                          struct brig_error *err)
+{
+    struct operation_info info;
+    *ret_id = undo->id;
+    if (undo->id == 0) {
+        int status = operations_each(record, find_last, ret_id, err);
+        return status < 0 ? status
+               : *ret_id  ? 0
+                          : brig_fail(err, BRIG_E_STATE, 0,
+                                      "there is no operation that can be undone. See brig log");
+    }
+    int status = operation_find(record, undo->id, &info, err);
+    if (status < 0)
+        return status;
+    if (!info.has_steps)
+        status = brig_fail(err, BRIG_E_STATE, 0, "operation %ju (%s) cannot be undone",
+                           (uintmax_t)undo->id, info.kind);
+    else if (info.undone_by)
+        status = brig_fail(err, BRIG_E_STATE, 0,
+                           "operation %ju was undone by operation %ju: undo that one instead",
+                           (uintmax_t)undo->id, (uintmax_t)info.undone_by);
+    operation_info_done(&info);
+    return status;
+}
+
+/* ---- which steps ---- */
+
+static bool is_above(const char *above, const char *path)
+{
+    size_t length = strlen(above);
+    return length == 0 || (strncmp(above, path, length) == 0 && path[length] == '/');
+}
+
+/* Whether a step belongs to the paths that were given: to one of them, or as a helper to a directory above one. */
+static bool is_selected(const struct undoing *undoing, const struct step *step)
+{
+    const struct operation_undo *undo = undoing->undo;
+    const char *root = undoing->old->steps.trees[step->tree].root;
+    bool helps = step->upper == STEP_PRUNE || (step->flags & STEP_HELPER);
+    if (!undo->paths)
+        return true;
+    for (size_t i = 0; i < undo->path_count; i++) {
+        const char *below = path_below(root, undo->paths[i]);
+        if (!below)
+            continue;
+        if (!*below || strcmp(below, step->path) == 0 || is_above(below, step->path) ||
+            (helps && is_above(step->path, below)))
+            return true;
+    }
+    return false;
+}
+
+/* A file that was replaced after the operation is another one; one that was written to has a later time of
+ * change. */
+static bool is_changed(struct undoing *undoing, const struct step *inverted)
+{
+    struct stat now;
+    struct step_context *steps = &undoing->old->steps;
+    if (inverted->lower == STEP_MODE) {
+        (void)step_state(steps, inverted, &inverted->before, &now);
+        return !(inverted->flags & STEP_HELPER) && (now.st_mode & 07777) != inverted->mode_before;
+    }
+    if (inverted->lower != STEP_SWAP)
+        return false;
+    if (!step_state(steps, inverted, &inverted->before, &now))
+        return true;
+    return now.st_mode && !S_ISDIR(now.st_mode) &&
+           ident_of(&now).ctime_ns > undoing->old->info.end_ns;
+}
+
+/* The step expects the file that is there now, whatever it is. */
+static void expect_current(struct step_context *steps, struct step *step)
+{
+    struct stat now;
+    (void)step_state(steps, step, &step->before, &now);
+    step->before = now.st_mode ? ident_of(&now) : (struct ident){0};
+    if (step->lower == STEP_MODE)
+        step->mode_before = now.st_mode & 07777;
+}
+
+static void report(const struct undoing *undoing, const struct step *step, const char *reason)
+{
+    if (undoing->undo->report)
+        undoing->undo->report(undoing->undo->context, undoing->old->steps.trees[step->tree].root,
+                              step->path, reason);
+}
+
+/* Reads what the step puts in place: the number of the inode may differ from the journal's. */
+static void find_object(const struct step_context *steps, struct step *step)
+{
+    char name[STEP_NAME_MAX];
+    struct stat info;
+    const struct step_tree *tree = &steps->trees[step->tree];
+    step_object_name(name, step->number, step->flags & STEP_REVERSED ? STEP_OLD : "");
+    step->other = fstatat(step_objects(steps, tree), name, &info, AT_SYMLINK_NOFOLLOW) == 0
+                      ? ident_of(&info)
+                      : (struct ident){0};
+}
+
+static int add_inverted(struct undoing *undoing, struct step *step, struct brig_error *err)
+{
+    struct step_context *steps = &undoing->old->steps;
+    bool taken = step_is_taken(steps, step);
+    bool upper = step->upper == STEP_OPAQUE || step->upper == STEP_UPPER_META ||
+                 (step->flags & STEP_REVERSED ? !step_has_entry(steps, step)
+                                              : step_has_entry(steps, step));
+    if (step->lower == STEP_SWAP && !taken)
+        return 0;
+    if (step->lower == STEP_LOWER_NONE && !upper)
+        return 0;
+    step_invert(step);
+    if (step->lower == STEP_SWAP)
+        find_object(steps, step);
+    if (is_changed(undoing, step)) {
+        if (!undoing->undo->force) {
+            undoing->changed++;
+            report(undoing, step, "it has changed since");
+            return 0;
+        }
+        expect_current(steps, step);
+    }
+    if (step->lower == STEP_SWAP && !step->before.mode && !step->other.mode)
+        return 0;
+    return operation_add(undoing->new, step, err);
+}
+
+static int add_steps(struct undoing *undoing, struct brig_error *err)
+{
+    autojournal struct journal journal = {.fd = -1};
+    struct step step;
+    int status = journal_open(undoing->old->dir, true, &journal, err);
+    undoing->whole = true;
+    while (status == 0 && (status = journal_previous(&journal, &step, err)) > 0) {
+        status = 0;
+        if (is_selected(undoing, &step))
+            status = add_inverted(undoing, &step, err);
+        else
+            undoing->whole = false;
+    }
+    step_done(&undoing->old->steps);
+    return status;
+}
+
+/* The new operation has the layers of the old one, in the same order, and uses its objects. */
+static int take_over(struct undoing *undoing, struct brig_error *err)
+{
+    struct operation *old = undoing->old, *new = undoing->new;
+    close_fd(&new->steps.objects);
+    new->steps.objects = fcntl(old->steps.objects, F_DUPFD_CLOEXEC, 0);
+    new->owner_of_objects = old->owner_of_objects;
+    new->info.undoes = old->info.id;
+    new->steps.trees = take_ptr(&old->steps.trees);
+    new->steps.tree_count = old->steps.tree_count;
+    old->steps.tree_count = 0;
+    (void)str_fill(new->jail, sizeof new->jail, old->jail);
+    return new->steps.objects < 0
+               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
+               : operation_write_info(new, err);
+}
+
+/* Both operations share the layers from here on. */
+static int plan(struct undoing *undoing, struct brig_error *err)
+{
+    struct operation *old = undoing->old, *new = undoing->new;
+    int status = take_over(undoing, err);
+    if (status < 0)
+        return status;
+    /* Objects of another filesystem are moved there before their inodes are read. The journal that names them is the
+     * old one. */
+    int dir = new->dir;
+    new->dir = old->dir;
+    status = operation_export(new, err);
+    new->dir = dir;
+    if (status < 0)
+        return status;
+    old->steps.trees = new->steps.trees;
+    old->steps.tree_count = new->steps.tree_count;
+    status = add_steps(undoing, err);
+    old->steps.trees = NULL;
+    old->steps.tree_count = 0;
+    return status;
+}
+
+static int run(struct undoing *undoing, struct brig_error *err)
+{
+    char text[OPERATION_TEXT_MAX];
+    struct operation *new = undoing->new;
+    if (undoing->changed > 0)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "%ju file%s changed since operation %ju, so nothing was undone. Name "
+                         "other files, or use --force, which replaces them",
+                         (uintmax_t)undoing->changed, undoing->changed == 1 ? " has" : "s have",
+                         (uintmax_t)undoing->old->info.id);
+    if (operation_count(new) == 0)
+        return brig_fail(err, BRIG_E_STATE, 0, "operation %ju has nothing to undo there",
+                         (uintmax_t)undoing->old->info.id);
+    new->info.whole = undoing->whole;
+    (void)snprintf(text, sizeof text, "operation %ju (%s)", (uintmax_t)undoing->old->info.id,
+                   undoing->old->info.kind);
+    int status = operation_describe(new, text, NULL, err);
+    return status < 0 ? status
+                      : operation_run(new, undoing->undo->report, undoing->undo->context, err);
+}
+
+int operation_undo(const struct layers *layers, int record, const struct operation_undo *undo,
+                   uint64_t *ret_undone, uint64_t *ret_id, struct brig_error *err)
+{
+    struct undoing undoing = {.undo = undo};
+    uint64_t id;
+    int status = find_operation(record, undo, &id, err);
+    if (status == 0)
+        status = operation_begin(layers, record, OPERATION_UNDO, &undoing.new, err);
+    if (status == 0)
+        status = operation_open(layers, record, id, &undoing.old, err);
+    if (status == 0)
+        status = plan(&undoing, err);
+    if (status == 0)
+        status = run(&undoing, err);
+    if (status == 0) {
+        *ret_undone = id;
+        *ret_id = undoing.new->info.id;
+    }
+    operation_free(undoing.old);
+    operation_free(undoing.new);
+    return status;
+}
