@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "changes/change.h"
-#include "changes/plan.h"
+#include "changes/draft.h"
 #include "changes/tree_walk.h"
 
 /* Files with several names in the upper directory: the first of them that was copied. */
@@ -23,7 +23,7 @@ struct hard_link {
 };
 
 struct applying {
-    struct plan plan;
+    struct draft draft;
     const struct apply_options *options;
     struct hard_link *links; /* sorted by inode */
     size_t link_count;
@@ -39,7 +39,7 @@ static void tell(const struct applying *applying, const struct change *change,
 
 static int skip(struct applying *applying, const struct change *change, const char *reason)
 {
-    plan_skip(&applying->plan);
+    draft_skip(&applying->draft);
     tell(applying, change, APPLY_SKIP, reason);
     return 0;
 }
@@ -118,9 +118,9 @@ static int stage_new(struct applying *applying, const struct change *change,
     bool found = false, linked = S_ISREG(after->st_mode) && after->st_nlink > 1 && !writes;
     size_t at = linked ? find_link(applying, after, &found) : 0;
     if (found)
-        return operation_stage_link(applying->plan.operation, step, applying->links[at].number,
+        return operation_stage_link(applying->draft.operation, step, applying->links[at].number,
                                     err);
-    int status = operation_stage(applying->plan.operation, step, &source, err);
+    int status = operation_stage(applying->draft.operation, step, &source, err);
     return status == 0 && linked ? add_link(applying, at, after, step->number, err) : status;
 }
 
@@ -129,7 +129,7 @@ static int stage(struct applying *applying, const struct change *change, enum ap
                  struct step *step, const char **ret_reason, struct brig_error *err)
 {
     struct brig_error error = {0};
-    if (!applying->plan.operation)
+    if (!applying->draft.operation)
         return 0;
     int status = stage_new(applying, change, choice, step, &error);
     if (status < 0 && is_of_file(&error)) {
@@ -148,17 +148,16 @@ static int stage(struct applying *applying, const struct change *change, enum ap
 static int set_entry(struct applying *applying, const struct change *change,
                      enum apply_choice choice, struct step *step, struct brig_error *err)
 {
-    if (change->upper_dir < 0 || S_ISDIR(change->after.st_mode))
-        return 0; /* there is none of its own, or a directory, which is removed when it is empty */
-    if (choice == APPLY_WRITE) {
+    if (change->upper_dir < 0 || S_ISDIR(change->after.st_mode)) {
+        /* There is none of its own, or a directory, which is removed when it is empty. */
+    } else if (choice == APPLY_WRITE) {
         step->flags |= STEP_REBASE;
-    } else if (!applying->plan.rewrites) {
+    } else if (!applying->draft.rewrites) {
         step->flags |= STEP_APPLIED;
     } else {
         step->upper = STEP_DROP;
-        return plan_prepare_upper(&applying->plan, err);
     }
-    return 0;
+    return draft_prepare_upper(&applying->draft, err);
 }
 
 static int add(struct applying *applying, const struct change *change, enum apply_choice choice,
@@ -166,9 +165,9 @@ static int add(struct applying *applying, const struct change *change, enum appl
 {
     int status = set_entry(applying, change, choice, step, err);
     if (status == 0)
-        status = plan_add(&applying->plan, step, err);
+        status = draft_add(&applying->draft, step, err);
     if (choice == APPLY_WRITE)
-        plan_skip(&applying->plan);
+        draft_skip(&applying->draft);
     return status;
 }
 
@@ -176,9 +175,9 @@ static int apply_file(struct applying *applying, const struct change *change,
                       enum apply_choice choice, struct brig_error *err)
 {
     const char *reason = NULL;
-    struct step step = plan_step(&applying->plan, change);
+    struct step step = draft_step(&applying->draft, change);
     mode_t allowed = applying->options->risky ? 07777 : 01777;
-    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    int status = draft_prepare_lower(&applying->draft, &reason, err);
     step.lower = STEP_SWAP;
     if (status == 0 && change->kind == CHANGE_METADATA && change->meta == CHANGE_MODE &&
         S_ISREG(change->after.st_mode)) {
@@ -199,34 +198,34 @@ static int delete_directory(struct applying *applying, const struct change *chan
                             struct brig_error *err)
 {
     const char *reason = NULL;
-    struct plan_frame *frame;
-    struct step step = plan_step(&applying->plan, change);
-    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    struct draft_frame *frame;
+    struct step step = draft_step(&applying->draft, change);
+    int status = draft_prepare_lower(&applying->draft, &reason, err);
     if (status != 0)
         return status < 0 ? status : skip(applying, change, reason);
     tell(applying, change, APPLY_TAKE, NULL);
     step.lower = STEP_SWAP;
     status = set_entry(applying, change, APPLY_TAKE, &step, err);
     if (status == 0)
-        status = plan_enter(&applying->plan, change->path, &frame, err);
+        status = draft_enter(&applying->draft, change->path, &frame, err);
     if (status < 0)
         return status;
     frame->pending = frame->needs_complete = true;
     frame->step = step;
-    return plan_prepare_lower(&applying->plan, &reason, err);
+    return draft_prepare_lower(&applying->draft, &reason, err);
 }
 
 static int delete_below(void *context, const struct tree_entry *entry, struct brig_error *err)
 {
     struct applying *applying = context;
-    const struct change change = {.layer = applying->plan.layer,
+    const struct change change = {.layer = applying->draft.layer,
                                   .kind = CHANGE_DELETED,
                                   .path = entry->path,
                                   .name = entry->name,
                                   .lower_dir = entry->dir,
                                   .upper_dir = -1,
                                   .before = entry->info};
-    int status = plan_move(&applying->plan, change.path, err);
+    int status = draft_move(&applying->draft, change.path, err);
     if (status < 0)
         return status;
     return S_ISDIR(change.before.st_mode) ? delete_directory(applying, &change, err)
@@ -238,10 +237,10 @@ static int replace_directory(struct applying *applying, const struct change *cha
                              enum apply_choice choice, struct brig_error *err)
 {
     const char *reason = NULL;
-    struct plan_frame *frame;
-    struct step step = plan_step(&applying->plan, change);
+    struct draft_frame *frame;
+    struct step step = draft_step(&applying->draft, change);
     step.lower = STEP_SWAP;
-    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    int status = draft_prepare_lower(&applying->draft, &reason, err);
     if (status == 0)
         status = stage(applying, change, choice, &step, &reason, err);
     if (status != 0)
@@ -249,12 +248,12 @@ static int replace_directory(struct applying *applying, const struct change *cha
     tell(applying, change, choice, NULL);
     status = set_entry(applying, change, choice, &step, err);
     if (status == 0)
-        status = plan_enter(&applying->plan, change->path, &frame, err);
+        status = draft_enter(&applying->draft, change->path, &frame, err);
     if (status < 0)
         return status;
     frame->pending = frame->needs_complete = true;
     frame->step = step;
-    status = plan_prepare_lower(&applying->plan, &reason, err);
+    status = draft_prepare_lower(&applying->draft, &reason, err);
     autoclose int dir = openat(change->lower_dir, change->name,
                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return status < 0 || dir < 0 ? status
@@ -266,25 +265,25 @@ static int create_directory(struct applying *applying, const struct change *chan
                             struct brig_error *err)
 {
     const char *reason = NULL;
-    struct plan_frame *frame;
-    struct step step = plan_step(&applying->plan, change);
+    struct draft_frame *frame;
+    struct step step = draft_step(&applying->draft, change);
     step.lower = STEP_SWAP;
-    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    int status = draft_prepare_lower(&applying->draft, &reason, err);
     if (status == 0)
         status = stage(applying, change, APPLY_TAKE, &step, &reason, err);
     if (status != 0)
         return status < 0 ? status : skip(applying, change, reason);
     tell(applying, change, APPLY_TAKE, NULL);
-    status = plan_add(&applying->plan, &step, err);
+    status = draft_add(&applying->draft, &step, err);
     if (status == 0)
-        status = plan_enter(&applying->plan, change->path, &frame, err);
+        status = draft_enter(&applying->draft, change->path, &frame, err);
     if (status < 0)
         return status;
     frame->exists = frame->created = frame->prepared = true;
     frame->final = change->after.st_mode & 07777;
     frame->mode = frame->final | S_IRWXU;
     frame->mtime_ns = ident_of(&change->after).mtime_ns;
-    return plan_prepare_upper(&applying->plan, err);
+    return draft_prepare_upper(&applying->draft, err);
 }
 
 static int stage_meta(struct applying *applying, const struct change *change, struct step *step,
@@ -300,8 +299,8 @@ static int stage_meta(struct applying *applying, const struct change *change, st
                                    .info = &change->before,
                                    .xattrs_dir = -1,
                                    .flags = COPY_RISKY | COPY_WRITABLE};
-    return applying->plan.operation
-               ? operation_stage_meta(applying->plan.operation, step, &from, &to, err)
+    return applying->draft.operation
+               ? operation_stage_meta(applying->draft.operation, step, &from, &to, err)
                : 0;
 }
 
@@ -310,20 +309,20 @@ static int change_directory(struct applying *applying, const struct change *chan
                             struct brig_error *err)
 {
     const char *reason = NULL;
-    struct plan_frame *frame;
-    int status = plan_prepare_lower(&applying->plan, &reason, err);
+    struct draft_frame *frame;
+    int status = draft_prepare_lower(&applying->draft, &reason, err);
     if (status != 0)
         return status < 0 ? status : skip(applying, change, reason);
     tell(applying, change, APPLY_TAKE, NULL);
-    status = plan_enter(&applying->plan, change->path, &frame, err);
+    status = draft_enter(&applying->draft, change->path, &frame, err);
     if (status == 0)
-        status = plan_prepare_lower(&applying->plan, &reason, err);
+        status = draft_prepare_lower(&applying->draft, &reason, err);
     if (status == 0)
-        status = plan_prepare_upper(&applying->plan, err);
+        status = draft_prepare_upper(&applying->draft, err);
     if (status < 0)
         return status;
     frame->pending = true;
-    frame->step = plan_step(&applying->plan, change);
+    frame->step = draft_step(&applying->draft, change);
     frame->step.path = NULL;
     if (change->meta != CHANGE_MODE) {
         frame->step.lower = STEP_META;
@@ -352,14 +351,14 @@ static int take(struct applying *applying, const struct change *change, enum app
 /* The user's file stays, and the jail's is dropped. */
 static int keep(struct applying *applying, const struct change *change, struct brig_error *err)
 {
-    struct step step = plan_step(&applying->plan, change);
-    if (!applying->plan.rewrites || change->upper_dir < 0 || S_ISDIR(change->after.st_mode) ||
-        plan_is_opaque(&applying->plan))
+    struct step step = draft_step(&applying->draft, change);
+    if (!applying->draft.rewrites || change->upper_dir < 0 || S_ISDIR(change->after.st_mode) ||
+        draft_is_opaque(&applying->draft))
         return skip(applying, change, "the jail's version cannot be dropped alone");
     tell(applying, change, APPLY_KEEP, NULL);
     step.upper = STEP_DROP;
-    int status = plan_prepare_upper(&applying->plan, err);
-    return status < 0 ? status : plan_add(&applying->plan, &step, err);
+    int status = draft_prepare_upper(&applying->draft, err);
+    return status < 0 ? status : draft_add(&applying->draft, &step, err);
 }
 
 static int visit(void *context, const struct change *change, struct brig_error *err)
@@ -368,7 +367,7 @@ static int visit(void *context, const struct change *change, struct brig_error *
     const struct apply_options *options = applying->options;
     enum apply_choice choice = APPLY_TAKE;
     const char *reason = NULL;
-    int status = plan_move(&applying->plan, change->path, err);
+    int status = draft_move(&applying->draft, change->path, err);
     if (status < 0)
         return status;
     if (change->unreadable)
@@ -399,14 +398,14 @@ int apply_plan(struct operation *operation, const struct layer *layer,
     if (!applying)
         return brig_fail_nomem(err);
     applying->options = options;
-    int status = plan_begin(&applying->plan, operation, layer, err);
-    applying->plan.rewrites = !options->live && layer->upper_count == 1;
-    applying->plan.paths = options->paths;
-    applying->plan.path_count = options->path_count;
+    int status = draft_begin(&applying->draft, operation, layer, err);
+    applying->draft.rewrites = !options->live && layer->upper_count == 1;
+    applying->draft.paths = options->paths;
+    applying->draft.path_count = options->path_count;
     if (status == 0)
         status = changes_walk(layer, &changes, visit, applying, err);
     if (status == 0)
-        status = plan_finish(&applying->plan, err);
+        status = draft_finish(&applying->draft, err);
     free(applying->links);
     return status;
 }

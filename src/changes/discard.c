@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "changes/apply.h"
 #include "changes/change.h"
-#include "changes/plan.h"
+#include "changes/draft.h"
 
 struct discarding {
-    struct plan plan;
+    struct draft draft;
     const struct apply_options *options;
 };
 
@@ -27,7 +27,7 @@ static void tell(const struct discarding *discarding, const struct change *chang
 
 static int skip(struct discarding *discarding, const struct change *change, const char *reason)
 {
-    plan_skip(&discarding->plan);
+    draft_skip(&discarding->draft);
     tell(discarding, change, APPLY_SKIP, reason);
     return 0;
 }
@@ -43,35 +43,35 @@ static bool is_in_shared(const struct layer *layer, const char *path)
 }
 
 /* In a replaced directory, the user's file only appears again when the whole directory is discarded. */
-static bool needs_whole(const struct plan *plan, const struct change *change)
+static bool needs_whole(const struct draft *draft, const struct change *change)
 {
     bool whole = true;
-    for (size_t i = 0; i < plan->depth; i++)
-        whole = whole && (!plan->frames[i].opaque || plan->frames[i].complete);
-    return change->before.st_mode && plan_is_opaque(plan) && !whole;
+    for (size_t i = 0; i < draft->depth; i++)
+        whole = whole && (!draft->frames[i].opaque || draft->frames[i].complete);
+    return change->before.st_mode && draft_is_opaque(draft) && !whole;
 }
 
 static int drop(struct discarding *discarding, const struct change *change, struct brig_error *err)
 {
-    struct step step = plan_step(&discarding->plan, change);
+    struct step step = draft_step(&discarding->draft, change);
     step.before = (struct ident){0};
     step.upper = STEP_DROP;
-    int status = plan_prepare_upper(&discarding->plan, err);
-    return status < 0 ? status : plan_add(&discarding->plan, &step, err);
+    int status = draft_prepare_upper(&discarding->draft, err);
+    return status < 0 ? status : draft_add(&discarding->draft, &step, err);
 }
 
 /* A directory gets the user's metadata back, and goes away if nothing is left in it. */
 static int discard_directory(struct discarding *discarding, const struct change *change,
                              struct brig_error *err)
 {
-    struct plan_frame *frame;
-    int status = plan_enter(&discarding->plan, change->path, &frame, err);
+    struct draft_frame *frame;
+    int status = draft_enter(&discarding->draft, change->path, &frame, err);
     if (status < 0)
         return status;
     frame->force_prune = change->kind != CHANGE_METADATA;
     if (change->kind == CHANGE_METADATA) {
         struct stat info = change->before;
-        const struct layer *layer = discarding->plan.layer;
+        const struct layer *layer = discarding->draft.layer;
         if (info.st_uid == layer->owner)
             info.st_uid = layer->jail_uid;
         if (info.st_gid == layer->owner_gid)
@@ -90,12 +90,12 @@ static int discard_directory(struct discarding *discarding, const struct change 
                                        .xattrs_dir = -1,
                                        .flags = COPY_RISKY};
         frame->pending = true;
-        frame->step = plan_step(&discarding->plan, change);
+        frame->step = draft_step(&discarding->draft, change);
         frame->step.upper = STEP_UPPER_META;
-        if (discarding->plan.operation)
-            status = operation_stage_meta(discarding->plan.operation, &frame->step, &from, &to, err);
+        if (discarding->draft.operation)
+            status = operation_stage_meta(discarding->draft.operation, &frame->step, &from, &to, err);
     }
-    return status < 0 ? status : plan_prepare_upper(&discarding->plan, err);
+    return status < 0 ? status : draft_prepare_upper(&discarding->draft, err);
 }
 
 static int visit(void *context, const struct change *change, struct brig_error *err)
@@ -104,20 +104,22 @@ static int visit(void *context, const struct change *change, struct brig_error *
     const struct apply_options *options = discarding->options;
     enum apply_choice choice = APPLY_TAKE;
     const char *reason = NULL;
-    int status = plan_move(&discarding->plan, change->path, err);
+    int status = draft_move(&discarding->draft, change->path, err);
     if (status == 0 && options->choose)
         status = options->choose(options->context, change, &choice, &reason, err);
     if (status < 0)
         return status;
     if (choice == APPLY_SKIP)
         return skip(discarding, change, reason);
-    if (needs_whole(&discarding->plan, change) || (change->upper_dir < 0 && !plan_is_opaque(&discarding->plan)))
+    if (needs_whole(&discarding->draft, change) || (change->upper_dir < 0 && !draft_is_opaque(&discarding->draft)))
         return skip(discarding, change, "the jail has replaced its directory: discard that");
-    if (is_in_shared(discarding->plan.layer, change->path))
+    if (is_in_shared(discarding->draft.layer, change->path))
         return skip(discarding, change, "the jail had changed it before the fork");
     tell(discarding, change, APPLY_TAKE, NULL);
-    if (change->upper_dir < 0)
-        return 0; /* it appears again with its directory */
+    if (change->upper_dir < 0) { /* it appears again with its directory */
+        draft_touch(&discarding->draft);
+        return draft_prepare_upper(&discarding->draft, err);
+    }
     return S_ISDIR(change->after.st_mode) ? discard_directory(discarding, change, err)
                                           : drop(discarding, change, err);
 }
@@ -131,11 +133,11 @@ int discard_plan(struct operation *operation, const struct layer *layer,
     if (!discarding)
         return brig_fail_nomem(err);
     discarding->options = options;
-    int status = plan_begin(&discarding->plan, operation, layer, err);
-    discarding->plan.rewrites = true;
-    discarding->plan.paths = options->paths;
-    discarding->plan.path_count = options->path_count;
+    int status = draft_begin(&discarding->draft, operation, layer, err);
+    discarding->draft.rewrites = true;
+    discarding->draft.paths = options->paths;
+    discarding->draft.path_count = options->path_count;
     if (status == 0)
         status = changes_walk(layer, &changes, visit, discarding, err);
-    return status < 0 ? status : plan_finish(&discarding->plan, err);
+    return status < 0 ? status : draft_finish(&discarding->draft, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Planning the steps of an apply or a discard from a walk of changes. The walk visits a directory before what is in
  * it. Some steps come before those of the files in a directory, and some after: a new directory is made first, and gets
- * its mode and times last; a deleted one is removed last; a read-only one is writable meanwhile. So the plan keeps a
+ * its mode and times last; a deleted one is removed last; a read-only one is writable meanwhile. So the draft keeps a
  * frame for each directory above the current path. */
 #pragma once
 
@@ -16,7 +16,7 @@
 
 struct change;
 
-struct plan_frame {
+struct draft_frame {
     size_t length; /* of its path */
     bool complete; /* every change in it was planned */
     bool any;      /* something in it was planned */
@@ -33,7 +33,7 @@ struct plan_frame {
     struct step step;
 };
 
-struct plan {
+struct draft {
     struct operation *operation; /* NULL: only look */
     const struct layer *layer;
     int tree;
@@ -43,35 +43,37 @@ struct plan {
     size_t path_count;
     char path[PATH_LENGTH_MAX + 1]; /* of the innermost frame */
     size_t depth;
-    struct plan_frame frames[LAYER_DEPTH_MAX];
+    struct draft_frame frames[LAYER_DEPTH_MAX];
 };
 
-/* Begins a plan for one layer. */
-int plan_begin(struct plan *plan, struct operation *operation, const struct layer *layer,
+/* Begins a draft for one layer. */
+int draft_begin(struct draft *draft, struct operation *operation, const struct layer *layer,
                struct brig_error *err);
 
 /* Leaves the directories that do not contain the path and enters those that do. */
-int plan_move(struct plan *plan, const char *path, struct brig_error *err);
+int draft_move(struct draft *draft, const char *path, struct brig_error *err);
 /* Leaves all directories. */
-int plan_finish(struct plan *plan, struct brig_error *err);
-/* Enters a directory that is itself a change, after plan_move(). */
-int plan_enter(struct plan *plan, const char *path, struct plan_frame **ret_frame,
+int draft_finish(struct draft *draft, struct brig_error *err);
+/* Enters a directory that is itself a change, after draft_move(). */
+int draft_enter(struct draft *draft, const char *path, struct draft_frame **ret_frame,
                struct brig_error *err);
 
 /* The current path is not planned: no directory above it is complete. */
-void plan_skip(struct plan *plan);
+void draft_skip(struct draft *draft);
 
 /* Prepare the directories above the current path for a step in the user's files: creates missing ones, and makes
  * read-only ones writable. Returns 0, 1 with a reason if that is impossible, or a code. */
-int plan_prepare_lower(struct plan *plan, const char **ret_reason, struct brig_error *err);
+int draft_prepare_lower(struct draft *draft, const char **ret_reason, struct brig_error *err);
 /* The same for a step that moves an entry of the upper directory. */
-int plan_prepare_upper(struct plan *plan, struct brig_error *err);
+int draft_prepare_upper(struct draft *draft, struct brig_error *err);
 
+/* The current path is planned, though it needs no step of its own. */
+void draft_touch(struct draft *draft);
 /* Adds a step. */
-int plan_add(struct plan *plan, struct step *step, struct brig_error *err);
+int draft_add(struct draft *draft, struct step *step, struct brig_error *err);
 
 /* A step for a change, with what is known about its entry and base. */
-struct step plan_step(const struct plan *plan, const struct change *change);
+struct step draft_step(const struct draft *draft, const struct change *change);
 
 /* Whether the innermost directories hide what is outside. */
-bool plan_is_opaque(const struct plan *plan);
+bool draft_is_opaque(const struct draft *draft);
