@@ -16,6 +16,7 @@
 #include "base/fds.h"
 #include "base/str.h"
 #include "changes/base.h"
+#include "changes/fork.h"
 #include "home/home.h"
 #include "home/storage.h"
 #include "jail/view/mask.h"
@@ -83,14 +84,14 @@ void layers_done(struct layers *layers)
 
 /* Opens the upper directory NAME.changes in `place`, if it exists, and looks at the owner of its
  * files. `place` is the storage directory, or NAME.review in it. */
-static void open_upper(int place, const char *name, struct layer *layer)
+static int open_upper(int place, const char *name, struct layer *layer, struct brig_error *err)
 {
     char part[PART_MAX];
     struct stat inside, outside;
     (void)snprintf(part, sizeof part, "%s.changes", name);
     int upper = openat(place, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (upper < 0)
-        return;
+        return 0;
     layer->uppers[layer->upper_count++] = upper;
     (void)snprintf(part, sizeof part, "../%s.work", name);
     autoclose int work = openat(upper, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -101,6 +102,11 @@ static void open_upper(int place, const char *name, struct layer *layer)
         layer->owner = outside.st_uid;
         layer->owner_gid = outside.st_gid;
     }
+    struct storage_below below;
+    int status = storage_open_below(place, name, &below, err);
+    for (size_t i = 0; i < below.count; i++)
+        layer->uppers[layer->upper_count++] = below.fds[i];
+    return status;
 }
 
 /* Fills in everything but the upper directory. */
@@ -136,7 +142,8 @@ int layer_open(const char *storage, const char *jail, const char *name, const ch
     if (status == 0 && !is_home(name) && review < 0)
         status = review;
     if (status == 0)
-        open_upper(is_home(name) ? place : review, is_home(name) ? jail : name, ret_layer);
+        status =
+            open_upper(is_home(name) ? place : review, is_home(name) ? jail : name, ret_layer, err);
     if (status < 0 && record >= 0)
         layer_done(ret_layer);
     return status;
@@ -167,7 +174,7 @@ static int add_layer(struct layers *layers, int record, int place, const char *j
     struct layer *layer = &layers->items[layers->count];
     int status = begin_layer(record, jail, name, root, layer, err);
     if (status == 0)
-        open_upper(place, is_home(name) ? jail : name, layer);
+        status = open_upper(place, is_home(name) ? jail : name, layer, err);
     if (status < 0 || layer->upper_count == 0) {
         layer_done(layer);
         return status;
@@ -289,7 +296,7 @@ static int unmount(const struct layer *layer, struct brig_error *err)
                      &state, err);
 }
 
-int layers_lock(const struct layers *layers, struct brig_error *err)
+int layers_lock(struct layers *layers, struct brig_error *err)
 {
     if (layers->count == 0)
         return brig_fail(err, BRIG_E_STATE, 0, "there are no changes");
@@ -299,6 +306,8 @@ int layers_lock(const struct layers *layers, struct brig_error *err)
         status = unmount(&layers->items[i], err);
         if (status == 0)
             status = base_settle(&layers->items[i], err);
+        if (status == 0)
+            status = fork_flatten(&layers->items[i], err);
     }
     return status < 0 ? status : take_fd(&lock);
 }

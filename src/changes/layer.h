@@ -88,8 +88,8 @@ bool layer_hides(const struct layer *layer, const char *path);
 int record_lock(int record, struct brig_error *err);
 
 /* Takes the lock, unmounts the layers (their holders keep them mounted for a while), so that the upper directories
- * can be rewritten, and completes their bases. Fails with BRIG_E_STATE if a run is active. Returns an fd. */
-int layers_lock(const struct layers *layers, struct brig_error *err);
+ * can be rewritten, completes their bases, and makes each layer one upper directory. Fails with BRIG_E_STATE if a run is active. Returns an fd. */
+int layers_lock(struct layers *layers, struct brig_error *err);
 
 /* ---- for runs ---- */
 

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -282,4 +284,24 @@ int upper_walk(const struct layer *layer, bool lower, upper_visit visit, void *c
     while (walk->depth > 0)
         leave(walk);
     return status;
+}
+
+bool upper_hides_lower(const struct layer *layer, const char *path)
+{
+    for (size_t i = 0; i < layer->upper_count; i++) {
+        const struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+                                     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+        autoclose int fd = (int)syscall(SYS_openat2, layer->uppers[i], path, &how, sizeof how);
+        struct stat info;
+        char name[32];
+        if (fd < 0 || fstat(fd, &info) < 0)
+            continue;
+        if (!S_ISDIR(info.st_mode))
+            return true;
+        (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        autoclose int dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir >= 0 && is_marked_opaque(dir, layer->fuse))
+            return true;
+    }
+    return false;
 }

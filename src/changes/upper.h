@@ -37,3 +37,6 @@ typedef int (*upper_visit)(void *context, const struct upper_entry *entry, struc
  * UPPER_STOP or a negative code. */
 int upper_walk(const struct layer *layer, bool lower, upper_visit visit, void *context,
                struct brig_error *err);
+
+/* Whether the upper directories hide the user's directory of this path, which is a directory in them. */
+bool upper_hides_lower(const struct layer *layer, const char *path);

@@ -147,12 +147,32 @@ static bool is_frozen(const char *line)
     return *line && strspn(line, "0123456789") == strlen(line);
 }
 
+/* Completes a fork that was killed: NAME.below.new is the new list if its first directory has the changes, which a
+ * single rename moves there. */
+static void complete_below(int storage, const char *name, const char *part)
+{
+    char fresh[NAME_SIZE], line[64];
+    (void)snprintf(fresh, sizeof fresh, "%s." STORAGE_BELOW ".new", name);
+    autoclose int fd = openat(storage, fresh, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (length <= 0)
+        return;
+    line[length] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    /* rmdir fails if it is not empty. */
+    if (is_frozen(line) && unlinkat(storage, line, AT_REMOVEDIR) < 0 && errno == ENOTEMPTY)
+        (void)renameat(storage, fresh, storage, part);
+    else
+        (void)unlinkat(storage, fresh, 0);
+}
+
 int storage_open_below(int storage, const char *name, struct storage_below *ret_below,
                        struct brig_error *err)
 {
     char part[NAME_SIZE], text[STORAGE_BELOW_MAX * 64], *rest = text;
     ret_below->count = 0;
     (void)snprintf(part, sizeof part, "%s." STORAGE_BELOW, name);
+    complete_below(storage, name, part);
     autoclose int fd = openat(storage, part, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return 0;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig fork`: makes a second jail on the state of another. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "changes/fork.h"
+#include "changes/operation.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/layers.h"
+#include "cli/report.h"
+#include "home/jails.h"
+
+static int check_new(const struct jails_place *place, const char *name, struct brig_error *err)
+{
+    struct jail_info info;
+    int found = settings_check_jail(name, err);
+    if (found == 0)
+        found = jails_find(place->storage, name, place->uid, &info, err);
+    if (found <= 0)
+        return found;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "there is a jail '%s' already. Choose another name, or remove it: brig rm %s",
+                     str_shown(name).text, str_shown(name).text);
+}
+
+/* No run may be active: a copy would have the state of a moment in the middle of something. */
+static int fork_open(struct verb_layers *v, const char *from, const char *to,
+                     struct brig_error *err)
+{
+    const char *storage = v->setup.settings.storage;
+    autoclose int record = record_open(storage, from, err);
+    if (record < 0)
+        return record;
+    uint64_t interrupted = operation_interrupted(record);
+    if (interrupted != 0)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "operation %llu of the jail '%s' was interrupted. Complete it first: brig "
+                         "apply --continue -j %s",
+                         (unsigned long long)interrupted, from, from);
+    autoclose int lock =
+        v->layers.count > 0 ? layers_lock(&v->layers, err) : record_lock(record, err);
+    int status = lock < 0 ? lock : jails_unuse(storage, from, geteuid(), err);
+    return status < 0 ? status : fork_jail(storage, &v->layers, from, to, err);
+}
+
+static int run_fork(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    struct jails_place place;
+    if (argc > 1 && argv[1][0] == '-')
+        return command_refuse(app, argc, argv, 1, err);
+    if (argc != 3)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "fork needs the name of a jail and a new name: brig fork JAIL NEW");
+    const char *from = argv[1], *to = argv[2];
+    autofree struct verb_layers *v = calloc(1, sizeof *v);
+    if (!v)
+        return brig_fail_nomem(err);
+    int status = verb_layers_open(v, cmd_fork.name, from, err);
+    if (status < 0)
+        return status;
+    status = jails_place_find(&place, err);
+    if (status == 0)
+        status = check_new(&place, to, err);
+    if (status == 0) {
+        status = fork_open(v, from, to, err);
+        if (status < 0) /* nothing of it is of use */
+            (void)jails_remove(place.storage, to, place.uid, NULL);
+    }
+    verb_layers_done(v);
+    if (status == 0)
+        message_note("the jail '%s' has the state of '%s'; see brig status -j %s", to, from, to);
+    return status;
+}
+
+const struct command cmd_fork = {
+    .name = "fork",
+    .summary = "make a second jail on the state of another",
+    .usage = "JAIL NEW",
+    .words = COMMAND_WORDS_JAILS,
+    .run = run_fork,
+};
