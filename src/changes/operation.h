@@ -74,6 +74,12 @@ int operations_each(int record, operation_visit visit, void *context, struct bri
 int operation_find(int record, uint64_t id, struct operation_info *ret_info,
                    struct brig_error *err);
 
+/* Calls `visit` for each step that is not a helper, with a word for what it does: "add", "replace" … */
+typedef int (*operation_step_visit)(void *context, const char *root, const char *path,
+                                    const char *what, struct brig_error *err);
+int operation_steps(int record, uint64_t id, operation_step_visit visit, void *context,
+                    struct brig_error *err);
+
 /* The operation that was interrupted, or 0. */
 uint64_t operation_interrupted(int record);
 

@@ -163,9 +163,7 @@ static int add_tree(struct operation *operation, const char *name, const char *r
         tree->lower = open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         tree->owns_lower = true;
     }
-    return tree->lower >= 0 ? 0
-                            : brig_fail(err, BRIG_E_SYSTEM, errno ? errno : ENOENT,
-                                        "cannot open '%s'", str_shown(root).text);
+    return 0;
 }
 
 static uint64_t number_of(const char *value)
@@ -284,6 +282,59 @@ int operation_open(const struct layers *layers, int record, uint64_t id,
         operation_free(operation);
     else
         *ret_operation = operation;
+    return status;
+}
+
+int operation_check_roots(const struct operation *operation, struct brig_error *err)
+{
+    for (size_t i = 0; i < operation->steps.tree_count; i++)
+        if (operation->steps.trees[i].lower < 0)
+            return brig_fail(err, BRIG_E_STATE, 0, "'%s' does not exist any more",
+                             str_shown(operation->steps.trees[i].root).text);
+    return 0;
+}
+
+/* ---- steps ---- */
+
+static const char *word_of(const struct step *step)
+{
+    switch ((enum step_lower)step->lower) {
+    case STEP_SWAP:
+        return !step->other.mode ? "delete" : step->before.mode ? "replace" : "add";
+    case STEP_MODE:
+    case STEP_META:
+        return "set";
+    case STEP_LOWER_NONE:
+        break;
+    }
+    return step->flags & STEP_REVERSED ? "restore" : "discard";
+}
+
+int operation_steps(int record, uint64_t id, operation_step_visit visit, void *context,
+                    struct brig_error *err)
+{
+    autojournal struct journal journal = {.fd = -1};
+    struct operation *operation;
+    struct operation_info info;
+    struct step step;
+    int status = operation_find(record, id, &info, err);
+    if (status < 0)
+        return status;
+    operation_info_done(&info);
+    if (!info.has_steps)
+        return 0;
+    status = operation_open(NULL, record, id, &operation, err);
+    if (status < 0)
+        return status;
+    status = journal_open(operation->dir, false, &journal, err);
+    while (status == 0 && (status = journal_next(&journal, &step, err)) > 0) {
+        bool helps = (step.flags & STEP_HELPER) || step.upper == STEP_PRUNE ||
+                     step.upper == STEP_OPAQUE || step.tree >= operation->steps.tree_count;
+        status = helps ? 0
+                       : visit(context, operation->steps.trees[step.tree].root, step.path,
+                               word_of(&step), err);
+    }
+    operation_free(operation);
     return status;
 }
 

@@ -153,7 +153,7 @@ static void close_moved(struct step_context *context, int upper, const char *pat
     for (size_t i = 0; i < context->opened_count; i++) {
         struct step_opened *opened = &context->opened[i];
         if (opened->upper == upper && strcmp(opened->path, path) == 0)
-            (void)fchmodat(context->objects, object, opened->mode, 0);
+            (void)!fchmodat(context->objects, object, opened->mode, 0);
     }
 }
 

@@ -246,6 +246,8 @@ int operation_undo(const struct layers *layers, int record, const struct operati
     if (status == 0)
         status = operation_open(layers, record, id, &undoing.old, err);
     if (status == 0)
+        status = operation_check_roots(undoing.old, err);
+    if (status == 0)
         status = plan(&undoing, err);
     if (status == 0)
         status = run(&undoing, err);

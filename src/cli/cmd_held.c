@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig held`, `brig keep` and `brig discard`: files that a run has created, that a program outside
- * would execute, and that brig therefore keeps in the jail's storage. */
+/* `brig held` and `brig keep`: files that a run has created, that a program outside would execute,
+ * and that brig therefore keeps in the jail's storage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/held.h"
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "guard/git.h"
@@ -276,6 +277,7 @@ static const struct held_item *find_newest(const struct asking *asking, char *pa
     return newest;
 }
 
+/* Deletes all versions of a path. */
 static int discard(struct asking *asking, char *path, const struct held_item *newest,
                    size_t versions, struct brig_error *err)
 {
@@ -309,8 +311,6 @@ static int treat(struct asking *asking, const char *given, struct brig_error *er
     if (!newest)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not held back. See brig held",
                          str_shown(given).text);
-    if (asking->action == DISCARD)
-        return discard(asking, path, newest, versions, err);
     status = asking->action == SHOW ? show(asking, newest, below, err) : keep(asking, newest, err);
     if (status == 0 && versions > 1 && asking->action == KEEP)
         message_note("%zu older version%s held back; see brig held", versions - 1,
@@ -329,8 +329,7 @@ static int flush(struct asking *asking, struct brig_error *err)
     return asking->action == SHOW ? status : 0;
 }
 
-static int run_all(struct asking *asking, const char *verb, int count, char **paths,
-                   struct brig_error *err)
+static int open_list(struct asking *asking, const char *verb, struct brig_error *err)
 {
     struct jails_place place;
     int status = jails_place_find(&place, err);
@@ -342,7 +341,17 @@ static int run_all(struct asking *asking, const char *verb, int count, char **pa
     if (status < 0)
         return status;
     asking->storage = open(place.storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    qsort(asking->list.items, asking->list.count, sizeof *asking->list.items, compare_items);
+    if (asking->list.count > 0)
+        qsort(asking->list.items, asking->list.count, sizeof *asking->list.items, compare_items);
+    return 0;
+}
+
+static int run_all(struct asking *asking, const char *verb, int count, char **paths,
+                   struct brig_error *err)
+{
+    int status = open_list(asking, verb, err);
+    if (status < 0)
+        return status;
     for (size_t i = 0; i < asking->list.count && count == 0; i++)
         list_item(asking, &asking->list.items[i]);
     if (count == 0 && asking->list.count == 0)
@@ -356,13 +365,45 @@ static int run_all(struct asking *asking, const char *verb, int count, char **pa
     return status;
 }
 
-/* All three verbs. */
+/* Deletes one path, if it is held back. */
+static int discard_word(struct asking *asking, const char *word, bool *ret_done,
+                        struct brig_error *err)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    autofree char *path = NULL;
+    size_t versions;
+    int status = path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", word, &path, err);
+    const struct held_item *newest =
+        status < 0 ? NULL : find_newest(asking, path, NULL, &versions);
+    *ret_done = newest != NULL;
+    return newest ? discard(asking, path, newest, versions, err) : status;
+}
+
+int held_discard_words(const char *jail, int count, char **words, bool *ret_done,
+                       struct brig_error *err)
+{
+    struct asking asking = {.action = DISCARD, .jail = jail, .storage = -1};
+    int status = open_list(&asking, cmd_discard.name, err);
+    for (int i = 0; i < count && status == 0; i++)
+        status = discard_word(&asking, words[i], &ret_done[i], err);
+    for (size_t i = 0; i < asking.list.count && status == 0 && count == 0; i++) {
+        const struct held_item *item = &asking.list.items[i];
+        status = held_discard(asking.storage, item, err);
+        str_append(&asking.out, "deleted ");
+        append_path(&asking.out, item, "");
+        str_append_char(&asking.out, '\n');
+    }
+    (void)flush(&asking, NULL);
+    held_list_done(&asking.list);
+    own_close(&asking.storage);
+    return status;
+}
+
+/* Both verbs. */
 static int run(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     const char *verb = app->command->name;
-    enum action action = app->command == &cmd_keep      ? KEEP
-                         : app->command == &cmd_discard ? DISCARD
-                                                        : SHOW;
+    enum action action = app->command == &cmd_keep ? KEEP : SHOW;
     struct asking asking = {.action = action, .storage = -1};
     int first = jails_parse_words(app, argc, argv, &asking.jail, err);
     if (first < 0)
@@ -388,14 +429,6 @@ const struct command cmd_held = {
 const struct command cmd_keep = {
     .name = "keep",
     .summary = "restore a file that was held back",
-    .usage = "[-j NAME] PATH...",
-    .words = COMMAND_WORDS_JAIL_PATHS,
-    .run = run,
-};
-
-const struct command cmd_discard = {
-    .name = "discard",
-    .summary = "delete a file that was held back",
     .usage = "[-j NAME] PATH...",
     .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run,

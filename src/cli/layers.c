@@ -92,15 +92,21 @@ static int resolve_above(char *path, char **ret_path, struct brig_error *err)
     return str_copy(path, ret_path, err);
 }
 
-const struct layer *verb_layers_find(const struct verb_layers *v, const char *typed,
-                                     char **ret_path, struct brig_error *err)
+int verb_resolve_path(const char *typed, char **ret_path, struct brig_error *err)
 {
     char cwd[PATH_LENGTH_MAX + 1];
     autofree char *absolute = NULL;
+    int status =
+        path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", typed, &absolute, err);
+    return status < 0 ? status : resolve_above(absolute, ret_path, err);
+}
+
+const struct layer *verb_layers_find(const struct verb_layers *v, const char *typed,
+                                     char **ret_path, struct brig_error *err)
+{
     autofree char *real = NULL;
     const char *below;
-    if (path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", typed, &absolute, err) < 0 ||
-        resolve_above(absolute, &real, err) < 0)
+    if (verb_resolve_path(typed, &real, err) < 0)
         return NULL;
     const struct layer *layer = layers_find(&v->layers, real, &below);
     if (!layer) {

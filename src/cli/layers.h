@@ -33,3 +33,6 @@ void verb_layers_done(struct verb_layers *verb_layers);
  * for the caller to free, is relative to the root. NULL, with an error, if no layer contains it. */
 const struct layer *verb_layers_find(const struct verb_layers *verb_layers, const char *typed,
                                      char **ret_path, struct brig_error *err);
+
+/* Makes a typed path absolute, with links resolved as verb_layers_find() does. The caller frees it. */
+int verb_resolve_path(const char *typed, char **ret_path, struct brig_error *err);

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig apply`: writes what a jail has changed to the user's files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/str.h"
+#include "changes/apply.h"
+#include "changes/change.h"
+#include "changes/hunks.h"
+#include "changes/merge.h"
+#include "changes/operation.h"
+#include "changes/risk.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/layers.h"
+#include "cli/report.h"
+#include "cli/selection.h"
+#include "guard/git.h"
+
+#define SKIPPED 1        /* the exit status if something was not applied */
+#define TOLD_MAX 100     /* lines about changes that were not applied */
+#define PART_BYTES 65536 /* bytes copied at a time */
+#define ANSWER_MAX 16
+
+enum conflict_rule { CONFLICT_ASK, CONFLICT_MINE, CONFLICT_THEIRS, CONFLICT_SKIP, CONFLICT_MERGE };
+
+struct words {
+    const char *jail;
+    bool all, hunks, dry, risky, live, go_on, abort;
+    enum conflict_rule conflict;
+    int count;
+    char **paths;
+};
+
+struct applying {
+    const struct words *words;
+    struct verb_layers layers;
+    struct selections selections;
+    size_t layer; /* the index of the current one */
+    bool asks;    /* at a terminal */
+    struct git git;
+    struct hunks *hunks; /* of the current layer, or NULL */
+    int contents;        /* of the current change, merged or chosen; -1 */
+    uint64_t applied, skipped;
+};
+
+/* ---- the words ---- */
+
+static bool take_conflict(const char *value, enum conflict_rule *ret_rule)
+{
+    static const char *const names[] = {"", "mine", "theirs", "skip", "merge"};
+    for (size_t i = 1; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(value, names[i]) == 0) {
+            *ret_rule = (enum conflict_rule)i;
+            return true;
+        }
+    return false;
+}
+
+static bool take_flag(struct words *words, const char *word)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {{"--all", &words->all},       {"-p", &words->hunks},
+                 {"--patch", &words->hunks},   {"--dry-run", &words->dry},
+                 {"--risky", &words->risky},   {"--live", &words->live},
+                 {"--continue", &words->go_on}, {"--abort", &words->abort}};
+    for (size_t i = 0; i < ARRAY_LENGTH(flags); i++)
+        if (strcmp(word, flags[i].name) == 0) {
+            *flags[i].flag = true;
+            return true;
+        }
+    return false;
+}
+
+static int take_option(const struct app *app, int argc, char **argv, int *at, struct words *words,
+                       struct brig_error *err)
+{
+    const char *word = argv[*at], *value = NULL;
+    if (str_starts_with(word, "--conflict="))
+        value = word + strlen("--conflict=");
+    else if (strcmp(word, "--conflict") == 0 && *at + 1 < argc)
+        value = argv[++*at];
+    if (value && !take_conflict(value, &words->conflict))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--conflict '%s': it is mine, theirs, skip or merge",
+                         str_shown(value).text);
+    if (!value && !take_flag(words, word))
+        return command_refuse(app, argc, argv, *at, err);
+    ++*at;
+    return 0;
+}
+
+static int parse(const struct app *app, int argc, char **argv, struct words *words,
+                 struct brig_error *err)
+{
+    int at = 1, status = 0;
+    while (at < argc && status == 0 && argv[at][0] == '-' && strcmp(argv[at], "--") != 0)
+        if (!jails_take_option(argc, argv, &at, &words->jail))
+            status = take_option(app, argc, argv, &at, words, err);
+    if (status < 0)
+        return status;
+    bool ended = at < argc && strcmp(argv[at], "--") == 0;
+    at += ended;
+    for (int i = at; i < argc && !ended; i++)
+        if (argv[i][0] == '-')
+            return command_refuse(app, argc, argv, i, err);
+    words->paths = argv + at;
+    words->count = argc - at;
+    if (words->go_on || words->abort) {
+        if (words->count > 0 || words->all || (words->go_on && words->abort))
+            return brig_fail(err, BRIG_E_INVALID, 0, "--%s stands alone",
+                             words->go_on ? "continue" : "abort");
+    } else if (words->count == 0 && !words->all && !words->hunks) {
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "apply needs a path, or --all, or -p to choose. See brig status");
+    } else if (words->count > 0 && words->all) {
+        return brig_fail(err, BRIG_E_INVALID, 0, "--all takes no paths");
+    }
+    return 0;
+}
+
+/* ---- output ---- */
+
+static void append_path(struct str *out, const char *root, const char *path)
+{
+    if (strcmp(root, "/") != 0)
+        str_append_shown(out, root, strlen(root), "");
+    str_append_char(out, '/');
+    str_append_shown(out, path, strlen(path), "");
+}
+
+static void tell_skipped(struct applying *applying, const char *root, const char *path,
+                         const char *reason)
+{
+    autostr struct str shown = {0};
+    append_path(&shown, root, path);
+    if (applying->skipped++ < TOLD_MAX)
+        message_warning("not applied: %s: %s", shown.failed ? "" : shown.data, reason);
+}
+
+static void report(void *context, const char *root, const char *path, const char *reason)
+{
+    struct applying *applying = context;
+    tell_skipped(applying, root, path, reason);
+    if (applying->applied > 0)
+        applying->applied--;
+}
+
+static const char *verb_of(const struct change *change, enum apply_choice choice)
+{
+    static const char *const verbs[] = {[CHANGE_DELETED] = "delete", [CHANGE_TYPE] = "replace",
+                                        [CHANGE_MODIFIED] = "modify", [CHANGE_METADATA] = "set",
+                                        [CHANGE_ADDED] = "add"};
+    return choice == APPLY_KEEP    ? "keep yours"
+           : choice == APPLY_MERGE ? "merge"
+           : choice == APPLY_WRITE ? "modify in part"
+                                   : verbs[change->kind];
+}
+
+static void tell(void *context, const struct change *change, enum apply_choice choice,
+                 const char *reason)
+{
+    struct applying *applying = context;
+    if (choice == APPLY_SKIP) {
+        tell_skipped(applying, change->layer->root, change->path, reason);
+        return;
+    }
+    applying->applied++;
+    if (!applying->words->dry)
+        return;
+    autostr struct str line = {0};
+    str_concat(&line, verb_of(change, choice), " ");
+    append_path(&line, change->layer->root, change->path);
+    str_append_char(&line, '\n');
+    (void)message_print(&line, NULL);
+}
+
+/* ---- questions ---- */
+
+/* Asks on the terminal; the first letter of the answer in lower case, 'q' at the end of input. */
+static char ask(const struct change *change, const char *reason, const char *question)
+{
+    autostr struct str text = {0};
+    char answer[ANSWER_MAX];
+    append_path(&text, change->layer->root, change->path);
+    str_concat(&text, ": ", reason, "\n", question, " ");
+    if (text.failed || write_all(STDERR_FILENO, text.data, text.length) < 0)
+        return 'q';
+    ssize_t length = read(STDIN_FILENO, answer, sizeof answer);
+    if (length <= 0)
+        return 'q';
+    char letter = answer[0] >= 'A' && answer[0] <= 'Z' ? (char)(answer[0] + 'a' - 'A') : answer[0];
+    while (length == (ssize_t)sizeof answer && answer[length - 1] != '\n')
+        length = read(STDIN_FILENO, answer, sizeof answer);
+    return letter;
+}
+
+static enum conflict_rule ask_conflict(const struct change *change)
+{
+    for (;;)
+        switch (ask(change, change->conflict,
+                    "Keep [m]ine, take [t]heirs (the jail's), mer[g]e, [s]kip?")) {
+        case 'm':
+            return CONFLICT_MINE;
+        case 't':
+            return CONFLICT_THEIRS;
+        case 'g':
+            return CONFLICT_MERGE;
+        case 's':
+        case 'q':
+            return CONFLICT_SKIP;
+        default:
+            break;
+        }
+}
+
+/* ---- conflicts ---- */
+
+/* Merges the two versions. Returns NULL, or the reason why not. */
+static const char *merge(struct applying *applying, const struct change *change)
+{
+    enum merge_outcome outcome;
+    autoclose int base = change->kind == CHANGE_MODIFIED ? merge_open_base(change) : -1;
+    if (base < 0)
+        return "it cannot be merged: the version that both started from is not known";
+    autoclose int mine = change_open_before(change);
+    autoclose int theirs = change_open_after(change);
+    if (mine < 0 || theirs < 0 || !applying->git.program)
+        return "it cannot be merged: a version cannot be read, or git is missing";
+    close_fd(&applying->contents);
+    if (merge_files(&applying->git, change->layer->record, base, mine, theirs, &outcome,
+                    &applying->contents, NULL) < 0 ||
+        outcome == MERGE_IMPOSSIBLE)
+        return "it cannot be merged: it is not text";
+    return outcome == MERGE_CLEAN ? NULL : "both versions have changed the same lines";
+}
+
+static void settle_conflict(struct applying *applying, const struct change *change,
+                            enum apply_choice *choice, const char **reason)
+{
+    enum conflict_rule rule = applying->words->conflict;
+    if (rule == CONFLICT_ASK)
+        rule = applying->asks ? ask_conflict(change) : CONFLICT_SKIP;
+    switch (rule) {
+    case CONFLICT_MINE:
+        *choice = APPLY_KEEP;
+        break;
+    case CONFLICT_THEIRS:
+        break;
+    case CONFLICT_MERGE:
+        *reason = applying->words->dry ? NULL : merge(applying, change);
+        *choice = *reason ? APPLY_SKIP : APPLY_MERGE;
+        break;
+    case CONFLICT_ASK:
+    case CONFLICT_SKIP:
+        *choice = APPLY_SKIP;
+        *reason = change->conflict;
+        break;
+    }
+}
+
+/* ---- choosing ---- */
+
+static int choose_part(struct applying *applying, const struct change *change,
+                       enum apply_choice *choice, struct brig_error *err)
+{
+    struct hunks_found found = hunks_find(applying->hunks, change->path);
+    switch (found.choice) {
+    case HUNKS_NONE:
+        *choice = APPLY_SKIP;
+        break;
+    case HUNKS_ALL:
+        break;
+    case HUNKS_PART:
+        close_fd(&applying->contents);
+        applying->contents = hunks_open(applying->hunks, &found, err);
+        *choice = S_ISREG(found.mode) ? APPLY_WRITE : APPLY_SKIP;
+        return applying->contents < 0 ? applying->contents : 0;
+    case HUNKS_NOT_ASKED:
+        if (!S_ISDIR(change->after.st_mode) && !S_ISDIR(change->before.st_mode) &&
+            ask(change, "this change cannot be divided", "Apply it? [y/n]") != 'y')
+            *choice = APPLY_SKIP;
+        break;
+    }
+    return 0;
+}
+
+static int choose(void *context, const struct change *change, enum apply_choice *choice,
+                  const char **reason, struct brig_error *err)
+{
+    struct applying *applying = context;
+    if (!selection_has(&applying->selections, applying->layer, change->path)) {
+        *choice = APPLY_SKIP;
+        return 0;
+    }
+    int status = applying->hunks ? choose_part(applying, change, choice, err) : 0;
+    if (status < 0 || *choice == APPLY_SKIP)
+        return status;
+    if (change->conflict)
+        settle_conflict(applying, change, choice, reason);
+    if (*choice == APPLY_SKIP || *choice == APPLY_KEEP || applying->words->risky)
+        return 0;
+    const char *risk = risk_find(change);
+    if (!risk || (applying->asks && !applying->words->dry &&
+                  ask(change, risk, "Apply it all the same? [y/n]") == 'y'))
+        return 0;
+    *choice = APPLY_SKIP;
+    *reason = risk;
+    return 0;
+}
+
+/* Copies the merged or chosen contents. */
+static int write_contents(void *context, const struct change *change, enum apply_choice choice,
+                          int fd, struct brig_error *err)
+{
+    const struct applying *applying = context;
+    char part[PART_BYTES];
+    ssize_t length;
+    (void)choice;
+    if (lseek(applying->contents, 0, SEEK_SET) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the new contents");
+    while ((length = read(applying->contents, part, sizeof part)) > 0) {
+        int failed = write_all(fd, part, (size_t)length);
+        if (failed < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write '%s'",
+                             str_shown(change->path).text);
+    }
+    return length < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the new contents") : 0;
+}
+
+/* ---- applying ---- */
+
+/* Lets the user choose parts of the changes of a layer. */
+static int ask_hunks(struct applying *applying, const struct apply_options *options,
+                     const struct layer *layer, struct brig_error *err)
+{
+    const struct change_options changes = {
+        .paths = options->paths, .path_count = options->path_count, .expand = true};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    if (!applying->git.program)
+        return brig_fail(err, BRIG_E_STATE, 0, "-p needs git, which is not installed");
+    int status = hunks_new(&applying->git, layer->record, &applying->hunks, err);
+    if (status == 0)
+        status = changes_walk(layer, &changes, hunks_add, applying->hunks, err);
+    if (status < 0)
+        return status;
+    (void)sigaction(SIGINT, &ignore, &before);
+    status = hunks_ask(applying->hunks, err);
+    (void)sigaction(SIGINT, &before, NULL);
+    return status;
+}
+
+static int plan_layer(struct applying *applying, struct operation *operation, size_t index,
+                      bool live, struct brig_error *err)
+{
+    const struct layer *layer = &applying->layers.layers.items[index];
+    const struct selection *selection = &applying->selections.items[index];
+    const struct apply_options options = {.paths = selection->paths,
+                                          .path_count = selection->path_count,
+                                          .risky = applying->words->risky,
+                                          .live = live,
+                                          .choose = choose,
+                                          .write = write_contents,
+                                          .tell = tell,
+                                          .context = applying};
+    if (selection_is_empty(&applying->selections, index))
+        return 0;
+    applying->layer = index;
+    int status = applying->words->hunks ? ask_hunks(applying, &options, layer, err) : 0;
+    if (status == 0)
+        status = apply_plan(operation, layer, &options, err);
+    hunks_free(take_ptr(&applying->hunks));
+    return status;
+}
+
+static int describe(const struct applying *applying, struct operation *operation,
+                    struct brig_error *err)
+{
+    autostr struct str text = {0};
+    for (int i = 0; i < applying->words->count && text.length < OPERATION_TEXT_MAX; i++)
+        str_concat(&text, i > 0 ? " " : "", applying->words->paths[i]);
+    if (applying->words->count == 0)
+        str_append(&text, "--all");
+    return text.failed ? brig_fail_nomem(err)
+                       : operation_describe(operation, text.data, NULL, err);
+}
+
+static int finish(struct applying *applying, uint64_t id)
+{
+    const char *unmatched = selections_unmatched(&applying->selections);
+    if (applying->skipped > TOLD_MAX)
+        message_warning("%ju more changes were not applied",
+                        (uintmax_t)(applying->skipped - TOLD_MAX));
+    if (unmatched)
+        message_warning("nothing has changed at '%s'", str_shown(unmatched).text);
+    if (applying->applied == 0 && applying->skipped == 0 && !unmatched)
+        message_note("there is nothing to apply");
+    else if (applying->applied > 0 && id)
+        message_note("applied %ju change%s; brig undo %ju reverts %s", (uintmax_t)applying->applied,
+                     applying->applied == 1 ? "" : "s", (uintmax_t)id,
+                     applying->applied == 1 ? "it" : "them");
+    return applying->skipped > 0 || unmatched ? SKIPPED : 0;
+}
+
+static int apply(struct applying *applying, bool live, struct brig_error *err)
+{
+    struct layers *layers = &applying->layers.layers;
+    struct operation *operation = NULL;
+    int status = applying->words->dry ? 0
+                                      : operation_begin(layers, layers->items[0].record,
+                                                        OPERATION_APPLY, &operation, err);
+    for (size_t i = 0; i < layers->count && status == 0; i++)
+        status = plan_layer(applying, operation, i, live, err);
+    if (status == 0 && operation)
+        status = describe(applying, operation, err);
+    if (status == 0 && operation)
+        status = operation_run(operation, report, applying, err);
+    uint64_t id = operation ? operation_id(operation) : 0;
+    operation_free(operation);
+    return status < 0 ? status : finish(applying, id);
+}
+
+static int recover(struct applying *applying, struct brig_error *err)
+{
+    struct layers *layers = &applying->layers.layers;
+    uint64_t id;
+    int status = operation_recover(layers, layers->items[0].record, applying->words->abort, report,
+                                   applying, &id, err);
+    if (status < 0)
+        return status;
+    if (id == 0)
+        message_note("no operation was interrupted");
+    else
+        message_note("operation %ju was %s", (uintmax_t)id,
+                     applying->words->abort ? "reverted" : "completed");
+    return applying->skipped > 0 ? SKIPPED : 0;
+}
+
+static bool is_running(const struct layers *layers)
+{
+    for (size_t i = 0; i < layers->count; i++)
+        if (layers->items[i].running)
+            return true;
+    return false;
+}
+
+/* A dry run changes nothing, so it needs no lock. */
+static int take_lock(const struct applying *applying, bool live, int *ret_lock,
+                     struct brig_error *err)
+{
+    const struct layers *layers = &applying->layers.layers;
+    if (applying->words->dry)
+        return 0;
+    int lock = live ? record_lock(layers->items[0].record, err) : layers_lock(layers, err);
+    *ret_lock = lock;
+    if (lock == BRIG_E_STATE)
+        return brig_advise(err, lock, "brig apply --live applies during a run");
+    return lock < 0 ? lock : 0;
+}
+
+static int run_layers(struct applying *applying, struct brig_error *err)
+{
+    const struct words *words = applying->words;
+    autoclose int lock = -1;
+    if (applying->layers.layers.count == 0) {
+        message_note("there are no changes");
+        return 0;
+    }
+    bool live = words->live && is_running(&applying->layers.layers);
+    int status = take_lock(applying, live, &lock, err);
+    if (status < 0)
+        return status;
+    if (words->go_on || words->abort)
+        return recover(applying, err);
+    status = selections_make(&applying->selections, &applying->layers, words->count, words->paths,
+                             err);
+    if (status == 0)
+        status = git_find(&applying->git, (const char *const *)environ, NULL,
+                          (struct git_user){(uid_t)-1, (gid_t)-1}, err);
+    if (status == 0)
+        status = apply(applying, live, err);
+    git_done(&applying->git);
+    selections_done(&applying->selections);
+    return status;
+}
+
+static int run_apply(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    struct words words = {0};
+    autofree struct applying *applying = calloc(1, sizeof *applying);
+    int status = applying ? parse(app, argc, argv, &words, err) : brig_fail_nomem(err);
+    if (status < 0)
+        return status;
+    applying->words = &words;
+    applying->contents = -1;
+    applying->asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    if (words.hunks && !applying->asks)
+        return brig_fail(err, BRIG_E_INVALID, 0, "-p asks at a terminal: there is none");
+    status = verb_layers_open(&applying->layers, cmd_apply.name, words.jail, err);
+    if (status < 0)
+        return status;
+    status = run_layers(applying, err);
+    close_fd(&applying->contents);
+    verb_layers_done(&applying->layers);
+    return status;
+}
+
+const struct command cmd_apply = {
+    .name = "apply",
+    .summary = "write what a jail has changed to your files",
+    .usage = "[-j NAME] [--all|-p] [--dry-run] [--risky] [--live] "
+             "[--conflict mine|theirs|skip|merge] [--continue|--abort] [PATH|GLOB...]",
+    .words = COMMAND_WORDS_JAIL_PATHS,
+    .run = run_apply,
+};

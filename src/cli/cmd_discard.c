@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig discard`: drops what a jail has changed, and deletes files that were held back. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "changes/apply.h"
+#include "changes/change.h"
+#include "changes/operation.h"
+#include "cli/command.h"
+#include "cli/held.h"
+#include "cli/jails.h"
+#include "cli/layers.h"
+#include "cli/report.h"
+#include "cli/selection.h"
+
+#define SKIPPED 1    /* the exit status if something was not discarded */
+#define TOLD_MAX 100 /* lines about changes that were not discarded */
+
+struct discarding {
+    struct verb_layers layers;
+    struct selections selections;
+    size_t layer;
+    uint64_t discarded, skipped;
+};
+
+static void report(void *context, const char *root, const char *path, const char *reason)
+{
+    struct discarding *discarding = context;
+    autostr struct str shown = {0};
+    if (strcmp(root, "/") != 0)
+        str_append_shown(&shown, root, strlen(root), "");
+    str_append_char(&shown, '/');
+    str_append_shown(&shown, path, strlen(path), "");
+    if (discarding->skipped++ < TOLD_MAX)
+        message_warning("not discarded: %s: %s", shown.failed ? "" : shown.data, reason);
+}
+
+static void tell(void *context, const struct change *change, enum apply_choice choice,
+                 const char *reason)
+{
+    struct discarding *discarding = context;
+    if (choice == APPLY_SKIP)
+        report(context, change->layer->root, change->path, reason);
+    else
+        discarding->discarded++;
+}
+
+static int choose(void *context, const struct change *change, enum apply_choice *choice,
+                  const char **reason, struct brig_error *err)
+{
+    struct discarding *discarding = context;
+    (void)reason;
+    (void)err;
+    if (!selection_has(&discarding->selections, discarding->layer, change->path))
+        *choice = APPLY_SKIP;
+    return 0;
+}
+
+static int draft_layer(struct discarding *discarding, struct operation *operation, size_t index,
+                       struct brig_error *err)
+{
+    const struct selection *selection = &discarding->selections.items[index];
+    const struct apply_options options = {.paths = selection->paths,
+                                          .path_count = selection->path_count,
+                                          .choose = choose,
+                                          .tell = tell,
+                                          .context = discarding};
+    discarding->layer = index;
+    return selection_is_empty(&discarding->selections, index)
+               ? 0
+               : discard_plan(operation, &discarding->layers.layers.items[index], &options, err);
+}
+
+static int finish(const struct discarding *discarding, uint64_t id)
+{
+    const char *unmatched = selections_unmatched(&discarding->selections);
+    if (discarding->discarded > 0)
+        message_note("discarded %ju change%s; brig undo %ju restores %s",
+                     (uintmax_t)discarding->discarded, discarding->discarded == 1 ? "" : "s",
+                     (uintmax_t)id, discarding->discarded == 1 ? "it" : "them");
+    if (unmatched)
+        message_warning("nothing has changed at '%s', and it is not held back",
+                        str_shown(unmatched).text);
+    else if (discarding->discarded == 0 && discarding->skipped == 0)
+        message_note("there is nothing to discard");
+    return discarding->skipped > 0 || unmatched ? SKIPPED : 0;
+}
+
+static int discard_layers(struct discarding *discarding, int count, char **words,
+                          struct brig_error *err)
+{
+    struct layers *layers = &discarding->layers.layers;
+    struct operation *operation = NULL;
+    autoclose int lock = layers_lock(layers, err);
+    int status = lock < 0 ? lock : 0;
+    if (status == 0)
+        status = selections_make(&discarding->selections, &discarding->layers, count, words, err);
+    if (status == 0)
+        status =
+            operation_begin(layers, layers->items[0].record, OPERATION_DISCARD, &operation, err);
+    for (size_t i = 0; i < layers->count && status == 0; i++)
+        status = draft_layer(discarding, operation, i, err);
+    if (status == 0)
+        status = operation_describe(operation, count > 0 ? words[0] : "--all", NULL, err);
+    if (status == 0)
+        status = operation_run(operation, report, discarding, err);
+    uint64_t id = operation ? operation_id(operation) : 0;
+    operation_free(operation);
+    if (status == 0)
+        status = finish(discarding, id);
+    selections_done(&discarding->selections);
+    return status;
+}
+
+/* Discards changes. Words that were held back files are gone from `words` by now. */
+static int discard_changes(const char *jail, bool all, int count, char **words,
+                           struct brig_error *err)
+{
+    autofree struct discarding *discarding = calloc(1, sizeof *discarding);
+    if (!discarding)
+        return brig_fail_nomem(err);
+    int status = verb_layers_open(&discarding->layers, cmd_discard.name, jail, err);
+    if (status < 0)
+        return status;
+    if (all)
+        status = held_discard_words(discarding->layers.setup.settings.jail, 0, NULL, NULL, err);
+    if (status == 0 && discarding->layers.layers.count > 0)
+        status = discard_layers(discarding, count, words, err);
+    else if (status == 0 && count > 0)
+        status = brig_fail(err, BRIG_E_INVALID, 0,
+                           "'%s' is not held back, and the jail '%s' has no changes. See brig held",
+                           str_shown(words[0]).text, discarding->layers.setup.settings.jail);
+    verb_layers_done(&discarding->layers);
+    return status;
+}
+
+static int run_discard(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    const char *jail = NULL;
+    bool all = false, ended = false;
+    int at = 1, left = 0;
+    while (at < argc && argv[at][0] == '-' && !ended) {
+        ended = strcmp(argv[at], "--") == 0;
+        if (!ended && jails_take_option(argc, argv, &at, &jail))
+            continue;
+        if (!ended && strcmp(argv[at], "--all") != 0)
+            return command_refuse(app, argc, argv, at, err);
+        all = all || !ended;
+        at++;
+    }
+    for (int i = at; i < argc && !ended; i++)
+        if (argv[i][0] == '-')
+            return command_refuse(app, argc, argv, i, err);
+    if (all == (at < argc))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "discard needs a path, or --all. See brig status and brig held");
+    autofree bool *done = calloc((size_t)argc, sizeof *done);
+    if (!done)
+        return brig_fail_nomem(err);
+    int status = all ? 0 : held_discard_words(jail, argc - at, argv + at, done, err);
+    for (int i = at; i < argc; i++)
+        if (!done[i - at])
+            argv[at + left++] = argv[i];
+    return status < 0 || (!all && left == 0) ? status
+                                             : discard_changes(jail, all, left, argv + at, err);
+}
+
+const struct command cmd_discard = {
+    .name = "discard",
+    .summary = "drop changes of a jail, or delete a file that was held back",
+    .usage = "[-j NAME] [--all] [PATH...]",
+    .words = COMMAND_WORDS_JAIL_PATHS,
+    .run = run_discard,
+};

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/selection.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "changes/base.h"
+#include "cli/layers.h"
+
+static bool exists(const struct layer *layer, const char *path)
+{
+    struct stat info;
+    const char *name = *path ? path : ".";
+    if (layer->lower >= 0 && fstatat(layer->lower, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+        return true;
+    for (size_t i = 0; i < layer->upper_count; i++)
+        if (fstatat(layer->uppers[i], name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    return false;
+}
+
+static int add_word(struct selections *selections, const struct verb_layers *layers,
+                    const char *typed, struct brig_error *err)
+{
+    char *path = NULL;
+    const struct layer *layer = verb_layers_find(layers, typed, &path, err);
+    if (!layer)
+        return err->code;
+    struct selection *selection = &selections->items[layer - layers->layers.items];
+    if (!array_grow(&selection->words, selection->count)) {
+        free(path);
+        return brig_fail_nomem(err);
+    }
+    selection->words[selection->count++] =
+        (struct selected){.typed = typed,
+                          .path = path,
+                          .pattern = strpbrk(path, "*?[") != NULL && !exists(layer, path)};
+    return 0;
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+    return base_compare(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* The paths that the walk is limited to: sorted, and none below another. */
+static int make_paths(struct selection *selection, struct brig_error *err)
+{
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < selection->count; i++)
+        if (selection->words[i].pattern)
+            return 0;
+    const char **paths = calloc(selection->count + 1, sizeof *paths);
+    if (!paths)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < selection->count; i++)
+        paths[count++] = selection->words[i].path;
+    qsort(paths, count, sizeof *paths, compare_paths);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || (*paths[kept - 1] && !path_is_beneath(paths[kept - 1], paths[i])))
+            paths[kept++] = paths[i];
+    selection->paths = paths;
+    selection->path_count = kept;
+    return 0;
+}
+
+int selections_make(struct selections *ret_selections, const struct verb_layers *layers, int count,
+                    char **words, struct brig_error *err)
+{
+    struct brig_error error = {0};
+    int status = 0;
+    memset(ret_selections, 0, sizeof *ret_selections);
+    ret_selections->all = count == 0;
+    for (int i = 0; i < count && status == 0; i++)
+        status = add_word(ret_selections, layers, words[i], &error);
+    for (size_t i = 0; i < LAYERS_MAX && status == 0; i++)
+        if (ret_selections->items[i].count > 0)
+            status = make_paths(&ret_selections->items[i], &error);
+    if (status < 0) {
+        selections_done(ret_selections);
+        if (err)
+            *err = error;
+    }
+    return status;
+}
+
+void selections_done(struct selections *selections)
+{
+    for (size_t i = 0; i < LAYERS_MAX; i++) {
+        struct selection *selection = &selections->items[i];
+        for (size_t k = 0; k < selection->count; k++)
+            free(selection->words[k].path);
+        free(selection->words);
+        free(selection->paths);
+    }
+    memset(selections, 0, sizeof *selections);
+}
+
+bool selection_is_empty(const struct selections *selections, size_t layer)
+{
+    return !selections->all && selections->items[layer].count == 0;
+}
+
+/* Whether a pattern matches the path or a directory above it. */
+static bool matches(const char *pattern, const char *path)
+{
+    char above[PATH_LENGTH_MAX + 1];
+    for (const char *end = path; *end;) {
+        end = strchrnul(end + 1, '/');
+        size_t length = (size_t)(end - path);
+        memcpy(above, path, length);
+        above[length] = '\0';
+        if (fnmatch(pattern, above, FNM_NOESCAPE) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool selection_has(struct selections *selections, size_t layer, const char *path)
+{
+    struct selection *selection = &selections->items[layer];
+    bool found = selections->all;
+    for (size_t i = 0; i < selection->count; i++) {
+        struct selected *word = &selection->words[i];
+        bool has = !*word->path || (word->pattern ? matches(word->path, path)
+                                                  : path_is_beneath(word->path, path));
+        word->matched = word->matched || has;
+        found = found || has;
+    }
+    return found;
+}
+
+const char *selections_unmatched(const struct selections *selections)
+{
+    for (size_t i = 0; i < LAYERS_MAX; i++)
+        for (size_t k = 0; k < selections->items[i].count; k++)
+            if (!selections->items[i].words[k].matched)
+                return selections->items[i].words[k].typed;
+    return NULL;
+}
