@@ -541,13 +541,25 @@ static bool is_same_owner(const struct layer *layer, const struct stat *upper,
     return uid == lower->st_uid && gid == lower->st_gid;
 }
 
+/* The mode of an upper directory, before it was made accessible. */
+static mode_t true_mode(const struct step_context *context, int upper, const char *path,
+                        mode_t mode)
+{
+    for (size_t i = 0; i < context->opened_count; i++)
+        if (context->opened[i].upper == upper && strcmp(context->opened[i].path, path) == 0)
+            return (mode & S_IFMT) | context->opened[i].mode;
+    return mode;
+}
+
 /* Whether an upper directory differs in nothing from the user's. */
-static bool is_redundant(const struct step_tree *tree, const char *path, int upper)
+static bool is_redundant(const struct step_context *context, const struct step_tree *tree,
+                         const char *path, int upper)
 {
     struct stat above, below;
     autoclose int lower = tree->lower < 0 ? -1 : step_open_directory(tree->lower, path);
     return lower >= 0 && step_opaque_marks(upper) == 0 && fstat(upper, &above) == 0 &&
-           fstat(lower, &below) == 0 && above.st_mode == below.st_mode &&
+           fstat(lower, &below) == 0 &&
+           true_mode(context, tree->upper, path, above.st_mode) == below.st_mode &&
            is_same_owner(tree->layer, &above, &below) && copy_same_xattrs(upper, lower);
 }
 
@@ -558,7 +570,7 @@ static int take_prune(struct step_context *context, const struct step *step,
     if (!(step->flags & STEP_REVERSED)) {
         autoclose int fd = openat(at->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || !is_empty(at->fd, name) ||
-            !((step->flags & STEP_FORCE) || is_redundant(tree, step->path, fd)))
+            !((step->flags & STEP_FORCE) || is_redundant(context, tree, step->path, fd)))
             return 0;
     }
     int result = move_entry(context, step, at->fd, name);
