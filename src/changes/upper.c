@@ -167,7 +167,7 @@ static int enter(struct walk *walk, const struct level *above, const char *name,
     int replaced = hides ? true : open_uppers(walk, above, level, name, first, err);
     if (replaced < 0)
         return replaced;
-    level->replaced = replaced;
+    level->replaced = replaced || above->replaced;
     return open_lower(walk, above, level, name, err);
 }
 

@@ -206,6 +206,22 @@ static void test_masks(void)
     layer_done(&layer);
 }
 
+static void test_replaced(void)
+{
+    begin_trees();
+    make_dir(root, "d");
+    make_dir(root, "d/deep");
+    make_dir(root, "d/deep/er");
+    put(root, "d/deep/old", "old");
+    put(root, "d/deep/er/old", "old");
+    make_opaque(upper(), "d");
+    make_dir(upper(), "d/deep");
+    make_dir(upper(), "d/deep/er");
+    put(upper(), "d/deep/er/new", "new");
+    expect("A d/deep/er/new\nD d/deep/er/old\nD d/deep/old\n",
+           "directories in a replaced one hide the user's as well");
+}
+
 static void test_base(void)
 {
     begin_trees();
@@ -374,6 +390,7 @@ int main(void)
     test_compare();
     test_kinds();
     test_masks();
+    test_replaced();
     test_base();
     test_applied();
     test_stack();
