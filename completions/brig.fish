@@ -38,7 +38,7 @@ function __brig_awaits_jail
         case enter
             test (count $words) = 2
             return
-        case mask unmask sync held keep discard
+        case mask unmask sync status diff discard held keep
             contains -- $words[-1] -j --jail
             return
     end
@@ -62,9 +62,11 @@ complete -c brig -n __fish_use_subcommand -f -a cp -d 'copy files into a jail or
 complete -c brig -n __fish_use_subcommand -f -a mask -d 'hide a path of your home in a jail, at once'
 complete -c brig -n __fish_use_subcommand -f -a unmask -d 'show it again, from the jail\'s next mount on'
 complete -c brig -n __fish_use_subcommand -f -a sync -d 'transfer git commits out of jails'
+complete -c brig -n __fish_use_subcommand -f -a status -d 'list what a jail has changed in its copies of your files'
+complete -c brig -n __fish_use_subcommand -f -a diff -d 'show what a jail has changed in its copies of your files'
+complete -c brig -n __fish_use_subcommand -f -a discard -d 'delete a file that was held back'
 complete -c brig -n __fish_use_subcommand -f -a held -d 'list files that were held back, or print one'
 complete -c brig -n __fish_use_subcommand -f -a keep -d 'restore a file that was held back'
-complete -c brig -n __fish_use_subcommand -f -a discard -d 'delete a file that was held back'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write example configuration files'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'check what this system can enforce, and say how to fix the rest'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'

@@ -10,7 +10,6 @@
 
 #define PATTERNS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* clang-format off: names in columns of any width */
 const struct risk_row risk_rows[] = {
     /* ---- git ---- */
     {"executed by git", RISK_ANYWHERE, false,
@@ -224,7 +223,6 @@ const struct risk_row risk_rows[] = {
               ".yarn/cache", ".yarn/unplugged", ".yarn/sdks", ".eggs", ".cargo/registry",
               ".cargo/git", "go/pkg/mod")},
 };
-/* clang-format on */
 const size_t risk_row_count = ARRAY_LENGTH(risk_rows);
 
 /* Compares one component of a pattern with one of a path, both ended by '/' or NUL. */

@@ -59,6 +59,15 @@ MAKE='make() {
 }
 TYPES="absent file dir link fifo"'
 
+@test "the manual has every reason of the table of risks" {
+    page=$(tr '\n' ' ' <"$LIB_ROOT/man/brig.1")
+    reasons=$(sed -n 's/^    {"\([^"]*\)", RISK_.*/\1/p' "$LIB_ROOT/src/changes/risk_rows.c" | sort -u)
+    [ "$(wc -l <<<"$reasons")" -gt 30 ]
+    while read -r reason; do
+        [[ $page == *".It $reason"* ]] || { echo "not in the manual: $reason" >&2; false; }
+    done <<<"$reasons"
+}
+
 @test "every type before and after, as rsync, git and lstat see the same trees" {
     needs rsync
     local who
@@ -207,6 +216,31 @@ TYPES="absent file dir link fifo"'
     output_has "4 ignored by git"
     show user --json
     json 'c[".t/a.o"]["ignored"] and c[".t/build/x/1"]["ignored"] and "ignored" not in c[".t/c"]'
+}
+
+@test "a reviewed directory: its repository is no change, and a line tells about the run" {
+    local who
+    for who in $(everyone); do
+        run_as_user sh -ec 'mkdir repo; cd repo; git init -q .; echo build/ >.gitignore; echo 1 >a; git add .
+            git -c user.name=a -c user.email=a@b commit -qm 1'
+        cd repo
+        jail "$who" "st-$who"
+        must by "$who" -m casual -R -j "st-$who" -- sh -ec 'echo 2 >a; mkdir build .vscode; echo 1 >build/o; echo 1 >.vscode/tasks.json
+            git -c user.name=a -c user.email=a@b commit -qam 2'
+        output_has "3 files changed in $PWD, 2 new, 1 flagged; see brig status"
+        [ "$(cat a)" = 1 ]
+        show "$who"
+        output_has "$PWD, reviewed"
+        output_has "M  a  2 bytes"
+        output_has "A  .vscode/tasks.json  file, 2 bytes  ! obeyed by Visual Studio Code"
+        output_has "I  build/  1 ignored file, 2 bytes"
+        output_lacks "  .git"
+        must by "$who" -m casual -R -j "st-$who" -- true
+        output_lacks "brig status"
+        cd ..
+        must by "$who" rm -f "st-$who"
+        run_as_user rm -rf repo
+    done
 }
 
 @test "nothing to show, held back files, another jail in this directory" {

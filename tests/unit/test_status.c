@@ -247,7 +247,8 @@ static void survives_what_git_refuses(void)
     begin_trees();
     GIT("init", "-q", ".");
     put(root, ".gitignore", "*.o\n");
-    GIT("update-index", "--add", "--cacheinfo", "160000,0123456789012345678901234567890123456789,mod");
+    GIT("update-index", "--add", "--cacheinfo",
+        "160000,0123456789012345678901234567890123456789,mod");
     put(root, "mod/file", "m");
     put_link(root, "lnk", "elsewhere");
     put(upper, "a.o", "a");
