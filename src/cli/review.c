@@ -427,21 +427,11 @@ static int join_root(const struct settings *settings, const struct identity *ide
     return 0;
 }
 
-static struct review_root *find_root(struct review *review, const char *path)
-{
-    for (size_t i = 0; i < review->count; i++)
-        if (strcmp(review->roots[i].name, LAYER_HOME) != 0 &&
-            strcmp(review->roots[i].root, path) == 0)
-            return &review->roots[i];
-    return NULL;
-}
-
-/* Several rules may be for one directory: each gets a clone of the mount. */
 static int mount_root(struct review *review, const struct settings *settings,
                       const struct identity *identity, const struct owners *owners,
-                      const struct review_hidden *hidden, size_t index, struct brig_error *err)
+                      const struct review_hidden *hidden, struct policy_grant *grant,
+                      struct brig_error *err)
 {
-    struct policy_grant *grant = &settings->policy->grants[index];
     char path[PATH_LENGTH_MAX + 1];
     identity_enter(identity);
     bool resolved = path_resolve(grant->source, path);
@@ -449,21 +439,26 @@ static int mount_root(struct review *review, const struct settings *settings,
     if (!resolved)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot review '%s'",
                          str_shown(grant->source).text);
-    struct review_root *root = find_root(review, path);
-    int status = 0;
-    if (!root) {
-        if (review->count == REVIEW_ROOTS_MAX)
-            return brig_fail(err, BRIG_E_INVALID, 0, "at most %d directories can be reviewed",
-                             REVIEW_ROOTS_MAX - 1);
-        root = add_root(review, path, "", err);
-        status =
-            root ? join_root(settings, identity, owners, hidden, grant, root, err) : BRIG_E_NOMEM;
-    }
-    if (status < 0)
-        return status;
-    grant->fd = root->mounts.home;
+    if (review->count == REVIEW_ROOTS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "at most %d directories can be reviewed",
+                         REVIEW_ROOTS_MAX - 1);
+    struct review_root *root = add_root(review, path, "", err);
+    int status =
+        root ? join_root(settings, identity, owners, hidden, grant, root, err) : BRIG_E_NOMEM;
+    if (status == 0)
+        grant->fd = root->mounts.home;
     grant->checked = false;
-    return 0;
+    return status;
+}
+
+/* The rule that replaces a rule for the same path, or NULL. */
+static const struct policy_grant *later_rule(const struct brig_policy *policy, size_t index)
+{
+    for (size_t i = index + 1; i < policy->grant_count; i++)
+        if (policy->grants[i].review &&
+            strcmp(policy->grants[i].dest, policy->grants[index].dest) == 0)
+            return &policy->grants[i];
+    return NULL;
 }
 
 int review_join(struct review *review, const struct settings *settings,
@@ -479,9 +474,14 @@ int review_join(struct review *review, const struct settings *settings,
                          "--review is not possible here, because the jail has a uid whose files "
                          "you could not read. Run brig without sudo, or use -m bare");
     int status = 0;
-    for (size_t i = 0; i < policy->grant_count && status == 0; i++)
-        if (policy->grants[i].review)
-            status = mount_root(review, settings, identity, &owners, hidden, i, err);
+    for (size_t i = policy->grant_count; i-- > 0 && status == 0;) {
+        struct policy_grant *grant = &policy->grants[i];
+        const struct policy_grant *later = grant->review ? later_rule(policy, i) : NULL;
+        if (later)
+            grant->fd = later->fd; /* it is not mounted */
+        else if (grant->review)
+            status = mount_root(review, settings, identity, &owners, hidden, grant, err);
+    }
     return status;
 }
 

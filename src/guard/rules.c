@@ -505,6 +505,8 @@ static int add_repository_above(struct adding *a, const char *source, const char
     autoclose int above = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (status == 0 && above >= 0)
         status = add_tree(a, above, path, path, false, err);
+    if (status >= 0 && a->reviewed) /* the copy is on another filesystem */
+        status = brig_policy_setenv(a->policy, "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1", err);
     return status < 0 ? status : 0;
 }
 
