@@ -123,6 +123,7 @@ static struct change make_change(const struct walk *walk, const struct upper_ent
                             .upper_dir = entry->upper_dir,
                             .before = entry->lower,
                             .whiteout = entry->whiteout,
+                            .deleted_ns = entry->deleted_ns,
                             .upper = ident_of(&entry->upper),
                             .unreadable = entry->unreadable};
     if (!entry->whiteout && !entry->unseen) {

@@ -40,6 +40,7 @@ struct change {
      * one it will have outside. */
     struct stat before, after;
     bool whiteout;      /* upper_dir has a mark for the deletion, with this state: */
+    int64_t deleted_ns; /* a deletion: not later than this; 0: unknown */
     struct ident upper; /* of the file in the upper directory, for base_update() */
     uint64_t files,
         bytes; /* in a deleted directory: files that are not directories, and their sizes */

@@ -286,8 +286,8 @@ static int count_in_line(void *context, const struct change *change, struct brig
     if (line->seen++ == STATUS_LINE_MAX)
         return CHANGE_STOP;
     bool deleted = change->kind == CHANGE_DELETED;
-    if (S_ISDIR(change->after.st_mode) ||
-        (change->upper.mode && change->upper.ctime_ns < line->since_ns))
+    int64_t changed_ns = deleted ? change->deleted_ns : change->upper.ctime_ns;
+    if (S_ISDIR(change->after.st_mode) || (changed_ns != 0 && changed_ns < line->since_ns))
         return 0;
     uint64_t files = deleted && S_ISDIR(change->before.st_mode) ? change->files : 1;
     line->changed += files;

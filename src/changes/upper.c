@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "changes/base.h"
 #include "changes/layer.h"
 #include "changes/names_list.h"
 
@@ -218,6 +219,17 @@ static bool is_whiteout(const struct stat *info)
     return S_ISCHR(info->st_mode) && info->st_rdev == 0;
 }
 
+/* A deletion changes the upper directory that contains the name. A whiteout tells nothing about its time: all are
+ * hard links to one file. */
+static int64_t deletion_time(const struct level *level)
+{
+    struct stat info;
+    for (size_t i = 0; i < LOWER; i++)
+        if (level->parts[i].dir >= 0)
+            return fstat(level->parts[i].dir, &info) == 0 ? ident_of(&info).ctime_ns : 0;
+    return 0;
+}
+
 /* Fills in an entry; false if it has gone meanwhile. */
 static bool look(const struct walk *walk, const struct level *level, size_t first,
                  struct upper_entry *entry)
@@ -257,6 +269,8 @@ static int visit_next(struct walk *walk, struct level *level, struct brig_error 
     entry.path = walk->path;
     if (!look(walk, level, first, &entry))
         return 0;
+    if (entry.whiteout || entry.unseen)
+        entry.deleted_ns = deletion_time(level);
     bool gone = entry.whiteout || entry.unseen;
     bool directory = S_ISDIR(gone ? entry.lower.st_mode : entry.upper.st_mode);
     if (!fits)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include <brig/brig.h>
@@ -23,6 +24,7 @@ struct upper_entry {
     struct stat upper, lower; /* st_mode 0: there is no file */
     bool whiteout;            /* the jail has deleted it: `upper` is the mark */
     bool unseen;              /* it is in a directory that the jail has deleted or replaced */
+    int64_t deleted_ns;       /* if it was deleted: not later than this; 0: unknown */
     const char *unreadable;   /* why a directory is not walked, or NULL */
 };
 
