@@ -168,7 +168,7 @@ static void test_kinds(void)
            "every kind of change is found, in order");
     struct layer layer = open_layer();
     expect_in(&layer, &(struct change_options){.expand = true},
-              "P attr xattrs\nT becomes-dir\nT becomes-file\nM changed\nD dir\nD dir/a\nD "
+              "P attr xattrs\nT becomes-dir\nT becomes-file 1\nM changed\nD dir\nD dir/a\nD "
               "dir/deep\nD dir/deep/b\nD gone\nA link\nA made\nA made/file\nP mode mode\nA "
               "replaced/new\nD replaced/old\n",
               "a deleted directory is expanded on request");
