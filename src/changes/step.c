@@ -131,6 +131,22 @@ static bool open_all_up(struct step_context *context, int upper, const char *pat
     return open;
 }
 
+/* The same for a directory in the operation, which goes back to this path. */
+static void open_object(struct step_context *context, int upper, const char *path,
+                        const char *object)
+{
+    struct stat info;
+    char *copy = array_grow(&context->opened, context->opened_count) ? strdup(path) : NULL;
+    if (!copy || fstatat(context->objects, object, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISDIR(info.st_mode) ||
+        fchmodat(context->objects, object, (info.st_mode & 07777) | S_IRWXU, 0) < 0) {
+        free(copy);
+        return;
+    }
+    context->opened[context->opened_count++] =
+        (struct step_opened){upper, info.st_mode & 07777, copy};
+}
+
 /* Restores the modes, the innermost first. */
 static void close_up(struct step_context *context)
 {
@@ -517,7 +533,10 @@ static int move_entry(struct step_context *context, const struct step *step, int
         (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - step->path) : 0,
                        step->path);
         (void)open_all_up(context, upper, above);
-        (void)open_up(context, upper, step->path);
+        if (is_here)
+            open_object(context, upper, step->path, object);
+        else
+            (void)open_up(context, upper, step->path);
     }
 }
 
