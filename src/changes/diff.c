@@ -23,6 +23,7 @@
 #include "changes/change.h"
 #include "changes/import.h"
 #include "changes/layer.h"
+#include "changes/plain.h"
 #include "changes/scratch.h"
 #include "changes/tree_walk.h"
 #include "guard/git.h"
@@ -50,12 +51,16 @@ struct diff {
     /* of two jails */
     enum side after; /* the side of the files of the jail that is being walked */
     bool jails;      /* unchanged contents are added, too: the other jail may have changed them */
-    FILE *spool;     /* paths that the first jail has changed, in order, or NULL */
-    bool second;     /* the second jail is being walked */
-    char *spooled;   /* the next path of the spool */
+    FILE *spool; /* paths that the first jail has changed, in order, or NULL; each after REPLACED or
+                        CHANGED */
+    bool second; /* the second jail is being walked */
+    char *spooled; /* the next path of the spool */
     size_t spooled_size;
     bool spool_ended;
+    struct str replaced; /* a directory that the first jail has replaced, with everything in it */
 };
+
+enum { CHANGED = 'C', REPLACED = 'R' };
 
 /* ---- beginning and end ---- */
 
@@ -117,6 +122,7 @@ void diff_free(struct diff *diff)
     own_fclose(&diff->spool);
     free(diff->spooled);
     str_done(&diff->directory);
+    str_done(&diff->replaced);
     scratch_remove(&diff->scratch);
     free(diff);
 }
@@ -332,6 +338,44 @@ static int add_after(struct diff *diff, const struct change *change, bool large,
     return add_version(diff, diff->after, &version, err);
 }
 
+/* ---- what the first of two jails has changed ---- */
+
+static bool is_replaced(const struct change *change)
+{
+    return change->kind == CHANGE_TYPE && S_ISDIR(change->before.st_mode);
+}
+
+static int spool(struct diff *diff, const struct change *change, struct brig_error *err)
+{
+    char kind = is_replaced(change) ? REPLACED : CHANGED;
+    if (fputc(kind, diff->spool) == EOF ||
+        fwrite(change->path, 1, strlen(change->path) + 1, diff->spool) == 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
+    return 0;
+}
+
+static void next_spooled(struct diff *diff)
+{
+    diff->spool_ended =
+        diff->spool_ended || getdelim(&diff->spooled, &diff->spooled_size, '\0', diff->spool) < 0;
+}
+
+/* Whether the first jail has changed a path; asked for in order. */
+static bool was_spooled(struct diff *diff, const char *path)
+{
+    int order = 1;
+    while (!diff->spool_ended && (order = base_compare(diff->spooled + 1, path)) <= 0) {
+        if (*diff->spooled == REPLACED) {
+            diff->replaced.length = 0;
+            str_append(&diff->replaced, diff->spooled + 1);
+        }
+        if (order == 0)
+            return true; /* it stays the next one: the path may be asked for again */
+        next_spooled(diff);
+    }
+    return diff->replaced.length > 0 && path_is_beneath(diff->replaced.data, path);
+}
+
 /* A file of a directory that the jail has replaced by something else. */
 static int add_replaced(void *context, const struct tree_entry *entry, struct brig_error *err)
 {
@@ -343,6 +387,8 @@ static int add_replaced(void *context, const struct tree_entry *entry, struct br
             : -1;
     if (layer_hides(diff->layer, entry->path))
         return TREE_SKIP;
+    if (diff->second && was_spooled(diff, entry->path))
+        return 0;
     const struct version version = {entry->path,  entry->dir, entry->name,
                                     &entry->info, fd,         large ? "before" : NULL};
     return add_version(diff, !diff->after, &version, err);
@@ -382,7 +428,7 @@ static int add_versions(struct diff *diff, const struct change *change, bool bef
         note_large(diff, change);
     if (before)
         status = add_before(diff, change, large, err);
-    if (status == 0 && before && change->kind == CHANGE_TYPE && S_ISDIR(change->before.st_mode))
+    if (status == 0 && before && is_replaced(change))
         status = add_replaced_directory(diff, change, err);
     if (status == 0 && after)
         status = add_after(diff, change, large, err);
@@ -442,22 +488,6 @@ int diff_add(struct diff *diff, const struct layer *layer, const struct change_o
 
 /* ---- two jails ---- */
 
-static bool next_spooled(struct diff *diff)
-{
-    diff->spool_ended =
-        diff->spool_ended || getdelim(&diff->spooled, &diff->spooled_size, '\0', diff->spool) < 0;
-    return !diff->spool_ended;
-}
-
-/* Whether the first jail has changed a path; asked for in order. */
-static bool was_spooled(struct diff *diff, const char *path)
-{
-    int order = -1;
-    while (!diff->spool_ended && (order = base_compare(diff->spooled, path)) < 0)
-        (void)next_spooled(diff);
-    return !diff->spool_ended && order == 0;
-}
-
 /* The first jail: its files against the user's, which are the second jail's unless that has changed
  * them. The second jail: its files replace those, and the user's are the first jail's unless that
  * has changed them. */
@@ -476,9 +506,9 @@ static int visit_jails(void *context, const struct change *change, struct brig_e
     note_specials(diff, change);
     note_metadata(diff, change);
     if (!diff->second) {
-        if (fwrite(change->path, 1, strlen(change->path) + 1, diff->spool) == 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
-        return change->unreadable ? 0 : add_versions(diff, change, true, true, err);
+        status = spool(diff, change, err);
+        return status < 0 || change->unreadable ? status
+                                                : add_versions(diff, change, true, true, err);
     }
     bool both = was_spooled(diff, change->path);
     make_top(diff, SECOND, top);
@@ -501,6 +531,7 @@ static int walk_jail(struct diff *diff, const struct layer *layer, enum side aft
     int status = changes_walk(layer, options, visit_jails, diff, err);
     end_directory(diff, NULL);
     diff->jail = NULL;
+    diff->second = false;
     return status;
 }
 
@@ -520,7 +551,8 @@ int diff_add_jails(struct diff *diff, const struct layer *a, const struct layer 
     if (status == 0 && fflush(diff->spool) != 0)
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
     rewind(diff->spool);
-    (void)next_spooled(diff);
+    diff->replaced.length = 0;
+    next_spooled(diff);
     return status < 0 ? status : walk_jail(diff, b, SECOND, &expanded, err);
 }
 
@@ -546,19 +578,47 @@ static int join_layers(struct diff *diff, struct brig_error *err)
     return 0;
 }
 
-static const char *form_option(enum diff_form form)
+#define JOINED_BEFORE DIFF_REF ":2"
+#define JOINED_AFTER DIFF_REF ":3"
+
+static bool is_joined(const struct diff *diff)
 {
-    return form == DIFF_STAT ? "--stat" : form == DIFF_NAMES ? "--name-only" : "--patch";
+    return diff->layer_count > 1 || diff->options.form == DIFF_NAMES;
+}
+
+static bool print_name(void *data, const char *text, size_t length)
+{
+    const struct diff *diff = data;
+    autostr struct str absolute = {0}, line = {0};
+    (void)length;
+    str_concat(&absolute, "/", text);
+    if (!absolute.failed)
+        plain_append_name(&line, absolute.data);
+    str_append_char(&line, '\n');
+    return !line.failed && write_all(diff->options.output, line.data, line.length) == 0;
+}
+
+static int run_names(struct diff *diff, struct brig_error *err)
+{
+    static const char *const words[] = {"diff-tree",    "-r",          "-z",
+                                        "--no-renames", "--name-only", JOINED_BEFORE,
+                                        JOINED_AFTER,   "--",          NULL};
+    const struct git_call call = {
+        .words = words, .git_dir = diff->scratch.dir, .each = print_name, .data = diff};
+    int status = git_run(diff->git, &call, err);
+    return status <= 0
+               ? status
+               : brig_fail(err, BRIG_E_SYSTEM, 0, "git diff-tree failed with status %d", status);
 }
 
 static int run_git(struct diff *diff, struct brig_error *err)
 {
-    bool single = diff->layer_count == 1;
-    const char *before = single ? DIFF_REF ":0/0" : DIFF_REF ":2";
-    const char *after = single ? DIFF_REF ":1/0" : DIFF_REF ":3";
-    const char *const show[] = {"--no-pager", /* left out for a pager, which git starts itself */
-                                "diff",       "-M", form_option(diff->options.form), before, after,
-                                "--",         NULL};
+    const char *before = is_joined(diff) ? JOINED_BEFORE : DIFF_REF ":0/0";
+    const char *after = is_joined(diff) ? JOINED_AFTER : DIFF_REF ":1/0";
+    const char *const show[] = {
+        "--no-pager", /* left out for a pager, which git starts itself */
+        "diff",       "-M", diff->options.form == DIFF_STAT ? "--stat" : "--patch", before, after,
+        "--",         NULL};
     const char *const patch[] = {"diff-tree",
                                  "-r",
                                  "-p",
@@ -605,10 +665,11 @@ static int copy_notes(struct diff *diff, struct brig_error *err)
 
 int diff_show(struct diff *diff, struct brig_error *err)
 {
-    int status = diff->layer_count > 1 ? join_layers(diff, err) : 0;
+    bool names = diff->options.form == DIFF_NAMES;
+    int status = is_joined(diff) ? join_layers(diff, err) : 0;
     if (status == 0)
         status = import_end(&diff->import, err);
     if (status == 0 && diff->layer_count > 0)
-        status = run_git(diff, err);
-    return status < 0 || diff->options.form == DIFF_NAMES ? status : copy_notes(diff, err);
+        status = names ? run_names(diff, err) : run_git(diff, err);
+    return status < 0 || names ? status : copy_notes(diff, err);
 }

@@ -23,7 +23,7 @@ struct layer;
 enum diff_form {
     DIFF_TEXT,  /* unified diffs */
     DIFF_STAT,  /* a line for each file */
-    DIFF_NAMES, /* the paths that differ */
+    DIFF_NAMES, /* the absolute paths of files that differ, without notes */
     DIFF_PATCH, /* for `git apply`: complete, and independent of the user's configuration */
 };
 

@@ -73,3 +73,29 @@ bool plain_is_plain(const char *bytes, size_t length)
     }
     return true;
 }
+
+static bool is_unusual(unsigned char c)
+{
+    return c < ' ' || c >= 0x7f || c == '"' || c == '\\';
+}
+
+void plain_append_name(struct str *out, const char *path)
+{
+    static const char letters[] = "abtnvfr"; /* from 7 on */
+    bool quoted = false;
+    for (const char *at = path; *at && !quoted; at++)
+        quoted = is_unusual((unsigned char)*at);
+    str_append(out, quoted ? "\"" : "");
+    for (const char *at = path; *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c == '"' || c == '\\')
+            str_appendf(out, "\\%c", c);
+        else if (c >= '\a' && c <= '\r')
+            str_appendf(out, "\\%c", letters[c - '\a']);
+        else if (is_unusual(c))
+            str_appendf(out, "\\%03o", c);
+        else
+            str_append_char(out, *at);
+    }
+    str_append(out, quoted ? "\"" : "");
+}

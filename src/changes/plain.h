@@ -20,3 +20,6 @@ size_t plain_append(struct str *out, const char *bytes, size_t length, bool last
 
 /* Whether plain_append() would change the text. */
 bool plain_is_plain(const char *bytes, size_t length);
+
+/* Appends a path as git prints it: in quotes and with escapes if it has unusual bytes. */
+void plain_append_name(struct str *out, const char *path);

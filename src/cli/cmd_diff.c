@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "changes/change.h"
 #include "changes/diff.h"
+#include "changes/plain.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
@@ -186,29 +187,12 @@ struct names {
     struct str directory; /* an added or deleted directory, unless something is found in it */
 };
 
-/* A path as git prints it: in quotes with escapes if it has unusual bytes. */
 static void append_name(struct str *out, const char *root, const char *path)
 {
     autostr struct str whole = {0};
-    str_concat(&whole, strcmp(root, "/") == 0 ? "" : root, *path ? "/" : "", path);
-    bool quoted = false;
-    for (size_t i = 0; i < whole.length && !whole.failed; i++) {
-        unsigned char c = (unsigned char)whole.data[i];
-        quoted = quoted || c < ' ' || c >= 0x7f || c == '"' || c == '\\';
-    }
-    static const char letters[] = "abtnvfr"; /* from 7 on */
-    str_append(out, quoted ? "\"" : "");
-    for (size_t i = 0; i < whole.length && !whole.failed; i++) {
-        unsigned char c = (unsigned char)whole.data[i];
-        if (c == '"' || c == '\\' || (c >= '\a' && c <= '\r'))
-            str_appendf(out, "\\%c", c < ' ' ? letters[c - '\a'] : c);
-        else if (c < ' ' || c >= 0x7f)
-            str_appendf(out, "\\%03o", c);
-        else
-            str_append_char(out, (char)c);
-    }
-    str_append(out, quoted ? "\"\n" : "\n");
-    out->failed = out->failed || whole.failed;
+    str_concat(&whole, strcmp(root, "/") == 0 ? "" : root, "/", path);
+    plain_append_name(out, whole.failed ? path : whole.data);
+    str_append_char(out, '\n');
 }
 
 static void end_directory(struct names *names, const char *next)
