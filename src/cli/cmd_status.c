@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig status`: what a jail has changed in its copies of the user's files. */
-#include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "changes/base.h"
+#include "changes/operation.h"
 #include "changes/status.h"
 #include "cli/command.h"
 #include "cli/jails.h"
@@ -118,26 +115,6 @@ static uint64_t count_held(const char *storage, const char *jail)
     return count;
 }
 
-static bool has_part(int dir, const char *name, const char *part)
-{
-    struct stat info;
-    char path[PATH_COMPONENT_MAX + 16];
-    (void)snprintf(path, sizeof path, "%s/%s", name, part);
-    return fstatat(dir, path, &info, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* The operation that has begun and is not complete, or 0. */
-static uint64_t find_interrupted(int record)
-{
-    int fd = openat(record, "operations", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    for (const struct dirent *item; dir && (item = readdir(dir));)
-        if (item->d_name[0] != '.' && has_part(fd, item->d_name, "ready") &&
-            !has_part(fd, item->d_name, "done"))
-            return strtoull(item->d_name, NULL, 10);
-    return 0;
-}
-
 /* ---- other jails ---- */
 
 struct others {
@@ -225,7 +202,7 @@ static int show(struct asking *asking, struct brig_error *err)
     struct status_printer *printer = &asking->printer;
     printer->jail = settings->jail;
     printer->held = count_held(settings->storage, settings->jail);
-    printer->interrupted = layers->count > 0 ? find_interrupted(layers->items[0].record) : 0;
+    printer->interrupted = layers->count > 0 ? operation_interrupted(layers->items[0].record) : 0;
     for (size_t i = 0; i < layers->count; i++)
         printer->running = printer->running || layers->items[i].running;
     int status = status_print_begin(printer, err);

@@ -264,6 +264,20 @@ TYPES="absent file dir link fifo"'
     output_lacks other
 }
 
+@test "an interrupted operation is named" {
+    inside user 'mkdir .t; echo 1 >.t/f'
+    record=$HOME_OF_USER/.local/share/brig/st-user.record
+    # As after a kill: the journal is complete, the steps are not.
+    must by user apply -j st-user --all
+    home 'mkdir .t/g'
+    id=$(basename "$(find "$record/operations" -mindepth 2 -maxdepth 2 -name done -printf '%h\n' | sort -V | tail -n 1)")
+    run_as_user rm "$record/operations/$id/done"
+    show user
+    output_has "Operation $id was interrupted: brig apply --continue completes it"
+    show user --json
+    json "d['interrupted'] == $id"
+}
+
 @test "status works while the jail runs, and says so" {
     jail user st-user
     by user -m casual -j st-user -- sh -c "$AWAIT"'; mkdir ~/.t; echo 1 >~/.t/f; : >up; await_file enough' 3>&- &
