@@ -23,8 +23,9 @@
 
 /* In addition to the table of names: a new repository, and the parts of a bare one. */
 static const struct names_row git_rows[] = {
-    {".git", "git"},    {"HEAD", "git"}, {"config", "git"},    {"hooks", "git"},
-    {"objects", "git"}, {"refs", "git"}, {"commondir", "git"},
+    NAMES_ROW(".git", "git"),      NAMES_ROW("HEAD", "git"),    NAMES_ROW("config", "git"),
+    NAMES_ROW("hooks", "git"),     NAMES_ROW("objects", "git"), NAMES_ROW("refs", "git"),
+    NAMES_ROW("commondir", "git"),
 };
 enum { ROW_GIT, ROW_HEAD, ROW_CONFIG, ROW_HOOKS, ROW_OBJECTS, ROW_REFS, ROW_COMMONDIR };
 

@@ -9,34 +9,29 @@
 #include "base/path.h"
 #include "base/str.h"
 
-#define ROW(path, why)                                                                             \
-    {                                                                                              \
-        path, why, "obeyed by " why                                                                \
-    }
-
 const struct names_row names_rows[] = {
-    ROW(".envrc", "direnv"),
-    ROW(".vscode", "Visual Studio Code"),
-    ROW(".idea", "JetBrains editors"),
-    ROW(".zed", "Zed"),
-    ROW(".devcontainer", "tools for development containers"),
-    ROW(".devcontainer.json", "tools for development containers"),
-    ROW(".husky", "husky"),
-    ROW(".mcp.json", "agents that use MCP"),
-    ROW(".claude/settings.json", "Claude Code"),
-    ROW(".claude/settings.local.json", "Claude Code"),
-    ROW(".claude/hooks", "Claude Code"),
-    ROW(".codex", "Codex"),
-    ROW(".cursor", "Cursor"),
-    ROW(".gemini", "Gemini CLI"),
-    ROW(".qwen", "Qwen Code"),
-    ROW(".opencode", "opencode"),
-    ROW("opencode.json", "opencode"),
-    ROW(".windsurf", "Windsurf"),
-    ROW(".roo", "Roo Code"),
-    ROW(".aider.conf.yml", "aider"),
-    ROW(".hg/hgrc", "Mercurial"),
-    ROW(".brig.conf", "brig"),
+    NAMES_ROW(".envrc", "direnv"),
+    NAMES_ROW(".vscode", "Visual Studio Code"),
+    NAMES_ROW(".idea", "JetBrains editors"),
+    NAMES_ROW(".zed", "Zed"),
+    NAMES_ROW(".devcontainer", "tools for development containers"),
+    NAMES_ROW(".devcontainer.json", "tools for development containers"),
+    NAMES_ROW(".husky", "husky"),
+    NAMES_ROW(".mcp.json", "agents that use MCP"),
+    NAMES_ROW(".claude/settings.json", "Claude Code"),
+    NAMES_ROW(".claude/settings.local.json", "Claude Code"),
+    NAMES_ROW(".claude/hooks", "Claude Code"),
+    NAMES_ROW(".codex", "Codex"),
+    NAMES_ROW(".cursor", "Cursor"),
+    NAMES_ROW(".gemini", "Gemini CLI"),
+    NAMES_ROW(".qwen", "Qwen Code"),
+    NAMES_ROW(".opencode", "opencode"),
+    NAMES_ROW("opencode.json", "opencode"),
+    NAMES_ROW(".windsurf", "Windsurf"),
+    NAMES_ROW(".roo", "Roo Code"),
+    NAMES_ROW(".aider.conf.yml", "aider"),
+    NAMES_ROW(".hg/hgrc", "Mercurial"),
+    NAMES_ROW(".brig.conf", "brig"),
 };
 const size_t names_count = ARRAY_LENGTH(names_rows);
 

@@ -13,6 +13,10 @@ struct names_row {
     const char *why;  /* what executes it: "which WHY would obey" */
     const char *risk; /* the same as a clause: "obeyed by WHY" */
 };
+#define NAMES_ROW(path, why)                                                                       \
+    {                                                                                              \
+        path, why, "obeyed by " why                                                                \
+    }
 extern const struct names_row names_rows[];
 extern const size_t names_count;
 

@@ -48,7 +48,7 @@ listing() {
 }
 
 @test "the names of this suite are those of the table" {
-    names=$(sed -n 's/^    ROW("\([^"]*\)", ".*),$/\1/p' "$LIB_ROOT/src/guard/names.c" | sort)
+    names=$(sed -n 's/^    NAMES_ROW("\([^"]*\)", ".*),$/\1/p' "$LIB_ROOT/src/guard/names.c" | sort)
     # shellcheck disable=SC2086 # words
     [ "$names" = "$(printf '%s\n' $FILES $DIRECTORIES | sort)" ]
 }
