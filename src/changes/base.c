@@ -415,3 +415,19 @@ int base_end(const struct layer *layer, int run, size_t max, struct brig_error *
     /* The conversion of a lock is not atomic: but a new run needs the lock of the record. */
     return flock(start, LOCK_EX | LOCK_NB) == 0 ? merge(layer, max, err) : 0;
 }
+
+int base_cancel(const struct layer *layer, int run)
+{
+    char name[FILE_NAME_MAX];
+    autoclose int start = run;
+    file_name(layer, START, name);
+    if (flock(start, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(layer->record, name, 0);
+    return 0;
+}
+
+bool base_has_start(const struct layer *layer)
+{
+    autoclose int start = open_start(layer->record, layer->name);
+    return start >= 0;
+}

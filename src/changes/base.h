@@ -79,6 +79,12 @@ int base_begin(const struct layer *layer, struct brig_error *err);
  * call. */
 int base_end(const struct layer *layer, int run, size_t max, struct brig_error *err);
 
+/* The same for a run that has written nothing, if base_has_start() was false before base_begin(). */
+int base_cancel(const struct layer *layer, int run);
+
+/* Whether a run is active, or has left records to be moved. */
+bool base_has_start(const struct layer *layer);
+
 /* Moves the records that a killed run, or base_end(), has left. */
 int base_settle(const struct layer *layer, struct brig_error *err);
 

@@ -21,6 +21,7 @@
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
+#include "cli/layers_git.h"
 #include "cli/report.h"
 #include "cli/selection.h"
 #include "guard/git.h"
@@ -70,9 +71,9 @@ static bool take_flag(struct words *words, const char *word)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"--all", &words->all},       {"-p", &words->hunks},
-                 {"--patch", &words->hunks},   {"--dry-run", &words->dry},
-                 {"--risky", &words->risky},   {"--live", &words->live},
+    } flags[] = {{"--all", &words->all},        {"-p", &words->hunks},
+                 {"--patch", &words->hunks},    {"--dry-run", &words->dry},
+                 {"--risky", &words->risky},    {"--live", &words->live},
                  {"--continue", &words->go_on}, {"--abort", &words->abort}};
     for (size_t i = 0; i < ARRAY_LENGTH(flags); i++)
         if (strcmp(word, flags[i].name) == 0) {
@@ -158,8 +159,10 @@ static void report(void *context, const char *root, const char *path, const char
 
 static const char *verb_of(const struct change *change, enum apply_choice choice)
 {
-    static const char *const verbs[] = {[CHANGE_DELETED] = "delete", [CHANGE_TYPE] = "replace",
-                                        [CHANGE_MODIFIED] = "modify", [CHANGE_METADATA] = "set",
+    static const char *const verbs[] = {[CHANGE_DELETED] = "delete",
+                                        [CHANGE_TYPE] = "replace",
+                                        [CHANGE_MODIFIED] = "modify",
+                                        [CHANGE_METADATA] = "set",
                                         [CHANGE_ADDED] = "add"};
     return choice == APPLY_KEEP    ? "keep yours"
            : choice == APPLY_MERGE ? "merge"
@@ -391,8 +394,7 @@ static int describe(const struct applying *applying, struct operation *operation
         str_concat(&text, i > 0 ? " " : "", applying->words->paths[i]);
     if (applying->words->count == 0)
         str_append(&text, "--all");
-    return text.failed ? brig_fail_nomem(err)
-                       : operation_describe(operation, text.data, NULL, err);
+    return text.failed ? brig_fail_nomem(err) : operation_describe(operation, text.data, NULL, err);
 }
 
 static int finish(struct applying *applying, uint64_t id)
@@ -428,6 +430,19 @@ static int apply(struct applying *applying, bool live, struct brig_error *err)
     uint64_t id = operation ? operation_id(operation) : 0;
     operation_free(operation);
     return status < 0 ? status : finish(applying, id);
+}
+
+/* When the files are applied, branches, HEAD and index follow. */
+static int apply_git(struct applying *applying, struct brig_error *err)
+{
+    autostr struct str notes = {0};
+    int status = layers_apply_git(&applying->layers.layers, applying->layers.setup.settings.storage,
+                                  (struct git_user){(uid_t)-1, (gid_t)-1}, &notes, err);
+    char *rest = notes.data;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (*line)
+            message_note("%s", line);
+    return status;
 }
 
 static int recover(struct applying *applying, struct brig_error *err)
@@ -482,8 +497,8 @@ static int run_layers(struct applying *applying, struct brig_error *err)
         return status;
     if (words->go_on || words->abort)
         return recover(applying, err);
-    status = selections_make(&applying->selections, &applying->layers, words->count, words->paths,
-                             err);
+    status =
+        selections_make(&applying->selections, &applying->layers, words->count, words->paths, err);
     if (status == 0)
         status = git_find(&applying->git, (const char *const *)environ, NULL,
                           (struct git_user){(uid_t)-1, (gid_t)-1}, err);
@@ -491,7 +506,9 @@ static int run_layers(struct applying *applying, struct brig_error *err)
         status = apply(applying, live, err);
     git_done(&applying->git);
     selections_done(&applying->selections);
-    return status;
+    close_fd(&lock);
+    int followed = status >= 0 && !live && !words->dry ? apply_git(applying, err) : 0;
+    return followed < 0 ? followed : status;
 }
 
 static int run_apply(const struct app *app, int argc, char **argv, struct brig_error *err)

@@ -15,6 +15,7 @@
 #include "cli/held.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
+#include "cli/layers_git.h"
 #include "cli/report.h"
 #include "cli/selection.h"
 
@@ -117,6 +118,17 @@ static int discard_layers(struct discarding *discarding, int count, char **words
     return status;
 }
 
+static int discard_git(const struct verb_layers *layers, struct brig_error *err)
+{
+    autostr struct str notes = {0};
+    int status = layers_discard_git(&layers->layers, layers->setup.settings.storage, &notes, err);
+    char *rest = notes.data;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (*line)
+            message_note("%s", line);
+    return status;
+}
+
 /* Discards changes. Words that were held back files are gone from `words` by now. */
 static int discard_changes(const char *jail, bool all, int count, char **words,
                            struct brig_error *err)
@@ -131,7 +143,9 @@ static int discard_changes(const char *jail, bool all, int count, char **words,
         status = held_discard_words(discarding->layers.setup.settings.jail, 0, NULL, NULL, err);
     if (status == 0 && discarding->layers.layers.count > 0)
         status = discard_layers(discarding, count, words, err);
-    else if (status == 0 && count > 0)
+    if (status == 0 && all)
+        status = discard_git(&discarding->layers, err);
+    if (status == 0 && discarding->layers.layers.count == 0 && count > 0)
         status = brig_fail(err, BRIG_E_INVALID, 0,
                            "'%s' is not held back, and the jail '%s' has no changes. See brig held",
                            str_shown(words[0]).text, discarding->layers.setup.settings.jail);

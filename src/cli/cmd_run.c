@@ -22,6 +22,7 @@
 #include "cli/net.h"
 #include "cli/out_path.h"
 #include "cli/report.h"
+#include "cli/review.h"
 #include "cli/run_loop.h"
 #include "cli/script.h"
 #include "cli/settings.h"
@@ -175,6 +176,8 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         workdir_tell(settings, identity);
     struct brig_result result = {0};
     struct brig_error run_error = {0};
+    setup->command = argv;
+    review_auto_start(&setup->review, settings, identity);
     run_job(setup, argv, envp, &net, &result, &run_error);
     net_watch_conclude(&net);
     net_watch_done(&net);
@@ -190,6 +193,7 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         result_file_done(&file);
     }
     brig_result_done(&result);
+    review_offer(&setup->review, settings, identity);
     return status < 0 ? status : exit_status;
 }
 

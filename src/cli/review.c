@@ -367,6 +367,7 @@ static int begin_layer(const struct settings *settings, struct review_root *root
     if (status < 0)
         return status;
     root->fresh = layer.upper_count == 0;
+    root->earlier = base_has_start(&layer);
     root->run = base_begin(&layer, err);
     layer_done(&layer);
     return root->run < 0 ? root->run : take_fd(&lock);

@@ -10,14 +10,14 @@
 #include <brig/brig.h>
 
 #include "changes/layer.h"
+#include "cli/masks.h"
+#include "cli/settings.h"
+#include "guard/git.h"
 #include "home/home.h"
 
 #define REVIEW_ROOTS_MAX 16
 
 struct identity;
-struct mask_names;
-struct mask_rules;
-struct settings;
 struct str;
 
 /* A layer that the run writes to: a reviewed directory, or the copy-on-write home. */
@@ -25,6 +25,7 @@ struct review_root {
     char *root; /* absolute, without links; owned */
     char name[LAYER_NAME_MAX];
     int run;                   /* the lock of base_begin(), or -1 */
+    bool earlier;              /* another run, or an earlier one, has left a base */
     bool fresh;                /* the layer is new */
     struct home_mounts mounts; /* of a reviewed directory */
 };
@@ -34,12 +35,15 @@ struct review {
     struct review_root roots[REVIEW_ROOTS_MAX + 1];
     size_t count;
     struct timespec began; /* in the clock of file times */
+    bool ended;            /* review_end() was called */
+    pid_t applier;         /* the process that applies changes during the run, or 0 */
+    int applier_end;       /* closed to end it; or -1 */
     int stand_in;          /* in place of the mounts, for a plan that is printed; or -1 */
 };
 #define REVIEW_INIT                                                                                \
     (struct review)                                                                                \
     {                                                                                              \
-        .stand_in = -1                                                                             \
+        .applier_end = -1, .stand_in = -1                                                          \
     }
 
 /* What is hidden from the run. */
@@ -72,11 +76,47 @@ int review_begin_home(struct review *review, const struct settings *settings,
 int review_foresee(struct review *review, const struct settings *settings, struct str *out,
                    struct brig_error *err);
 
-/* Called when the run is over: completes the bases of the layers. A line about what the run has
- * written to them is appended to `notes`, if there is anything. Returns whether a reviewed directory
- * has changes. */
-bool review_end(struct review *review, const struct settings *settings,
-                const struct identity *identity, struct str *notes);
+/* Called when the run is over: completes the bases of the layers, applies changes with
+ * --review=auto, and appends a line about what was written aside to `notes`, if there is anything;
+ * then the run is recorded in the log. */
+void review_end(struct review *review, const struct settings *settings,
+                const struct identity *identity, const char *const *command, struct str *notes);
+
+/* At a terminal, asks whether to look at the changes that are left in reviewed directories, and runs
+ * `brig review`. */
+void review_offer(const struct review *review, const struct settings *settings,
+                  const struct identity *identity);
+
+/* The changes that the run has written aside, with what is hidden in them. Release with
+ * review_layers_done(). It borrows from itself, so it must not be moved. */
+struct review_layers {
+    struct layers layers;
+    struct masks masks;
+    struct layer_masks hidden;
+    char home[PATH_LENGTH_MAX + 1];
+    const char *paths[SETTINGS_SECRETS_MAX + 2];
+};
+/* Opens the layers of the run that are marked in `wanted`, one flag for each of review->roots. */
+int review_layers_open(const struct review *review, const bool *wanted,
+                       const struct settings *settings, const struct identity *identity,
+                       struct review_layers *ret_layers, struct brig_error *err);
+void review_layers_done(struct review_layers *layers);
+
+/* ---- --review=auto (review_auto.c) ---- */
+
+/* Starts a process that applies changes without a risk or a conflict whenever nothing was written
+ * for a second, so that the run never waits for it. It ends with this process, or by
+ * review_auto_stop(). */
+void review_auto_start(struct review *review, const struct settings *settings,
+                       const struct identity *identity);
+void review_auto_stop(struct review *review);
+/* Moves branches, HEAD and index of repositories in directories of which no change is left. `user`
+ * owns them, if the caller is root. */
+void review_auto_git(const struct review *review, const struct settings *settings,
+                     const struct identity *identity, struct git_user user, struct str *notes);
+/* Applies what is left after the run. */
+void review_auto_finish(const struct review *review, const struct settings *settings,
+                        const struct identity *identity, struct str *notes);
 
 /* Releases the mounts, so that other commands may change the layers. */
 void review_done(struct review *review);

@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* The end of a run that wrote to layers: what it has written, in one line. */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
 #include "changes/base.h"
+#include "changes/change.h"
+#include "changes/merge.h"
+#include "changes/operation.h"
 #include "changes/status.h"
 #include "changes/upper.h"
+#include "cli/command.h"
 #include "cli/identity.h"
 #include "cli/masks.h"
 #include "cli/report.h"
@@ -78,52 +88,47 @@ static bool end_layer(const struct review *review, const struct settings *settin
     if (lock < 0 ||
         layer_open(settings->storage, settings->jail, root->name, root->root, &layer, &err) < 0)
         return false; /* the next run does it */
-    bool written = has_written(review, root, &layer);
-    if (base_end(&layer, take_fd(&root->run), is_home(root) ? HOME_ENTRIES_MAX : SIZE_MAX, &err) <
-        0)
+    bool home = is_home(root), written = has_written(review, root, &layer);
+    int status =
+        written || !home || root->earlier
+            ? base_end(&layer, take_fd(&root->run), home ? HOME_ENTRIES_MAX : SIZE_MAX, &err)
+            : base_cancel(&layer, take_fd(&root->run));
+    if (status == 0 && !home)
+        status = merge_save_bases(&layer, &err);
+    if (status < 0)
         message_warning("%s", err.message);
     layer_done(&layer);
     return written;
 }
 
-/* ---- the line ---- */
-
-/* What is hidden: never a change. */
-struct hidden {
-    struct masks masks;
-    struct layer_masks layer;
-    char home[PATH_LENGTH_MAX + 1];
-    const char *paths[SETTINGS_SECRETS_MAX + 2];
-};
+/* ---- layers ---- */
 
 static int find_hidden(const struct settings *settings, const struct identity *identity,
-                       struct hidden *hidden, struct brig_error *err)
+                       struct review_layers *layers, struct brig_error *err)
 {
-    bool home = identity->host_home && path_resolve(identity->host_home, hidden->home);
-    int status = masks_resolve(settings, &hidden->masks, err);
+    bool home = identity->host_home && path_resolve(identity->host_home, layers->home);
+    int status = masks_resolve(settings, &layers->masks, err);
     if (status == 0 && home)
-        status = masks_follow_links(&hidden->masks, hidden->home, err);
+        status = masks_follow_links(&layers->masks, layers->home, err);
     size_t count = 0;
-    hidden->paths[count++] = settings->storage;
-    hidden->paths[count++] = settings->config_dir;
+    layers->paths[count++] = settings->storage;
+    layers->paths[count++] = settings->config_dir;
     for (size_t i = 0; i < settings->secret_count; i++)
-        hidden->paths[count++] = settings->secrets[i].path;
-    hidden->layer = (struct layer_masks){.home = home ? hidden->home : NULL,
-                                         .rules = &hidden->masks.rules,
-                                         .paths = hidden->paths,
-                                         .path_count = count};
+        layers->paths[count++] = settings->secrets[i].path;
+    layers->hidden = (struct layer_masks){.home = home ? layers->home : NULL,
+                                          .rules = &layers->masks.rules,
+                                          .paths = layers->paths,
+                                          .path_count = count};
     return status;
 }
 
-/* Keeps the layers that this run has written to. */
-static void keep_written(struct layers *layers, const struct review *review, const bool *written)
+static void keep_wanted(struct layers *layers, const struct review *review, const bool *wanted)
 {
     size_t kept = 0;
     for (size_t i = 0; i < layers->count; i++) {
         bool keep = false;
         for (size_t j = 0; j < review->count; j++)
-            keep =
-                keep || (written[j] && strcmp(review->roots[j].name, layers->items[i].name) == 0);
+            keep = keep || (wanted[j] && strcmp(review->roots[j].name, layers->items[i].name) == 0);
         if (keep)
             layers->items[kept++] = layers->items[i];
         else
@@ -132,44 +137,163 @@ static void keep_written(struct layers *layers, const struct review *review, con
     layers->count = kept;
 }
 
+int review_layers_open(const struct review *review, const bool *wanted,
+                       const struct settings *settings, const struct identity *identity,
+                       struct review_layers *layers, struct brig_error *err)
+{
+    layers->layers.count = 0;
+    layers->masks = (struct masks){0};
+    int status = find_hidden(settings, identity, layers, err);
+    if (status == 0)
+        status = layers_open(settings->storage, settings->jail, identity->host_home,
+                             &layers->hidden, &layers->layers, err);
+    if (status == 0)
+        keep_wanted(&layers->layers, review, wanted);
+    else
+        review_layers_done(layers);
+    return status;
+}
+
+void review_layers_done(struct review_layers *layers)
+{
+    layers_done(&layers->layers);
+    masks_done(&layers->masks);
+}
+
+/* ---- the line ---- */
+
 static int append_line(const struct review *review, const struct settings *settings,
                        const struct identity *identity, const bool *written, struct str *notes,
                        struct brig_error *err)
 {
-    autofree struct layers *layers = calloc(1, sizeof *layers);
-    autofree struct hidden *hidden = calloc(1, sizeof *hidden);
-    if (!layers || !hidden)
+    autofree struct review_layers *layers = calloc(1, sizeof *layers);
+    size_t before = notes->length;
+    if (!layers)
         return brig_fail_nomem(err);
-    int status = find_hidden(settings, identity, hidden, err);
-    if (status == 0)
-        status = layers_open(settings->storage, settings->jail, identity->host_home, &hidden->layer,
-                             layers, err);
-    if (status == 0) {
-        size_t before = notes->length;
-        keep_written(layers, review, written);
-        status = status_line(layers, &review->began, notes, err);
-        if (notes->length > before)
-            str_append_char(notes, '\n');
-        layers_done(layers);
-    }
-    masks_done(&hidden->masks);
+    int status = review_layers_open(review, written, settings, identity, layers, err);
+    if (status < 0)
+        return status;
+    status = status_line(&layers->layers, &review->began, notes, err);
+    if (notes->length > before)
+        str_append_char(notes, '\n');
+    review_layers_done(layers);
     return status;
 }
 
-bool review_end(struct review *review, const struct settings *settings,
-                const struct identity *identity, struct str *notes)
+/* Records the run by its command. */
+static void note_run(const struct settings *settings, const char *const *command)
 {
-    bool written[REVIEW_ROOTS_MAX + 1] = {false}, any = false, reviewed = false;
+    char text[OPERATION_TEXT_MAX] = "";
+    size_t used = 0;
+    for (size_t i = 0; command && command[i] && used < sizeof text; i++) {
+        int length =
+            snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? " " : "", command[i]);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    autoclose int record = record_open(settings->storage, settings->jail, NULL);
+    if (record >= 0)
+        (void)operation_note(record, OPERATION_RUN, text, NULL, NULL, NULL);
+}
+
+void review_end(struct review *review, const struct settings *settings,
+                const struct identity *identity, const char *const *command, struct str *notes)
+{
+    bool written[REVIEW_ROOTS_MAX + 1] = {false}, any = false;
+    bool automatic = settings->review == SETTINGS_REVIEW_AUTO;
     struct brig_error err = {0};
+    if (review->ended)
+        return;
+    review->ended = true;
+    review_auto_stop(review);
     identity_enter(identity);
     for (size_t i = 0; i < review->count; i++) {
         struct review_root *root = &review->roots[i];
         written[i] = root->run >= 0 && end_layer(review, settings, root);
         any = any || written[i];
-        reviewed = reviewed || (written[i] && !is_home(root));
+        if (!is_home(root))
+            home_mounts_done(&root->mounts); /* the layer can be rewritten now */
+        if (!is_home(root) && automatic)
+            written[i] = false; /* review_auto_finish() tells about it */
     }
+    if (any)
+        note_run(settings, command);
+    identity_leave(identity);
+    if (automatic)
+        review_auto_finish(review, settings, identity, notes);
+    identity_enter(identity);
     if (any && append_line(review, settings, identity, written, notes, &err) < 0)
         message_warning("%s", err.message);
     identity_leave(identity);
-    return reviewed;
+}
+
+/* ---- the offer ---- */
+
+static int stop_at_first(void *context, const struct change *change, struct brig_error *err)
+{
+    (void)context;
+    (void)change;
+    (void)err;
+    return CHANGE_STOP;
+}
+
+/* Whether a reviewed directory of the run has changes. */
+static bool has_left(const struct review *review, const struct settings *settings,
+                     const struct identity *identity)
+{
+    static const struct change_options quick = {.quick = true};
+    autofree struct review_layers *layers = calloc(1, sizeof *layers);
+    bool wanted[REVIEW_ROOTS_MAX + 1] = {false}, left = false;
+    for (size_t i = 0; i < review->count; i++)
+        wanted[i] = !is_home(&review->roots[i]);
+    if (!layers || review_layers_open(review, wanted, settings, identity, layers, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < layers->layers.count && !left; i++)
+        left = changes_walk(&layers->layers.items[i], &quick, stop_at_first, NULL, NULL) ==
+               CHANGE_STOP;
+    review_layers_done(layers);
+    return left;
+}
+
+static bool is_reviewed(const struct review *review)
+{
+    for (size_t i = 0; i < review->count; i++)
+        if (!is_home(&review->roots[i]))
+            return true;
+    return false;
+}
+
+/* What was typed for the command must not be taken for an answer. */
+static bool ask(void)
+{
+    static const char question[] = "brig: look at the changes now? [y/N] ";
+    char answer[16];
+    (void)tcflush(STDIN_FILENO, TCIFLUSH);
+    if (write_all(STDERR_FILENO, question, sizeof question - 1) < 0)
+        return false;
+    ssize_t length = read(STDIN_FILENO, answer, sizeof answer);
+    return length > 0 && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+void review_offer(const struct review *review, const struct settings *settings,
+                  const struct identity *identity)
+{
+    if (!is_reviewed(review) || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) ||
+        !command_find("review"))
+        return;
+    identity_enter(identity);
+    bool left = has_left(review, settings, identity);
+    identity_leave(identity);
+    if (!left || !ask())
+        return;
+    const char *const words[] = {"brig", "review", "-j", settings->jail, NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigset_t none;
+        (void)sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
+        (void)execv("/proc/self/exe", (char *const *)(uintptr_t)words);
+        _exit(APP_FAILED);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
 }

@@ -406,13 +406,15 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
     live_masks_done(&setup->live);
     autostr struct str notes = {0};
     struct brig_error err = {0};
-    (void)review_end(&setup->review, &setup->settings, &setup->identity, &notes);
+    review_end(&setup->review, &setup->settings, &setup->identity, setup->command, &notes);
     if (setup->guard) {
         identity_enter(&setup->identity);
         if (guard_finish(setup->guard, &notes, &err) < 0)
             message_warning("%s", err.message);
         guard_free(take_ptr(&setup->guard));
         identity_leave(&setup->identity);
+        review_auto_git(&setup->review, &setup->settings, &setup->identity, project_owner(setup),
+                        &notes);
     }
     tell(&notes, notices);
 }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/layers_git.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "changes/change.h"
+#include "changes/layer.h"
+#include "changes/operation.h"
+#include "cli/jails.h"
+#include "guard/guard.h"
+
+static int stop_at_first(void *context, const struct change *change, struct brig_error *err)
+{
+    (void)context;
+    (void)change;
+    (void)err;
+    return CHANGE_STOP;
+}
+
+static bool is_home(const struct layer *layer)
+{
+    return strcmp(layer->name, LAYER_HOME) == 0;
+}
+
+/* Opens NAME.git; -1 if there is none. */
+static int open_git(const struct layers *layers, const char *storage)
+{
+    autoclose int dir = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return layers->count == 0 || dir < 0
+               ? -1
+               : jails_open_part(dir, layers->items[0].jail, JAILS_GIT_PART, false);
+}
+
+static struct guard_options options_of(const struct layer *layer, int git, struct git_user user)
+{
+    return (struct guard_options){.storage = git,
+                                  .held = -1,
+                                  .jail = layer->jail,
+                                  .user = user,
+                                  .environment = (const char *const *)environ};
+}
+
+/* Records the transfer in the log, by the first line about it. */
+static void note(const struct layer *layer, const struct str *notes, size_t before)
+{
+    char text[OPERATION_TEXT_MAX];
+    const char *line = notes->data ? notes->data + before : "";
+    (void)snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\n"), line);
+    (void)operation_note(layer->record, OPERATION_GIT, *text ? text : layer->root, NULL, NULL,
+                         NULL);
+}
+
+static int apply_layer(const struct layer *layer, int git, struct git_user user, struct str *notes,
+                       struct brig_error *err)
+{
+    static const struct change_options quick = {.quick = true};
+    const struct guard_options options = options_of(layer, git, user);
+    size_t before = notes->length;
+    if (is_home(layer) || !guard_has_reviewed(&options, layer->root))
+        return 0;
+    int left = changes_walk(layer, &quick, stop_at_first, NULL, err);
+    if (left < 0)
+        return left;
+    if (left == CHANGE_STOP) {
+        str_append(notes, "git: branches, HEAD and index move when no change is left: apply or "
+                          "discard the others\n");
+        return 0;
+    }
+    int status = guard_apply(&options, layer->root, notes, err);
+    if (status > 0)
+        note(layer, notes, before);
+    return status < 0 ? status : 0;
+}
+
+int layers_apply_git(const struct layers *layers, const char *storage, struct git_user user,
+                     struct str *notes, struct brig_error *err)
+{
+    autoclose int git = open_git(layers, storage);
+    int status = 0;
+    for (size_t i = 0; git >= 0 && i < layers->count && status == 0; i++)
+        status = apply_layer(&layers->items[i], git, user, notes, err);
+    return status;
+}
+
+int layers_discard_git(const struct layers *layers, const char *storage, struct str *notes,
+                       struct brig_error *err)
+{
+    autoclose int git = open_git(layers, storage);
+    int status = 0;
+    for (size_t i = 0; git >= 0 && i < layers->count && status >= 0; i++) {
+        const struct guard_options options =
+            options_of(&layers->items[i], git, (struct git_user){(uid_t)-1, (gid_t)-1});
+        if (!is_home(&layers->items[i]))
+            status = guard_discard(&options, layers->items[i].root, err);
+        if (status > 0)
+            str_append(notes, "git: the jail's branches are dropped; what was fetched is still "
+                              "below refs/brig\n");
+    }
+    return status < 0 ? status : 0;
+}
