@@ -220,3 +220,21 @@ int path_make_directories(const char *path, size_t length, struct brig_error *er
     }
     return 0;
 }
+
+bool path_find_program(const char *const *places, const char *installed, char *ret_path,
+                       size_t size)
+{
+    char program[PATH_LENGTH_MAX + 1];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash)
+        slash[1] = '\0';
+    for (; slash && *places; places++) {
+        (void)str_fill(ret_path, size, program, *places);
+        if (access(ret_path, X_OK) == 0)
+            return true;
+    }
+    (void)str_fill(ret_path, size, installed);
+    return access(ret_path, X_OK) == 0;
+}

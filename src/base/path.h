@@ -59,3 +59,9 @@ bool path_of_fd(int fd, char *ret_path);
 /* Creates the missing directories of an absolute path with mode 0700. Only the first `length` bytes
  * of the path count. */
 int path_make_directories(const char *path, size_t length, struct brig_error *err);
+
+/* Finds a program of this project that can be executed: at one of the `places`, which are relative
+ * to the directory of the running program and end with NULL, else at `installed`. False if there is
+ * none. */
+bool path_find_program(const char *const *places, const char *installed, char *ret_path,
+                       size_t size);

@@ -53,6 +53,7 @@ extern const struct command cmd_rm;
 extern const struct command cmd_cp;
 extern const struct command cmd_sync;
 extern const struct command cmd_status;
+extern const struct command cmd_review;
 extern const struct command cmd_held;
 extern const struct command cmd_keep;
 extern const struct command cmd_discard;

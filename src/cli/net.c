@@ -191,23 +191,11 @@ int mirrors_apply(struct settings *settings, const struct identity *identity,
 /* Where a broker may be, relative to the directory of this program: in a build tree, and in an
  * installation with another prefix than configured. */
 static const char *const broker_places[] = {"brig-broker", "../net/brig-broker", "../brig-broker",
-                                            "../libexec/brig/brig-broker"};
+                                            "../libexec/brig/brig-broker", NULL};
 
 bool net_find_broker(char *path, size_t size)
 {
-    char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(program, '/');
-    if (slash)
-        slash[1] = '\0';
-    for (size_t i = 0; slash && i < ARRAY_LENGTH(broker_places); i++) {
-        (void)str_fill(path, size, program, broker_places[i]);
-        if (access(path, X_OK) == 0)
-            return true;
-    }
-    (void)str_fill(path, size, BRIG_BROKER_PATH);
-    return access(path, X_OK) == 0;
+    return path_find_program(broker_places, BRIG_BROKER_PATH, path, size);
 }
 
 /* Whether an allow rule names something that `open` includes: then the rules are meant as the

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig review`: replaces itself with brig-review, which shows the changes of a jail and runs the
+ * other verbs. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/path.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+
+/* Where the program may be, relative to the directory of this one: in a build tree, and in an
+ * installation with another prefix than configured. */
+static const char *const places[] = {"brig-review", "../review/brig-review",
+                                     "../libexec/brig/brig-review", NULL};
+
+/* The program shows what a jail has written: it has the ids of the user, as the verbs have. */
+static int become_user(const char *jail, struct brig_error *err)
+{
+    struct jails_place place;
+    int status = jails_place_find(&place, err);
+    if (status == 0 && jail)
+        status = jails_check(&place, "review", jail, err);
+    if (status < 0)
+        return status;
+    bool acts_for_user = getuid() != place.uid;
+    status = jails_become_user(&place, err);
+    if (status == 0 && acts_for_user && place.identity.host_home &&
+        setenv("HOME", place.identity.host_home, 1) < 0)
+        return brig_fail_nomem(err);
+    return status;
+}
+
+static int execute(bool plain, const char *jail, struct brig_error *err)
+{
+    char program[PATH_LENGTH_MAX + 1], brig[PATH_LENGTH_MAX + 1];
+    if (!path_find_program(places, BRIG_REVIEW_PATH, program, sizeof program))
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                         "brig-review is not installed beside brig, nor as '%s'. Use brig status, "
+                         "brig diff and brig apply",
+                         BRIG_REVIEW_PATH);
+    if (!path_resolve("/proc/self/exe", brig))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find the path of brig");
+    const char *words[5] = {program, brig};
+    size_t count = 2;
+    if (plain)
+        words[count++] = "--plain";
+    words[count++] = jail;
+    int status = become_user(jail, err);
+    if (status < 0)
+        return status;
+    (void)execv(program, (char **)(uintptr_t)words);
+    return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", program);
+}
+
+static int run_review(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    const char *jail = NULL;
+    bool plain = false;
+    for (int at = 1; at < argc;) {
+        if (strcmp(argv[at], "--plain") == 0) {
+            plain = true;
+            at++;
+        } else if (!jails_take_option(argc, argv, &at, &jail)) {
+            return command_refuse(app, argc, argv, at, err);
+        }
+    }
+    return execute(plain, jail, err);
+}
+
+const struct command cmd_review = {
+    .name = "review",
+    .summary = "look through the changes of a jail and apply them",
+    .usage = "[-j NAME] [--plain]",
+    .words = COMMAND_WORDS_JAIL_PATHS,
+    .run = run_review,
+};

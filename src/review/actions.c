@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* Applying, discarding and undoing: collects the paths, asks, and runs the verb. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fds.h"
+#include "review/view.h"
+
+#define OPTIONS_MAX 4
+#define OUTPUT_MAX ((size_t)1 << 20) /* bytes that are kept of what a verb prints */
+
+void action_done(struct action *action)
+{
+    str_done(&action->paths);
+    str_done(&action->unflagged);
+    str_done(&action->directory);
+    str_done(&action->reason);
+    str_done(&action->output);
+    *action = (struct action){0};
+}
+
+static bool is_apply(const struct action *action)
+{
+    return strcmp(action->verb, "apply") == 0;
+}
+
+/* ---- running ---- */
+
+static void start_part(struct view *view)
+{
+    struct action *action = &view->action;
+    const char *options[OPTIONS_MAX] = {NULL};
+    struct brig_error err = {0};
+    size_t count = 0;
+    if (action->allow_risky)
+        options[count++] = "--risky";
+    if (action->conflict) {
+        options[count++] = "--conflict";
+        options[count++] = action->conflict;
+    }
+    if (verb_start(view->verbs, action->verb, options, &action->paths, &action->next,
+                   &action->child, &err) < 0) {
+        view_say(view, STYLE_RISK, err.message);
+        action_done(action);
+    }
+}
+
+static void start(struct view *view)
+{
+    struct action *action = &view->action;
+    if (action->paths.failed || action->unflagged.failed) {
+        action_done(action);
+        return view_say(view, STYLE_RISK, "out of memory");
+    }
+    /* A list that needs several command lines would be several operations to undo. */
+    if (action->directory.length > 0 &&
+        (action->count > VERBS_PATHS_MAX || action->paths.length > VERBS_BYTES_MAX / 2)) {
+        action->paths.length = 0;
+        str_list_add(&action->paths, action->directory.data);
+    }
+    view->acted = true;
+    start_part(view);
+}
+
+/* The last line of a text, without its newline and the name of the program. */
+static void take_last_line(struct str *text, struct str *line)
+{
+    while (text->length > 0 && text->data[text->length - 1] == '\n')
+        text->data[--text->length] = '\0';
+    const char *newline = text->length > 0 ? strrchr(text->data, '\n') : NULL;
+    const char *last = newline ? newline + 1 : text->length > 0 ? text->data : "";
+    str_append(line, last + (strncmp(last, "brig: ", 6) == 0 ? 6 : 0));
+}
+
+static void finish(struct view *view, int status)
+{
+    struct action *action = &view->action;
+    autostr struct str line = {0};
+    bool long_text =
+        action->output.length > 0 && memchr(action->output.data, '\n', action->output.length - 1);
+    if (status != 0 && long_text) {
+        view_show_text(view, "Not everything was done", action->output.data, action->output.length);
+    } else {
+        take_last_line(&action->output, &line);
+        if (line.length == 0)
+            str_appendf(&line, "brig %s %s", action->verb, status == 0 ? "has ended" : "failed");
+        view_say(view, status == 0 ? STYLE_ADDED : STYLE_RISK, line.failed ? "" : line.data);
+    }
+    action_done(action);
+    view_reload(view);
+}
+
+void action_continue(struct view *view)
+{
+    struct action *action = &view->action;
+    char part[4096];
+    ssize_t got = read(action->child.output, part, sizeof part);
+    if (got < 0 && errno == EINTR)
+        return;
+    if (got > 0) {
+        if (action->output.length < OUTPUT_MAX)
+            str_append_bytes(&action->output, part, (size_t)got);
+        return;
+    }
+    int status = verb_wait(&action->child, &action->output);
+    if (status == 0 && action->next)
+        start_part(view);
+    else
+        finish(view, status);
+}
+
+/* ---- asking ---- */
+
+static void ask_risky(struct view *view);
+static void ask_many(struct view *view);
+
+static void answer_conflict(struct view *view, int key)
+{
+    static const struct {
+        int key;
+        const char *answer;
+    } answers[] = {{'m', "mine"}, {'t', "theirs"}, {'e', "merge"}, {'s', "skip"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(answers); i++)
+        if (answers[i].key == key) {
+            view->action.conflict = answers[i].answer;
+            return ask_risky(view);
+        }
+    action_done(&view->action);
+    view_say(view, STYLE_PLAIN, "nothing was applied");
+}
+
+static void ask_conflict(struct view *view)
+{
+    struct action *action = &view->action;
+    if (action->conflicts == 0)
+        return ask_risky(view);
+    view->question.length = 0;
+    if (action->count == 1)
+        str_append(&view->question, "Conflict");
+    else
+        str_appendf(&view->question, "%zu of %zu conflict", action->conflicts, action->count);
+    str_append(&view->question, ": m mine, t theirs, e merge, s skip; other keys: cancel");
+    view_ask(view, answer_conflict);
+}
+
+static void answer_risky(struct view *view, int key)
+{
+    struct action *action = &view->action;
+    if (key == 'y' || key == 'Y') {
+        action->allow_risky = true;
+        return start(view);
+    }
+    if (key == 'o' && action->count > action->risky) {
+        struct str rest = action->unflagged;
+        action->unflagged = action->paths;
+        action->paths = rest;
+        action->directory.length = 0;
+        action->count -= action->risky;
+        return start(view);
+    }
+    action_done(action);
+    view_say(view, STYLE_PLAIN, "nothing was applied");
+}
+
+static void ask_risky(struct view *view)
+{
+    struct action *action = &view->action;
+    if (action->risky == 0)
+        return ask_many(view);
+    view->question.length = 0;
+    if (action->count == 1)
+        str_append(&view->question, "Apply it? y/N  Flagged: ");
+    else if (action->risky == action->count)
+        str_appendf(&view->question, "Apply all %zu flagged? y/N  ", action->count);
+    else
+        str_appendf(&view->question, "%zu of %zu flagged: y apply all, o only the others, N  ",
+                    action->risky, action->count);
+    str_append(&view->question, action->reason.data);
+    view_ask(view, answer_risky);
+}
+
+static void answer_many(struct view *view, int key)
+{
+    if (key == 'y' || key == 'Y')
+        return start(view);
+    bool apply = is_apply(&view->action);
+    action_done(&view->action);
+    view_say(view, STYLE_PLAIN, apply ? "nothing was applied" : "nothing was discarded");
+}
+
+static void ask_many(struct view *view)
+{
+    struct action *action = &view->action;
+    if (action->count == 1 && action->one_by_one)
+        return start(view);
+    view->question.length = 0;
+    str_appendf(&view->question, "%s %zu change%s? y/N", is_apply(action) ? "Apply" : "Discard",
+                action->count, action->count == 1 ? "" : "s");
+    view_ask(view, answer_many);
+}
+
+/* ---- collecting ---- */
+
+static void add_entry(struct view *view, const struct entry *entry)
+{
+    struct action *action = &view->action;
+    autostr struct str path = {0};
+    entry_append_path(view->changes, entry, &path);
+    if (path.failed) {
+        action->paths.failed = true;
+        return;
+    }
+    str_list_add(&action->paths, path.data);
+    action->count++;
+    action->conflicts += entry->conflict != NULL;
+    action->risky += entry->risk != NULL;
+    if (!entry->risk)
+        str_list_add(&action->unflagged, path.data);
+    else if (action->reason.length == 0)
+        str_append(&action->reason, entry->risk);
+}
+
+/* The directory that a range stands for, if nothing in it is hidden by the filter. */
+static void set_directory(struct view *view, size_t from, enum row_kind kind)
+{
+    const struct entry *entry = &view->changes->entries[from];
+    struct str *out = &view->action.directory;
+    if (view->changes->only_flagged || kind == ROW_ENTRY)
+        return;
+    str_append(out, view->changes->layers[entry->layer].root);
+    if (kind == ROW_DIRECTORY) {
+        str_append_char(out, '/');
+        str_append_bytes(out, entry->path, entry->name - 1);
+    }
+}
+
+static void collect_range(struct view *view, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (changes_shown(view->changes, &view->changes->entries[i]))
+            add_entry(view, &view->changes->entries[i]);
+}
+
+static void collect_row(struct view *view)
+{
+    size_t from, to;
+    const struct row *row = view_row(view);
+    changes_range(view->changes, view->cursor, &from, &to);
+    view->action.one_by_one = row->kind == ROW_ENTRY;
+    set_directory(view, row->entry, row->kind);
+    collect_range(view, from, to);
+}
+
+static void collect_marked(struct view *view)
+{
+    const struct changes *changes = view->changes;
+    const struct row *row = view_row(view);
+    if (changes->marked > 0) {
+        for (size_t i = 0; i < changes->count; i++)
+            if (changes->entries[i].marked)
+                add_entry(view, &changes->entries[i]);
+        return;
+    }
+    if (row->kind == ROW_LAYER)
+        return collect_row(view);
+    size_t from, to;
+    changes_directory(changes, row->entry, &from, &to);
+    set_directory(view, row->entry,
+                  changes->entries[row->entry].name > 0 ? ROW_DIRECTORY : ROW_LAYER);
+    collect_range(view, from, to);
+}
+
+static bool is_busy(struct view *view)
+{
+    if (view->action.child.pid == 0)
+        return false;
+    view_say(view, STYLE_RISK, "the last operation is still running");
+    return true;
+}
+
+void action_begin(struct view *view, const char *verb, enum action_scope scope)
+{
+    if (is_busy(view) || !view_row(view))
+        return;
+    action_done(&view->action);
+    view->action.verb = verb;
+    if (scope == ACTION_ROW)
+        collect_row(view);
+    else
+        collect_marked(view);
+    if (view->action.count == 0)
+        action_done(&view->action);
+    else if (is_apply(&view->action))
+        ask_conflict(view);
+    else
+        ask_many(view);
+}
+
+/* ---- undo and hunks ---- */
+
+static void answer_undo(struct view *view, int key)
+{
+    if (key == 'y' || key == 'Y')
+        return start(view);
+    action_done(&view->action);
+    view_say(view, STYLE_PLAIN, "nothing was undone");
+}
+
+void action_undo(struct view *view)
+{
+    if (is_busy(view))
+        return;
+    action_done(&view->action);
+    view->action.verb = "undo";
+    if (view->acted)
+        return start(view);
+    view->question.length = 0;
+    str_append(&view->question, "Undo the last operation, which was not made here? y/N");
+    view_ask(view, answer_undo);
+}
+
+void action_hunks(struct view *view)
+{
+    const struct row *row = view_row(view);
+    static const char *const options[] = {"-p", NULL};
+    if (is_busy(view) || !row)
+        return;
+    if (row->kind != ROW_ENTRY)
+        return view_say(view, STYLE_PLAIN, "choose a file");
+    autostr struct str path = {0}, paths = {0};
+    entry_append_path(view->changes, &view->changes->entries[row->entry], &path);
+    if (path.failed)
+        return;
+    str_list_add(&paths, path.data);
+    screen_leave();
+    int status = verb_run_here(view->verbs, "apply", options, &paths);
+    (void)printf("%s\nPress Enter to return to brig review. ", status == 0 ? "" : "Not applied.");
+    (void)fflush(stdout);
+    char c;
+    while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
+        ;
+    screen_return();
+    view->acted = true;
+    view_reload(view);
+}

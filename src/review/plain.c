@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+#include "review/plain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fds.h"
+#include "review/changes.h"
+#include "review/shown.h"
+#include "review/verbs.h"
+
+#define READ_BYTES 65536
+#define ANSWER_MAX 64
+
+struct plain {
+    const struct verbs *verbs;
+    struct changes changes;
+    bool unicode, colours;
+    size_t applied, discarded;
+    struct str done; /* a directory that was handled as a whole; what is below it is skipped */
+};
+
+/* ---- reading and printing ---- */
+
+static void print_shown(const struct plain *plain, const char *text, size_t length)
+{
+    autostr struct str shown = {0};
+    shown_append(&shown, text, length, plain->unicode);
+    if (!shown.failed && shown.length > 0)
+        (void)fwrite(shown.data, 1, shown.length, stdout);
+}
+
+/* Lines of a text; in colours if it is a diff on a terminal. */
+static void print_lines(const struct plain *plain, const char *text, size_t length)
+{
+    while (length > 0) {
+        const char *newline = memchr(text, '\n', length);
+        size_t size = newline ? (size_t)(newline - text) : length;
+        const char *colour = text[0] == '+'   ? "\033[32m"
+                             : text[0] == '-' ? "\033[31m"
+                             : text[0] == '@' ? "\033[36m"
+                                              : "";
+        colour = plain->colours && size > 0 ? colour : "";
+        (void)fputs(colour, stdout);
+        while (size > 0) { /* tabs stay */
+            const char *tab = memchr(text, '\t', size);
+            size_t part = tab ? (size_t)(tab - text) : size;
+            print_shown(plain, text, part);
+            (void)fputs(tab ? "\t" : "", stdout);
+            part += tab != NULL;
+            text += part;
+            size -= part;
+            length -= part;
+        }
+        (void)fputs(*colour ? "\033[m\n" : "\n", stdout);
+        text += newline != NULL;
+        length -= newline != NULL;
+    }
+}
+
+/* Reads a line without taking more from standard input: `apply -p` reads the lines that follow.
+ * Returns the first character in lower case, '\n' for an empty line, or 0 at the end. */
+static char read_answer(void)
+{
+    char first = '\n', c;
+    (void)fflush(stdout);
+    for (size_t count = 0;; count++) {
+        ssize_t got = read(STDIN_FILENO, &c, 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return count > 0 ? first : '\0';
+        if (c == '\n')
+            return first;
+        if (first == '\n' && c != ' ' && c != '\t')
+            first = c;
+    }
+}
+
+/* ---- verbs ---- */
+
+/* Runs a verb and prints its output, escaped. Returns its exit status. */
+static int run_verb(const struct plain *plain, const char *verb, const char *const *options,
+                    const struct entry *entry)
+{
+    autostr struct str path = {0}, paths = {0}, output = {0};
+    struct verb_child child;
+    struct brig_error err = {0};
+    entry_append_path(&plain->changes, entry, &path);
+    if (path.failed)
+        return -1;
+    str_list_add(&paths, path.data);
+    if (verb_start(plain->verbs, verb, options, &paths, NULL, &child, &err) < 0) {
+        (void)printf("%s\n", err.message);
+        return -1;
+    }
+    (void)read_all(child.output, STR_LENGTH_MAX / 4, &output);
+    close_fd(&child.output); /* of a longer diff, the rest is not printed */
+    int status = verb_wait(&child, &output);
+    print_lines(plain, output.data, output.length);
+    return status;
+}
+
+static int run_here(const struct plain *plain, const struct entry *entry)
+{
+    static const char *const options[] = {"-p", NULL};
+    autostr struct str path = {0}, paths = {0};
+    entry_append_path(&plain->changes, entry, &path);
+    if (path.failed)
+        return -1;
+    str_list_add(&paths, path.data);
+    (void)fflush(stdout);
+    return verb_run_here(plain->verbs, "apply", options, &paths);
+}
+
+static int fail_reading(struct str *errors, int status)
+{
+    autostr struct str shown = {0};
+    if (errors->length == 0)
+        str_append(errors,
+                   "brig: the list of changes that brig status has printed is incomplete\n");
+    str_append_shown(&shown, errors->data, errors->length, "\n");
+    (void)fputs(shown.failed ? "brig: out of memory\n" : shown.data, stderr);
+    return status > 0 ? status : 125;
+}
+
+/* Reads the changes; 0 or the exit status. */
+static int read_changes(struct plain *plain)
+{
+    static const char *const options[] = {"--json", NULL};
+    struct changes_reader reader;
+    struct verb_child child;
+    struct brig_error err = {0};
+    autostr struct str errors = {0};
+    char part[READ_BYTES];
+    ssize_t got;
+    if (verb_start(plain->verbs, "status", options, NULL, NULL, &child, &err) < 0) {
+        (void)fprintf(stderr, "brig: %s\n", err.message);
+        return 125;
+    }
+    bool good = true;
+    changes_reader_init(&reader, &plain->changes);
+    while ((got = read(child.output, part, sizeof part)) > 0 || (got < 0 && errno == EINTR))
+        good = good && (got < 0 || changes_reader_feed(&reader, part, (size_t)got));
+    int status = verb_wait(&child, &errors);
+    good = good && status == 0 && changes_finish(&reader);
+    changes_reader_done(&reader);
+    return good ? 0 : fail_reading(&errors, status);
+}
+
+/* ---- asking ---- */
+
+static void print_reason(const struct plain *plain, const char *name, const char *reason)
+{
+    if (!reason)
+        return;
+    (void)printf("   %s: ", name);
+    print_shown(plain, reason, strlen(reason));
+    (void)putchar('\n');
+}
+
+static void print_entry(const struct plain *plain, const struct entry *entry, size_t number)
+{
+    autostr struct str about = {0}, path = {0};
+    (void)printf("\n(%zu/%zu) %c%s%s ", number, plain->changes.count, entry_letter(entry),
+                 entry->conflict ? " C" : "", entry->risk ? " !" : "");
+    entry_append_path(&plain->changes, entry, &path);
+    entry_describe(entry, &about);
+    if (!path.failed)
+        print_shown(plain, path.data, path.length);
+    (void)fputs("\n   ", stdout);
+    if (!about.failed)
+        print_shown(plain, about.data, about.length);
+    (void)putchar('\n');
+    print_reason(plain, "Conflict", entry->conflict);
+    print_reason(plain, "Flagged", entry->risk);
+    print_reason(plain, "Unreadable", entry->unreadable);
+}
+
+/* Returns the answer for --conflict; NULL: the change is skipped. */
+static const char *ask_conflict(void)
+{
+    (void)fputs("   Keep [m]ine, take [t]heirs, m[e]rge, [s]kip? ", stdout);
+    switch (read_answer()) {
+    case 'm':
+        return "mine";
+    case 't':
+        return "theirs";
+    case 'e':
+        return "merge";
+    default:
+        return NULL;
+    }
+}
+
+/* Whether the change was applied. */
+static bool apply_entry(struct plain *plain, const struct entry *entry)
+{
+    const char *options[4] = {NULL};
+    size_t count = 0;
+    if (entry->conflict) {
+        const char *answer = ask_conflict();
+        if (!answer)
+            return false;
+        options[count++] = "--conflict";
+        options[count++] = answer;
+    }
+    if (entry->risk) {
+        (void)fputs("   It is flagged. Apply it all the same? [y/N] ", stdout);
+        char answer = read_answer();
+        if (answer != 'y' && answer != 'Y')
+            return false;
+        options[count++] = "--risky";
+    }
+    bool good = run_verb(plain, "apply", options, entry) == 0;
+    plain->applied += good;
+    return good;
+}
+
+static void print_help(void)
+{
+    (void)fputs("   a  apply the change to your files\n"
+                "   d  discard it\n"
+                "   s  skip it: decide later\n"
+                "   v  view the diff\n"
+                "   p  choose the parts (hunks) to apply\n"
+                "   q  quit; the rest stays as it is\n",
+                stdout);
+}
+
+enum outcome { ASK_AGAIN, NEXT, QUIT };
+
+/* All that is below a directory has been handled with it. */
+static void set_done(struct plain *plain, const struct entry *entry)
+{
+    plain->done.length = 0;
+    if (!entry_is_directory(entry))
+        return;
+    entry_append_path(&plain->changes, entry, &plain->done);
+    str_append_char(&plain->done, '/');
+}
+
+static enum outcome handle_answer(struct plain *plain, const struct entry *entry, char answer)
+{
+    static const char *const no_pager[] = {"--no-pager", NULL};
+    switch (answer) {
+    case '\0':
+    case 'q':
+        return QUIT;
+    case 'a':
+        if (apply_entry(plain, entry))
+            set_done(plain, entry);
+        return NEXT;
+    case 'd':
+        if (run_verb(plain, "discard", NULL, entry) == 0) {
+            plain->discarded++;
+            set_done(plain, entry);
+        }
+        return NEXT;
+    case 's':
+        return NEXT;
+    case 'v':
+        (void)run_verb(plain, "diff", no_pager, entry);
+        return ASK_AGAIN;
+    case 'p':
+        plain->applied += run_here(plain, entry) == 0;
+        return NEXT;
+    default:
+        print_help();
+        return ASK_AGAIN;
+    }
+}
+
+static bool is_done(const struct plain *plain, const struct entry *entry)
+{
+    autostr struct str path = {0};
+    if (plain->done.length == 0)
+        return false;
+    entry_append_path(&plain->changes, entry, &path);
+    return !path.failed && str_starts_with(path.data, plain->done.data);
+}
+
+static void ask_all(struct plain *plain)
+{
+    for (size_t i = 0; i < plain->changes.count; i++) {
+        const struct entry *entry = &plain->changes.entries[i];
+        if (is_done(plain, entry))
+            continue;
+        print_entry(plain, entry, i + 1);
+        enum outcome outcome;
+        do {
+            (void)fputs("[a]pply, [d]iscard, [s]kip, [v]iew diff, [p]arts, [q]uit, [?] ", stdout);
+            outcome = handle_answer(plain, entry, read_answer());
+        } while (outcome == ASK_AGAIN);
+        if (outcome == QUIT)
+            break;
+    }
+}
+
+int plain_run(const struct verbs *verbs)
+{
+    const char *no_color = getenv("NO_COLOR");
+    struct plain plain = {
+        .verbs = verbs,
+        .unicode = shown_has_unicode(),
+        .colours = isatty(STDOUT_FILENO) && !(no_color && *no_color),
+    };
+    int status = read_changes(&plain);
+    if (status == 0) {
+        (void)printf("%zu change%s in jail ", plain.changes.count,
+                     plain.changes.count == 1 ? "" : "s");
+        const char *jail = plain.changes.jail ? plain.changes.jail : "";
+        print_shown(&plain, jail, strlen(jail));
+        (void)putchar('\n');
+        ask_all(&plain);
+        if (plain.changes.count > 0)
+            (void)printf("\n%zu applied, %zu discarded\n", plain.applied, plain.discarded);
+    }
+    changes_done(&plain.changes);
+    str_done(&plain.done);
+    (void)fflush(stdout);
+    return status;
+}

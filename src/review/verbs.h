@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Running brig's verbs as child processes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <brig/brig.h>
+
+#include "base/str.h"
+
+/* The paths of one command line; longer lists are divided. */
+#define VERBS_PATHS_MAX 20000
+#define VERBS_BYTES_MAX ((size_t)1 << 20)
+
+/* Which brig, for which jail. Both texts are borrowed. */
+struct verbs {
+    const char *brig;
+    const char *jail; /* NULL: the one of the working directory */
+};
+
+/* A verb that is running. Its input is /dev/null and it has no terminal, so it cannot ask. */
+struct verb_child {
+    pid_t pid; /* 0: none */
+    int output;
+    int errors; /* a file */
+};
+
+/* Starts `brig VERB [-j JAIL] OPTIONS… PATHS…`. `options` ends with NULL and may be NULL; `paths` is
+ * a list of str_list_add(). Takes as many of the paths from *at (NULL: the first) as one command
+ * line has room for, and moves *at behind them, to NULL at the end; `at` may be NULL if there are
+ * none. */
+int verb_start(const struct verbs *verbs, const char *verb, const char *const *options,
+               const struct str *paths, const char **at, struct verb_child *ret_child,
+               struct brig_error *err);
+
+/* Waits, and appends what the verb has written to standard error. Returns its exit status, 128 and
+ * the number of a signal, or -1. */
+int verb_wait(struct verb_child *child, struct str *errors);
+/* Ends a verb that only reads, and waits. */
+void verb_cancel(struct verb_child *child);
+
+/* Runs a verb with this process's terminal, and waits. Returns the exit status. */
+int verb_run_here(const struct verbs *verbs, const char *verb, const char *const *options,
+                  const struct str *paths);
