@@ -122,7 +122,7 @@ static void answer_conflict(struct view *view, int key)
     static const struct {
         int key;
         const char *answer;
-    } answers[] = {{'m', "mine"}, {'t', "theirs"}, {'e', "merge"}, {'s', "skip"}};
+    } answers[] = {{'m', "mine"}, {'t', "theirs"}, {'g', "merge"}, {'s', "skip"}};
     for (size_t i = 0; i < ARRAY_LENGTH(answers); i++)
         if (answers[i].key == key) {
             view->action.conflict = answers[i].answer;
@@ -142,7 +142,7 @@ static void ask_conflict(struct view *view)
         str_append(&view->question, "Conflict");
     else
         str_appendf(&view->question, "%zu of %zu conflict", action->conflicts, action->count);
-    str_append(&view->question, ": m mine, t theirs, e merge, s skip; other keys: cancel");
+    str_append(&view->question, ": m mine, t theirs, g merge, s skip; other keys: cancel");
     view_ask(view, answer_conflict);
 }
 

@@ -130,10 +130,12 @@ static void place_cursor(struct view *view, size_t height)
     size_t count = view->changes ? view->changes->row_count : 0;
     if (view->cursor >= count)
         view->cursor = count > 0 ? count - 1 : 0;
-    if (view->cursor < view->top)
-        view->top = view->cursor;
-    if (height > 0 && view->cursor >= view->top + height)
-        view->top = view->cursor - height + 1;
+    /* After a jump there is something above and below the cursor. */
+    size_t row = view->cursor, margin = height / 3;
+    if (row < view->top)
+        view->top = view->top - row > 1 ? row - (margin < row ? margin : row) : row;
+    else if (height > 0 && row >= view->top + height)
+        view->top = row - (row > view->top + height ? height - 1 - margin : height - 1);
     if (count <= height)
         view->top = 0;
     else if (view->top > count - height)

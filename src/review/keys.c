@@ -159,6 +159,8 @@ static void search_typed(struct view *view)
 
 static void begin_search(struct view *view)
 {
+    if (!view->changes)
+        return;
     view->search_before.length = 0;
     str_append_bytes(&view->search_before, view->search.data, view->search.length);
     view->search.length = 0;

@@ -183,13 +183,13 @@ static void print_entry(const struct plain *plain, const struct entry *entry, si
 /* Returns the answer for --conflict; NULL: the change is skipped. */
 static const char *ask_conflict(void)
 {
-    (void)fputs("   Keep [m]ine, take [t]heirs, m[e]rge, [s]kip? ", stdout);
+    (void)fputs("   Keep [m]ine, take [t]heirs, mer[g]e, [s]kip? ", stdout);
     switch (read_answer()) {
     case 'm':
         return "mine";
     case 't':
         return "theirs";
-    case 'e':
+    case 'g':
         return "merge";
     default:
         return NULL;

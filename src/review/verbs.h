@@ -11,7 +11,7 @@
 #include "base/str.h"
 
 /* The paths of one command line; longer lists are divided. */
-#define VERBS_PATHS_MAX 20000
+#define VERBS_PATHS_MAX 10000
 #define VERBS_BYTES_MAX ((size_t)1 << 20)
 
 /* Which brig, for which jail. Both texts are borrowed. */
