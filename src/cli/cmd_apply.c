@@ -35,7 +35,7 @@ enum conflict_rule { CONFLICT_ASK, CONFLICT_MINE, CONFLICT_THEIRS, CONFLICT_SKIP
 
 struct words {
     const char *jail;
-    bool all, hunks, dry, risky, live, go_on, abort;
+    bool all, exact, hunks, dry, risky, live, go_on, abort;
     enum conflict_rule conflict;
     int count;
     char **paths;
@@ -71,10 +71,10 @@ static bool take_flag(struct words *words, const char *word)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"--all", &words->all},        {"-p", &words->hunks},
-                 {"--patch", &words->hunks},    {"--dry-run", &words->dry},
-                 {"--risky", &words->risky},    {"--live", &words->live},
-                 {"--continue", &words->go_on}, {"--abort", &words->abort}};
+    } flags[] = {
+        {"--all", &words->all},     {"--exact", &words->exact},    {"-p", &words->hunks},
+        {"--patch", &words->hunks}, {"--dry-run", &words->dry},    {"--risky", &words->risky},
+        {"--live", &words->live},   {"--continue", &words->go_on}, {"--abort", &words->abort}};
     for (size_t i = 0; i < ARRAY_LENGTH(flags); i++)
         if (strcmp(word, flags[i].name) == 0) {
             *flags[i].flag = true;
@@ -302,7 +302,7 @@ static int choose(void *context, const struct change *change, enum apply_choice 
                   const char **reason, struct brig_error *err)
 {
     struct applying *applying = context;
-    if (!selection_has(&applying->selections, applying->layer, change->path)) {
+    if (!selection_has(&applying->selections, applying->layer, change)) {
         *choice = APPLY_SKIP;
         return 0;
     }
@@ -497,8 +497,8 @@ static int run_layers(struct applying *applying, struct brig_error *err)
         return status;
     if (words->go_on || words->abort)
         return recover(applying, err);
-    status =
-        selections_make(&applying->selections, &applying->layers, words->count, words->paths, err);
+    status = selections_make(&applying->selections, &applying->layers, words->exact, words->count,
+                             words->paths, err);
     if (status == 0)
         status = git_find(&applying->git, (const char *const *)environ, NULL,
                           (struct git_user){(uid_t)-1, (gid_t)-1}, err);
@@ -536,7 +536,7 @@ const struct command cmd_apply = {
     .name = "apply",
     .summary = "write what a jail has changed to your files",
     .usage = "[-j NAME] [--all|-p] [--dry-run] [--risky] [--live] "
-             "[--conflict mine|theirs|skip|merge] [--continue|--abort] [PATH|GLOB...]",
+             "[--conflict mine|theirs|skip|merge] [--continue|--abort] [--exact] [PATH|GLOB...]",
     .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_apply,
 };

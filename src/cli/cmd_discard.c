@@ -22,6 +22,14 @@
 #define SKIPPED 1    /* the exit status if something was not discarded */
 #define TOLD_MAX 100 /* lines about changes that were not discarded */
 
+struct words {
+    const char *jail;
+    bool all;
+    bool exact; /* only changes, and only at these paths */
+    int count;
+    char **paths;
+};
+
 struct discarding {
     struct verb_layers layers;
     struct selections selections;
@@ -57,7 +65,7 @@ static int choose(void *context, const struct change *change, enum apply_choice 
     struct discarding *discarding = context;
     (void)reason;
     (void)err;
-    if (!selection_has(&discarding->selections, discarding->layer, change->path))
+    if (!selection_has(&discarding->selections, discarding->layer, change))
         *choice = APPLY_SKIP;
     return 0;
 }
@@ -92,7 +100,7 @@ static int finish(const struct discarding *discarding, uint64_t id)
     return discarding->skipped > 0 || unmatched ? SKIPPED : 0;
 }
 
-static int discard_layers(struct discarding *discarding, int count, char **words,
+static int discard_layers(struct discarding *discarding, const struct words *words,
                           struct brig_error *err)
 {
     struct layers *layers = &discarding->layers.layers;
@@ -100,14 +108,16 @@ static int discard_layers(struct discarding *discarding, int count, char **words
     autoclose int lock = layers_lock(layers, err);
     int status = lock < 0 ? lock : 0;
     if (status == 0)
-        status = selections_make(&discarding->selections, &discarding->layers, count, words, err);
+        status = selections_make(&discarding->selections, &discarding->layers, words->exact,
+                                 words->count, words->paths, err);
     if (status == 0)
         status =
             operation_begin(layers, layers->items[0].record, OPERATION_DISCARD, &operation, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)
         status = draft_layer(discarding, operation, i, err);
     if (status == 0)
-        status = operation_describe(operation, count > 0 ? words[0] : "--all", NULL, err);
+        status =
+            operation_describe(operation, words->count > 0 ? words->paths[0] : "--all", NULL, err);
     if (status == 0)
         status = operation_run(operation, report, discarding, err);
     uint64_t id = operation ? operation_id(operation) : 0;
@@ -129,65 +139,79 @@ static int discard_git(const struct verb_layers *layers, struct brig_error *err)
     return status;
 }
 
-/* Discards changes. Words that were held back files are gone from `words` by now. */
-static int discard_changes(const char *jail, bool all, int count, char **words,
-                           struct brig_error *err)
+/* Discards changes. Paths of files that were held back are gone from `words` by now. */
+static int discard_changes(const struct words *words, struct brig_error *err)
 {
     autofree struct discarding *discarding = calloc(1, sizeof *discarding);
     if (!discarding)
         return brig_fail_nomem(err);
-    int status = verb_layers_open(&discarding->layers, cmd_discard.name, jail, err);
+    int status = verb_layers_open(&discarding->layers, cmd_discard.name, words->jail, err);
     if (status < 0)
         return status;
-    if (all)
+    if (words->all)
         status = held_discard_words(discarding->layers.setup.settings.jail, 0, NULL, NULL, err);
     if (status == 0 && discarding->layers.layers.count > 0)
-        status = discard_layers(discarding, count, words, err);
-    if (status == 0 && all)
+        status = discard_layers(discarding, words, err);
+    if (status == 0 && words->all)
         status = discard_git(&discarding->layers, err);
-    if (status == 0 && discarding->layers.layers.count == 0 && count > 0)
+    if (status == 0 && discarding->layers.layers.count == 0 && words->count > 0)
         status = brig_fail(err, BRIG_E_INVALID, 0,
                            "'%s' is not held back, and the jail '%s' has no changes. See brig held",
-                           str_shown(words[0]).text, discarding->layers.setup.settings.jail);
+                           str_shown(words->paths[0]).text, discarding->layers.setup.settings.jail);
     verb_layers_done(&discarding->layers);
     return status;
 }
 
-static int run_discard(const struct app *app, int argc, char **argv, struct brig_error *err)
+static int parse(const struct app *app, int argc, char **argv, struct words *words,
+                 struct brig_error *err)
 {
-    const char *jail = NULL;
-    bool all = false, ended = false;
-    int at = 1, left = 0;
+    bool ended = false;
+    int at = 1;
     while (at < argc && argv[at][0] == '-' && !ended) {
         ended = strcmp(argv[at], "--") == 0;
-        if (!ended && jails_take_option(argc, argv, &at, &jail))
+        if (!ended && jails_take_option(argc, argv, &at, &words->jail))
             continue;
-        if (!ended && strcmp(argv[at], "--all") != 0)
+        bool all = strcmp(argv[at], "--all") == 0, exact = strcmp(argv[at], "--exact") == 0;
+        if (!ended && !all && !exact)
             return command_refuse(app, argc, argv, at, err);
-        all = all || !ended;
+        words->all = words->all || all;
+        words->exact = words->exact || exact;
         at++;
     }
     for (int i = at; i < argc && !ended; i++)
         if (argv[i][0] == '-')
             return command_refuse(app, argc, argv, i, err);
-    if (all == (at < argc))
+    words->paths = argv + at;
+    words->count = argc - at;
+    if (words->all == (words->count > 0))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "discard needs a path, or --all. See brig status and brig held");
-    autofree bool *done = calloc((size_t)argc, sizeof *done);
+    return 0;
+}
+
+static int run_discard(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    struct words words = {0};
+    int status = parse(app, argc, argv, &words, err), left = 0;
+    if (status < 0)
+        return status;
+    if (words.all || words.exact)
+        return discard_changes(&words, err);
+    autofree bool *done = calloc((size_t)words.count, sizeof *done);
     if (!done)
         return brig_fail_nomem(err);
-    int status = all ? 0 : held_discard_words(jail, argc - at, argv + at, done, err);
-    for (int i = at; i < argc; i++)
-        if (!done[i - at])
-            argv[at + left++] = argv[i];
-    return status < 0 || (!all && left == 0) ? status
-                                             : discard_changes(jail, all, left, argv + at, err);
+    status = held_discard_words(words.jail, words.count, words.paths, done, err);
+    for (int i = 0; i < words.count; i++)
+        if (!done[i])
+            words.paths[left++] = words.paths[i];
+    words.count = left;
+    return status < 0 || left == 0 ? status : discard_changes(&words, err);
 }
 
 const struct command cmd_discard = {
     .name = "discard",
     .summary = "drop changes of a jail, or delete a file that was held back",
-    .usage = "[-j NAME] [--all] [PATH...]",
+    .usage = "[-j NAME] [--all] [--exact] [PATH...]",
     .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_discard,
 };

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "changes/base.h"
+#include "changes/change.h"
 #include "cli/layers.h"
 
 static bool exists(const struct layer *layer, const char *path)
@@ -36,10 +37,10 @@ static int add_word(struct selections *selections, const struct verb_layers *lay
         free(path);
         return brig_fail_nomem(err);
     }
-    selection->words[selection->count++] =
-        (struct selected){.typed = typed,
-                          .path = path,
-                          .pattern = strpbrk(path, "*?[") != NULL && !exists(layer, path)};
+    selection->words[selection->count++] = (struct selected){
+        .typed = typed,
+        .path = path,
+        .pattern = !selections->exact && strpbrk(path, "*?[") != NULL && !exists(layer, path)};
     return 0;
 }
 
@@ -69,18 +70,28 @@ static int make_paths(struct selection *selection, struct brig_error *err)
     return 0;
 }
 
-int selections_make(struct selections *ret_selections, const struct verb_layers *layers, int count,
-                    char **words, struct brig_error *err)
+static int compare_words(const void *left, const void *right)
+{
+    return strcmp(((const struct selected *)left)->path, ((const struct selected *)right)->path);
+}
+
+int selections_make(struct selections *ret_selections, const struct verb_layers *layers, bool exact,
+                    int count, char **words, struct brig_error *err)
 {
     struct brig_error error = {0};
     int status = 0;
     memset(ret_selections, 0, sizeof *ret_selections);
     ret_selections->all = count == 0;
+    ret_selections->exact = exact;
     for (int i = 0; i < count && status == 0; i++)
         status = add_word(ret_selections, layers, words[i], &error);
     for (size_t i = 0; i < LAYERS_MAX && status == 0; i++)
         if (ret_selections->items[i].count > 0)
             status = make_paths(&ret_selections->items[i], &error);
+    for (size_t i = 0; i < LAYERS_MAX && status == 0 && exact; i++)
+        if (ret_selections->items[i].count > 0)
+            qsort(ret_selections->items[i].words, ret_selections->items[i].count,
+                  sizeof *ret_selections->items[i].words, compare_words);
     if (status < 0) {
         selections_done(ret_selections);
         if (err)
@@ -121,14 +132,31 @@ static bool matches(const char *pattern, const char *path)
     return false;
 }
 
-bool selection_has(struct selections *selections, size_t layer, const char *path)
+static bool has_exactly(struct selection *selection, const struct change *change)
+{
+    const struct selected key = {.path = (char *)(uintptr_t)change->path};
+    struct selected *word = selection->count == 0
+                                ? NULL
+                                : bsearch(&key, selection->words, selection->count,
+                                          sizeof *selection->words, compare_words);
+    if (!word)
+        return selection->deleted && path_is_beneath(selection->deleted, change->path);
+    word->matched = true;
+    if (S_ISDIR(change->before.st_mode) && !S_ISDIR(change->after.st_mode))
+        selection->deleted = word->path;
+    return true;
+}
+
+bool selection_has(struct selections *selections, size_t layer, const struct change *change)
 {
     struct selection *selection = &selections->items[layer];
     bool found = selections->all;
+    if (selections->exact && !found)
+        return has_exactly(selection, change);
     for (size_t i = 0; i < selection->count; i++) {
         struct selected *word = &selection->words[i];
-        bool has = !*word->path || (word->pattern ? matches(word->path, path)
-                                                  : path_is_beneath(word->path, path));
+        bool has = !*word->path || (word->pattern ? matches(word->path, change->path)
+                                                  : path_is_beneath(word->path, change->path));
         word->matched = word->matched || has;
         found = found || has;
     }

@@ -9,6 +9,7 @@
 
 #include "changes/layer.h"
 
+struct change;
 struct verb_layers;
 
 /* One word: a path relative to the root of its layer, or a pattern for fnmatch(), in which * matches also slashes. */
@@ -26,24 +27,28 @@ struct selection {
     /* For changes_walk(): NULL if everything must be walked. */
     const char **paths;
     size_t path_count;
+    const char *deleted; /* the last directory that was selected and is deleted, or NULL */
 };
 
 struct selections {
     struct selection items[LAYERS_MAX]; /* by layer */
     bool all;                           /* no words: everything */
+    bool exact; /* only these paths: no patterns, and nothing below a directory */
 };
 
 /* Sorts words by layer. A word with a wildcard is a pattern, unless a file has this name. Without words, everything is
- * selected. Release with selections_done(). */
-int selections_make(struct selections *ret_selections, const struct verb_layers *layers, int count,
-                    char **words, struct brig_error *err);
+ * selected. With `exact` words are paths, and a directory does not mean what is in it. Release with selections_done().
+ */
+int selections_make(struct selections *ret_selections, const struct verb_layers *layers, bool exact,
+                    int count, char **words, struct brig_error *err);
 void selections_done(struct selections *selections);
 
 /* Whether a layer has nothing that was selected. */
 bool selection_is_empty(const struct selections *selections, size_t layer);
 
-/* Whether a path is selected, or a directory above it. Notes which words have matched. */
-bool selection_has(struct selections *selections, size_t layer, const char *path);
+/* Whether a change is selected: its path, or a directory above it. Of exact paths, a directory that is deleted includes
+ * what was in it. Ask in the order of the walk. Notes which words have matched. */
+bool selection_has(struct selections *selections, size_t layer, const struct change *change);
 
 /* The first word that no path has matched, or NULL. */
 const char *selections_unmatched(const struct selections *selections);

@@ -32,9 +32,12 @@ static bool is_apply(const struct action *action)
 static void start_part(struct view *view)
 {
     struct action *action = &view->action;
-    const char *options[OPTIONS_MAX] = {NULL};
+    const char *options[OPTIONS_MAX + 1] = {NULL};
     struct brig_error err = {0};
     size_t count = 0;
+    /* Exactly the changes that the user has seen, whatever their names are. */
+    if (action->paths.length > 0 && !action->whole)
+        options[count++] = "--exact";
     if (action->allow_risky)
         options[count++] = "--risky";
     if (action->conflict) {
@@ -59,6 +62,7 @@ static void start(struct view *view)
     if (action->directory.length > 0 &&
         (action->count > VERBS_PATHS_MAX || action->paths.length > VERBS_BYTES_MAX / 2)) {
         action->paths.length = 0;
+        action->whole = true;
         str_list_add(&action->paths, action->directory.data);
     }
     view->acted = true;
@@ -325,7 +329,7 @@ void action_undo(struct view *view)
 void action_hunks(struct view *view)
 {
     const struct row *row = view_row(view);
-    static const char *const options[] = {"-p", NULL};
+    static const char *const options[] = {"-p", "--exact", NULL};
     if (is_busy(view) || !row)
         return;
     if (row->kind != ROW_ENTRY)

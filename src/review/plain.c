@@ -20,7 +20,6 @@ struct plain {
     struct changes changes;
     bool unicode, colours;
     size_t applied, discarded;
-    struct str done; /* a directory that was handled as a whole; what is below it is skipped */
 };
 
 /* ---- reading and printing ---- */
@@ -106,7 +105,7 @@ static int run_verb(const struct plain *plain, const char *verb, const char *con
 
 static int run_here(const struct plain *plain, const struct entry *entry)
 {
-    static const char *const options[] = {"-p", NULL};
+    static const char *const options[] = {"-p", "--exact", NULL};
     autostr struct str path = {0}, paths = {0};
     entry_append_path(&plain->changes, entry, &path);
     if (path.failed)
@@ -196,15 +195,14 @@ static const char *ask_conflict(void)
     }
 }
 
-/* Whether the change was applied. */
-static bool apply_entry(struct plain *plain, const struct entry *entry)
+static void apply_entry(struct plain *plain, const struct entry *entry)
 {
-    const char *options[4] = {NULL};
-    size_t count = 0;
+    const char *options[5] = {"--exact"};
+    size_t count = 1;
     if (entry->conflict) {
         const char *answer = ask_conflict();
         if (!answer)
-            return false;
+            return;
         options[count++] = "--conflict";
         options[count++] = answer;
     }
@@ -212,12 +210,10 @@ static bool apply_entry(struct plain *plain, const struct entry *entry)
         (void)fputs("   It is flagged. Apply it all the same? [y/N] ", stdout);
         char answer = read_answer();
         if (answer != 'y' && answer != 'Y')
-            return false;
+            return;
         options[count++] = "--risky";
     }
-    bool good = run_verb(plain, "apply", options, entry) == 0;
-    plain->applied += good;
-    return good;
+    plain->applied += run_verb(plain, "apply", options, entry) == 0;
 }
 
 static void print_help(void)
@@ -233,32 +229,18 @@ static void print_help(void)
 
 enum outcome { ASK_AGAIN, NEXT, QUIT };
 
-/* All that is below a directory has been handled with it. */
-static void set_done(struct plain *plain, const struct entry *entry)
-{
-    plain->done.length = 0;
-    if (!entry_is_directory(entry))
-        return;
-    entry_append_path(&plain->changes, entry, &plain->done);
-    str_append_char(&plain->done, '/');
-}
-
 static enum outcome handle_answer(struct plain *plain, const struct entry *entry, char answer)
 {
-    static const char *const no_pager[] = {"--no-pager", NULL};
+    static const char *const no_pager[] = {"--no-pager", NULL}, *const exact[] = {"--exact", NULL};
     switch (answer) {
     case '\0':
     case 'q':
         return QUIT;
     case 'a':
-        if (apply_entry(plain, entry))
-            set_done(plain, entry);
+        apply_entry(plain, entry);
         return NEXT;
     case 'd':
-        if (run_verb(plain, "discard", NULL, entry) == 0) {
-            plain->discarded++;
-            set_done(plain, entry);
-        }
+        plain->discarded += run_verb(plain, "discard", exact, entry) == 0;
         return NEXT;
     case 's':
         return NEXT;
@@ -274,21 +256,10 @@ static enum outcome handle_answer(struct plain *plain, const struct entry *entry
     }
 }
 
-static bool is_done(const struct plain *plain, const struct entry *entry)
-{
-    autostr struct str path = {0};
-    if (plain->done.length == 0)
-        return false;
-    entry_append_path(&plain->changes, entry, &path);
-    return !path.failed && str_starts_with(path.data, plain->done.data);
-}
-
 static void ask_all(struct plain *plain)
 {
     for (size_t i = 0; i < plain->changes.count; i++) {
         const struct entry *entry = &plain->changes.entries[i];
-        if (is_done(plain, entry))
-            continue;
         print_entry(plain, entry, i + 1);
         enum outcome outcome;
         do {
@@ -320,7 +291,6 @@ int plain_run(const struct verbs *verbs)
             (void)printf("\n%zu applied, %zu discarded\n", plain.applied, plain.discarded);
     }
     changes_done(&plain.changes);
-    str_done(&plain.done);
     (void)fflush(stdout);
     return status;
 }
