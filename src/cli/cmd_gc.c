@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig gc`: removes what was kept for undoing, and the changes of directories that do not exist any more. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "changes/collect.h"
+#include "changes/fork.h"
+#include "changes/layer.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/report.h"
+
+#define OLDER_MS ((uint64_t)30 * 24 * 60 * 60 * 1000) /* the default of --older */
+#define NS_PER_MS 1000000
+
+struct gathering {
+    const struct jails_place *place;
+    const char *jail;
+    bool dry, gone; /* remove the changes of directories that are gone */
+    uint64_t older_ms;
+    struct collected collected;
+    size_t gone_count;
+};
+
+/* ---- directories that are gone ---- */
+
+static int remove_layer(const struct layer *layer, const char *storage, struct brig_error *err)
+{
+    static const char *const ends[] = {".changes", ".work", ".below", ".lock", ".root"};
+    char path[PATH_LENGTH_MAX + 1], name[64];
+    if (!str_fill(path, sizeof path, storage, "/", layer->jail, LAYER_REVIEW_PART))
+        return brig_fail(err, BRIG_E_INVALID, 0, "the path of the storage is too long");
+    autoclose int review = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status = review < 0 ? brig_fail(err, BRIG_E_SYSTEM, 0, "cannot open '%s'", path) : 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(ends) && status == 0; i++)
+        if (str_fill(name, sizeof name, layer->name, ends[i]))
+            status = tree_remove(review, name, err);
+    if (status == 0 && str_fill(name, sizeof name, layer->name, ".base"))
+        status = tree_remove(layer->record, name, err);
+    return status;
+}
+
+static int treat_gone(struct gathering *gathering, const struct layer *layer,
+                      struct brig_error *err)
+{
+    bool removes = gathering->gone && !gathering->dry;
+    message_note("%s: '%s' does not exist any more%s", layer->jail, str_shown(layer->root).text,
+                 removes           ? "; its changes are removed"
+                 : gathering->gone ? "; its changes would be removed"
+                                   : "; brig gc --gone removes its changes");
+    gathering->gone_count++;
+    return removes ? remove_layer(layer, gathering->place->storage, err) : 0;
+}
+
+static int find_gone(struct gathering *gathering, const char *jail, struct brig_error *err)
+{
+    autofree struct layers *layers = calloc(1, sizeof *layers);
+    if (!layers)
+        return brig_fail_nomem(err);
+    int status = layers_open(gathering->place->storage, jail, NULL, NULL, layers, err);
+    for (size_t i = 0; i < layers->count && status == 0; i++)
+        if (layers->items[i].lower < 0 && !layers->items[i].running)
+            status = treat_gone(gathering, &layers->items[i], err);
+    layers_done(layers);
+    return status;
+}
+
+/* ---- one jail ---- */
+
+static int gather(void *context, int storage, const char *jail, struct brig_error *err)
+{
+    struct gathering *gathering = context;
+    struct collected collected = {0};
+    struct timespec now;
+    autoclose int record = jails_open_part(storage, jail, LAYER_RECORD_PART, false);
+    if (record < 0)
+        return 0;
+    autoclose int lock = record_lock(record, err);
+    if (lock < 0)
+        return lock;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    int64_t before = (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec -
+                     (int64_t)gathering->older_ms * NS_PER_MS;
+    int status = collect_operations(record, before, gathering->dry, &collected, err);
+    gathering->collected.operations += collected.operations;
+    gathering->collected.bytes += collected.bytes;
+    return status < 0 ? status : find_gone(gathering, jail, err);
+}
+
+/* ---- the verb ---- */
+
+static int read_words(const struct app *app, int argc, char **argv, struct gathering *gathering,
+                      struct brig_error *err)
+{
+    for (int i = 1; i < argc;) {
+        if (jails_take_option(argc, argv, &i, &gathering->jail))
+            continue;
+        const char *value = str_starts_with(argv[i], "--older=") ? argv[i] + strlen("--older=")
+                            : strcmp(argv[i], "--older") == 0 && i + 1 < argc ? argv[++i]
+                                                                              : NULL;
+        if (value) {
+            int status = parse_duration(value, PARSE_ZERO_OK, &gathering->older_ms, err);
+            if (status < 0)
+                return brig_wrap(err, status, "--older");
+        } else if (strcmp(argv[i], "--dry-run") == 0) {
+            gathering->dry = true;
+        } else if (strcmp(argv[i], "--gone") == 0) {
+            gathering->gone = true;
+        } else {
+            return command_refuse(app, argc, argv, i, err);
+        }
+        i++;
+    }
+    return 0;
+}
+
+static int run_gc(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    struct jails_place place;
+    struct gathering gathering = {.place = &place, .older_ms = OLDER_MS};
+    int status = read_words(app, argc, argv, &gathering, err);
+    if (status == 0)
+        status = jails_place_find(&place, err);
+    if (status == 0)
+        status = jails_become_user(&place, err);
+    if (status == 0)
+        status = jails_each_part(&place, cmd_gc.name, gathering.jail, LAYER_RECORD_PART, gather,
+                                 &gathering, err);
+    int frozen = status < 0 ? status : fork_collect(place.storage, gathering.dry, err);
+    if (frozen < 0)
+        return frozen;
+    const struct collected *collected = &gathering.collected;
+    message_note("%s %llu operation%s, %llu KiB, and %d shared director%s",
+                 gathering.dry ? "would remove" : "removed",
+                 (unsigned long long)collected->operations, collected->operations == 1 ? "" : "s",
+                 (unsigned long long)(collected->bytes >> 10), frozen, frozen == 1 ? "y" : "ies");
+    return 0;
+}
+
+const struct command cmd_gc = {
+    .name = "gc",
+    .summary = "remove old operations, and changes of directories that are gone",
+    .usage = "[-j NAME] [--older AGE] [--gone] [--dry-run]",
+    .words = COMMAND_WORDS_JAIL_PATHS,
+    .run = run_gc,
+};
