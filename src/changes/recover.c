@@ -209,28 +209,36 @@ static int sync_trees(const struct operation *operation, struct brig_error *err)
     return 0;
 }
 
-/* Marks the operation that was undone, and the one that is thereby in force again. */
-static int mark_undone(struct operation *operation, struct brig_error *err)
+/* Marks an operation as undone by another, or with 0 as not undone. */
+static int set_undone(int operations, uint64_t id, uint64_t by, struct brig_error *err)
 {
-    struct operation_info other = {0};
-    autoclose int operations = operations_open(operation->record, err);
-    uint64_t id = operation->info.undoes;
-    if (operations < 0)
-        return operations;
-    if (id == 0 || operation_read_info(operations, id, &other, NULL, NULL) < 0)
-        return 0;
     autoclose int dir = openat(operations, str_number(id).text,
                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int status = operation->info.whole && operation->info.skipped == 0
-                     ? operation_mark(dir, OPERATION_UNDONE,
-                                      str_number(operation->info.id).text, err)
-                     : 0;
-    if (other.undoes) {
-        autoclose int redone = openat(operations, str_number(other.undoes).text,
-                                      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (redone >= 0)
-            (void)unlinkat(redone, OPERATION_UNDONE, 0);
-    }
+    if (dir < 0)
+        return 0; /* removed by brig gc */
+    if (by)
+        return operation_mark(dir, OPERATION_UNDONE, str_number(by).text, err);
+    (void)unlinkat(dir, OPERATION_UNDONE, 0);
+    return 0;
+}
+
+/* Marks the operation that was undone, and the one that is thereby in force again. After a revert it is the other way
+ * round. */
+static int mark_undone(const struct taking *taking, struct brig_error *err)
+{
+    const struct operation_info *info = &taking->operation->info;
+    struct operation_info other = {0};
+    autoclose int operations = operations_open(taking->operation->record, err);
+    if (operations < 0)
+        return operations;
+    if (info->undoes == 0 || !info->whole ||
+        operation_read_info(operations, info->undoes, &other, NULL, NULL) < 0)
+        return 0;
+    int status = taking->skipped > 0 && !taking->revert
+                     ? 0
+                     : set_undone(operations, info->undoes, taking->revert ? 0 : info->id, err);
+    if (status == 0 && other.undoes)
+        status = set_undone(operations, other.undoes, taking->revert ? info->undoes : 0, err);
     operation_info_done(&other);
     return status;
 }
@@ -240,8 +248,9 @@ static int finish(struct taking *taking, struct brig_error *err)
 {
     struct operation *operation = taking->operation;
     autoclose int operations = operations_open(operation->record, err);
-    if (operations < 0)
-        return operations;
+    int status = operations < 0 ? operations : mark_undone(taking, err);
+    if (status < 0)
+        return status;
     if (taking->revert && taking->skipped == 0)
         return tree_remove(operations, str_number(operation->info.id).text, err);
     operation->info.end_ns = clock_wall_ns();
@@ -251,9 +260,7 @@ static int finish(struct taking *taking, struct brig_error *err)
     if (taking->revert)
         (void)str_fill(operation->info.text, sizeof operation->info.text,
                        "reverted, except files that had changed");
-    int status = operation_write_info(operation, err);
-    if (status == 0 && !taking->revert)
-        status = mark_undone(operation, err);
+    status = operation_write_info(operation, err);
     return status < 0 ? status : operation_mark(operation->dir, OPERATION_DONE, NULL, err);
 }
 
@@ -262,6 +269,8 @@ int operation_take(struct operation *operation, bool revert, operation_report re
 {
     struct taking taking = {operation, revert, report, context, 0};
     int status = take_all(&taking, revert, take_lower, err);
+    if (status == 0)
+        status = step_begin(&operation->steps, err);
     if (status == 0)
         status = sync_trees(operation, err);
     if (status == 0)

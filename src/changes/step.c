@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
 #include "changes/copy.h"
 #include "changes/layer.h"
@@ -98,61 +99,104 @@ unsigned step_opaque_marks(int directory)
 
 /* ---- directories that the jail has made inaccessible ---- */
 
-/* Gives the owner all rights, and remembers to restore the mode. */
-static bool open_up(struct step_context *context, int upper, const char *path)
+#define OPENED "opened" /* records: struct opened_head, then the path */
+
+struct opened_head {
+    uint32_t tree, mode, length;
+};
+
+static bool remember(struct step_context *context, size_t tree, mode_t mode, const char *path)
+{
+    char *copy = array_grow(&context->opened, context->opened_count) ? strdup(path) : NULL;
+    if (copy)
+        context->opened[context->opened_count++] = (struct step_opened){tree, mode, copy};
+    return copy != NULL;
+}
+
+/* Remembers the mode, in the file first. */
+static bool record(struct step_context *context, size_t tree, mode_t mode, const char *path)
+{
+    struct opened_head head = {(uint32_t)tree, mode, (uint32_t)strlen(path)};
+    autoclose int fd = openat(context->objects, OPENED,
+                              O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd >= 0 && write_all(fd, &head, sizeof head) == 0 &&
+           write_all(fd, path, head.length) == 0 && fsync(fd) == 0 &&
+           remember(context, tree, mode, path);
+}
+
+int step_begin(struct step_context *context, struct brig_error *err)
+{
+    struct opened_head head;
+    char path[PATH_LENGTH_MAX + 1];
+    autoclose int fd = openat(context->objects, OPENED, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    while (fd >= 0 && read(fd, &head, sizeof head) == (ssize_t)sizeof head) {
+        if (head.length > PATH_LENGTH_MAX || head.tree >= context->tree_count ||
+            read(fd, path, head.length) != (ssize_t)head.length)
+            break; /* written in part before a kill: the mode was not changed yet */
+        path[head.length] = '\0';
+        if (!remember(context, head.tree, head.mode & 07777, path))
+            return brig_fail_nomem(err);
+    }
+    return 0;
+}
+
+/* The mode of an upper directory before it was made accessible: the first record is the true one. */
+static const struct step_opened *find_opened(const struct step_context *context, size_t tree,
+                                             const char *path)
+{
+    for (size_t i = 0; i < context->opened_count; i++)
+        if (context->opened[i].tree == tree && strcmp(context->opened[i].path, path) == 0)
+            return &context->opened[i];
+    return NULL;
+}
+
+/* Gives the owner all rights. */
+static bool open_up(struct step_context *context, size_t tree, const char *path)
 {
     struct stat info;
     char link[FD_PATH_MAX];
-    autoclose int fd = step_open_directory(upper, path);
+    autoclose int fd = step_open_directory(context->trees[tree].upper, path);
     if (fd < 0 || fstat(fd, &info) < 0 || (info.st_mode & S_IRWXU) == S_IRWXU)
         return fd >= 0;
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (!array_grow(&context->opened, context->opened_count))
-        return false;
-    struct step_opened opened = {upper, info.st_mode & 07777, strdup(path)};
-    if (!opened.path || chmod(link, (info.st_mode & 07777) | S_IRWXU) < 0) {
-        free(opened.path);
-        return false;
-    }
-    context->opened[context->opened_count++] = opened;
-    return true;
+    return (find_opened(context, tree, path) ||
+            record(context, tree, info.st_mode & 07777, path)) &&
+           chmod(link, (info.st_mode & 07777) | S_IRWXU) == 0;
 }
 
 /* Opens up a directory and all directories above it. */
-static bool open_all_up(struct step_context *context, int upper, const char *path)
+static bool open_all_up(struct step_context *context, size_t tree, const char *path)
 {
     char part[PATH_LENGTH_MAX + 1];
-    bool open = open_up(context, upper, "");
+    bool open = open_up(context, tree, "");
     for (const char *end = path; *end && open;) {
         end = strchrnul(end + 1, '/');
         (void)snprintf(part, sizeof part, "%.*s", (int)(end - path), path);
-        open = open_up(context, upper, part);
+        open = open_up(context, tree, part);
     }
     return open;
 }
 
 /* The same for a directory in the operation, which goes back to this path. */
-static void open_object(struct step_context *context, int upper, const char *path,
+static void open_object(struct step_context *context, size_t tree, const char *path,
                         const char *object)
 {
     struct stat info;
-    char *copy = array_grow(&context->opened, context->opened_count) ? strdup(path) : NULL;
-    if (!copy || fstatat(context->objects, object, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
-        !S_ISDIR(info.st_mode) ||
-        fchmodat(context->objects, object, (info.st_mode & 07777) | S_IRWXU, 0) < 0) {
-        free(copy);
-        return;
-    }
-    context->opened[context->opened_count++] =
-        (struct step_opened){upper, info.st_mode & 07777, copy};
+    if (fstatat(context->objects, object, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(info.st_mode) &&
+        (find_opened(context, tree, path) || record(context, tree, info.st_mode & 07777, path)))
+        (void)!fchmodat(context->objects, object, (info.st_mode & 07777) | S_IRWXU, 0);
 }
 
 /* Restores the modes, the innermost first. */
 static void close_up(struct step_context *context)
 {
+    if (context->opened_count == 0)
+        return;
     while (context->opened_count > 0) {
         struct step_opened *opened = &context->opened[--context->opened_count];
-        autoclose int fd = step_open_directory(opened->upper, opened->path);
+        autoclose int fd =
+            step_open_directory(context->trees[opened->tree].upper, opened->path);
         char link[FD_PATH_MAX];
         (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         if (fd >= 0)
@@ -160,17 +204,16 @@ static void close_up(struct step_context *context)
         free(opened->path);
     }
     free(take_ptr(&context->opened));
+    (void)unlinkat(context->objects, OPENED, 0);
 }
 
 /* An entry was moved into the operation: restores its mode there. */
-static void close_moved(struct step_context *context, int upper, const char *path,
+static void close_moved(struct step_context *context, size_t tree, const char *path,
                         const char *object)
 {
-    for (size_t i = 0; i < context->opened_count; i++) {
-        struct step_opened *opened = &context->opened[i];
-        if (opened->upper == upper && strcmp(opened->path, path) == 0)
-            (void)!fchmodat(context->objects, object, opened->mode, 0);
-    }
+    const struct step_opened *opened = find_opened(context, tree, path);
+    if (opened)
+        (void)!fchmodat(context->objects, object, opened->mode, 0);
 }
 
 /* Whether a directory of the upper directory, or one above it, is opaque. */
@@ -204,7 +247,8 @@ static struct step_directory *enter(struct step_context *context, struct step_tr
     memcpy(at->path, path, length);
     at->path[length] = '\0';
     at->fd = step_open_directory(top, at->path);
-    if (at->fd < 0 && errno == EACCES && upper && open_all_up(context, top, at->path))
+    if (at->fd < 0 && errno == EACCES && upper &&
+        open_all_up(context, (size_t)(tree - context->trees), at->path))
         at->fd = step_open_directory(top, at->path);
     if (at->fd < 0) {
         *ret_reason = errno == ENOENT || errno == ENOTDIR || errno == ELOOP
@@ -516,15 +560,17 @@ static int move_entry(struct step_context *context, const struct step *step, int
 {
     char object[STEP_NAME_MAX];
     step_object_name(object, step->number, STEP_ENTRY);
-    int upper = context->trees[step->tree].upper;
     bool is_here = step_has_entry(context, step);
-    if (is_here != (bool)(step->flags & STEP_REVERSED))
+    if (is_here != (bool)(step->flags & STEP_REVERSED)) {
+        if (is_here)
+            close_moved(context, step->tree, step->path, object);
         return 0;
+    }
     for (bool opened = false;; opened = true) {
         int result = is_here ? rename_exclusive(context->objects, object, dir, name)
                              : rename_exclusive(dir, name, context->objects, object);
         if (result == 0 && !is_here)
-            close_moved(context, upper, step->path, object);
+            close_moved(context, step->tree, step->path, object);
         if (result != -EACCES || opened)
             return result;
         /* The directory, or the entry, which is a directory too, is not writable. */
@@ -532,11 +578,11 @@ static int move_entry(struct step_context *context, const struct step *step, int
         char above[PATH_LENGTH_MAX + 1];
         (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - step->path) : 0,
                        step->path);
-        (void)open_all_up(context, upper, above);
+        (void)open_all_up(context, step->tree, above);
         if (is_here)
-            open_object(context, upper, step->path, object);
+            open_object(context, step->tree, step->path, object);
         else
-            (void)open_up(context, upper, step->path);
+            (void)open_up(context, step->tree, step->path);
     }
 }
 
@@ -560,25 +606,17 @@ static bool is_same_owner(const struct layer *layer, const struct stat *upper,
     return uid == lower->st_uid && gid == lower->st_gid;
 }
 
-/* The mode of an upper directory, before it was made accessible. */
-static mode_t true_mode(const struct step_context *context, int upper, const char *path,
-                        mode_t mode)
-{
-    for (size_t i = 0; i < context->opened_count; i++)
-        if (context->opened[i].upper == upper && strcmp(context->opened[i].path, path) == 0)
-            return (mode & S_IFMT) | context->opened[i].mode;
-    return mode;
-}
-
 /* Whether an upper directory differs in nothing from the user's. */
 static bool is_redundant(const struct step_context *context, const struct step_tree *tree,
                          const char *path, int upper)
 {
     struct stat above, below;
+    const struct step_opened *opened =
+        find_opened(context, (size_t)(tree - context->trees), path);
     autoclose int lower = tree->lower < 0 ? -1 : step_open_directory(tree->lower, path);
     return lower >= 0 && step_opaque_marks(upper) == 0 && fstat(upper, &above) == 0 &&
            fstat(lower, &below) == 0 &&
-           true_mode(context, tree->upper, path, above.st_mode) == below.st_mode &&
+           (opened ? opened->mode : above.st_mode & 07777) == (below.st_mode & 07777) &&
            is_same_owner(tree->layer, &above, &below) && copy_same_xattrs(upper, lower);
 }
 
@@ -586,7 +624,7 @@ static int take_prune(struct step_context *context, const struct step *step,
                       const struct step_directory *at, const char *name)
 {
     struct step_tree *tree = &context->trees[step->tree];
-    if (!(step->flags & STEP_REVERSED)) {
+    if (!(step->flags & STEP_REVERSED) && !step_has_entry(context, step)) {
         autoclose int fd = openat(at->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || !is_empty(at->fd, name) ||
             !((step->flags & STEP_FORCE) || is_redundant(context, tree, step->path, fd)))

@@ -41,9 +41,10 @@ struct step_tree {
     struct step_directory lower_at, upper_at;
 };
 
-/* A directory of an upper directory that its owner may not enter, and that was made accessible meanwhile. */
+/* A directory of an upper directory that its owner may not write to, and that was made accessible meanwhile. They
+ * are listed in the file `opened` among the objects, so that their modes are also restored after a kill. */
 struct step_opened {
-    int upper;
+    size_t tree;
     mode_t mode;
     char *path;
 };
@@ -56,6 +57,9 @@ struct step_context {
     struct step_tree *trees;
     size_t tree_count;
 };
+
+/* Before the first step: reads the file `opened`. */
+int step_begin(struct step_context *context, struct brig_error *err);
 
 /* "N", "N.old" or "N.entry". */
 void step_object_name(char name[static STEP_NAME_MAX], uint32_t number, const char *end);
@@ -81,7 +85,7 @@ bool step_has_entry(const struct step_context *context, const struct step *step)
 bool step_state(struct step_context *context, const struct step *step, const struct ident *wanted,
                 struct stat *ret_now);
 
-/* Makes the last directories durable and closes them. */
+/* Restores modes, makes the last directories durable and closes them. */
 void step_done(struct step_context *context);
 
 /* Opens a directory below another for use of names in it (O_PATH), without following links and without entering

@@ -90,8 +90,8 @@ static int open_upper(int above, const char *name, mode_t *ret_mode)
     if (fd < 0 || fstat(fd, &info) < 0)
         return -1;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if ((info.st_mode & S_IRWXU) != S_IRWXU && info.st_uid == geteuid() && geteuid() != 0 &&
-        chmod(path, (info.st_mode & 07777) | S_IRWXU) == 0)
+    if ((info.st_mode & (S_IRUSR | S_IXUSR)) != (S_IRUSR | S_IXUSR) && info.st_uid == geteuid() &&
+        geteuid() != 0 && chmod(path, (info.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0)
         *ret_mode = info.st_mode;
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
