@@ -177,10 +177,6 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     if (call->for_user) {
         (void)signal(SIGINT, SIG_DFL);
         (void)signal(SIGQUIT, SIG_DFL);
-    } else {
-        /* Objects of a jail may describe trees of any size: git must fail instead of exhausting the
-         * memory. A graphical diff tool reserves more than that. */
-        (void)setrlimit(RLIMIT_AS, &(struct rlimit){GIT_MEMORY, GIT_MEMORY});
     }
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     bool ready = fchdir(call->git_dir > 0 ? call->git_dir : call->dir) == 0;
@@ -188,10 +184,15 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
         ready = ready && dup2(fds[i], i) >= 0;
     ready = ready && git_become(&git->user);
     const char **for_user = ready && call->for_user ? make_user_environment(git, call) : NULL;
-    if (for_user)
+    if (for_user) {
         (void)execve(git->program, argv, (char *const *)(uintptr_t)for_user);
-    else if (ready && !call->for_user && set_environment(git, call))
+    } else if (ready && !call->for_user && set_environment(git, call)) {
+        /* Objects of a jail may describe trees of any size: git must fail instead of exhausting the
+         * memory. A graphical diff tool reserves more than that. Last, because a sanitizer's allocator
+         * reserves more too. */
+        (void)setrlimit(RLIMIT_AS, &(struct rlimit){GIT_MEMORY, GIT_MEMORY});
         (void)execv(git->program, argv);
+    }
     _exit(127);
 }
 
