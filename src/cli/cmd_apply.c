@@ -507,7 +507,7 @@ static int run_layers(struct applying *applying, struct brig_error *err)
     git_done(&applying->git);
     selections_done(&applying->selections);
     close_fd(&lock);
-    int followed = status >= 0 && !live && !words->dry ? apply_git(applying, err) : 0;
+    int followed = status >= 0 && words->all && !live && !words->dry ? apply_git(applying, err) : 0;
     return followed < 0 ? followed : status;
 }
 

@@ -193,7 +193,8 @@ static void say_grant(struct out *out, const struct policy_grant *grant)
         json_text(out->json, "dest", grant->dest);
         json_bool(out->json, "optional", optional);
         json_bool(out->json, "create", create);
-        json_bool(out->json, "review", grant->review);
+        if (grant->review)
+            json_bool(out->json, "review", true);
     } else {
         bool other = !str_equal(grant->source, grant->dest);
         str_concat(&text, grant->dest, other ? " from " : "", other ? grant->source : "",
