@@ -256,6 +256,10 @@ static void collect_row(struct view *view)
     view->action.one_by_one = row->kind == ROW_ENTRY;
     set_directory(view, row->entry, row->kind);
     collect_range(view, from, to);
+    if (row->kind == ROW_ENTRY) {
+        changes_inside(view->changes, row->entry, &from, &to);
+        collect_range(view, from, to);
+    }
 }
 
 static void collect_marked(struct view *view)

@@ -29,6 +29,8 @@ char entry_letter(const struct entry *entry)
 {
     static const char *const kinds[] = {"deleted", "type", "modified", "metadata", "added"};
     static const char letters[] = "DTMmA";
+    if (entry->renamed_from)
+        return 'R';
     for (size_t i = 0; i + 1 < sizeof letters; i++)
         if (strcmp(entry->kind, kinds[i]) == 0)
             return letters[i];
@@ -120,6 +122,21 @@ static int compare_path(const struct entry *entry, uint32_t layer, const char *p
     if (entry->name != name)
         return entry->name < name ? -1 : 1;
     return strcmp(entry->path + entry->name, path + name);
+}
+
+/* 0 if the entry is in a directory, which has a path of `length` bytes, or below; else whether its
+ * directory sorts before or after. */
+static int compare_inside(const struct entry *entry, const struct entry *directory, size_t length)
+{
+    if (entry->layer != directory->layer)
+        return entry->layer < directory->layer ? -1 : 1;
+    for (size_t i = 0; i <= length; i++) {
+        unsigned char x = i < entry->name ? (unsigned char)entry->path[i] : 0;
+        unsigned char y = i < length ? (unsigned char)directory->path[i] : '/';
+        if (x != y)
+            return x == 0 ? -1 : x == '/' ? -1 : y == '/' ? 1 : x < y ? -1 : 1;
+    }
+    return 0;
 }
 
 static int compare_entries(const void *left, const void *right)
@@ -219,6 +236,28 @@ void changes_range(const struct changes *changes, size_t row, size_t *ret_from, 
         *ret_to = entry + 1;
         return;
     }
+}
+
+void changes_inside(const struct changes *changes, size_t entry, size_t *ret_from, size_t *ret_to)
+{
+    const struct entry *directory = &changes->entries[entry];
+    char letter = entry_letter(directory);
+    *ret_from = *ret_to = entry;
+    if (!entry_is_directory(directory) || (letter != 'A' && letter != 'T'))
+        return;
+    /* What is directly in it sorts as "PATH/" does, and the rest of its entries follow. */
+    size_t length = strlen(directory->path), low = entry + 1, high = changes->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_inside(&changes->entries[middle], directory, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_from = *ret_to = low;
+    while (*ret_to < changes->count &&
+           compare_inside(&changes->entries[*ret_to], directory, length) == 0)
+        ++*ret_to;
 }
 
 void changes_mark(struct changes *changes, size_t entry, bool marked)

@@ -94,6 +94,9 @@ void changes_range(const struct changes *changes, size_t row, size_t *ret_from, 
 /* The entries in the directory of an entry and below it. */
 void changes_directory(const struct changes *changes, size_t entry, size_t *ret_from,
                        size_t *ret_to);
+/* The entries in a new directory that is an entry itself; none for any other entry. Applying or
+ * discarding it means them too. */
+void changes_inside(const struct changes *changes, size_t entry, size_t *ret_from, size_t *ret_to);
 bool changes_shown(const struct changes *changes, const struct entry *entry);
 
 void changes_mark(struct changes *changes, size_t entry, bool marked);
@@ -105,7 +108,7 @@ size_t changes_find_row(const struct changes *changes, const char *root, const c
 size_t changes_search(const struct changes *changes, size_t row, const char *text, bool backwards);
 
 bool entry_is_flagged(const struct entry *entry);
-/* D T M m A, as brig status prints them. */
+/* D T M m A, or R for an added file that was renamed, as brig status prints them. */
 char entry_letter(const struct entry *entry);
 bool entry_is_directory(const struct entry *entry);
 /* The size after the change, or of what was deleted. */

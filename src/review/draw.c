@@ -37,6 +37,7 @@ static enum screen_style letter_style(char letter)
 {
     switch (letter) {
     case 'A':
+    case 'R':
         return STYLE_ADDED;
     case 'D':
         return STYLE_REMOVED;

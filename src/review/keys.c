@@ -24,14 +24,14 @@ static const char help[] =
     "r  read the changes again                    q      quit\n"
     "\n"
     "Letters: D deleted, T type changed, M modified, m only mode, owner or\n"
-    "attributes, A added.\n"
+    "attributes, A added, R added under a new name.\n"
     "!  flagged: it would run, or harm, outside the jail. The reason is in the\n"
     "   line at the bottom. Applying it asks.\n"
     "C  conflict: the file has also changed outside. Applying it asks: keep mine\n"
     "   (your file stays), theirs (the jail's), merge both, or skip.\n"
     "?  cannot be examined or applied; the reason is in the line at the bottom.\n"
     "\n"
-    "On a directory, a and d mean everything in and below it.\n"
+    "On a directory, also a new one (A), a and d mean everything in and below it.\n"
     "Applied and discarded changes can be undone: see also brig log.\n";
 
 void view_ask(struct view *view, void (*answer)(struct view *view, int key))
@@ -205,20 +205,35 @@ static void search_key(struct view *view, int key)
 
 /* ---- other keys ---- */
 
+/* Whether all entries of a range that the filter shows are marked. */
+static bool all_marked(const struct changes *changes, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (!changes->entries[i].marked && changes_shown(changes, &changes->entries[i]))
+            return false;
+    return true;
+}
+
+static void mark_range(struct changes *changes, size_t from, size_t to, bool marked)
+{
+    for (size_t i = from; i < to; i++)
+        if (changes_shown(changes, &changes->entries[i]))
+            changes_mark(changes, i, marked);
+}
+
 static void toggle_marks(struct view *view)
 {
-    size_t from, to;
-    bool all = true;
-    if (!view_row(view))
+    size_t from, to, inside_from = 0, inside_to = 0;
+    const struct row *row = view_row(view);
+    if (!row)
         return;
     changes_range(view->changes, view->cursor, &from, &to);
-    for (size_t i = from; i < to; i++) {
-        const struct entry *entry = &view->changes->entries[i];
-        all = all && (entry->marked || !changes_shown(view->changes, entry));
-    }
-    for (size_t i = from; i < to; i++)
-        if (changes_shown(view->changes, &view->changes->entries[i]))
-            changes_mark(view->changes, i, !all);
+    if (row->kind == ROW_ENTRY)
+        changes_inside(view->changes, row->entry, &inside_from, &inside_to);
+    bool marked =
+        !all_marked(view->changes, from, to) || !all_marked(view->changes, inside_from, inside_to);
+    mark_range(view->changes, from, to, marked);
+    mark_range(view->changes, inside_from, inside_to, marked);
     move_by(view, 1);
 }
 

@@ -27,7 +27,7 @@ struct action {
     struct str directory; /* a directory that has all of them and nothing else, or empty */
     struct str reason;    /* of the first risk or conflict */
     size_t count, risky, conflicts;
-    bool whole; /* `paths` has the directory instead */
+    bool whole;      /* `paths` has the directory instead */
     bool one_by_one; /* chosen in the list, not as a directory or by marks */
     bool allow_risky;
     const char *conflict; /* the answer, or NULL */

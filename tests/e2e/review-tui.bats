@@ -88,7 +88,7 @@ review() {
 
 # to NAME: moves to a change by searching for it.
 to() {
-    keys /
+    keys g /
     shows '^/_'
     screen send-keys -t t -l "$1"
     await has_typed "/$1_"
@@ -207,7 +207,7 @@ is_raw() {
     [ ! -e "$FILES/tool" ]
 }
 
-@test "a directory that is an entry of the list does not include what is in it" {
+@test "a new directory includes what is in it, one whose mode has changed does not" {
     changes 'chmod 700 sub; echo DEEP >sub/deep.txt; mkdir made; echo x >made/file'
     terminal
     review
@@ -223,6 +223,26 @@ is_raw() {
     keys a
     hides 'made/'
     [ "$(cat "$FILES/made/file")" = x ]
+    keys q
+    shows '^status 0'
+    changes 'mkdir -p new/deep away; echo 1 >new/a; echo 2 >new/deep/b; echo 3 >away/c'
+    type_line clear
+    review
+    to files/new
+    keys a
+    shows '^Apply 4 changes\? y/N'
+    keys y
+    hides 'new/'
+    [ "$(cat "$FILES/new/a" "$FILES/new/deep/b")" = $'1\n2' ]
+    to files/away
+    keys Space
+    shows ', 2 marked'
+    keys D
+    shows '^Discard 2 changes\? y/N'
+    keys y
+    hides 'away'
+    [ ! -e "$FILES/away" ]
+    shows 'deep.txt'
 }
 
 @test "a conflict asks, and each answer does what it says" {

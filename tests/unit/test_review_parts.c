@@ -219,6 +219,39 @@ static void test_descriptions(void)
                    (uintmax_t)sizes[i].bytes);
 }
 
+static void test_inside(void)
+{
+    static const char text[] =
+        "{\"layers\":[{\"root\":\"/r\",\"changes\":["
+        "{\"path\":\"a\",\"kind\":\"added\",\"type\":\"directory\"},"
+        "{\"path\":\"a.b\",\"kind\":\"added\",\"type\":\"directory\"},"
+        "{\"path\":\"a/x\",\"kind\":\"added\",\"type\":\"file\"},"
+        "{\"path\":\"a/d\",\"kind\":\"added\",\"type\":\"directory\"},"
+        "{\"path\":\"a/d/y\",\"kind\":\"added\",\"type\":\"file\"},"
+        "{\"path\":\"a.b/z\",\"kind\":\"added\",\"type\":\"file\",\"renamed_from\":\"q\"},"
+        "{\"path\":\"m\",\"kind\":\"metadata\",\"type\":\"directory\"},"
+        "{\"path\":\"m/w\",\"kind\":\"added\",\"type\":\"file\"}]}]}";
+    struct changes changes = {0};
+    struct str out = {0};
+    size_t from, to;
+    tap_ok(read_list(&changes, text, 4096), "directories");
+    describe_rows(&changes, &out);
+    tap_is_str(out.data, "/r:8 Aa Aa.b mm a/:2 Aa/d Aa/x a/d/:1 Aa/d/y a.b/:1 Ra.b/z m/:1 Am/w ",
+               "their rows");
+    changes_inside(&changes, 0, &from, &to);
+    tap_ok(from == 3 && to == 6, "what is in a new directory");
+    changes_inside(&changes, 1, &from, &to);
+    tap_ok(from == 6 && to == 7, "and in one with a longer name");
+    changes_inside(&changes, 3, &from, &to);
+    tap_ok(from == 5 && to == 6, "and in one below");
+    changes_inside(&changes, 2, &from, &to);
+    tap_ok(from == to, "a directory that exists is only itself");
+    changes_inside(&changes, 4, &from, &to);
+    tap_ok(from == to, "and so is a file");
+    changes_done(&changes);
+    str_done(&out);
+}
+
 static void test_bad_lists(void)
 {
     static const char *const bad[] = {
@@ -307,6 +340,7 @@ int main(void)
     test_json_limits();
     test_list();
     test_descriptions();
+    test_inside();
     test_bad_lists();
     test_shown();
     test_pane();
