@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "changes/base.h"
 #include "changes/change.h"
+#include "changes/drivers.h"
 #include "changes/import.h"
 #include "changes/layer.h"
 #include "changes/plain.h"
@@ -40,6 +41,8 @@ struct diff {
     struct diff_options options;
     struct scratch scratch;
     struct import import;
+    bool escapes; /* contents are for a terminal */
+    struct drivers *drivers;
     FILE *notes;
     const struct layer *layers[DIFF_LAYERS_MAX]; /* those that have changes */
     size_t layer_count, mapped;
@@ -103,14 +106,16 @@ int diff_new(const struct git *git, int record, const struct diff_options *optio
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
     if (status == 0)
         status = import_begin(git, diff->scratch.dir, DIFF_REF, &diff->import, err);
-    if (status < 0) {
+    if (status == 0)
+        diff->escapes = options->terminal && options->form == DIFF_TEXT &&
+                        !has_external_tool(git, diff->scratch.dir);
+    if (status == 0 && diff->escapes)
+        status = drivers_new(git, diff->scratch.dir, &diff->drivers, err);
+    if (status < 0)
         diff_free(diff);
-        return status;
-    }
-    diff->import.escaped = options->terminal && options->form == DIFF_TEXT &&
-                           !has_external_tool(git, diff->scratch.dir);
-    *ret_diff = diff;
-    return 0;
+    else
+        *ret_diff = diff;
+    return status;
 }
 
 void diff_free(struct diff *diff)
@@ -118,6 +123,7 @@ void diff_free(struct diff *diff)
     if (!diff)
         return;
     import_abort(&diff->import);
+    drivers_free(diff->drivers);
     own_fclose(&diff->notes);
     own_fclose(&diff->spool);
     free(diff->spooled);
@@ -292,6 +298,7 @@ static int add_version(struct diff *diff, enum side side, const struct version *
             return 0;
         }
     }
+    diff->import.escaped = diff->escapes && !drivers_has(diff->drivers, version->path);
     if (S_ISLNK(mode))
         return add_link(diff, top, version, err);
     if (version->in_lieu)

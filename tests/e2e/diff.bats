@@ -183,7 +183,16 @@ in_terminal() {
     # A variable of the user chooses it, too.
     GIT_PAGER='sed s/^/variable:/' must in_terminal by user diff -j pager "$TREE"
     output_has 'variable:'
+    # A text conversion of the user gets the file as it is, and others are still escaped.
+    change user pager 'printf "\033[8mother\n" >other'
+    run_as_user sh -c 'echo "file diff=mine" >attributes'
+    run_as_user git config --file "$GIT_CONFIG_GLOBAL" core.attributesFile "$PWD/attributes"
+    run_as_user git config --file "$GIT_CONFIG_GLOBAL" diff.mine.textconv "od -An -c"
+    must in_terminal by user diff -j pager "$TREE"
+    output_has '033   ]   0   ;   t'
+    output_has '<U+001B>[8mother'
     # Without a terminal, contents are exact, and there is no pager.
+    : >"$GIT_CONFIG_GLOBAL"
     must by user diff -j pager "$TREE"
     output_has $'+\033]0;title\007'
     output_lacks paged
