@@ -141,7 +141,7 @@ PLANT='
         output_has 'b/difftree/.git%/config'
         must by "$who" diff -j "hostile-$who" --stat "$TREE"
         must by "$who" diff -j "hostile-$who" --patch x.patch "$TREE"
-        PAGER=cat must in_terminal by "$who" diff -j "hostile-$who" "$TREE"
+        PAGER='cat' must in_terminal by "$who" diff -j "hostile-$who" "$TREE"
         [ -z "$(ls out)" ] || { ls out >&2; false; }
         # The same by the user's own configuration.
         run_as_user sh -c 'printf "%s\n" "*.hidden diff=mine" >attributes'
@@ -248,6 +248,38 @@ in_terminal() {
     must by user diff --jails first second --name-only "$TREE"
     output_has "$TREE/both"
     output_lacks same
+}
+
+@test "a reviewed directory, alone and beside the home" {
+    local who
+    in_tree 'echo home >file'
+    run_as_user sh -c 'echo project >file; mkdir sub; echo sub >sub/file; git init -q . 2>/dev/null; printf "* -diff\n" >.gitattributes'
+    for who in $(users); do
+        jail "$who" "review-$who"
+        must by "$who" -R -m casual -j "review-$who" -- sh -c 'echo changed >file; rm -r sub; echo "* diff=x" >.gitattributes
+            git config diff.external "touch external"; git config core.pager "touch pager"'
+        must by "$who" diff -j "review-$who" .
+        output_has $'+++ b/file\n@@ -1 +1 @@\n-project\n+changed'
+        output_has $'--- a/sub/file\n+++ /dev/null'
+        output_lacks 'b/.git'$'\n'
+        # The patch is for the project.
+        must by "$who" diff -j "review-$who" --patch ../x.patch .
+        run_as_user cp -a . ../copy
+        (cd ../copy && must run_as_user git apply ../x.patch && [ "$(cat file)" = changed ] && [ ! -e sub ])
+        run_as_user rm -rf ../copy ../x.patch
+        # With changes of the home as well, paths are those of the host.
+        must by "$who" -R -m casual -j "review-$who" -- sh -c 'echo changed >"$1/file"' - "$TREE"
+        must by "$who" diff -j "review-$who" . "$TREE"
+        output_has "+++ b$PWD/file"
+        output_has "+++ b$TREE/file"
+        must by "$who" diff -j "review-$who" --patch x.patch . "$TREE"
+        output_has 'apply it in /'
+        must by "$who" diff -j "review-$who" --name-only sub
+        [ "$output" = "$PWD/sub/file" ]
+        [ "$(cat file "$TREE/file")" = $'project\nhome' ]
+        [ ! -e external ] && [ ! -e pager ]
+        run_as_user rm x.patch
+    done
 }
 
 @test "jails of root, and mistakes" {
