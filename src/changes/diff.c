@@ -24,6 +24,7 @@
 #include "changes/drivers.h"
 #include "changes/import.h"
 #include "changes/layer.h"
+#include "changes/notes.h"
 #include "changes/plain.h"
 #include "changes/scratch.h"
 #include "changes/tree_walk.h"
@@ -31,7 +32,6 @@
 
 #define DIFF_REF "refs/brig/diff"
 #define TOP_MAX 32
-#define PART_BYTES 65536
 #define MARKER_LENGTH (PATH_COMPONENT_MAX + 1)
 
 enum side { FIRST, SECOND };
@@ -43,14 +43,12 @@ struct diff {
     struct import import;
     bool escapes; /* contents are for a terminal */
     struct drivers *drivers;
-    FILE *notes;
+    struct notes notes;
     const struct layer *layers[DIFF_LAYERS_MAX]; /* those that have changes */
     size_t layer_count, mapped;
+    bool odd; /* a path has characters that a terminal interprets */
     /* of the layer that is being added */
     const struct layer *layer;
-    const char *jail;     /* put before notes, or NULL */
-    struct str directory; /* an added or deleted directory in which nothing was found yet */
-    const char *directory_note;
     /* of two jails */
     enum side after; /* the side of the files of the jail that is being walked */
     bool jails;      /* unchanged contents are added, too: the other jail may have changed them */
@@ -102,7 +100,7 @@ int diff_new(const struct git *git, int record, const struct diff_options *optio
     *diff = (struct diff){
         .git = git, .options = *options, .scratch = SCRATCH_INIT, .import = IMPORT_INIT};
     int status = scratch_make(record, &diff->scratch, err);
-    if (status == 0 && !(diff->notes = make_spool(&diff->scratch)))
+    if (status == 0 && !(diff->notes.file = make_spool(&diff->scratch)))
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
     if (status == 0)
         status = import_begin(git, diff->scratch.dir, DIFF_REF, &diff->import, err);
@@ -124,10 +122,9 @@ void diff_free(struct diff *diff)
         return;
     import_abort(&diff->import);
     drivers_free(diff->drivers);
-    own_fclose(&diff->notes);
+    notes_done(&diff->notes);
     own_fclose(&diff->spool);
     free(diff->spooled);
-    str_done(&diff->directory);
     str_done(&diff->replaced);
     scratch_remove(&diff->scratch);
     free(diff);
@@ -141,103 +138,6 @@ size_t diff_layer_count(const struct diff *diff)
 size_t diff_mapped_count(const struct diff *diff)
 {
     return diff->mapped;
-}
-
-/* ---- notes ---- */
-
-static void note(struct diff *diff, const char *path, const char *text)
-{
-    autostr struct str line = {0};
-    str_append(&line, "# ");
-    if (diff->jail)
-        str_concat(&line, diff->jail, ": ");
-    str_append_shown(&line, diff->layer->root, strlen(diff->layer->root), "");
-    str_append_char(&line, '/');
-    str_append_shown(&line, path, strlen(path), "");
-    str_concat(&line, ": ", text, "\n");
-    if (!line.failed)
-        (void)fwrite(line.data, 1, line.length, diff->notes);
-}
-
-/* Notes an added or deleted directory, unless something in it is a change. */
-static void end_directory(struct diff *diff, const char *next)
-{
-    if (diff->directory.length == 0)
-        return;
-    if (!next || !path_is_beneath(diff->directory.data, next))
-        note(diff, diff->directory.data, diff->directory_note);
-    diff->directory.length = 0;
-}
-
-static void begin_directory(struct diff *diff, const struct change *change)
-{
-    if (S_ISDIR(change->before.st_mode) ? change->after.st_mode : !S_ISDIR(change->after.st_mode))
-        return;
-    str_append(&diff->directory, change->path);
-    diff->directory_note = S_ISDIR(change->after.st_mode) ? "directory added" : "directory deleted";
-}
-
-static const char *special_name(mode_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFIFO:
-        return "FIFO";
-    case S_IFCHR:
-    case S_IFBLK:
-        return "device";
-    case S_IFSOCK:
-        return "socket";
-    default:
-        return NULL;
-    }
-}
-
-static mode_t git_mode(mode_t mode)
-{
-    return S_ISREG(mode) ? S_IFREG | (mode & S_IXUSR ? 0755U : 0644U) : mode & S_IFMT;
-}
-
-/* Bits that git does not show. */
-static bool has_hidden_mode(const struct change *change)
-{
-    mode_t before = change->before.st_mode, after = change->after.st_mode;
-    if (!S_ISREG(after) && !S_ISDIR(after))
-        return false;
-    if (!before || (before & S_IFMT) != (after & S_IFMT))
-        return after & (S_ISUID | S_ISGID | S_ISVTX);
-    return before != after && (git_mode(before) == git_mode(after) ||
-                               ((before | after) & (S_ISUID | S_ISGID | S_ISVTX)));
-}
-
-static void note_metadata(struct diff *diff, const struct change *change)
-{
-    char text[64];
-    unsigned before = change->before.st_mode & 07777, after = change->after.st_mode & 07777;
-    if (has_hidden_mode(change) && change->before.st_mode) {
-        (void)snprintf(text, sizeof text, "mode %04o, was %04o", after, before);
-        note(diff, change->path, text);
-    } else if (has_hidden_mode(change)) {
-        (void)snprintf(text, sizeof text, "mode %04o", after);
-        note(diff, change->path, text);
-    }
-    if (change->meta & CHANGE_OWNER)
-        note(diff, change->path, "owner changed");
-    if (change->meta & CHANGE_XATTRS)
-        note(diff, change->path, "extended attributes changed");
-}
-
-static void note_specials(struct diff *diff, const struct change *change)
-{
-    const char *before = special_name(change->before.st_mode);
-    const char *after = special_name(change->after.st_mode);
-    char text[64];
-    if (!before && !after)
-        return;
-    if (after)
-        (void)snprintf(text, sizeof text, "%s %s", after, before ? "changed" : "added");
-    else
-        (void)snprintf(text, sizeof text, "%s deleted", before);
-    note(diff, change->path, text);
 }
 
 /* ---- files ---- */
@@ -263,7 +163,7 @@ static int add_link(struct diff *diff, const char *top, const struct version *ve
     char target[PATH_LENGTH_MAX + 1];
     ssize_t length = readlinkat(version->dir, version->name, target, sizeof target);
     if (length < 0) {
-        note(diff, version->path, "link cannot be read");
+        notes_add(&diff->notes, version->path, "link cannot be read");
         return 0;
     }
     return import_text(&diff->import, top, version->path, S_IFLNK, target, (size_t)length, err);
@@ -294,17 +194,18 @@ static int add_version(struct diff *diff, enum side side, const struct version *
     if (import_maps(version->path, mode & S_IFMT)) {
         diff->mapped++;
         if (diff->options.form == DIFF_PATCH) {
-            note(diff, version->path, "not in the patch: git apply refuses this name");
+            notes_add(&diff->notes, version->path, "not in the patch: git apply refuses this name");
             return 0;
         }
     }
+    diff->odd = diff->odd || !plain_is_plain(version->path, strlen(version->path));
     diff->import.escaped = diff->escapes && !drivers_has(diff->drivers, version->path);
     if (S_ISLNK(mode))
         return add_link(diff, top, version, err);
     if (version->in_lieu)
         return add_large(diff, top, version, err);
     if (version->fd < 0) {
-        note(diff, version->path, "cannot be read");
+        notes_add(&diff->notes, version->path, "cannot be read");
         return 0;
     }
     return import_file(&diff->import, top, version->path, mode & S_IXUSR, version->fd, err);
@@ -413,7 +314,7 @@ static int add_replaced_directory(struct diff *diff, const struct change *change
 static bool needs_contents(const struct diff *diff, const struct change *change)
 {
     return diff->jails || change->kind != CHANGE_METADATA ||
-           git_mode(change->before.st_mode) != git_mode(change->after.st_mode);
+           notes_git_mode(change->before.st_mode) != notes_git_mode(change->after.st_mode);
 }
 
 static void note_large(struct diff *diff, const struct change *change)
@@ -421,7 +322,7 @@ static void note_large(struct diff *diff, const struct change *change)
     char text[128];
     (void)snprintf(text, sizeof text, "too large to compare: %jd bytes, was %jd",
                    (intmax_t)change->after.st_size, (intmax_t)change->before.st_size);
-    note(diff, change->path, text);
+    notes_add(&diff->notes, change->path, text);
 }
 
 static int add_versions(struct diff *diff, const struct change *change, bool before, bool after,
@@ -470,15 +371,8 @@ static int visit(void *context, const struct change *change, struct brig_error *
     int status = begin_layer(diff, err);
     if (status < 0)
         return status;
-    end_directory(diff, change->path);
-    if (change->unreadable) {
-        note(diff, change->path, change->unreadable);
-        return 0;
-    }
-    begin_directory(diff, change);
-    note_specials(diff, change);
-    note_metadata(diff, change);
-    return add_versions(diff, change, true, true, err);
+    notes_add_change(&diff->notes, change);
+    return change->unreadable ? 0 : add_versions(diff, change, true, true, err);
 }
 
 int diff_add(struct diff *diff, const struct layer *layer, const struct change_options *options,
@@ -487,9 +381,10 @@ int diff_add(struct diff *diff, const struct layer *layer, const struct change_o
     struct change_options expanded = *options;
     expanded.expand = true;
     diff->layer = layer;
+    diff->notes.root = layer->root;
     diff->after = SECOND;
     int status = changes_walk(layer, &expanded, visit, diff, err);
-    end_directory(diff, NULL);
+    notes_end_directory(&diff->notes, NULL);
     return status;
 }
 
@@ -505,13 +400,7 @@ static int visit_jails(void *context, const struct change *change, struct brig_e
     int status = begin_layer(diff, err);
     if (status < 0)
         return status;
-    end_directory(diff, change->path);
-    if (change->unreadable)
-        note(diff, change->path, change->unreadable);
-    else
-        begin_directory(diff, change);
-    note_specials(diff, change);
-    note_metadata(diff, change);
+    notes_add_change(&diff->notes, change);
     if (!diff->second) {
         status = spool(diff, change, err);
         return status < 0 || change->unreadable ? status
@@ -532,12 +421,12 @@ static int walk_jail(struct diff *diff, const struct layer *layer, enum side aft
 {
     if (!layer)
         return 0;
-    diff->jail = layer->jail;
+    diff->notes.jail = layer->jail;
     diff->after = after;
     diff->second = after == SECOND;
     int status = changes_walk(layer, options, visit_jails, diff, err);
-    end_directory(diff, NULL);
-    diff->jail = NULL;
+    notes_end_directory(&diff->notes, NULL);
+    diff->notes.jail = NULL;
     diff->second = false;
     return status;
 }
@@ -548,6 +437,7 @@ int diff_add_jails(struct diff *diff, const struct layer *a, const struct layer 
     struct change_options expanded = *options;
     expanded.expand = true;
     diff->layer = a ? a : b;
+    diff->notes.root = diff->layer->root;
     diff->jails = true;
     diff->spool_ended = false;
     own_fclose(&diff->spool);
@@ -618,56 +508,62 @@ static int run_names(struct diff *diff, struct brig_error *err)
                : brig_fail(err, BRIG_E_SYSTEM, 0, "git diff-tree failed with status %d", status);
 }
 
+#define WORDS_MAX 24
+
+static void add_words(const char *words[WORDS_MAX], const char *const *more)
+{
+    size_t count = 0;
+    while (words[count])
+        count++;
+    while (*more && count < WORDS_MAX - 1)
+        words[count++] = *more++;
+}
+
+/* git starts the pager itself, if its output is a terminal. */
+static void make_words(const struct diff *diff, const char *words[WORDS_MAX])
+{
+    static const char *const patch[] = {"diff-tree",
+                                        "-r",
+                                        "-p",
+                                        "-M",
+                                        "--binary",
+                                        "--full-index",
+                                        "--no-ext-diff",
+                                        "--no-textconv",
+                                        "--no-color",
+                                        "--src-prefix=a/",
+                                        "--dst-prefix=b/",
+                                        "--no-relative",
+                                        NULL};
+    static const char *const no_pager[] = {"--no-pager", NULL};
+    static const char *const quote[] = {"-c", "core.quotePath=true", NULL};
+    static const char *const text[] = {"diff", "-M", "--patch", NULL};
+    static const char *const stat[] = {"diff", "-M", "--stat", NULL};
+    if (!diff->options.pager)
+        add_words(words, no_pager);
+    if (diff->options.terminal && diff->odd)
+        add_words(words, quote);
+    add_words(words, diff->options.form == DIFF_PATCH  ? patch
+                     : diff->options.form == DIFF_STAT ? stat
+                                                       : text);
+    add_words(words,
+              (const char *const[]){is_joined(diff) ? JOINED_BEFORE : DIFF_REF ":0/0",
+                                    is_joined(diff) ? JOINED_AFTER : DIFF_REF ":1/0", "--", NULL});
+}
+
 static int run_git(struct diff *diff, struct brig_error *err)
 {
-    const char *before = is_joined(diff) ? JOINED_BEFORE : DIFF_REF ":0/0";
-    const char *after = is_joined(diff) ? JOINED_AFTER : DIFF_REF ":1/0";
-    const char *const show[] = {
-        "--no-pager", /* left out for a pager, which git starts itself */
-        "diff",       "-M", diff->options.form == DIFF_STAT ? "--stat" : "--patch", before, after,
-        "--",         NULL};
-    const char *const patch[] = {"diff-tree",
-                                 "-r",
-                                 "-p",
-                                 "-M",
-                                 "--binary",
-                                 "--full-index",
-                                 "--no-ext-diff",
-                                 "--no-textconv",
-                                 "--no-color",
-                                 "--src-prefix=a/",
-                                 "--dst-prefix=b/",
-                                 "--no-relative",
-                                 before,
-                                 after,
-                                 "--",
-                                 NULL};
-    bool is_patch = diff->options.form == DIFF_PATCH;
-    const struct git_call call = {.words = is_patch              ? patch
-                                           : diff->options.pager ? show + 1
-                                                                 : show,
-                                  .git_dir = diff->scratch.dir,
-                                  .for_user = true};
+    const char *words[WORDS_MAX] = {0};
+    make_words(diff, words);
+    const struct git_call call = {.words = words, .git_dir = diff->scratch.dir, .for_user = true};
     pid_t pid = git_start(diff->git, &call,
                           (const int[3]){STDIN_FILENO, diff->options.output, STDERR_FILENO}, err);
     if (pid < 0)
         return pid;
     int status = git_wait(pid);
-    if (status == 0 || (status == 128 + SIGPIPE && !is_patch))
+    if (status == 0 || (status == 128 + SIGPIPE && diff->options.form != DIFF_PATCH))
         return 0;
     return brig_fail(err, BRIG_E_SYSTEM, 0, "git diff failed with status %d", status);
-}
-
-static int copy_notes(struct diff *diff, struct brig_error *err)
-{
-    char part[PART_BYTES];
-    rewind(diff->notes);
-    for (size_t got; (got = fread(part, 1, sizeof part, diff->notes)) > 0;) {
-        int failed = write_all(diff->options.notes, part, got);
-        if (failed < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write");
-    }
-    return 0;
 }
 
 int diff_show(struct diff *diff, struct brig_error *err)
@@ -678,5 +574,5 @@ int diff_show(struct diff *diff, struct brig_error *err)
         status = import_end(&diff->import, err);
     if (status == 0 && diff->layer_count > 0)
         status = names ? run_names(diff, err) : run_git(diff, err);
-    return status < 0 || names ? status : copy_notes(diff, err);
+    return status < 0 || names ? status : notes_print(&diff->notes, diff->options.notes, err);
 }

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "changes/change.h"
 #include "changes/import.h"
+#include "changes/layer.h"
 #include "changes/plain.h"
 #include "changes/scratch.h"
 #include "guard/git.h"
@@ -41,7 +42,11 @@ struct hunks {
     struct scratch scratch;
     struct import import; /* of the user's versions */
     int tree;             /* the working tree, with the jail's versions */
-    struct item *items;   /* in the order of base_compare() of `path` */
+    /* Everything is in one directory, which is named like the root: an editor that `git add -p` starts in
+     * the working tree may obey files there. */
+    struct str prefix;
+    bool odd;           /* a path has characters that a terminal interprets */
+    struct item *items; /* in the order of base_compare() of `path` */
     size_t count;
 };
 
@@ -80,6 +85,7 @@ void hunks_free(struct hunks *hunks)
         free(hunks->items[i].mapped);
     }
     free(hunks->items);
+    str_done(&hunks->prefix);
     close_fd(&hunks->tree);
     scratch_remove(&hunks->scratch);
     free(hunks);
@@ -186,9 +192,17 @@ static int put_before(struct hunks *hunks, const char *path, const struct versio
 {
     const char *text = version->text.length > 0 ? version->text.data : "";
     mode_t type = version->mode & S_IFMT;
+    const char *above = hunks->prefix.data;
     if (version->mode & S_IXUSR && type == S_IFREG)
-        return import_program(&hunks->import, "", path, text, version->text.length, err);
-    return import_text(&hunks->import, "", path, type, text, version->text.length, err);
+        return import_program(&hunks->import, above, path, text, version->text.length, err);
+    return import_text(&hunks->import, above, path, type, text, version->text.length, err);
+}
+
+static void make_prefix(struct hunks *hunks, const struct layer *layer)
+{
+    const char *name = strrchr(layer->root, '/');
+    if (hunks->prefix.length == 0)
+        import_append_mapped(&hunks->prefix, name && name[1] ? name + 1 : "root", S_IFDIR);
 }
 
 static int add_item(struct hunks *hunks, const struct change *change, struct brig_error *err)
@@ -196,7 +210,12 @@ static int add_item(struct hunks *hunks, const struct change *change, struct bri
     mode_t mode = change->after.st_mode ? change->after.st_mode : change->before.st_mode;
     autostr struct str mapped = {0};
     struct item item = {.added = !change->before.st_mode, .found.choice = HUNKS_NONE};
+    make_prefix(hunks, change->layer);
+    if (hunks->prefix.failed)
+        return brig_fail_nomem(err);
+    str_concat(&mapped, hunks->prefix.data, "/");
     import_append_mapped(&mapped, change->path, mode & S_IFMT);
+    hunks->odd = hunks->odd || !plain_is_plain(change->path, strlen(change->path));
     if (!array_grow(&hunks->items, hunks->count))
         return brig_fail_nomem(err);
     int status = str_copy(change->path, &item.path, err);
@@ -255,9 +274,14 @@ static const char *const options[] = {"--git-dir=..",
                                       "-c",
                                       "core.attributesFile=/dev/null"};
 
-static void make_words(const char *const *words, const char *ret_words[WORDS_MAX])
+static void make_words(const struct hunks *hunks, const char *const *words,
+                       const char *ret_words[WORDS_MAX])
 {
     size_t count = 0;
+    if (hunks->odd) {
+        ret_words[count++] = "-c";
+        ret_words[count++] = "core.quotePath=true";
+    }
     for (size_t i = 0; i < ARRAY_LENGTH(options); i++)
         ret_words[count++] = options[i];
     while (*words && count < WORDS_MAX - 1)
@@ -271,7 +295,7 @@ static int run(struct hunks *hunks, const char *const *words, struct git_call ca
 {
     const char *all[WORDS_MAX];
     autostr struct str says = {0};
-    make_words(words, all);
+    make_words(hunks, words, all);
     call.words = all;
     call.dir = hunks->tree;
     call.says = &says;
@@ -304,7 +328,7 @@ static int ask(struct hunks *hunks, struct brig_error *err)
 {
     static const char *const words[] = {"add", "-p", NULL};
     const char *all[WORDS_MAX];
-    make_words(words, all);
+    make_words(hunks, words, all);
     const struct git_call call = {.words = all, .dir = hunks->tree, .for_user = true};
     pid_t pid = git_start(hunks->git, &call,
                           (const int[3]){STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, err);

@@ -254,6 +254,10 @@ static int patch_open(const struct asking *asking, const struct identity *identi
     autofree char *absolute = NULL;
     struct stat info;
     *file = (struct patch_file){.path = OUT_PATH_INIT, .fd = -1};
+    if (strcmp(asking->patch, "-") == 0 && isatty(STDOUT_FILENO))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "a patch is not for a terminal, which could obey what is in it. Name a "
+                         "file, or leave out --patch");
     if (strcmp(asking->patch, "-") == 0) {
         file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
         return file->fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "--patch -") : 0;

@@ -344,6 +344,7 @@ static void test_hunks(void)
         "a binary file is offered whole");
     tap_ok(asked.data && !strchr(asked.data, '\033'), "no escape sequence of a file is shown");
     has(&asked, "+new\n", "attributes of the tree do not hide a diff");
+    has(&asked, "+++ b/root/a\n", "the directory of the root is in the paths");
     expect_choice(hunks, ".gitattributes", HUNKS_NONE);
     expect_content(hunks, "a", "one\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n");
     expect_choice(hunks, "b", HUNKS_ALL);
