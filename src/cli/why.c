@@ -124,14 +124,15 @@ void why_done(struct why *why)
 /* ---- the file at a path ---- */
 
 enum tree {
-    TREE_OURS,    /* a filesystem of the jail: contains only what the plan creates */
-    TREE_HOST,    /* files of the host */
-    TREE_PROC,    /* /proc */
-    TREE_SCRATCH, /* empty, and deleted after the run */
-    TREE_KEPT,    /* the same, kept as long as the holder */
-    TREE_HOME,    /* a private home of the jail */
-    TREE_OVERLAY, /* the user's home, copy-on-write */
-    TREE_MASK,    /* an empty file or directory over a path */
+    TREE_OURS,     /* a filesystem of the jail: contains only what the plan creates */
+    TREE_HOST,     /* files of the host */
+    TREE_PROC,     /* /proc */
+    TREE_SCRATCH,  /* empty, and deleted after the run */
+    TREE_KEPT,     /* the same, kept as long as the holder */
+    TREE_HOME,     /* a private home of the jail */
+    TREE_OVERLAY,  /* the user's home, copy-on-write */
+    TREE_REVIEWED, /* a directory of the user, copy-on-write; its changes are not looked at */
+    TREE_MASK,     /* an empty file or directory over a path */
 };
 
 /* The rule for its paths (NULL: depends on the path), whether the mode made that rule, and where
@@ -148,6 +149,7 @@ static const struct {
     [TREE_KEPT] = {"the jail's own", true, "the jail's own, kept as its /tmp is"},
     [TREE_HOME] = {"home of the jail's own", true, "kept in the jail's home"},
     [TREE_OVERLAY] = {"home, copy-on-write", true, "stored in the changes of the jail"},
+    [TREE_REVIEWED] = {NULL, false, "stored in the changes of the jail, until you apply them"},
     [TREE_MASK] = {NULL, false, NOWHERE},
 };
 
@@ -176,6 +178,16 @@ static bool exists(const char *path)
     return lstat(path, &info) == 0;
 }
 
+/* The last reviewed grant at a path, or NULL. */
+static const struct policy_grant *reviewed_at(const struct why *why, const char *path)
+{
+    const struct brig_policy *policy = why->setup->settings.policy;
+    for (size_t i = policy->grant_count; i-- > 0;)
+        if (policy->grants[i].review && strcmp(policy->grants[i].dest, path) == 0)
+            return &policy->grants[i];
+    return NULL;
+}
+
 /* A part of the private filesystem: an empty read-only one is a mask. */
 static enum tree tree_of_part(const struct why *why, const struct effects_mount *mount)
 {
@@ -202,6 +214,8 @@ static enum tree tree_of(const struct why *why, const struct effects_mount *moun
     case EFFECTS_NOTHING:
         return TREE_OURS;
     }
+    if (reviewed_at(why, mount->path))
+        return TREE_REVIEWED;
     char real[PATH_LENGTH_MAX + 1];
     bool home = strcmp(mount->path, policy->home) == 0 ||
                 (path_resolve(policy->home, real) && strcmp(mount->path, real) == 0);
@@ -269,6 +283,11 @@ static void find_node(const struct why *why, const char *path, struct node *node
         break;
     case TREE_OVERLAY:
         node->found = look_in_overlay(why, node, rest);
+        break;
+    case TREE_REVIEWED:
+        node->found = look(node, reviewed_at(why, node->mount->path)->source, rest, !*rest)
+                          ? FOUND_FILE
+                          : FOUND_NOTHING;
         break;
     case TREE_OURS:
         node->object = effects_object_at(&why->effects, tree->filesystem, inside);
@@ -450,8 +469,10 @@ static bool is_of_door(const char *path)
 static void name_rule_of(const struct why *why, const struct node *node, struct why_answer *answer)
 {
     const struct brig_policy *policy = why->setup->settings.policy;
-    const struct policy_grant *grant =
-        node->tree == TREE_KEPT ? grant_at(why, node->mount->path) : grant_of(why, node->mount);
+    const struct policy_grant *grant = node->tree == TREE_REVIEWED
+                                           ? reviewed_at(why, node->mount->path)
+                                       : node->tree == TREE_KEPT ? grant_at(why, node->mount->path)
+                                                                 : grant_of(why, node->mount);
     bool made = node->object && node->object->kind == EFFECTS_FILE;
     bool own = node->tree != TREE_KEPT || !grant || !grant->own;
     if (node->tree == TREE_MASK)
