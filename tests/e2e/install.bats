@@ -28,7 +28,8 @@ installed() {
     scratch_make root
     installed
     local name
-    for name in bin/brig bin/brigd bin/brigctl libexec/brig/brig-broker libexec/brig/brig-zygote.so; do
+    for name in bin/brig bin/brigd bin/brigctl libexec/brig/brig-broker libexec/brig/brig-review \
+        libexec/brig/brig-zygote.so; do
         [ -x "$PREFIX/$name" ]
     done
     for name in man1/brig.1 man1/brigctl.1 man3/libbrig.3 man5/brig.conf.5 man5/brigd.yaml.5 man8/brigd.8; do
@@ -116,13 +117,14 @@ configured_prefix() {
     output_has "absolute paths, not 'some/where'"
 }
 
-@test "what ./brig builds at its first use has the broker of the network door" {
+@test "what ./brig builds at its first use has the broker of the network door and the program of brig review" {
     needs ninja
     local target
     target=$(sed -n 's/.*tools\/build" .* -- \([^ ]*\) .*/\1/p' "$BATS_TEST_DIRNAME/../../brig")
     must ninja -C "$MESON_BUILD" -t query "$target"
     output_has src/cli/brig
     output_has src/net/brig-broker
+    output_has src/review/brig-review
     must ninja -C "$MESON_BUILD" -t query src/cli/brig
     output_lacks brig-broker
 }
