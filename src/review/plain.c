@@ -13,7 +13,6 @@
 #include "review/verbs.h"
 
 #define READ_BYTES 65536
-#define ANSWER_MAX 64
 
 struct plain {
     const struct verbs *verbs;
@@ -61,22 +60,32 @@ static void print_lines(const struct plain *plain, const char *text, size_t leng
 }
 
 /* Reads a line without taking more from standard input: `apply -p` reads the lines that follow.
- * Returns the first character in lower case, '\n' for an empty line, or 0 at the end. */
-static char read_answer(void)
+ * Returns its first character, '\n' for an empty line, or 0 at the end. */
+static char read_line(void)
 {
     char first = '\n', c;
-    (void)fflush(stdout);
-    for (size_t count = 0;; count++) {
-        ssize_t got = read(STDIN_FILENO, &c, 1);
-        if (got < 0 && errno == EINTR)
-            continue;
+    bool any = false;
+    for (;; any = true) {
+        ssize_t got;
+        do
+            got = read(STDIN_FILENO, &c, 1);
+        while (got < 0 && errno == EINTR);
         if (got <= 0)
-            return count > 0 ? first : '\0';
+            return any ? first : '\0';
         if (c == '\n')
             return first;
         if (first == '\n' && c != ' ' && c != '\t')
             first = c;
     }
+}
+
+static char read_answer(void)
+{
+    (void)fflush(stdout);
+    char answer = read_line();
+    if (!isatty(STDIN_FILENO)) /* a terminal has echoed the end of the line */
+        (void)putchar('\n');
+    return answer;
 }
 
 /* ---- verbs ---- */
