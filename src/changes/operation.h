@@ -54,6 +54,7 @@ struct operation_info {
     int64_t time_ns, end_ns;       /* end_ns is 0 if it is not complete */
     uint64_t files, skipped;       /* steps for the user, and those that could not be taken */
     uint64_t undoes, undone_by;    /* operations; 0: none */
+    uint64_t objects;              /* the operation whose objects it uses; 0: it has no steps */
     bool has_steps;                /* it can be undone, unless undone_by */
     bool interrupted;
     bool whole; /* an undo of all steps */

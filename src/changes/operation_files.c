@@ -194,8 +194,8 @@ static int take_value(struct operation_info *info, struct operation *operation, 
         info->undoes = number_of(value);
     else if (strcmp(key, "whole") == 0)
         info->whole = number_of(value) != 0;
-    else if (strcmp(key, "objects") == 0 && operation)
-        operation->owner_of_objects = number_of(value);
+    else if (strcmp(key, "objects") == 0)
+        info->objects = number_of(value);
     else if (strcmp(key, "layer") == 0)
         *name = value;
     else if (strcmp(key, "root") == 0 && operation)
@@ -265,7 +265,7 @@ int operation_open(const struct layers *layers, int record, uint64_t id,
         status = operation_read_info(operations, id, &operation->info, operation, err);
     if (status == 0) {
         char objects[MARK_MAX];
-        uint64_t owner = operation->owner_of_objects ? operation->owner_of_objects : id;
+        uint64_t owner = operation->info.objects ? operation->info.objects : id;
         operation->owner_of_objects = owner;
         (void)snprintf(objects, sizeof objects, "%ju/" OPERATION_OBJECTS, (uintmax_t)owner);
         operation->dir = openat(operations, str_number(id).text,

@@ -15,6 +15,7 @@
 struct undoing {
     const struct operation_undo *undo;
     struct operation *old, *new;
+    int64_t since_ns; /* the end of the last operation that has exchanged these files */
     uint64_t changed; /* files that have changed since */
     bool whole;
 };
@@ -54,6 +55,16 @@ static int find_operation(int record, const struct operation_undo *undo, uint64_
                            (uintmax_t)undo->id, (uintmax_t)info.undone_by);
     operation_info_done(&info);
     return status;
+}
+
+/* An undo, and the undo of an undo, change the times of the same files. */
+static int find_since(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    struct undoing *undoing = context;
+    (void)err;
+    if (info->objects == undoing->old->owner_of_objects && info->end_ns > undoing->since_ns)
+        undoing->since_ns = info->end_ns;
+    return 0;
 }
 
 /* ---- which steps ---- */
@@ -98,7 +109,7 @@ static bool is_changed(struct undoing *undoing, const struct step *inverted)
     if (!step_state(steps, inverted, &inverted->before, &now))
         return true;
     return now.st_mode && !S_ISDIR(now.st_mode) &&
-           ident_of(&now).ctime_ns > undoing->old->info.end_ns;
+           ident_of(&now).ctime_ns > undoing->since_ns;
 }
 
 /* The step expects the file that is there now, whatever it is. */
@@ -247,6 +258,8 @@ int operation_undo(const struct layers *layers, int record, const struct operati
         status = operation_open(layers, record, id, &undoing.old, err);
     if (status == 0)
         status = operation_check_roots(undoing.old, err);
+    if (status == 0)
+        status = operations_each(record, find_since, &undoing, err);
     if (status == 0)
         status = plan(&undoing, err);
     if (status == 0)

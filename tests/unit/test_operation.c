@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations: apply, discard, undo and what an interruption leaves, with upper directories made by hand. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fds.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "changes/apply.h"
+#include "changes/change.h"
+#include "changes/layer.h"
+#include "changes/operation.h"
+#include "tap.h"
+
+#define SMALL "size=1m"
+
+static char top[64], far_top[64], root[128], storage[128];
+static struct layers layers;
+
+/* ---- making trees ---- */
+
+static const char *upper(void)
+{
+    static char path[160];
+    (void)snprintf(path, sizeof path, "%s/x.review/1.changes", storage);
+    return path;
+}
+
+static const char *join(const char *place, const char *path)
+{
+    static char whole[2][512];
+    static int turn;
+    turn = !turn;
+    (void)snprintf(whole[turn], sizeof whole[turn], "%s/%s", place, path);
+    return whole[turn];
+}
+
+static void put(const char *place, const char *path, const char *text)
+{
+    FILE *file = fopen(join(place, path), "we");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        tap_bail("cannot write '%s'", path);
+}
+
+static void make_dir(const char *place, const char *path)
+{
+    if (mkdir(join(place, path), 0755) < 0)
+        tap_bail("cannot make '%s'", path);
+}
+
+static void delete(const char *path)
+{
+    if (mknod(join(upper(), path), S_IFCHR, makedev(0, 0)) < 0)
+        tap_bail("cannot make the whiteout '%s'", path);
+}
+
+static void replace_dir(const char *path)
+{
+    make_dir(upper(), path);
+    if (setxattr(join(upper(), path), "user.overlay.opaque", "y", 1, 0) < 0)
+        tap_bail("cannot mark '%s'", path);
+}
+
+static void reopen(void)
+{
+    struct brig_error err = {0};
+    layers_done(&layers);
+    if (layers_open(storage, "x", NULL, NULL, &layers, &err) < 0 || layers.count != 1)
+        tap_bail("no layer: %s", err.message);
+}
+
+static void begin_in(const char *where)
+{
+    char name[LAYER_NAME_MAX];
+    layers_done(&layers);
+    (void)tree_remove(AT_FDCWD, top, NULL);
+    (void)tree_remove(AT_FDCWD, far_top, NULL);
+    (void)snprintf(root, sizeof root, "%s/root", where);
+    (void)snprintf(storage, sizeof storage, "%s/storage", top);
+    if (mkdir(top, 0700) < 0 || (where != top && mkdir(where, 0700) < 0) ||
+        mkdir(root, 0755) < 0 || mkdir(storage, 0700) < 0 ||
+        layer_number(storage, "x", root, name, NULL) < 0 || mkdir(upper(), 0755) < 0)
+        tap_bail("cannot make trees in '%s': %s", top, strerror(errno));
+}
+
+/* A change of each kind. */
+static void make_changes(void)
+{
+    put(root, "modified", "old");
+    put(root, "deleted", "old");
+    make_dir(root, "gone");
+    make_dir(root, "gone/deep");
+    put(root, "gone/deep/file", "old");
+    put(root, "file-dir", "old");
+    make_dir(root, "dir-file");
+    put(root, "dir-file/inside", "old");
+    make_dir(root, "replaced");
+    put(root, "replaced/old", "old");
+    put(root, "mode", "same");
+    make_dir(root, "same");
+    put(root, "same/file", "old");
+    put(upper(), "modified", "new");
+    delete ("deleted");
+    delete ("gone");
+    make_dir(upper(), "file-dir");
+    put(upper(), "file-dir/in", "new");
+    put(upper(), "dir-file", "new");
+    replace_dir("replaced");
+    put(upper(), "replaced/new", "new");
+    put(upper(), "mode", "same");
+    (void)chmod(join(upper(), "mode"), 0700);
+    make_dir(upper(), "added");
+    put(upper(), "added/one", "linked");
+    if (link(join(upper(), "added/one"), join(upper(), "added/two")) < 0)
+        tap_bail("cannot link");
+    (void)chmod(join(upper(), "added"), 0555);
+    make_dir(upper(), "same");
+    put(upper(), "same/file", "new");
+    reopen();
+}
+
+/* ---- looking ---- */
+
+/* Every path with type, mode, number of links and contents. */
+static void list_below(struct str *out, const char *place, const char *path, int depth)
+{
+    char names[64][64];
+    size_t count = 0;
+    struct stat info;
+    autoclose int fd = open(join(place, *path ? path : "."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fdopendir(dup(fd)); /* lint: functions because it is a test */
+    for (const struct dirent *item; dir && (item = readdir(dir)) && count < 64;)
+        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
+            (void)snprintf(names[count++], 64, "%s", item->d_name);
+    qsort(names, count, sizeof names[0], (int (*)(const void *, const void *))strcmp);
+    for (size_t i = 0; i < count; i++) {
+        char below[256], text[32] = "";
+        (void)snprintf(below, sizeof below, "%s%s%s", path, *path ? "/" : "", names[i]);
+        if (fstatat(fd, names[i], &info, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        autoclose int file =
+            S_ISREG(info.st_mode) ? openat(fd, names[i], O_RDONLY | O_CLOEXEC) : -1;
+        if (file >= 0 && read(file, text, sizeof text - 1) < 0)
+            text[0] = '?';
+        str_appendf(out, "%s %o %s%s\n", below, info.st_mode, text,
+                    S_ISREG(info.st_mode) && info.st_nlink > 1 ? " linked" : "");
+        if (S_ISDIR(info.st_mode) && depth < 8)
+            list_below(out, place, below, depth + 1); /* NOLINT(misc-no-recursion): bounded */
+    }
+}
+
+static char *list(const char *place)
+{
+    struct str out = {0};
+    list_below(&out, place, "", 0);
+    char *text = NULL;
+    if (str_take(&out, &text, NULL) < 0)
+        tap_bail("out of memory");
+    return text;
+}
+
+static void is_tree(const char *place, const char *wanted, const char *sentence)
+{
+    autofree char *found = list(place);
+    tap_is_str(found, wanted, "%s", sentence);
+}
+
+/* ---- operating ---- */
+
+static uint64_t skipped;
+
+static void report(void *context, const char *where, const char *path, const char *reason)
+{
+    (void)context;
+    (void)where;
+    tap_diag("skipped %s: %s", path, reason);
+    skipped++;
+}
+
+static int choose(void *context, const struct change *change, enum apply_choice *choice,
+                  const char **reason, struct brig_error *err)
+{
+    (void)err;
+    if (change->conflict && !context) {
+        *choice = APPLY_SKIP;
+        *reason = change->conflict;
+    }
+    return 0;
+}
+
+typedef int (*planner)(struct operation *, const struct layer *, const struct apply_options *,
+                       struct brig_error *);
+
+static int operate(planner plan, const char *path, bool force, struct brig_error *err)
+{
+    struct operation *operation;
+    const struct apply_options options = {.paths = path ? &path : NULL,
+                                          .path_count = path ? 1 : 0,
+                                          .choose = choose,
+                                          .context = force ? &operation : NULL};
+    autoclose int lock = layers_lock(&layers, err);
+    int status = lock < 0 ? lock
+                          : operation_begin(&layers, layers.items[0].record, OPERATION_APPLY,
+                                            &operation, err);
+    if (status < 0)
+        return status;
+    status = plan(operation, &layers.items[0], &options, err);
+    if (status == 0)
+        status = operation_run(operation, report, NULL, err);
+    operation_free(operation);
+    return status;
+}
+
+static void must_operate(planner plan, const char *path, const char *sentence)
+{
+    struct brig_error err = {0};
+    skipped = 0;
+    tap_is_int(operate(plan, path, true, &err), 0, "%s %s", sentence, err.message);
+    tap_is_int(skipped, 0, "and leaves nothing out");
+}
+
+static int undo(uint64_t id, const char *path, bool force, uint64_t *ret_id)
+{
+    uint64_t undone;
+    char whole[512];
+    const char *given = whole;
+    struct brig_error err = {0};
+    (void)snprintf(whole, sizeof whole, "%s/%s", root, path ? path : "");
+    const struct operation_undo how = {.id = id,
+                                       .paths = path ? &given : NULL,
+                                       .path_count = 1,
+                                       .force = force,
+                                       .report = report};
+    int status = operation_undo(&layers, layers.items[0].record, &how, &undone, ret_id, &err);
+    if (status < 0)
+        tap_diag("%s", err.message);
+    return status;
+}
+
+static const char APPLIED[] = "added 40555 \n"
+                              "added/one 100644 linked linked\n"
+                              "added/two 100644 linked linked\n"
+                              "dir-file 100644 new\n"
+                              "file-dir 40755 \n"
+                              "file-dir/in 100644 new\n"
+                              "mode 100700 same\n"
+                              "modified 100644 new\n"
+                              "replaced 40755 \n"
+                              "replaced/new 100644 new\n"
+                              "same 40755 \n"
+                              "same/file 100644 new\n";
+
+static void applies_and_undoes(const char *where, const char *name)
+{
+    uint64_t id = 0, again = 0;
+    begin_in(where);
+    make_changes();
+    autofree char *before = list(root);
+    autofree char *changes = list(upper());
+    tap_diag("%s", name);
+    must_operate(apply_plan, NULL, "everything is applied");
+    is_tree(root, APPLIED, "the tree is as the jail saw it");
+    is_tree(upper(), "", "and no changes are left");
+    tap_is_int(undo(0, NULL, false, &id), 0, "it is undone");
+    is_tree(root, before, "the tree is as before");
+    is_tree(upper(), changes, "and the changes are back");
+    tap_is_int(undo(id, NULL, false, &again), 0, "the undo is undone");
+    if (where == top) /* objects that were copied are not hard links any more */
+        is_tree(root, APPLIED, "the tree is as the jail saw it");
+    is_tree(upper(), "", "and no changes are left");
+    tap_is_int(undo(0, "modified", false, &id), 0, "one file is undone");
+    autofree char *found = list(root);
+    tap_has_str(found, "modified 100644 old\n", "it has its old contents");
+    tap_has_str(found, "mode 100700 same\n", "others do not change");
+    is_tree(upper(), "modified 100644 new\n", "and one change is back");
+}
+
+static void refuses_changed_files(void)
+{
+    uint64_t id = 0;
+    begin_in(top);
+    make_changes();
+    must_operate(apply_plan, NULL, "everything is applied");
+    put(root, "modified", "mine");
+    put(root, "deleted", "mine");
+    skipped = 0;
+    tap_is_int(undo(0, NULL, false, &id), BRIG_E_STATE, "an undo over newer files is refused");
+    tap_is_int(skipped, 2, "each is named");
+    autofree char *found = list(root);
+    tap_has_str(found, "modified 100644 mine\n", "and nothing is changed");
+    tap_is_int(operation_interrupted(layers.items[0].record), 0, "no operation is left open");
+    tap_is_int(undo(0, "same", false, &id), 0, "other files can be undone");
+    tap_is_int(undo(0, NULL, true, &id), 0, "it can be forced");
+    autofree char *old = list(root);
+    tap_has_str(old, "modified 100644 old\n", "then the old file is back");
+    tap_is_int(undo(id, NULL, false, &id), 0, "and undoing that");
+    autofree char *again = list(root);
+    tap_has_str(again, "modified 100644 mine\n", "brings the newer one back");
+}
+
+static void discards(void)
+{
+    uint64_t id = 0;
+    begin_in(top);
+    make_changes();
+    autofree char *before = list(root);
+    autofree char *changes = list(upper());
+    must_operate(discard_plan, "modified", "one change is discarded");
+    tap_is_int(access(join(upper(), "modified"), F_OK), -1, "its entry is gone");
+    must_operate(discard_plan, NULL, "everything is discarded");
+    is_tree(upper(), "", "nothing is left in the upper directory");
+    is_tree(root, before, "and the user's files do not change");
+    tap_is_int(undo(0, NULL, false, &id), 0, "it is undone");
+    tap_is_int(undo(1, NULL, false, &id), 0, "and the first one too");
+    is_tree(upper(), changes, "the changes are back");
+    char value;
+    tap_is_int(getxattr(join(upper(), "replaced"), "user.overlay.opaque", &value, 1), 1,
+               "with the mark of a replaced directory");
+}
+
+/* Only some files of new and replaced directories. */
+static void applies_parts(void)
+{
+    begin_in(top);
+    make_changes();
+    must_operate(apply_plan, "added/one", "a file in a new directory is applied");
+    struct stat info;
+    tap_ok(stat(join(root, "added"), &info) == 0 && (info.st_mode & 07777) == 0555,
+           "its directory is made, with its mode");
+    tap_ok(access(join(root, "added/two"), F_OK) < 0, "without the other file");
+    must_operate(apply_plan, "replaced/new", "a file in a replaced directory is applied");
+    tap_ok(access(join(root, "replaced/old"), F_OK) == 0, "the others stay");
+    tap_ok(access(join(upper(), "replaced/new"), F_OK) == 0,
+           "and its entry, as the directory still hides the user's");
+    must_operate(apply_plan, NULL, "then everything is applied");
+    autofree char *found = list(root);
+    tap_has_str(found, "replaced/new 100644 new\nsame", "the replaced directory is complete");
+    char value;
+    tap_is_int(getxattr(join(upper(), "replaced"), "user.overlay.opaque", &value, 1), -1,
+               "and does not hide the user's any more");
+}
+
+static void records(void)
+{
+    uint64_t id = 0;
+    struct operation_info info;
+    begin_in(top);
+    make_changes();
+    int record = layers.items[0].record;
+    tap_is_int(operation_note(record, OPERATION_RUN, "make\ntest", "{\"exit\":0}", &id, NULL), 0,
+               "a run is recorded");
+    tap_is_int(operation_find(record, id, &info, NULL), 0, "and found");
+    tap_is_str(info.text, "make\ntest", "with its text");
+    tap_is_str(info.fields, "{\"exit\":0}", "and further facts");
+    tap_ok(!info.has_steps && !info.interrupted, "it cannot be undone");
+    operation_info_done(&info);
+    tap_is_int(undo(id, NULL, false, &id), BRIG_E_STATE, "so an undo is refused");
+    tap_is_int(undo(77, NULL, false, &id), BRIG_E_INVALID, "as is one of an unknown operation");
+    must_operate(apply_plan, "mode", "a mode is applied");
+    tap_is_int(operation_find(record, 2, &info, NULL), 0, "that is an operation");
+    tap_ok(info.has_steps && info.files == 1 && info.end_ns, "with one step");
+    operation_info_done(&info);
+}
+
+/* Leaves an operation before `done`, as a kill would. */
+static void continues_and_aborts(void)
+{
+    uint64_t id = 0;
+    char mark[512];
+    for (int revert = 0; revert < 2; revert++) {
+        begin_in(top);
+        make_changes();
+        autofree char *before = list(root);
+        autofree char *changes = list(upper());
+        int record = layers.items[0].record;
+        must_operate(apply_plan, NULL, "everything is applied");
+        (void)snprintf(mark, sizeof mark, "%s/x.record/operations/1/done", storage);
+        (void)unlink(mark);
+        tap_is_int(operation_interrupted(record), 1, "an operation without its end is interrupted");
+        struct brig_error err = {0};
+        tap_is_int(operate(apply_plan, NULL, true, &err), BRIG_E_STATE, "no other one begins");
+        tap_is_int(operation_recover(&layers, record, revert, report, NULL, &id, &err), 0,
+                   "it is %s %s", revert ? "reverted" : "completed", err.message);
+        tap_is_int(id, 1, "it was this one");
+        is_tree(root, revert ? before : APPLIED, "the tree is right");
+        is_tree(upper(), revert ? changes : "", "and the upper directory");
+        tap_is_int(operation_interrupted(record), 0, "nothing is interrupted any more");
+    }
+}
+
+/* In a filesystem of 1 MiB there is no room for a second copy. */
+static void stops_at_a_full_disk(void)
+{
+    if (geteuid() != 0) {
+        tap_skip("only root can mount", "a full disk changes nothing");
+        return;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        struct brig_error err = {0};
+        begin_in(top);
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("tmpfs", top, "tmpfs", 0, SMALL) < 0)
+            _exit(2);
+        if (mkdir(root, 0755) < 0 || mkdir(storage, 0700) < 0)
+            _exit(3);
+        char name[LAYER_NAME_MAX];
+        if (layer_number(storage, "x", root, name, NULL) < 0 || mkdir(upper(), 0755) < 0)
+            _exit(3);
+        put(upper(), "small", "new");
+        put(upper(), "large", "");
+        if (truncate(join(upper(), "large"), 0) < 0)
+            _exit(3);
+        int fd = open(join(upper(), "large"), O_WRONLY | O_CLOEXEC);
+        char block[4096] = "x";
+        for (int i = 0; i < 160; i++)
+            if (write(fd, block, sizeof block) != (ssize_t)sizeof block)
+                _exit(3);
+        (void)close(fd);
+        reopen();
+        int status = operate(apply_plan, NULL, true, &err);
+        bool right = status == BRIG_E_SYSTEM && err.sys_errno == ENOSPC &&
+                     access(join(root, "small"), F_OK) < 0 &&
+                     access(join(upper(), "small"), F_OK) == 0 &&
+                     operation_interrupted(layers.items[0].record) == 0;
+        (void)unlink(join(upper(), "large"));
+        right = right && operate(apply_plan, NULL, true, &err) == 0 &&
+                access(join(root, "small"), F_OK) == 0;
+        _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    (void)waitpid(child, &status, 0);
+    tap_is_int(status, 0, "a full disk changes nothing, and with room it works");
+}
+
+static void follows_no_link(void)
+{
+    begin_in(top);
+    make_dir(top, "outside");
+    make_dir(root, "dir");
+    put(root, "dir/file", "old");
+    make_dir(upper(), "dir");
+    put(upper(), "dir/file", "new");
+    reopen();
+    if (rename(join(root, "dir"), join(top, "outside/dir")) < 0 ||
+        symlink("../outside/dir", join(root, "dir")) < 0)
+        tap_bail("cannot make a link");
+    struct brig_error err = {0};
+    (void)operate(apply_plan, "dir/file", true, &err);
+    char text[8] = "";
+    autoclose int fd = open(join(top, "outside/dir/file"), O_RDONLY | O_CLOEXEC);
+    tap_ok(read(fd, text, sizeof text - 1) == 3, "a file outside is still there");
+    tap_is_str(text, "old", "nothing is written through a link in the user's directory");
+}
+
+int main(void)
+{
+    struct stat near, far;
+    (void)umask(022);
+    (void)snprintf(top, sizeof top, "/var/tmp/brig-operation-%d", getpid());
+    (void)snprintf(far_top, sizeof far_top, "/dev/shm/brig-operation-%d", getpid());
+    applies_and_undoes(top, "on one filesystem");
+    if (stat("/var/tmp", &near) == 0 && stat("/dev/shm", &far) == 0 && near.st_dev != far.st_dev)
+        applies_and_undoes(far_top, "on two filesystems");
+    else
+        tap_skip("/dev/shm and /var/tmp are one filesystem", "on two filesystems");
+    refuses_changed_files();
+    discards();
+    applies_parts();
+    records();
+    continues_and_aborts();
+    stops_at_a_full_disk();
+    follows_no_link();
+    layers_done(&layers);
+    (void)tree_remove(AT_FDCWD, top, NULL);
+    (void)tree_remove(AT_FDCWD, far_top, NULL);
+    return tap_done();
+}
