@@ -94,9 +94,19 @@ static bool is_selected(const struct undoing *undoing, const struct step *step)
     return false;
 }
 
+/* Objects that went to another filesystem and back have other inodes. */
+static bool is_copy(const struct ident *wanted, const struct stat *now)
+{
+    struct ident found = ident_of(now);
+    if (S_ISDIR(wanted->mode))
+        return S_ISDIR(now->st_mode);
+    return wanted->mode == found.mode && wanted->size == found.size &&
+           wanted->mtime_ns == found.mtime_ns;
+}
+
 /* A file that was replaced after the operation is another one; one that was written to has a later time of
  * change. */
-static bool is_changed(struct undoing *undoing, const struct step *inverted)
+static bool is_changed(struct undoing *undoing, struct step *inverted)
 {
     struct stat now;
     struct step_context *steps = &undoing->old->steps;
@@ -106,8 +116,11 @@ static bool is_changed(struct undoing *undoing, const struct step *inverted)
     }
     if (inverted->lower != STEP_SWAP)
         return false;
-    if (!step_state(steps, inverted, &inverted->before, &now))
-        return true;
+    if (!step_state(steps, inverted, &inverted->before, &now)) {
+        if (steps->trees[inverted->tree].remote < 0 || !is_copy(&inverted->before, &now))
+            return true;
+        inverted->before = ident_of(&now);
+    }
     return now.st_mode && !S_ISDIR(now.st_mode) &&
            ident_of(&now).ctime_ns > undoing->since_ns;
 }
