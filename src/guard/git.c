@@ -108,7 +108,9 @@ static bool set_environment(const struct git *git, const struct git_call *call)
     } own[] = {{"GIT_TERMINAL_PROMPT", "0"},   {"GIT_ALLOW_PROTOCOL", ""},
                {"GIT_NO_LAZY_FETCH", "1"},     {"GIT_DIR", here},
                {"GIT_WORK_TREE", here},        {"GIT_OBJECT_DIRECTORY", call->objects},
-               {"GIT_INDEX_FILE", call->index}};
+               {"GIT_INDEX_FILE", call->index},
+               {"GIT_CONFIG_NOSYSTEM", call->own_settings ? "1" : NULL},
+               {"GIT_CONFIG_GLOBAL", call->own_settings ? "/dev/null" : NULL}};
     const char *values[ARRAY_LENGTH(passed)]; /* looked up first: the array may be environ */
     for (size_t i = 0; i < ARRAY_LENGTH(passed); i++)
         values[i] = git_variable(git->environment, passed[i]);

@@ -65,6 +65,7 @@ struct git_call {
      * diff tools, but of the GIT_* variables only those that choose them or the global
      * configuration. No working tree is set. */
     bool for_user;
+    bool own_settings; /* without the configuration of the user and the system */
 };
 
 /* Returns the exit status of git, or a negative code if it could not be run or wrote too much. */

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: MIT */
+/* Checkpoints: what they contain and leave out, what a run changed, and what is restored. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "changes/checkpoint.h"
+#include "changes/run_changes.h"
+#include "tap.h"
+
+/* ---- a filesystem that can share blocks: FICLONE copies if `clones` is set ---- */
+
+static bool clones;
+
+int ioctl(int fd, unsigned long request, ...)
+{
+    va_list args;
+    va_start(args, request);
+    long argument = va_arg(args, long);
+    va_end(args);
+    if (request != FICLONE)
+        return (int)syscall(SYS_ioctl, fd, request, argument);
+    struct stat info;
+    if (!clones || fstat((int)argument, &info) < 0) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    off_t at = 0;
+    while (at < info.st_size)
+        if (sendfile(fd, (int)argument, &at, (size_t)(info.st_size - at)) <= 0)
+            return -1;
+    return 0;
+}
+
+/* ---- a project, a record, and runs ---- */
+
+static char place[] = "/tmp/brig-checkpoint-XXXXXX";
+static struct git git;
+static int record, root;
+static unsigned runs;
+
+/* Runs a shell script in the temporary directory, which has project and record. */
+static int shell_status(const char *script)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (chdir(place) == 0)
+            (void)execl("/bin/sh", "sh", "-ec", script, (char *)NULL);
+        _exit(127);
+    }
+    return git_wait(pid);
+}
+
+static void shell(const char *script)
+{
+    if (shell_status(script) != 0)
+        tap_bail("failed: %s", script);
+}
+
+static int new_run(void)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "../run%u", ++runs);
+    if (mkdirat(record, name, 0700) < 0)
+        tap_bail("mkdir: %s", strerror(errno));
+    return openat(record, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* A new, empty project and record. */
+static void begin(void)
+{
+    if (record > 0)
+        (void)close(record);
+    if (root > 0)
+        (void)close(root);
+    clones = false;
+    shell("chmod -R u+rwX project || :; rm -rf project record expected; mkdir project record");
+    char path[PATH_LENGTH_MAX];
+    (void)snprintf(path, sizeof path, "%s/record", place);
+    record = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)snprintf(path, sizeof path, "%s/project", place);
+    root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int take_as(const struct checkpoint_root *what, uint64_t limit, int *ret_run,
+                   struct checkpoint_report *report, struct brig_error *err)
+{
+    const struct checkpoint_place at = {.record = record, .git = &git, .limit_bytes = limit};
+    *ret_run = new_run();
+    return checkpoint_take(&at, what, *ret_run, 0, report, err);
+}
+
+static struct checkpoint_root project(char path[PATH_LENGTH_MAX])
+{
+    (void)snprintf(path, PATH_LENGTH_MAX, "%s/project", place);
+    return (struct checkpoint_root){.path = path, .dir = root};
+}
+
+/* Takes a checkpoint of the project. The caller closes the run. */
+static int take(struct checkpoint_report *report)
+{
+    char path[PATH_LENGTH_MAX];
+    struct brig_error err = {0};
+    int run = -1;
+    const struct checkpoint_root what = project(path);
+    if (take_as(&what, 1000, &run, report, &err) < 0)
+        tap_bail("checkpoint: %s", err.message);
+    return run;
+}
+
+static struct run_changes_count finish(int run)
+{
+    struct run_changes_count count;
+    struct brig_error err = {0};
+    if (run_changes_record(run, &count, NULL, &err) < 0)
+        tap_bail("record: %s", err.message);
+    return count;
+}
+
+/* The changes in one line: +added -deleted !modified. */
+static const char *told(int run)
+{
+    static char text[4096];
+    struct run_changes *changes = NULL;
+    struct run_change change;
+    struct brig_error err = {0};
+    (void)finish(run);
+    text[0] = '\0';
+    if (run_changes_roots(run) == 0) /* nothing has changed */
+        return text;
+    if (run_changes_open(run, 0, &changes, &err) < 0)
+        tap_bail("changes: %s", err.message);
+    while (run_changes_next(changes, &change, &err) > 0) {
+        size_t used = strlen(text);
+        (void)snprintf(text + used, sizeof text - used, "%s%c%s", used > 0 ? " " : "",
+                       change.before.ident.mode == 0  ? '+'
+                       : change.after.ident.mode == 0 ? '-'
+                                                      : '!',
+                       change.before.path);
+    }
+    run_changes_close(changes);
+    return text;
+}
+
+static void restore_entry(struct run_contents *contents, const struct manifest_entry *entry)
+{
+    struct brig_error err = {0};
+    autostr struct str target = {0};
+    mode_t mode = entry->ident.mode;
+    int status = 0;
+    if (S_ISDIR(mode)) {
+        status = mkdirat(root, entry->path, 0700);
+        if (status < 0 && errno == EEXIST)
+            status = 0;
+    } else if (S_ISLNK(mode)) {
+        status = run_contents_target(contents, entry->content, &target, &err);
+        if (status == 0)
+            status = symlinkat(target.data, root, entry->path);
+    } else {
+        autoclose int fd =
+            openat(root, entry->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        status = fd < 0 ? -1 : run_contents_write(contents, entry->content, fd, &err);
+    }
+    if (status == 0 && !S_ISLNK(mode))
+        status = fchmodat(root, entry->path, mode & 07777, 0);
+    if (status < 0)
+        tap_fail("restored %s: %s %s", entry->path, err.message, strerror(errno));
+}
+
+/* A plain restorer, for trees from which a run has only removed something. */
+static void restore(int run)
+{
+    struct run_changes *changes = NULL;
+    struct run_change change;
+    struct brig_error err = {0};
+    struct run_contents contents;
+    run_contents_init(&contents, record, &git);
+    (void)finish(run);
+    if (run_changes_open(run, 0, &changes, &err) < 0)
+        tap_bail("changes: %s", err.message);
+    while (run_changes_next(changes, &change, &err) > 0)
+        if (change.before.ident.mode != 0)
+            restore_entry(&contents, &change.before);
+    run_changes_close(changes);
+    run_contents_done(&contents);
+}
+
+#define LISTING(dir)                                                                               \
+    "(cd " dir " && find . -path ./.git -prune -o -printf '%p %y %m %l\\n' | LC_ALL=C sort)"
+
+/* Whether the project has the files of `expected`, except for .git at the top. */
+static bool is_as_expected(void)
+{
+    return shell_status(LISTING("expected") " >one; " LISTING(
+               "project") " >other; diff one other; "
+                          "diff -r --no-dereference -x .git expected project") == 0;
+}
+
+/* ---- tests ---- */
+
+#define ODD                                                                                        \
+    "cd project; git init -q . 2>/dev/null; mkdir -p a/b empty deep/er/est; echo one >a/one; "     \
+    "printf 'two\\r\\nlines\\r\\n' >a/crlf; "                                                      \
+    "printf '* text=auto eol=lf\\n*.id ident\\n*.f filter=evil\\n' >.gitattributes; "              \
+    "git config core.autocrlf true; git config filter.evil.clean 'touch /tmp/evil-filter; cat'; "  \
+    "printf '$Id$\\n' >x.id; echo f >x.f; : >nothing; chmod 700 empty; chmod 4755 a/one; "         \
+    "chmod 400 a/crlf; ln -s a/one link; ln -s /nonexistent dangling; ln -s a linkdir; "           \
+    "printf odd >'new\nline'; printf odd >\"$(printf 'bytes\\377')\"; echo q >'quo\"te'; "         \
+    "echo s >'a space '; mkdir 'per%cent' .github; echo g >.github/x; echo g >.gitmodules.x; "     \
+    "git init -q nested 2>/dev/null; echo n >nested/file; (cd nested; git add file; "              \
+    "git -c user.name=x -c user.email=x@x commit -qm x); echo 'git~1' >'git~1'; "                  \
+    "head -c 3000000 /dev/urandom >large"
+
+static void test_whole(void)
+{
+    struct checkpoint_report report;
+    begin();
+    shell(ODD);
+    shell("cp -a project expected");
+    autoclose int run = take(&report);
+    tap_is_str(report.left_out.data ? report.left_out.data : "", "", "nothing is left out");
+    tap_ok(!report.unchanged && report.files > 20, "a first checkpoint contains all files");
+    tap_is_int((long)report.stored, (long)report.files, "which are all stored");
+    shell("cd project; find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {} +");
+    restore(run);
+    tap_ok(is_as_expected(), "after rm -rf every file, mode, link and empty directory comes back");
+    tap_ok(access("/tmp/evil-filter", F_OK) < 0, "no filter was run");
+    tap_is_int(
+        shell_status(
+            "git -C record/store.git fsck --strict --full 2>fsck && ! grep -v ^notice: fsck"),
+        0, "the store is sound");
+    tap_is_int(shell_status("cd project/nested && git fsck --strict && git log --oneline HEAD"), 0,
+               "and so is the nested repository");
+}
+
+static void test_unchanged(void)
+{
+    struct checkpoint_report report;
+    begin();
+    shell(ODD "; find . -exec touch -h -d '1 hour ago' {} +");
+    /* ctime is now: once more, when the clock has passed it. */
+    (void)close(take(&report));
+    (void)close(take(&report));
+    shell("find record -printf '%p %s %T@\n' | sort >one");
+    autoclose int run = take(&report);
+    tap_ok(report.unchanged, "the checkpoint of an unchanged tree is the last one");
+    tap_is_int((long)report.stored, 0, "nothing is read");
+    shell("find record -printf '%p %s %T@\n' | sort >other");
+    tap_is_int(shell_status("diff one other"), 0, "and nothing is created");
+    tap_is_str(told(run), "", "a run without changes has none");
+    shell("echo more >>project/a/one");
+    autoclose int next = take(&report);
+    tap_ok(!report.unchanged, "a changed tree has a new checkpoint");
+    tap_is_int((long)report.stored, 1, "for which one file is read");
+    tap_is_str(told(next), "", "and which is the new base");
+}
+
+static void test_changes(void)
+{
+    struct checkpoint_report report;
+    begin();
+    shell("cd project; mkdir d gone kept; echo a >d/a; echo b >gone/b; echo c >c; echo m >mode; "
+          "ln -s c l; echo t >type; mkdir turned; echo x >turned/x; echo same >same");
+    autoclose int run = take(&report);
+    shell("cd project; echo aa >d/a; rm -r gone; echo new >d/new; mkdir more; echo x >more/x; "
+          "chmod 600 mode; ln -sfn d l; rm type; mkdir type; rm -r turned; echo f >turned; "
+          "chmod 700 kept");
+    tap_is_str(told(run),
+               "!d/a +d/new -gone -gone/b !kept !l !mode +more +more/x !turned -turned/x !type",
+               "added, modified and deleted entries are found in order");
+    const struct run_changes_count count = finish(run);
+    tap_ok(count.added == 3 && count.deleted == 3 && count.modified == 6, "and counted");
+    shell("echo later >project/later");
+    tap_ok(!strstr(told(run), "later"), "what comes after the run is not part of it");
+}
+
+/* A write in the same tick of the clock, of the same size, is noticed. */
+static void test_quick_writes(void)
+{
+    struct checkpoint_report report;
+    begin();
+    int missed = 0;
+    for (int i = 0; i < 40; i++) {
+        int fd = openat(root, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0 || write(fd, "one", 3) != 3)
+            tap_bail("write");
+        autoclose int run = take(&report);
+        missed += pwrite(fd, "two", 3, 0) != 3 || strcmp(told(run), "!file") != 0;
+        (void)close(fd);
+    }
+    tap_is_int(missed, 0, "a write right after the checkpoint is always found");
+}
+
+static void test_left_out(void)
+{
+    struct checkpoint_report report;
+    begin();
+    shell("cd project; git init -q . 2>/dev/null; printf 'big/\nsmall/\n*.o\n' >.gitignore; "
+          "mkdir big small nested; head -c 2000 /dev/zero >big/file; echo s >small/s; "
+          "echo o >x.o; head -c 1001 /dev/zero >y.o; head -c 5000 /dev/zero >tracked; mkfifo pipe; "
+          "git init -q nested 2>/dev/null; echo big >nested/.gitignore; mkdir nested/big; "
+          "head -c 2000 /dev/zero >nested/big/file");
+    autoclose int run = take(&report);
+    tap_is_str(report.left_out.data,
+               "left out: big/ (2.0 KiB), nested/big/ (2.0 KiB), y.o (1001 bytes); raise "
+               "--checkpoint-size to include ignored files of this size\n"
+               "left out: pipe (not a file, link or directory)\n",
+               "large ignored files and special ones are left out, and named");
+    str_done(&report.left_out);
+    shell("cd project; rm -rf big small nested/big x.o y.o pipe tracked");
+    tap_is_str(told(run), "-small -small/s -tracked -x.o",
+               "all others, large tracked ones and small ignored ones, are in it");
+    begin();
+    shell("cd project; git init -q . 2>/dev/null; echo big >.gitignore; mkdir big; "
+          "head -c 1000 /dev/zero >big/file");
+    autoclose int at_limit = take(&report);
+    tap_ok(!report.left_out.data, "an ignored directory of exactly the limit is in it");
+    tap_ok(shell_status("ls -d record/checkpoints/clones 2>/dev/null") != 0, "as an object");
+}
+
+static void test_clones(void)
+{
+    struct checkpoint_report report;
+    begin();
+    clones = true;
+    shell("cd project; git init -q . 2>/dev/null; echo big >.gitignore; mkdir -p big/more; "
+          "head -c 2000 /dev/urandom >big/file; head -c 2000 /dev/urandom >big/more/file; "
+          "ln -s file big/link; : >big/empty; cp -a . ../expected");
+    autoclose int run = take(&report);
+    tap_ok(!report.left_out.data, "where blocks can be shared, nothing is left out");
+    tap_is_int(shell_status("test $(ls record/checkpoints/clones | wc -l) = 3"), 0,
+               "large ignored files are clones");
+    (void)close(take(&report)); /* the files were young when they were cloned */
+    shell("ls record/checkpoints/clones >one; echo x >project/x; cp -a project/x expected");
+    autoclose int next = take(&report);
+    tap_is_int(shell_status("ls record/checkpoints/clones | diff one -"), 0,
+               "which the next checkpoint shares");
+    shell("rm -rf project/big project/.gitignore");
+    restore(run);
+    tap_ok(is_as_expected(), "and which are restored");
+}
+
+static void test_masked(void)
+{
+    struct checkpoint_report report;
+    struct brig_error err = {0};
+    char path[PATH_LENGTH_MAX];
+    autostr struct str masked = {0};
+    int run = -1;
+    begin();
+    shell("cd project; mkdir -p secret a; echo s >secret/s; echo k >a/key; echo o >a/other");
+    str_list_add(&masked, "secret");
+    str_list_add(&masked, "a/key");
+    struct checkpoint_root what = project(path);
+    what.masked = &masked;
+    tap_is_int(take_as(&what, 1000, &run, &report, &err), 0, "masked files: %s", err.message);
+    tap_is_int(report.files, 1, "they are not in the checkpoint");
+    tap_ok(!report.left_out.data, "which is not worth a message");
+    shell("rm -r project/secret project/a");
+    tap_is_str(told(run), "-a -a/other", "and are no changes");
+    (void)close(run);
+    what.masked = NULL;
+    tap_is_int(take_as(&what, 1000, &run, &report, &err), 0, "without the mask: %s", err.message);
+    tap_ok(!report.unchanged, "other masks are not the same checkpoint");
+    (void)close(run);
+}
+
+static void test_single(void)
+{
+    struct checkpoint_report report;
+    struct brig_error err = {0};
+    char path[PATH_LENGTH_MAX];
+    int run = -1;
+    begin();
+    shell("cd project; echo one >one; echo other >other");
+    struct checkpoint_root what = project(path);
+    what.only = "one";
+    tap_is_int(take_as(&what, 1000, &run, &report, &err), 0, "a single file: %s", err.message);
+    tap_is_int(report.files, 1, "only it is in the checkpoint");
+    shell("cd project; echo changed >one; rm other");
+    tap_is_str(told(run), "!one", "and in the changes");
+    (void)close(run);
+}
+
+static void test_git_at_top(void)
+{
+    struct checkpoint_report report;
+    struct brig_error err = {0};
+    char path[PATH_LENGTH_MAX];
+    int run = -1;
+    begin();
+    shell("cd project; git init -q . 2>/dev/null; cp -a . ../expected");
+    struct checkpoint_root what = project(path);
+    what.with_git = true;
+    tap_is_int(take_as(&what, 1000, &run, &report, &err), 0, "with .git: %s", err.message);
+    shell("rm -rf project/.git");
+    restore(run);
+    tap_is_int(shell_status("diff -r expected/.git project/.git"), 0,
+               "the git directory at the top is restored if the run could write to it");
+    (void)close(run);
+}
+
+static void test_damage(void)
+{
+    struct checkpoint_report report;
+    struct brig_error err = {0};
+    char path[PATH_LENGTH_MAX];
+    int run = -1;
+    begin();
+    shell("echo x >project/x");
+    (void)close(take(&report));
+    shell("for f in record/checkpoints/*/manifest; do head -c 300 $f >cut; cat cut >$f; done");
+    const struct checkpoint_root what = project(path);
+    tap_ok(take_as(&what, 1000, &run, &report, &err) == BRIG_E_SYSTEM,
+           "a damaged list is an error");
+    tap_has_str(err.message, "damaged", "which says so");
+    (void)close(run);
+    const struct git none = {.user = {(uid_t)-1, (gid_t)-1}};
+    const struct checkpoint_place at = {.record = record, .git = &none, .limit_bytes = 1};
+    run = new_run();
+    err = (struct brig_error){0};
+    tap_is_int(checkpoint_take(&at, &what, run, 0, &report, &err), BRIG_E_NOT_FOUND,
+               "without git there is no checkpoint");
+    tap_has_str(err.message, "git is not installed", "and the message says why");
+    (void)close(run);
+}
+
+/* Kills the process that takes a checkpoint, at many points; the next checkpoint works. */
+static void test_killed(void)
+{
+    struct checkpoint_report report;
+    int rounds = tap_rounds(12, 60), bad = 0;
+    begin();
+    shell("cd project; for i in $(seq 300); do echo $i >$i; done; cp -a . ../expected");
+    for (int i = 0; i < rounds; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            (void)setpgid(0, 0);
+            (void)take(&report);
+            _exit(0);
+        }
+        runs++; /* the child has used the name */
+        (void)setpgid(pid, pid);
+        (void)usleep((useconds_t)(i * 60000 / rounds));
+        (void)kill(-pid, SIGKILL);
+        (void)git_wait(pid);
+        shell("echo changed >>project/1; cp -a project/1 expected/1");
+        bad += shell_status("test ! -d record/store.git || git -C record/store.git fsck --full "
+                            ">/dev/null 2>&1") != 0;
+    }
+    tap_is_int(bad, 0, "after a kill at any point the store is sound");
+    autoclose int run = take(&report);
+    shell("rm -rf project/*");
+    restore(run);
+    tap_ok(is_as_expected(), "and the next checkpoint is complete");
+    tap_is_int(shell_status("! ls record/store.git/objects/pack | grep tmp_"), 0,
+               "nothing of the killed ones is left");
+}
+
+static void test_lost_store(void)
+{
+    struct checkpoint_report report;
+    begin();
+    shell("echo x >project/x; cp -a project expected");
+    (void)close(take(&report));
+    shell("rm -rf record/store.git");
+    autoclose int run = take(&report);
+    tap_is_int((long)report.stored, 1, "if the store was deleted, everything is stored again");
+    shell("rm project/x");
+    restore(run);
+    tap_ok(is_as_expected(), "and restored");
+}
+
+/* A FIFO in place of a file that git would open. */
+static void test_fifos(void)
+{
+    struct checkpoint_report report;
+    begin();
+    shell("cd project; git init -q . 2>/dev/null; mkdir sub; mkfifo sub/.gitignore; echo x >sub/x; "
+          "git init -q nested 2>/dev/null; rm nested/.git/HEAD; mkfifo nested/.git/HEAD");
+    (void)close(take(&report));
+    tap_has_str(report.left_out.data, "sub/.gitignore", "a FIFO does not block a checkpoint");
+    tap_has_str(report.left_out.data, "nested/.git/HEAD", "nor one in a nested repository");
+    str_done(&report.left_out);
+}
+
+static void test_many_packs(void)
+{
+    struct checkpoint_report report;
+    struct brig_error err = {0};
+    struct store store;
+    begin();
+    for (int i = 0; i < 42; i++) {
+        shell("echo more >>project/file");
+        (void)close(take(&report));
+    }
+    tap_is_int(store_open(record, &git, false, &store, &err), 0, "the store opens");
+    tap_is_int(store_tidy(&store, &err), 0, "packs are joined: %s", err.message);
+    tap_is_int(shell_status("test $(ls record/store.git/objects/pack/*.pack | wc -l) -lt 10"), 0,
+               "if there are many");
+    store_done(&store);
+    autoclose int run = take(&report);
+    shell("cp -a project expected; rm project/file");
+    restore(run);
+    tap_ok(is_as_expected(), "and nothing is lost");
+}
+
+int main(void)
+{
+    struct brig_error err = {0};
+    if (!mkdtemp(place) || git_find(&git, (const char *const *)environ, NULL,
+                                    (struct git_user){(uid_t)-1, (gid_t)-1}, &err) < 0)
+        tap_bail("%s", err.message);
+    if (!git.program) {
+        tap_skip("git is not installed", "checkpoints");
+        return tap_done();
+    }
+    test_whole();
+    test_unchanged();
+    test_changes();
+    test_quick_writes();
+    test_left_out();
+    test_clones();
+    test_masked();
+    test_single();
+    test_git_at_top();
+    test_damage();
+    test_killed();
+    test_lost_store();
+    test_fifos();
+    test_many_packs();
+    git_done(&git);
+    shell("chmod -R u+rwX . && rm -rf \"$PWD\"");
+    return tap_done();
+}
