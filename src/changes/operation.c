@@ -161,6 +161,12 @@ void operation_free(struct operation *operation)
     free(operation);
 }
 
+void operation_undoes(struct operation *operation, uint64_t id, bool whole)
+{
+    operation->info.undoes = id;
+    operation->info.whole = whole;
+}
+
 int operation_describe(struct operation *operation, const char *text, const char *fields,
                        struct brig_error *err)
 {
@@ -257,7 +263,7 @@ int operation_add(struct operation *operation, struct step *step, struct brig_er
 {
     bool has_object = (step->lower == STEP_SWAP && step->other.mode) || step->lower == STEP_META ||
                       step->upper == STEP_UPPER_META;
-    if (!has_object && !operation->info.undoes)
+    if (!has_object && operation->owner_of_objects == operation->info.id)
         step->number = operation->next++;
     if (!(step->flags & STEP_HELPER) && step->upper != STEP_PRUNE && step->upper != STEP_OPAQUE)
         operation->count++;

@@ -31,6 +31,7 @@
 #include "changes/copy.h"
 #include "changes/step.h"
 
+struct git;
 struct layers;
 struct operation;
 
@@ -56,6 +57,7 @@ struct operation_info {
     uint64_t undoes, undone_by;    /* operations; 0: none */
     uint64_t objects;              /* the operation whose objects it uses; 0: it has no steps */
     bool has_steps;                /* it can be undone, unless undone_by */
+    bool has_checkpoint;           /* a run: the same, from the checkpoint; see restore.h */
     bool interrupted;
     bool whole; /* an undo of all steps */
 };
@@ -121,6 +123,9 @@ int operation_put(struct operation *operation, const struct layer *layer, const 
                   const struct stat *before, const struct copy_source *source,
                   struct brig_error *err);
 
+/* The operation undoes another one that has no steps, such as a run with a checkpoint; with `whole` all of it. */
+void operation_undoes(struct operation *operation, uint64_t id, bool whole);
+
 /* The text for the log, and further facts as a JSON object or NULL. */
 int operation_describe(struct operation *operation, const char *text, const char *fields,
                        struct brig_error *err);
@@ -145,6 +150,8 @@ struct operation_undo {
     const char *const *paths; /* absolute: only these and what is below them; NULL: everything */
     size_t path_count;
     bool force; /* also where a file has changed since */
+    const char *jail;      /* for the undo of a run */
+    const struct git *git; /* the same: reads the checkpoint */
     operation_report report; /* for each file that has changed since, and steps that could not be taken */
     void *context;
 };

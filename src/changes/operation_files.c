@@ -16,7 +16,9 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "changes/checkpoint.h"
 #include "changes/layer.h"
+#include "changes/restore.h"
 
 #define INFO "info"
 #define INFO_NEW "info.new"
@@ -239,6 +241,7 @@ int operation_read_info(int operations, uint64_t id, struct operation_info *ret_
         return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read the log of operations");
     int status = parse_info(&text, &info, operation, err);
     info.has_steps = has_mark(dir, OPERATION_READY);
+    info.has_checkpoint = has_mark(dir, "0" CHECKPOINT_BEFORE);
     info.interrupted = info.has_steps && !has_mark(dir, OPERATION_DONE);
     info.undone_by = read_mark(dir, OPERATION_UNDONE);
     if (status < 0)
@@ -321,6 +324,8 @@ int operation_steps(int record, uint64_t id, operation_step_visit visit, void *c
     if (status < 0)
         return status;
     operation_info_done(&info);
+    if (info.has_checkpoint)
+        return restore_steps(record, id, visit, context, err);
     if (!info.has_steps)
         return 0;
     status = operation_open(NULL, record, id, &operation, err);

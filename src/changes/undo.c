@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "changes/layer.h"
 #include "changes/operation_files.h"
+#include "changes/restore.h"
 
 struct undoing {
     const struct operation_undo *undo;
@@ -25,7 +26,7 @@ struct undoing {
 static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
 {
     (void)err;
-    if (!info->has_steps || info->undone_by || info->undoes || !info->end_ns)
+    if ((!info->has_steps && !info->has_checkpoint) || info->undone_by || info->undoes || !info->end_ns)
         return 0;
     *(uint64_t *)context = info->id;
     return 1;
@@ -46,7 +47,7 @@ static int find_operation(int record, const struct operation_undo *undo, uint64_
     int status = operation_find(record, undo->id, &info, err);
     if (status < 0)
         return status;
-    if (!info.has_steps)
+    if (!info.has_steps && !info.has_checkpoint)
         status = brig_fail(err, BRIG_E_STATE, 0, "operation %ju (%s) cannot be undone",
                            (uintmax_t)undo->id, info.kind);
     else if (info.undone_by)
@@ -265,6 +266,11 @@ int operation_undo(const struct layers *layers, int record, const struct operati
     struct undoing undoing = {.undo = undo};
     uint64_t id;
     int status = find_operation(record, undo, &id, err);
+    if (status == 0 && restore_can(record, id)) {
+        struct operation_undo run = *undo;
+        run.id = *ret_undone = id;
+        return restore_run(layers, record, &run, ret_id, err);
+    }
     if (status == 0)
         status = operation_begin(layers, record, OPERATION_UNDO, &undoing.new, err);
     if (status == 0)

@@ -248,6 +248,8 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
         status = home_enter(settings, identity, &setup->review, &mounts, &setup->live, err);
     setup->lease = mounts.lease;
     if (status == 0)
+        status = run_checkpoint_begin(&setup->checkpoint, settings, identity, words, err);
+    if (status == 0)
         status = run_command(setup, words, app->envp, err);
     home_leave(settings, &mounts);
     free((void *)(uintptr_t)words);

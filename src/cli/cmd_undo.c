@@ -16,6 +16,7 @@
 #include "cli/jails.h"
 #include "cli/layers.h"
 #include "cli/report.h"
+#include "guard/git.h"
 
 #define SKIPPED 1    /* the exit status if something was not undone */
 #define TOLD_MAX 100 /* lines about files that have changed */
@@ -99,10 +100,16 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
     uint64_t undone = 0, id = 0, told = 0;
     const char **paths = calloc((size_t)words->count + 1, sizeof *paths);
     int status = paths ? make_paths(words, paths, err) : brig_fail_nomem(err);
+    struct git git = {0};
+    if (status == 0)
+        status = git_find(&git, (const char *const *)environ, layers->setup.settings.policy,
+                          (struct git_user){(uid_t)-1, (gid_t)-1}, err);
     const struct operation_undo how = {.id = words->id,
                                        .paths = words->count > 0 ? paths : NULL,
                                        .path_count = (size_t)words->count,
                                        .force = words->force,
+                                       .jail = layers->setup.settings.jail,
+                                       .git = &git,
                                        .report = report,
                                        .context = &told};
     if (status == 0)
@@ -110,6 +117,7 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
     for (int i = 0; paths && i < words->count; i++)
         free((void *)(uintptr_t)paths[i]);
     free(paths);
+    git_done(&git);
     if (told > TOLD_MAX)
         message_warning("%ju more files were not undone", (uintmax_t)(told - TOLD_MAX));
     if (status < 0)
@@ -200,7 +208,7 @@ static void list_json(struct json *json, const struct operation_info *info)
         json_uint(json, "changes", info->files);
         json_uint(json, "skipped", info->skipped);
     }
-    json_bool(json, "undoable", info->has_steps && !info->undone_by && !info->interrupted);
+    json_bool(json, "undoable", (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted);
     if (info->undoes)
         json_uint(json, "undoes", info->undoes);
     if (info->undone_by)

@@ -198,6 +198,19 @@
     X(NO_PROTECT, 0, "no-protect", NULL, NONE, FILES, "protect nothing in granted directories",    \
       "The command gets the real git directory. Programs outside may run the files that it "       \
       "writes there, such as git hooks.")                                                          \
+    X(CHECKPOINT, 0, "checkpoint", NULL, NONE, FILES,                                              \
+      "keep what the command could overwrite or delete",                                           \
+      "Before the command starts, the contents of the directories that it can write to are "       \
+      "stored in the jail's storage, where no jail can reach them; brig undo then restores "       \
+      "what the command has changed. Files that git ignores are included up to "                   \
+      "--checkpoint-size; what is left out is reported. If nothing has changed since the last "    \
+      "checkpoint, it costs about as much as git status.")                                         \
+    X(CHECKPOINT_SIZE, 0, "checkpoint-size", "SIZE", TEXT, FILES,                                  \
+      "up to which size ignored files are kept (default: 16M)",                                    \
+      "The limit for each file or whole directory that git ignores. On a filesystem that can "     \
+      "share blocks between files (btrfs, XFS), larger ones are included as well.")                \
+    X(NO_CHECKPOINT, 0, "no-checkpoint", NULL, NONE, FILES, "take no checkpoint",                  \
+      "Overrides an earlier --checkpoint, for example in a file.")                                 \
     X(X11, 0, "x11", NULL, NONE, DESKTOP, "grant the X display of $DISPLAY",                       \
       "Its socket, and the file of $XAUTHORITY read-only. The command can watch and type into "    \
       "every program on the display, also those outside the jail.")                                \

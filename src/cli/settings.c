@@ -100,6 +100,19 @@ static int set_review(struct settings *settings, const char *value, struct brig_
     return 0;
 }
 
+static int set_checkpoint_size(struct settings *settings, const char *value, struct brig_error *err)
+{
+    return parse_size(value, 0, &settings->checkpoint_bytes, err);
+}
+
+static int set_no_checkpoint(struct settings *settings, const char *value, struct brig_error *err)
+{
+    (void)value;
+    (void)err;
+    settings->checkpoint = false;
+    return 0;
+}
+
 static int set_no_terminal(struct settings *settings, const char *value, struct brig_error *err)
 {
     (void)value;
@@ -404,6 +417,9 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_NO_PROTECT] = FLAG(no_protect),
     [OPTION_PROTECT] = {.set = set_protect},
     [OPTION_FOREIGN] = FLAG(foreign),
+    [OPTION_CHECKPOINT] = FLAG(checkpoint),
+    [OPTION_CHECKPOINT_SIZE] = {.set = set_checkpoint_size},
+    [OPTION_NO_CHECKPOINT] = {.set = set_no_checkpoint},
     [OPTION_X11] = {.set_by_row = set_desktop, .what = SETTINGS_X11},
     [OPTION_WAYLAND] = {.set_by_row = set_desktop, .what = SETTINGS_WAYLAND},
     [OPTION_AUDIO] = {.set_by_row = set_desktop, .what = SETTINGS_AUDIO},

@@ -130,6 +130,9 @@ struct settings {
     enum settings_review review; /* of the working directory */
     bool review_typed;           /* on the command line */
 
+    bool checkpoint;           /* keep what the run could change */
+    uint64_t checkpoint_bytes; /* the limit for ignored files; 0: the default */
+
     /* The origin of each request, owned; NULL: not requested. */
     char *desktop[SETTINGS_DESKTOP_COUNT_];
     bool desktop_asked; /* for at least one of them */

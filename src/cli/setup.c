@@ -380,7 +380,10 @@ static int protect(struct setup *setup, struct brig_error *err)
 int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
                bool dry, struct brig_error *err)
 {
-    *setup = (struct setup){.cwd_fd = -1, .live = LIVE_MASKS_INIT, .review = REVIEW_INIT};
+    *setup = (struct setup){.cwd_fd = -1,
+                            .live = LIVE_MASKS_INIT,
+                            .review = REVIEW_INIT,
+                            .checkpoint = RUN_CHECKPOINT_INIT};
     int status = find_cwd(setup->cwd, &setup->cwd_fd, !scan->given[OPTION_NOCWD], err);
     if (status < 0)
         return status;
@@ -416,6 +419,7 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
         review_auto_git(&setup->review, &setup->settings, &setup->identity, project_owner(setup),
                         &notes);
     }
+    run_checkpoint_end(&setup->checkpoint, &setup->identity, &notes);
     tell(&notes, notices);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/identity.h"
 #include "cli/masks.h"
 #include "cli/review.h"
+#include "cli/run_checkpoint.h"
 #include "cli/settings.h"
 #include "guard/guard.h"
 
@@ -21,11 +22,12 @@ struct setup {
     struct config_files files;
     struct config config;
     struct settings settings;
-    const char *const *command; /* only for a run; borrowed */
-    struct guard *guard;        /* only for a run; else NULL */
-    struct live_masks live;     /* only for a run */
-    struct review review;       /* the layers that a run writes to */
-    int lease;                  /* connection to the jail's holder, or -1; see home_mounts */
+    const char *const *command;       /* only for a run; borrowed */
+    struct guard *guard;              /* only for a run; else NULL */
+    struct live_masks live;           /* only for a run */
+    struct run_checkpoint checkpoint; /* only for a run */
+    struct review review;             /* the layers that a run writes to */
+    int lease;                        /* connection to the jail's holder, or -1; see home_mounts */
 };
 
 /* Grants the parts of the desktop session that settings->desktop requests, as the environment names

@@ -1,0 +1,332 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --checkpoint: what a run has changed in a directory of the user can be undone, as a whole or file by file.
+
+# shellcheck disable=SC2016 # scripts for the jail
+# shellcheck disable=SC2030,SC2031 # each test has its own JOB
+# shellcheck disable=SC2154 # status and output are set by `run`
+
+load lib
+load repos
+
+setup() {
+    repos_setup
+}
+
+teardown() {
+    repos_teardown
+}
+
+# undo PAIR ARGS…: brig undo for the jail of this test.
+undo() {
+    local who=${1%:*}
+    shift
+    by "$who" undo -j "$JAIL" "$@"
+}
+
+# keep: remembers the files of the project, without .git at its top.
+keep() {
+    rm -rf "$SCRATCH/expected"
+    cp -a . "$SCRATCH/expected"
+    listing >"$SCRATCH/listing"
+}
+
+listing() {
+    find . -mindepth 1 -path ./.git -prune -o -printf '%p %y %m %U %l\n' | LC_ALL=C sort
+}
+
+# is_as_kept: the project has the same files, contents, modes and links again.
+is_as_kept() {
+    listing | diff "$SCRATCH/listing" - || return
+    diff -r --no-dereference -x .git "$SCRATCH/expected" . || return
+    [ ! -d .git ] || out fsck --no-dangling
+}
+
+ODD='mkdir -p c/d empty deep/er; echo one >c/one; chmod 755 c/one; chmod 700 empty; chmod 400 b
+    printf "two\r\nlines\r\n" >c/crlf; git config core.autocrlf true
+    printf "* text=auto eol=lf\n*.id ident\n*.f filter=evil\n" >.gitattributes
+    git config filter.evil.clean "touch $PWD/../evil; cat"; git config filter.evil.smudge "touch $PWD/../evil; cat"
+    printf "\$Id\$\n" >x.id; echo f >x.f; ln -s c/one link; ln -s /nonexistent dangling; ln -s c linkdir
+    echo n >"new
+line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
+    git init -q nested; echo n >nested/file; (cd nested; git add file; git commit -qm nested)
+    mkdir closed; echo c >closed/c; chmod 500 closed
+    printf "small/\nbig/\n" >.gitignore; mkdir small big; echo s >small/s; head -c 20000000 /dev/zero >big/b'
+
+@test "after rm -rf everything comes back, for every user and mode" {
+    for pair in $(BRIG_TEST_PAIRS=all pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -ec "$ODD"
+        keep
+        must inside "$pair" 'chmod -R u+w . 2>/dev/null; rm -rf * .gitattributes .gitignore 2>/dev/null || :; : >evil' \
+            --checkpoint
+        output_has "left out: big/ (19 MiB)"
+        output_has "brig undo"
+        [ ! -e c ]
+        [ ! -e nested/file ]
+        [ -e evil ]
+        must undo "$pair"
+        rm -rf "$SCRATCH/expected/big"
+        sed -i '/^\.\/big/d' "$SCRATCH/listing"
+        must is_as_kept
+        [ ! -e "$SCRATCH/evil" ]
+        [ ! -e "../evil" ]
+    done
+}
+
+@test "an ignored directory is in it if --checkpoint-size says so" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    as "$OWNER" sh -ec 'echo big >.gitignore; mkdir big; head -c 20000000 /dev/urandom >big/b'
+    keep
+    must inside "$pair" 'rm -rf big' --checkpoint --checkpoint-size 20M
+    output_lacks "left out"
+    must undo "$pair"
+    must is_as_kept
+}
+
+@test "one file, a directory and a file in a deleted directory are restored alone" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    as "$OWNER" sh -ec 'mkdir -p d/e f; echo 1 >d/one; echo 2 >d/e/two; echo 3 >f/three; echo 4 >f/four'
+    must inside "$pair" 'rm -rf d f; echo changed >a; echo changed >b; mkdir new; echo n >new/n' --checkpoint
+    must undo "$pair" a
+    [ "$(cat a)" = a ]
+    [ "$(cat b)" = changed ]
+    [ ! -e d ]
+    id=$(by "${pair%:*}" log -j "$JAIL" | sed -n 's/^#\([0-9]*\) .* run .*/\1/p')
+    must undo "$pair" "$id" d/e/two f
+    [ "$(cat d/e/two)" = 2 ]
+    [ ! -e d/one ]
+    [ "$(cat f/three f/four)" = "$(printf '3\n4')" ]
+    must undo "$pair" "$id" new
+    [ ! -e new ]
+    [ "$(cat b)" = changed ]
+    must undo "$pair" "$id"
+    [ "$(cat b)" = b ]
+    [ "$(cat d/one)" = 1 ]
+}
+
+@test "a file that has changed since is not overwritten, unless with --force" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    must inside "$pair" 'echo jail >a; rm b; mkdir new; echo n >new/n' --checkpoint
+    as "$OWNER" sh -c 'echo mine >a'
+    run undo "$pair"
+    [ "$status" -ne 0 ]
+    output_has "a: it has changed since"
+    output_has "nothing was undone"
+    [ "$(cat a)" = mine ]
+    [ ! -e b ]
+    [ -e new/n ]
+    must undo "$pair" b # the others can be restored
+    [ "$(cat b)" = b ]
+    [ "$(cat a)" = mine ]
+    as "$OWNER" sh -c 'echo mine >new/mine'
+    run undo "$pair" new
+    [ "$status" -ne 0 ]
+    output_has "new: there are new files in it"
+    [ "$(cat new/mine)" = mine ]
+    run undo "$pair" --force
+    output_has "new: it is not empty"
+    [ "$(cat a)" = a ]
+    [ ! -e new/n ]
+    [ "$(cat new/mine)" = mine ]
+}
+
+@test "an undo can be undone, and that again" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    as "$OWNER" sh -ec 'mkdir -p d/e; echo 1 >d/e/1; chmod 700 d; ln -s a l; chmod 500 d/e'
+    keep
+    must inside "$pair" 'chmod -R u+w d; rm -r d; echo jail >a; ln -sfn b l; mkdir -p n/m; echo n >n/m/n; chmod 500 n/m' \
+        --checkpoint
+    cp -a . "$SCRATCH/after"
+    must undo "$pair"
+    id=$(sed -n 's/.*brig undo \([0-9]*\) reverts.*/\1/p' <<<"$output")
+    must is_as_kept
+    must undo "$pair" "$id"
+    must diff -r --no-dereference -x .git "$SCRATCH/after" .
+    [ "$(stat -c %a n/m)" = 500 ]
+    must undo "$pair"
+    must is_as_kept
+}
+
+@test "a type that has changed is restored" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    as "$OWNER" sh -ec 'mkdir -p d/sub; echo 1 >d/1; echo 2 >d/sub/2; echo f >f; ln -s a l'
+    keep
+    must inside "$pair" 'rm -r d; echo file >d; rm f; mkdir f; echo in >f/in; rm l; mkdir -p l/x; rm a; ln -s b a' \
+        --checkpoint
+    must undo "$pair"
+    must is_as_kept
+}
+
+@test "a second run has its own checkpoint, and both can be undone" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    keep
+    must inside "$pair" 'echo one >a' --checkpoint
+    must inside "$pair" 'echo two >a; echo two >b' --checkpoint
+    must undo "$pair"
+    [ "$(cat a)" = one ]
+    [ "$(cat b)" = b ]
+    must undo "$pair"
+    must is_as_kept
+    run undo "$pair"
+    [ "$status" -ne 0 ]
+    output_has "no operation that can be undone"
+}
+
+@test "a run that changes nothing leaves nothing to undo, and none without --checkpoint" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    must inside "$pair" ': <a' --checkpoint
+    output_lacks "brig undo"
+    must inside "$pair" 'echo changed >a'
+    output_lacks "brig undo"
+    run undo "$pair"
+    [ "$status" -ne 0 ]
+}
+
+@test "without a repository, and through a symbolic link" {
+    pair=$(pairs)
+    enter_project "${pair%:*}"
+    as "$OWNER" sh -ec 'mkdir d; echo 1 >d/1; echo 2 >two; ln -s p ../link'
+    keep
+    must inside "$pair" 'rm -rf d two' --checkpoint
+    must undo "$pair"
+    must is_as_kept
+    cd ../link
+    must inside "$pair" 'rm -rf d; echo x >two' --checkpoint
+    must undo "$pair" two
+    [ "$(cat two)" = 2 ]
+    [ ! -e d ]
+    must undo "$pair" "$PROJECT/d"
+    must is_as_kept
+}
+
+@test "other granted directories and single files are in the checkpoint" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    as "$OWNER" sh -ec 'mkdir ../other; echo o >../other/o; echo s >../single; echo r >../beside'
+    must inside "$pair" 'rm "$OTHER/o"; echo x >"$SINGLE"; rm a' --checkpoint -d ../other -d ../single \
+        --setenv OTHER="$SCRATCH/other" --setenv SINGLE="$SCRATCH/single"
+    must undo "$pair"
+    [ "$(cat ../other/o)" = o ]
+    [ "$(cat ../single)" = s ]
+    [ -e a ]
+    [ -e ../beside ]
+}
+
+@test "a checkpoint needs something that can be written, and says so" {
+    project user
+    must by user -m sealed -j "$JAIL" -D --checkpoint -- true
+    output_has "no checkpoint is taken"
+    must by user -m sealed -j "$JAIL" --checkpoint -- true
+    output_lacks "no checkpoint is taken"
+}
+
+@test "the store of checkpoints is not visible in any jail" {
+    project user
+    must inside user:casual 'echo x >a' --checkpoint
+    store=$HOME_OF_USER/.local/share/brig/$JAIL.record
+    [ -d "$store/store.git" ]
+    must inside user:casual "test ! -e '$store' && rm -rf '$store'"
+    [ -d "$store/store.git" ]
+    must undo user
+    [ "$(cat a)" = a ]
+}
+
+@test "masked files are not in it" {
+    project user
+    as user sh -ec 'mkdir secret; echo s >secret/s; echo k >key'
+    must inside user:sealed 'rm -f a' --checkpoint --mask ./secret --mask ./key
+    [ -z "$(as user git --git-dir="$HOME_OF_USER/.local/share/brig/$JAIL.record/store.git" \
+        log --all --name-only --format= | grep -E 'secret|key')" ]
+    must undo user
+    [ "$(cat a secret/s key)" = "$(printf 'a\ns\nk')" ]
+}
+
+@test "a killed run is undone by the next command" {
+    project user
+    keep
+    inside user:sealed 'rm -rf b; echo jail >a; : >up; sleep 1000' --checkpoint >"$SCRATCH/out" 2>&1 3>&- &
+    JOB=$!
+    await_file up
+    pid=$(find_brig "$JOB")
+    kill -9 "$pid"
+    wait "$JOB" || true
+    JOB=
+    rm -f up
+    await undo user
+    must is_as_kept
+}
+
+@test "a checkpoint that is killed leaves a state from which the next one works" {
+    project user
+    as user sh -ec 'mkdir m; for i in $(seq 500); do echo $i >m/$i; done'
+    keep
+    for delay in 0.00 0.02 0.04 0.06 0.08 0.10 0.14; do
+        run_as_user timeout -s KILL "$delay" "$BRIG" -m sealed -j "$JAIL" --checkpoint -- rm -rf m || true
+        [ -e m/500 ] || break
+    done
+    [ -e m/500 ] || cp -a "$SCRATCH/expected/m" .
+    chown -R --reference=a m
+    must inside user:sealed 'rm -rf m' --checkpoint
+    must undo user
+    must is_as_kept
+}
+
+@test "a project on another filesystem than the storage" {
+    lib_is_root || skip "needs a mount"
+    enter_project user
+    mount -t tmpfs tmpfs "$PROJECT"
+    chown --reference="$SCRATCH" "$PROJECT"
+    cd "$PROJECT"
+    as user sh -ec 'mkdir -p d/e; echo 1 >d/e/1; echo a >a; ln -s a l'
+    keep
+    must inside user:sealed 'rm -rf d; echo x >a; mkdir n; echo n >n/n; rm l' --checkpoint
+    cp -a . "$SCRATCH/after"
+    run undo user
+    said=$output
+    result=$(is_as_kept && echo same)
+    undo user "$(sed -n 's/.*brig undo \([0-9]*\) reverts.*/\1/p' <<<"$said")" || true
+    again=$(diff -r --no-dereference "$SCRATCH/after" . && echo same)
+    left=$(ls -A)
+    cd ..
+    umount "$PROJECT"
+    echo "$said $result $again $left"
+    [ "$result" = same ]
+    [ "$again" = same ]
+    [[ $left != *.brig-* ]]
+}
+
+@test "a full disk ends it before the command starts" {
+    lib_is_root || skip "needs a mount"
+    project user
+    store=$SCRATCH/store
+    mkdir "$store"
+    mount -t tmpfs -o size=2M tmpfs "$store"
+    chown --reference=a "$store"
+    as user sh -ec 'head -c 6000000 /dev/urandom >large'
+    run by user -m sealed -j "$JAIL" --storage "$store" --checkpoint -- rm a
+    status_of_full=$status
+    said=$output
+    run by user -m sealed -j "$JAIL" --storage "$store" --no-checkpoint -- rm b
+    umount "$store"
+    [ "$status_of_full" -eq 125 ]
+    [ -e a ]
+    [[ $said == *"cannot take a checkpoint"* && $said == *"--no-checkpoint"* ]]
+    [ "$status" -eq 0 ]
+    [ ! -e b ]
+}
+
+@test "with --review a checkpoint keeps the contents, and there is nothing to undo" {
+    project user
+    must inside user:casual 'echo jail >a' --checkpoint --review
+    [ "$(cat a)" = a ]
+    output_lacks "brig undo"
+    as user git --git-dir="$HOME_OF_USER/.local/share/brig/$JAIL.record/store.git" for-each-ref | grep -q .
+}
