@@ -17,7 +17,7 @@ function __brig_before_command
         switch $word
             case run explain why
                 continue
-            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--review-dir' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
+            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--review-dir' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--checkpoint-size' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
                 set skip 1
             case '--'
                 return 1
@@ -33,12 +33,12 @@ end
 function __brig_awaits_jail
     set -l words (commandline -opc)
     switch "$words[2]"
-        case stop rm fork
+        case stop rm
             return 0
         case enter
             test (count $words) = 2
             return
-        case mask unmask sync status diff review apply discard undo log held keep gc
+        case mask unmask sync status diff discard apply undo log held keep
             contains -- $words[-1] -j --jail
             return
     end
@@ -64,15 +64,12 @@ complete -c brig -n __fish_use_subcommand -f -a unmask -d 'show it again, from t
 complete -c brig -n __fish_use_subcommand -f -a sync -d 'transfer git commits out of jails'
 complete -c brig -n __fish_use_subcommand -f -a status -d 'list what a jail has changed in its copies of your files'
 complete -c brig -n __fish_use_subcommand -f -a diff -d 'show what a jail has changed in its copies of your files'
-complete -c brig -n __fish_use_subcommand -f -a review -d 'look through the changes of a jail and apply them'
-complete -c brig -n __fish_use_subcommand -f -a apply -d 'write what a jail has changed to your files'
 complete -c brig -n __fish_use_subcommand -f -a discard -d 'drop changes of a jail, or delete a file that was held back'
+complete -c brig -n __fish_use_subcommand -f -a apply -d 'write what a jail has changed to your files'
 complete -c brig -n __fish_use_subcommand -f -a undo -d 'revert the last operation, or the one with this number'
 complete -c brig -n __fish_use_subcommand -f -a log -d 'list runs and what was applied, discarded and undone'
 complete -c brig -n __fish_use_subcommand -f -a held -d 'list files that were held back, or print one'
 complete -c brig -n __fish_use_subcommand -f -a keep -d 'restore a file that was held back'
-complete -c brig -n __fish_use_subcommand -f -a fork -d 'make a second jail on the state of another'
-complete -c brig -n __fish_use_subcommand -f -a gc -d 'remove old operations, and changes of directories that are gone'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write example configuration files'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'check what this system can enforce, and say how to fix the rest'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
@@ -122,6 +119,9 @@ complete -c brig -n __brig_before_command -l 'foreign' -d 'as root, work in a di
 complete -c brig -n __brig_before_command -l 'unprotect' -r -F -d 'make a protected path writable'
 complete -c brig -n __brig_before_command -l 'protect' -x -a 'hold report off' -d 'what to do with new files that execute code'
 complete -c brig -n __brig_before_command -l 'no-protect' -d 'protect nothing in granted directories'
+complete -c brig -n __brig_before_command -l 'checkpoint' -d 'keep what the command could overwrite or delete'
+complete -c brig -n __brig_before_command -l 'checkpoint-size' -x -d 'up to which size ignored files are kept (default: 16M)'
+complete -c brig -n __brig_before_command -l 'no-checkpoint' -d 'take no checkpoint'
 complete -c brig -n __brig_before_command -l 'x11' -d 'grant the X display of $DISPLAY'
 complete -c brig -n __brig_before_command -l 'wayland' -d 'grant the display of $WAYLAND_DISPLAY'
 complete -c brig -n __brig_before_command -l 'audio' -d 'grant PulseAudio and PipeWire'

@@ -574,8 +574,7 @@ static int give_to_run(const struct taking *t, int run, unsigned number, struct 
                : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write in brig's storage");
 }
 
-/* Locks the checkpoints of a jail: an fd, or a code. */
-static int take_lock(int all, bool wait, struct brig_error *err)
+int checkpoint_lock(int all, bool wait, struct brig_error *err)
 {
     autoclose int lock = openat(all, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     while (lock >= 0 && flock(lock, LOCK_EX | (wait ? 0 : LOCK_NB)) < 0)
@@ -599,7 +598,7 @@ static int take(struct taking *t, int run, unsigned number, struct brig_error *e
     if (status < 0)
         return status;
     clones_init(&t->clones, t->all);
-    autoclose int lock = take_lock(t->all, true, err);
+    autoclose int lock = checkpoint_lock(t->all, true, err);
     if (lock < 0)
         return lock;
     drop_lost(t);
@@ -660,7 +659,7 @@ int checkpoint_tidy(const struct checkpoint_place *place, struct brig_error *err
     struct store store = {.directory = -1};
     autoclose int all = openat(place->record, CHECKPOINT_DIRECTORY,
                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autoclose int lock = all < 0 ? -1 : take_lock(all, false, NULL);
+    autoclose int lock = all < 0 ? -1 : checkpoint_lock(all, false, NULL);
     if (lock < 0)
         return 0;
     int status = store_open(place->record, place->git, false, &store, err);

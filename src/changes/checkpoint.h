@@ -66,6 +66,13 @@ int checkpoint_take(const struct checkpoint_place *place, const struct checkpoin
 /* Joins small packs of the store, if there are many and no other process takes a checkpoint. */
 int checkpoint_tidy(const struct checkpoint_place *place, struct brig_error *err);
 
+/* Removes what no run can be restored from any more: objects and clones that neither the newest checkpoint of a root that
+ * exists nor a run in the log needs. */
+int checkpoint_collect(int record, const struct git *git, struct brig_error *err);
+
+/* Locks the checkpoints, the directory `all`: an fd, or a code. */
+int checkpoint_lock(int all, bool wait, struct brig_error *err);
+
 /* The name of a file of the Nth root in the run's directory. */
 #define CHECKPOINT_NAME_MAX 24
 void checkpoint_name(unsigned number, const char *part, char ret_name[CHECKPOINT_NAME_MAX]);

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "changes/checkpoint.h"
 #include "changes/collect.h"
 #include "changes/fork.h"
 #include "changes/layer.h"
@@ -27,6 +28,7 @@ struct gathering {
     const char *jail;
     bool dry, gone; /* remove the changes of directories that are gone */
     uint64_t older_ms;
+    struct git git;
     struct collected collected;
     size_t gone_count;
 };
@@ -93,6 +95,8 @@ static int gather(void *context, int storage, const char *jail, struct brig_erro
     int status = collect_operations(record, before, gathering->dry, &collected, err);
     gathering->collected.operations += collected.operations;
     gathering->collected.bytes += collected.bytes;
+    if (status == 0 && !gathering->dry)
+        status = checkpoint_collect(record, &gathering->git, err);
     return status < 0 ? status : find_gone(gathering, jail, err);
 }
 
@@ -133,8 +137,12 @@ static int run_gc(const struct app *app, int argc, char **argv, struct brig_erro
     if (status == 0)
         status = jails_become_user(&place, err);
     if (status == 0)
+        status = git_find(&gathering.git, (const char *const *)environ, NULL,
+                          (struct git_user){(uid_t)-1, (gid_t)-1}, err);
+    if (status == 0)
         status = jails_each_part(&place, cmd_gc.name, gathering.jail, LAYER_RECORD_PART, gather,
                                  &gathering, err);
+    git_done(&gathering.git);
     int frozen = status < 0 ? status : fork_collect(place.storage, gathering.dry, err);
     if (frozen < 0)
         return frozen;

@@ -185,7 +185,9 @@ static void note_run(const struct settings *settings, const char *const *command
 {
     char text[OPERATION_TEXT_MAX] = "";
     size_t used = 0;
-    for (size_t i = 0; command && command[i] && used < sizeof text; i++) {
+    if (!command) /* it is in the log already */
+        return;
+    for (size_t i = 0; command[i] && used < sizeof text; i++) {
         int length =
             snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? " " : "", command[i]);
         used += length > 0 ? (size_t)length : 0;

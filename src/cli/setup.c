@@ -409,7 +409,9 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
     live_masks_done(&setup->live);
     autostr struct str notes = {0};
     struct brig_error err = {0};
-    review_end(&setup->review, &setup->settings, &setup->identity, setup->command, &notes);
+    bool logged = setup->checkpoint.record >= 0; /* the run */
+    review_end(&setup->review, &setup->settings, &setup->identity, logged ? NULL : setup->command,
+               &notes);
     if (setup->guard) {
         identity_enter(&setup->identity);
         if (guard_finish(setup->guard, &notes, &err) < 0)

@@ -85,7 +85,7 @@ static void begin(void)
     if (root > 0)
         (void)close(root);
     clones = false;
-    shell("chmod -R u+rwX project || :; rm -rf project record expected; mkdir project record");
+    shell("chmod -R u+rwX project || :; rm -rf project record expected run*; mkdir project record");
     char path[PATH_LENGTH_MAX];
     (void)snprintf(path, sizeof path, "%s/record", place);
     record = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -495,6 +495,34 @@ static void test_fifos(void)
     str_done(&report.left_out);
 }
 
+static void test_collect(void)
+{
+    struct checkpoint_report report;
+    struct brig_error err = {0};
+    begin();
+    shell("head -c 100000 /dev/urandom >project/old; echo x >project/x; mkdir record/operations");
+    int run = take(&report);
+    shell("rm project/old; cp -a project expected");
+    (void)close(take(&report));
+    tap_is_int(checkpoint_collect(record, &git, &err), 0, "collecting: %s", err.message);
+    tap_is_int(shell_status("test $(du -sk record/store.git | cut -f1) -lt 200 && "
+                            "test $(git -C record/store.git for-each-ref | wc -l) = 1"),
+               0, "what no run needs is removed");
+    (void)close(run);
+    autoclose int next = take(&report);
+    tap_is_int((long)report.stored, 0, "the newest checkpoint stays");
+    shell("rm project/x");
+    restore(next);
+    tap_ok(is_as_expected(), "and can be restored");
+    shell("mkdir -p record/operations; mv run* record/operations/ 2>/dev/null; rm -rf project/*; "
+          "head -c 1000 /dev/urandom >project/new");
+    (void)close(take(&report));
+    tap_is_int(checkpoint_collect(record, &git, &err), 0, "collecting again: %s", err.message);
+    shell("echo x >project/x; cp -a expected/x project/x; rm project/new; rm project/x");
+    tap_ok(shell_status("git -C record/store.git for-each-ref | wc -l | grep -qx 1") != 0,
+           "a run in the log keeps its own");
+}
+
 static void test_many_packs(void)
 {
     struct checkpoint_report report;
@@ -539,6 +567,7 @@ int main(void)
     test_killed();
     test_lost_store();
     test_fifos();
+    test_collect();
     test_many_packs();
     git_done(&git);
     shell("chmod -R u+rwX . && rm -rf \"$PWD\"");
