@@ -321,6 +321,25 @@ struct swap {
     struct stat at_from, at_to;
 };
 
+/* After RENAME_EXCHANGE, before the old object got its name: gives it the name. Whichever way the exchange went, the
+ * number of the inode tells. */
+static int swap_name(struct swap *swap, const struct step *step)
+{
+    bool taken = step->before.mode && swap->at_from.st_mode && !swap->at_to.st_mode &&
+                 swap->at_from.st_ino == step->before.inode;
+    bool reverted = step->other.mode && swap->at_to.st_mode && !swap->at_from.st_mode &&
+                    swap->at_to.st_ino == step->other.inode;
+    if (!taken && !reverted)
+        return 0;
+    const char *from = taken ? swap->from : swap->to, *to = taken ? swap->to : swap->from;
+    struct stat moved = taken ? swap->at_from : swap->at_to;
+    if (renameat(swap->objects, from, swap->objects, to) < 0)
+        return -errno;
+    swap->at_from = taken ? (struct stat){0} : moved;
+    swap->at_to = taken ? moved : (struct stat){0};
+    return 0;
+}
+
 static int swap_begin(const struct step_context *context, const struct step *step,
                       struct swap *ret_swap)
 {
@@ -329,21 +348,14 @@ static int swap_begin(const struct step_context *context, const struct step *ste
     step_object_name(ret_swap->from, step->number, reversed ? STEP_OLD : "");
     step_object_name(ret_swap->to, step->number, reversed ? "" : STEP_OLD);
     int result = look(ret_swap->objects, ret_swap->from, &ret_swap->at_from);
-    return result < 0 ? result : look(ret_swap->objects, ret_swap->to, &ret_swap->at_to);
-}
-
-/* After RENAME_EXCHANGE, before the old object got its name. */
-static bool swap_is_unnamed(const struct swap *swap, const struct step *step)
-{
-    return step->other.mode && step->before.mode && swap->at_from.st_mode &&
-           !swap->at_to.st_mode && swap->at_from.st_ino == step->before.inode;
+    if (result == 0)
+        result = look(ret_swap->objects, ret_swap->to, &ret_swap->at_to);
+    return result < 0 ? result : swap_name(ret_swap, step);
 }
 
 static bool swap_is_taken(const struct swap *swap, const struct step *step)
 {
-    if (step->other.mode == 0)
-        return swap->at_to.st_mode != 0;
-    return swap->at_from.st_mode == 0 || swap_is_unnamed(swap, step);
+    return step->other.mode ? swap->at_from.st_mode == 0 : swap->at_to.st_mode != 0;
 }
 
 static bool is_mode_set(struct step_context *context, const struct step *step)
@@ -461,8 +473,6 @@ static int take_swap(struct step_context *context, const struct step *step, cons
     struct stat now;
     const char *name;
     int result = swap_begin(context, step, &swap);
-    if (result == 0 && swap_is_unnamed(&swap, step))
-        result = rename_exclusive(swap.objects, swap.from, swap.objects, swap.to);
     if (result < 0 || swap_is_taken(&swap, step))
         return result < 0 ? fail(step, -result, ret_reason, err) : 0;
     struct step_directory *at = enter(context, tree, false, step->path, &name, ret_reason);
