@@ -71,7 +71,9 @@ static bool find_base_change(struct step_context *context, const struct step *st
 {
     struct stat now;
     bool stays = step->flags & (STEP_APPLIED | STEP_REBASE);
-    if (step->upper != STEP_DROP && step->upper != STEP_PRUNE && !stays)
+    /* A file that a directory has replaced: the directory has an entry, but is not dropped by this step. */
+    bool replaced = restored && step->lower == STEP_SWAP && step->entry.mode;
+    if (step->upper != STEP_DROP && step->upper != STEP_PRUNE && !stays && !replaced)
         return false;
     *change = (struct base_change){.record = {.kind = BASE_FILE}};
     if (restored) {
