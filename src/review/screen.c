@@ -62,7 +62,7 @@ static void make_colours(void)
         return;
     (void)start_color();
     short background = use_default_colors() == OK ? -1 : COLOR_BLACK;
-    for (short i = 0; i < STYLE_COUNT_; i++)
+    for (int i = 0; i < STYLE_COUNT_; i++)
         if (styles[i].colour >= 0)
             (void)init_pair((short)(i + 1), styles[i].colour, background);
 }

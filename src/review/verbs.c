@@ -16,8 +16,6 @@
 #define FIXED_WORDS 16             /* the program, the verb and options */
 #define ERRORS_MAX ((size_t)65536) /* bytes of messages that are kept */
 
-extern char **environ;
-
 /* ---- words ---- */
 
 /* Makes the command line; the array is for the caller to free, the words are borrowed. */

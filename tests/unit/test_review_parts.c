@@ -259,8 +259,7 @@ static void test_bad_lists(void)
         "{\"layers\":[{\"changes\":[{\"path\":\"a\",\"kind\":\"added\"}]}]}",
         "{\"layers\":[{\"root\":\"/r\",\"changes\":[{\"path\":\"a\"}]}]}",
         "{\"layers\":[{\"root\":\"/r\",\"changes\":[{\"path\":\"\",\"kind\":\"added\"}]}]}",
-        "{\"layers\":[{\"root\":\"/r\",\"changes\":[{\"path\":\"a\",\"path_bytes\":\"%\",\"kind\":"
-        "\"added\"}]}]}",
+        "{\"layers\":[{\"root\":\"/r\",\"changes\":[{\"path_bytes\":\"%\",\"kind\":\"type\"}]}]}",
         "{\"layers\":[{\"root\":\"/r\",\"changes\":[{\"path\":\"a\",\"kind\":\"added\"}]}]",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
