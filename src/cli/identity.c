@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,9 +78,10 @@ int identity_become(const struct identity *identity)
         return 0;
     if (gid == (gid_t)-1)
         return -EINVAL;
-    return setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0
-               ? -errno
-               : 0;
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return -errno;
+    /* Otherwise root owns /proc/self with the id maps, and no jail can be started. */
+    return prctl(PR_SET_DUMPABLE, 1) < 0 ? -errno : 0;
 }
 
 void identity_find(struct identity *ret_identity)

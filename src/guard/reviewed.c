@@ -20,6 +20,7 @@
 #define LOCK "review.lock" /* in the storage: held while one is opened, built or removed */
 #define ABOUT "review"
 #define FETCHED "fetched"
+#define IDLE "idle"   /* the last state in which nothing but the index's stat data had changed */
 #define SAID "said"   /* the last message, which is not repeated */
 #define COUNTED_MAX 8 /* branches whose commits are counted */
 #define REVIEWED_MAX 4096
@@ -87,17 +88,23 @@ static unsigned free_number(int storage)
     return TREES_MAX + number;
 }
 
-static uint64_t read_fetched(int folder)
+static uint64_t read_state(int folder, const char *name)
 {
     autostr struct str text = {0};
-    return files_read(folder, FETCHED, &text) && text.data ? strtoumax(text.data, NULL, 16) : 0;
+    return files_read(folder, name, &text) && text.data ? strtoumax(text.data, NULL, 16) : 0;
 }
 
-static void write_fetched(const struct private_git *p)
+static void write_state(const struct private_git *p, const char *name)
 {
     char text[32];
     int length = snprintf(text, sizeof text, "%" PRIx64, private_sign(p));
-    (void)files_write(p->folder, FETCHED, text, (size_t)length, NULL);
+    (void)files_write(p->folder, name, text, (size_t)length, NULL);
+}
+
+/* Whether it has anything that the repository does not have. */
+static bool has_work(const struct private_git *p)
+{
+    return private_has_changed(p) && private_sign(p) != read_state(p->folder, IDLE);
 }
 
 /* "refs/brig/JAIL/ID". */
@@ -173,7 +180,7 @@ static int open_existing(struct guard *guard, struct tree *tree, const struct re
                      ? private_open(&guard->git, folder, about.number, &p, &why)
                      : brig_fail(&why, BRIG_E_SETUP, 0, "it is incomplete");
     autoclose int alone = lock_file(folder, "lock", LOCK_EX | LOCK_NB);
-    if (status == 0 && alone >= 0 && !private_has_changed(&p)) { /* a killed run has left it */
+    if (status == 0 && alone >= 0 && !has_work(&p)) { /* a killed run has left it */
         private_done(&p);
         str_done(&about.text);
         return tree_remove(guard->storage, name, err);
@@ -187,7 +194,7 @@ static int open_existing(struct guard *guard, struct tree *tree, const struct re
     if (status == 0) {
         tree->private_git = p;
         tree->has_private = true;
-        tree->seen = read_fetched(folder);
+        tree->seen = read_state(folder, FETCHED);
         name_space(guard, about.space, tree->space);
     }
     str_done(&about.text);
@@ -225,7 +232,7 @@ void reviewed_release(const struct guard *guard, struct tree *tree)
     char name[NAME_SIZE];
     autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
     name_of(tree->top, "", name);
-    if (lock >= 0 && tree->lock >= 0 && !private_has_changed(&tree->private_git) &&
+    if (lock >= 0 && tree->lock >= 0 && !has_work(&tree->private_git) &&
         flock(tree->lock, LOCK_EX | LOCK_NB) == 0)
         (void)tree_remove(guard->storage, name, NULL);
     own_close(&tree->lock);
@@ -282,6 +289,30 @@ static void describe(const struct transfer *t, const struct tree *tree, struct s
         str_append(notes, "git: refs with names that are not safe were left in the jail\n");
 }
 
+/* Whether git in the jail has done nothing that counts. */
+static bool is_idle(const struct transfer *t)
+{
+    for (size_t i = 0; i < t->inside.refs.count; i++)
+        if (fetch_is_new(t, &t->inside.refs.items[i]))
+            return false;
+    for (size_t i = 0; i < t->base.refs.count; i++)
+        if (!refs_find(&t->inside.refs, t->base.refs.items[i].name))
+            return false;
+    return strcmp(t->inside.head, t->base.head) == 0 && !fetch_has_staged(t) && !t->pending[0] &&
+           !t->unmerged && t->inside.stash_count == t->base.stash_count;
+}
+
+/* Removes the refs that fetch_all() makes in any case. */
+static void drop_pins(const struct transfer *t)
+{
+    static const char *const names[] = {"/base", "/staged"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        char name[TRANSFER_SPACE_MAX + 16];
+        (void)snprintf(name, sizeof name, "%s%s", t->space, names[i]);
+        (void)RUN(t, NULL, NULL, NULL, "update-ref", "-d", name);
+    }
+}
+
 /* Programs such as `git status` rewrite the index, and change nothing that matters. */
 static void say(const struct private_git *p, const struct str *text, struct str *notes)
 {
@@ -314,7 +345,11 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
     else
         describe(&t, tree, &text);
     say(p, &text, notes);
-    write_fetched(p);
+    write_state(p, FETCHED);
+    if (!made && is_idle(&t)) {
+        drop_pins(&t);
+        write_state(p, IDLE);
+    }
     return 0;
 }
 

@@ -28,7 +28,7 @@ bool reviewed_has_changed(const struct tree *tree);
 int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct str *notes,
                    struct brig_error *err);
 
-/* Releases it at the end of a run, and removes it if git has changed nothing and no other run uses
+/* Releases it at the end of a run, and removes it if git has changed nothing that counts and no other run uses
  * it. */
 void reviewed_release(const struct guard *guard, struct tree *tree);
 

@@ -368,3 +368,127 @@ WORK='echo changed >a; rm b; mkdir -p node_modules/x/y/z; for i in 1 2 3 4 5 6 7
     must inside user:sealed 'echo x >a' --review=off
     [ "$(cat a)" = x ]
 }
+
+# verb WHO VERB ARGS…: a verb for the jail of this test.
+verb() {
+    local who=$1 name=$2
+    shift 2
+    by "$who" "$name" -j "$JAIL" "$@"
+}
+
+@test "brig apply --all writes the files, then moves branches, HEAD and index" {
+    for pair in $(pairs_all); do
+        who=${pair%:*}
+        project "$who"
+        must inside "$pair" 'git checkout -q -b feature; echo x >a; rm b; git commit -q -a -m second; echo c >c; git add c; state' -R
+        must verb "$who" apply --all
+        output_has 'git: 1 commit on feature, HEAD is now feature, 1 file staged'
+        [ "$(cat a c)" = $'x\nc' ] && [ ! -e b ]
+        arrived
+        nothing_left
+        # The next run begins with what is outside now.
+        must inside "$pair" 'git status --short; git log -1 --format=%s; cat a' -R
+        output_has $'A  c\nsecond\nx'
+        output_lacks 'brig: git'
+        must by "$who" rm "$JAIL"
+    done
+}
+
+@test "a branch that moved outside meanwhile is not moved by apply, and nothing is lost" {
+    project user
+    must inside user:sealed 'echo x >c; git add c; git commit -q -m inside' -R
+    out commit -q --allow-empty -m outside
+    must verb user apply --all
+    output_has 'main was not moved: it changed outside meanwhile'
+    [ "$(out log -1 --format=%s)" = outside ]
+    [ "$(out log -1 --format=%s "$(kept heads/main)")" = inside ]
+    [ "$(cat c)" = x ]
+}
+
+@test "branches wait until no change is left; discard --all drops them" {
+    project user
+    must inside user:sealed 'echo x >a; mkdir .vscode; echo t >.vscode/tasks.json; git commit -q -a -m second' -R
+    must_exit 1 verb user apply --all
+    output_has 'git: branches, HEAD and index move when no change is left'
+    [ "$(cat a)" = x ] && [ ! -e .vscode/tasks.json ]
+    [ "$(out log -1 --format=%s)" = first ]
+    must verb user apply --all --risky
+    output_has 'git: 1 commit on main'
+    [ "$(out log -1 --format=%s)" = second ]
+    must inside user:sealed 'echo y >a; git commit -q -a -m third' -R
+    must verb user discard --all
+    output_has "git: the jail's branches are dropped"
+    must inside user:sealed 'cat a; git log -1 --format=%s' -R
+    output_has $'x\nsecond'
+    [ "$(out log -1 --format=%s)" = second ]
+}
+
+@test "a repository that was made in the copy is created by apply, without its config and hooks" {
+    enter_project user
+    must inside user:sealed 'echo a >a; git init -q -b trunk; git add a; git commit -q -m made; git config core.fsmonitor evil' -R
+    [ ! -e .git ]
+    must verb user apply --all
+    [ "$(out log --format=%s)" = made ] && [ "$(out symbolic-ref HEAD)" = refs/heads/trunk ] && [ "$(cat a)" = a ]
+    run out config core.fsmonitor
+    [ "$status" -ne 0 ]
+    [ -z "$(out status --porcelain)" ]
+}
+
+@test "apply waits for no run: it refuses while one is active, and --live leaves the copy alone" {
+    project user
+    run_as_user mkdir ../signal
+    inside user:sealed 'echo x >a; : >../signal/up; await_file ../signal/go; cat a' -R -d ../signal >"$SCRATCH/out" 2>&1 3>&- &
+    JOB=$!
+    await_file ../signal/up
+    run verb user apply --all
+    [ "$status" -eq 125 ]
+    output_has 'in use by process'
+    [ "$(cat a)" = a ]
+    must verb user apply --all --live
+    [ "$(cat a)" = x ]
+    run_as_user touch ../signal/go
+    wait "$JOB"
+    JOB=
+    [ "$(head -n1 "$SCRATCH/out")" = x ]
+    must verb user status
+    output_lacks '  M  a'
+}
+
+@test "--review=auto applies what has no risk when the tree is quiet, and at the end" {
+    for pair in user:casual user:sealed; do
+        project user
+        run_as_user mkdir ../signal
+        inside "$pair" 'echo x >a; await_file ../signal/go; echo y >b; mkdir .vscode; echo t >.vscode/tasks.json' \
+            --review=auto -d ../signal >"$SCRATCH/out" 2>&1 3>&- &
+        JOB=$!
+        await grep -q x a
+        run_as_user touch ../signal/go
+        wait "$JOB"
+        JOB=
+        [ "$(cat b)" = y ] && [ ! -e .vscode/tasks.json ]
+        run cat "$SCRATCH/out"
+        output_has '1 change was held back'
+        must verb user discard --all
+        # With nothing held back, branches move too.
+        must inside "$pair" 'echo z >a; git commit -q -a -m auto' --review=auto
+        output_has 'git: 1 commit on main'
+        [ "$(cat a)" = z ] && [ "$(out log -1 --format=%s)" = auto ] && [ -z "$(out status --porcelain -uno)" ]
+        by user rm -f "$JAIL"
+    done
+}
+
+@test "at a terminal brig review is offered, and no is the default" {
+    needs script
+    by user help review >/dev/null 2>&1 || skip "there is no brig review yet"
+    project user
+    must run_as_user script -qec "'$BRIG' -m sealed -R -j $JAIL --net none sh -c 'echo x >a'" /dev/null </dev/null
+    output_has 'look at the changes now? [y/N]'
+    output_lacks 'q quit'
+    [ "$(cat a)" = a ]
+    # Not without a terminal, and not if nothing is left.
+    must inside user:sealed true -R
+    output_lacks 'look at the changes now'
+    must verb user discard --all
+    must run_as_user script -qec "'$BRIG' -m sealed -R -j $JAIL --net none true" /dev/null </dev/null
+    output_lacks 'look at the changes now'
+}
