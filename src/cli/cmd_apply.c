@@ -274,6 +274,14 @@ static void settle_conflict(struct applying *applying, const struct change *chan
 
 /* ---- choosing ---- */
 
+/* An added or deleted directory follows the choices for what is in it. A file in place of a directory
+ * deletes everything in it. */
+static bool is_plain_directory(const struct change *change)
+{
+    return (change->kind == CHANGE_ADDED && S_ISDIR(change->after.st_mode)) ||
+           (change->kind == CHANGE_DELETED && S_ISDIR(change->before.st_mode));
+}
+
 static int choose_part(struct applying *applying, const struct change *change,
                        enum apply_choice *choice, struct brig_error *err)
 {
@@ -290,7 +298,7 @@ static int choose_part(struct applying *applying, const struct change *change,
         *choice = S_ISREG(found.mode) ? APPLY_WRITE : APPLY_SKIP;
         return applying->contents < 0 ? applying->contents : 0;
     case HUNKS_NOT_ASKED:
-        if (!S_ISDIR(change->after.st_mode) && !S_ISDIR(change->before.st_mode) &&
+        if (!is_plain_directory(change) &&
             ask(change, "this change cannot be divided", "Apply it? [y/n]") != 'y')
             *choice = APPLY_SKIP;
         break;
