@@ -205,6 +205,20 @@ static void make_prefix(struct hunks *hunks, const struct layer *layer)
         import_append_mapped(&hunks->prefix, name && name[1] ? name + 1 : "root", S_IFDIR);
 }
 
+/* Git could not find a file whose path has become too long. */
+static bool is_too_long(const char *mapped)
+{
+    size_t length = strlen(mapped);
+    for (const char *at = mapped; *at; at += strspn(at, "/")) {
+        size_t component = strcspn(at, "/");
+        if (component > PATH_COMPONENT_MAX)
+            return true;
+        at += component;
+    }
+    return length > PATH_LENGTH_MAX;
+}
+
+/* Returns 1, or 0 if it cannot be offered. */
 static int add_item(struct hunks *hunks, const struct change *change, struct brig_error *err)
 {
     mode_t mode = change->after.st_mode ? change->after.st_mode : change->before.st_mode;
@@ -216,38 +230,52 @@ static int add_item(struct hunks *hunks, const struct change *change, struct bri
     str_concat(&mapped, hunks->prefix.data, "/");
     import_append_mapped(&mapped, change->path, mode & S_IFMT);
     hunks->odd = hunks->odd || !plain_is_plain(change->path, strlen(change->path));
-    if (!array_grow(&hunks->items, hunks->count))
+    if (mapped.failed || !array_grow(&hunks->items, hunks->count))
         return brig_fail_nomem(err);
+    if (is_too_long(mapped.data))
+        return 0;
     int status = str_copy(change->path, &item.path, err);
     if (status == 0 && (status = str_take(&mapped, &item.mapped, err)) < 0)
         free(item.path);
     if (status == 0)
         hunks->items[hunks->count++] = item;
+    return status < 0 ? status : 1;
+}
+
+/* Puts lines in place of both versions. A link is offered as a file, as its text would be the target. */
+static void make_whole(struct version *before, struct version *after, const struct change *change)
+{
+    put_line(before, "your", &change->before);
+    put_line(after, "the jail's", &change->after);
+    before->mode = before->mode ? S_IFREG | (before->mode & S_IXUSR) : 0;
+    after->mode = after->mode ? S_IFREG | (after->mode & S_IXUSR) : 0;
+}
+
+static int put_versions(struct hunks *hunks, const struct change *change, struct version *before,
+                        struct version *after, struct brig_error *err)
+{
+    int added = add_item(hunks, change, err);
+    if (added <= 0)
+        return added;
+    struct item *item = &hunks->items[hunks->count - 1];
+    item->whole = !can_be_split(before) || !can_be_split(after);
+    if (item->whole)
+        make_whole(before, after, change);
+    int status = before->mode ? put_before(hunks, change->path, before, err) : 0;
+    if (status == 0 && after->mode)
+        status = put_after(hunks, item->mapped, after, err);
     return status;
 }
 
 int hunks_add(void *context, const struct change *change, struct brig_error *err)
 {
-    struct hunks *hunks = context;
     struct version before = {.mode = change->before.st_mode};
     struct version after = {.mode = change->after.st_mode};
     if (!is_offered(change))
         return 0;
     int status = read_versions(change, &before, &after, err);
     if (status == 0)
-        status = add_item(hunks, change, err);
-    if (status == 0 && (!can_be_split(&before) || !can_be_split(&after))) {
-        hunks->items[hunks->count - 1].whole = true;
-        put_line(&before, "your", &change->before);
-        put_line(&after, "the jail's", &change->after);
-        /* A link is offered as a file: its text would be the target. */
-        before.mode = before.mode ? S_IFREG | (before.mode & S_IXUSR) : 0;
-        after.mode = after.mode ? S_IFREG | (after.mode & S_IXUSR) : 0;
-    }
-    if (status == 0 && before.mode)
-        status = put_before(hunks, change->path, &before, err);
-    if (status == 0 && after.mode)
-        status = put_after(hunks, hunks->items[hunks->count - 1].mapped, &after, err);
+        status = put_versions(context, change, &before, &after, err);
     str_done(&before.text);
     str_done(&after.text);
     return status;

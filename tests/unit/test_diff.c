@@ -364,6 +364,34 @@ static void test_hunks(void)
     layer_done(&layer);
 }
 
+/* The longest names, which become longer for git, and names that look like options and patterns. */
+static void test_hunk_names(void)
+{
+    char longest[PATH_COMPONENT_MAX + 1];
+    static const char *const names[] = {"-p", "a b\n\"c", ":!x", "*", "\377"};
+    begin_trees();
+    memset(longest, '%', PATH_COMPONENT_MAX);
+    memcpy(longest, ".git", 4);
+    longest[PATH_COMPONENT_MAX] = '\0';
+    put(upper, longest, "longest\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        put(upper, names[i], "new\n");
+    make_dir(upper, "x");
+    make_dir(upper, "x/.git");
+    put(upper, "x/.git/config", "conf\n");
+    struct layer layer = open_layer();
+    struct hunks *hunks = choose(&layer, "y\ny\ny\ny\ny\ny\n");
+    expect_choice(hunks, longest, HUNKS_NOT_ASKED);
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        expect_choice(hunks, names[i], HUNKS_ALL);
+    expect_choice(hunks, "x/.git/config", HUNKS_ALL);
+    hunks_free(hunks);
+    autostr struct str out = {0}, notes = {0};
+    show(&layer, DIFF_TEXT, false, &out, &notes);
+    has(&out, "+longest", "a diff shows the longest name");
+    layer_done(&layer);
+}
+
 static void test_hunk_modes(void)
 {
     char path[512];
@@ -507,6 +535,7 @@ int main(void)
     test_large();
     test_scratch();
     test_hunks();
+    test_hunk_names();
     test_hunk_modes();
     test_merge();
     test_merge_limit();
