@@ -282,6 +282,25 @@ in_terminal() {
     done
 }
 
+@test "parts are chosen with git add -p, and what is refused stays" {
+    needs script
+    run_as_user sh -c 'mkdir -p gone became; echo keep >gone/file; echo keep >became/file; seq 1 30 >lines; echo "* -diff" >.gitattributes'
+    jail user parts
+    must by user -R -m casual -j parts -- sh -c 'rm -r gone became; echo file >became; seq 1 30 | sed "s/^1$/one/; s/^30$/thirty/" >lines
+        echo new >new; echo "* diff=planted" >.gitattributes'
+    # .gitattributes, gone/file, the two hunks of lines, new; then the file that has replaced a directory.
+    printf 'n\nn\ny\nn\ny\nn\n' >answers
+    export -f by as run_as_user lib_is_root lib_user_home
+    export BRIG LIB_USER HOME_OF_USER
+    SHELL=/bin/bash TERM=xterm must script -qec 'by user apply -j parts -p .' /dev/null <answers
+    [ "$(sed -n '1p;30p' lines)" = $'one\n30' ]
+    [ "$(cat new gone/file became/file .gitattributes)" = $'new\nkeep\nkeep\n* -diff' ]
+    must by user diff -j parts --name-only .
+    output_has "$PWD/gone/file"
+    output_has "$PWD/lines"
+    output_lacks "$PWD/new"
+}
+
 @test "jails of root, and mistakes" {
     if lib_is_root; then
         jail root roots
