@@ -278,7 +278,7 @@ _brig() {
             return
             ;;
         -*) ;;
-        stop | rm)
+        stop | rm | fork)
             ((i == 1)) || { _brig_command "$i"; return; }
             _brig_ask -j
             return
@@ -296,7 +296,7 @@ _brig() {
             esac
             return
             ;;
-        sync | status | diff | discard | apply | undo | log | held | keep)
+        sync | status | diff | review | apply | discard | undo | log | held | keep | gc)
             ((i == 1)) || { _brig_command "$i"; return; }
             case ${COMP_WORDS[COMP_CWORD - 1]} in
             -j | --jail) _brig_ask -j ;;
@@ -323,7 +323,7 @@ _brig() {
     fi
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask sync status diff discard apply undo log held keep init doctor help version' -- "$cur")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask sync status diff review apply discard undo log held keep fork gc init doctor help version' -- "$cur")
     fi
 }
 

@@ -33,12 +33,12 @@ end
 function __brig_awaits_jail
     set -l words (commandline -opc)
     switch "$words[2]"
-        case stop rm
+        case stop rm fork
             return 0
         case enter
             test (count $words) = 2
             return
-        case mask unmask sync status diff discard apply undo log held keep
+        case mask unmask sync status diff review apply discard undo log held keep gc
             contains -- $words[-1] -j --jail
             return
     end
@@ -64,12 +64,15 @@ complete -c brig -n __fish_use_subcommand -f -a unmask -d 'show it again, from t
 complete -c brig -n __fish_use_subcommand -f -a sync -d 'transfer git commits out of jails'
 complete -c brig -n __fish_use_subcommand -f -a status -d 'list what a jail has changed in its copies of your files'
 complete -c brig -n __fish_use_subcommand -f -a diff -d 'show what a jail has changed in its copies of your files'
-complete -c brig -n __fish_use_subcommand -f -a discard -d 'drop changes of a jail, or delete a file that was held back'
+complete -c brig -n __fish_use_subcommand -f -a review -d 'look through the changes of a jail and apply them'
 complete -c brig -n __fish_use_subcommand -f -a apply -d 'write what a jail has changed to your files'
+complete -c brig -n __fish_use_subcommand -f -a discard -d 'drop changes of a jail, or delete a file that was held back'
 complete -c brig -n __fish_use_subcommand -f -a undo -d 'revert the last operation, or the one with this number'
 complete -c brig -n __fish_use_subcommand -f -a log -d 'list runs and what was applied, discarded and undone'
 complete -c brig -n __fish_use_subcommand -f -a held -d 'list files that were held back, or print one'
 complete -c brig -n __fish_use_subcommand -f -a keep -d 'restore a file that was held back'
+complete -c brig -n __fish_use_subcommand -f -a fork -d 'make a second jail on the state of another'
+complete -c brig -n __fish_use_subcommand -f -a gc -d 'remove old operations, and changes of directories that are gone'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write example configuration files'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'check what this system can enforce, and say how to fix the rest'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
