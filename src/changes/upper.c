@@ -253,7 +253,7 @@ static bool look(const struct walk *walk, const struct level *level, size_t firs
 
 static int visit_next(struct walk *walk, struct level *level, struct brig_error *err)
 {
-    size_t first, at = level->path_length;
+    size_t first = 0, at = level->path_length;
     struct upper_entry entry = {.name = next_name(level, &first)};
     if (!entry.name) {
         leave(walk);

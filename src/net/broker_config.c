@@ -174,7 +174,7 @@ static int read_limit(const struct line *line)
 static int read_publish(const struct line *line)
 {
     struct broker_config *config = line->config;
-    unsigned index;
+    unsigned index = 0;
     uint64_t port = 0;
     int status = read_number(line, 0, DOOR_PUBLISH_MAX - 1, &index);
     if (status == 0)
@@ -283,7 +283,7 @@ static size_t split_words(char *text, char *words[WORDS_MAX])
 
 static int read_words(struct line *line, size_t count)
 {
-    unsigned index;
+    unsigned index = 0;
     if (count > 2 && strcmp(line->words[0], "inject") == 0) {
         int status = read_number(line, 1, DOOR_INJECT_MAX - 1, &index);
         if (status < 0)

@@ -40,7 +40,8 @@ static void test_users(void)
     tap_ok(users_find_in_text(passwd, strlen(passwd), 1000, line, &entry) && entry.gid == 1001 &&
                strcmp(entry.home, "/home/ann") == 0 && strcmp(entry.shell, "/bin/zsh") == 0,
            "the other fields are taken from the same line");
-    entry = (struct users_user){.home = "/mine"};
+    char mine[] = "/mine";
+    entry = (struct users_user){.home = mine};
     tap_ok(!users_find_in_text(passwd, strlen(passwd), 4321, line, &entry) &&
                strcmp(entry.home, "/mine") == 0,
            "of a user who is not there nothing is taken from other lines");
