@@ -303,8 +303,10 @@ static void draw_hints(const struct view *view, struct box box)
     for (size_t i = 0; i < ARRAY_LENGTH(hints); i++)
         if (text.length + strlen(hints[i]) <= (size_t)box.width)
             str_append(&text, hints[i]);
-    write_text(box, STYLE_BAR,
-               view->mode == VIEW_TEXT ? " any key returns, arrows scroll" : text.data);
+    if (view->mode == VIEW_TEXT)
+        write_text(box, STYLE_BAR, " any key returns, arrows scroll");
+    else
+        write_str(box, STYLE_BAR, &text);
 }
 
 /* ---- the whole ---- */
