@@ -29,12 +29,54 @@ struct fd_path {
     char text[FD_PATH_MAX];
 };
 
-/* Reaches a file that is open with O_PATH only. */
+/* Files are reached by their descriptors or, if they are open with O_PATH only (EBADF), through /proc, which is
+ * slower. */
 static struct fd_path fd_path(int fd)
 {
     struct fd_path path;
     (void)snprintf(path.text, sizeof path.text, "/proc/self/fd/%d", fd);
     return path;
+}
+
+static ssize_t list_names(int fd, char *names, size_t size)
+{
+    ssize_t length = flistxattr(fd, names, size);
+    return length < 0 && errno == EBADF ? listxattr(fd_path(fd).text, names, size) : length;
+}
+
+static ssize_t get_value(int fd, const char *name, char *value, size_t size)
+{
+    ssize_t length = fgetxattr(fd, name, value, size);
+    return length < 0 && errno == EBADF ? getxattr(fd_path(fd).text, name, value, size) : length;
+}
+
+static int set_value(int fd, const char *name, const char *value, size_t size)
+{
+    int result = fsetxattr(fd, name, value, size, 0);
+    return result < 0 && errno == EBADF ? setxattr(fd_path(fd).text, name, value, size, 0) : result;
+}
+
+static int remove_value(int fd, const char *name)
+{
+    int result = fremovexattr(fd, name);
+    return result < 0 && errno == EBADF ? removexattr(fd_path(fd).text, name) : result;
+}
+
+static int set_mode(int fd, mode_t mode)
+{
+    int result = fchmod(fd, mode);
+    return result < 0 && errno == EBADF ? chmod(fd_path(fd).text, mode) : result;
+}
+
+static int set_times(int fd, const struct timespec times[2])
+{
+    int result = futimens(fd, times);
+    return result < 0 && errno == EBADF ? utimensat(AT_FDCWD, fd_path(fd).text, times, 0) : result;
+}
+
+static int set_owner(int fd, uid_t uid, gid_t gid)
+{
+    return fchownat(fd, "", uid, gid, AT_EMPTY_PATH);
 }
 
 /* ---- extended attributes ---- */
@@ -68,14 +110,14 @@ static void xattr_names_done(struct xattr_names *names)
 }
 
 /* No names if the file or its filesystem has no attributes. */
-static int list_xattrs(const char *path, struct xattr_names *ret_names)
+static int list_xattrs(int fd, struct xattr_names *ret_names)
 {
     *ret_names = (struct xattr_names){0};
-    ssize_t size = listxattr(path, NULL, 0);
+    ssize_t size = list_names(fd, NULL, 0);
     if (size <= 0)
         return size < 0 && errno != ENOTSUP && errno != EACCES ? -errno : 0;
     char *text = malloc((size_t)size);
-    ssize_t got = text ? listxattr(path, text, (size_t)size) : -1;
+    ssize_t got = text ? list_names(fd, text, (size_t)size) : -1;
     if (got < 0) {
         free(text);
         return -(text ? errno : ENOMEM);
@@ -85,13 +127,13 @@ static int list_xattrs(const char *path, struct xattr_names *ret_names)
 }
 
 /* The value for the caller to free; NULL with errno. */
-static char *read_xattr(const char *path, const char *name, size_t *ret_length)
+static char *read_xattr(int fd, const char *name, size_t *ret_length)
 {
-    ssize_t size = getxattr(path, name, NULL, 0);
+    ssize_t size = get_value(fd, name, NULL, 0);
     char *value = size < 0 ? NULL : malloc((size_t)size + 1);
     if (!value)
         return NULL;
-    size = getxattr(path, name, value, (size_t)size);
+    size = get_value(fd, name, value, (size_t)size);
     if (size < 0) {
         free(value);
         return NULL;
@@ -106,16 +148,16 @@ static bool is_tolerable(int failed)
     return failed == EPERM || failed == ENOTSUP || failed == ENODATA || failed == EACCES;
 }
 
-static int copy_xattr(const char *from, const char *to, const char *name)
+static int copy_xattr(int from, int to, const char *name)
 {
     size_t length = 0;
     autofree char *value = read_xattr(from, name, &length);
     if (!value)
         return is_tolerable(errno) ? 0 : -errno;
-    return setxattr(to, name, value, length, 0) == 0 || is_tolerable(errno) ? 0 : -errno;
+    return set_value(to, name, value, length) == 0 || is_tolerable(errno) ? 0 : -errno;
 }
 
-static int copy_xattrs(const char *from, const char *to, unsigned flags)
+static int copy_xattrs(int from, int to, unsigned flags)
 {
     __attribute__((cleanup(xattr_names_done))) struct xattr_names names;
     int result = list_xattrs(from, &names);
@@ -126,20 +168,20 @@ static int copy_xattrs(const char *from, const char *to, unsigned flags)
 }
 
 /* Removes the attributes of `to` that `from` does not have. */
-static int drop_other_xattrs(const char *from, const char *to)
+static int drop_other_xattrs(int from, int to)
 {
     __attribute__((cleanup(xattr_names_done))) struct xattr_names names;
     int result = list_xattrs(to, &names);
     for (size_t at = 0; at < names.length && result == 0; at += strlen(names.text + at) + 1) {
         const char *name = names.text + at;
-        if (is_copied(name, COPY_RISKY) && getxattr(from, name, NULL, 0) < 0 && errno == ENODATA &&
-            removexattr(to, name) < 0 && !is_tolerable(errno))
+        if (is_copied(name, COPY_RISKY) && get_value(from, name, NULL, 0) < 0 && errno == ENODATA &&
+            remove_value(to, name) < 0 && !is_tolerable(errno))
             result = -errno;
     }
     return result;
 }
 
-static bool has_xattrs_of(const char *one, const char *other)
+static bool has_xattrs_of(int one, int other)
 {
     __attribute__((cleanup(xattr_names_done))) struct xattr_names names;
     bool same = list_xattrs(one, &names) == 0;
@@ -157,8 +199,7 @@ static bool has_xattrs_of(const char *one, const char *other)
 
 bool copy_same_xattrs(int one, int other)
 {
-    struct fd_path a = fd_path(one), b = fd_path(other);
-    return has_xattrs_of(a.text, b.text) && has_xattrs_of(b.text, a.text);
+    return has_xattrs_of(one, other) && has_xattrs_of(other, one);
 }
 
 /* ---- metadata ---- */
@@ -174,32 +215,31 @@ static mode_t mode_of(const struct stat *info, unsigned flags)
 }
 
 /* The owner first: that clears set-id bits and capabilities. */
-static int set_metadata(const char *from, const struct stat *info, const char *to, unsigned flags)
+static int set_metadata(int from, const struct stat *info, int to, unsigned flags)
 {
     struct stat now;
-    if (stat(to, &now) < 0)
+    if (fstat(to, &now) < 0)
         return -errno;
     if ((now.st_uid != info->st_uid || now.st_gid != info->st_gid) &&
-        chown(to, info->st_uid, info->st_gid) < 0) {
+        set_owner(to, info->st_uid, info->st_gid) < 0) {
         if (errno != EPERM && errno != EINVAL)
             return -errno;
-        (void)!chown(to, (uid_t)-1, info->st_gid); /* a group of the caller is allowed */
+        (void)set_owner(to, (uid_t)-1, info->st_gid); /* a group of the caller is allowed */
     }
-    int result = from ? copy_xattrs(from, to, flags) : 0;
+    int result = from >= 0 ? copy_xattrs(from, to, flags) : 0;
     if (result < 0)
         return result;
-    if (chmod(to, mode_of(info, flags)) < 0)
+    if (set_mode(to, mode_of(info, flags)) < 0)
         return -errno;
     const struct timespec times[] = {info->st_atim, info->st_mtim};
-    return utimensat(AT_FDCWD, to, times, 0) < 0 ? -errno : 0;
+    return set_times(to, times) < 0 ? -errno : 0;
 }
 
 int copy_metadata(int from, const struct stat *info, int to, unsigned flags, struct brig_error *err)
 {
-    struct fd_path source = fd_path(from), target = fd_path(to);
-    int result = drop_other_xattrs(source.text, target.text);
+    int result = drop_other_xattrs(from, to);
     if (result == 0)
-        result = set_metadata(source.text, info, target.text, flags);
+        result = set_metadata(from, info, to, flags);
     return result < 0 ? brig_fail(err, BRIG_E_SYSTEM, -result, "cannot set mode and attributes")
                       : 0;
 }
@@ -323,12 +363,10 @@ static int fill_contents(const struct copy_source *source, int from, int to, str
 }
 
 /* Opens the file that the extended attributes come from; -1 if there are none. */
-static int open_xattrs(const struct copy_source *source, int original)
+static int open_xattrs(const struct copy_source *source)
 {
     if (source->xattrs_dir >= 0)
         return openat(source->xattrs_dir, source->xattrs_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (original >= 0)
-        return fcntl(original, F_DUPFD_CLOEXEC, 0);
     return source->dir < 0 ? -1
                            : openat(source->dir, source->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -336,10 +374,9 @@ static int open_xattrs(const struct copy_source *source, int original)
 static int finish_object(const struct copy_source *source, int original, int copy,
                          struct brig_error *err)
 {
-    autoclose int xattrs = open_xattrs(source, original);
-    struct fd_path from = fd_path(xattrs), to = fd_path(copy);
-    int result =
-        set_metadata(xattrs >= 0 ? from.text : NULL, source->info, to.text, source->flags);
+    bool shared = original >= 0 && source->xattrs_dir < 0;
+    autoclose int xattrs = shared ? -1 : open_xattrs(source);
+    int result = set_metadata(shared ? original : xattrs, source->info, copy, source->flags);
     return result < 0 ? brig_fail(err, BRIG_E_SYSTEM, -result,
                                   "cannot set mode and attributes of the copy of '%s'",
                                   str_shown(source->name).text)

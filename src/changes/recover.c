@@ -14,7 +14,7 @@
 #include "changes/layer.h"
 #include "changes/operation_files.h"
 
-#define BATCH 8192 /* records of a base that are changed at a time */
+#define BATCH ((size_t)1 << 17) /* records of a base that are changed at a time: it is rewritten for each batch */
 
 /* ---- the records of the bases ---- */
 
