@@ -478,10 +478,9 @@ static bool is_running(const struct layers *layers)
 }
 
 /* A dry run changes nothing, so it needs no lock. */
-static int take_lock(const struct applying *applying, bool live, int *ret_lock,
-                     struct brig_error *err)
+static int take_lock(struct applying *applying, bool live, int *ret_lock, struct brig_error *err)
 {
-    const struct layers *layers = &applying->layers.layers;
+    struct layers *layers = &applying->layers.layers;
     if (applying->words->dry)
         return 0;
     int lock = live ? record_lock(layers->items[0].record, err) : layers_lock(layers, err);
