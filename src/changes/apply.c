@@ -91,9 +91,8 @@ static int write_contents(void *context, int fd, struct brig_error *err)
 /* Errors that concern this file only. */
 static bool is_of_file(const struct brig_error *error)
 {
-    return error->sys_errno == ESTALE || error->sys_errno == EACCES ||
-           error->sys_errno == EPERM || error->sys_errno == ENOENT || error->sys_errno == ELOOP ||
-           error->sys_errno == ENXIO;
+    return error->sys_errno == ESTALE || error->sys_errno == EACCES || error->sys_errno == EPERM ||
+           error->sys_errno == ENOENT || error->sys_errno == ELOOP || error->sys_errno == ENXIO;
 }
 
 static int stage_new(struct applying *applying, const struct change *change,
@@ -254,8 +253,8 @@ static int replace_directory(struct applying *applying, const struct change *cha
     frame->pending = frame->needs_complete = true;
     frame->step = step;
     status = draft_prepare_lower(&applying->draft, &reason, err);
-    autoclose int dir = openat(change->lower_dir, change->name,
-                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir =
+        openat(change->lower_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return status < 0 || dir < 0 ? status
                                  : tree_walk(dir, change->path, delete_below, applying, err);
 }

@@ -18,10 +18,10 @@
 #include "base/path.h"
 #include "base/str.h"
 
-#define PART_BYTES 65536   /* bytes copied at a time without the help of the kernel */
-#define SMALL_BYTES 16384  /* smaller files are read and written at once */
-#define BLOCK 512          /* unit of st_blocks */
-#define FD_PATH_MAX 32     /* "/proc/self/fd/N" */
+#define PART_BYTES 65536  /* bytes copied at a time without the help of the kernel */
+#define SMALL_BYTES 16384 /* smaller files are read and written at once */
+#define BLOCK 512         /* unit of st_blocks */
+#define FD_PATH_MAX 32    /* "/proc/self/fd/N" */
 #define XATTR_PREFIX_ACL "system.posix_acl_"
 #define XATTR_CAPABILITY "security.capability"
 
@@ -290,8 +290,8 @@ static int copy_sparse(int from, int to, off_t size)
         if (data < 0 && errno == ENXIO)
             break; /* a hole up to the end */
         off_t hole = data < 0 ? size : lseek(from, data, SEEK_HOLE);
-        int result = copy_range(from, to, data < 0 ? at : data,
-                                hole < 0 || hole > size ? size : hole);
+        int result =
+            copy_range(from, to, data < 0 ? at : data, hole < 0 || hole > size ? size : hole);
         if (result < 0)
             return result;
         at = hole < 0 ? size : hole;

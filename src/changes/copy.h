@@ -26,7 +26,7 @@ struct copy_source {
     copy_fill fill; /* NULL: the contents are the original's */
     void *context;
     const char *target; /* of a link; NULL: the original's */
-    unsigned flags; /* enum copy_flag */
+    unsigned flags;     /* enum copy_flag */
 };
 
 /* Makes a copy: a regular file, a link, a FIFO, a device, or a directory without its contents. The name must be
@@ -38,7 +38,8 @@ int copy_object(const struct copy_source *source, int to_dir, const char *to_nam
 
 /* Copies mode, owner, times and extended attributes to an open file (O_PATH is enough) from another; attributes
  * that the original does not have are removed. `info` is what mode, owner and times become. */
-int copy_metadata(int from, const struct stat *info, int to, unsigned flags, struct brig_error *err);
+int copy_metadata(int from, const struct stat *info, int to, unsigned flags,
+                  struct brig_error *err);
 
 /* Whether two open files (O_PATH is enough) have the same extended attributes, as far as they are copied. */
 bool copy_same_xattrs(int one, int other);

@@ -93,7 +93,8 @@ static int discard_directory(struct discarding *discarding, const struct change 
         frame->step = draft_step(&discarding->draft, change);
         frame->step.upper = STEP_UPPER_META;
         if (discarding->draft.operation)
-            status = operation_stage_meta(discarding->draft.operation, &frame->step, &from, &to, err);
+            status =
+                operation_stage_meta(discarding->draft.operation, &frame->step, &from, &to, err);
     }
     return status < 0 ? status : draft_prepare_upper(&discarding->draft, err);
 }
@@ -111,7 +112,8 @@ static int visit(void *context, const struct change *change, struct brig_error *
         return status;
     if (choice == APPLY_SKIP)
         return skip(discarding, change, reason);
-    if (needs_whole(&discarding->draft, change) || (change->upper_dir < 0 && !draft_is_opaque(&discarding->draft)))
+    if (needs_whole(&discarding->draft, change) ||
+        (change->upper_dir < 0 && !draft_is_opaque(&discarding->draft)))
         return skip(discarding, change, "the jail has replaced its directory: discard that");
     if (is_in_shared(discarding->draft.layer, change->path))
         return skip(discarding, change, "the jail had changed it before the fork");

@@ -13,7 +13,7 @@
 #include "changes/change.h"
 
 int draft_begin(struct draft *draft, struct operation *operation, const struct layer *layer,
-               struct brig_error *err)
+                struct brig_error *err)
 {
     memset(draft, 0, sizeof *draft);
     draft->operation = operation;
@@ -117,7 +117,8 @@ static int set_final_mode(struct draft *draft, const struct draft_frame *frame,
     return frame->created || frame->mode != frame->final ? draft_add(draft, &step, err) : 0;
 }
 
-static int clear_opaque(struct draft *draft, const struct draft_frame *frame, struct brig_error *err)
+static int clear_opaque(struct draft *draft, const struct draft_frame *frame,
+                        struct brig_error *err)
 {
     struct step step = {.tree = (uint8_t)draft->tree,
                         .upper = STEP_OPAQUE,
@@ -139,8 +140,8 @@ static int leave(struct draft *draft, struct brig_error *err)
     } else if (frame->pending) {
         draft_skip(draft);
     }
-    bool remains = !(takes && frame->step.lower == STEP_SWAP) &&
-                   !(takes && frame->step.lower == STEP_META);
+    bool remains =
+        !(takes && frame->step.lower == STEP_SWAP) && !(takes && frame->step.lower == STEP_META);
     if (status == 0 && frame->prepared && remains)
         status = set_final_mode(draft, frame, err);
     if (status == 0)
@@ -176,7 +177,7 @@ int draft_finish(struct draft *draft, struct brig_error *err)
 }
 
 int draft_enter(struct draft *draft, const char *path, struct draft_frame **ret_frame,
-               struct brig_error *err)
+                struct brig_error *err)
 {
     int status = push(draft, path, strlen(path), err);
     if (status == 0)
@@ -203,8 +204,7 @@ static int create_directory(struct draft *draft, struct draft_frame *frame, cons
         info.st_gid = draft->layer->owner_gid;
     const struct copy_source source = {
         .dir = upper, .name = ".", .info = &info, .xattrs_dir = -1, .flags = COPY_WRITABLE};
-    int status =
-        draft->operation ? operation_stage(draft->operation, &step, &source, err) : 0;
+    int status = draft->operation ? operation_stage(draft->operation, &step, &source, err) : 0;
     if (status == 0)
         status = draft_add(draft, &step, err);
     frame->exists = frame->created = true;

@@ -48,7 +48,7 @@ struct draft {
 
 /* Begins a draft for one layer. */
 int draft_begin(struct draft *draft, struct operation *operation, const struct layer *layer,
-               struct brig_error *err);
+                struct brig_error *err);
 
 /* Leaves the directories that do not contain the path and enters those that do. */
 int draft_move(struct draft *draft, const char *path, struct brig_error *err);
@@ -56,7 +56,7 @@ int draft_move(struct draft *draft, const char *path, struct brig_error *err);
 int draft_finish(struct draft *draft, struct brig_error *err);
 /* Enters a directory that is itself a change, after draft_move(). */
 int draft_enter(struct draft *draft, const char *path, struct draft_frame **ret_frame,
-               struct brig_error *err);
+                struct brig_error *err);
 
 /* The current path is not planned: no directory above it is complete. */
 void draft_skip(struct draft *draft);

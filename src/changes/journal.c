@@ -22,7 +22,8 @@ int journal_write(FILE *file, const struct step *step, struct brig_error *err)
     uint32_t length = (uint32_t)(sizeof *step + path_bytes + 2 * LENGTH_BYTES);
     struct step stored = *step;
     stored.path = NULL;
-    if (fwrite(&length, LENGTH_BYTES, 1, file) != 1 || fwrite(&stored, sizeof stored, 1, file) != 1 ||
+    if (fwrite(&length, LENGTH_BYTES, 1, file) != 1 ||
+        fwrite(&stored, sizeof stored, 1, file) != 1 ||
         fwrite(step->path, path_bytes, 1, file) != 1 || fwrite(&length, LENGTH_BYTES, 1, file) != 1)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write the journal");
     return 0;

@@ -25,29 +25,29 @@ enum step_upper {
     STEP_UPPER_NONE,
     STEP_DROP,       /* moves it into the operation, if the lower part was taken */
     STEP_UPPER_META, /* gives a directory all metadata of the object of the step */
-    STEP_PRUNE,      /* moves a directory into the operation, if it is empty and no change any more */
-    STEP_OPAQUE,     /* removes the mark that the directory hides what is outside */
+    STEP_PRUNE,  /* moves a directory into the operation, if it is empty and no change any more */
+    STEP_OPAQUE, /* removes the mark that the directory hides what is outside */
 };
 
 enum step_flag {
-    STEP_REVERSED = 1 << 0, /* the step undoes: from N.old to N, not from N to N.old */
-    STEP_TIMES = 1 << 1,    /* mtime_ns is valid */
-    STEP_CONFLICT = 1 << 2, /* the user's file had changed: after an undo it is a conflict again */
-    STEP_BASE = 1 << 3,     /* base is valid */
-    STEP_SINCE = 1 << 4,    /* base is only a time: BASE_SINCE */
-    STEP_REBASE = 1 << 5,   /* the entry stays, and is based on the new file */
-    STEP_APPLIED = 1 << 6,  /* the entry stays, and is recorded as applied */
-    STEP_FORCE = 1 << 7,    /* STEP_PRUNE: only has to be empty */
+    STEP_REVERSED = 1 << 0,  /* the step undoes: from N.old to N, not from N to N.old */
+    STEP_TIMES = 1 << 1,     /* mtime_ns is valid */
+    STEP_CONFLICT = 1 << 2,  /* the user's file had changed: after an undo it is a conflict again */
+    STEP_BASE = 1 << 3,      /* base is valid */
+    STEP_SINCE = 1 << 4,     /* base is only a time: BASE_SINCE */
+    STEP_REBASE = 1 << 5,    /* the entry stays, and is based on the new file */
+    STEP_APPLIED = 1 << 6,   /* the entry stays, and is recorded as applied */
+    STEP_FORCE = 1 << 7,     /* STEP_PRUNE: only has to be empty */
     STEP_FUSE_MARK = 1 << 8, /* STEP_DROP: the entry is a file ".wh.NAME" */
     STEP_HELPER = 1 << 9,    /* belongs to other steps: makes a directory writable meanwhile */
 };
 
 struct step {
-    uint32_t number; /* of its objects in the operation's directory */
-    uint32_t flags;  /* enum step_flag */
-    uint8_t tree;    /* index of the layer in the operation */
-    uint8_t lower;   /* enum step_lower */
-    uint8_t upper;   /* enum step_upper */
+    uint32_t number;                  /* of its objects in the operation's directory */
+    uint32_t flags;                   /* enum step_flag */
+    uint8_t tree;                     /* index of the layer in the operation */
+    uint8_t lower;                    /* enum step_lower */
+    uint8_t upper;                    /* enum step_upper */
     uint32_t mode_before, mode_after; /* STEP_MODE; STEP_OPAQUE: the kinds of marks */
     int64_t mtime_ns;
     struct ident before; /* the user's file before the step; mode 0: there is none */

@@ -80,8 +80,8 @@ static int make_directory(struct operation *operation, int operations, struct br
                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (operation->dir < 0 || mkdirat(operation->dir, OPERATION_OBJECTS, 0700) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot begin an operation");
-    operation->steps.objects = openat(operation->dir, OPERATION_OBJECTS,
-                                      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    operation->steps.objects =
+        openat(operation->dir, OPERATION_OBJECTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     /* New objects must not inherit an ACL of the storage directory. */
     (void)fremovexattr(operation->steps.objects, "system.posix_acl_default");
     int fd = openat(operation->dir, JOURNAL_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -219,8 +219,7 @@ int operation_stage(struct operation *operation, struct step *step,
         durable.flags |= COPY_SYNC;
     step->number = operation->next++;
     step_object_name(name, step->number, "");
-    int status =
-        copy_object(&durable, step_objects(&operation->steps, tree), name, &info, err);
+    int status = copy_object(&durable, step_objects(&operation->steps, tree), name, &info, err);
     if (status < 0)
         return status;
     operation->staged++;
@@ -296,12 +295,12 @@ static int sync_filesystem(int dir)
 static int make_durable(struct operation *operation, struct brig_error *err)
 {
     bool many = operation->staged > OPERATION_SYNC_MAX;
-    int result = fflush(operation->journal) == 0 && fsync(fileno(operation->journal)) == 0 ? 0
-                                                                                            : -errno;
+    int result =
+        fflush(operation->journal) == 0 && fsync(fileno(operation->journal)) == 0 ? 0 : -errno;
     if (result == 0)
-        result = many ? sync_filesystem(operation->steps.objects)
-                      : fsync(operation->steps.objects) < 0 ? -errno
-                                                            : 0;
+        result = many                                  ? sync_filesystem(operation->steps.objects)
+                 : fsync(operation->steps.objects) < 0 ? -errno
+                                                       : 0;
     for (size_t i = 0; i < operation->steps.tree_count && result == 0; i++)
         if (operation->steps.trees[i].remote >= 0)
             result = sync_filesystem(operation->steps.trees[i].remote);

@@ -149,10 +149,11 @@ struct operation_undo {
     uint64_t id;              /* 0: the last operation that can be undone */
     const char *const *paths; /* absolute: only these and what is below them; NULL: everything */
     size_t path_count;
-    bool force; /* also where a file has changed since */
+    bool force;            /* also where a file has changed since */
     const char *jail;      /* for the undo of a run */
     const struct git *git; /* the same: reads the checkpoint */
-    operation_report report; /* for each file that has changed since, and steps that could not be taken */
+    operation_report
+        report; /* for each file that has changed since, and steps that could not be taken */
     void *context;
 };
 

@@ -128,8 +128,7 @@ int operation_write_info(const struct operation *operation, struct brig_error *e
     autoclose int fd = openat(operation->dir, INFO_NEW,
                               O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     int failed = fd < 0 ? -errno : write_all(fd, text.data, text.length);
-    if (failed < 0 || fsync(fd) < 0 ||
-        renameat(operation->dir, INFO_NEW, operation->dir, INFO) < 0)
+    if (failed < 0 || fsync(fd) < 0 || renameat(operation->dir, INFO_NEW, operation->dir, INFO) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, failed < 0 ? -failed : errno,
                          "cannot write to the log of operations");
     sync_directory(operation->dir);
@@ -230,8 +229,8 @@ int operation_read_info(int operations, uint64_t id, struct operation_info *ret_
 {
     struct operation_info info = {.id = id};
     autostr struct str text = {0};
-    autoclose int dir = openat(operations, str_number(id).text,
-                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir =
+        openat(operations, str_number(id).text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log",
                          (uintmax_t)id);
@@ -254,8 +253,7 @@ int operation_read_info(int operations, uint64_t id, struct operation_info *ret_
 int operation_find(int record, uint64_t id, struct operation_info *ret_info, struct brig_error *err)
 {
     autoclose int operations = operations_open(record, err);
-    return operations < 0 ? operations
-                          : operation_read_info(operations, id, ret_info, NULL, err);
+    return operations < 0 ? operations : operation_read_info(operations, id, ret_info, NULL, err);
 }
 
 int operation_open(const struct layers *layers, int record, uint64_t id,
@@ -278,8 +276,9 @@ int operation_open(const struct layers *layers, int record, uint64_t id,
         if (layers && layers->count > 0)
             (void)str_fill(operation->jail, sizeof operation->jail, layers->items[0].jail);
         if (operation->dir < 0 || operation->steps.objects < 0)
-            status = brig_fail(err, BRIG_E_STATE, 0,
-                               "the files of operation %ju were removed (brig gc)", (uintmax_t)owner);
+            status =
+                brig_fail(err, BRIG_E_STATE, 0, "the files of operation %ju were removed (brig gc)",
+                          (uintmax_t)owner);
     }
     if (status < 0)
         operation_free(operation);
@@ -449,8 +448,7 @@ int operation_note(int record, const char *kind, const char *text, const char *f
     uint64_t id = last_id(operations) + 1;
     int moved = -1;
     for (int try = 0; status == 0 && moved < 0 && try < TRIES_MAX; try++, id += moved < 0)
-        moved =
-            renameat2(operations, name, operations, str_number(id).text, RENAME_NOREPLACE);
+        moved = renameat2(operations, name, operations, str_number(id).text, RENAME_NOREPLACE);
     if (status == 0 && moved < 0)
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations");
     close_fd(&operation.dir);

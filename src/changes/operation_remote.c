@@ -54,8 +54,7 @@ int operation_open_remote(struct operation *operation, struct step_tree *tree, b
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to '%s'",
                          str_shown(tree->root).text);
     struct stat info;
-    autoclose int fd =
-        openat(tree->lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int fd = openat(tree->lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return make ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s/%s'",
                                 str_shown(tree->root).text, name)
@@ -83,8 +82,11 @@ static int move_object(int from, int to, const char *name, struct brig_error *er
         return errno == ENOENT
                    ? 0
                    : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read an operation's files");
-    const struct copy_source source = {
-        .dir = from, .name = name, .info = &info, .xattrs_dir = -1, .flags = COPY_RISKY | COPY_SYNC};
+    const struct copy_source source = {.dir = from,
+                                       .name = name,
+                                       .info = &info,
+                                       .xattrs_dir = -1,
+                                       .flags = COPY_RISKY | COPY_SYNC};
     (void)unlinkat(to, MOVING, 0);
     (void)unlinkat(to, MOVING, AT_REMOVEDIR);
     int status = copy_object(&source, to, MOVING, NULL, err);

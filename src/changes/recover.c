@@ -14,7 +14,9 @@
 #include "changes/layer.h"
 #include "changes/operation_files.h"
 
-#define BATCH ((size_t)1 << 17) /* records of a base that are changed at a time: it is rewritten for each batch */
+#define BATCH                                                                                      \
+    ((size_t)1                                                                                     \
+     << 17) /* records of a base that are changed at a time: it is rewritten for each batch */
 
 /* ---- the records of the bases ---- */
 
@@ -214,8 +216,8 @@ static int sync_trees(const struct operation *operation, struct brig_error *err)
 /* Marks an operation as undone by another, or with 0 as not undone. */
 static int set_undone(int operations, uint64_t id, uint64_t by, struct brig_error *err)
 {
-    autoclose int dir = openat(operations, str_number(id).text,
-                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir =
+        openat(operations, str_number(id).text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return 0; /* removed by brig gc */
     if (by)

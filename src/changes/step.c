@@ -364,8 +364,8 @@ static int take_drop(struct step_context *context, const struct step *step,
                      const struct step_directory *at, const char *name)
 {
     char entry[PATH_COMPONENT_MAX + sizeof FUSE_MARK];
-    if (!step_is_taken(context, step) || (at->opaque && !(step->flags & STEP_REVERSED) &&
-                                          step->lower != STEP_LOWER_NONE))
+    if (!step_is_taken(context, step) ||
+        (at->opaque && !(step->flags & STEP_REVERSED) && step->lower != STEP_LOWER_NONE))
         return 0;
     entry_name(step, name, entry, sizeof entry);
     int result = move_entry(context, step, at->fd, entry);

@@ -23,7 +23,7 @@ struct layer;
 
 /* The directory that was used last. */
 struct step_directory {
-    int fd; /* O_PATH, or -1 */
+    int fd;     /* O_PATH, or -1 */
     int failed; /* the errno if it cannot be opened */
     bool changed;
     bool opaque; /* it, or a directory above it, hides what is outside */

@@ -133,7 +133,7 @@ int step_begin(struct step_context *context, struct brig_error *err)
 
 /* The mode of an upper directory before it was made accessible: the first record is the true one. */
 const struct step_opened *step_find_opened(const struct step_context *context, size_t tree,
-                                             const char *path)
+                                           const char *path)
 {
     for (size_t i = 0; i < context->opened_count; i++)
         if (context->opened[i].tree == tree && strcmp(context->opened[i].path, path) == 0)
@@ -170,12 +170,13 @@ bool step_open_all_up(struct step_context *context, size_t tree, const char *pat
 
 /* The same for a directory in the operation, which goes back to this path. */
 void step_open_object(struct step_context *context, size_t tree, const char *path,
-                        const char *object)
+                      const char *object)
 {
     struct stat info;
     if (fstatat(context->objects, object, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISDIR(info.st_mode) &&
-        (step_find_opened(context, tree, path) || record(context, tree, info.st_mode & 07777, path)))
+        (step_find_opened(context, tree, path) ||
+         record(context, tree, info.st_mode & 07777, path)))
         (void)!fchmodat(context->objects, object, (info.st_mode & 07777) | S_IRWXU, 0);
 }
 
@@ -186,8 +187,7 @@ static void close_up(struct step_context *context)
         return;
     while (context->opened_count > 0) {
         struct step_opened *opened = &context->opened[--context->opened_count];
-        autoclose int fd =
-            step_open_directory(context->trees[opened->tree].upper, opened->path);
+        autoclose int fd = step_open_directory(context->trees[opened->tree].upper, opened->path);
         char link[FD_PATH_MAX];
         (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         if (fd >= 0)
@@ -200,7 +200,7 @@ static void close_up(struct step_context *context)
 
 /* An entry was moved into the operation: restores its mode there. */
 void step_close_moved(struct step_context *context, size_t tree, const char *path,
-                        const char *object)
+                      const char *object)
 {
     const struct step_opened *opened = step_find_opened(context, tree, path);
     if (opened)
@@ -224,8 +224,7 @@ bool step_is_below_opaque(int upper, const char *path)
 /* Opens the directory that contains a path. Returns NULL with *ret_reason. The last component of the path is
  * *ret_name. */
 struct step_directory *step_enter(struct step_context *context, struct step_tree *tree, bool upper,
-                                    const char *path, const char **ret_name,
-                                    const char **ret_reason)
+                                  const char *path, const char **ret_name, const char **ret_reason)
 {
     struct step_directory *at = upper ? &tree->upper_at : &tree->lower_at;
     int top = upper ? tree->upper : tree->lower;

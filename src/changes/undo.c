@@ -26,7 +26,8 @@ struct undoing {
 static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
 {
     (void)err;
-    if ((!info->has_steps && !info->has_checkpoint) || info->undone_by || info->undoes || !info->end_ns)
+    if ((!info->has_steps && !info->has_checkpoint) || info->undone_by || info->undoes ||
+        !info->end_ns)
         return 0;
     *(uint64_t *)context = info->id;
     return 1;
@@ -122,8 +123,7 @@ static bool is_changed(struct undoing *undoing, struct step *inverted)
             return true;
         inverted->before = ident_of(&now);
     }
-    return now.st_mode && !S_ISDIR(now.st_mode) &&
-           ident_of(&now).ctime_ns > undoing->since_ns;
+    return now.st_mode && !S_ISDIR(now.st_mode) && ident_of(&now).ctime_ns > undoing->since_ns;
 }
 
 /* The step expects the file that is there now, whatever it is. */
@@ -159,9 +159,9 @@ static int add_inverted(struct undoing *undoing, struct step *step, struct brig_
 {
     struct step_context *steps = &undoing->old->steps;
     bool taken = step_is_taken(steps, step);
-    bool upper = step->upper == STEP_OPAQUE || step->upper == STEP_UPPER_META ||
-                 (step->flags & STEP_REVERSED ? !step_has_entry(steps, step)
-                                              : step_has_entry(steps, step));
+    bool upper =
+        step->upper == STEP_OPAQUE || step->upper == STEP_UPPER_META ||
+        (step->flags & STEP_REVERSED ? !step_has_entry(steps, step) : step_has_entry(steps, step));
     if (step->lower == STEP_SWAP && !taken)
         return 0;
     if (step->lower == STEP_LOWER_NONE && !upper)

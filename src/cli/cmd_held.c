@@ -373,8 +373,7 @@ static int discard_word(struct asking *asking, const char *word, bool *ret_done,
     autofree char *path = NULL;
     size_t versions;
     int status = path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", word, &path, err);
-    const struct held_item *newest =
-        status < 0 ? NULL : find_newest(asking, path, NULL, &versions);
+    const struct held_item *newest = status < 0 ? NULL : find_newest(asking, path, NULL, &versions);
     *ret_done = newest != NULL;
     return newest ? discard(asking, path, newest, versions, err) : status;
 }

@@ -138,7 +138,7 @@ static int run_undo(const struct app *app, int argc, char **argv, struct brig_er
         return status;
     autoclose int record = open_record(layers, err);
     status = record < 0 ? record : 0;
-    autoclose int lock = status < 0 ? -1
+    autoclose int lock = status < 0                 ? -1
                          : layers->layers.count > 0 ? layers_lock(&layers->layers, err)
                                                     : record_lock(record, err);
     if (status == 0 && lock < 0)
@@ -208,7 +208,8 @@ static void list_json(struct json *json, const struct operation_info *info)
         json_uint(json, "changes", info->files);
         json_uint(json, "skipped", info->skipped);
     }
-    json_bool(json, "undoable", (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted);
+    json_bool(json, "undoable",
+              (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted);
     if (info->undoes)
         json_uint(json, "undoes", info->undoes);
     if (info->undone_by)
@@ -293,8 +294,7 @@ static int run_log(const struct app *app, int argc, char **argv, struct brig_err
     struct listing listing = {0};
     const char *jail = NULL;
     autofree struct verb_layers *layers = calloc(1, sizeof *layers);
-    int status =
-        layers ? parse_log(app, argc, argv, &jail, &listing, err) : brig_fail_nomem(err);
+    int status = layers ? parse_log(app, argc, argv, &jail, &listing, err) : brig_fail_nomem(err);
     if (status == 0)
         status = verb_layers_open(layers, cmd_log.name, jail, err);
     if (status < 0)

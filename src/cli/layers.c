@@ -96,8 +96,7 @@ int verb_resolve_path(const char *typed, char **ret_path, struct brig_error *err
 {
     char cwd[PATH_LENGTH_MAX + 1];
     autofree char *absolute = NULL;
-    int status =
-        path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", typed, &absolute, err);
+    int status = path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", typed, &absolute, err);
     return status < 0 ? status : resolve_above(absolute, ret_path, err);
 }
 

@@ -77,7 +77,8 @@ static void copies_files(void)
 
     autoclose int unreadable = make("unreadable", "text");
     (void)fchmod(unreadable, 0);
-    tap_is_int(copy("unreadable", "unreadable.copy", 0), 0, "the owner's file without permissions is copied");
+    tap_is_int(copy("unreadable", "unreadable.copy", 0), 0,
+               "the owner's file without permissions is copied");
     tap_is_int(info_of("unreadable").st_mode & 07777, 0, "and stays without permissions");
 }
 
@@ -92,9 +93,11 @@ static void copies_special_files(void)
     tap_is_str(target, "else where", "to the same target");
     tap_is_int(copy("fifo", "fifo.copy", 0), 0, "a FIFO is copied");
     tap_is_int(info_of("fifo.copy").st_mode, S_IFIFO | 0600, "as a FIFO, without being opened");
-    tap_is_int(copy("directory", "directory.copy", 0), 0, "a directory is copied without its contents");
+    tap_is_int(copy("directory", "directory.copy", 0), 0,
+               "a directory is copied without its contents");
     tap_is_int(info_of("directory.copy").st_mode, S_IFDIR | 02550, "with its mode");
-    tap_is_int(copy("directory", "directory.open", COPY_WRITABLE), 0, "and writable for filling it");
+    tap_is_int(copy("directory", "directory.open", COPY_WRITABLE), 0,
+               "and writable for filling it");
     tap_is_int(info_of("directory.open").st_mode, S_IFDIR | 02750, "with more rights of the owner");
 }
 
@@ -120,7 +123,8 @@ static void copies_attributes(void)
     tap_ok(!copy_same_xattrs(file, made), "others do");
     struct stat info = info_of("attributes");
     tap_is_int(copy_metadata(file, &info, made, 0, NULL), 0, "metadata are copied");
-    tap_ok(copy_same_xattrs(file, made), "and attributes that the original does not have are removed");
+    tap_ok(copy_same_xattrs(file, made),
+           "and attributes that the original does not have are removed");
 }
 
 static void drops_set_id_bits(void)

@@ -57,7 +57,7 @@ static void make_dir(const char *place, const char *path)
         tap_bail("cannot make '%s'", path);
 }
 
-static void delete(const char *path)
+static void delete (const char *path)
 {
     if (mknod(join(upper(), path), S_IFCHR, makedev(0, 0)) < 0)
         tap_bail("cannot make the whiteout '%s'", path);
@@ -86,9 +86,9 @@ static void begin_in(const char *where)
     (void)tree_remove(AT_FDCWD, far_top, NULL);
     (void)snprintf(root, sizeof root, "%s/root", where);
     (void)snprintf(storage, sizeof storage, "%s/storage", top);
-    if (mkdir(top, 0700) < 0 || (where != top && mkdir(where, 0700) < 0) ||
-        mkdir(root, 0755) < 0 || mkdir(storage, 0700) < 0 ||
-        layer_number(storage, "x", root, name, NULL) < 0 || mkdir(upper(), 0755) < 0)
+    if (mkdir(top, 0700) < 0 || (where != top && mkdir(where, 0700) < 0) || mkdir(root, 0755) < 0 ||
+        mkdir(storage, 0700) < 0 || layer_number(storage, "x", root, name, NULL) < 0 ||
+        mkdir(upper(), 0755) < 0)
         tap_bail("cannot make trees in '%s': %s", top, strerror(errno));
 }
 
@@ -235,11 +235,8 @@ static int undo(uint64_t id, const char *path, bool force, uint64_t *ret_id)
     const char *given = whole;
     struct brig_error err = {0};
     (void)snprintf(whole, sizeof whole, "%s/%s", root, path ? path : "");
-    const struct operation_undo how = {.id = id,
-                                       .paths = path ? &given : NULL,
-                                       .path_count = 1,
-                                       .force = force,
-                                       .report = report};
+    const struct operation_undo how = {
+        .id = id, .paths = path ? &given : NULL, .path_count = 1, .force = force, .report = report};
     int status = operation_undo(&layers, layers.items[0].record, &how, &undone, ret_id, &err);
     if (status < 0)
         tap_diag("%s", err.message);
