@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "changes/base.h"
 #include "changes/fork.h"
+#include "changes/hidden.h"
 #include "home/home.h"
 #include "home/storage.h"
 #include "jail/view/mask.h"
@@ -71,6 +72,7 @@ void layer_done(struct layer *layer)
     for (size_t i = 0; i < layer->upper_count; i++)
         (void)close(layer->uppers[i]);
     layer->upper_count = 0;
+    hidden_free(take_ptr(&layer->hidden));
     close_fd(&layer->lower);
     close_fd(&layer->record);
 }
@@ -175,6 +177,8 @@ static int add_layer(struct layers *layers, int record, int place, const char *j
     int status = begin_layer(record, jail, name, root, layer, err);
     if (status == 0)
         status = open_upper(place, is_home(name) ? jail : name, layer, err);
+    if (status == 0)
+        status = hidden_read(record, name, &layer->hidden, err);
     if (status < 0 || layer->upper_count == 0) {
         layer_done(layer);
         return status;
@@ -260,6 +264,8 @@ bool layer_hides(const struct layer *layer, const char *path)
 {
     const struct layer_masks *masks = &layer->masks;
     char whole[2 * (PATH_LENGTH_MAX + 1)];
+    if (layer->hidden && hidden_has(layer->hidden, path))
+        return true;
     if (!masks->home && masks->path_count == 0)
         return false;
     (void)str_fill(whole, sizeof whole, layer->root, "/", path);

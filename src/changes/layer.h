@@ -29,6 +29,7 @@
 
 #include "base/path.h"
 
+struct hidden;
 struct mask_rules;
 
 #define LAYER_STACK_MAX 8   /* upper directories of a layer */
@@ -61,6 +62,7 @@ struct layer {
         owner; /* files of jail_uid belong to `owner` outside; equal unless root runs the jail */
     gid_t jail_gid, owner_gid;
     struct layer_masks masks; /* borrowed from the caller */
+    struct hidden *hidden;    /* masks of its runs; NULL: not read */
 };
 
 struct layers {

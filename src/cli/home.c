@@ -408,6 +408,8 @@ static int join(const struct settings *settings, const struct identity *identity
     autoclose int lock = -1;
     if (overlay)
         status = review_begin_home(review, settings, identity, names->real_home, &lock, err);
+    if (status == 0 && overlay)
+        status = review_record_masks(settings, identity, LAYER_HOME, &spec, err);
     if (status == 0)
         status = home_join(&spec, mounts, err);
     if (status == 0)

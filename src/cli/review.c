@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "changes/base.h"
+#include "changes/hidden.h"
 #include "changes/layer.h"
 #include "cli/config.h"
 #include "cli/identity.h"
@@ -302,9 +303,25 @@ static struct owners choose_owners(struct brig_policy *policy, const struct iden
     };
 }
 
-static int join_holder(const struct settings *settings, const struct owners *owners,
-                       const struct review_hidden *hidden, const struct policy_grant *grant,
-                       struct review_root *root, struct brig_error *err)
+int review_record_masks(const struct settings *settings, const struct identity *identity,
+                        const char *layer, const struct home_spec *spec, struct brig_error *err)
+{
+    const struct mask_rules rules = {.hidden = (const char **)(uintptr_t)spec->masks,
+                                     .hidden_count = spec->mask_count,
+                                     .shown = (const char **)(uintptr_t)spec->shown,
+                                     .shown_count = spec->shown_count};
+    identity_enter(identity);
+    autoclose int record = record_open(settings->storage, settings->jail, err);
+    int status =
+        record < 0 ? record : hidden_record(record, layer, &rules, spec->own, spec->own_count, err);
+    identity_leave(identity);
+    return status;
+}
+
+static int join_holder(const struct settings *settings, const struct identity *identity,
+                       const struct owners *owners, const struct review_hidden *hidden,
+                       const struct policy_grant *grant, struct review_root *root,
+                       struct brig_error *err)
 {
     __attribute__((cleanup(texts_done))) struct texts masks = {0}, shown = {0}, own = {0};
     autofree char *storage = NULL;
@@ -345,7 +362,8 @@ static int join_holder(const struct settings *settings, const struct owners *own
         .own_count = own.count,
         .mount_points = &points,
     };
-    return home_join(&spec, &root->mounts, err);
+    status = review_record_masks(settings, identity, root->name, &spec, err);
+    return status < 0 ? status : home_join(&spec, &root->mounts, err);
 }
 
 /* Adds a layer and records what its changes are based on, before the run can read the files. Returns
@@ -418,7 +436,8 @@ static int join_root(const struct settings *settings, const struct identity *ide
     identity_enter(identity);
     autoclose int lock = begin_layer(settings, root, err);
     identity_leave(identity);
-    int status = lock < 0 ? lock : join_holder(settings, owners, hidden, grant, root, err);
+    int status =
+        lock < 0 ? lock : join_holder(settings, identity, owners, hidden, grant, root, err);
     if (status < 0)
         return brig_wrap(err, status, "--review of '%s'", str_shown(root->root).text);
     if (*root->mounts.notice)

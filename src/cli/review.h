@@ -71,6 +71,10 @@ int review_begin_home(struct review *review, const struct settings *settings,
                       const struct identity *identity, const char *home, int *ret_lock,
                       struct brig_error *err);
 
+/* Records what is hidden from the run in a layer, for the verbs that handle its changes later. */
+int review_record_masks(const struct settings *settings, const struct identity *identity,
+                        const char *layer, const struct home_spec *spec, struct brig_error *err);
+
 /* The same for a plan that is printed: describes the mounts, and puts an empty directory in their
  * place. */
 int review_foresee(struct review *review, const struct settings *settings, struct str *out,

@@ -148,6 +148,23 @@ TYPES="absent file dir link fifo"'
     done
 }
 
+@test "a mask that only a run was given hides its changes later as well" {
+    home 'mkdir .t; echo real >.t/hidden; echo real >.t/other'
+    jail user st-user
+    must by user -m casual -j st-user --mask .t/hidden --mask '.t/new*' -- \
+        sh -ec 'cd; test ! -e .t/hidden; echo made >.t/hidden; echo made >.t/newer; echo made >.t/other'
+    show user --json
+    json 'list(c) == [".t/other"]'
+    must by user apply -j st-user --all --risky
+    home 'grep -q real .t/hidden; test ! -e .t/newer; grep -q made .t/other'
+    # Without the mask the same changes are listed.
+    must by user rm -f st-user
+    jail user st-user
+    inside user 'echo made >.t/hidden; echo made >.t/newer'
+    show user --json
+    json 'list(c) == [".t/hidden", ".t/newer"]'
+}
+
 @test "files and directories without permissions are listed, and keep their modes" {
     local who
     for who in $(everyone); do

@@ -40,6 +40,8 @@ static bool lies_below(const char *parent, const char *path)
 static bool covers(const char *pattern, const char *path)
 {
     char part[PATH_SIZE];
+    if (!strpbrk(pattern, WILDCARDS "\\"))
+        return path_is_beneath(pattern, path);
     for (size_t length = 1; length < PATH_SIZE; length++) {
         if (path[length] == '/' || path[length] == '\0') {
             memcpy(part, path, length);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What was hidden from the runs that wrote to a layer: never a change, whatever the upper directory contains
+ * and whatever the configuration says by now. Each run records its masks in NAME.record/LAYER.hidden, one file
+ * for each different set of them, named by its hash. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <brig/brig.h>
+
+struct mask_rules;
+struct hidden;
+
+/* Records the masks of a run, and its own directories; all are relative to the root of the layer. */
+int hidden_record(int record, const char *layer, const struct mask_rules *rules,
+                  const char *const *own, size_t own_count, struct brig_error *err);
+
+/* Reads all sets. Free with hidden_free(), which accepts NULL. */
+int hidden_read(int record, const char *layer, struct hidden **ret_hidden, struct brig_error *err);
+void hidden_free(struct hidden *hidden);
+
+/* Whether one of the sets hides a path relative to the root, or a directory above it. Compares text. */
+bool hidden_has(const struct hidden *hidden, const char *path);
