@@ -19,7 +19,7 @@
 #include "changes/upper.h"
 
 #define FILE_NAME_MAX 64
-#define MAGIC "brigbas1"
+#define MAGIC "brigbas2"
 #define START ".start"
 #define BASE ".base"
 #define PART_NEW ".new"
@@ -86,8 +86,18 @@ struct head {
 #define ABSENT 0
 
 struct entry {
-    uint32_t kind, path_length;
+    uint16_t kind;   /* enum base_kind */
+    uint16_t covers; /* the jail has deleted or replaced the directory: see struct cover */
+    uint32_t path_length;
     struct ident lower, applied;
+};
+
+/* The last record of a directory that the jail has deleted or replaced. From then on it has not seen the user's files
+ * in it, so LAYER.base has the records of all of them: a file without one is new. */
+struct cover {
+    bool valid;
+    struct entry entry;
+    char path[PATH_LENGTH_MAX + 1];
 };
 
 struct reader {
@@ -96,6 +106,7 @@ struct reader {
     struct entry entry;
     bool ended;
     char path[PATH_LENGTH_MAX + 1];
+    struct cover cover;
 };
 
 struct base {
@@ -111,6 +122,14 @@ static void file_name(const struct layer *layer, const char *end, char ret_name[
 static void advance(struct reader *reader)
 {
     struct entry *entry = &reader->entry;
+    struct cover *cover = &reader->cover;
+    /* A directory in a covered one adds nothing. */
+    if (!reader->ended && entry->covers &&
+        !(cover->valid && path_is_beneath(cover->path, reader->path))) {
+        cover->valid = true;
+        cover->entry = *entry;
+        memcpy(cover->path, reader->path, sizeof cover->path);
+    }
     reader->ended = !reader->file || fread(entry, sizeof *entry, 1, reader->file) != 1 ||
                     entry->path_length > PATH_LENGTH_MAX ||
                     fread(reader->path, 1, entry->path_length, reader->file) != entry->path_length;
@@ -192,6 +211,14 @@ bool base_find(struct base *base, const char *path, struct base_record *ret_reco
 {
     if (seek(&base->base, path)) {
         take_record(&base->base, ret_record);
+        return true;
+    }
+    const struct cover *cover = &base->base.cover;
+    if (cover->valid && path_is_beneath(cover->path, path)) {
+        bool since = cover->entry.kind == BASE_SINCE;
+        *ret_record = (struct base_record){.path = path, .kind = cover->entry.kind};
+        if (since)
+            ret_record->lower = cover->entry.lower;
         return true;
     }
     if (!base->start.file)
@@ -295,6 +322,7 @@ int base_update(const struct layer *layer, const struct base_change *changes, si
             const struct base_record *record = &changes[i].record;
             struct entry entry = {
                 .kind = record->kind, .lower = record->lower, .applied = record->applied};
+            entry.covers = order == 0 && old.entry.covers;
             status = write_entry(&writer, &entry, changes[i].path, err);
         }
         i += order >= 0;
@@ -317,10 +345,39 @@ static int write_file(void *context, const struct tree_entry *found, struct brig
 /* ---- runs ---- */
 
 struct merging {
+    const struct layer *layer;
     struct base *base;
     struct writer *writer;
     size_t left;
+    char cover[PATH_LENGTH_MAX +
+               1]; /* a directory that the jail has deleted or replaced; "": none */
+    bool covered;  /* an earlier run did that: LAYER.start has files that the jail has not seen */
 };
+
+/* Copies the records of the user's files in `cover` that come before `end`, or all of them (NULL). */
+static int copy_covered(struct merging *merging, const char *end, struct brig_error *err)
+{
+    struct reader *readers[] = {&merging->base->base, &merging->base->start};
+    int status = 0;
+    while (status == 0 && *merging->cover) {
+        struct reader *next = NULL;
+        for (size_t i = 0; i < (merging->covered ? 1 : ARRAY_LENGTH(readers)); i++) {
+            while (!readers[i]->ended && base_compare(readers[i]->path, merging->cover) <= 0)
+                advance(readers[i]);
+            if (!readers[i]->ended && path_is_beneath(merging->cover, readers[i]->path) &&
+                (!end || base_compare(readers[i]->path, end) < 0) &&
+                (!next || base_compare(readers[i]->path, next->path) < 0))
+                next = readers[i];
+        }
+        if (!next)
+            return 0;
+        if (next == readers[0] && !readers[1]->ended && strcmp(readers[1]->path, next->path) == 0)
+            advance(readers[1]);
+        status = write_entry(merging->writer, &next->entry, next->path, err);
+        advance(next);
+    }
+    return status;
+}
 
 /* Copies or makes the record of a path in the upper directory. */
 static int merge_entry(void *context, const struct upper_entry *found, struct brig_error *err)
@@ -329,18 +386,32 @@ static int merge_entry(void *context, const struct upper_entry *found, struct br
     struct base_record record;
     if (merging->left-- == 0)
         return UPPER_STOP;
-    if (!base_find(merging->base, found->path, &record))
+    int status = copy_covered(merging, found->path, err);
+    if (status < 0)
+        return status;
+    if (*merging->cover && !path_is_beneath(merging->cover, found->path))
+        merging->cover[0] = '\0';
+    bool covers = found->whiteout ||
+                  (S_ISDIR(found->upper.st_mode) && upper_hides_lower(merging->layer, found->path));
+    bool known = base_find(merging->base, found->path, &record);
+    if (covers && !*merging->cover) {
+        const struct reader *old = &merging->base->base;
+        (void)str_fill(merging->cover, sizeof merging->cover, found->path);
+        merging->covered = !old->ended && strcmp(old->path, found->path) == 0 && old->entry.covers;
+    }
+    if (!known)
         return 0;
-    struct entry entry = {.kind = record.kind, .lower = record.lower, .applied = record.applied};
+    struct entry entry = {
+        .kind = record.kind, .covers = covers, .lower = record.lower, .applied = record.applied};
     return write_entry(merging->writer, &entry, found->path, err);
 }
 
-/* Rewrites LAYER.base with exactly the paths that are in the upper directory, and removes
- * LAYER.start. */
+/* Rewrites LAYER.base with exactly the paths that are in the upper directory, or in a directory that the jail has
+ * deleted or replaced, and removes LAYER.start. */
 static int merge(const struct layer *layer, size_t max, struct brig_error *err)
 {
     char name[FILE_NAME_MAX];
-    struct merging merging = {.left = max};
+    struct merging merging = {.layer = layer, .left = max};
     autowriter struct writer writer = {0};
     int status = base_open(layer, &merging.base, err);
     if (status == 0)
@@ -348,6 +419,8 @@ static int merge(const struct layer *layer, size_t max, struct brig_error *err)
     merging.writer = &writer;
     if (status == 0)
         status = upper_walk(layer, false, merge_entry, &merging, err);
+    if (status == 0)
+        status = copy_covered(&merging, NULL, err);
     base_close(merging.base);
     if (status != 0)
         return status == UPPER_STOP ? 0 : status;

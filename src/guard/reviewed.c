@@ -484,7 +484,9 @@ int guard_apply(const struct guard_options *options, const char *root, struct st
     if (status < 0)
         return status;
     autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
-    status = find_all(guard, root, &found, &count, err);
+    status = lock < 0
+                 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directories")
+                 : find_all(guard, root, &found, &count, err);
     if (status == 0 && count > 0)
         status = guard->git.program ? apply_all(guard, found, count, notes, err)
                                     : brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
@@ -501,7 +503,9 @@ int guard_discard(const struct guard_options *options, const char *root, struct 
     if (status < 0)
         return status;
     autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
-    status = find_all(guard, root, &found, &count, err);
+    status = lock < 0
+                 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directories")
+                 : find_all(guard, root, &found, &count, err);
     for (size_t i = 0; i < count && status == 0; i++) {
         autoclose int folder = files_open_dir(guard->storage, found[i].name);
         autoclose int alone = folder < 0 ? -1 : lock_file(folder, "lock", LOCK_EX | LOCK_NB);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -268,6 +269,79 @@ static void test_base(void)
     layer_done(&layer);
 }
 
+/* A run deletes one directory and replaces another; the user changes files in both meanwhile or later. */
+static void test_covered(void)
+{
+    begin_trees();
+    make_dir(root, "gone");
+    put(root, "gone/a", "a");
+    make_dir(root, "gone/deep");
+    put(root, "gone/deep/b", "b");
+    make_dir(root, "replaced");
+    put(root, "replaced/a", "a");
+    put(root, "replaced/b", "b");
+    make_dir(root, "untouched");
+    put(root, "untouched/a", "a");
+    struct layer layer = open_layer();
+    struct brig_error err = {0};
+    int run = base_begin(&layer, &err);
+    make_whiteout(upper(), "gone");
+    make_whiteout(upper(), "untouched");
+    make_opaque(upper(), "replaced");
+    put(upper(), "replaced/new", "new");
+    tap_is_int(base_end(&layer, run, SIZE_MAX, &err), 0, "a run that deletes directories ends");
+    const struct change_options expand = {.expand = true};
+    expect_in(&layer, &(struct change_options){0},
+              "D gone 2\nD replaced/a\nD replaced/b\nA replaced/new\nD untouched 1\n",
+              "nothing has changed outside");
+    put(root, "gone/deep/b", "edited");
+    put(root, "gone/later", "created");
+    put(root, "replaced/b", "edited");
+    put(root, "replaced/later", "created");
+    const char *wanted = "D gone conflict 3\nD replaced/a\nD replaced/b conflict\nD replaced/later "
+                         "conflict\nA replaced/new\nD untouched 1\n";
+    expect_in(&layer, &(struct change_options){0}, wanted,
+              "files that were edited or created in a deleted directory are conflicts");
+    expect_in(&layer, &expand,
+              "D gone\nD gone/a\nD gone/deep\nD gone/deep/b conflict\nD gone/later conflict\nD "
+              "replaced/a\nD replaced/b conflict\nD replaced/later conflict\nA replaced/new\nD "
+              "untouched\nD untouched/a\n",
+              "one by one");
+    run = base_begin(&layer, &err);
+    expect_in(&layer, &(struct change_options){0}, wanted, "the same during the next run");
+    tap_is_int(base_end(&layer, run, SIZE_MAX, &err), 0, "which ends");
+    expect_in(&layer, &(struct change_options){0}, wanted, "and after it");
+    layer_done(&layer);
+}
+
+/* The same in a home, of which only the time of the run is known. */
+static void test_covered_home(void)
+{
+    begin_trees();
+    char home_upper[192];
+    (void)snprintf(home_upper, sizeof home_upper, "%s/x.changes", storage);
+    if (mkdir(home_upper, 0700) < 0)
+        tap_bail("cannot make '%s'", home_upper);
+    make_dir(root, "gone");
+    put(root, "gone/a", "a");
+    put(root, "gone/b", "b");
+    struct layer layer;
+    struct brig_error err = {0};
+    if (layer_open(storage, "x", LAYER_HOME, root, &layer, &err) < 0)
+        tap_bail("%s", err.message);
+    const struct timespec step = {.tv_nsec = 20000000}; /* the clock of files has steps */
+    (void)nanosleep(&step, NULL);
+    int run = base_begin(&layer, &err);
+    make_whiteout(home_upper, "gone");
+    tap_is_int(base_end(&layer, run, SIZE_MAX, &err), 0, "a run in a home ends");
+    expect_in(&layer, &(struct change_options){0}, "D gone 2\n", "a home: nothing has changed");
+    (void)nanosleep(&step, NULL);
+    put(root, "gone/b", "edited");
+    expect_in(&layer, &(struct change_options){0}, "D gone conflict 2\n",
+              "a home: a file in a deleted directory was edited");
+    layer_done(&layer);
+}
+
 struct taken {
     struct base_change changes[8];
     size_t count;
@@ -392,6 +466,8 @@ int main(void)
     test_masks();
     test_replaced();
     test_base();
+    test_covered();
+    test_covered_home();
     test_applied();
     test_stack();
     test_hostile();
