@@ -91,12 +91,32 @@ static int write_contents(void *context, int fd, struct brig_error *err)
 /* Errors that concern this file only. */
 static bool is_of_file(const struct brig_error *error)
 {
-    return error->sys_errno == ESTALE || error->sys_errno == EACCES || error->sys_errno == EPERM ||
-           error->sys_errno == ENOENT || error->sys_errno == ELOOP || error->sys_errno == ENXIO;
+    return error->sys_errno == ESTALE || error->sys_errno == EACCES ||
+           error->sys_errno == EPERM || error->sys_errno == ENOENT || error->sys_errno == ELOOP ||
+           error->sys_errno == ENXIO || error->sys_errno == EINVAL;
+}
+
+/* Examines what was copied. Returns the reason why it is not placed, or NULL. */
+static const char *check_copy(const struct applying *applying, const struct change *change,
+                              const struct step *step)
+{
+    const struct apply_options *options = applying->options;
+    struct change copied = *change;
+    char name[STEP_NAME_MAX];
+    if (!options->check || S_ISDIR(change->after.st_mode))
+        return NULL;
+    copied.copy_dir = operation_staged(applying->draft.operation, step, name);
+    copied.copy_name = name;
+    copied.after.st_size = (off_t)step->other.size;
+    const char *reason = options->check(options->context, &copied);
+    if (reason)
+        operation_unstage(applying->draft.operation, step);
+    return reason;
 }
 
 static int stage_new(struct applying *applying, const struct change *change,
-                     enum apply_choice choice, struct step *step, struct brig_error *err)
+                     enum apply_choice choice, struct step *step, const char **ret_reason,
+                     struct brig_error *err)
 {
     const struct stat *after = &change->after;
     struct writing writing = {applying, change, choice};
@@ -114,13 +134,16 @@ static int stage_new(struct applying *applying, const struct change *change,
         .flags = (applying->options->risky ? COPY_RISKY : 0) |
                  (S_ISDIR(after->st_mode) ? COPY_WRITABLE : 0),
     };
+    struct operation *operation = applying->draft.operation;
     bool found = false, linked = S_ISREG(after->st_mode) && after->st_nlink > 1 && !writes;
     size_t at = linked ? find_link(applying, after, &found) : 0;
-    if (found)
-        return operation_stage_link(applying->draft.operation, step, applying->links[at].number,
-                                    err);
-    int status = operation_stage(applying->draft.operation, step, &source, err);
-    return status == 0 && linked ? add_link(applying, at, after, step->number, err) : status;
+    int status = found ? operation_stage_link(operation, step, applying->links[at].number, err)
+                       : operation_stage(operation, step, &source, err);
+    if (status == 0)
+        *ret_reason = check_copy(applying, change, step);
+    if (status != 0 || *ret_reason)
+        return status;
+    return linked && !found ? add_link(applying, at, after, step->number, err) : status;
 }
 
 /* Makes the new object. Returns 1 with a reason if this file cannot be copied. */
@@ -130,7 +153,9 @@ static int stage(struct applying *applying, const struct change *change, enum ap
     struct brig_error error = {0};
     if (!applying->draft.operation)
         return 0;
-    int status = stage_new(applying, change, choice, step, &error);
+    int status = stage_new(applying, change, choice, step, ret_reason, &error);
+    if (status == 0 && *ret_reason)
+        return 1;
     if (status < 0 && is_of_file(&error)) {
         *ret_reason = error.sys_errno == ESTALE ? "it was changed while it was copied"
                                                 : strerrordesc_np(error.sys_errno);

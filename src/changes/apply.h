@@ -29,6 +29,9 @@ struct apply_options {
     /* Decides about each change. *ret_reason says why it is skipped, NULL: it is not mentioned. */
     int (*choose)(void *context, const struct change *change, enum apply_choice *ret_choice,
                   const char **ret_reason, struct brig_error *err);
+    /* Examines the copy of a file (change->copy_name) that is about to be placed, because the jail may have changed
+     * the file since `choose` was asked. Returns the reason why it is skipped, or NULL. May be NULL. */
+    const char *(*check)(void *context, const struct change *change);
     /* Writes the contents of a file for APPLY_WRITE and APPLY_MERGE. */
     int (*write)(void *context, const struct change *change, enum apply_choice choice, int fd,
                  struct brig_error *err);

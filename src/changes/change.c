@@ -245,9 +245,16 @@ int changes_walk(const struct layer *layer, const struct change_options *options
     return status;
 }
 
+struct change_place change_place_after(const struct change *change)
+{
+    return change->copy_name ? (struct change_place){change->copy_dir, change->copy_name}
+                             : (struct change_place){change->upper_dir, change->name};
+}
+
 int change_open_after(const struct change *change)
 {
-    return compare_open(change->upper_dir, change->name);
+    const struct change_place place = change_place_after(change);
+    return compare_open(place.dir, place.name);
 }
 
 int change_open_before(const struct change *change)

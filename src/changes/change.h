@@ -36,6 +36,10 @@ struct change {
     /* The directories that contain it. lower_dir is -1 if the user's directory does not exist;
      * upper_dir is -1 if the jail has deleted or replaced the whole directory. */
     int lower_dir, upper_dir;
+    /* A copy of the jail's file that is to be examined in its place: a program in the jail may change that at any
+     * time. NULL: there is none. */
+    const char *copy_name;
+    int copy_dir;
     /* The file outside and in the jail; st_mode is 0 if there is none. The owner of `after` is the
      * one it will have outside. */
     struct stat before, after;
@@ -78,3 +82,10 @@ int changes_walk(const struct layer *layer, const struct change_options *options
  * also if the jail has removed the owner's permission. -1 with errno. */
 int change_open_after(const struct change *change);
 int change_open_before(const struct change *change);
+
+/* Where the jail's file is, or its copy: a directory, or -1, and the name in it. */
+struct change_place {
+    int dir;
+    const char *name;
+};
+struct change_place change_place_after(const struct change *change);

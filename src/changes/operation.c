@@ -244,6 +244,20 @@ int operation_stage_link(struct operation *operation, struct step *step, uint32_
     return 0;
 }
 
+int operation_staged(const struct operation *operation, const struct step *step,
+                     char ret_name[static STEP_NAME_MAX])
+{
+    step_object_name(ret_name, step->number, "");
+    return step_objects(&operation->steps, &operation->steps.trees[step->tree]);
+}
+
+void operation_unstage(struct operation *operation, const struct step *step)
+{
+    char name[STEP_NAME_MAX];
+    int objects = operation_staged(operation, step, name);
+    (void)unlinkat(objects, name, 0);
+}
+
 int operation_stage_meta(struct operation *operation, struct step *step,
                          const struct copy_source *from, const struct copy_source *to,
                          struct brig_error *err)

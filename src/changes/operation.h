@@ -108,6 +108,11 @@ int operation_stage(struct operation *operation, struct step *step,
 /* The same as a hard link to the object of another step of this operation. */
 int operation_stage_link(struct operation *operation, struct step *step, uint32_t number,
                          struct brig_error *err);
+/* Where the new object of a step is, and its name in that directory. */
+int operation_staged(const struct operation *operation, const struct step *step,
+                     char ret_name[static STEP_NAME_MAX]);
+/* Removes the new object again. */
+void operation_unstage(struct operation *operation, const struct step *step);
 /* Makes the two objects of a STEP_META or STEP_UPPER_META: the metadata of `to` becomes that of `from`. */
 int operation_stage_meta(struct operation *operation, struct step *step,
                          const struct copy_source *from, const struct copy_source *to,

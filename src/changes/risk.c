@@ -41,8 +41,9 @@ static const char *find_in_type(mode_t mode)
 static bool has_capabilities(const struct change *change)
 {
     char path[PATH_COMPONENT_MAX + 64];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d/%s", change->upper_dir, change->name);
-    return change->upper_dir >= 0 && lgetxattr(path, "security.capability", NULL, 0) > 0;
+    const struct change_place place = change_place_after(change);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d/%s", place.dir, place.name);
+    return place.dir >= 0 && lgetxattr(path, "security.capability", NULL, 0) > 0;
 }
 
 static const char *find_in_rights(const struct change *change)
@@ -121,9 +122,10 @@ static bool leads_out(const struct change *change, const char *target)
 static const char *find_in_link(const struct change *change)
 {
     char target[PATH_LENGTH_MAX + 1];
-    if (!S_ISLNK(change->after.st_mode) || change->upper_dir < 0)
+    const struct change_place place = change_place_after(change);
+    if (!S_ISLNK(change->after.st_mode) || place.dir < 0)
         return NULL;
-    ssize_t length = readlinkat(change->upper_dir, change->name, target, sizeof target - 1);
+    ssize_t length = readlinkat(place.dir, place.name, target, sizeof target - 1);
     if (length < 0)
         return "a link that cannot be read";
     target[length] = '\0';

@@ -50,6 +50,7 @@ struct applying {
     struct git git;
     struct hunks *hunks; /* of the current layer, or NULL */
     int contents;        /* of the current change, merged or chosen; -1 */
+    bool accepted;       /* the risk of the current change */
     uint64_t applied, skipped;
 };
 
@@ -310,6 +311,7 @@ static int choose(void *context, const struct change *change, enum apply_choice 
                   const char **reason, struct brig_error *err)
 {
     struct applying *applying = context;
+    applying->accepted = applying->words->risky;
     if (!selection_has(&applying->selections, applying->layer, change)) {
         *choice = APPLY_SKIP;
         return 0;
@@ -322,12 +324,20 @@ static int choose(void *context, const struct change *change, enum apply_choice 
     if (*choice == APPLY_SKIP || *choice == APPLY_KEEP || applying->words->risky)
         return 0;
     const char *risk = risk_find(change);
-    if (!risk || (applying->asks && !applying->words->dry &&
-                  ask(change, risk, "Apply it all the same? [y/n]") == 'y'))
+    applying->accepted = risk && applying->asks && !applying->words->dry &&
+                         ask(change, risk, "Apply it all the same? [y/n]") == 'y';
+    if (!risk || applying->accepted)
         return 0;
     *choice = APPLY_SKIP;
     *reason = risk;
     return 0;
+}
+
+/* The jail may have changed the file since it was judged. */
+static const char *check(void *context, const struct change *change)
+{
+    const struct applying *applying = context;
+    return applying->accepted ? NULL : risk_find(change);
 }
 
 /* Copies the merged or chosen contents. */
@@ -381,6 +391,7 @@ static int plan_layer(struct applying *applying, struct operation *operation, si
                                           .risky = applying->words->risky,
                                           .live = live,
                                           .choose = choose,
+                                          .check = live ? check : NULL,
                                           .write = write_contents,
                                           .tell = tell,
                                           .context = applying};

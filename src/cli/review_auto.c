@@ -51,6 +51,15 @@ static int choose(void *context, const struct change *change, enum apply_choice 
     return 0;
 }
 
+/* The jail may have changed the file since it was judged. */
+static const char *check(void *context, const struct change *change)
+{
+    struct outcome *outcome = context;
+    const char *reason = risk_find(change);
+    outcome->held += reason != NULL;
+    return reason;
+}
+
 static void tell(void *context, const struct change *change, enum apply_choice choice,
                  const char *reason)
 {
@@ -76,7 +85,7 @@ static int apply(const struct layers *layers, bool live, struct outcome *outcome
                  struct brig_error *err)
 {
     const struct apply_options options = {
-        .live = live, .choose = choose, .tell = tell, .context = outcome};
+        .live = live, .choose = choose, .check = live ? check : NULL, .tell = tell, .context = outcome};
     struct operation *operation = NULL;
     int status = operation_begin(layers, layers->items[0].record, OPERATION_APPLY, &operation, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)

@@ -19,6 +19,7 @@
 #include "changes/change.h"
 #include "changes/layer.h"
 #include "changes/operation.h"
+#include "changes/risk.h"
 #include "tap.h"
 
 #define SMALL "size=1m"
@@ -439,6 +440,55 @@ static void stops_at_a_full_disk(void)
     tap_is_int(status, 0, "a full disk changes nothing, and with room it works");
 }
 
+/* A jail that changes its files after they were judged. */
+static int judge(void *context, const struct change *change, enum apply_choice *choice,
+                 const char **reason, struct brig_error *err)
+{
+    (void)context;
+    (void)err;
+    *reason = risk_find(change);
+    *choice = *reason ? APPLY_SKIP : APPLY_TAKE;
+    if (strcmp(change->path, "package.json") == 0)
+        put(upper(), change->path, "{\"scripts\":{\"test\":\"id\"}}");
+    if (strcmp(change->path, "link") == 0 &&
+        (unlink(join(upper(), "link")) < 0 || symlink("/etc/passwd", join(upper(), "link")) < 0))
+        tap_bail("cannot replace a link");
+    return 0;
+}
+
+static const char *judge_copy(void *context, const struct change *change)
+{
+    const char *reason = risk_find(change);
+    (void)context;
+    skipped += reason != NULL;
+    return reason;
+}
+
+static void judges_what_it_places(void)
+{
+    struct operation *operation;
+    const struct apply_options options = {.live = true, .choose = judge, .check = judge_copy};
+    begin_in(top);
+    put(upper(), "calm.json", "{\"scripts\":{\"test\":\"id\"}}");
+    put(upper(), "package.json", "{\"name\":\"x\"}");
+    if (symlink("calm.json", join(upper(), "link")) < 0 ||
+        link(join(upper(), "package.json"), join(upper(), "same.json")) < 0)
+        tap_bail("cannot make links");
+    reopen();
+    skipped = 0;
+    int record = layers.items[0].record;
+    tap_is_int(operation_begin(&layers, record, OPERATION_APPLY, &operation, NULL), 0, "it begins");
+    tap_is_int(apply_plan(operation, &layers.items[0], &options, NULL), 0, "the steps are planned");
+    tap_is_int(operation_run(operation, report, NULL, NULL), 0, "and taken");
+    operation_free(operation);
+    struct stat info;
+    tap_is_int(skipped, 2, "what has become a risk since it was judged is left out");
+    tap_ok(lstat(join(root, "package.json"), &info) < 0 && lstat(join(root, "link"), &info) < 0,
+           "and does not arrive");
+    tap_ok(lstat(join(root, "calm.json"), &info) == 0 && lstat(join(root, "same.json"), &info) == 0,
+           "other files do");
+}
+
 static void follows_no_link(void)
 {
     begin_in(top);
@@ -477,6 +527,7 @@ int main(void)
     continues_and_aborts();
     stops_at_a_full_disk();
     follows_no_link();
+    judges_what_it_places();
     layers_done(&layers);
     (void)tree_remove(AT_FDCWD, top, NULL);
     (void)tree_remove(AT_FDCWD, far_top, NULL);
