@@ -198,6 +198,8 @@ static int create_directory(struct draft *draft, struct draft_frame *frame, cons
         *ret_reason = "its directory does not exist outside; apply that too";
         return 1;
     }
+    if (!(info.st_mode & S_ISVTX)) /* nobody was asked whether everybody may write to it */
+        info.st_mode &= (mode_t)~S_IWOTH;
     if (info.st_uid == draft->layer->jail_uid)
         info.st_uid = draft->layer->owner;
     if (info.st_gid == draft->layer->jail_gid)

@@ -48,7 +48,11 @@ static bool has_capabilities(const struct change *change)
 
 static const char *find_in_rights(const struct change *change)
 {
-    mode_t mode = change->after.st_mode;
+    mode_t mode = change->after.st_mode, gained = mode & ~change->before.st_mode;
+    if (S_ISLNK(mode))
+        return NULL;
+    if ((gained & S_IWOTH) && !(mode & S_ISVTX))
+        return "everybody may write to it";
     if (!S_ISREG(mode))
         return NULL;
     if (mode & S_ISUID)
@@ -58,11 +62,13 @@ static const char *find_in_rights(const struct change *change)
     return has_capabilities(change) ? "has file capabilities" : NULL;
 }
 
-static const char *find_in_name(const char *name)
+/* If the directory does not exist outside, its name is new as well. */
+static const char *find_in_name(const struct change *change)
 {
+    const char *name = change->lower_dir < 0 ? change->path : change->name;
     const unsigned char *p = (const unsigned char *)name;
     size_t length = strlen(name);
-    if (name[0] == '-')
+    if (change->name[0] == '-' || name[0] == '-' || strstr(name, "/-"))
         return "its name looks like an option";
     for (size_t i = 0; i < length;) {
         size_t size = utf8_length(p + i, length - i);
@@ -84,20 +90,22 @@ static bool is_new_executable(const struct change *change)
 
 /* ---- links ---- */
 
-/* Whether a relative target leads above the root, as text. */
+/* Whether a relative target may lead above the root, as text. A ".." after a name leads wherever that name does, which
+ * may become another link at any time. */
 static bool leads_above(const char *path, const char *target)
 {
     size_t depth = 0;
+    bool named = false;
     for (const char *at = strchr(path, '/'); at; at = strchr(at + 1, '/'))
         depth++;
     for (const char *at = target; *at;) {
         size_t length = strcspn(at, "/");
         if (length == 2 && at[0] == '.' && at[1] == '.') {
-            if (depth == 0)
+            if (depth == 0 || named)
                 return true;
             depth--;
         } else if (length > 0 && !(length == 1 && at[0] == '.')) {
-            depth++;
+            named = true;
         }
         at += length + strspn(at + length, "/");
     }
@@ -180,7 +188,9 @@ static const char *path_in_home(const struct change *change, char *buffer, size_
 static const char *find_in_rows(const struct change *change, bool gone)
 {
     char buffer[2 * PATH_LENGTH_MAX + 2];
-    return risk_row_find(change->path, path_in_home(change, buffer, sizeof buffer), gone);
+    const char *home = path_in_home(change, buffer, sizeof buffer);
+    return S_ISLNK(change->after.st_mode) ? risk_row_find_link(change->path, home)
+                                          : risk_row_find(change->path, home, gone);
 }
 
 /* ---- contents ---- */
@@ -262,7 +272,7 @@ static const char *find(const struct change *change, bool contents)
     if (!reason)
         reason = find_in_rights(change);
     if (!reason && change->before.st_mode == 0)
-        reason = find_in_name(change->name);
+        reason = find_in_name(change);
     if (change->kind == CHANGE_METADATA || S_ISDIR(change->after.st_mode))
         return !reason && is_new_executable(change) ? "a new executable file" : reason;
     if (!reason)

@@ -22,7 +22,8 @@ const struct risk_row risk_rows[] = {
      PATTERNS(".config/git", ".git-templates", ".git-template", ".git_template", ".gittemplates")},
     {"filters and merge drivers that git runs", RISK_ANYWHERE, true, PATTERNS(".gitattributes")},
     {"submodules that git fetches", RISK_ANYWHERE, true, PATTERNS(".gitmodules")},
-    {"part of a git repository", RISK_ANYWHERE, true, PATTERNS(".git")},
+    /* Without a HEAD no directory is a repository, whatever its other files are called. */
+    {"part of a git repository", RISK_ANYWHERE, true, PATTERNS(".git", "HEAD")},
 
     /* ---- shells ---- */
     {"runs in every new shell", RISK_HOME, false,
@@ -49,7 +50,8 @@ const struct risk_row risk_rows[] = {
               ".config/terminator", ".config/zellij")},
     {"runs in a directory that you enter", RISK_ANYWHERE, false,
      PATTERNS(".direnv", ".autoenv", ".autoenv.zsh", ".env.zsh", ".rvmrc", ".mise.toml",
-              "mise.toml", ".mise", ".config/mise")},
+              "mise.toml", "mise.*.toml", ".mise.*.toml", ".mise", ".config/mise",
+              ".config/mise.toml", ".tool-versions")},
     {"variables that programs load", RISK_ANYWHERE, false,
      PATTERNS(".env", ".env.local", ".env.*.local", ".flaskenv")},
 
@@ -217,6 +219,14 @@ const struct risk_row risk_rows[] = {
          "phpunit.xml.dist", "Makefile.PL", "Build.PL", "cpanfile", "*.spec", "debian/rules",
          "PKGBUILD", "APKBUILD", "ansible.cfg")},
 
+    {"names programs that a tool or an editor loads", RISK_ANYWHERE, false,
+     PATTERNS("pyproject.toml", "Pipfile", ".pylintrc", "pylintrc", "mypy.ini", ".mypy.ini",
+              ".flake8", ".coveragerc", "Cargo.toml", "composer.json", ".bowerrc", "nodemon.json",
+              ".eslintrc", ".eslintrc.*", ".prettierrc", ".prettierrc.*", ".babelrc", ".babelrc.*",
+              ".stylelintrc", ".stylelintrc.*", ".swcrc", ".nycrc", ".nycrc.*", ".rspec",
+              ".rubocop.yml", "phpstan.neon", "phpstan.neon.dist", ".php-cs-fixer*.php",
+              "rector.php", ".clangd", ".luarc.json", "Snakefile", "tools/bazel", ".bazeliskrc")},
+
     /* ---- installed packages: any file of them may be loaded ---- */
     {"code of an installed package", RISK_ANYWHERE, false,
      PATTERNS("node_modules", "site-packages", "dist-packages", "bower_components", "vendor/bundle",
@@ -248,7 +258,8 @@ static bool component_matches(const char *pattern, const char *name)
     return !*pattern || *pattern == '/';
 }
 
-bool risk_pattern_matches(const char *pattern, const char *path)
+/* With `above` a path that ends before the pattern matches, too. */
+static bool matches(const char *pattern, const char *path, bool above)
 {
     while (component_matches(pattern, path)) {
         pattern += strcspn(pattern, "/");
@@ -256,22 +267,29 @@ bool risk_pattern_matches(const char *pattern, const char *path)
         if (!*pattern)
             return true;
         if (!*path)
-            return false;
+            return above;
         pattern++;
         path++;
     }
     return false;
 }
 
+bool risk_pattern_matches(const char *pattern, const char *path)
+{
+    return matches(pattern, path, false);
+}
+
 /* The beginnings of the components of a path. */
 struct components {
     const char *at[LAYER_DEPTH_MAX + 1];
     size_t count;
+    bool above; /* a pattern may be longer */
 };
 
-static void components_find(const char *path, struct components *components)
+static void components_find(const char *path, bool above, struct components *components)
 {
     components->count = 0;
+    components->above = above;
     for (const char *at = path; at && components->count < ARRAY_LENGTH(components->at);) {
         components->at[components->count++] = at;
         at = strchr(at, '/');
@@ -280,15 +298,15 @@ static void components_find(const char *path, struct components *components)
 }
 
 /* Most patterns differ in the first character. */
-static bool matches_quickly(const char *pattern, const char *path)
+static bool matches_quickly(const char *pattern, const char *path, bool above)
 {
-    return (*pattern == *path || *pattern == '*') && risk_pattern_matches(pattern, path);
+    return (*pattern == *path || *pattern == '*') && matches(pattern, path, above);
 }
 
 static bool matches_anywhere(const char *pattern, const struct components *components)
 {
     for (size_t i = 0; i < components->count; i++)
-        if (matches_quickly(pattern, components->at[i]))
+        if (matches_quickly(pattern, components->at[i], components->above))
             return true;
     return false;
 }
@@ -299,16 +317,16 @@ static bool row_matches(const struct risk_row *row, const struct components *com
     if (row->where == RISK_HOME && !home)
         return false;
     for (const char *const *pattern = row->patterns; *pattern; pattern++)
-        if (row->where == RISK_HOME ? matches_quickly(*pattern, home)
+        if (row->where == RISK_HOME ? matches_quickly(*pattern, home, components->above)
                                     : matches_anywhere(*pattern, components))
             return true;
     return false;
 }
 
-const char *risk_row_find(const char *path, const char *home, bool gone)
+static const char *find(const char *path, const char *home, bool gone, bool above)
 {
     struct components components;
-    components_find(path, &components);
+    components_find(path, above, &components);
     /* The guard's names are relative to the top of a granted directory. A directory below it may be
      * opened as a project as well. */
     for (size_t i = 0; i < names_count; i++)
@@ -318,4 +336,14 @@ const char *risk_row_find(const char *path, const char *home, bool gone)
         if ((risk_rows[i].gone || !gone) && row_matches(&risk_rows[i], &components, home))
             return risk_rows[i].reason;
     return NULL;
+}
+
+const char *risk_row_find(const char *path, const char *home, bool gone)
+{
+    return find(path, home, gone, false);
+}
+
+const char *risk_row_find_link(const char *path, const char *home)
+{
+    return find(path, home, false, true);
 }

@@ -26,5 +26,9 @@ extern const size_t risk_row_count;
  * deleted files count. */
 const char *risk_row_find(const char *path, const char *home, bool gone);
 
+/* The same for a symbolic link. It may also take the place of a directory that a pattern names: what it leads to then
+ * has the name of the pattern. */
+const char *risk_row_find_link(const char *path, const char *home);
+
 /* Whether `pattern` matches at the beginning of a path. */
 bool risk_pattern_matches(const char *pattern, const char *path);

@@ -142,6 +142,20 @@ static const char *const executed[] = {
     "workspaces",
     "trustedDependencies",
     "publishConfig",
+    /* settings of tools, which name programs that these load */
+    "ava",
+    "babel",
+    "commitlint",
+    "eslintConfig",
+    "jest",
+    "mocha",
+    "nodemonConfig",
+    "nyc",
+    "prettier",
+    "release",
+    "stylelint",
+    "tap",
+    "xo",
 };
 
 struct scanner {

@@ -321,6 +321,13 @@ static void judges_modes(void)
     tap_is_str(reason_of("gained"), "a new executable file", "also one that was not executable");
     tap_is_str(reason_of("still"), NULL, "but not one that was");
     tap_has_str(reason_of("suid"), "setuid", "setuid");
+    put(upper, "open", 0644, "");
+    (void)mkdirat(upper, "open-dir", 0700);
+    tap_ok(!reason_of("open") && !reason_of("open-dir"), "files that only their owner may write to");
+    (void)fchmodat(upper, "open", 0666, 0);
+    (void)fchmodat(upper, "open-dir", 0777, 0);
+    tap_has_str(reason_of("open"), "everybody", "a file that everybody may write to");
+    tap_has_str(reason_of("open-dir"), "everybody", "and a directory");
     tap_has_str(reason_of("sgid"), "setgid", "setgid");
     static const unsigned char v2[20] = {1, 0, 0, 2, 0, 4}; /* cap_net_bind_service, effective */
     put(upper, "capable", 0644, "text");
@@ -353,6 +360,16 @@ static void judges_types_and_names(void)
         put(upper, rows[i].name, 0644, "");
         tap_has_str(reason_of(rows[i].name), rows[i].reason, "a name that %s", rows[i].reason);
     }
+    struct change below = {.layer = &layer,
+                           .kind = CHANGE_ADDED,
+                           .path = "a\x1b[2J/plain",
+                           .name = "plain",
+                           .lower_dir = -1,
+                           .upper_dir = upper,
+                           .after = {.st_mode = S_IFREG | 0644}};
+    tap_has_str(risk_find_quickly(&below), "control characters", "a file in a new directory");
+    below.lower_dir = lower;
+    tap_is_str(risk_find_quickly(&below), NULL, "not in one that the user has");
     put(upper, "grün é 中", 0644, "");
     tap_is_str(reason_of("grün é 中"), NULL, "letters of any language are no risk");
     put(lower, "-rf", 0644, "");
@@ -365,12 +382,16 @@ static void judges_links(void)
         const char *name, *target, *reason;
     } rows[] = {
         {"l1", "plain", NULL},
-        {"l2", "sub/../plain", NULL},
+        {"l2", "sub/../plain", "a link that leads out of the directory"},
         {"l3", "/etc/passwd", "a link to an absolute path"},
         {"l4", "../x", "a link that leads out of the directory"},
         {"l5", "sub/../../x", "a link that leads out of the directory"},
         {"l6", "out/x", "a link that leads out of the directory"},
         {"l7", "..x/...", NULL},
+        {".claude", "settings", "obeyed by Claude Code"},
+        {".github", "ci", "commands and skills that an agent runs"},
+        {".venv", "v", "a program that the project's tools start"},
+        {"github", "ci", NULL},
     };
     (void)symlinkat("..", lower, "out");
     (void)mkdirat(lower, "sub", 0700);
@@ -399,6 +420,8 @@ static void judges_contents(void)
     tap_has_str(reason_of("package.json"), "package manager", "changed scripts are one");
     put(upper, "package.json", 0644, "{\"version\":\"1\"}");
     tap_is_str(reason_of("package.json"), NULL, "a package.json without scripts is none");
+    put(upper, "package.json", 0644, "{\"jest\":{\"globalSetup\":\"./x.js\"}}");
+    tap_has_str(reason_of("package.json"), "package manager", "settings that name a program");
 }
 
 static void judges_places(void)
@@ -415,6 +438,7 @@ static void judges_places(void)
     put(upper, "config", 0644, "[core]");
     tap_is_str(reason_of("config"), NULL, "a file named config");
     put(upper, "HEAD", 0644, "ref: refs/heads/main");
+    tap_has_str(reason_of("HEAD"), "repository", "a HEAD, also if the other parts come later");
     (void)mkdirat(upper, "objects", 0700);
     (void)mkdirat(lower, "refs", 0700);
     tap_has_str(reason_of("config"), "repository", "beside HEAD, objects and refs it is git's");
