@@ -303,6 +303,24 @@ static int finish(struct writer *writer, bool durable, struct brig_error *err)
 
 #define autowriter __attribute__((cleanup(writer_done)))
 
+/* `old` is the record that it replaces, or NULL. A deletion of a directory that comes back by an undo has no records of
+ * the files in it any more: the time of the undo takes their place. */
+static struct entry make_entry(const struct base_record *record, const struct entry *old)
+{
+    struct entry entry = {.kind = (uint16_t)record->kind,
+                          .covers = old ? old->covers : 0,
+                          .lower = record->lower,
+                          .applied = record->applied};
+    struct timespec now;
+    if (old || !S_ISDIR(record->lower.mode))
+        return entry;
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    entry.kind = BASE_SINCE;
+    entry.covers = 1;
+    entry.lower.ctime_ns = nanoseconds(now);
+    return entry;
+}
+
 int base_update(const struct layer *layer, const struct base_change *changes, size_t count,
                 struct brig_error *err)
 {
@@ -314,15 +332,16 @@ int base_update(const struct layer *layer, const struct base_change *changes, si
     if (status == 0)
         status = open_writer(layer, BASE, UNKNOWN, &writer, err);
     size_t i = 0;
+    const char *forgotten = NULL;
     while (status == 0 && (!old.ended || i < count)) {
         int order = old.ended ? 1 : i == count ? -1 : base_compare(old.path, changes[i].path);
         if (order < 0) {
-            status = write_entry(&writer, &old.entry, old.path, err);
-        } else if (!changes[i].forget) {
-            const struct base_record *record = &changes[i].record;
-            struct entry entry = {
-                .kind = record->kind, .lower = record->lower, .applied = record->applied};
-            entry.covers = order == 0 && old.entry.covers;
+            if (!forgotten || !path_is_beneath(forgotten, old.path))
+                status = write_entry(&writer, &old.entry, old.path, err);
+        } else if (changes[i].forget) {
+            forgotten = changes[i].path;
+        } else {
+            struct entry entry = make_entry(&changes[i].record, order == 0 ? &old.entry : NULL);
             status = write_entry(&writer, &entry, changes[i].path, err);
         }
         i += order >= 0;
@@ -391,8 +410,7 @@ static int merge_entry(void *context, const struct upper_entry *found, struct br
         return status;
     if (*merging->cover && !path_is_beneath(merging->cover, found->path))
         merging->cover[0] = '\0';
-    bool covers = found->whiteout ||
-                  (S_ISDIR(found->upper.st_mode) && upper_hides_lower(merging->layer, found->path));
+    bool covers = !S_ISDIR(found->upper.st_mode) || upper_hides_lower(merging->layer, found->path);
     bool known = base_find(merging->base, found->path, &record);
     if (covers && !*merging->cover) {
         const struct reader *old = &merging->base->base;

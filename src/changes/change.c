@@ -56,7 +56,8 @@ static void find_conflict(const struct walk *walk, struct change *change)
     change->has_base = base_find(walk->base, change->path, &change->base);
     if (change->has_base)
         change->conflict = base_conflict(&change->base, now);
-    if (change->has_base && !change->conflict && now && change->kind == CHANGE_DELETED &&
+    if (change->has_base && !change->conflict && now &&
+        (change->kind == CHANGE_DELETED || change->kind == CHANGE_TYPE) &&
         change->base.kind == BASE_FILE && !change->base.lower.mode)
         change->conflict = "you have created it since";
     if (!change->has_base && now && !S_ISDIR(now->st_mode) && change->upper.mode &&

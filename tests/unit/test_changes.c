@@ -342,6 +342,60 @@ static void test_covered_home(void)
     layer_done(&layer);
 }
 
+/* What the user does in a directory that the jail has deleted or replaced. */
+static void test_base_directories(void)
+{
+    static const char *const dirs[] = {"gone", "gone/sub", "file", "opaque", "quiet", "still"};
+    begin_trees();
+    for (size_t i = 0; i < ARRAY_LENGTH(dirs); i++) {
+        char path[64];
+        make_dir(root, dirs[i]);
+        (void)snprintf(path, sizeof path, "%s/f", dirs[i]);
+        put(root, path, "f");
+    }
+    struct layer layer = open_layer();
+    int run = base_begin(&layer, NULL);
+    make_whiteout(upper(), "gone");
+    make_whiteout(upper(), "quiet");
+    put(upper(), "file", "f");
+    put(upper(), "new", "new");
+    put(upper(), "still", "f");
+    make_opaque(upper(), "opaque");
+    put(upper(), "opaque/own", "own");
+    const char *unchanged = "T file 1\nD gone 2\nD opaque/f\nA opaque/own\nD quiet 1\nT still 1\n";
+    remove_file(upper(), "new");
+    expect_in(&layer, &(struct change_options){0}, unchanged, "directories are deleted");
+    put(upper(), "new", "new");
+    put(root, "gone/sub/f", "edited"); /* by the user */
+    put(root, "file/mine", "mine");
+    put(root, "opaque/mine", "mine");
+    make_dir(root, "new");
+    const char *wanted = "T file conflict 2\nD gone conflict 2\nT new conflict\nD opaque/f\n"
+                         "D opaque/mine conflict\nA opaque/own\nD quiet 1\nT still 1\n";
+    expect_in(&layer, &(struct change_options){0}, wanted, "the user has changed some since");
+    (void)base_end(&layer, run, SIZE_MAX, NULL);
+    expect_in(&layer, &(struct change_options){0}, wanted, "the same after the run");
+    expect_in(&layer, &(struct change_options){.expand = true},
+              "T file conflict 2\nD gone\nD gone/f\nD gone/sub\nD gone/sub/f conflict\n"
+              "T new conflict\nD opaque/f\nD opaque/mine conflict\nA opaque/own\n"
+              "D quiet\nD quiet/f\nT still 1\n",
+              "each file in a deleted directory");
+    run = base_begin(&layer, NULL);
+    expect_in(&layer, &(struct change_options){0}, wanted, "during the next one");
+    (void)base_end(&layer, run, SIZE_MAX, NULL);
+    expect_in(&layer, &(struct change_options){0}, wanted, "and after it");
+    struct base_change forgotten = {.path = (char *)(uintptr_t) "gone", .forget = true};
+    tap_is_int(base_update(&layer, &forgotten, 1, NULL), 0, "a record is removed");
+    remove_file(upper(), "gone");
+    run = base_begin(&layer, NULL);
+    make_whiteout(upper(), "gone");
+    (void)base_end(&layer, run, SIZE_MAX, NULL);
+    expect_in(&layer,
+              &(struct change_options){.paths = (const char *const[]){"gone"}, .path_count = 1},
+              "D gone 2\n", "with those below it: a new run is based on the files as they are");
+    layer_done(&layer);
+}
+
 struct taken {
     struct base_change changes[8];
     size_t count;
@@ -466,6 +520,7 @@ int main(void)
     test_masks();
     test_replaced();
     test_base();
+    test_base_directories();
     test_covered();
     test_covered_home();
     test_applied();
