@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "changes/change.h"
 #include "changes/draft.h"
-#include "changes/tree_walk.h"
+#include "changes/walk.h"
 
 /* Files with several names in the upper directory: the first of them that was copied. */
 struct hard_link {
@@ -239,7 +239,7 @@ static int delete_directory(struct applying *applying, const struct change *chan
     return draft_prepare_lower(&applying->draft, &reason, err);
 }
 
-static int delete_below(void *context, const struct tree_entry *entry, struct brig_error *err)
+static int delete_below(void *context, const struct walk_entry *entry, struct brig_error *err)
 {
     struct applying *applying = context;
     const struct change change = {.layer = applying->draft.layer,

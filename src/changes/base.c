@@ -15,8 +15,8 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "changes/layer.h"
-#include "changes/tree_walk.h"
 #include "changes/upper.h"
+#include "changes/walk.h"
 
 #define FILE_NAME_MAX 64
 #define MAGIC "brigbas2"
@@ -354,7 +354,7 @@ int base_update(const struct layer *layer, const struct base_change *changes, si
 
 /* ---- the manifest ---- */
 
-static int write_file(void *context, const struct tree_entry *found, struct brig_error *err)
+static int write_file(void *context, const struct walk_entry *found, struct brig_error *err)
 {
     struct entry entry = {.kind = BASE_FILE, .lower = ident_of(&found->info)};
     int status = write_entry(context, &entry, found->path, err);

@@ -9,10 +9,10 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/layer.h"
-#include "changes/tree_walk.h"
 #include "changes/upper.h"
+#include "changes/walk.h"
 
-struct walk {
+struct change_walk {
     const struct layer *layer;
     const struct change_options *options;
     change_visit visit;
@@ -26,7 +26,7 @@ struct walk {
 enum selection { NOT, ABOVE, SELECTED };
 
 /* Whether a path is selected, or contains one that is. Paths are asked for in order. */
-static enum selection select_path(struct walk *walk, const char *path)
+static enum selection select_path(struct change_walk *walk, const char *path)
 {
     const struct change_options *options = walk->options;
     if (!options->paths)
@@ -50,7 +50,7 @@ static bool is_own_git(const struct layer *layer, const char *path)
 
 /* ---- one change ---- */
 
-static void find_conflict(const struct walk *walk, struct change *change)
+static void find_conflict(const struct change_walk *walk, struct change *change)
 {
     const struct stat *now = change->before.st_mode ? &change->before : NULL;
     change->has_base = base_find(walk->base, change->path, &change->base);
@@ -79,7 +79,7 @@ static unsigned compare_meta(const struct change *change)
     return meta;
 }
 
-static bool same_contents(const struct walk *walk, const struct change *change)
+static bool same_contents(const struct change_walk *walk, const struct change *change)
 {
     const struct stat *before = &change->before, *after = &change->after;
     if (S_ISDIR(after->st_mode))
@@ -93,7 +93,7 @@ static bool same_contents(const struct walk *walk, const struct change *change)
 }
 
 /* Compares a file of the upper directory with the user's; false if nothing has changed. */
-static bool compare(const struct walk *walk, struct change *change)
+static bool compare(const struct change_walk *walk, struct change *change)
 {
     if (!change->before.st_mode) {
         change->kind = CHANGE_ADDED;
@@ -118,7 +118,7 @@ static void map_owner(const struct layer *layer, struct stat *info)
         info->st_gid = layer->owner_gid;
 }
 
-static struct change make_change(const struct walk *walk, const struct upper_entry *entry)
+static struct change make_change(const struct change_walk *walk, const struct upper_entry *entry)
 {
     struct change change = {.layer = walk->layer,
                             .path = entry->path,
@@ -139,18 +139,18 @@ static struct change make_change(const struct walk *walk, const struct upper_ent
 
 /* ---- deleted directories ---- */
 
-static int find_hidden(void *context, const struct tree_entry *entry, struct brig_error *err)
+static int find_hidden(void *context, const struct walk_entry *entry, struct brig_error *err)
 {
     (void)err;
     return layer_hides(context, entry->path) ? TREE_STOP : 0;
 }
 
 struct measure {
-    struct walk *walk;
+    struct change_walk *walk;
     struct change *change;
 };
 
-static int measure_file(void *context, const struct tree_entry *entry, struct brig_error *err)
+static int measure_file(void *context, const struct walk_entry *entry, struct brig_error *err)
 {
     const struct measure *measure = context;
     struct change *change = measure->change;
@@ -167,7 +167,8 @@ static int measure_file(void *context, const struct tree_entry *entry, struct br
 }
 
 /* Examines a deleted directory. Returns 1 if something in it is hidden. */
-static int measure_directory(struct walk *walk, struct change *change, struct brig_error *err)
+static int measure_directory(struct change_walk *walk, struct change *change,
+                             struct brig_error *err)
 {
     autoclose int dir =
         openat(change->lower_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -183,7 +184,7 @@ static int measure_directory(struct walk *walk, struct change *change, struct br
     return tree_walk(dir, change->path, measure_file, &(struct measure){walk, change}, err);
 }
 
-static int visit_deleted(struct walk *walk, struct change *change, bool selected,
+static int visit_deleted(struct change_walk *walk, struct change *change, bool selected,
                          struct brig_error *err)
 {
     bool directory = S_ISDIR(change->before.st_mode);
@@ -201,7 +202,7 @@ static int visit_deleted(struct walk *walk, struct change *change, bool selected
 }
 
 /* A file in place of a directory deletes everything in it: not if something in it is hidden. */
-static int check_replaced(struct walk *walk, struct change *change, struct brig_error *err)
+static int check_replaced(struct change_walk *walk, struct change *change, struct brig_error *err)
 {
     if (change->kind != CHANGE_TYPE || !S_ISDIR(change->before.st_mode))
         return 0;
@@ -215,7 +216,7 @@ static int check_replaced(struct walk *walk, struct change *change, struct brig_
 
 static int visit(void *context, const struct upper_entry *entry, struct brig_error *err)
 {
-    struct walk *walk = context;
+    struct change_walk *walk = context;
     enum selection selection = select_path(walk, entry->path);
     if (selection == NOT || is_own_git(walk->layer, entry->path) ||
         layer_hides(walk->layer, entry->path))
@@ -237,7 +238,7 @@ static int visit(void *context, const struct upper_entry *entry, struct brig_err
 int changes_walk(const struct layer *layer, const struct change_options *options,
                  change_visit change_visitor, void *context, struct brig_error *err)
 {
-    struct walk walk = {
+    struct change_walk walk = {
         .layer = layer, .options = options, .visit = change_visitor, .context = context};
     int status = base_open(layer, &walk.base, err);
     if (status == 0)

@@ -27,7 +27,7 @@
 #include "changes/notes.h"
 #include "changes/plain.h"
 #include "changes/scratch.h"
-#include "changes/tree_walk.h"
+#include "changes/walk.h"
 #include "guard/git.h"
 
 #define DIFF_REF "refs/brig/diff"
@@ -285,7 +285,7 @@ static bool was_spooled(struct diff *diff, const char *path)
 }
 
 /* A file of a directory that the jail has replaced by something else. */
-static int add_replaced(void *context, const struct tree_entry *entry, struct brig_error *err)
+static int add_replaced(void *context, const struct walk_entry *entry, struct brig_error *err)
 {
     struct diff *diff = context;
     bool large = is_too_large(diff, &entry->info);

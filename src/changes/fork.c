@@ -21,8 +21,8 @@
 #include "changes/copy.h"
 #include "changes/layer.h"
 #include "changes/step.h"
-#include "changes/tree_walk.h"
 #include "changes/upper.h"
+#include "changes/walk.h"
 #include "home/storage.h"
 
 #define PART_MAX 160
@@ -98,7 +98,7 @@ static void finish_directories(struct copying *copying)
     copying->filled = NULL;
 }
 
-static int copy_file(void *context, const struct tree_entry *entry, struct brig_error *err)
+static int copy_file(void *context, const struct walk_entry *entry, struct brig_error *err)
 {
     if (S_ISSOCK(entry->info.st_mode))
         return 0;

@@ -10,7 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/str.h"
+#include "changes/layer.h"
 #include "changes/names_list.h"
 
 /* One directory of the path to the current entry. */
@@ -28,6 +30,7 @@ struct walk {
     const char *name; /* of the current entry, in the level above */
     const char *only;
     bool is_directory; /* the current entry */
+    bool tolerant;     /* leaves out what cannot be examined, and paths that are too long */
 };
 
 static void level_done(struct level *level)
@@ -92,7 +95,7 @@ int walk_next(struct walk *walk, struct walk_entry *ret_entry, struct brig_error
         if (walk->only && walk->level_count == 1 && strcmp(walk->name, walk->only) != 0)
             continue;
         if (fstatat(level->fd, walk->name, &info, AT_SYMLINK_NOFOLLOW) < 0) {
-            if (errno == ENOENT)
+            if (errno == ENOENT || walk->tolerant)
                 continue;
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'",
                              str_shown(walk->name).text);
@@ -101,6 +104,8 @@ int walk_next(struct walk *walk, struct walk_entry *ret_entry, struct brig_error
         str_concat(&walk->path, level->path_length > 0 ? "/" : "", walk->name);
         if (walk->path.failed)
             return brig_fail_nomem(err);
+        if (walk->tolerant && walk->path.length > PATH_LENGTH_MAX)
+            continue;
         walk->is_directory = S_ISDIR(info.st_mode);
         *ret_entry = (struct walk_entry){
             .dir = level->fd, .name = walk->name, .path = walk->path.data, .info = info};
@@ -140,4 +145,39 @@ int walk_directory(const struct walk *walk)
 size_t walk_level(const struct walk *walk)
 {
     return walk->level_count > 0 ? walk->level_count - 1 : 0;
+}
+
+static int visit_all(struct walk *walk, dev_t device, tree_visit visit, void *context,
+                     struct brig_error *err)
+{
+    struct walk_entry entry;
+    int status;
+    while ((status = walk_next(walk, &entry, err)) > 0) {
+        status = visit(context, &entry, err);
+        if (status != 0 && status != TREE_SKIP)
+            return status;
+        bool enters = status == 0 && S_ISDIR(entry.info.st_mode) && entry.info.st_dev == device &&
+                      walk->level_count < LAYER_DEPTH_MAX;
+        if (enters && (status = walk_enter(walk, err)) < 0)
+            return status;
+    }
+    return status;
+}
+
+int tree_walk(int directory, const char *above, tree_visit visit, void *context,
+              struct brig_error *err)
+{
+    struct stat top;
+    struct walk *walk = NULL;
+    if (fstat(directory, &top) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the directory");
+    int status = walk_open(directory, NULL, &walk, err);
+    if (status < 0)
+        return status;
+    walk->tolerant = true;
+    str_append(&walk->path, above);
+    walk->levels[0].path_length = walk->path.length;
+    status = visit_all(walk, top.st_dev, visit, context, err);
+    walk_close(walk);
+    return status;
 }

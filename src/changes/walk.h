@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks a tree in the order of base_compare(), one entry at a time. Follows no symbolic link, and keeps the names of
- * one directory for each level in memory. */
+/* Walks a tree in the order of base_compare(): walk_next() one entry at a time, tree_walk() with a function for each.
+ * Follows no symbolic link, opens only directories, and keeps the names of one directory for each level in memory. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 struct walk;
 
-#define WALK_DEPTH_MAX 1000 /* levels of directories */
+#define WALK_DEPTH_MAX 1000 /* levels of directories; tree_walk(): LAYER_DEPTH_MAX */
 
 struct walk_entry {
     int dir;          /* the directory that contains it */
@@ -37,3 +37,12 @@ bool walk_has(const struct walk *walk, const char *name);
 /* The directory that is being visited, and its level: 0 for the root. */
 int walk_directory(const struct walk *walk);
 size_t walk_level(const struct walk *walk);
+
+enum { TREE_STOP = 1, TREE_SKIP = 2 }; /* results of a visit: end the walk; do not enter it */
+typedef int (*tree_visit)(void *context, const struct walk_entry *entry, struct brig_error *err);
+
+/* Visits everything in `directory`, an fd, that is on the same filesystem. `above` is put before the paths, "" for none.
+ * Directories that cannot be read are visited but not entered; entries that cannot be examined and paths that are too
+ * long are left out. Returns 0, TREE_STOP or a negative code. */
+int tree_walk(int directory, const char *above, tree_visit visit, void *context,
+              struct brig_error *err);
