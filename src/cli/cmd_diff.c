@@ -418,7 +418,7 @@ static int open_layers(struct verb_layers *layers, const char *jail, struct brig
     int status = verb_layers_open(layers, cmd_diff.name, jail, err);
     if (status == 0 && geteuid() != before) {
         (void)unsetenv("XDG_CONFIG_HOME");
-        (void)setenv("HOME", layers->home[0] ? layers->home : "/", 1);
+        (void)setenv("HOME", layers->hidden.home[0] ? layers->hidden.home : "/", 1);
     }
     if (status == 0)
         tell_running(layers);

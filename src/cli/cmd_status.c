@@ -142,12 +142,12 @@ static int look_at_other(void *context, int storage, const char *jail, struct br
 {
     struct others *others = context;
     const struct verb_layers *mine = &others->asking->layers;
-    const char *home = mine->home[0] ? mine->home : NULL;
     (void)storage;
     (void)err;
     autofree struct layers *layers = malloc(sizeof *layers);
     if (strcmp(jail, mine->setup.settings.jail) == 0 || !layers ||
-        layers_open(mine->setup.settings.storage, jail, home, &mine->hidden, layers, NULL) < 0)
+        layers_open(mine->setup.settings.storage, jail, mine->hidden.layer.home,
+                    &mine->hidden.layer, layers, NULL) < 0)
         return 0;
     bool found = false;
     for (size_t i = 0; i < layers->count && !found; i++)

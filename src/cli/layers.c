@@ -23,33 +23,10 @@ static int make_setup(struct verb_layers *v, const char *jail, struct brig_error
     return status < 0 ? status : setup_make(&v->setup, &scan, count, words, true, err);
 }
 
-/* Collects what a run hides. */
-static int find_hidden(struct verb_layers *v, struct brig_error *err)
-{
-    const struct settings *settings = &v->setup.settings;
-    const char *home = v->setup.identity.host_home;
-    if (!home || !path_resolve(home, v->home))
-        v->home[0] = '\0';
-    int status = masks_resolve(settings, &v->masks, err);
-    if (status == 0 && v->home[0])
-        status = masks_follow_links(&v->masks, v->home, err);
-    size_t count = 0;
-    v->paths[count++] = settings->storage;
-    v->paths[count++] = settings->config_dir;
-    for (size_t i = 0; i < settings->secret_count; i++)
-        v->paths[count++] = settings->secrets[i].path;
-    v->hidden = (struct layer_masks){.home = v->home[0] ? v->home : NULL,
-                                     .rules = &v->masks.rules,
-                                     .paths = v->paths,
-                                     .path_count = count};
-    return status;
-}
-
 int verb_layers_open(struct verb_layers *v, const char *verb, const char *jail,
                      struct brig_error *err)
 {
     struct jails_place place;
-    v->masks = (struct masks){0};
     v->layers.count = 0;
     int status = jails_place_find(&place, err);
     if (status == 0)
@@ -60,10 +37,10 @@ int verb_layers_open(struct verb_layers *v, const char *verb, const char *jail,
         status = make_setup(v, jail, err);
     if (status < 0)
         return status;
-    status = find_hidden(v, err);
+    status = masks_find_hidden(&v->setup.settings, v->setup.identity.host_home, &v->hidden, err);
     if (status == 0)
         status = layers_open(v->setup.settings.storage, v->setup.settings.jail,
-                             v->home[0] ? v->home : NULL, &v->hidden, &v->layers, err);
+                             v->hidden.layer.home, &v->hidden.layer, &v->layers, err);
     if (status < 0)
         verb_layers_done(v);
     return status;
@@ -72,7 +49,7 @@ int verb_layers_open(struct verb_layers *v, const char *verb, const char *jail,
 void verb_layers_done(struct verb_layers *v)
 {
     layers_done(&v->layers);
-    masks_done(&v->masks);
+    masks_hidden_done(&v->hidden);
     setup_done(&v->setup);
 }
 

@@ -8,16 +8,10 @@
 #include "changes/layer.h"
 #include "cli/setup.h"
 
-/* The paths that are hidden besides the masks: brig's own directories and files of credentials. */
-#define VERB_PATHS_MAX (SETTINGS_SECRETS_MAX + 2)
-
 struct verb_layers {
-    struct setup
-        setup; /* as for a run in this directory: setup.settings has the jail and storage */
-    struct masks masks;
-    struct layer_masks hidden;
-    char home[PATH_LENGTH_MAX + 1]; /* without links; "" if there is none */
-    const char *paths[VERB_PATHS_MAX];
+    /* As for a run in this directory: setup.settings has the jail and storage. */
+    struct setup setup;
+    struct masks_hidden hidden;
     struct layers layers;
 };
 

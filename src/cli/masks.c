@@ -14,7 +14,6 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
-#include "cli/settings.h"
 #include "home/home.h"
 #include "home/wire.h"
 #include "jail/job/watch.h"
@@ -204,6 +203,35 @@ int masks_follow_links(struct masks *masks, const char *home, struct brig_error 
     struct mask_rules rules = masks->rules;
     rules.hidden = hidden;
     return resolve(home, &rules, add_linked, masks, err);
+}
+
+/* ---- changes of the jail ---- */
+
+int masks_find_hidden(const struct settings *settings, const char *home,
+                      struct masks_hidden *ret_hidden, struct brig_error *err)
+{
+    struct masks_hidden *hidden = ret_hidden;
+    size_t count = 0;
+    hidden->masks = (struct masks){0};
+    if (!home || !path_resolve(home, hidden->home))
+        hidden->home[0] = '\0';
+    int status = masks_resolve(settings, &hidden->masks, err);
+    if (status == 0 && hidden->home[0])
+        status = masks_follow_links(&hidden->masks, hidden->home, err);
+    hidden->paths[count++] = settings->storage;
+    hidden->paths[count++] = settings->config_dir;
+    for (size_t i = 0; i < settings->secret_count; i++)
+        hidden->paths[count++] = settings->secrets[i].path;
+    hidden->layer = (struct layer_masks){.home = hidden->home[0] ? hidden->home : NULL,
+                                         .rules = &hidden->masks.rules,
+                                         .paths = hidden->paths,
+                                         .path_count = count};
+    return status;
+}
+
+void masks_hidden_done(struct masks_hidden *hidden)
+{
+    masks_done(&hidden->masks);
 }
 
 /* ---- During the run ---- */

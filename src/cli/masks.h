@@ -9,13 +9,15 @@
 
 #include <brig/brig.h>
 
+#include "base/path.h"
+#include "changes/layer.h"
+#include "cli/settings.h"
 #include "jail/view/mask.h"
 #include "jail/view/mask_names.h"
 #include "jail/view/mask_watch.h"
 
 struct brig_job;
 struct identity;
-struct settings;
 
 /* The effective rules, in order. Release with masks_done. Texts are borrowed from the settings,
  * except for `owned`. */
@@ -40,6 +42,21 @@ int masks_apply(const struct masks *masks, const struct mask_names *names, struc
 
 /* Adds rules for the paths in the home directory that masked symbolic links lead to. */
 int masks_follow_links(struct masks *masks, const char *home, struct brig_error *err);
+
+/* ---- Changes of the jail ---- */
+
+/* What a run hides, for layers_open(): the masks, brig's own directories and files of credentials. Borrows from the
+ * settings and from itself, so it must not be moved. */
+struct masks_hidden {
+    struct masks masks;
+    struct layer_masks layer;
+    char home[PATH_LENGTH_MAX + 1]; /* without links; "" if there is none */
+    const char *paths[SETTINGS_SECRETS_MAX + 2];
+};
+/* `home` is the user's home directory, or NULL. Release with masks_hidden_done(), also after a failure. */
+int masks_find_hidden(const struct settings *settings, const char *home,
+                      struct masks_hidden *ret_hidden, struct brig_error *err);
+void masks_hidden_done(struct masks_hidden *hidden);
 
 /* ---- During the run ----
  *

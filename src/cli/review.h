@@ -95,10 +95,7 @@ void review_offer(const struct review *review, const struct settings *settings,
  * review_layers_done(). It borrows from itself, so it must not be moved. */
 struct review_layers {
     struct layers layers;
-    struct masks masks;
-    struct layer_masks hidden;
-    char home[PATH_LENGTH_MAX + 1];
-    const char *paths[SETTINGS_SECRETS_MAX + 2];
+    struct masks_hidden hidden;
 };
 /* Opens the layers of the run that are marked in `wanted`, one flag for each of review->roots. */
 int review_layers_open(const struct review *review, const bool *wanted,

@@ -103,25 +103,6 @@ static bool end_layer(const struct review *review, const struct settings *settin
 
 /* ---- layers ---- */
 
-static int find_hidden(const struct settings *settings, const struct identity *identity,
-                       struct review_layers *layers, struct brig_error *err)
-{
-    bool home = identity->host_home && path_resolve(identity->host_home, layers->home);
-    int status = masks_resolve(settings, &layers->masks, err);
-    if (status == 0 && home)
-        status = masks_follow_links(&layers->masks, layers->home, err);
-    size_t count = 0;
-    layers->paths[count++] = settings->storage;
-    layers->paths[count++] = settings->config_dir;
-    for (size_t i = 0; i < settings->secret_count; i++)
-        layers->paths[count++] = settings->secrets[i].path;
-    layers->hidden = (struct layer_masks){.home = home ? layers->home : NULL,
-                                          .rules = &layers->masks.rules,
-                                          .paths = layers->paths,
-                                          .path_count = count};
-    return status;
-}
-
 static void keep_wanted(struct layers *layers, const struct review *review, const bool *wanted)
 {
     size_t kept = 0;
@@ -142,11 +123,10 @@ int review_layers_open(const struct review *review, const bool *wanted,
                        struct review_layers *layers, struct brig_error *err)
 {
     layers->layers.count = 0;
-    layers->masks = (struct masks){0};
-    int status = find_hidden(settings, identity, layers, err);
+    int status = masks_find_hidden(settings, identity->host_home, &layers->hidden, err);
     if (status == 0)
-        status = layers_open(settings->storage, settings->jail, identity->host_home,
-                             &layers->hidden, &layers->layers, err);
+        status = layers_open(settings->storage, settings->jail, layers->hidden.layer.home,
+                             &layers->hidden.layer, &layers->layers, err);
     if (status == 0)
         keep_wanted(&layers->layers, review, wanted);
     else
@@ -157,7 +137,7 @@ int review_layers_open(const struct review *review, const bool *wanted,
 void review_layers_done(struct review_layers *layers)
 {
     layers_done(&layers->layers);
-    masks_done(&layers->masks);
+    masks_hidden_done(&layers->hidden);
 }
 
 /* ---- the line ---- */
