@@ -466,7 +466,7 @@ static int write_start(const struct layer *layer, struct brig_error *err)
 {
     struct timespec now;
     autowriter struct writer writer = {0};
-    bool home = strcmp(layer->name, LAYER_HOME) == 0;
+    bool home = layer_is_home(layer->name);
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now); /* the clock of file times */
     int status = open_writer(layer, START, home ? nanoseconds(now) : ABSENT, &writer, err);
     if (status == 0 && !home)
@@ -479,7 +479,7 @@ int base_begin(const struct layer *layer, struct brig_error *err)
     int status = 0;
     autoclose int start = open_start(layer->record, layer->name);
     bool alone = start < 0 || flock(start, LOCK_EX | LOCK_NB) == 0;
-    bool home = strcmp(layer->name, LAYER_HOME) == 0;
+    bool home = layer_is_home(layer->name);
     /* An earlier run was killed, or has left this. The time of an earlier run in a home is still
      * right for this one, if not exact; walking a large home would delay its start. */
     if (alone && start >= 0 && !home)

@@ -45,7 +45,7 @@ static enum selection select_path(struct change_walk *walk, const char *path)
 
 static bool is_own_git(const struct layer *layer, const char *path)
 {
-    return strcmp(layer->name, LAYER_HOME) != 0 && strcmp(path, ".git") == 0;
+    return !layer_is_home(layer->name) && strcmp(path, ".git") == 0;
 }
 
 /* ---- one change ---- */
@@ -262,4 +262,12 @@ int change_open_after(const struct change *change)
 int change_open_before(const struct change *change)
 {
     return compare_open(change->lower_dir, change->name);
+}
+
+int change_stop(void *context, const struct change *change, struct brig_error *err)
+{
+    (void)context;
+    (void)change;
+    (void)err;
+    return CHANGE_STOP;
 }

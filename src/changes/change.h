@@ -58,6 +58,8 @@ struct change {
  * CHANGE_STOP or a negative code to end the walk. */
 enum { CHANGE_STOP = 1 };
 typedef int (*change_visit)(void *context, const struct change *change, struct brig_error *err);
+/* A visit that ends the walk at the first change: changes_walk() returns CHANGE_STOP if there is one. */
+int change_stop(void *context, const struct change *change, struct brig_error *err);
 
 struct change_options {
     /* Only these paths and what is below them, relative to the root and sorted by base_compare();

@@ -169,7 +169,7 @@ static int open_place(int storage, const char *jail, const struct layer *layer, 
                       struct brig_error *err)
 {
     char part[PART_MAX];
-    bool home = strcmp(layer->name, LAYER_HOME) == 0;
+    bool home = layer_is_home(layer->name);
     (void)snprintf(part, sizeof part, home ? "." : "%s" LAYER_REVIEW_PART, jail);
     if (make && !home && mkdirat(storage, part, 0700) < 0 && errno != EEXIST)
         return fail_writing(err);
@@ -180,7 +180,7 @@ static int open_place(int storage, const char *jail, const struct layer *layer, 
 /* The name of a layer's files in its place. */
 static const char *stem(const struct layer *layer, const char *jail)
 {
-    return strcmp(layer->name, LAYER_HOME) == 0 ? jail : layer->name;
+    return layer_is_home(layer->name) ? jail : layer->name;
 }
 
 /* Makes an empty upper directory with the owner and mode of another. */
@@ -339,7 +339,7 @@ static int fork_layer(int storage, const struct layer *layer, const char *to, bo
     autoclose int upper = make_upper(place, changes, layer->uppers[0], err);
     if (upper < 0)
         return upper;
-    if (strcmp(layer->name, LAYER_HOME) != 0) {
+    if (!layer_is_home(layer->name)) {
         (void)snprintf(name, sizeof name, "%s.root", layer->name);
         int status = write_file(place, name, layer->root, err);
         if (status < 0)
@@ -394,7 +394,7 @@ int fork_jail(const char *storage, const struct layers *layers, const char *from
     int status = record < 0 ? record : 0;
     for (size_t i = 0; i < layers->count && status == 0; i++) {
         const struct layer *layer = &layers->items[i];
-        bool frozen = strcmp(layer->name, LAYER_HOME) != 0 && !path_is_beneath(layer->root, real) &&
+        bool frozen = !layer_is_home(layer->name) && !path_is_beneath(layer->root, real) &&
                       layer->upper_count <= STORAGE_BELOW_MAX;
         status = fork_layer(dir, layer, to, frozen, err);
         if (status == 0)

@@ -128,7 +128,7 @@ static int begin_layer(int record, const char *jail, const char *name, const cha
     return 0;
 }
 
-static bool is_home(const char *name)
+bool layer_is_home(const char *name)
 {
     return strcmp(name, LAYER_HOME) == 0;
 }
@@ -139,13 +139,14 @@ int layer_open(const char *storage, const char *jail, const char *name, const ch
     autoclose int place = open_storage(storage, err);
     autoclose int record = place < 0 ? place : open_part(place, jail, LAYER_RECORD_PART, true, err);
     int status = record < 0 ? record : begin_layer(record, jail, name, root, ret_layer, err);
-    autoclose int review =
-        status < 0 || is_home(name) ? -1 : open_part(place, jail, LAYER_REVIEW_PART, true, err);
-    if (status == 0 && !is_home(name) && review < 0)
+    autoclose int review = status < 0 || layer_is_home(name)
+                               ? -1
+                               : open_part(place, jail, LAYER_REVIEW_PART, true, err);
+    if (status == 0 && !layer_is_home(name) && review < 0)
         status = review;
     if (status == 0)
-        status =
-            open_upper(is_home(name) ? place : review, is_home(name) ? jail : name, ret_layer, err);
+        status = open_upper(layer_is_home(name) ? place : review, layer_is_home(name) ? jail : name,
+                            ret_layer, err);
     if (status < 0 && record >= 0)
         layer_done(ret_layer);
     return status;
@@ -176,7 +177,7 @@ static int add_layer(struct layers *layers, int record, int place, const char *j
     struct layer *layer = &layers->items[layers->count];
     int status = begin_layer(record, jail, name, root, layer, err);
     if (status == 0)
-        status = open_upper(place, is_home(name) ? jail : name, layer, err);
+        status = open_upper(place, layer_is_home(name) ? jail : name, layer, err);
     if (status == 0)
         status = hidden_read(record, name, &layer->hidden, err);
     if (status < 0 || layer->upper_count == 0) {
@@ -191,8 +192,8 @@ static int add_layer(struct layers *layers, int record, int place, const char *j
 static int compare_roots(const void *left, const void *right)
 {
     const struct layer *a = left, *b = right;
-    if (is_home(a->name) != is_home(b->name))
-        return is_home(a->name) ? -1 : 1;
+    if (layer_is_home(a->name) != layer_is_home(b->name))
+        return layer_is_home(a->name) ? -1 : 1;
     return strcmp(a->root, b->root);
 }
 
@@ -286,9 +287,9 @@ static bool find_place(const struct layer *layer, char ret_path[PATH_LENGTH_MAX 
     if (!slash)
         return false;
     *slash = '\0';
-    return is_home(layer->name) ? str_fill(ret_path, PATH_LENGTH_MAX + 1, record)
-                                : str_fill(ret_path, PATH_LENGTH_MAX + 1, record, "/", layer->jail,
-                                           LAYER_REVIEW_PART);
+    return layer_is_home(layer->name) ? str_fill(ret_path, PATH_LENGTH_MAX + 1, record)
+                                      : str_fill(ret_path, PATH_LENGTH_MAX + 1, record, "/",
+                                                 layer->jail, LAYER_REVIEW_PART);
 }
 
 /* Ends the holder, which keeps the overlay mounted for a while after the last run. */
@@ -298,7 +299,7 @@ static int unmount(const struct layer *layer, struct brig_error *err)
     struct home_state state;
     if (!find_place(layer, place))
         return brig_fail(err, BRIG_E_SYSTEM, ENOENT, "cannot find the jail's storage");
-    return home_stop(place, is_home(layer->name) ? layer->jail : layer->name, layer->jail_uid,
+    return home_stop(place, layer_is_home(layer->name) ? layer->jail : layer->name, layer->jail_uid,
                      &state, err);
 }
 

@@ -65,6 +65,9 @@ struct layer {
     struct hidden *hidden;    /* masks of its runs; NULL: not read */
 };
 
+/* Whether a layer of this name is that of the home. */
+bool layer_is_home(const char *name);
+
 struct layers {
     struct layer items[LAYERS_MAX];
     size_t count;

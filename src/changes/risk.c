@@ -176,7 +176,7 @@ static bool is_deleted_repository(const struct change *change)
 static const char *path_in_home(const struct change *change, char *buffer, size_t size)
 {
     const struct layer *layer = change->layer;
-    if (strcmp(layer->name, LAYER_HOME) == 0)
+    if (layer_is_home(layer->name))
         return change->path;
     const char *root = strcmp(layer->root, "/") == 0 ? "" : layer->root;
     if (!layer->masks.home || !str_fill(buffer, size, root, "/", change->path))

@@ -309,7 +309,7 @@ static void append_layer(struct str *out, const struct layer *layer, const struc
     str_appendf(out, "%s%" PRIu64 " file%s changed in ",
                 line->seen > STATUS_LINE_MAX ? "more than " : "", line->changed,
                 line->changed == 1 ? "" : "s");
-    if (strcmp(layer->name, LAYER_HOME) == 0)
+    if (layer_is_home(layer->name))
         str_append(out, "the jail's copy of your home");
     else
         str_append_shown(out, layer->root, strlen(layer->root), "");

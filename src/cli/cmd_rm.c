@@ -16,14 +16,6 @@
 #include "guard/held.h"
 #include "home/jails.h"
 
-static int stop_at_first(void *context, const struct change *change, struct brig_error *err)
-{
-    (void)context;
-    (void)change;
-    (void)err;
-    return CHANGE_STOP;
-}
-
 /* The number of reviewed directories with changes. Those of the home are removed without a
  * question. */
 static size_t count_reviewed(const struct jails_place *place, const char *name)
@@ -34,7 +26,7 @@ static size_t count_reviewed(const struct jails_place *place, const char *name)
     if (!layers || layers_open(place->storage, name, NULL, NULL, layers, NULL) < 0)
         return 0;
     for (size_t i = 0; i < layers->count; i++)
-        count += changes_walk(&layers->items[i], &options, stop_at_first, NULL, NULL) != 0;
+        count += changes_walk(&layers->items[i], &options, change_stop, NULL, NULL) != 0;
     layers_done(layers);
     return count;
 }

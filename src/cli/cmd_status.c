@@ -122,20 +122,12 @@ struct others {
     struct str jails; /* a list of names */
 };
 
-static int stop(void *context, const struct change *change, struct brig_error *err)
-{
-    (void)context;
-    (void)change;
-    (void)err;
-    return CHANGE_STOP;
-}
-
 /* Whether a layer has changes in a directory. */
 static bool has_changes_in(const struct layer *layer, const char *directory)
 {
     const char *below = path_below(layer->root, directory);
     const struct change_options options = {.paths = &below, .path_count = 1, .quick = true};
-    return below && changes_walk(layer, &options, stop, NULL, NULL) == CHANGE_STOP;
+    return below && changes_walk(layer, &options, change_stop, NULL, NULL) == CHANGE_STOP;
 }
 
 static int look_at_other(void *context, int storage, const char *jail, struct brig_error *err)

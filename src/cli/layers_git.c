@@ -15,19 +15,6 @@
 #include "cli/jails.h"
 #include "guard/guard.h"
 
-static int stop_at_first(void *context, const struct change *change, struct brig_error *err)
-{
-    (void)context;
-    (void)change;
-    (void)err;
-    return CHANGE_STOP;
-}
-
-static bool is_home(const struct layer *layer)
-{
-    return strcmp(layer->name, LAYER_HOME) == 0;
-}
-
 /* Opens NAME.git; -1 if there is none. */
 static int open_git(const struct layers *layers, const char *storage)
 {
@@ -62,9 +49,9 @@ static int apply_layer(const struct layer *layer, int git, struct git_user user,
     static const struct change_options quick = {.quick = true};
     const struct guard_options options = options_of(layer, git, user);
     size_t before = notes->length;
-    if (is_home(layer) || !guard_has_reviewed(&options, layer->root))
+    if (layer_is_home(layer->name) || !guard_has_reviewed(&options, layer->root))
         return 0;
-    int left = changes_walk(layer, &quick, stop_at_first, NULL, err);
+    int left = changes_walk(layer, &quick, change_stop, NULL, err);
     if (left < 0)
         return left;
     if (left == CHANGE_STOP) {
@@ -96,7 +83,7 @@ int layers_discard_git(const struct layers *layers, const char *storage, struct 
     for (size_t i = 0; git >= 0 && i < layers->count && status >= 0; i++) {
         const struct guard_options options =
             options_of(&layers->items[i], git, (struct git_user){(uid_t)-1, (gid_t)-1});
-        if (!is_home(&layers->items[i]))
+        if (!layer_is_home(layers->items[i].name))
             status = guard_discard(&options, layers->items[i].root, err);
         if (status > 0)
             str_append(notes, "git: the jail's branches are dropped; what was fetched is still "

@@ -105,7 +105,7 @@ static int open_layers(const struct review *review, const struct settings *setti
 {
     bool wanted[REVIEW_ROOTS_MAX + 1];
     for (size_t i = 0; i < review->count; i++)
-        wanted[i] = strcmp(review->roots[i].name, LAYER_HOME) != 0;
+        wanted[i] = !layer_is_home(review->roots[i].name);
     int status = review_layers_open(review, wanted, settings, identity, layers, err);
     return status < 0 ? status : (int)layers->layers.count;
 }
@@ -194,7 +194,7 @@ void review_auto_start(struct review *review, const struct settings *settings,
     int ends[2];
     bool reviewed = false;
     for (size_t i = 0; i < review->count; i++)
-        reviewed = reviewed || strcmp(review->roots[i].name, LAYER_HOME) != 0;
+        reviewed = reviewed || !layer_is_home(review->roots[i].name);
     if (!reviewed || settings->review != SETTINGS_REVIEW_AUTO || pipe2(ends, O_CLOEXEC) < 0)
         return;
     review->applier = fork();

@@ -35,11 +35,6 @@
 #define SEARCH_PART 20
 #define SEARCH_ENTRIES 1000
 
-static bool is_home(const struct review_root *root)
-{
-    return strcmp(root->name, LAYER_HOME) == 0;
-}
-
 /* ---- whether the run has written anything ---- */
 
 struct search {
@@ -69,8 +64,9 @@ static bool has_written(const struct review *review, const struct review_root *r
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     uint64_t took_ms = (uint64_t)(now.tv_sec - review->began.tv_sec) * 1000;
-    struct search search = {.since = review->began,
-                            .until_ms = is_home(root) ? clock_now_ms() + took_ms / SEARCH_PART : 0};
+    struct search search = {
+        .since = review->began,
+        .until_ms = layer_is_home(root->name) ? clock_now_ms() + took_ms / SEARCH_PART : 0};
     (void)upper_walk(layer, false, look_at, &search, NULL);
     return search.found;
 }
@@ -88,7 +84,7 @@ static bool end_layer(const struct review *review, const struct settings *settin
     if (lock < 0 ||
         layer_open(settings->storage, settings->jail, root->name, root->root, &layer, &err) < 0)
         return false; /* the next run does it */
-    bool home = is_home(root), written = has_written(review, root, &layer);
+    bool home = layer_is_home(root->name), written = has_written(review, root, &layer);
     int status =
         written || !home || root->earlier
             ? base_end(&layer, take_fd(&root->run), home ? HOME_ENTRIES_MAX : SIZE_MAX, &err)
@@ -192,9 +188,9 @@ void review_end(struct review *review, const struct settings *settings,
         struct review_root *root = &review->roots[i];
         written[i] = root->run >= 0 && end_layer(review, settings, root);
         any = any || written[i];
-        if (!is_home(root))
+        if (!layer_is_home(root->name))
             home_mounts_done(&root->mounts); /* the layer can be rewritten now */
-        if (!is_home(root) && automatic)
+        if (!layer_is_home(root->name) && automatic)
             written[i] = false; /* review_auto_finish() tells about it */
     }
     if (any)
@@ -210,14 +206,6 @@ void review_end(struct review *review, const struct settings *settings,
 
 /* ---- the offer ---- */
 
-static int stop_at_first(void *context, const struct change *change, struct brig_error *err)
-{
-    (void)context;
-    (void)change;
-    (void)err;
-    return CHANGE_STOP;
-}
-
 /* Whether a reviewed directory of the run has changes. */
 static bool has_left(const struct review *review, const struct settings *settings,
                      const struct identity *identity)
@@ -226,12 +214,12 @@ static bool has_left(const struct review *review, const struct settings *setting
     autofree struct review_layers *layers = calloc(1, sizeof *layers);
     bool wanted[REVIEW_ROOTS_MAX + 1] = {false}, left = false;
     for (size_t i = 0; i < review->count; i++)
-        wanted[i] = !is_home(&review->roots[i]);
+        wanted[i] = !layer_is_home(review->roots[i].name);
     if (!layers || review_layers_open(review, wanted, settings, identity, layers, NULL) < 0)
         return false;
     for (size_t i = 0; i < layers->layers.count && !left; i++)
-        left = changes_walk(&layers->layers.items[i], &quick, stop_at_first, NULL, NULL) ==
-               CHANGE_STOP;
+        left =
+            changes_walk(&layers->layers.items[i], &quick, change_stop, NULL, NULL) == CHANGE_STOP;
     review_layers_done(layers);
     return left;
 }
@@ -239,7 +227,7 @@ static bool has_left(const struct review *review, const struct settings *setting
 static bool is_reviewed(const struct review *review)
 {
     for (size_t i = 0; i < review->count; i++)
-        if (!is_home(&review->roots[i]))
+        if (!layer_is_home(review->roots[i].name))
             return true;
     return false;
 }

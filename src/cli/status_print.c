@@ -283,7 +283,7 @@ static int print_text(struct status_printer *printer, const struct layer *layer,
     append_colour(printer, BOLD);
     append_name(&printer->out, layer->root);
     append_colour(printer, PLAIN);
-    bool home = strcmp(layer->name, LAYER_HOME) == 0;
+    bool home = layer_is_home(layer->name);
     str_append(&printer->out, home ? ", your home" : ", reviewed");
     if (layer->lower < 0)
         str_append(&printer->out, ", does not exist any more");
@@ -421,7 +421,7 @@ static int print_json(struct status_printer *printer, const struct layer *layer,
     json_open_object(json, NULL);
     json_text(json, "name", layer->name);
     json_text(json, "root", layer->root);
-    json_bool(json, "home", strcmp(layer->name, LAYER_HOME) == 0);
+    json_bool(json, "home", layer_is_home(layer->name));
     json_open_array(json, "changes");
     int result = status_each(status, print_json_item, printer, err);
     json_close_array(json);
