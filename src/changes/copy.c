@@ -323,9 +323,8 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
 /* Opens a regular file of ours even if its mode denies reading. */
 static int open_original(const struct copy_source *source)
 {
-    int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     struct stat info;
-    int fd = openat(source->dir, source->name, flags);
+    int fd = openat(source->dir, source->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 || errno != EACCES)
         return fd;
     autoclose int place = openat(source->dir, source->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -338,7 +337,7 @@ static int open_original(const struct copy_source *source)
     }
     if (chmod(path.text, (info.st_mode & 07777) | S_IRUSR) < 0)
         return -1;
-    fd = open(path.text, flags & ~O_NOFOLLOW);
+    fd = open(path.text, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     int failed = errno;
     (void)chmod(path.text, info.st_mode & 07777);
     errno = failed;

@@ -105,9 +105,12 @@ static bool set_environment(const struct git *git, const struct git_call *call)
     const char *const here = call->git_dir > 0 ? "." : NULL;
     const struct {
         const char *name, *value;
-    } own[] = {{"GIT_TERMINAL_PROMPT", "0"},   {"GIT_ALLOW_PROTOCOL", ""},
-               {"GIT_NO_LAZY_FETCH", "1"},     {"GIT_DIR", here},
-               {"GIT_WORK_TREE", here},        {"GIT_OBJECT_DIRECTORY", call->objects},
+    } own[] = {{"GIT_TERMINAL_PROMPT", "0"},
+               {"GIT_ALLOW_PROTOCOL", ""},
+               {"GIT_NO_LAZY_FETCH", "1"},
+               {"GIT_DIR", here},
+               {"GIT_WORK_TREE", here},
+               {"GIT_OBJECT_DIRECTORY", call->objects},
                {"GIT_INDEX_FILE", call->index},
                {"GIT_CONFIG_NOSYSTEM", call->own_settings ? "1" : NULL},
                {"GIT_CONFIG_GLOBAL", call->own_settings ? "/dev/null" : NULL}};

@@ -277,7 +277,8 @@ in_terminal() {
         must by "$who" diff -j "review-$who" --name-only sub
         [ "$output" = "$PWD/sub/file" ]
         [ "$(cat file "$TREE/file")" = $'project\nhome' ]
-        [ ! -e external ] && [ ! -e pager ]
+        [ ! -e external ]
+        [ ! -e pager ]
         run_as_user rm x.patch
     done
 }

@@ -46,7 +46,8 @@ store() {
         output_has $'one\nn'
         must in_fork "$pair" 'cat a b; test ! -e d' -R
         output_has $'two\nb'
-        [ "$(cat a)" = a ] && [ "$(cat b)" = b ]
+        [ "$(cat a)" = a ]
+        [ "$(cat b)" = b ]
         must by "$who" diff --no-pager --jails "$JAIL" "$FORK"
         output_has '+two' && output_has '-three'
         must by "$who" rm -f "$FORK"
@@ -60,10 +61,15 @@ store() {
     must by user fork "$JAIL" "$FORK"
     frozen=$(store user)/$JAIL.review/$(cat "$(store user)/$JAIL.review/1.below")
     [ -s "$frozen/big" ]
-    [ -z "$(ls -A "$(store user)/$FORK.review/1.changes")" ] && [ -z "$(ls -A "$(store user)/$JAIL.review/1.changes")" ]
+    [ -z "$(ls -A "$(store user)/$FORK.review/1.changes")" ]
+    [ -z "$(ls -A "$(store user)/$JAIL.review/1.changes")" ]
     must in_fork user:sealed 'echo more >d/more; rm d/n' -R
     must by user apply -j "$FORK" --all --risky
-    [ -s big ] && [ ! -e b ] && [ -e d/more ] && [ ! -e d/n ] && [ "$(readlink l)" = a ]
+    [ -s big ]
+    [ ! -e b ]
+    [ -e d/more ]
+    [ ! -e d/n ]
+    [ "$(readlink l)" = a ]
     must by user status -j "$FORK"
     output_has 'no changes'
     # The other jail still has its own.
@@ -100,11 +106,13 @@ store() {
     project user
     must inside user:sealed 'echo one >a' -R
     run by user fork "$JAIL-no" "$FORK"
-    [ "$status" -ne 0 ] && output_has "no jail '$JAIL-no'"
+    [ "$status" -ne 0 ]
+    output_has "no jail '$JAIL-no'"
     run by user fork "$JAIL" "$JAIL"
     [ "$status" -ne 0 ] && output_has 'already'
     run by user fork "$JAIL" a/b
-    [ "$status" -ne 0 ] && output_has "'a/b'"
+    [ "$status" -ne 0 ]
+    output_has "'a/b'"
     run by user fork "$JAIL"
     [ "$status" -ne 0 ] && output_has 'brig fork JAIL NEW'
     as user mkdir "$SCRATCH/both" # the jail's `up` stays in its copy of the project
@@ -134,9 +142,10 @@ store() {
     must by user gc -j "$JAIL" --older 0
     output_has 'removed 2 operations'
     must by user log -j "$JAIL"
-    ! output_has apply
+    must_fail output_has apply
     run by user gc -j "$JAIL" --older soon
-    [ "$status" -ne 0 ] && output_has "'soon'"
+    [ "$status" -ne 0 ]
+    output_has "'soon'"
     must inside user:sealed 'echo two >a' -R
     cd / && rm -rf "$PROJECT"
     must by user gc -j "$JAIL"
