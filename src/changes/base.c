@@ -303,16 +303,21 @@ static int finish(struct writer *writer, bool durable, struct brig_error *err)
 
 #define autowriter __attribute__((cleanup(writer_done)))
 
-/* `old` is the record that it replaces, or NULL. A deletion of a directory that comes back by an undo has no records of
- * the files in it any more: the time of the undo takes their place. */
+/* Whether the record is that of a directory which the jail has deleted or replaced. `old` is the record that it
+ * replaces, or NULL. */
+static bool is_cover(const struct base_record *record, const struct entry *old)
+{
+    return old ? old->covers : S_ISDIR(record->lower.mode);
+}
+
+/* When the deletion of a directory comes back by an undo, the files in it are moved back one by one, which changes
+ * their ctime: the time of the undo takes the place of their records. */
 static struct entry make_entry(const struct base_record *record, const struct entry *old)
 {
-    struct entry entry = {.kind = (uint16_t)record->kind,
-                          .covers = old ? old->covers : 0,
-                          .lower = record->lower,
-                          .applied = record->applied};
+    struct entry entry = {
+        .kind = (uint16_t)record->kind, .lower = record->lower, .applied = record->applied};
     struct timespec now;
-    if (old || !S_ISDIR(record->lower.mode))
+    if (!is_cover(record, old))
         return entry;
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     entry.kind = BASE_SINCE;
@@ -342,6 +347,7 @@ int base_update(const struct layer *layer, const struct base_change *changes, si
             forgotten = changes[i].path;
         } else {
             struct entry entry = make_entry(&changes[i].record, order == 0 ? &old.entry : NULL);
+            forgotten = entry.covers ? changes[i].path : forgotten;
             status = write_entry(&writer, &entry, changes[i].path, err);
         }
         i += order >= 0;

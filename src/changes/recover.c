@@ -14,9 +14,8 @@
 #include "changes/layer.h"
 #include "changes/operation_files.h"
 
-#define BATCH                                                                                      \
-    ((size_t)1                                                                                     \
-     << 17) /* records of a base that are changed at a time: it is rewritten for each batch */
+/* Records of a base that are changed at a time: it is rewritten for each batch. */
+#define BATCH ((size_t)1 << 17)
 
 /* ---- the records of the bases ---- */
 
@@ -73,9 +72,9 @@ static bool find_base_change(struct step_context *context, const struct step *st
 {
     struct stat now;
     bool stays = step->flags & (STEP_APPLIED | STEP_REBASE);
-    /* A file that a directory has replaced: the directory has an entry, but is not dropped by this step. */
-    bool replaced = restored && step->lower == STEP_SWAP && step->entry.mode;
-    if (step->upper != STEP_DROP && step->upper != STEP_PRUNE && !stays && !replaced)
+    /* A file that comes back without an entry of its own, such as one in a deleted directory: its ctime is new. */
+    bool comes_back = restored && step->lower == STEP_SWAP;
+    if (step->upper != STEP_DROP && step->upper != STEP_PRUNE && !stays && !comes_back)
         return false;
     *change = (struct base_change){.record = {.kind = BASE_FILE}};
     if (restored) {
