@@ -42,10 +42,29 @@ void command_nearest(const char *word, struct nearest *ret_nearest)
         nearest_offer(ret_nearest, (*command)->name, strlen((*command)->name));
 }
 
+/* Finds an option in the usage of a verb. Returns the character after it, or 0: a space if the option
+ * has a value. */
+static char usage_after(const char *usage, const char *option)
+{
+    size_t length = strlen(option);
+    for (const char *at = usage; option[0] == '-' && (at = strstr(at, option)); at += length)
+        if (at > usage && strchr("[|", at[-1]) && at[length] != '\0' && strchr(" |]", at[length]))
+            return at[length];
+    return '\0';
+}
+
 int command_refuse(const struct app *app, int argc, char **argv, int index, struct brig_error *err)
 {
     const char *name = app->command->name;
     autostr struct str words = {0};
+    const char after = usage_after(app->command->usage, argv[index]);
+    if (after == ' ' && index == argc - 1)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s needs a value. See brig %s --help",
+                         argv[index], name);
+    if (after != '\0')
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "options come before other words: write brig %s %s ...", name,
+                         argv[index]);
     for (int i = 1; i < argc; i++)
         str_appendf(&words, " %s", argv[i]);
     return brig_fail(err, BRIG_E_INVALID, 0,
@@ -95,6 +114,34 @@ static void append_wrapped(struct str *text, const char *words)
     str_append_char(text, '\n');
 }
 
+/* The length of the next word of a usage: "PATH...", or "[--conflict mine|theirs]" with its spaces. */
+static size_t usage_word(const char *usage)
+{
+    size_t length = 0;
+    for (int depth = 0; usage[length] != '\0' && (usage[length] != ' ' || depth > 0); length++)
+        depth += (usage[length] == '[') - (usage[length] == ']');
+    return length;
+}
+
+/* Appends "NAME USAGE" from a column on. The lines after the first are indented. */
+static void append_usage(struct str *text, const struct command *command, size_t column)
+{
+    const size_t indent = column + strlen(command->name) + 1;
+    str_append(text, command->name);
+    column += strlen(command->name);
+    for (const char *usage = command->usage; *usage != '\0';) {
+        size_t length = usage_word(usage);
+        bool wraps = column > indent && column + 1 + length > HELP_WIDTH;
+        if (wraps)
+            str_appendf(text, "\n%*s", (int)indent, "");
+        else
+            str_append_char(text, ' ');
+        str_append_bytes(text, usage, length);
+        column = (wraps ? indent : column + 1) + length;
+        usage += length + strspn(usage + length, " ");
+    }
+}
+
 static void append_row(struct str *text, const char *names, const char *help)
 {
     if (strlen(names) + 2 > HELP_COLUMN - 2)
@@ -126,9 +173,9 @@ int help_print(struct brig_error *err)
                       "and to what is granted, and to nothing else.\n"
                       "\nCommands (as the first word only):\n");
     for (const struct command *const *command = commands; *command; command++) {
-        char names[HELP_NAMES_MAX];
-        (void)snprintf(names, sizeof(names), "%s %s", (*command)->name, (*command)->usage);
-        append_row(&text, names, (*command)->summary);
+        autostr struct str names = {0};
+        append_usage(&names, *command, 2);
+        append_row(&text, names.failed ? (*command)->name : names.data, (*command)->summary);
     }
     append_options(&text);
     str_append(&text, "\nExit status: the command's; 128+N if a signal N ended it; 124 after a\n"
@@ -141,9 +188,13 @@ int help_print_command(const struct command *command, struct brig_error *err)
 {
     if (command == &cmd_run)
         return help_print(err);
+    static const char usage[] = "Usage: brig ";
     autostr struct str text = {0};
-    str_appendf(&text, "Usage: brig %s%s%s\n\n%s.\n", command->name,
-                command->usage[0] != '\0' ? " " : "", command->usage, command->summary);
+    str_append(&text, usage);
+    append_usage(&text, command, sizeof usage - 1);
+    str_appendf(&text, "\n\n%c%s.\n", command->summary[0] - 'a' + 'A', command->summary + 1);
+    if (strstr(command->usage, "--"))
+        str_append(&text, "The manual page brig(1) describes the options.\n");
     return message_print(&text, err);
 }
 
@@ -414,12 +465,17 @@ static int run_help(const struct app *app, int argc, char **argv, struct brig_er
     const struct command *command = command_find(argv[1]);
     if (command && argc == 2)
         return help_print_command(command, err);
+    if (command)
+        return command_refuse(app, argc, argv, 2, err);
     struct nearest nearest;
     command_nearest(argv[1], &nearest);
-    if (!command && argc == 2 && nearest.best[0])
-        return brig_fail(err, BRIG_E_INVALID, 0, "there is no command '%s'. Did you mean '%s'?",
-                         argv[1], nearest.best);
-    return command_refuse(app, argc, argv, command ? 2 : 1, err);
+    return nearest.best[0]
+               ? brig_fail(err, BRIG_E_INVALID, 0, "there is no command '%s'. Did you mean '%s'?",
+                           str_shown(argv[1]).text, nearest.best)
+               : brig_fail(err, BRIG_E_INVALID, 0,
+                           "there is no command '%s'. See brig help; to run a program "
+                           "called help: brig run help %s",
+                           str_shown(argv[1]).text, str_shown(argv[1]).text);
 }
 
 const struct command cmd_help = {

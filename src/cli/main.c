@@ -30,7 +30,8 @@ static void fill_standard_fds(void)
 /* The options of a run, including --help, are parsed with their verb. */
 static bool wants_help(int argc, char **argv)
 {
-    return argc == 3 && strcmp(argv[2], "--help") == 0 && strcmp(argv[1], cmd_run.name) != 0;
+    return argc == 3 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0) &&
+           strcmp(argv[1], cmd_run.name) != 0;
 }
 
 int main(int argc, char **argv)

@@ -94,7 +94,21 @@ brig_in() {
     must_exit 125 brig version foo
     output_has "brig run version foo"
     must_exit 125 brig help no-such-verb
+    output_has "there is no command 'no-such-verb'. See brig help"
     output_has "brig run help no-such-verb"
+}
+
+@test "an option in the wrong place, or without its value, is named as that" {
+    must_exit 125 brig apply src --dry-run
+    output_has "options come before other words: write brig apply --dry-run"
+    must_exit 125 brig undo 3 --force
+    output_has "write brig undo --force"
+    must_exit 125 brig diff --patch
+    output_has "--patch needs a value. See brig diff --help"
+    must_exit 125 brig status -j
+    output_has "-j needs a value"
+    must_exit 125 brig apply --nonsense
+    output_has "brig apply does not take '--nonsense'"
 }
 
 @test "a near miss is told what may have been meant, another one where to look" {
@@ -164,7 +178,14 @@ brig_in() {
     for verb in explain why list enter stop rm cp mask unmask init doctor help version; do
         must brig "$verb" --help
         output_has "Usage: brig $verb"
+        local text=$output
+        must brig "$verb" -h
+        [ "$output" = "$text" ]
     done
+    must brig apply --help
+    [ -z "$(printf '%s\n' "$output" | awk 'length > 80')" ]
+    output_has "[--conflict mine|theirs|skip|merge]"
+    output_has "[PATH|GLOB...]"
     printf '#!/bin/sh\necho "I am doctor $*"\n' >doctor
     chmod 755 doctor
     PATH=$SCRATCH:$PATH must brig run doctor --help
