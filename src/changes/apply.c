@@ -24,25 +24,9 @@ struct hard_link {
 
 struct applying {
     struct draft draft;
-    const struct apply_options *options;
     struct hard_link *links; /* sorted by inode */
     size_t link_count;
 };
-
-static void tell(const struct applying *applying, const struct change *change,
-                 enum apply_choice choice, const char *reason)
-{
-    const struct apply_options *options = applying->options;
-    if (options->tell && (choice != APPLY_SKIP || reason))
-        options->tell(options->context, change, choice, reason);
-}
-
-static int skip(struct applying *applying, const struct change *change, const char *reason)
-{
-    draft_skip(&applying->draft);
-    tell(applying, change, APPLY_SKIP, reason);
-    return 0;
-}
 
 /* ---- hard links ---- */
 
@@ -84,7 +68,7 @@ struct writing {
 static int write_contents(void *context, int fd, struct brig_error *err)
 {
     const struct writing *writing = context;
-    const struct apply_options *options = writing->applying->options;
+    const struct apply_options *options = writing->applying->draft.options;
     return options->write(options->context, writing->change, writing->choice, fd, err);
 }
 
@@ -131,7 +115,7 @@ static int stage_new(struct applying *applying, const struct change *change,
         .xattrs_name = change->name,
         .fill = writes ? write_contents : NULL,
         .context = &writing,
-        .flags = (applying->options->risky ? COPY_RISKY : 0) |
+        .flags = (applying->draft.options->risky ? COPY_RISKY : 0) |
                  (S_ISDIR(after->st_mode) ? COPY_WRITABLE : 0),
     };
     struct operation *operation = applying->draft.operation;
@@ -195,48 +179,69 @@ static int add(struct applying *applying, const struct change *change, enum appl
     return status;
 }
 
+/* Prepares the place of a change outside and makes the new object, if `step` is given. Returns 1 if the change is
+ * skipped. */
+static int prepare(struct applying *applying, const struct change *change, enum apply_choice choice,
+                   struct step *step, struct brig_error *err)
+{
+    const char *reason = NULL;
+    int status = draft_prepare_lower(&applying->draft, &reason, err);
+    if (status == 0 && step && change->after.st_mode)
+        status = stage(applying, change, choice, step, &reason, err);
+    if (status > 0)
+        (void)draft_refuse(&applying->draft, change, reason);
+    else if (status == 0)
+        draft_tell(&applying->draft, change, choice);
+    return status;
+}
+
 static int apply_file(struct applying *applying, const struct change *change,
                       enum apply_choice choice, struct brig_error *err)
 {
-    const char *reason = NULL;
     struct step step = draft_step(&applying->draft, change);
-    mode_t allowed = applying->options->risky ? 07777 : 01777;
-    int status = draft_prepare_lower(&applying->draft, &reason, err);
-    step.lower = STEP_SWAP;
-    if (status == 0 && change->kind == CHANGE_METADATA && change->meta == CHANGE_MODE &&
-        S_ISREG(change->after.st_mode)) {
-        step.lower = STEP_MODE;
+    mode_t allowed = applying->draft.options->risky ? 07777 : 01777;
+    bool mode_only = change->kind == CHANGE_METADATA && change->meta == CHANGE_MODE &&
+                     S_ISREG(change->after.st_mode);
+    step.lower = mode_only ? STEP_MODE : STEP_SWAP;
+    if (mode_only) {
         step.mode_before = change->before.st_mode & 07777;
         step.mode_after = change->after.st_mode & allowed;
-    } else if (status == 0 && change->after.st_mode) {
-        status = stage(applying, change, choice, &step, &reason, err);
     }
+    int status = prepare(applying, change, choice, mode_only ? NULL : &step, err);
     if (status != 0)
-        return status < 0 ? status : skip(applying, change, reason);
-    tell(applying, change, choice, NULL);
+        return status < 0 ? status : 0;
     return add(applying, change, choice, &step, err);
 }
 
-/* A deleted directory is removed after everything in it. */
-static int delete_directory(struct applying *applying, const struct change *change,
-                            struct brig_error *err)
+/* Enters a directory that is a change. The directories above it are prepared, and it exists. */
+static int enter(struct applying *applying, const struct change *change,
+                 struct draft_frame **ret_frame, struct brig_error *err)
 {
-    const char *reason = NULL;
+    const char *reason;
+    int status = draft_enter(&applying->draft, change->path, ret_frame, err);
+    if (status == 0)
+        status = draft_prepare_lower(&applying->draft, &reason, err);
+    return status < 0 ? status : 0;
+}
+
+/* A directory is deleted, or becomes a file, after everything in it is deleted. Returns 1 if it is skipped. */
+static int remove_directory(struct applying *applying, const struct change *change,
+                            enum apply_choice choice, struct brig_error *err)
+{
     struct draft_frame *frame;
     struct step step = draft_step(&applying->draft, change);
-    int status = draft_prepare_lower(&applying->draft, &reason, err);
-    if (status != 0)
-        return status < 0 ? status : skip(applying, change, reason);
-    tell(applying, change, APPLY_TAKE, NULL);
     step.lower = STEP_SWAP;
-    status = set_entry(applying, change, APPLY_TAKE, &step, err);
+    int status = prepare(applying, change, choice, &step, err);
     if (status == 0)
-        status = draft_enter(&applying->draft, change->path, &frame, err);
+        status = set_entry(applying, change, choice, &step, err);
+    if (status != 0)
+        return status;
+    status = enter(applying, change, &frame, err);
     if (status < 0)
         return status;
     frame->pending = frame->needs_complete = true;
     frame->step = step;
-    return draft_prepare_lower(&applying->draft, &reason, err);
+    return 0;
 }
 
 static int delete_below(void *context, const struct walk_entry *entry, struct brig_error *err)
@@ -250,57 +255,38 @@ static int delete_below(void *context, const struct walk_entry *entry, struct br
                                   .upper_dir = -1,
                                   .before = entry->info};
     int status = draft_move(&applying->draft, change.path, err);
-    if (status < 0)
-        return status;
-    return S_ISDIR(change.before.st_mode) ? delete_directory(applying, &change, err)
-                                          : apply_file(applying, &change, APPLY_TAKE, err);
+    if (status == 0)
+        status = S_ISDIR(change.before.st_mode)
+                     ? remove_directory(applying, &change, APPLY_TAKE, err)
+                     : apply_file(applying, &change, APPLY_TAKE, err);
+    return status < 0 ? status : 0;
 }
 
 /* A directory becomes a file: everything in it is deleted first. */
 static int replace_directory(struct applying *applying, const struct change *change,
                              enum apply_choice choice, struct brig_error *err)
 {
-    const char *reason = NULL;
-    struct draft_frame *frame;
-    struct step step = draft_step(&applying->draft, change);
-    step.lower = STEP_SWAP;
-    int status = draft_prepare_lower(&applying->draft, &reason, err);
-    if (status == 0)
-        status = stage(applying, change, choice, &step, &reason, err);
+    int status = remove_directory(applying, change, choice, err);
     if (status != 0)
-        return status < 0 ? status : skip(applying, change, reason);
-    tell(applying, change, choice, NULL);
-    status = set_entry(applying, change, choice, &step, err);
-    if (status == 0)
-        status = draft_enter(&applying->draft, change->path, &frame, err);
-    if (status < 0)
         return status;
-    frame->pending = frame->needs_complete = true;
-    frame->step = step;
-    status = draft_prepare_lower(&applying->draft, &reason, err);
     autoclose int dir =
         openat(change->lower_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return status < 0 || dir < 0 ? status
-                                 : tree_walk(dir, change->path, delete_below, applying, err);
+    return dir < 0 ? 0 : tree_walk(dir, change->path, delete_below, applying, err);
 }
 
 /* A new directory, also in place of a file. */
 static int create_directory(struct applying *applying, const struct change *change,
                             struct brig_error *err)
 {
-    const char *reason = NULL;
     struct draft_frame *frame;
     struct step step = draft_step(&applying->draft, change);
     step.lower = STEP_SWAP;
-    int status = draft_prepare_lower(&applying->draft, &reason, err);
+    int status = prepare(applying, change, APPLY_TAKE, &step, err);
     if (status == 0)
-        status = stage(applying, change, APPLY_TAKE, &step, &reason, err);
+        status = draft_add(&applying->draft, &step, err);
     if (status != 0)
-        return status < 0 ? status : skip(applying, change, reason);
-    tell(applying, change, APPLY_TAKE, NULL);
-    status = draft_add(&applying->draft, &step, err);
-    if (status == 0)
-        status = draft_enter(&applying->draft, change->path, &frame, err);
+        return status;
+    status = draft_enter(&applying->draft, change->path, &frame, err);
     if (status < 0)
         return status;
     frame->exists = frame->created = frame->prepared = true;
@@ -332,15 +318,11 @@ static int stage_meta(struct applying *applying, const struct change *change, st
 static int change_directory(struct applying *applying, const struct change *change,
                             struct brig_error *err)
 {
-    const char *reason = NULL;
     struct draft_frame *frame;
-    int status = draft_prepare_lower(&applying->draft, &reason, err);
+    int status = prepare(applying, change, APPLY_TAKE, NULL, err);
     if (status != 0)
-        return status < 0 ? status : skip(applying, change, reason);
-    tell(applying, change, APPLY_TAKE, NULL);
-    status = draft_enter(&applying->draft, change->path, &frame, err);
-    if (status == 0)
-        status = draft_prepare_lower(&applying->draft, &reason, err);
+        return status;
+    status = enter(applying, change, &frame, err);
     if (status == 0)
         status = draft_prepare_upper(&applying->draft, err);
     if (status < 0)
@@ -359,6 +341,7 @@ static int change_directory(struct applying *applying, const struct change *chan
     return 0;
 }
 
+/* Returns 1 if the change is skipped. */
 static int take(struct applying *applying, const struct change *change, enum apply_choice choice,
                 struct brig_error *err)
 {
@@ -367,7 +350,7 @@ static int take(struct applying *applying, const struct change *change, enum app
         return was ? change_directory(applying, change, err)
                    : create_directory(applying, change, err);
     if (was)
-        return change->kind == CHANGE_DELETED ? delete_directory(applying, change, err)
+        return change->kind == CHANGE_DELETED ? remove_directory(applying, change, APPLY_TAKE, err)
                                               : replace_directory(applying, change, choice, err);
     return apply_file(applying, change, choice, err);
 }
@@ -378,8 +361,8 @@ static int keep(struct applying *applying, const struct change *change, struct b
     struct step step = draft_step(&applying->draft, change);
     if (!applying->draft.rewrites || change->upper_dir < 0 || S_ISDIR(change->after.st_mode) ||
         draft_is_opaque(&applying->draft))
-        return skip(applying, change, "the jail's version cannot be dropped alone");
-    tell(applying, change, APPLY_KEEP, NULL);
+        return draft_refuse(&applying->draft, change, "the jail's version cannot be dropped alone");
+    draft_tell(&applying->draft, change, APPLY_KEEP);
     step.upper = STEP_DROP;
     int status = draft_prepare_upper(&applying->draft, err);
     return status < 0 ? status : draft_add(&applying->draft, &step, err);
@@ -388,27 +371,28 @@ static int keep(struct applying *applying, const struct change *change, struct b
 static int visit(void *context, const struct change *change, struct brig_error *err)
 {
     struct applying *applying = context;
-    const struct apply_options *options = applying->options;
+    const struct apply_options *options = applying->draft.options;
     enum apply_choice choice = APPLY_TAKE;
     const char *reason = NULL;
     int status = draft_move(&applying->draft, change->path, err);
     if (status < 0)
         return status;
     if (change->unreadable)
-        return skip(applying, change, change->unreadable);
+        return draft_refuse(&applying->draft, change, change->unreadable);
     if (options->choose)
         status = options->choose(options->context, change, &choice, &reason, err);
     if (status < 0)
         return status;
     switch (choice) {
     case APPLY_SKIP:
-        return skip(applying, change, reason);
+        return draft_refuse(&applying->draft, change, reason);
     case APPLY_KEEP:
         return keep(applying, change, err);
     case APPLY_TAKE:
     case APPLY_WRITE:
     case APPLY_MERGE:
-        return take(applying, change, choice, err);
+        status = take(applying, change, choice, err);
+        return status < 0 ? status : 0;
     }
     return 0;
 }
@@ -421,11 +405,8 @@ int apply_plan(struct operation *operation, const struct layer *layer,
     autofree struct applying *applying = calloc(1, sizeof *applying);
     if (!applying)
         return brig_fail_nomem(err);
-    applying->options = options;
-    int status = draft_begin(&applying->draft, operation, layer, err);
+    int status = draft_begin(&applying->draft, operation, layer, options, err);
     applying->draft.rewrites = !options->live && layer->upper_count == 1;
-    applying->draft.paths = options->paths;
-    applying->draft.path_count = options->path_count;
     if (status == 0)
         status = changes_walk(layer, &changes, visit, applying, err);
     if (status == 0)

@@ -12,26 +12,6 @@
 #include "changes/change.h"
 #include "changes/draft.h"
 
-struct discarding {
-    struct draft draft;
-    const struct apply_options *options;
-};
-
-static void tell(const struct discarding *discarding, const struct change *change,
-                 enum apply_choice choice, const char *reason)
-{
-    const struct apply_options *options = discarding->options;
-    if (options->tell && (choice != APPLY_SKIP || reason))
-        options->tell(options->context, change, choice, reason);
-}
-
-static int skip(struct discarding *discarding, const struct change *change, const char *reason)
-{
-    draft_skip(&discarding->draft);
-    tell(discarding, change, APPLY_SKIP, reason);
-    return 0;
-}
-
 /* Whether an older upper directory, shared with another jail, has the path too. */
 static bool is_in_shared(const struct layer *layer, const char *path)
 {
@@ -51,27 +31,27 @@ static bool needs_whole(const struct draft *draft, const struct change *change)
     return change->before.st_mode && draft_is_opaque(draft) && !whole;
 }
 
-static int drop(struct discarding *discarding, const struct change *change, struct brig_error *err)
+static int drop(struct draft *draft, const struct change *change, struct brig_error *err)
 {
-    struct step step = draft_step(&discarding->draft, change);
+    struct step step = draft_step(draft, change);
     step.before = (struct ident){0};
     step.upper = STEP_DROP;
-    int status = draft_prepare_upper(&discarding->draft, err);
-    return status < 0 ? status : draft_add(&discarding->draft, &step, err);
+    int status = draft_prepare_upper(draft, err);
+    return status < 0 ? status : draft_add(draft, &step, err);
 }
 
 /* A directory gets the user's metadata back, and goes away if nothing is left in it. */
-static int discard_directory(struct discarding *discarding, const struct change *change,
+static int discard_directory(struct draft *draft, const struct change *change,
                              struct brig_error *err)
 {
     struct draft_frame *frame;
-    int status = draft_enter(&discarding->draft, change->path, &frame, err);
+    int status = draft_enter(draft, change->path, &frame, err);
     if (status < 0)
         return status;
     frame->force_prune = change->kind != CHANGE_METADATA;
     if (change->kind == CHANGE_METADATA) {
         struct stat info = change->before;
-        const struct layer *layer = discarding->draft.layer;
+        const struct layer *layer = draft->layer;
         if (info.st_uid == layer->owner)
             info.st_uid = layer->jail_uid;
         if (info.st_gid == layer->owner_gid)
@@ -90,40 +70,38 @@ static int discard_directory(struct discarding *discarding, const struct change 
                                        .xattrs_dir = -1,
                                        .flags = COPY_RISKY};
         frame->pending = true;
-        frame->step = draft_step(&discarding->draft, change);
+        frame->step = draft_step(draft, change);
         frame->step.upper = STEP_UPPER_META;
-        if (discarding->draft.operation)
-            status =
-                operation_stage_meta(discarding->draft.operation, &frame->step, &from, &to, err);
+        if (draft->operation)
+            status = operation_stage_meta(draft->operation, &frame->step, &from, &to, err);
     }
-    return status < 0 ? status : draft_prepare_upper(&discarding->draft, err);
+    return status < 0 ? status : draft_prepare_upper(draft, err);
 }
 
 static int visit(void *context, const struct change *change, struct brig_error *err)
 {
-    struct discarding *discarding = context;
-    const struct apply_options *options = discarding->options;
+    struct draft *draft = context;
+    const struct apply_options *options = draft->options;
     enum apply_choice choice = APPLY_TAKE;
     const char *reason = NULL;
-    int status = draft_move(&discarding->draft, change->path, err);
+    int status = draft_move(draft, change->path, err);
     if (status == 0 && options->choose)
         status = options->choose(options->context, change, &choice, &reason, err);
     if (status < 0)
         return status;
     if (choice == APPLY_SKIP)
-        return skip(discarding, change, reason);
-    if (needs_whole(&discarding->draft, change) ||
-        (change->upper_dir < 0 && !draft_is_opaque(&discarding->draft)))
-        return skip(discarding, change, "the jail has replaced its directory: discard that");
-    if (is_in_shared(discarding->draft.layer, change->path))
-        return skip(discarding, change, "the jail had changed it before the fork");
-    tell(discarding, change, APPLY_TAKE, NULL);
+        return draft_refuse(draft, change, reason);
+    if (needs_whole(draft, change) || (change->upper_dir < 0 && !draft_is_opaque(draft)))
+        return draft_refuse(draft, change, "the jail has replaced its directory: discard that");
+    if (is_in_shared(draft->layer, change->path))
+        return draft_refuse(draft, change, "the jail had changed it before the fork");
+    draft_tell(draft, change, APPLY_TAKE);
     if (change->upper_dir < 0) { /* it appears again with its directory */
-        draft_touch(&discarding->draft);
-        return draft_prepare_upper(&discarding->draft, err);
+        draft_touch(draft);
+        return draft_prepare_upper(draft, err);
     }
-    return S_ISDIR(change->after.st_mode) ? discard_directory(discarding, change, err)
-                                          : drop(discarding, change, err);
+    return S_ISDIR(change->after.st_mode) ? discard_directory(draft, change, err)
+                                          : drop(draft, change, err);
 }
 
 int discard_plan(struct operation *operation, const struct layer *layer,
@@ -131,15 +109,12 @@ int discard_plan(struct operation *operation, const struct layer *layer,
 {
     const struct change_options changes = {.paths = options->paths,
                                            .path_count = options->path_count};
-    autofree struct discarding *discarding = calloc(1, sizeof *discarding);
-    if (!discarding)
+    autofree struct draft *draft = calloc(1, sizeof *draft);
+    if (!draft)
         return brig_fail_nomem(err);
-    discarding->options = options;
-    int status = draft_begin(&discarding->draft, operation, layer, err);
-    discarding->draft.rewrites = true;
-    discarding->draft.paths = options->paths;
-    discarding->draft.path_count = options->path_count;
+    int status = draft_begin(draft, operation, layer, options, err);
+    draft->rewrites = true;
     if (status == 0)
-        status = changes_walk(layer, &changes, visit, discarding, err);
-    return status < 0 ? status : draft_finish(&discarding->draft, err);
+        status = changes_walk(layer, &changes, visit, draft, err);
+    return status < 0 ? status : draft_finish(draft, err);
 }

@@ -13,10 +13,11 @@
 #include "changes/change.h"
 
 int draft_begin(struct draft *draft, struct operation *operation, const struct layer *layer,
-                struct brig_error *err)
+                const struct apply_options *options, struct brig_error *err)
 {
     memset(draft, 0, sizeof *draft);
     draft->operation = operation;
+    draft->options = options;
     draft->layer = layer;
     draft->tree = operation ? operation_tree(operation, layer, err) : 0;
     return draft->tree < 0 ? draft->tree : 0;
@@ -56,6 +57,20 @@ void draft_skip(struct draft *draft)
         draft->frames[i].complete = false;
 }
 
+void draft_tell(const struct draft *draft, const struct change *change, enum apply_choice choice)
+{
+    if (draft->options->tell)
+        draft->options->tell(draft->options->context, change, choice, NULL);
+}
+
+int draft_refuse(struct draft *draft, const struct change *change, const char *reason)
+{
+    draft_skip(draft);
+    if (draft->options->tell && reason)
+        draft->options->tell(draft->options->context, change, APPLY_SKIP, reason);
+    return 0;
+}
+
 bool draft_is_opaque(const struct draft *draft)
 {
     for (size_t i = 0; i < draft->depth; i++)
@@ -68,10 +83,11 @@ bool draft_is_opaque(const struct draft *draft)
 
 static bool is_covered(const struct draft *draft, const char *path)
 {
-    for (size_t i = 0; i < draft->path_count; i++)
-        if (!*draft->paths[i] || path_is_beneath(draft->paths[i], path))
+    const char *const *paths = draft->options->paths;
+    for (size_t i = 0; i < draft->options->path_count; i++)
+        if (!*paths[i] || path_is_beneath(paths[i], path))
             return true;
-    return !draft->paths;
+    return !paths;
 }
 
 /* Finds the directory of a frame on both sides. */

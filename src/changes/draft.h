@@ -11,6 +11,7 @@
 #include <brig/brig.h>
 
 #include "base/path.h"
+#include "changes/apply.h"
 #include "changes/layer.h"
 #include "changes/operation.h"
 
@@ -37,10 +38,8 @@ struct draft {
     struct operation *operation; /* NULL: only look */
     const struct layer *layer;
     int tree;
-    bool rewrites; /* the upper directory may be changed */
-    /* The paths that the walk is limited to; NULL: everything. */
-    const char *const *paths;
-    size_t path_count;
+    const struct apply_options *options;
+    bool rewrites;                  /* the upper directory may be changed */
     char path[PATH_LENGTH_MAX + 1]; /* of the innermost frame */
     size_t depth;
     struct draft_frame frames[LAYER_DEPTH_MAX];
@@ -48,7 +47,7 @@ struct draft {
 
 /* Begins a draft for one layer. */
 int draft_begin(struct draft *draft, struct operation *operation, const struct layer *layer,
-                struct brig_error *err);
+                const struct apply_options *options, struct brig_error *err);
 
 /* Leaves the directories that do not contain the path and enters those that do. */
 int draft_move(struct draft *draft, const char *path, struct brig_error *err);
@@ -58,8 +57,12 @@ int draft_finish(struct draft *draft, struct brig_error *err);
 int draft_enter(struct draft *draft, const char *path, struct draft_frame **ret_frame,
                 struct brig_error *err);
 
+/* Tells what is planned for a change. */
+void draft_tell(const struct draft *draft, const struct change *change, enum apply_choice choice);
 /* The current path is not planned: no directory above it is complete. */
 void draft_skip(struct draft *draft);
+/* The same, and tells why, unless `reason` is NULL. Returns 0, for a visit. */
+int draft_refuse(struct draft *draft, const struct change *change, const char *reason);
 
 /* Prepare the directories above the current path for a step in the user's files: creates missing ones, and makes
  * read-only ones writable. Returns 0, 1 with a reason if that is impossible, or a code. */
