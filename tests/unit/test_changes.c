@@ -4,91 +4,25 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "changes/base.h"
 #include "changes/change.h"
 #include "changes/layer.h"
+#include "changes_support.h"
 #include "jail/view/mask.h"
 #include "tap.h"
 
-static char top[64], root[128], storage[128];
-
 /* ---- making trees ---- */
-
-static void put(const char *place, const char *path, const char *text)
-{
-    char whole[512];
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    FILE *file = fopen(whole, "we");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
-        tap_bail("cannot write '%s'", whole);
-}
-
-static void make_dir(const char *place, const char *path)
-{
-    char whole[512];
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    if (mkdir(whole, 0755) < 0)
-        tap_bail("cannot make '%s'", whole);
-}
 
 static void remove_file(const char *place, const char *path)
 {
-    char whole[512];
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    if (unlink(whole) < 0)
-        tap_bail("cannot remove '%s'", whole);
-}
-
-static void make_whiteout(const char *place, const char *path)
-{
-    char whole[512];
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    if (mknod(whole, S_IFCHR, makedev(0, 0)) < 0)
-        tap_bail("cannot make the whiteout '%s'", whole);
-}
-
-static void make_opaque(const char *place, const char *path)
-{
-    char whole[512];
-    make_dir(place, path);
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    if (setxattr(whole, "user.overlay.opaque", "y", 1, 0) < 0)
-        tap_bail("cannot mark '%s'", whole);
-}
-
-static const char *upper(void)
-{
-    static char path[160];
-    (void)snprintf(path, sizeof path, "%s/x.review/1.changes", storage);
-    return path;
-}
-
-static struct layer open_layer(void)
-{
-    struct layer layer;
-    struct brig_error err = {0};
-    if (layer_open(storage, "x", "1", root, &layer, &err) < 0)
-        tap_bail("%s", err.message);
-    return layer;
-}
-
-/* A new root and a new upper directory. */
-static void begin_trees(void)
-{
-    (void)tree_remove(AT_FDCWD, top, NULL);
-    char name[LAYER_NAME_MAX];
-    if (mkdir(top, 0700) < 0 || mkdir(root, 0755) < 0 || mkdir(storage, 0700) < 0 ||
-        layer_number(storage, "x", root, name, NULL) < 0 || strcmp(name, "1") != 0 ||
-        mkdir(upper(), 0755) < 0)
-        tap_bail("cannot make trees in '%s': %s", top, strerror(errno));
+    if (unlink(join(place, path)) < 0)
+        tap_bail("cannot remove '%s'", path);
 }
 
 /* ---- listing ---- */
@@ -142,26 +76,26 @@ static void test_kinds(void)
     put(root, "replaced/kept", "kept");
     make_dir(root, "becomes-file");
     put(root, "becomes-file/x", "x");
-    put(upper(), "same", "same");
-    put(upper(), "changed", "CHANGED");
-    make_whiteout(upper(), "gone");
-    make_whiteout(upper(), "never-was");
-    make_whiteout(upper(), "dir");
-    put(upper(), "mode", "mode");
-    put(upper(), "attr", "attr");
-    make_dir(upper(), "becomes-dir");
-    put(upper(), "becomes-file", "f");
-    make_opaque(upper(), "replaced");
-    put(upper(), "replaced/kept", "kept");
-    put(upper(), "replaced/new", "new");
-    make_dir(upper(), "made");
-    put(upper(), "made/file", "file");
+    put(upper, "same", "same");
+    put(upper, "changed", "CHANGED");
+    make_whiteout(upper, "gone");
+    make_whiteout(upper, "never-was");
+    make_whiteout(upper, "dir");
+    put(upper, "mode", "mode");
+    put(upper, "attr", "attr");
+    make_dir(upper, "becomes-dir");
+    put(upper, "becomes-file", "f");
+    make_opaque(upper, "replaced");
+    put(upper, "replaced/kept", "kept");
+    put(upper, "replaced/new", "new");
+    make_dir(upper, "made");
+    put(upper, "made/file", "file");
     char path[256];
-    (void)snprintf(path, sizeof path, "%s/mode", upper());
+    (void)snprintf(path, sizeof path, "%s/mode", upper);
     (void)chmod(path, 0755);
-    (void)snprintf(path, sizeof path, "%s/attr", upper());
+    (void)snprintf(path, sizeof path, "%s/attr", upper);
     (void)setxattr(path, "user.mine", "1", 1, 0);
-    (void)snprintf(path, sizeof path, "%s/link", upper());
+    (void)snprintf(path, sizeof path, "%s/link", upper);
     if (symlink("nowhere", path) < 0)
         tap_bail("symlink");
     expect("P attr xattrs\nT becomes-dir\nT becomes-file 1\nM changed\nD dir 2\nD gone\nA link\nA "
@@ -194,10 +128,10 @@ static void test_masks(void)
     const struct mask_rules rules = {.hidden = hidden, .hidden_count = ARRAY_LENGTH(hidden)};
     struct layer layer = open_layer();
     layer.masks = (struct layer_masks){.home = root, .rules = &rules};
-    make_opaque(upper(), ".ssh");
-    put(upper(), ".ssh/authorized_keys", "planted");
-    make_whiteout(upper(), ".config");
-    put(upper(), "cfg", "a file");
+    make_opaque(upper, ".ssh");
+    put(upper, ".ssh/authorized_keys", "planted");
+    make_whiteout(upper, ".config");
+    put(upper, "cfg", "a file");
     expect_in(&layer, &(struct change_options){0}, "D .config/other\nT cfg unreadable\n",
               "what is hidden is never a change, and keeps its directories");
     layer.masks = (struct layer_masks){0};
@@ -215,10 +149,10 @@ static void test_replaced(void)
     make_dir(root, "d/deep/er");
     put(root, "d/deep/old", "old");
     put(root, "d/deep/er/old", "old");
-    make_opaque(upper(), "d");
-    make_dir(upper(), "d/deep");
-    make_dir(upper(), "d/deep/er");
-    put(upper(), "d/deep/er/new", "new");
+    make_opaque(upper, "d");
+    make_dir(upper, "d/deep");
+    make_dir(upper, "d/deep/er");
+    put(upper, "d/deep/er/new", "new");
     expect("A d/deep/er/new\nD d/deep/er/old\nD d/deep/old\n",
            "directories in a replaced one hide the user's as well");
 }
@@ -237,11 +171,11 @@ static void test_base(void)
     tap_ok(base_has_run(layer.record, "1"), "and is seen");
     int other = base_begin(&layer, &err);
     tap_ok(other >= 0, "a second one begins beside it");
-    put(upper(), "a", "A");
-    put(upper(), "b", "B");
-    put(upper(), "c", "C");
-    put(upper(), "new", "new");
-    make_whiteout(upper(), "d");
+    put(upper, "a", "A");
+    put(upper, "b", "B");
+    put(upper, "c", "C");
+    put(upper, "new", "new");
+    make_whiteout(upper, "d");
     put(root, "b", "edited"); /* by the user */
     remove_file(root, "c");
     put(root, "new", "also new");
@@ -254,7 +188,7 @@ static void test_base(void)
     tap_ok(!base_has_run(layer.record, "1"), "no run is left");
     expect_in(&layer, &(struct change_options){0}, wanted, "conflicts after it");
     run = base_begin(&layer, &err);
-    put(upper(), "late", "late");
+    put(upper, "late", "late");
     put(root, "late", "edited");
     (void)close(run); /* it is killed */
     expect_in(&layer, &(struct change_options){0},
@@ -418,13 +352,13 @@ static void test_applied(void)
     put(root, "b", "b");
     struct layer layer = open_layer();
     int run = base_begin(&layer, NULL);
-    put(upper(), "a", "A");
-    put(upper(), "b", "B");
+    put(upper, "a", "A");
+    put(upper, "b", "B");
     struct taken taken = {0};
     (void)changes_walk(&layer, &(struct change_options){0}, take_applied, &taken, NULL);
     tap_is_int(base_update(&layer, taken.changes, taken.count, NULL), 0, "records are replaced");
     expect_in(&layer, &(struct change_options){0}, "", "an applied file is not a change");
-    put(upper(), "b", "B again");
+    put(upper, "b", "B again");
     expect_in(&layer, &(struct change_options){0}, "M b\n", "until it changes again");
     for (size_t i = 0; i < taken.count; i++) {
         taken.changes[i].forget = true;
@@ -450,10 +384,10 @@ static void test_stack(void)
     put(second, "dir/both", "yy");
     put(second, "dir/second", "2");
     put(second, "deleted-again", "2");
-    make_dir(upper(), "dir");
-    put(upper(), "dir/first", "1");
-    put(upper(), "dir/second", "3");
-    make_whiteout(upper(), "deleted-again");
+    make_dir(upper, "dir");
+    put(upper, "dir/first", "1");
+    put(upper, "dir/second", "3");
+    make_whiteout(upper, "deleted-again");
     struct layer layer = open_layer();
     layer.uppers[layer.upper_count++] = open(second, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     expect_in(&layer, &(struct change_options){0}, "M dir/both\nA dir/first\nA dir/second\n",
@@ -464,7 +398,7 @@ static void test_stack(void)
 static void test_hostile(void)
 {
     begin_trees();
-    int at = open(upper(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int at = open(upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i < 300 && at >= 0; i++) {
         int next =
             mkdirat(at, "d", 0755) == 0 ? openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -473,15 +407,15 @@ static void test_hostile(void)
     }
     (void)close(at);
     char path[512];
-    (void)snprintf(path, sizeof path, "%s/fifo", upper());
+    (void)snprintf(path, sizeof path, "%s/fifo", upper);
     (void)mkfifo(path, 0600);
-    make_dir(upper(), "locked");
-    put(upper(), "locked/file", "x");
-    (void)snprintf(path, sizeof path, "%s/locked/file", upper());
+    make_dir(upper, "locked");
+    put(upper, "locked/file", "x");
+    (void)snprintf(path, sizeof path, "%s/locked/file", upper);
     (void)chmod(path, 0);
-    (void)snprintf(path, sizeof path, "%s/locked", upper());
+    (void)snprintf(path, sizeof path, "%s/locked", upper);
     (void)chmod(path, 0);
-    (void)snprintf(path, sizeof path, "%s/out", upper());
+    (void)snprintf(path, sizeof path, "%s/out", upper);
     if (symlink("/etc", path) < 0)
         tap_bail("symlink");
     struct layer layer = open_layer();
@@ -493,7 +427,7 @@ static void test_hostile(void)
                strstr(out.data, "A out\n") && !strstr(out.data, "out/"),
            "files without permissions are found, links are not followed");
     struct stat info;
-    (void)snprintf(path, sizeof path, "%s/locked", upper());
+    (void)snprintf(path, sizeof path, "%s/locked", upper);
     tap_ok(stat(path, &info) == 0 && (info.st_mode & 07777) == 0, "modes are restored");
     (void)chmod(path, 0700);
     layer_done(&layer);
@@ -511,10 +445,7 @@ static void test_compare(void)
 
 int main(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(top, sizeof top, "%.40s/brig-changes-%d", tmp ? tmp : "/var/tmp", (int)getpid());
-    (void)snprintf(root, sizeof root, "%s/root", top);
-    (void)snprintf(storage, sizeof storage, "%s/storage", top);
+    name_trees("changes");
     test_compare();
     test_kinds();
     test_masks();
@@ -526,6 +457,6 @@ int main(void)
     test_applied();
     test_stack();
     test_hostile();
-    (void)tree_remove(AT_FDCWD, top, NULL);
+    remove_trees();
     return tap_done();
 }

@@ -4,14 +4,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fds.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "changes/base.h"
 #include "changes/change.h"
 #include "changes/diff.h"
@@ -21,61 +19,11 @@
 #include "changes/merge.h"
 #include "changes/plain.h"
 #include "changes/scratch.h"
+#include "changes_support.h"
 #include "guard/git.h"
 #include "tap.h"
 
-static char top[64], root[128], storage[128], upper[160];
 static struct git git;
-
-/* ---- making trees ---- */
-
-static void put_bytes(const char *place, const char *path, const char *bytes, size_t length)
-{
-    char whole[1024];
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    autoclose int fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || write_all(fd, bytes, length) < 0)
-        tap_bail("cannot write '%s'", whole);
-}
-
-static void put(const char *place, const char *path, const char *text)
-{
-    put_bytes(place, path, text, strlen(text));
-}
-
-static void make_dir(const char *place, const char *path)
-{
-    char whole[512];
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    if (mkdir(whole, 0755) < 0)
-        tap_bail("cannot make '%s'", whole);
-}
-
-static void make_whiteout(const char *path)
-{
-    char whole[512];
-    (void)snprintf(whole, sizeof whole, "%s/%s", upper, path);
-    if (mknod(whole, S_IFCHR, makedev(0, 0)) < 0)
-        tap_bail("cannot make the whiteout '%s'", whole);
-}
-
-static struct layer open_layer(void)
-{
-    struct layer layer;
-    struct brig_error err = {0};
-    if (layer_open(storage, "x", "1", root, &layer, &err) < 0)
-        tap_bail("%s", err.message);
-    return layer;
-}
-
-static void begin_trees(void)
-{
-    (void)tree_remove(AT_FDCWD, top, NULL);
-    char name[LAYER_NAME_MAX];
-    if (mkdir(top, 0755) < 0 || mkdir(root, 0755) < 0 || mkdir(storage, 0700) < 0 ||
-        layer_number(storage, "x", root, name, NULL) < 0 || mkdir(upper, 0755) < 0)
-        tap_bail("cannot make trees in '%s': %s", top, strerror(errno));
-}
 
 /* ---- text for a terminal ---- */
 
@@ -199,7 +147,7 @@ static void test_text(void)
     put(upper, "nested/.git/config", "conf\n");
     make_dir(root, "gone");
     put(root, "gone/file", "was here\n");
-    make_whiteout("gone");
+    make_whiteout(upper, "gone");
     struct layer layer = open_layer();
     autostr struct str out = {0}, notes = {0}, plain = {0}, more = {0};
     show(&layer, DIFF_TEXT, true, &out, &notes);
@@ -320,7 +268,7 @@ static void make_hunks(void)
     put_bytes(root, "b", "a\0b", 3);
     put_bytes(upper, "b", "a\0c", 3);
     put(root, "c", "deleted\n");
-    make_whiteout("c");
+    make_whiteout(upper, "c");
     put(upper, "d", "added\n");
     put(root, "e", "kept\n");
     put(upper, "e", "refused\n");
@@ -516,11 +464,7 @@ static void test_bases(void)
 
 int main(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(top, sizeof top, "%.40s/brig-diff-%d", tmp ? tmp : "/var/tmp", (int)getpid());
-    (void)snprintf(root, sizeof root, "%s/root", top);
-    (void)snprintf(storage, sizeof storage, "%s/storage", top);
-    (void)snprintf(upper, sizeof upper, "%s/x.review/1.changes", storage);
+    name_trees("diff");
     (void)setenv("GIT_CONFIG_GLOBAL", "/dev/null", 1);
     (void)setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
     test_plain();
@@ -541,6 +485,6 @@ int main(void)
     test_merge_limit();
     test_bases();
     git_done(&git);
-    (void)tree_remove(AT_FDCWD, top, NULL);
+    remove_trees();
     return tap_done();
 }

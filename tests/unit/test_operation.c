@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -20,56 +19,15 @@
 #include "changes/layer.h"
 #include "changes/operation.h"
 #include "changes/risk.h"
+#include "changes_support.h"
 #include "tap.h"
 
 #define SMALL "size=1m"
 
-static char top[64], far_top[64], root[128], storage[128];
+static char far_top[64];
 static struct layers layers;
 
 /* ---- making trees ---- */
-
-static const char *upper(void)
-{
-    static char path[160];
-    (void)snprintf(path, sizeof path, "%s/x.review/1.changes", storage);
-    return path;
-}
-
-static const char *join(const char *place, const char *path)
-{
-    static char whole[2][512];
-    static int turn;
-    turn = !turn;
-    (void)snprintf(whole[turn], sizeof whole[turn], "%s/%s", place, path);
-    return whole[turn];
-}
-
-static void put(const char *place, const char *path, const char *text)
-{
-    FILE *file = fopen(join(place, path), "we");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
-        tap_bail("cannot write '%s'", path);
-}
-
-static void make_dir(const char *place, const char *path)
-{
-    if (mkdir(join(place, path), 0755) < 0)
-        tap_bail("cannot make '%s'", path);
-}
-
-static void delete (const char *path)
-{
-    if (mknod(join(upper(), path), S_IFCHR, makedev(0, 0)) < 0)
-        tap_bail("cannot make the whiteout '%s'", path);
-}
-
-static void replace_dir(const char *path)
-{
-    make_dir(upper(), path);
-    if (setxattr(join(upper(), path), "user.overlay.opaque", "y", 1, 0) < 0)
-        tap_bail("cannot mark '%s'", path);
-}
 
 static void reopen(void)
 {
@@ -81,16 +39,12 @@ static void reopen(void)
 
 static void begin_in(const char *where)
 {
-    char name[LAYER_NAME_MAX];
     layers_done(&layers);
-    (void)tree_remove(AT_FDCWD, top, NULL);
     (void)tree_remove(AT_FDCWD, far_top, NULL);
+    if (where == far_top && mkdir(far_top, 0700) < 0)
+        tap_bail("cannot make '%s': %s", far_top, strerror(errno));
     (void)snprintf(root, sizeof root, "%s/root", where);
-    (void)snprintf(storage, sizeof storage, "%s/storage", top);
-    if (mkdir(top, 0700) < 0 || (where != top && mkdir(where, 0700) < 0) || mkdir(root, 0755) < 0 ||
-        mkdir(storage, 0700) < 0 || layer_number(storage, "x", root, name, NULL) < 0 ||
-        mkdir(upper(), 0755) < 0)
-        tap_bail("cannot make trees in '%s': %s", top, strerror(errno));
+    begin_trees();
 }
 
 /* A change of each kind. */
@@ -109,23 +63,23 @@ static void make_changes(void)
     put(root, "mode", "same");
     make_dir(root, "same");
     put(root, "same/file", "old");
-    put(upper(), "modified", "new");
-    delete ("deleted");
-    delete ("gone");
-    make_dir(upper(), "file-dir");
-    put(upper(), "file-dir/in", "new");
-    put(upper(), "dir-file", "new");
-    replace_dir("replaced");
-    put(upper(), "replaced/new", "new");
-    put(upper(), "mode", "same");
-    (void)chmod(join(upper(), "mode"), 0700);
-    make_dir(upper(), "added");
-    put(upper(), "added/one", "linked");
-    if (link(join(upper(), "added/one"), join(upper(), "added/two")) < 0)
+    put(upper, "modified", "new");
+    make_whiteout(upper, "deleted");
+    make_whiteout(upper, "gone");
+    make_dir(upper, "file-dir");
+    put(upper, "file-dir/in", "new");
+    put(upper, "dir-file", "new");
+    make_opaque(upper, "replaced");
+    put(upper, "replaced/new", "new");
+    put(upper, "mode", "same");
+    (void)chmod(join(upper, "mode"), 0700);
+    make_dir(upper, "added");
+    put(upper, "added/one", "linked");
+    if (link(join(upper, "added/one"), join(upper, "added/two")) < 0)
         tap_bail("cannot link");
-    (void)chmod(join(upper(), "added"), 0555);
-    make_dir(upper(), "same");
-    put(upper(), "same/file", "new");
+    (void)chmod(join(upper, "added"), 0555);
+    make_dir(upper, "same");
+    put(upper, "same/file", "new");
     reopen();
 }
 
@@ -263,23 +217,23 @@ static void applies_and_undoes(const char *where, const char *name)
     begin_in(where);
     make_changes();
     autofree char *before = list(root);
-    autofree char *changes = list(upper());
+    autofree char *changes = list(upper);
     tap_diag("%s", name);
     must_operate(apply_plan, NULL, "everything is applied");
     is_tree(root, APPLIED, "the tree is as the jail saw it");
-    is_tree(upper(), "", "and no changes are left");
+    is_tree(upper, "", "and no changes are left");
     tap_is_int(undo(0, NULL, false, &id), 0, "it is undone");
     is_tree(root, before, "the tree is as before");
-    is_tree(upper(), changes, "and the changes are back");
+    is_tree(upper, changes, "and the changes are back");
     tap_is_int(undo(id, NULL, false, &again), 0, "the undo is undone");
     if (where == top) /* objects that were copied are not hard links any more */
         is_tree(root, APPLIED, "the tree is as the jail saw it");
-    is_tree(upper(), "", "and no changes are left");
+    is_tree(upper, "", "and no changes are left");
     tap_is_int(undo(0, "modified", false, &id), 0, "one file is undone");
     autofree char *found = list(root);
     tap_has_str(found, "modified 100644 old\n", "it has its old contents");
     tap_has_str(found, "mode 100700 same\n", "others do not change");
-    is_tree(upper(), "modified 100644 new\n", "and one change is back");
+    is_tree(upper, "modified 100644 new\n", "and one change is back");
 }
 
 static void refuses_changed_files(void)
@@ -311,17 +265,17 @@ static void discards(void)
     begin_in(top);
     make_changes();
     autofree char *before = list(root);
-    autofree char *changes = list(upper());
+    autofree char *changes = list(upper);
     must_operate(discard_plan, "modified", "one change is discarded");
-    tap_is_int(access(join(upper(), "modified"), F_OK), -1, "its entry is gone");
+    tap_is_int(access(join(upper, "modified"), F_OK), -1, "its entry is gone");
     must_operate(discard_plan, NULL, "everything is discarded");
-    is_tree(upper(), "", "nothing is left in the upper directory");
+    is_tree(upper, "", "nothing is left in the upper directory");
     is_tree(root, before, "and the user's files do not change");
     tap_is_int(undo(0, NULL, false, &id), 0, "it is undone");
     tap_is_int(undo(1, NULL, false, &id), 0, "and the first one too");
-    is_tree(upper(), changes, "the changes are back");
+    is_tree(upper, changes, "the changes are back");
     char value;
-    tap_is_int(getxattr(join(upper(), "replaced"), "user.overlay.opaque", &value, 1), 1,
+    tap_is_int(getxattr(join(upper, "replaced"), "user.overlay.opaque", &value, 1), 1,
                "with the mark of a replaced directory");
 }
 
@@ -337,13 +291,13 @@ static void applies_parts(void)
     tap_ok(access(join(root, "added/two"), F_OK) < 0, "without the other file");
     must_operate(apply_plan, "replaced/new", "a file in a replaced directory is applied");
     tap_ok(access(join(root, "replaced/old"), F_OK) == 0, "the others stay");
-    tap_ok(access(join(upper(), "replaced/new"), F_OK) == 0,
+    tap_ok(access(join(upper, "replaced/new"), F_OK) == 0,
            "and its entry, as the directory still hides the user's");
     must_operate(apply_plan, NULL, "then everything is applied");
     autofree char *found = list(root);
     tap_has_str(found, "replaced/new 100644 new\nsame", "the replaced directory is complete");
     char value;
-    tap_is_int(getxattr(join(upper(), "replaced"), "user.overlay.opaque", &value, 1), -1,
+    tap_is_int(getxattr(join(upper, "replaced"), "user.overlay.opaque", &value, 1), -1,
                "and does not hide the user's any more");
 }
 
@@ -378,7 +332,7 @@ static void continues_and_aborts(void)
         begin_in(top);
         make_changes();
         autofree char *before = list(root);
-        autofree char *changes = list(upper());
+        autofree char *changes = list(upper);
         int record = layers.items[0].record;
         must_operate(apply_plan, NULL, "everything is applied");
         (void)snprintf(mark, sizeof mark, "%s/x.record/operations/1/done", storage);
@@ -390,7 +344,7 @@ static void continues_and_aborts(void)
                    "it is %s %s", revert ? "reverted" : "completed", err.message);
         tap_is_int(id, 1, "it was this one");
         is_tree(root, revert ? before : APPLIED, "the tree is right");
-        is_tree(upper(), revert ? changes : "", "and the upper directory");
+        is_tree(upper, revert ? changes : "", "and the upper directory");
         tap_is_int(operation_interrupted(record), 0, "nothing is interrupted any more");
     }
 }
@@ -412,13 +366,13 @@ static void stops_at_a_full_disk(void)
         if (mkdir(root, 0755) < 0 || mkdir(storage, 0700) < 0)
             _exit(3);
         char name[LAYER_NAME_MAX];
-        if (layer_number(storage, "x", root, name, NULL) < 0 || mkdir(upper(), 0755) < 0)
+        if (layer_number(storage, "x", root, name, NULL) < 0 || mkdir(upper, 0755) < 0)
             _exit(3);
-        put(upper(), "small", "new");
-        put(upper(), "large", "");
-        if (truncate(join(upper(), "large"), 0) < 0)
+        put(upper, "small", "new");
+        put(upper, "large", "");
+        if (truncate(join(upper, "large"), 0) < 0)
             _exit(3);
-        int fd = open(join(upper(), "large"), O_WRONLY | O_CLOEXEC);
+        int fd = open(join(upper, "large"), O_WRONLY | O_CLOEXEC);
         char block[4096] = "x";
         for (int i = 0; i < 160; i++)
             if (write(fd, block, sizeof block) != (ssize_t)sizeof block)
@@ -428,9 +382,9 @@ static void stops_at_a_full_disk(void)
         int status = operate(apply_plan, NULL, true, &err);
         bool right = status == BRIG_E_SYSTEM && err.sys_errno == ENOSPC &&
                      access(join(root, "small"), F_OK) < 0 &&
-                     access(join(upper(), "small"), F_OK) == 0 &&
+                     access(join(upper, "small"), F_OK) == 0 &&
                      operation_interrupted(layers.items[0].record) == 0;
-        (void)unlink(join(upper(), "large"));
+        (void)unlink(join(upper, "large"));
         right = right && operate(apply_plan, NULL, true, &err) == 0 &&
                 access(join(root, "small"), F_OK) == 0;
         _exit(right ? 0 : 1);
@@ -495,8 +449,8 @@ static void follows_no_link(void)
     make_dir(top, "outside");
     make_dir(root, "dir");
     put(root, "dir/file", "old");
-    make_dir(upper(), "dir");
-    put(upper(), "dir/file", "new");
+    make_dir(upper, "dir");
+    put(upper, "dir/file", "new");
     reopen();
     if (rename(join(root, "dir"), join(top, "outside/dir")) < 0 ||
         symlink("../outside/dir", join(root, "dir")) < 0)
@@ -513,13 +467,13 @@ int main(void)
 {
     struct stat near, far;
     (void)umask(022);
-    (void)snprintf(top, sizeof top, "/var/tmp/brig-operation-%d", getpid());
+    name_trees("operation");
     (void)snprintf(far_top, sizeof far_top, "/dev/shm/brig-operation-%d", getpid());
     applies_and_undoes(top, "on one filesystem");
-    if (stat("/var/tmp", &near) == 0 && stat("/dev/shm", &far) == 0 && near.st_dev != far.st_dev)
+    if (stat(top, &near) == 0 && stat("/dev/shm", &far) == 0 && near.st_dev != far.st_dev)
         applies_and_undoes(far_top, "on two filesystems");
     else
-        tap_skip("/dev/shm and /var/tmp are one filesystem", "on two filesystems");
+        tap_skip("/dev/shm is not another filesystem", "on two filesystems");
     refuses_changed_files();
     discards();
     applies_parts();
@@ -529,7 +483,7 @@ int main(void)
     follows_no_link();
     judges_what_it_places();
     layers_done(&layers);
-    (void)tree_remove(AT_FDCWD, top, NULL);
+    remove_trees();
     (void)tree_remove(AT_FDCWD, far_top, NULL);
     return tap_done();
 }

@@ -7,61 +7,32 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/path.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "changes/layer.h"
 #include "changes/renames.h"
+#include "changes_support.h"
 #include "guard/git.h"
 #include "tap.h"
 
-static char top[64], root[128], storage[128], upper[192];
 static struct git git;
 
 /* ---- making trees ---- */
 
-/* Opens a file for writing, and makes the directories above it. */
-static void put(const char *place, const char *path, const char *text)
-{
-    char whole[512];
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    struct brig_error err = {0};
-    if (path_make_directories(whole, (size_t)(strrchr(whole, '/') - whole), &err) < 0)
-        tap_bail("%s", err.message);
-    FILE *file = fopen(whole, "we");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
-        tap_bail("cannot write '%s'", whole);
-}
-
 static void put_link(const char *place, const char *path, const char *target)
 {
-    char whole[512];
-    (void)snprintf(whole, sizeof whole, "%s/%s", place, path);
-    if (symlink(target, whole) < 0)
-        tap_bail("cannot make '%s'", whole);
+    if (symlink(target, join(place, path)) < 0)
+        tap_bail("cannot make '%s'", path);
 }
 
 static void put_whiteout(const char *path)
 {
-    char whole[512];
-    put(upper, path, "");
-    (void)snprintf(whole, sizeof whole, "%s/%s", upper, path);
-    if (unlink(whole) < 0 || mknod(whole, S_IFCHR, makedev(0, 0)) < 0)
-        tap_bail("cannot make the whiteout '%s'", whole);
-}
-
-static void begin_trees(void)
-{
-    (void)tree_remove(AT_FDCWD, top, NULL);
-    char name[LAYER_NAME_MAX];
-    if (mkdir(top, 0700) < 0 || mkdir(root, 0755) < 0 || mkdir(storage, 0700) < 0 ||
-        layer_number(storage, "x", root, name, NULL) < 0 || strcmp(name, "1") != 0 ||
-        mkdir(upper, 0755) < 0)
-        tap_bail("cannot make trees in '%s': %s", top, strerror(errno));
+    put(upper, path, ""); /* makes its directory */
+    if (unlink(join(upper, path)) < 0)
+        tap_bail("cannot remove '%s'", path);
+    make_whiteout(upper, path);
 }
 
 static void run_git(const char *const *words)
@@ -308,10 +279,7 @@ static void writes_a_line(void)
 
 int main(void)
 {
-    (void)snprintf(top, sizeof top, "/tmp/test_status.%d", getpid());
-    (void)snprintf(root, sizeof root, "%s/root", top);
-    (void)snprintf(storage, sizeof storage, "%s/storage", top);
-    (void)snprintf(upper, sizeof upper, "%s/x.review/1.changes", storage);
+    name_trees("status");
     const char *const environment[] = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", NULL};
     if (git_find(&git, environment, NULL, (struct git_user){-1U, -1U}, NULL) < 0 || !git.program)
         tap_bail("git is not installed");
@@ -323,6 +291,6 @@ int main(void)
     knows_no_repository();
     writes_a_line();
     git_done(&git);
-    (void)tree_remove(AT_FDCWD, top, NULL);
+    remove_trees();
     return tap_done();
 }
