@@ -12,16 +12,6 @@
 #include "changes/change.h"
 #include "changes/draft.h"
 
-/* Whether an older upper directory, shared with another jail, has the path too. */
-static bool is_in_shared(const struct layer *layer, const char *path)
-{
-    struct stat info;
-    for (size_t i = 1; i < layer->upper_count; i++)
-        if (fstatat(layer->uppers[i], path, &info, AT_SYMLINK_NOFOLLOW) == 0)
-            return true;
-    return false;
-}
-
 /* In a replaced directory, the user's file only appears again when the whole directory is discarded. */
 static bool needs_whole(const struct draft *draft, const struct change *change)
 {
@@ -93,8 +83,6 @@ static int visit(void *context, const struct change *change, struct brig_error *
         return draft_refuse(draft, change, reason);
     if (needs_whole(draft, change) || (change->upper_dir < 0 && !draft_is_opaque(draft)))
         return draft_refuse(draft, change, "the jail has replaced its directory: discard that");
-    if (is_in_shared(draft->layer, change->path))
-        return draft_refuse(draft, change, "the jail had changed it before the fork");
     draft_tell(draft, change, APPLY_TAKE);
     if (change->upper_dir < 0) { /* it appears again with its directory */
         draft_touch(draft);
