@@ -204,6 +204,13 @@ bool path_resolve(const char *path, char *ret_path)
     return fd >= 0 && path_of_fd(fd, ret_path);
 }
 
+struct path_proc path_proc(int fd)
+{
+    struct path_proc path;
+    (void)snprintf(path.text, sizeof path.text, "/proc/self/fd/%d", fd);
+    return path;
+}
+
 int path_make_directories(const char *path, size_t length, struct brig_error *err)
 {
     char part[PATH_LENGTH_MAX + 1];

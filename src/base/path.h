@@ -56,6 +56,13 @@ bool path_resolve(const char *path, char *ret_path);
 /* The same for a descriptor; false if the file is in no directory. */
 bool path_of_fd(int fd, char *ret_path);
 
+/* The name of a descriptor in /proc, for calls that take no descriptor, or none with O_PATH. Use as:
+ * path_proc(fd).text */
+struct path_proc {
+    char text[32]; /* "/proc/self/fd/" and a number */
+};
+struct path_proc path_proc(int fd);
+
 /* Creates the missing directories of an absolute path with mode 0700. Only the first `length` bytes
  * of the path count. */
 int path_make_directories(const char *path, size_t length, struct brig_error *err);

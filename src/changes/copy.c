@@ -21,57 +21,48 @@
 #define PART_BYTES 65536  /* bytes copied at a time without the help of the kernel */
 #define SMALL_BYTES 16384 /* smaller files are read and written at once */
 #define BLOCK 512         /* unit of st_blocks */
-#define FD_PATH_MAX 32    /* "/proc/self/fd/N" */
 #define XATTR_PREFIX_ACL "system.posix_acl_"
 #define XATTR_CAPABILITY "security.capability"
 
-struct fd_path {
-    char text[FD_PATH_MAX];
-};
-
 /* Files are reached by their descriptors or, if they are open with O_PATH only (EBADF), through /proc, which is
  * slower. */
-static struct fd_path fd_path(int fd)
-{
-    struct fd_path path;
-    (void)snprintf(path.text, sizeof path.text, "/proc/self/fd/%d", fd);
-    return path;
-}
 
 static ssize_t list_names(int fd, char *names, size_t size)
 {
     ssize_t length = flistxattr(fd, names, size);
-    return length < 0 && errno == EBADF ? listxattr(fd_path(fd).text, names, size) : length;
+    return length < 0 && errno == EBADF ? listxattr(path_proc(fd).text, names, size) : length;
 }
 
 static ssize_t get_value(int fd, const char *name, char *value, size_t size)
 {
     ssize_t length = fgetxattr(fd, name, value, size);
-    return length < 0 && errno == EBADF ? getxattr(fd_path(fd).text, name, value, size) : length;
+    return length < 0 && errno == EBADF ? getxattr(path_proc(fd).text, name, value, size) : length;
 }
 
 static int set_value(int fd, const char *name, const char *value, size_t size)
 {
     int result = fsetxattr(fd, name, value, size, 0);
-    return result < 0 && errno == EBADF ? setxattr(fd_path(fd).text, name, value, size, 0) : result;
+    return result < 0 && errno == EBADF ? setxattr(path_proc(fd).text, name, value, size, 0)
+                                        : result;
 }
 
 static int remove_value(int fd, const char *name)
 {
     int result = fremovexattr(fd, name);
-    return result < 0 && errno == EBADF ? removexattr(fd_path(fd).text, name) : result;
+    return result < 0 && errno == EBADF ? removexattr(path_proc(fd).text, name) : result;
 }
 
 static int set_mode(int fd, mode_t mode)
 {
     int result = fchmod(fd, mode);
-    return result < 0 && errno == EBADF ? chmod(fd_path(fd).text, mode) : result;
+    return result < 0 && errno == EBADF ? chmod(path_proc(fd).text, mode) : result;
 }
 
 static int set_times(int fd, const struct timespec times[2])
 {
     int result = futimens(fd, times);
-    return result < 0 && errno == EBADF ? utimensat(AT_FDCWD, fd_path(fd).text, times, 0) : result;
+    return result < 0 && errno == EBADF ? utimensat(AT_FDCWD, path_proc(fd).text, times, 0)
+                                        : result;
 }
 
 static int set_owner(int fd, uid_t uid, gid_t gid)
@@ -330,7 +321,7 @@ static int open_original(const struct copy_source *source)
     autoclose int place = openat(source->dir, source->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (place < 0 || fstat(place, &info) < 0)
         return -1;
-    struct fd_path path = fd_path(place);
+    const struct path_proc path = path_proc(place);
     if (!S_ISREG(info.st_mode) || info.st_uid != geteuid()) {
         errno = EACCES;
         return -1;

@@ -24,7 +24,7 @@ struct draft_frame {
     /* in the upper directory */
     bool has_upper, pruned;
     bool force_prune; /* it need only be empty to be removed */
-    unsigned opaque;  /* marks, see step_opaque_marks() */
+    unsigned opaque;  /* enum upper_opaque */
     /* outside */
     bool exists, obstructed, prepared, created;
     mode_t mode, final; /* as planned so far, and when it is left */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -85,12 +84,11 @@ static void finish_directories(struct copying *copying)
     while (copying->count > 0) {
         struct filled *filled = &copying->filled[--copying->count];
         autoclose int fd = step_open_directory(copying->to, filled->path);
-        char path[32];
-        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        const struct path_proc path = path_proc(fd);
         const struct timespec times[] = {filled->info.st_atim, filled->info.st_mtim};
         if (fd >= 0) {
-            (void)utimensat(AT_FDCWD, path, times, 0);
-            (void)chmod(path, filled->info.st_mode & 07777);
+            (void)utimensat(AT_FDCWD, path.text, times, 0);
+            (void)chmod(path.text, filled->info.st_mode & 07777);
         }
         free(filled->path);
     }
@@ -119,10 +117,12 @@ static int copy_tree(int from, int to, struct brig_error *err)
 static int mark_opaque(const struct copying *copying, const char *path, struct brig_error *err)
 {
     autoclose int dir = step_open_directory(copying->to, path);
-    char name[32];
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", dir);
-    const char *mark = copying->layer->fuse ? "user.fuseoverlayfs.opaque" : "user.overlay.opaque";
-    return dir >= 0 && setxattr(name, mark, "y", 1, 0) == 0 ? 0 : fail_writing(err);
+    unsigned mark = copying->layer->fuse ? UPPER_OPAQUE_FUSE : UPPER_OPAQUE_USER;
+    int result = dir < 0 ? -errno : upper_set_opaque(dir, mark, true);
+    if (result == 0)
+        return 0;
+    errno = -result;
+    return fail_writing(err);
 }
 
 static int make_whiteout(const struct copying *copying, const struct upper_entry *entry,
@@ -131,7 +131,7 @@ static int make_whiteout(const struct copying *copying, const struct upper_entry
     char name[NAME_MAX + 8];
     autoclose int to = open_parent(copying, entry->path);
     bool as_file = copying->layer->fuse && !entry->upper.st_mode;
-    (void)snprintf(name, sizeof name, "%s%s", as_file ? ".wh." : "", entry->name);
+    (void)snprintf(name, sizeof name, "%s%s", as_file ? UPPER_FUSE_PREFIX : "", entry->name);
     mode_t mode = as_file ? S_IFREG | S_IRUSR : S_IFCHR;
     return to >= 0 && mknodat(to, name, mode, makedev(0, 0)) == 0 ? 0 : fail_writing(err);
 }

@@ -16,10 +16,9 @@
 #include "changes/copy.h"
 #include "changes/layer.h"
 #include "changes/step_directory.h"
+#include "changes/upper.h"
 
 #define NANOSECONDS 1000000000
-#define FD_PATH_MAX 64
-#define FUSE_MARK ".wh."
 
 static const char CHANGED[] = "it has changed meanwhile";
 
@@ -270,22 +269,21 @@ static int take_swap(struct step_context *context, const struct step *step, cons
 static int set_mode(int dir, const char *name, const struct step *step)
 {
     struct stat info;
-    char path[FD_PATH_MAX];
     autoclose int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) < 0)
         return -errno;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const struct path_proc path = path_proc(fd);
     mode_t mode = info.st_mode & 07777;
     if (S_ISLNK(info.st_mode) || (mode != step->mode_before && mode != step->mode_after))
         return -EEXIST;
-    if (mode != step->mode_after && chmod(path, step->mode_after) < 0)
+    if (mode != step->mode_after && chmod(path.text, step->mode_after) < 0)
         return -errno;
     if (!(step->flags & STEP_TIMES) || (step->flags & STEP_REVERSED))
         return 0;
     const struct timespec times[] = {
         {.tv_nsec = UTIME_OMIT},
         {.tv_sec = step->mtime_ns / NANOSECONDS, .tv_nsec = step->mtime_ns % NANOSECONDS}};
-    return utimensat(AT_FDCWD, path, times, 0) < 0 ? -errno : 0;
+    return utimensat(AT_FDCWD, path.text, times, 0) < 0 ? -errno : 0;
 }
 
 static int set_meta(const struct step_context *context, const struct step *step, int dir,
@@ -326,7 +324,8 @@ int step_take_lower(struct step_context *context, const struct step *step, const
 
 static void entry_name(const struct step *step, const char *name, char *ret_name, size_t size)
 {
-    (void)snprintf(ret_name, size, "%s%s", step->flags & STEP_FUSE_MARK ? FUSE_MARK : "", name);
+    (void)snprintf(ret_name, size, "%s%s", step->flags & STEP_FUSE_MARK ? UPPER_FUSE_PREFIX : "",
+                   name);
 }
 
 static int move_entry(struct step_context *context, const struct step *step, int dir,
@@ -363,7 +362,7 @@ static int move_entry(struct step_context *context, const struct step *step, int
 static int take_drop(struct step_context *context, const struct step *step,
                      const struct step_directory *at, const char *name)
 {
-    char entry[PATH_COMPONENT_MAX + sizeof FUSE_MARK];
+    char entry[PATH_COMPONENT_MAX + sizeof UPPER_FUSE_PREFIX];
     if (!step_is_taken(context, step) ||
         (at->opaque && !(step->flags & STEP_REVERSED) && step->lower != STEP_LOWER_NONE))
         return 0;
@@ -388,7 +387,7 @@ static bool is_redundant(const struct step_context *context, const struct step_t
     const struct step_opened *opened =
         step_find_opened(context, (size_t)(tree - context->trees), path);
     autoclose int lower = tree->lower < 0 ? -1 : step_open_directory(tree->lower, path);
-    return lower >= 0 && step_opaque_marks(upper) == 0 && fstat(upper, &above) == 0 &&
+    return lower >= 0 && upper_opaque_marks(upper) == 0 && fstat(upper, &above) == 0 &&
            fstat(lower, &below) == 0 &&
            (opened ? opened->mode : above.st_mode & 07777) == (below.st_mode & 07777) &&
            is_same_owner(tree->layer, &above, &below) && copy_same_xattrs(upper, lower);
@@ -416,7 +415,7 @@ static int take_opaque(const struct step *step, int dir, const char *name)
     autoclose int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : -errno;
-    return step_set_opaque(fd, set ? step->mode_after : step->mode_before, set);
+    return upper_set_opaque(fd, set ? step->mode_after : step->mode_before, set);
 }
 
 static int take_upper(struct step_context *context, const struct step *step,

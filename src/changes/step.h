@@ -91,6 +91,3 @@ void step_done(struct step_context *context);
 /* Opens a directory below another for use of names in it (O_PATH), without following links and without entering
  * another mount. "" is the directory itself. -1 with errno. */
 int step_open_directory(int top, const char *path);
-
-/* The marks with which an upper directory hides what is outside; 0: it is not opaque. */
-unsigned step_opaque_marks(int directory);

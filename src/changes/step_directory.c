@@ -10,15 +10,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
-
-#define FD_PATH_MAX 64
-#define OPAQUE_FILE ".wh..wh..opq"
+#include "changes/upper.h"
 
 /* ---- directories ---- */
 
@@ -33,9 +30,7 @@ int step_open_directory(int top, const char *path)
 
 static int open_again(int fd, int flags)
 {
-    char path[FD_PATH_MAX];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return open(path, flags | O_CLOEXEC);
+    return open(path_proc(fd).text, flags | O_CLOEXEC);
 }
 
 static void leave_directory(struct step_directory *at, bool sync)
@@ -48,44 +43,6 @@ static void leave_directory(struct step_directory *at, bool sync)
     close_fd(&at->fd);
     at->changed = false;
     at->path[0] = '\0';
-}
-
-static const char *const OPAQUE_XATTRS[] = {"user.overlay.opaque", "trusted.overlay.opaque",
-                                            "user.fuseoverlayfs.opaque"};
-#define OPAQUE_BY_FILE (1U << ARRAY_LENGTH(OPAQUE_XATTRS))
-
-unsigned step_opaque_marks(int directory)
-{
-    char path[FD_PATH_MAX];
-    char value[2];
-    unsigned marks = 0;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", directory);
-    for (size_t i = 0; i < ARRAY_LENGTH(OPAQUE_XATTRS); i++)
-        if (getxattr(path, OPAQUE_XATTRS[i], value, sizeof value) == 1 && value[0] == 'y')
-            marks |= 1U << i;
-    if (faccessat(directory, OPAQUE_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        marks |= OPAQUE_BY_FILE;
-    return marks;
-}
-
-int step_set_opaque(int directory, unsigned marks, bool set)
-{
-    char path[FD_PATH_MAX];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", directory);
-    for (size_t i = 0; i < ARRAY_LENGTH(OPAQUE_XATTRS); i++) {
-        if (!(marks & 1U << i))
-            continue;
-        if (set ? setxattr(path, OPAQUE_XATTRS[i], "y", 1, 0) < 0
-                : removexattr(path, OPAQUE_XATTRS[i]) < 0 && errno != ENODATA)
-            return -errno;
-    }
-    if (!(marks & OPAQUE_BY_FILE))
-        return 0;
-    if (!set)
-        return unlinkat(directory, OPAQUE_FILE, 0) < 0 && errno != ENOENT ? -errno : 0;
-    autoclose int file =
-        openat(directory, OPAQUE_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return file < 0 ? -errno : 0;
 }
 
 /* ---- directories that the jail has made inaccessible ---- */
@@ -145,14 +102,12 @@ const struct step_opened *step_find_opened(const struct step_context *context, s
 bool step_open_up(struct step_context *context, size_t tree, const char *path)
 {
     struct stat info;
-    char link[FD_PATH_MAX];
     autoclose int fd = step_open_directory(context->trees[tree].upper, path);
     if (fd < 0 || fstat(fd, &info) < 0 || (info.st_mode & S_IRWXU) == S_IRWXU)
         return fd >= 0;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     return (step_find_opened(context, tree, path) ||
             record(context, tree, info.st_mode & 07777, path)) &&
-           chmod(link, (info.st_mode & 07777) | S_IRWXU) == 0;
+           chmod(path_proc(fd).text, (info.st_mode & 07777) | S_IRWXU) == 0;
 }
 
 /* Opens up a directory and all directories above it. */
@@ -188,10 +143,8 @@ static void close_up(struct step_context *context)
     while (context->opened_count > 0) {
         struct step_opened *opened = &context->opened[--context->opened_count];
         autoclose int fd = step_open_directory(context->trees[opened->tree].upper, opened->path);
-        char link[FD_PATH_MAX];
-        (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
         if (fd >= 0)
-            (void)chmod(link, opened->mode);
+            (void)chmod(path_proc(fd).text, opened->mode);
         free(opened->path);
     }
     free(take_ptr(&context->opened));
@@ -215,7 +168,7 @@ bool step_is_below_opaque(int upper, const char *path)
         end = strchrnul(end + 1, '/');
         (void)snprintf(part, sizeof part, "%.*s", (int)(end - path), path);
         autoclose int fd = step_open_directory(upper, part);
-        if (fd < 0 || step_opaque_marks(fd) != 0)
+        if (fd < 0 || upper_opaque_marks(fd) != 0)
             return fd >= 0;
     }
     return false;

@@ -13,8 +13,6 @@ void step_forget_directory(struct step_directory *at, const char *path);
 
 /* Whether a directory of the upper directory, or one above it, is opaque. */
 bool step_is_below_opaque(int upper, const char *path);
-/* Sets or removes marks, see step_opaque_marks(). 0 or -errno. */
-int step_set_opaque(int directory, unsigned marks, bool set);
 
 /* Give the owner all rights for a directory of the upper directory; for it and all directories above it; for a directory
  * among the objects, which goes back to this path. The modes are restored by step_done(). */

@@ -19,9 +19,7 @@
 #include "changes/layer.h"
 #include "changes/names_list.h"
 
-/* fuse-overlayfs marks with file names if it cannot create the devices that overlayfs uses. */
-#define FUSE_PREFIX ".wh."
-#define FUSE_OPAQUE ".wh..wh..opq"
+#define FUSE_OPAQUE UPPER_FUSE_PREFIX ".wh..opq"
 
 /* One directory of the stack. */
 struct part {
@@ -85,27 +83,56 @@ static struct level *new_level(size_t path_length)
 static int open_upper(int above, const char *name, mode_t *ret_mode)
 {
     struct stat info;
-    char path[32];
     autoclose int fd = openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) < 0)
         return -1;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const struct path_proc path = path_proc(fd);
     if ((info.st_mode & (S_IRUSR | S_IXUSR)) != (S_IRUSR | S_IXUSR) && info.st_uid == geteuid() &&
-        geteuid() != 0 && chmod(path, (info.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0)
+        geteuid() != 0 && chmod(path.text, (info.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0)
         *ret_mode = info.st_mode;
-    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return open(path.text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static bool is_marked_opaque(int dir, bool fuse)
+/* In the order of enum upper_opaque. */
+static const char *const OPAQUE_XATTRS[] = {"user.overlay.opaque", "trusted.overlay.opaque",
+                                            "user.fuseoverlayfs.opaque"};
+
+unsigned upper_opaque_marks(int directory)
 {
-    static const char *const names[] = {"user.overlay.opaque", "trusted.overlay.opaque",
-                                        "user.fuseoverlayfs.opaque"};
-    char value;
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (fgetxattr(dir, names[i], &value, 1) == 1 && value == 'y')
-            return true;
-    struct stat info;
-    return fuse && fstatat(dir, FUSE_OPAQUE, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    const struct path_proc path = path_proc(directory);
+    char value[2];
+    unsigned marks = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(OPAQUE_XATTRS); i++)
+        if (getxattr(path.text, OPAQUE_XATTRS[i], value, sizeof value) == 1 && value[0] == 'y')
+            marks |= 1U << i;
+    if (faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        marks |= UPPER_OPAQUE_FILE;
+    return marks;
+}
+
+int upper_set_opaque(int directory, unsigned marks, bool set)
+{
+    const struct path_proc path = path_proc(directory);
+    for (size_t i = 0; i < ARRAY_LENGTH(OPAQUE_XATTRS); i++) {
+        if (!(marks & 1U << i))
+            continue;
+        if (set ? setxattr(path.text, OPAQUE_XATTRS[i], "y", 1, 0) < 0
+                : removexattr(path.text, OPAQUE_XATTRS[i]) < 0 && errno != ENODATA)
+            return -errno;
+    }
+    if (!(marks & UPPER_OPAQUE_FILE))
+        return 0;
+    if (!set)
+        return unlinkat(directory, FUSE_OPAQUE, 0) < 0 && errno != ENOENT ? -errno : 0;
+    autoclose int file =
+        openat(directory, FUSE_OPAQUE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return file < 0 ? -errno : 0;
+}
+
+/* Without fuse-overlayfs, a file with the name of its mark is an ordinary one. */
+static bool is_opaque(int dir, const struct layer *layer)
+{
+    return upper_opaque_marks(dir) & ~(layer->fuse ? 0U : UPPER_OPAQUE_FILE);
 }
 
 static int read_names(const struct walk *walk, struct part *part, bool upper,
@@ -113,7 +140,7 @@ static int read_names(const struct walk *walk, struct part *part, bool upper,
 {
     int status = names_list_read(part->dir, &part->names, err);
     if (status == 0 && upper && walk->layer->fuse)
-        names_list_strip(&part->names, FUSE_PREFIX);
+        names_list_strip(&part->names, UPPER_FUSE_PREFIX);
     return status;
 }
 
@@ -138,7 +165,7 @@ static int open_uppers(const struct walk *walk, const struct level *above, struc
         int status = read_names(walk, part, true, err);
         if (status < 0)
             return status;
-        if (is_marked_opaque(part->dir, walk->layer->fuse))
+        if (is_opaque(part->dir, walk->layer))
             return true;
     }
     return false;
@@ -307,14 +334,9 @@ bool upper_hides_lower(const struct layer *layer, const char *path)
                                      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
         autoclose int fd = (int)syscall(SYS_openat2, layer->uppers[i], path, &how, sizeof how);
         struct stat info;
-        char name[32];
         if (fd < 0 || fstat(fd, &info) < 0)
             continue;
-        if (!S_ISDIR(info.st_mode))
-            return true;
-        (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-        autoclose int dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (dir >= 0 && is_marked_opaque(dir, layer->fuse))
+        if (!S_ISDIR(info.st_mode) || is_opaque(fd, layer))
             return true;
     }
     return false;

@@ -40,5 +40,20 @@ typedef int (*upper_visit)(void *context, const struct upper_entry *entry, struc
 int upper_walk(const struct layer *layer, bool lower, upper_visit visit, void *context,
                struct brig_error *err);
 
+/* fuse-overlayfs marks the deletion of NAME with a file .wh.NAME if it cannot create devices. */
+#define UPPER_FUSE_PREFIX ".wh."
+
+/* The marks with which an upper directory hides the user's; in journals. */
+enum upper_opaque {
+    UPPER_OPAQUE_USER = 1 << 0,    /* user.overlay.opaque */
+    UPPER_OPAQUE_TRUSTED = 1 << 1, /* trusted.overlay.opaque */
+    UPPER_OPAQUE_FUSE = 1 << 2,    /* user.fuseoverlayfs.opaque */
+    UPPER_OPAQUE_FILE = 1 << 3,    /* a file, also of fuse-overlayfs */
+};
+/* The marks of a directory, an fd (O_PATH is enough); 0: it is not opaque. */
+unsigned upper_opaque_marks(int directory);
+/* Sets or removes marks. Returns 0 or -errno. */
+int upper_set_opaque(int directory, unsigned marks, bool set);
+
 /* Whether the upper directories hide the user's directory of this path, which is a directory in them. */
 bool upper_hides_lower(const struct layer *layer, const char *path);
