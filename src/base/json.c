@@ -27,6 +27,35 @@ static void append_ascii(struct str *out, unsigned char c)
         str_append_char(out, (char)c);
 }
 
+static void append_unit(struct str *out, unsigned unit)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char escape[] = {'\\',
+                           'u',
+                           digits[unit >> 12 & 15],
+                           digits[unit >> 8 & 15],
+                           digits[unit >> 4 & 15],
+                           digits[unit & 15]};
+    str_append_bytes(out, escape, sizeof escape);
+}
+
+/* A terminal obeys some characters, and others change how the rest is shown: they are escaped. */
+static void append_other(struct str *out, const unsigned char *bytes, size_t length)
+{
+    if (!utf8_is_unseen(bytes, length)) {
+        str_append_bytes(out, bytes, length);
+        return;
+    }
+    unsigned point = bytes[0] & (0xffU >> (length + 1));
+    for (size_t i = 1; i < length; i++)
+        point = point << 6 | (bytes[i] & 0x3fU);
+    if (point >= 0x10000) {
+        append_unit(out, 0xd800 + ((point - 0x10000) >> 10));
+        point = 0xdc00 + ((point - 0x10000) & 0x3ff);
+    }
+    append_unit(out, point);
+}
+
 static bool is_plain(unsigned char c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
@@ -47,7 +76,7 @@ static void append_quoted(struct str *out, const unsigned char *bytes, size_t le
         if (n == 1)
             append_ascii(out, bytes[i]);
         else if (n > 1)
-            str_append_bytes(out, bytes + i, n);
+            append_other(out, bytes + i, n);
         else
             str_append(out, "\xef\xbf\xbd");
         i += n > 0 ? n : 1;

@@ -52,6 +52,8 @@ int main(void)
     STRING_IS("a\"b\\c/", "\"a\\\"b\\\\c/\"", "quotes and backslashes are escaped");
     STRING_IS("\n\t\r\b\f", "\"\\n\\t\\r\\b\\f\"", "named control characters");
     STRING_IS("\0\x1f\x7f", "\"\\u0000\\u001f\\u007f\"", "other control characters");
+    STRING_IS("\xc2\x9b|\xe2\x80\xae|\xf3\xa0\x81\x81", "\"\\u009b|\\u202e|\\udb40\\udc41\"",
+              "what a terminal obeys or does not show is escaped");
     STRING_IS("é€😀", "\"é€😀\"", "UTF-8 of two, three and four bytes passes");
     STRING_IS("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf",
               "\"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf\"", "the edges of the range pass");
