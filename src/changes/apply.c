@@ -84,7 +84,7 @@ static bool is_of_file(const struct brig_error *error)
 static const char *check_copy(const struct applying *applying, const struct change *change,
                               const struct step *step)
 {
-    const struct apply_options *options = applying->options;
+    const struct apply_options *options = applying->draft.options;
     struct change copied = *change;
     char name[STEP_NAME_MAX];
     if (!options->check || S_ISDIR(change->after.st_mode))

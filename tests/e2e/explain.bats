@@ -214,6 +214,7 @@ assert not wrong, "\n".join(map(str, wrong))'
                 }
                 local answers=$output
                 must by "$who" -m "$mode" -j "$who-$mode" "${options[@]}" -- sh -c "$probe" - "${paths[@]}"
+                drop_told
                 run python3 -c "$compare" "$answers" "$output"
                 [ "$status" -eq 0 ] || {
                     echo "$who $mode $round: $output" >&2
@@ -245,6 +246,7 @@ assert not wrong, "\n".join(map(str, wrong))'
         must as root "$BRIG" why --json -m "$mode" -j "root-$mode" -r "$base/read" -- "${paths[@]}"
         local answers=$output
         must as root "$BRIG" -m "$mode" -j "root-$mode" -r "$base/read" -- sh -c "$probe" - "${paths[@]}"
+        drop_told
         must python3 -c "$compare" "$answers" "$output"
         rm -f new .brigtest-try
     done

@@ -312,7 +312,8 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         must by "$who" keep "-j$first" .envrc
         [ "$(cat .envrc)" = first ]
         as "$OWNER" rm .envrc
-        must_exit 125 by "$who" discard --jail "$first" .envrc
+        must_exit 1 by "$who" discard --jail "$first" .envrc
+        output_has "nothing has changed at '.envrc', and it is not held back"
         must by "$who" held --jail "$first"
         [ "$output" = "brig: nothing is held back" ]
         # An option behind a path is not taken for a path.

@@ -226,6 +226,11 @@ output_has() {
     esac
 }
 
+# drop_told: removes the line about changes at the end of a run from output.
+drop_told() {
+    output=$(grep -v '^brig: .* changed in .*; see brig status$' <<<"$output" || true)
+}
+
 output_lacks() {
     case $output in
     *"$1"*)

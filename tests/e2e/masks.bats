@@ -527,6 +527,7 @@ mounted() {
     must mounted "$BRIG" -m casual -j fuse -- sh -c 'cat ~/mmounted/file ~/mlive; cat ~/.ssh/id_test 2>/dev/null; echo changed >~/mlive; echo changed >~/mmounted/file; rm -r ~/mdir; mkdir ~/mdir; ls -A ~/mdir; touch here; cat ~/mlive'
     output_lacks token
     output_lacks old
+    drop_told
     [ "$output" = "below
 real
 changed" ]
@@ -575,6 +576,7 @@ more" ]
     must run_as_user "$BRIG" -u -j marks
     # The twin: what fits stays.
     must run_as_user "$BRIG" -m casual -j marks -- sh -c 'cat ~/mkept; rm ~/.bashrc 2>/dev/null; true'
+    drop_told
     [ "$output" = second ]
     must run_as_user "$BRIG" -u -j marks
     ! lib_is_root || { # as an overlay of root's leaves them

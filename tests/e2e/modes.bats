@@ -33,6 +33,7 @@ runs() {
         jail "$who" "mode-$who"
         runs "$who" casual -j "mode-$who"
         must by "$who" -m casual -j "mode-$who" -- sh -c 'echo kept >~/kept-by-test; cat ~/kept-by-test'
+        drop_told
         [ "$output" = kept ]
         [ ! -e "$HOME_OF_USER/kept-by-test" ]
     done

@@ -219,10 +219,10 @@ static void test_covered(void)
     struct layer layer = open_layer();
     struct brig_error err = {0};
     int run = base_begin(&layer, &err);
-    make_whiteout(upper(), "gone");
-    make_whiteout(upper(), "untouched");
-    make_opaque(upper(), "replaced");
-    put(upper(), "replaced/new", "new");
+    make_whiteout(upper, "gone");
+    make_whiteout(upper, "untouched");
+    make_opaque(upper, "replaced");
+    put(upper, "replaced/new", "new");
     tap_is_int(base_end(&layer, run, SIZE_MAX, &err), 0, "a run that deletes directories ends");
     const struct change_options expand = {.expand = true};
     expect_in(&layer, &(struct change_options){0},
@@ -289,17 +289,17 @@ static void test_base_directories(void)
     }
     struct layer layer = open_layer();
     int run = base_begin(&layer, NULL);
-    make_whiteout(upper(), "gone");
-    make_whiteout(upper(), "quiet");
-    put(upper(), "file", "f");
-    put(upper(), "new", "new");
-    put(upper(), "still", "f");
-    make_opaque(upper(), "opaque");
-    put(upper(), "opaque/own", "own");
+    make_whiteout(upper, "gone");
+    make_whiteout(upper, "quiet");
+    put(upper, "file", "f");
+    put(upper, "new", "new");
+    put(upper, "still", "f");
+    make_opaque(upper, "opaque");
+    put(upper, "opaque/own", "own");
     const char *unchanged = "T file 1\nD gone 2\nD opaque/f\nA opaque/own\nD quiet 1\nT still 1\n";
-    remove_file(upper(), "new");
+    remove_file(upper, "new");
     expect_in(&layer, &(struct change_options){0}, unchanged, "directories are deleted");
-    put(upper(), "new", "new");
+    put(upper, "new", "new");
     put(root, "gone/sub/f", "edited"); /* by the user */
     put(root, "file/mine", "mine");
     put(root, "opaque/mine", "mine");
@@ -320,9 +320,9 @@ static void test_base_directories(void)
     expect_in(&layer, &(struct change_options){0}, wanted, "and after it");
     struct base_change forgotten = {.path = (char *)(uintptr_t) "gone", .forget = true};
     tap_is_int(base_update(&layer, &forgotten, 1, NULL), 0, "a record is removed");
-    remove_file(upper(), "gone");
+    remove_file(upper, "gone");
     run = base_begin(&layer, NULL);
-    make_whiteout(upper(), "gone");
+    make_whiteout(upper, "gone");
     (void)base_end(&layer, run, SIZE_MAX, NULL);
     expect_in(&layer,
               &(struct change_options){.paths = (const char *const[]){"gone"}, .path_count = 1},
