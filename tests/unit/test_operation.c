@@ -403,9 +403,9 @@ static int judge(void *context, const struct change *change, enum apply_choice *
     *reason = risk_find(change);
     *choice = *reason ? APPLY_SKIP : APPLY_TAKE;
     if (strcmp(change->path, "package.json") == 0)
-        put(upper(), change->path, "{\"scripts\":{\"test\":\"id\"}}");
+        put(upper, change->path, "{\"scripts\":{\"test\":\"id\"}}");
     if (strcmp(change->path, "link") == 0 &&
-        (unlink(join(upper(), "link")) < 0 || symlink("/etc/passwd", join(upper(), "link")) < 0))
+        (unlink(join(upper, "link")) < 0 || symlink("/etc/passwd", join(upper, "link")) < 0))
         tap_bail("cannot replace a link");
     return 0;
 }
@@ -423,10 +423,10 @@ static void judges_what_it_places(void)
     struct operation *operation;
     const struct apply_options options = {.live = true, .choose = judge, .check = judge_copy};
     begin_in(top);
-    put(upper(), "calm.json", "{\"scripts\":{\"test\":\"id\"}}");
-    put(upper(), "package.json", "{\"name\":\"x\"}");
-    if (symlink("calm.json", join(upper(), "link")) < 0 ||
-        link(join(upper(), "package.json"), join(upper(), "same.json")) < 0)
+    put(upper, "calm.json", "{\"scripts\":{\"test\":\"id\"}}");
+    put(upper, "package.json", "{\"name\":\"x\"}");
+    if (symlink("calm.json", join(upper, "link")) < 0 ||
+        link(join(upper, "package.json"), join(upper, "same.json")) < 0)
         tap_bail("cannot make links");
     reopen();
     skipped = 0;
