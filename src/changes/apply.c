@@ -75,9 +75,9 @@ static int write_contents(void *context, int fd, struct brig_error *err)
 /* Errors that concern this file only. */
 static bool is_of_file(const struct brig_error *error)
 {
-    return error->sys_errno == ESTALE || error->sys_errno == EACCES ||
-           error->sys_errno == EPERM || error->sys_errno == ENOENT || error->sys_errno == ELOOP ||
-           error->sys_errno == ENXIO || error->sys_errno == EINVAL;
+    return error->sys_errno == ESTALE || error->sys_errno == EACCES || error->sys_errno == EPERM ||
+           error->sys_errno == ENOENT || error->sys_errno == ELOOP || error->sys_errno == ENXIO ||
+           error->sys_errno == EINVAL;
 }
 
 /* Examines what was copied. Returns the reason why it is not placed, or NULL. */

@@ -84,8 +84,11 @@ static void report(void *context, const char *root, const char *path, const char
 static int apply(const struct layers *layers, bool live, struct outcome *outcome,
                  struct brig_error *err)
 {
-    const struct apply_options options = {
-        .live = live, .choose = choose, .check = live ? check : NULL, .tell = tell, .context = outcome};
+    const struct apply_options options = {.live = live,
+                                          .choose = choose,
+                                          .check = live ? check : NULL,
+                                          .tell = tell,
+                                          .context = outcome};
     struct operation *operation = NULL;
     int status = operation_begin(layers, layers->items[0].record, OPERATION_APPLY, &operation, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)

@@ -318,7 +318,7 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         [ "$output" = "brig: nothing is held back" ]
         # An option behind a path is not taken for a path.
         must_exit 125 by "$who" discard .envrc -j "$first"
-        output_has "nothing was done"
+        output_has "options come before other words"
         must by "$who" discard -j "$first-b" -- .envrc
         must by "$who" sync -j "$first"
         for verb in 'held' 'keep x' 'discard x' 'sync' 'sync --show'; do

@@ -546,6 +546,7 @@ old" ]
     [ "$(cat seen)" = changed ]
     # Alone it is mounted anew, when the old one has ended.
     must mounted "$BRIG" -m casual -j fuse --mask .profile -- sh -c 'cat ~/.profile 2>/dev/null; echo more >~/mmore'
+    drop_told
     [ "$output" = "" ]
     must mounted "$BRIG" -m casual -j fuse -- cat "$H/mlive" "$H/mmore"
     [ "$output" = "changed

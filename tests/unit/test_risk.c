@@ -323,7 +323,8 @@ static void judges_modes(void)
     tap_has_str(reason_of("suid"), "setuid", "setuid");
     put(upper, "open", 0644, "");
     (void)mkdirat(upper, "open-dir", 0700);
-    tap_ok(!reason_of("open") && !reason_of("open-dir"), "files that only their owner may write to");
+    tap_ok(!reason_of("open") && !reason_of("open-dir"),
+           "files that only their owner may write to");
     (void)fchmodat(upper, "open", 0666, 0);
     (void)fchmodat(upper, "open-dir", 0777, 0);
     tap_has_str(reason_of("open"), "everybody", "a file that everybody may write to");
