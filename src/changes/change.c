@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/copy.h"
 #include "changes/layer.h"
 #include "changes/upper.h"
 #include "changes/walk.h"
@@ -256,12 +257,12 @@ struct change_place change_place_after(const struct change *change)
 int change_open_after(const struct change *change)
 {
     const struct change_place place = change_place_after(change);
-    return compare_open(place.dir, place.name);
+    return copy_open(place.dir, place.name);
 }
 
 int change_open_before(const struct change *change)
 {
-    return compare_open(change->lower_dir, change->name);
+    return copy_open(change->lower_dir, change->name);
 }
 
 int change_stop(void *context, const struct change *change, struct brig_error *err)

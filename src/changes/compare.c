@@ -11,35 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "base/str.h"
+#include "changes/copy.h"
 
 #define PART_BYTES 65536
 #define XATTRS_MAX 65536 /* the limit of the kernel, for the list of names and for a value */
-
-int compare_open(int dir, const char *name)
-{
-    struct stat info;
-    char path[32];
-    autoclose int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &info) < 0)
-        return -1;
-    if (!S_ISREG(info.st_mode)) {
-        errno = EINVAL;
-        return -1;
-    }
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int opened = open(path, O_RDONLY | O_CLOEXEC);
-    if (opened >= 0 || errno != EACCES || info.st_uid != geteuid())
-        return opened;
-    mode_t mode = info.st_mode & 07777;
-    if (chmod(path, mode | S_IRUSR) < 0)
-        return -1;
-    opened = open(path, O_RDONLY | O_CLOEXEC);
-    int failed = errno;
-    (void)chmod(path, mode);
-    errno = failed;
-    return opened;
-}
 
 static bool same_link(int left_dir, int right_dir, const char *name)
 {
@@ -68,8 +43,8 @@ static ssize_t read_part(int fd, char *part)
 
 static bool same_file(int left_dir, int right_dir, const char *name)
 {
-    autoclose int left = compare_open(left_dir, name);
-    autoclose int right = left < 0 ? -1 : compare_open(right_dir, name);
+    autoclose int left = copy_open(left_dir, name);
+    autoclose int right = left < 0 ? -1 : copy_open(right_dir, name);
     autofree char *parts = right < 0 ? NULL : malloc(2 * (size_t)PART_BYTES);
     while (parts) {
         ssize_t length = read_part(left, parts);
@@ -92,24 +67,15 @@ bool compare_contents(int left_dir, const struct stat *left, int right_dir,
 
 /* ---- extended attributes ---- */
 
-bool compare_counts_xattr(const char *attribute)
-{
-    static const char *const others[] = {
-        "user.overlay.",    "trusted.",     "user.fuseoverlayfs.", "user.containers.",
-        "security.selinux", "security.ima", "security.evm"};
-    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
-        if (str_starts_with(attribute, others[i]))
-            return false;
-    return true;
-}
-
 /* Whether the left file has attributes that the right one has not, or with another value. */
 static bool has_more(const char *left, const char *right, char *names, char *values)
 {
     ssize_t length = llistxattr(left, names, XATTRS_MAX);
+    if (length < 0 && errno != EOPNOTSUPP)
+        return true;
     for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1) {
         const char *name = names + at;
-        if (!compare_counts_xattr(name))
+        if (!copy_counts_xattr(name))
             continue;
         ssize_t one = lgetxattr(left, name, values, XATTRS_MAX);
         ssize_t other = lgetxattr(right, name, values + XATTRS_MAX, XATTRS_MAX);

@@ -72,22 +72,26 @@ static int set_owner(int fd, uid_t uid, gid_t gid)
 
 /* ---- extended attributes ---- */
 
-bool copy_is_overlay_xattr(const char *name)
+static bool is_overlay_xattr(const char *name)
 {
     return str_starts_with(name, "user.overlay.") || str_starts_with(name, "trusted.overlay.") ||
            str_starts_with(name, "user.fuseoverlayfs.") ||
            str_starts_with(name, "user.containers.");
 }
 
-/* Security labels are the system's affair: a new file gets the label of its place. */
 static bool is_copied(const char *name, unsigned flags)
 {
-    if (copy_is_overlay_xattr(name))
+    if (is_overlay_xattr(name))
         return false;
     if (strcmp(name, XATTR_CAPABILITY) == 0)
         return flags & COPY_RISKY;
     return str_starts_with(name, "user.") || str_starts_with(name, XATTR_PREFIX_ACL) ||
            str_starts_with(name, "trusted.");
+}
+
+bool copy_counts_xattr(const char *name)
+{
+    return is_copied(name, COPY_RISKY) && !str_starts_with(name, "trusted.");
 }
 
 struct xattr_names {
@@ -170,27 +174,6 @@ static int drop_other_xattrs(int from, int to)
             result = -errno;
     }
     return result;
-}
-
-static bool has_xattrs_of(int one, int other)
-{
-    __attribute__((cleanup(xattr_names_done))) struct xattr_names names;
-    bool same = list_xattrs(one, &names) == 0;
-    for (size_t at = 0; at < names.length && same; at += strlen(names.text + at) + 1) {
-        size_t length = 0, other_length = 0;
-        if (!is_copied(names.text + at, COPY_RISKY))
-            continue;
-        autofree char *value = read_xattr(one, names.text + at, &length);
-        autofree char *other_value = read_xattr(other, names.text + at, &other_length);
-        same = value && other_value && length == other_length &&
-               memcmp(value, other_value, length) == 0;
-    }
-    return same;
-}
-
-bool copy_same_xattrs(int one, int other)
-{
-    return has_xattrs_of(one, other) && has_xattrs_of(other, one);
 }
 
 /* ---- metadata ---- */
@@ -311,23 +294,21 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
            (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT);
 }
 
-/* Opens a regular file of ours even if its mode denies reading. */
-static int open_original(const struct copy_source *source)
+int copy_open(int dir, const char *name)
 {
     struct stat info;
-    int fd = openat(source->dir, source->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 || errno != EACCES)
-        return fd;
-    autoclose int place = openat(source->dir, source->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int place = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (place < 0 || fstat(place, &info) < 0)
         return -1;
-    const struct path_proc path = path_proc(place);
-    if (!S_ISREG(info.st_mode) || info.st_uid != geteuid()) {
-        errno = EACCES;
+    if (!S_ISREG(info.st_mode)) {
+        errno = ESTALE;
         return -1;
     }
-    if (chmod(path.text, (info.st_mode & 07777) | S_IRUSR) < 0)
-        return -1;
+    const struct path_proc path = path_proc(place);
+    int fd = open(path.text, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 || errno != EACCES || info.st_uid != geteuid() ||
+        chmod(path.text, (info.st_mode & 07777) | S_IRUSR) < 0)
+        return fd;
     fd = open(path.text, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     int failed = errno;
     (void)chmod(path.text, info.st_mode & 07777);
@@ -376,7 +357,8 @@ static int finish_object(const struct copy_source *source, int original, int cop
 static int copy_regular(const struct copy_source *source, int to_dir, const char *to_name,
                         struct brig_error *err)
 {
-    autoclose int from = source->dir >= 0 && !source->fill ? open_original(source) : -1;
+    autoclose int from =
+        source->dir >= 0 && !source->fill ? copy_open(source->dir, source->name) : -1;
     if (from < 0 && !source->fill)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'",
                          str_shown(source->name).text);

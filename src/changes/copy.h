@@ -41,8 +41,10 @@ int copy_object(const struct copy_source *source, int to_dir, const char *to_nam
 int copy_metadata(int from, const struct stat *info, int to, unsigned flags,
                   struct brig_error *err);
 
-/* Whether two open files (O_PATH is enough) have the same extended attributes, as far as they are copied. */
-bool copy_same_xattrs(int one, int other);
+/* Opens a regular file for reading without following a link; ESTALE for another type. If it belongs to the caller and
+ * its mode does not let the caller read it, the mode is changed while it is opened. -1 with errno. */
+int copy_open(int dir, const char *name);
 
-/* Whether this attribute belongs to overlayfs or fuse-overlayfs. */
-bool copy_is_overlay_xattr(const char *name);
+/* Whether an attribute belongs to a file's changes: it is copied, and a jail can set it. Not those of overlayfs, and
+ * not the labels of security modules: a new file gets the label of its place. */
+bool copy_counts_xattr(const char *name);

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/compare.h"
 #include "changes/copy.h"
 #include "changes/layer.h"
 #include "changes/step_directory.h"
@@ -390,7 +391,7 @@ static bool is_redundant(const struct step_context *context, const struct step_t
     return lower >= 0 && upper_opaque_marks(upper) == 0 && fstat(upper, &above) == 0 &&
            fstat(lower, &below) == 0 &&
            (opened ? opened->mode : above.st_mode & 07777) == (below.st_mode & 07777) &&
-           is_same_owner(tree->layer, &above, &below) && copy_same_xattrs(upper, lower);
+           is_same_owner(tree->layer, &above, &below) && compare_xattrs(upper, lower, ".");
 }
 
 static int take_prune(struct step_context *context, const struct step *step,
