@@ -59,6 +59,11 @@ int base_compare(const char *a, const char *b)
     return left - right;
 }
 
+int base_compare_items(const void *a, const void *b)
+{
+    return base_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
 const char *base_conflict(const struct base_record *record, const struct stat *now)
 {
     if (record->kind == BASE_SINCE)

@@ -53,6 +53,8 @@ struct base_record {
 /* Compares relative paths component by component, so that a directory is followed by what is in
  * it. */
 int base_compare(const char *a, const char *b);
+/* The same for qsort() and bsearch(), with pointers to such texts. */
+int base_compare_items(const void *a, const void *b);
 
 /* ---- reading ---- */
 

@@ -29,11 +29,6 @@ struct git_ignored {
     size_t count;
 };
 
-static int compare_paths(const void *a, const void *b)
-{
-    return base_compare(*(const char *const *)a, *(const char *const *)b);
-}
-
 struct git_ignored *git_ignored_new(const struct git *git)
 {
     struct git_ignored *ignored = calloc(1, sizeof *ignored);
@@ -80,7 +75,7 @@ static int sort_paths(struct list *list, struct brig_error *err)
     for (size_t i = 0; i < list->count; i++)
         list->paths[i] = at = str_list_next(&list->text, at);
     if (list->count > 1)
-        qsort(list->paths, list->count, sizeof *list->paths, compare_paths);
+        qsort(list->paths, list->count, sizeof *list->paths, base_compare_items);
     return 0;
 }
 
@@ -131,7 +126,8 @@ bool git_ignored_has(const struct git_ignored *ignored, const char *path)
         return false;
     const struct list *list = &ignored->lists[ignored->count - 1];
     const char *part = part_below(list->prefix, path);
-    return part && bsearch(&part, list->paths, list->count, sizeof *list->paths, compare_paths);
+    return part &&
+           bsearch(&part, list->paths, list->count, sizeof *list->paths, base_compare_items);
 }
 
 int git_ignored_measure(int dir, const char *name, uint64_t *ret_bytes, struct str *ret_sample,

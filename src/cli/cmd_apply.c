@@ -133,19 +133,11 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
 
 /* ---- output ---- */
 
-static void append_path(struct str *out, const char *root, const char *path)
-{
-    if (strcmp(root, "/") != 0)
-        str_append_shown(out, root, strlen(root), "");
-    str_append_char(out, '/');
-    str_append_shown(out, path, strlen(path), "");
-}
-
 static void tell_skipped(struct applying *applying, const char *root, const char *path,
                          const char *reason)
 {
     autostr struct str shown = {0};
-    append_path(&shown, root, path);
+    verb_append_path(&shown, root, path);
     if (applying->skipped++ < TOLD_MAX)
         message_warning("not applied: %s: %s", shown.failed ? "" : shown.data, reason);
 }
@@ -184,7 +176,7 @@ static void tell(void *context, const struct change *change, enum apply_choice c
         return;
     autostr struct str line = {0};
     str_concat(&line, verb_of(change, choice), " ");
-    append_path(&line, change->layer->root, change->path);
+    verb_append_path(&line, change->layer->root, change->path);
     str_append_char(&line, '\n');
     (void)message_print(&line, NULL);
 }
@@ -196,7 +188,7 @@ static char ask(const struct change *change, const char *reason, const char *que
 {
     autostr struct str text = {0};
     char answer[ANSWER_MAX];
-    append_path(&text, change->layer->root, change->path);
+    verb_append_path(&text, change->layer->root, change->path);
     str_concat(&text, ": ", reason, "\n", question, " ");
     if (text.failed || write_all(STDERR_FILENO, text.data, text.length) < 0)
         return 'q';
@@ -457,10 +449,7 @@ static int apply_git(struct applying *applying, struct brig_error *err)
     autostr struct str notes = {0};
     int status = layers_apply_git(&applying->layers.layers, applying->layers.setup.settings.storage,
                                   (struct git_user){(uid_t)-1, (gid_t)-1}, &notes, err);
-    char *rest = notes.data;
-    for (char *line; rest && (line = strsep(&rest, "\n"));)
-        if (*line)
-            message_note("%s", line);
+    message_lines(&notes);
     return status;
 }
 

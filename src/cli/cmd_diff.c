@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "changes/base.h"
 #include "changes/change.h"
 #include "changes/diff.h"
 #include "changes/plain.h"
@@ -97,16 +98,11 @@ struct selection {
     size_t count;
 };
 
-static int compare_paths(const void *left, const void *right)
-{
-    return base_compare(*(const char *const *)left, *(const char *const *)right);
-}
-
 static void sort_paths(struct selection *selection)
 {
     size_t kept = 0;
     if (selection->count > 0)
-        qsort(selection->paths, selection->count, sizeof *selection->paths, compare_paths);
+        qsort(selection->paths, selection->count, sizeof *selection->paths, base_compare_items);
     for (size_t i = 0; i < selection->count; i++) {
         const char *last = kept > 0 ? selection->paths[kept - 1] : NULL;
         if (last && (!*last || path_is_beneath(last, selection->paths[i])))

@@ -41,10 +41,7 @@ static void report(void *context, const char *root, const char *path, const char
 {
     struct discarding *discarding = context;
     autostr struct str shown = {0};
-    if (strcmp(root, "/") != 0)
-        str_append_shown(&shown, root, strlen(root), "");
-    str_append_char(&shown, '/');
-    str_append_shown(&shown, path, strlen(path), "");
+    verb_append_path(&shown, root, path);
     if (discarding->skipped++ < TOLD_MAX)
         message_warning("not discarded: %s: %s", shown.failed ? "" : shown.data, reason);
 }
@@ -132,10 +129,7 @@ static int discard_git(const struct verb_layers *layers, struct brig_error *err)
 {
     autostr struct str notes = {0};
     int status = layers_discard_git(&layers->layers, layers->setup.settings.storage, &notes, err);
-    char *rest = notes.data;
-    for (char *line; rest && (line = strsep(&rest, "\n"));)
-        if (*line)
-            message_note("%s", line);
+    message_lines(&notes);
     return status;
 }
 

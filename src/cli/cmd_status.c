@@ -63,17 +63,12 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
     return 0;
 }
 
-static int compare_paths(const void *left, const void *right)
-{
-    return base_compare(*(char *const *)left, *(char *const *)right);
-}
-
 /* Sorts the paths of a layer and drops those that are below another. */
 static void sort_selection(struct selection *selection)
 {
     size_t kept = 0;
     if (selection->count > 0)
-        qsort(selection->paths, selection->count, sizeof *selection->paths, compare_paths);
+        qsort(selection->paths, selection->count, sizeof *selection->paths, base_compare_items);
     for (size_t i = 0; i < selection->count; i++) {
         const char *above = kept > 0 ? selection->paths[kept - 1] : NULL;
         if (above && (!*above || path_is_beneath(above, selection->paths[i])))

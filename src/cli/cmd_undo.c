@@ -24,14 +24,6 @@
 #define NANOSECONDS 1000000000
 #define CHUNK ((size_t)64 << 10) /* bytes printed at a time */
 
-static void append_path(struct str *out, const char *root, const char *path)
-{
-    if (strcmp(root, "/") != 0)
-        str_append_shown(out, root, strlen(root), "");
-    str_append_char(out, '/');
-    str_append_shown(out, path, strlen(path), "");
-}
-
 /* Opens the record of the jail, also if it has no layers left; -1 if there is none. */
 static int open_record(const struct verb_layers *layers, struct brig_error *err)
 {
@@ -76,7 +68,7 @@ static void report(void *context, const char *root, const char *path, const char
 {
     uint64_t *count = context;
     autostr struct str shown = {0};
-    append_path(&shown, root, path);
+    verb_append_path(&shown, root, path);
     if ((*count)++ < TOLD_MAX)
         message_warning("not undone: %s: %s", shown.failed ? "" : shown.data, reason);
 }
@@ -280,7 +272,7 @@ static int list_step(void *context, const char *root, const char *path, const ch
     struct str *out = context;
     int status = 0;
     str_concat(out, "  ", what, " ");
-    append_path(out, root, path);
+    verb_append_path(out, root, path);
     str_append_char(out, '\n');
     if (out->length > CHUNK) {
         status = message_print(out, err);

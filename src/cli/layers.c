@@ -93,3 +93,11 @@ const struct layer *verb_layers_find(const struct verb_layers *v, const char *ty
     }
     return str_copy(below, ret_path, err) < 0 ? NULL : layer;
 }
+
+void verb_append_path(struct str *out, const char *root, const char *path)
+{
+    if (strcmp(root, "/") != 0)
+        str_append_shown(out, root, strlen(root), "");
+    str_append_char(out, '/');
+    str_append_shown(out, path, strlen(path), "");
+}

@@ -30,3 +30,6 @@ const struct layer *verb_layers_find(const struct verb_layers *verb_layers, cons
 
 /* Makes a typed path absolute, with links resolved as verb_layers_find() does. The caller frees it. */
 int verb_resolve_path(const char *typed, char **ret_path, struct brig_error *err);
+
+/* Appends the absolute path of a file of a layer, safe for a terminal. */
+void verb_append_path(struct str *out, const char *root, const char *path);

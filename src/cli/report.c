@@ -78,6 +78,14 @@ int message_status(int status, const struct brig_error *err)
     return status < 0 ? APP_FAILED : status;
 }
 
+void message_lines(struct str *text)
+{
+    char *rest = text->data;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (*line)
+            message_note("%s", line);
+}
+
 int message_print(const struct str *text, struct brig_error *err)
 {
     if (text->failed)

@@ -21,6 +21,9 @@ void message_line(enum message_kind kind, const char *format, ...)
 #define message_warning(...) message_line(MESSAGE_WARNING, __VA_ARGS__)
 #define message_note(...) message_line(MESSAGE_NOTE, __VA_ARGS__)
 
+/* A note for each line of a text that is not empty. Changes the text. */
+void message_lines(struct str *text);
+
 /* Prints a text on stdout. */
 int message_print(const struct str *text, struct brig_error *err);
 /* The exit status of a verb: `status` or, after an error, which is printed, APP_FAILED. */

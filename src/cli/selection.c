@@ -44,11 +44,6 @@ static int add_word(struct selections *selections, const struct verb_layers *lay
     return 0;
 }
 
-static int compare_paths(const void *left, const void *right)
-{
-    return base_compare(*(const char *const *)left, *(const char *const *)right);
-}
-
 /* The paths that the walk is limited to: sorted, and none below another. */
 static int make_paths(struct selection *selection, struct brig_error *err)
 {
@@ -61,7 +56,7 @@ static int make_paths(struct selection *selection, struct brig_error *err)
         return brig_fail_nomem(err);
     for (size_t i = 0; i < selection->count; i++)
         paths[count++] = selection->words[i].path;
-    qsort(paths, count, sizeof *paths, compare_paths);
+    qsort(paths, count, sizeof *paths, base_compare_items);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || (*paths[kept - 1] && !path_is_beneath(paths[kept - 1], paths[i])))
             paths[kept++] = paths[i];

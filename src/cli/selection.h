@@ -21,7 +21,6 @@ struct selected {
 };
 
 struct selection {
-    size_t layer; /* index */
     struct selected *words;
     size_t count;
     /* For changes_walk(): NULL if everything must be walked. */
