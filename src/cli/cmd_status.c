@@ -8,13 +8,13 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "changes/base.h"
 #include "changes/operation.h"
 #include "changes/status.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
 #include "cli/report.h"
+#include "cli/selection.h"
 #include "cli/status_print.h"
 #include "guard/git.h"
 #include "guard/held.h"
@@ -30,12 +30,7 @@ struct asking {
     struct verb_layers layers;
     struct git git;
     struct status_printer printer;
-    /* For each layer, the paths that were given. */
-    struct selection {
-        char **paths;
-        size_t count;
-    } selected[LAYERS_MAX];
-    bool selects; /* paths were given */
+    struct selections selections; /* the paths that were given */
 };
 
 /* ---- the words ---- */
@@ -60,42 +55,6 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
                 return command_refuse(app, argc, argv, i, err);
     words->paths = argv + at;
     words->count = argc - at;
-    return 0;
-}
-
-/* Sorts the paths of a layer and drops those that are below another. */
-static void sort_selection(struct selection *selection)
-{
-    size_t kept = 0;
-    if (selection->count > 0)
-        qsort(selection->paths, selection->count, sizeof *selection->paths, base_compare_items);
-    for (size_t i = 0; i < selection->count; i++) {
-        const char *above = kept > 0 ? selection->paths[kept - 1] : NULL;
-        if (above && (!*above || path_is_beneath(above, selection->paths[i])))
-            free(selection->paths[i]);
-        else
-            selection->paths[kept++] = selection->paths[i];
-    }
-    selection->count = kept;
-}
-
-static int select_paths(struct asking *asking, const struct words *words, struct brig_error *err)
-{
-    asking->selects = words->count > 0;
-    for (int i = 0; i < words->count; i++) {
-        char *path = NULL;
-        const struct layer *layer = verb_layers_find(&asking->layers, words->paths[i], &path, err);
-        if (!layer)
-            return err->code;
-        struct selection *selection = &asking->selected[layer - asking->layers.layers.items];
-        if (!array_grow(&selection->paths, selection->count)) {
-            free(path);
-            return brig_fail_nomem(err);
-        }
-        selection->paths[selection->count++] = path;
-    }
-    for (size_t i = 0; i < LAYERS_MAX; i++)
-        sort_selection(&asking->selected[i]);
     return 0;
 }
 
@@ -165,16 +124,15 @@ static int say_nothing(const struct asking *asking, struct brig_error *err)
 
 /* ---- the verb ---- */
 
-static int show_layer(struct asking *asking, const struct layer *layer, struct brig_error *err)
+static int show_layer(struct asking *asking, size_t index, struct brig_error *err)
 {
-    const struct selection *selection = &asking->selected[layer - asking->layers.layers.items];
+    const struct layer *layer = &asking->layers.layers.items[index];
+    const struct selection *selection = &asking->selections.items[index];
     struct status *status = NULL;
-    if (asking->selects && selection->count == 0)
+    if (selection_is_empty(&asking->selections, index))
         return 0;
     const struct status_options options = {
-        .paths = asking->selects ? (const char *const *)selection->paths : NULL,
-        .path_count = selection->count,
-        .git = &asking->git};
+        .paths = selection->paths, .path_count = selection->path_count, .git = &asking->git};
     int result = status_collect(layer, &options, &status, err);
     if (result == 0)
         result = status_print_layer(&asking->printer, layer, status, err);
@@ -194,7 +152,7 @@ static int show(struct asking *asking, struct brig_error *err)
         printer->running = printer->running || layers->items[i].running;
     int status = status_print_begin(printer, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)
-        status = show_layer(asking, &layers->items[i], err);
+        status = show_layer(asking, i, err);
     if (status == 0)
         status = status_print_end(printer, err);
     if (status == 0 && !printer->json && printer->changes == 0)
@@ -217,14 +175,11 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
     status = git_find(&asking->git, (const char *const *)app->envp, NULL,
                       (struct git_user){-1U, -1U}, err);
     if (status == 0)
-        status = select_paths(asking, &words, err);
+        status = selections_make(&asking->selections, &asking->layers, true, words.count,
+                                 words.paths, err);
     if (status == 0)
         status = show(asking, err);
-    for (size_t i = 0; i < LAYERS_MAX; i++) {
-        for (size_t j = 0; j < asking->selected[i].count; j++)
-            free(asking->selected[i].paths[j]);
-        free(asking->selected[i].paths);
-    }
+    selections_done(&asking->selections);
     str_done(&asking->printer.out);
     git_done(&asking->git);
     verb_layers_done(&asking->layers);
