@@ -103,7 +103,7 @@ static void look(const struct draft *draft, struct draft_frame *frame)
                               ? step_open_directory(draft->layer->uppers[0], draft->path)
                               : -1;
     frame->has_upper = upper >= 0;
-    frame->opaque = upper >= 0 ? upper_opaque_marks(upper) : 0;
+    frame->opaque = upper >= 0 ? upper_opaque_marks(draft->layer, upper) : 0;
 }
 
 static int push(struct draft *draft, const char *path, size_t length, struct brig_error *err)

@@ -360,6 +360,15 @@ static int move_entry(struct step_context *context, const struct step *step, int
     }
 }
 
+/* Whether a run has written the entry anew since the operation was interrupted: that is another change. */
+static bool is_newer(const struct step_context *context, const struct step *step, int dir,
+                     const char *entry)
+{
+    struct stat now;
+    return !(step->flags & (STEP_REVERSED | STEP_FUSE_MARK)) && !step_has_entry(context, step) &&
+           look(dir, entry, &now) == 0 && now.st_mode && !is_same(&step->entry, &now);
+}
+
 static int take_drop(struct step_context *context, const struct step *step,
                      const struct step_directory *at, const char *name)
 {
@@ -368,6 +377,8 @@ static int take_drop(struct step_context *context, const struct step *step,
         (at->opaque && !(step->flags & STEP_REVERSED) && step->lower != STEP_LOWER_NONE))
         return 0;
     entry_name(step, name, entry, sizeof entry);
+    if (is_newer(context, step, at->fd, entry))
+        return 0;
     int result = move_entry(context, step, at->fd, entry);
     return result == -ENOENT ? 0 : result;
 }
@@ -388,7 +399,7 @@ static bool is_redundant(const struct step_context *context, const struct step_t
     const struct step_opened *opened =
         step_find_opened(context, (size_t)(tree - context->trees), path);
     autoclose int lower = tree->lower < 0 ? -1 : step_open_directory(tree->lower, path);
-    return lower >= 0 && upper_opaque_marks(upper) == 0 && fstat(upper, &above) == 0 &&
+    return lower >= 0 && upper_opaque_marks(tree->layer, upper) == 0 && fstat(upper, &above) == 0 &&
            fstat(lower, &below) == 0 &&
            (opened ? opened->mode : above.st_mode & 07777) == (below.st_mode & 07777) &&
            is_same_owner(tree->layer, &above, &below) && compare_xattrs(upper, lower, ".");
@@ -435,7 +446,7 @@ static int take_upper(struct step_context *context, const struct step *step,
         return take_prune(context, step, at, name);
     case STEP_OPAQUE:
         result = take_opaque(step, at->fd, name);
-        at->opaque = step_is_below_opaque(context->trees[step->tree].upper, at->path);
+        at->opaque = step_is_below_opaque(&context->trees[step->tree], at->path);
         break;
     }
     return result == -ENOENT || result == -EEXIST ? 0 : result;

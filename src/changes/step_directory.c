@@ -132,7 +132,8 @@ void step_open_object(struct step_context *context, size_t tree, const char *pat
         S_ISDIR(info.st_mode) &&
         (step_find_opened(context, tree, path) ||
          record(context, tree, info.st_mode & 07777, path)))
-        (void)!fchmodat(context->objects, object, (info.st_mode & 07777) | S_IRWXU, 0);
+        (void)!fchmodat(context->objects, object, (info.st_mode & 07777) | S_IRWXU,
+                         AT_SYMLINK_NOFOLLOW);
 }
 
 /* Restores the modes, the innermost first. */
@@ -157,18 +158,18 @@ void step_close_moved(struct step_context *context, size_t tree, const char *pat
 {
     const struct step_opened *opened = step_find_opened(context, tree, path);
     if (opened)
-        (void)!fchmodat(context->objects, object, opened->mode, 0);
+        (void)!fchmodat(context->objects, object, opened->mode, AT_SYMLINK_NOFOLLOW);
 }
 
 /* Whether a directory of the upper directory, or one above it, is opaque. */
-bool step_is_below_opaque(int upper, const char *path)
+bool step_is_below_opaque(const struct step_tree *tree, const char *path)
 {
     char part[PATH_LENGTH_MAX + 1];
     for (const char *end = path; *end;) {
         end = strchrnul(end + 1, '/');
         (void)snprintf(part, sizeof part, "%.*s", (int)(end - path), path);
-        autoclose int fd = step_open_directory(upper, part);
-        if (fd < 0 || upper_opaque_marks(fd) != 0)
+        autoclose int fd = step_open_directory(tree->upper, part);
+        if (fd < 0 || upper_opaque_marks(tree->layer, fd) != 0)
             return fd >= 0;
     }
     return false;
@@ -201,7 +202,7 @@ struct step_directory *step_enter(struct step_context *context, struct step_tree
         at->path[0] = '\0';
         return NULL;
     }
-    at->opaque = upper && step_is_below_opaque(top, at->path);
+    at->opaque = upper && step_is_below_opaque(tree, at->path);
     return at;
 }
 

@@ -12,7 +12,7 @@ struct step_directory *step_enter(struct step_context *context, struct step_tree
 void step_forget_directory(struct step_directory *at, const char *path);
 
 /* Whether a directory of the upper directory, or one above it, is opaque. */
-bool step_is_below_opaque(int upper, const char *path);
+bool step_is_below_opaque(const struct step_tree *tree, const char *path);
 
 /* Give the owner all rights for a directory of the upper directory; for it and all directories above it; for a directory
  * among the objects, which goes back to this path. The modes are restored by step_done(). */

@@ -97,15 +97,16 @@ static int open_upper(int above, const char *name, mode_t *ret_mode)
 static const char *const OPAQUE_XATTRS[] = {"user.overlay.opaque", "trusted.overlay.opaque",
                                             "user.fuseoverlayfs.opaque"};
 
-unsigned upper_opaque_marks(int directory)
+unsigned upper_opaque_marks(const struct layer *layer, int directory)
 {
+    bool fuse = layer && layer->fuse;
     const struct path_proc path = path_proc(directory);
     char value[2];
     unsigned marks = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(OPAQUE_XATTRS); i++)
+    for (size_t i = 0; i < (fuse ? ARRAY_LENGTH(OPAQUE_XATTRS) : 1); i++)
         if (getxattr(path.text, OPAQUE_XATTRS[i], value, sizeof value) == 1 && value[0] == 'y')
             marks |= 1U << i;
-    if (faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fuse && faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         marks |= UPPER_OPAQUE_FILE;
     return marks;
 }
@@ -127,12 +128,6 @@ int upper_set_opaque(int directory, unsigned marks, bool set)
     autoclose int file =
         openat(directory, FUSE_OPAQUE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     return file < 0 ? -errno : 0;
-}
-
-/* Without fuse-overlayfs, a file with the name of its mark is an ordinary one. */
-static bool is_opaque(int dir, const struct layer *layer)
-{
-    return upper_opaque_marks(dir) & ~(layer->fuse ? 0U : UPPER_OPAQUE_FILE);
 }
 
 static int read_names(const struct walk *walk, struct part *part, bool upper,
@@ -165,7 +160,7 @@ static int open_uppers(const struct walk *walk, const struct level *above, struc
         int status = read_names(walk, part, true, err);
         if (status < 0)
             return status;
-        if (is_opaque(part->dir, walk->layer))
+        if (upper_opaque_marks(walk->layer, part->dir) != 0)
             return true;
     }
     return false;
@@ -336,7 +331,7 @@ bool upper_hides_lower(const struct layer *layer, const char *path)
         struct stat info;
         if (fd < 0 || fstat(fd, &info) < 0)
             continue;
-        if (!S_ISDIR(info.st_mode) || is_opaque(fd, layer))
+        if (!S_ISDIR(info.st_mode) || upper_opaque_marks(layer, fd) != 0)
             return true;
     }
     return false;

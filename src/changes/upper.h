@@ -50,8 +50,9 @@ enum upper_opaque {
     UPPER_OPAQUE_FUSE = 1 << 2,    /* user.fuseoverlayfs.opaque */
     UPPER_OPAQUE_FILE = 1 << 3,    /* a file, also of fuse-overlayfs */
 };
-/* The marks of a directory, an fd (O_PATH is enough); 0: it is not opaque. */
-unsigned upper_opaque_marks(int directory);
+/* The marks of a directory, an fd (O_PATH is enough); 0: it is not opaque. The marks of fuse-overlayfs count only in its
+ * layers: to overlayfs they are ordinary attributes and names, which a jail may use. */
+unsigned upper_opaque_marks(const struct layer *layer, int directory);
 /* Sets or removes marks. Returns 0 or -errno. */
 int upper_set_opaque(int directory, unsigned marks, bool set);
 

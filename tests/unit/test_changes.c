@@ -157,6 +157,22 @@ static void test_replaced(void)
            "directories in a replaced one hide the user's as well");
 }
 
+/* A jail on overlayfs can set what only fuse-overlayfs takes for a mark. */
+static void test_forged_marks(void)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    begin_trees();
+    make_dir(root, "d");
+    put(root, "d/old", "old");
+    make_dir(upper, "d");
+    put(upper, "d/new", "new");
+    (void)snprintf(path, sizeof path, "%s/d", upper);
+    tap_is_int(setxattr(path, "user.fuseoverlayfs.opaque", "y", 1, 0), 0, "a jail sets an attribute");
+    expect("A d/new\n", "which deletes nothing");
+    put(upper, "d/.wh..wh..opq", "");
+    expect("A d/.wh..wh..opq\nA d/new\n", "nor does a name");
+}
+
 static void test_base(void)
 {
     begin_trees();
@@ -450,6 +466,7 @@ int main(void)
     test_kinds();
     test_masks();
     test_replaced();
+    test_forged_marks();
     test_base();
     test_base_directories();
     test_covered();

@@ -349,6 +349,34 @@ static void continues_and_aborts(void)
     }
 }
 
+/* A run between the interruption and --continue. */
+static void keeps_newer_entries(void)
+{
+    uint64_t id = 0;
+    char path[512];
+    begin_in(top);
+    put(root, "modified", "old");
+    put(upper, "modified", "new");
+    reopen();
+    must_operate(apply_plan, NULL, "a file is applied");
+    (void)snprintf(path, sizeof path, "%s/x.record/operations/1/done", storage);
+    (void)unlink(path);
+    put(upper, "modified", "newer"); /* its entry is in the operation */
+    autofree char *changes = list(upper);
+    tap_is_int(operation_recover(&layers, layers.items[0].record, false, report, NULL, &id, NULL), 0,
+               "it is completed");
+    is_tree(upper, changes, "and a later entry stays");
+    for (int i = 0; i < 8; i++) { /* as if the kill had come before the entry was moved */
+        (void)snprintf(path, sizeof path, "%s/x.record/operations/1/objects/%d.entry", storage, i);
+        (void)unlink(path);
+    }
+    (void)snprintf(path, sizeof path, "%s/x.record/operations/1/done", storage);
+    (void)unlink(path);
+    tap_is_int(operation_recover(&layers, layers.items[0].record, false, report, NULL, &id, NULL), 0,
+               "the same before the old one was moved");
+    is_tree(upper, changes, "the later entry stays");
+}
+
 /* In a filesystem of 1 MiB there is no room for a second copy. */
 static void stops_at_a_full_disk(void)
 {
@@ -479,6 +507,7 @@ int main(void)
     applies_parts();
     records();
     continues_and_aborts();
+    keeps_newer_entries();
     stops_at_a_full_disk();
     follows_no_link();
     judges_what_it_places();
