@@ -257,12 +257,12 @@ struct change_place change_place_after(const struct change *change)
 int change_open_after(const struct change *change)
 {
     const struct change_place place = change_place_after(change);
-    return copy_open(place.dir, place.name);
+    return copy_open(place.dir, place.name, true);
 }
 
 int change_open_before(const struct change *change)
 {
-    return copy_open(change->lower_dir, change->name);
+    return copy_open(change->lower_dir, change->name, false);
 }
 
 int change_stop(void *context, const struct change *change, struct brig_error *err)

@@ -81,7 +81,7 @@ int changes_walk(const struct layer *layer, const struct change_options *options
                  change_visit visit, void *context, struct brig_error *err);
 
 /* Open the regular file of a change for reading, in the jail or outside, without following a link,
- * also if the jail has removed the owner's permission. -1 with errno. */
+ * the first also if the jail has removed the owner's permission. -1 with errno. */
 int change_open_after(const struct change *change);
 int change_open_before(const struct change *change);
 

@@ -43,8 +43,8 @@ static ssize_t read_part(int fd, char *part)
 
 static bool same_file(int left_dir, int right_dir, const char *name)
 {
-    autoclose int left = copy_open(left_dir, name);
-    autoclose int right = left < 0 ? -1 : copy_open(right_dir, name);
+    autoclose int left = copy_open(left_dir, name, false);
+    autoclose int right = left < 0 ? -1 : copy_open(right_dir, name, true);
     autofree char *parts = right < 0 ? NULL : malloc(2 * (size_t)PART_BYTES);
     while (parts) {
         ssize_t length = read_part(left, parts);

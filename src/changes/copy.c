@@ -294,7 +294,7 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
            (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT);
 }
 
-int copy_open(int dir, const char *name)
+int copy_open(int dir, const char *name, bool of_jail)
 {
     struct stat info;
     autoclose int place = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -306,7 +306,7 @@ int copy_open(int dir, const char *name)
     }
     const struct path_proc path = path_proc(place);
     int fd = open(path.text, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 || errno != EACCES || info.st_uid != geteuid() ||
+    if (fd >= 0 || errno != EACCES || !of_jail || info.st_uid != geteuid() ||
         chmod(path.text, (info.st_mode & 07777) | S_IRUSR) < 0)
         return fd;
     fd = open(path.text, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -358,7 +358,7 @@ static int copy_regular(const struct copy_source *source, int to_dir, const char
                         struct brig_error *err)
 {
     autoclose int from =
-        source->dir >= 0 && !source->fill ? copy_open(source->dir, source->name) : -1;
+        source->dir >= 0 && !source->fill ? copy_open(source->dir, source->name, true) : -1;
     if (from < 0 && !source->fill)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'",
                          str_shown(source->name).text);

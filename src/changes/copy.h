@@ -43,7 +43,7 @@ int copy_metadata(int from, const struct stat *info, int to, unsigned flags,
 
 /* Opens a regular file for reading without following a link; ESTALE for another type. If it belongs to the caller and
  * its mode does not let the caller read it, the mode is changed while it is opened. -1 with errno. */
-int copy_open(int dir, const char *name);
+int copy_open(int dir, const char *name, bool of_jail);
 
 /* Whether an attribute belongs to a file's changes: it is copied, and a jail can set it. Not those of overlayfs, and
  * not the labels of security modules: a new file gets the label of its place. */

@@ -99,6 +99,18 @@ TYPES="absent file dir link fifo"'
     done
 }
 
+@test "nothing is done to a file that its owner cannot read; one that the jail made so is read" {
+    home 'mkdir .t; echo 1 >.t/mine; chmod 200 .t/mine; echo 1 >.t/theirs'
+    inside user 'chmod 600 .t/mine; echo 22 >.t/theirs; chmod 200 .t/theirs'
+    before=$(stat -c '%a %z' "$HOME_OF_USER/.t/mine")
+    show user
+    show user --json
+    json 'c[".t/mine"]["mode"][0] == "100200" and "conflict" not in c[".t/mine"] and c[".t/theirs"]["kind"] == "modified"'
+    must by user diff -j st-user --no-pager
+    output_has +22
+    [ "$(stat -c '%a %z' "$HOME_OF_USER/.t/mine")" = "$before" ]
+}
+
 @test "the text has deletions and type changes first, a mark for risks, and what to do next" {
     home 'mkdir .t; echo 1 >.t/z-gone; echo 1 >.t/y-type; echo 1 >.t/m; echo 1 >.t/mode'
     inside user 'rm .t/z-gone .t/y-type; mkdir .t/y-type; echo 22 >.t/m; chmod 600 .t/mode; echo all: >.t/Makefile'
