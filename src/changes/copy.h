@@ -41,8 +41,9 @@ int copy_object(const struct copy_source *source, int to_dir, const char *to_nam
 int copy_metadata(int from, const struct stat *info, int to, unsigned flags,
                   struct brig_error *err);
 
-/* Opens a regular file for reading without following a link; ESTALE for another type. If it belongs to the caller and
- * its mode does not let the caller read it, the mode is changed while it is opened. -1 with errno. */
+/* Opens a regular file for reading without following a link; ESTALE for another type. If the
+ * mode of a jail's file does not let the caller read it, the mode is changed while it is opened; nothing is done to a
+ * file of the user. -1 with errno. */
 int copy_open(int dir, const char *name, bool of_jail);
 
 /* Whether an attribute belongs to a file's changes: it is copied, and a jail can set it. Not those of overlayfs, and
