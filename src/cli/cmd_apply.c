@@ -453,12 +453,36 @@ static int apply_git(struct applying *applying, struct brig_error *err)
     return status;
 }
 
+static bool is_running(const struct layers *layers)
+{
+    for (size_t i = 0; i < layers->count; i++)
+        if (layers->items[i].running)
+            return true;
+    return false;
+}
+
+/* Returns an fd. */
+static int take_lock(struct layers *layers, int record, bool live, struct brig_error *err)
+{
+    int lock = live ? record_lock(record, err) : layers_lock(layers, err);
+    return lock == BRIG_E_STATE ? brig_advise(err, lock, "brig apply --live applies during a run")
+                                : lock;
+}
+
+/* Also for a jail without layers: undoing a run with a checkpoint can be interrupted too. */
 static int recover(struct applying *applying, struct brig_error *err)
 {
+    const struct settings *settings = &applying->layers.setup.settings;
     struct layers *layers = &applying->layers.layers;
     uint64_t id;
-    int status = operation_recover(layers, layers->items[0].record, applying->words->abort, report,
-                                   applying, &id, err);
+    autoclose int record = record_open(settings->storage, settings->jail, err);
+    if (record < 0)
+        return record;
+    bool live = layers->count == 0 || (applying->words->live && is_running(layers));
+    autoclose int lock = take_lock(layers, record, live, err);
+    int status = lock < 0 ? lock
+                          : operation_recover(layers, record, applying->words->abort, report,
+                                              applying, &id, err);
     if (status < 0)
         return status;
     if (id == 0)
@@ -469,43 +493,24 @@ static int recover(struct applying *applying, struct brig_error *err)
     return applying->skipped > 0 ? SKIPPED : 0;
 }
 
-static bool is_running(const struct layers *layers)
-{
-    for (size_t i = 0; i < layers->count; i++)
-        if (layers->items[i].running)
-            return true;
-    return false;
-}
-
-/* A dry run changes nothing, so it needs no lock. */
-static int take_lock(struct applying *applying, bool live, int *ret_lock, struct brig_error *err)
-{
-    struct layers *layers = &applying->layers.layers;
-    if (applying->words->dry)
-        return 0;
-    int lock = live ? record_lock(layers->items[0].record, err) : layers_lock(layers, err);
-    *ret_lock = lock;
-    if (lock == BRIG_E_STATE)
-        return brig_advise(err, lock, "brig apply --live applies during a run");
-    return lock < 0 ? lock : 0;
-}
-
 static int run_layers(struct applying *applying, struct brig_error *err)
 {
     const struct words *words = applying->words;
+    struct layers *layers = &applying->layers.layers;
     autoclose int lock = -1;
-    if (applying->layers.layers.count == 0) {
+    if (words->go_on || words->abort)
+        return recover(applying, err);
+    if (layers->count == 0) {
         message_note("there are no changes");
         return 0;
     }
-    bool live = words->live && is_running(&applying->layers.layers);
-    int status = take_lock(applying, live, &lock, err);
-    if (status < 0)
-        return status;
-    if (words->go_on || words->abort)
-        return recover(applying, err);
-    status = selections_make(&applying->selections, &applying->layers, words->exact, words->count,
-                             words->paths, err);
+    bool live = words->live && is_running(layers);
+    if (!words->dry) /* a dry run changes nothing */
+        lock = take_lock(layers, layers->items[0].record, live, err);
+    if (!words->dry && lock < 0)
+        return lock;
+    int status = selections_make(&applying->selections, &applying->layers, words->exact,
+                                 words->count, words->paths, err);
     if (status == 0)
         status = git_find(&applying->git, (const char *const *)environ, NULL,
                           (struct git_user){(uid_t)-1, (gid_t)-1}, err);

@@ -179,6 +179,28 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     output_has "no operation that can be undone"
 }
 
+@test "an interrupted undo of a run is completed or reverted, though the jail has no layers" {
+    for how in --continue --abort; do
+        project user
+        keep
+        must inside user:sealed 'echo one >a; echo new >c' --checkpoint
+        must undo user
+        must is_as_kept
+        # As if the undo had been killed after its last step.
+        done_mark=$(find "$HOME_OF_USER/.local/share/brig/$JAIL.record/operations" -name done -printf '%T@ %p\n' | sort -n | tail -n 1)
+        rm "${done_mark#* }"
+        must by user apply -j "$JAIL" "$how"
+        if [ "$how" = --continue ]; then
+            output_has completed
+            must is_as_kept
+        else
+            output_has reverted
+            [ "$(cat a)" = one ]
+            [ "$(cat c)" = new ]
+        fi
+    done
+}
+
 @test "a run that changes nothing leaves nothing to undo, and none without --checkpoint" {
     pair=$(pairs)
     project "${pair%:*}"
