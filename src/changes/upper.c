@@ -176,7 +176,15 @@ static int open_lower(const struct walk *walk, const struct level *above, struct
     part->dir = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (part->dir < 0)
         return 0; /* missing, not a directory, or not readable for the jail either */
-    return level->replaced ? read_names(walk, part, false, err) : 0;
+    struct brig_error error = {0};
+    int status = level->replaced ? read_names(walk, part, false, &error) : 0;
+    if (status < 0 && error.sys_errno == EACCES) { /* it can be read, but not searched */
+        close_fd(&part->dir);
+        return 0;
+    }
+    if (status < 0 && err)
+        *err = error;
+    return status;
 }
 
 /* Enters a directory. `first` is the upper directory that has the entry, or LOWER. */

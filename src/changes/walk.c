@@ -122,7 +122,13 @@ int walk_enter(struct walk *walk, struct brig_error *err)
         return ELOOP;
     int fd = openat(walk->levels[walk->level_count - 1].fd, walk->name,
                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? errno : push(walk, fd, err);
+    struct brig_error error = {0};
+    int status = fd < 0 ? errno : push(walk, fd, &error);
+    if (status < 0 && error.sys_errno == EACCES) /* it can be read, but not searched */
+        return EACCES;
+    if (status < 0 && err)
+        *err = error;
+    return status;
 }
 
 static int compare_names(const void *a, const void *b)

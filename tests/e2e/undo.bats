@@ -201,6 +201,18 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     done
 }
 
+@test "a directory that its owner cannot search is left out" {
+    project user
+    as "$OWNER" sh -ec 'mkdir closed; echo c >closed/c; chmod 600 closed'
+    must inside user:sealed 'echo one >a' --checkpoint
+    output_has "left out: closed/ (unreadable)"
+    must undo user
+    [ "$(cat a)" = a ]
+    must inside user:casual 'echo two >a' --review
+    must by user apply -j "$JAIL" --all
+    [ "$(cat a)" = two ]
+}
+
 @test "a run that changes nothing leaves nothing to undo, and none without --checkpoint" {
     pair=$(pairs)
     project "${pair%:*}"
