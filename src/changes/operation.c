@@ -161,12 +161,6 @@ void operation_free(struct operation *operation)
     free(operation);
 }
 
-void operation_undoes(struct operation *operation, uint64_t id, bool whole)
-{
-    operation->info.undoes = id;
-    operation->info.whole = whole;
-}
-
 int operation_describe(struct operation *operation, const char *text, const char *fields,
                        struct brig_error *err)
 {

@@ -128,9 +128,6 @@ int operation_put(struct operation *operation, const struct layer *layer, const 
                   const struct stat *before, const struct copy_source *source,
                   struct brig_error *err);
 
-/* The operation undoes another one that has no steps, such as a run with a checkpoint; with `whole` all of it. */
-void operation_undoes(struct operation *operation, uint64_t id, bool whole);
-
 /* The text for the log, and further facts as a JSON object or NULL. */
 int operation_describe(struct operation *operation, const char *text, const char *fields,
                        struct brig_error *err);

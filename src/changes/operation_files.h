@@ -64,3 +64,16 @@ int operation_take(struct operation *operation, bool revert, operation_report re
 
 /* Records in the bases of the layers what was applied, or with `revert` what was restored. */
 int operation_update_bases(struct operation *operation, bool revert, struct brig_error *err);
+
+/* ---- undo ---- */
+
+/* What an undo has planned. */
+struct undo_found {
+    uint64_t count;   /* of changes that are undone */
+    uint64_t changed; /* files that have changed since */
+    bool whole;       /* nothing was left out */
+};
+/* Takes the steps of an undo of `old`, unless files have changed or there is nothing to do. */
+int undo_run(struct operation *operation, const struct operation_undo *undo,
+             const struct operation_info *old, const struct undo_found *found,
+             struct brig_error *err);

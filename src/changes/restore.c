@@ -22,6 +22,7 @@
 #include "changes/checkpoint.h"
 #include "changes/layer.h"
 #include "changes/names_list.h"
+#include "changes/operation_files.h"
 #include "changes/run_changes.h"
 
 #define LAYER_DIRECT "direct"
@@ -40,9 +41,7 @@ struct restoring {
     struct operation *operation;
     struct run_contents contents;
     struct layer *layers[CHECKPOINT_ROOTS_MAX]; /* one for each root; NULL: not opened yet */
-    uint64_t changed;                           /* files that have changed since the run */
-    uint64_t wanted;                            /* changes that are undone */
-    bool whole;
+    struct undo_found found;
     /* Of the current root: */
     struct layer *layer;
     struct run_changes *changes;
@@ -102,12 +101,6 @@ static bool is_in_state(const struct manifest_entry *entry, const struct stat *n
 
 /* ---- which changes ---- */
 
-static bool is_above(const char *above, const char *path)
-{
-    size_t length = strlen(above);
-    return strncmp(above, path, length) == 0 && path[length] == '/';
-}
-
 /* Whether a change is one of those that were asked for: a path, something below it, or a missing directory above. */
 static bool is_selected(const struct restoring *r, const struct run_change *change)
 {
@@ -117,8 +110,7 @@ static bool is_selected(const struct restoring *r, const struct run_change *chan
     for (size_t i = 0; undo->paths && i < undo->path_count; i++) {
         const char *below = path_below(r->layer->root, undo->paths[i]);
         if (path_is_beneath(undo->paths[i], r->layer->root) ||
-            (below && (strcmp(below, path) == 0 || is_above(below, path) ||
-                       (missing && is_above(path, below)))))
+            (below && (path_is_beneath(below, path) || (missing && path_is_beneath(path, below)))))
             return true;
     }
     return !undo->paths;
@@ -126,7 +118,7 @@ static bool is_selected(const struct restoring *r, const struct run_change *chan
 
 static void report(struct restoring *r, const char *path, const char *reason)
 {
-    r->changed++;
+    r->found.changed++;
     if (r->undo->report)
         r->undo->report(r->undo->context, r->layer->root, path, reason);
 }
@@ -138,7 +130,7 @@ static void leave_added(struct restoring *r, const char *path)
 {
     while (r->added_count > 0) {
         struct added *last = &r->added[r->added_count - 1];
-        if (path && is_above(last->path, path))
+        if (path && path_is_beneath(last->path, path))
             return;
         if (last->known < last->names && !r->undo->force)
             report(r, last->path, "there are new files in it");
@@ -287,7 +279,7 @@ static int judge(struct restoring *r, const struct run_change *change, struct br
     const char *path = change->before.path;
     leave_added(r, path);
     if (!is_selected(r, change)) {
-        r->whole = false;
+        r->found.whole = false;
         return 0;
     }
     const struct stat now = look(r, path);
@@ -326,7 +318,7 @@ static int find_wanted(struct restoring *r, struct brig_error *err)
         r->positions[r->count++] = position;
     }
     leave_added(r, NULL);
-    r->wanted += r->count;
+    r->found.count += r->count;
     return status;
 }
 
@@ -352,6 +344,11 @@ static int make_pass(struct restoring *r, restore_pass pass, bool backwards, str
     return status < 0 ? status : 0;
 }
 
+static const struct {
+    restore_pass pass;
+    bool backwards;
+} passes[] = {{open_up, false}, {remove_added, true}, {put_back, false}, {complete, true}};
+
 static int restore_root(struct restoring *r, int run, unsigned number, const char *jail,
                         struct brig_error *err)
 {
@@ -369,14 +366,8 @@ static int restore_root(struct restoring *r, int run, unsigned number, const cha
     if (layer->lower < 0)
         return brig_fail(err, BRIG_E_STATE, errno, "cannot open '%s'", str_shown(layer->root).text);
     status = find_wanted(r, err);
-    if (status == 0 && r->changed == 0)
-        status = make_pass(r, open_up, false, err);
-    if (status == 0 && r->changed == 0)
-        status = make_pass(r, remove_added, true, err);
-    if (status == 0 && r->changed == 0)
-        status = make_pass(r, put_back, false, err);
-    if (status == 0 && r->changed == 0)
-        status = make_pass(r, complete, true, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(passes) && status == 0 && r->found.changed == 0; i++)
+        status = make_pass(r, passes[i].pass, passes[i].backwards, err);
     run_changes_close(take_ptr(&r->changes));
     close_fd(&r->parent);
     return status;
@@ -483,31 +474,11 @@ static void restoring_done(struct restoring *r)
     str_done(&r->parent_path);
 }
 
-static int run_operation(struct restoring *r, uint64_t *ret_id, struct brig_error *err)
-{
-    char text[OPERATION_TEXT_MAX];
-    uintmax_t id = r->undo->id;
-    if (r->changed > 0)
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "%ju file%s changed since operation %ju, so nothing was undone. Name "
-                         "other files, or use --force, which replaces them",
-                         (uintmax_t)r->changed, r->changed == 1 ? " has" : "s have", id);
-    if (r->wanted == 0)
-        return brig_fail(err, BRIG_E_STATE, 0, "operation %ju has nothing to undo there", id);
-    operation_undoes(r->operation, r->undo->id, r->whole);
-    (void)snprintf(text, sizeof text, "operation %ju (run)", id);
-    int status = operation_describe(r->operation, text, NULL, err);
-    if (status == 0)
-        status = operation_run(r->operation, r->undo->report, r->undo->context, err);
-    if (status == 0)
-        *ret_id = operation_id(r->operation);
-    return status;
-}
-
 int restore_run(const struct layers *layers, int record, const struct operation_undo *undo,
                 uint64_t *ret_id, struct brig_error *err)
 {
-    struct restoring r = {.undo = undo, .parent = -1, .whole = true};
+    struct restoring r = {.undo = undo, .parent = -1, .found.whole = true};
+    const struct operation_info old = {.id = undo->id, .kind = OPERATION_RUN};
     autoclose int run = restore_open_run(record, undo->id);
     run_contents_init(&r.contents, record, undo->git);
     int status = run < 0 ? 0 : settle(run, err);
@@ -520,7 +491,9 @@ int restore_run(const struct layers *layers, int record, const struct operation_
     for (unsigned i = 0; i < roots && status == 0; i++)
         status = restore_root(&r, run, i, undo->jail, err);
     if (status == 0)
-        status = run_operation(&r, ret_id, err);
+        status = undo_run(r.operation, undo, &old, &r.found, err);
+    if (status == 0)
+        *ret_id = operation_id(r.operation);
     restoring_done(&r);
     return status;
 }

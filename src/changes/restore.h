@@ -22,7 +22,7 @@ int restore_run(const struct layers *layers, int record, const struct operation_
 int restore_steps(int record, uint64_t id, operation_step_visit visit, void *context,
                   struct brig_error *err);
 
-/* Records what the runs have changed that were killed: whose directory nobody has locked. */
+/* Records what killed runs have changed: a run that is active has its directory locked. */
 int restore_settle(int record, struct brig_error *err);
 
 /* Opens the directory of an operation; -1 if there is none. */

@@ -17,8 +17,7 @@ struct undoing {
     const struct operation_undo *undo;
     struct operation *old, *new;
     int64_t since_ns; /* the end of the last operation that has exchanged these files */
-    uint64_t changed; /* files that have changed since */
-    bool whole;
+    struct undo_found found;
 };
 
 /* ---- which operation ---- */
@@ -71,12 +70,6 @@ static int find_since(void *context, const struct operation_info *info, struct b
 
 /* ---- which steps ---- */
 
-static bool is_above(const char *above, const char *path)
-{
-    size_t length = strlen(above);
-    return length == 0 || (strncmp(above, path, length) == 0 && path[length] == '/');
-}
-
 /* Whether a step belongs to the paths that were given: to one of them, or as a helper to a directory above one. */
 static bool is_selected(const struct undoing *undoing, const struct step *step)
 {
@@ -89,8 +82,8 @@ static bool is_selected(const struct undoing *undoing, const struct step *step)
         const char *below = path_below(root, undo->paths[i]);
         if (!below)
             continue;
-        if (!*below || strcmp(below, step->path) == 0 || is_above(below, step->path) ||
-            (helps && is_above(step->path, below)))
+        if (!*below || path_is_beneath(below, step->path) ||
+            (helps && (!*step->path || path_is_beneath(step->path, below))))
             return true;
     }
     return false;
@@ -171,7 +164,7 @@ static int add_inverted(struct undoing *undoing, struct step *step, struct brig_
         find_object(steps, step);
     if (is_changed(undoing, step)) {
         if (!undoing->undo->force) {
-            undoing->changed++;
+            undoing->found.changed++;
             report(undoing, step, "it has changed since");
             return 0;
         }
@@ -187,13 +180,13 @@ static int add_steps(struct undoing *undoing, struct brig_error *err)
     autojournal struct journal journal = {.fd = -1};
     struct step step;
     int status = journal_open(undoing->old->dir, true, &journal, err);
-    undoing->whole = true;
+    undoing->found.whole = true;
     while (status == 0 && (status = journal_previous(&journal, &step, err)) > 0) {
         status = 0;
         if (is_selected(undoing, &step))
             status = add_inverted(undoing, &step, err);
         else
-            undoing->whole = false;
+            undoing->found.whole = false;
     }
     step_done(&undoing->old->steps);
     return status;
@@ -239,25 +232,25 @@ static int plan(struct undoing *undoing, struct brig_error *err)
     return status;
 }
 
-static int run(struct undoing *undoing, struct brig_error *err)
+int undo_run(struct operation *operation, const struct operation_undo *undo,
+             const struct operation_info *old, const struct undo_found *found,
+             struct brig_error *err)
 {
     char text[OPERATION_TEXT_MAX];
-    struct operation *new = undoing->new;
-    if (undoing->changed > 0)
+    if (found->changed > 0)
         return brig_fail(err, BRIG_E_STATE, 0,
                          "%ju file%s changed since operation %ju, so nothing was undone. Name "
                          "other files, or use --force, which replaces them",
-                         (uintmax_t)undoing->changed, undoing->changed == 1 ? " has" : "s have",
-                         (uintmax_t)undoing->old->info.id);
-    if (operation_count(new) == 0)
+                         (uintmax_t)found->changed, found->changed == 1 ? " has" : "s have",
+                         (uintmax_t)old->id);
+    if (found->count == 0)
         return brig_fail(err, BRIG_E_STATE, 0, "operation %ju has nothing to undo there",
-                         (uintmax_t)undoing->old->info.id);
-    new->info.whole = undoing->whole;
-    (void)snprintf(text, sizeof text, "operation %ju (%s)", (uintmax_t)undoing->old->info.id,
-                   undoing->old->info.kind);
-    int status = operation_describe(new, text, NULL, err);
-    return status < 0 ? status
-                      : operation_run(new, undoing->undo->report, undoing->undo->context, err);
+                         (uintmax_t)old->id);
+    operation->info.undoes = old->id;
+    operation->info.whole = found->whole;
+    (void)snprintf(text, sizeof text, "operation %ju (%s)", (uintmax_t)old->id, old->kind);
+    int status = operation_describe(operation, text, NULL, err);
+    return status < 0 ? status : operation_run(operation, undo->report, undo->context, err);
 }
 
 int operation_undo(const struct layers *layers, int record, const struct operation_undo *undo,
@@ -281,8 +274,10 @@ int operation_undo(const struct layers *layers, int record, const struct operati
         status = operations_each(record, find_since, &undoing, err);
     if (status == 0)
         status = plan(&undoing, err);
-    if (status == 0)
-        status = run(&undoing, err);
+    if (status == 0) {
+        undoing.found.count = operation_count(undoing.new);
+        status = undo_run(undoing.new, undo, &undoing.old->info, &undoing.found, err);
+    }
     if (status == 0) {
         *ret_undone = id;
         *ret_id = undoing.new->info.id;
