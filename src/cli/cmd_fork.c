@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig fork`: makes a second jail on the state of another. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
 #include "changes/fork.h"
 #include "changes/operation.h"
@@ -14,7 +16,9 @@
 #include "cli/jails.h"
 #include "cli/layers.h"
 #include "cli/report.h"
+#include "cli/settings.h"
 #include "home/jails.h"
+#include "policy/policy.h"
 
 static int check_new(const struct jails_place *place, const char *name, struct brig_error *err)
 {
@@ -27,6 +31,26 @@ static int check_new(const struct jails_place *place, const char *name, struct b
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "there is a jail '%s' already. Choose another name, or remove it: brig rm %s",
                      str_shown(name).text, str_shown(name).text);
+}
+
+/* The mode of the jail "default" need not be in its file: it is that of a jail of this name. */
+static int record_mode(const struct settings *settings, const char *to, struct brig_error *err)
+{
+    autofree char *file = NULL;
+    autofree char *line = NULL;
+    if (strcmp(settings->jail, SETTINGS_JAIL) != 0 || settings->mode_origin)
+        return 0;
+    int status = str_make(&file, err, to, ".jail");
+    if (status == 0)
+        status = str_make(&line, err, "mode ", policy_word(POLICY_MODE, settings->mode), "\n");
+    if (status < 0)
+        return status;
+    autoclose int storage = open(settings->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int fd =
+        openat(storage, file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 || write_all(fd, line, strlen(line)) < 0
+               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write '%s'", str_shown(file).text)
+               : 0;
 }
 
 /* No run may be active: a copy would have the state of a moment in the middle of something. */
@@ -46,7 +70,9 @@ static int fork_open(struct verb_layers *v, const char *from, const char *to,
     autoclose int lock =
         v->layers.count > 0 ? layers_lock(&v->layers, err) : record_lock(record, err);
     int status = lock < 0 ? lock : jails_unuse(storage, from, geteuid(), err);
-    return status < 0 ? status : fork_jail(storage, &v->layers, from, to, err);
+    if (status >= 0)
+        status = fork_jail(storage, &v->layers, from, to, err);
+    return status < 0 ? status : record_mode(&v->setup.settings, to, err);
 }
 
 static int run_fork(const struct app *app, int argc, char **argv, struct brig_error *err)

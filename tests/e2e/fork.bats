@@ -55,6 +55,13 @@ store() {
     done
 }
 
+@test "a fork of the jail default has its mode" {
+    must run_as_user "$BRIG" -D true
+    must by user fork default "$FORK"
+    must by user list
+    [[ $output =~ $FORK\ +casual ]]
+}
+
 @test "the upper directory is shared and not copied, until a command rewrites it" {
     project user
     must inside user:sealed 'head -c 3000000 /dev/zero >big; rm b; mkdir d; echo n >d/n; ln -s a l' -R
