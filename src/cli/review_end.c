@@ -232,23 +232,34 @@ static bool is_reviewed(const struct review *review)
     return false;
 }
 
-/* What was typed for the command must not be taken for an answer. */
+/* What was typed for the command must not be taken for an answer, and the end of a long answer not for
+ * a command by the shell. */
 static bool ask(void)
 {
     static const char question[] = "brig: look at the changes now? [y/N] ";
-    char answer[16];
+    char answer[16], more[16];
     (void)tcflush(STDIN_FILENO, TCIFLUSH);
     if (write_all(STDERR_FILENO, question, sizeof question - 1) < 0)
         return false;
     ssize_t length = read(STDIN_FILENO, answer, sizeof answer);
+    bool ended = length <= 0 || answer[length - 1] == '\n';
+    while (!ended) {
+        ssize_t read_more = read(STDIN_FILENO, more, sizeof more);
+        ended = read_more <= 0 || more[read_more - 1] == '\n';
+    }
     return length > 0 && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+/* A job in the background would be stopped by the question. */
+static bool can_ask(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
 void review_offer(const struct review *review, const struct settings *settings,
                   const struct identity *identity)
 {
-    if (!is_reviewed(review) || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) ||
-        !command_find("review"))
+    if (!is_reviewed(review) || !can_ask() || !command_find("review"))
         return;
     identity_enter(identity);
     bool left = has_left(review, settings, identity);
