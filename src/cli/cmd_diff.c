@@ -312,6 +312,8 @@ static int show(const struct asking *asking, struct diff *diff, struct brig_erro
     int status = diff_show(diff, err);
     (void)sigaction(SIGINT, &before[0], NULL);
     (void)sigaction(SIGQUIT, &before[1], NULL);
+    if (status == 0 && diff_layer_count(diff) == 0)
+        message_note("no changes");
     if (status == 0 && asking->patch && diff_layer_count(diff) > 1)
         message_note("the patch has changes of several directories: apply it in /");
     if (status == 0 && !asking->patch && diff_mapped_count(diff) > 0)

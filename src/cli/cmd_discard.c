@@ -86,9 +86,10 @@ static int finish(const struct discarding *discarding, uint64_t id)
 {
     const char *unmatched = selections_unmatched(&discarding->selections);
     if (discarding->discarded > 0)
-        message_note("discarded %ju change%s; brig undo %ju restores %s",
+        message_note("discarded %ju change%s; brig undo%s %ju restores %s",
                      (uintmax_t)discarding->discarded, discarding->discarded == 1 ? "" : "s",
-                     (uintmax_t)id, discarding->discarded == 1 ? "it" : "them");
+                     jails_option(discarding->layers.setup.settings.jail).text, (uintmax_t)id,
+                     discarding->discarded == 1 ? "it" : "them");
     if (unmatched)
         message_warning("nothing has changed at '%s', and it is not held back",
                         str_shown(unmatched).text);
@@ -177,7 +178,9 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
             return command_refuse(app, argc, argv, i, err);
     words->paths = argv + at;
     words->count = argc - at;
-    if (words->all == (words->count > 0))
+    if (words->all && words->count > 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--all takes no paths");
+    if (!words->all && words->count == 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "discard needs a path, or --all. See brig status and brig held");
     return 0;

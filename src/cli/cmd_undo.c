@@ -18,8 +18,9 @@
 #include "cli/report.h"
 #include "guard/git.h"
 
-#define SKIPPED 1    /* the exit status if something was not undone */
-#define TOLD_MAX 100 /* lines about files that have changed */
+#define SKIPPED 1         /* the exit status if something was not undone */
+#define TOLD_MAX 100      /* lines about files that have changed */
+#define TEXT_SHOWN_MAX 60 /* bytes of what an operation was */
 #define ID_MAX (UINT64_MAX / 2)
 #define NANOSECONDS 1000000000
 #define CHUNK ((size_t)64 << 10) /* bytes printed at a time */
@@ -86,6 +87,28 @@ static int make_paths(const struct undo_words *words, const char **ret_paths,
     return status;
 }
 
+/* "operation 3 (apply src/main.c) was undone; brig undo 4 reverts that" */
+static void tell_undone(int record, uint64_t undone, uint64_t id, const char *jail)
+{
+    struct operation_info old = {0}, new = {0};
+    autostr struct str what = {0};
+    if (operation_find(record, undone, &old, NULL) == 0 &&
+        operation_find(record, id, &new, NULL) == 0) {
+        size_t length = strlen(old.text);
+        for (; length > TEXT_SHOWN_MAX || (old.text[length] & 0xc0) == 0x80; length--)
+            ; /* not within a character */
+        str_concat(&what, " (", old.kind, length > 0 ? " " : "");
+        str_append_shown(&what, old.text, length, "");
+        str_append(&what, old.text[length] != '\0' ? "…)" : ")");
+    }
+    message_note("%soperation %ju%s was undone; brig undo%s %ju reverts that",
+                 new.id && !new.whole ? "a part of " : "", (uintmax_t)undone,
+                 what.length > 0 && !what.failed ? what.data : "", jails_option(jail).text,
+                 (uintmax_t)id);
+    operation_info_done(&old);
+    operation_info_done(&new);
+}
+
 static int undo(const struct verb_layers *layers, int record, const struct undo_words *words,
                 struct brig_error *err)
 {
@@ -114,8 +137,7 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
         message_warning("%ju more files were not undone", (uintmax_t)(told - TOLD_MAX));
     if (status < 0)
         return status;
-    message_note("operation %ju was undone; brig undo %ju reverts that", (uintmax_t)undone,
-                 (uintmax_t)id);
+    tell_undone(record, undone, id, layers->setup.settings.jail);
     return told > 0 ? SKIPPED : 0;
 }
 

@@ -110,6 +110,14 @@ bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail)
     return true;
 }
 
+struct jails_option jails_option(const char *jail)
+{
+    struct jails_option option = {""};
+    if (strcmp(jail, SETTINGS_JAIL) != 0)
+        (void)snprintf(option.text, sizeof option.text, " -j %s", jail);
+    return option;
+}
+
 int jails_parse_words(const struct app *app, int argc, char **argv, const char **ret_jail,
                       struct brig_error *err)
 {

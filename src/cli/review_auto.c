@@ -22,6 +22,7 @@
 #include "changes/risk.h"
 #include "changes/upper.h"
 #include "cli/identity.h"
+#include "cli/jails.h"
 #include "cli/layers_git.h"
 #include "cli/report.h"
 #include "cli/review.h"
@@ -275,12 +276,14 @@ void review_auto_finish(const struct review *review, const struct settings *sett
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     if (length != (ssize_t)sizeof outcome)
-        message_warning("--review=auto: not everything was applied; see brig status");
+        message_warning("--review=auto: not everything was applied; see brig status%s",
+                        jails_option(settings->jail).text);
     else if (outcome.held > 0)
         str_appendf(notes,
-                    "%ju change%s held back, because of a risk or a conflict; see brig "
-                    "status\n",
-                    (uintmax_t)outcome.held, outcome.held == 1 ? " was" : "s were");
+                    "%ju change%s not applied, because of a risk or a conflict; see brig "
+                    "status%s\n",
+                    (uintmax_t)outcome.held, outcome.held == 1 ? " was" : "s were",
+                    jails_option(settings->jail).text);
 }
 
 void review_auto_git(const struct review *review, const struct settings *settings,

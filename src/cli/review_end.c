@@ -23,6 +23,7 @@
 #include "changes/upper.h"
 #include "cli/command.h"
 #include "cli/identity.h"
+#include "cli/jails.h"
 #include "cli/masks.h"
 #include "cli/report.h"
 #include "cli/review.h"
@@ -151,7 +152,7 @@ static int append_line(const struct review *review, const struct settings *setti
         return status;
     status = status_line(&layers->layers, &review->began, notes, err);
     if (notes->length > before)
-        str_append_char(notes, '\n');
+        str_concat(notes, jails_option(settings->jail).text, "\n");
     review_layers_done(layers);
     return status;
 }

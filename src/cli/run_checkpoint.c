@@ -21,6 +21,7 @@
 #include "changes/restore.h"
 #include "changes/run_changes.h"
 #include "cli/identity.h"
+#include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
@@ -257,7 +258,8 @@ int run_checkpoint_begin(struct run_checkpoint *checkpoint, const struct setting
 }
 
 /* "2 changed, 1 new, 3 deleted in your files; brig undo 7 restores them" */
-static void describe(const struct run_changes_count *count, uint64_t id, struct str *notes)
+static void describe(const struct run_changes_count *count, uint64_t id, const char *jail,
+                     struct str *notes)
 {
     const struct {
         uint64_t count;
@@ -270,11 +272,12 @@ static void describe(const struct run_changes_count *count, uint64_t id, struct 
             str_concat(notes, before, str_number(parts[i].count).text, parts[i].word);
             before = ", ";
         }
-    str_concat(notes, " in your files; brig undo ", str_number(id).text, " restores them\n");
+    str_concat(notes, " in your files; brig undo", jails_option(jail).text, " ",
+               str_number(id).text, " restores them\n");
 }
 
-void run_checkpoint_end(struct run_checkpoint *checkpoint, const struct identity *identity,
-                        struct str *notes)
+void run_checkpoint_end(struct run_checkpoint *checkpoint, const char *jail,
+                        const struct identity *identity, struct str *notes)
 {
     struct brig_error err = {0};
     struct run_changes_count count = {0};
@@ -286,7 +289,7 @@ void run_checkpoint_end(struct run_checkpoint *checkpoint, const struct identity
     if (status < 0)
         message_warning("%s", err.message);
     else if (count.added + count.modified + count.deleted > 0)
-        describe(&count, checkpoint->id, notes);
+        describe(&count, checkpoint->id, jail, notes);
     (void)checkpoint_tidy(&place, NULL);
     checkpoint_done(checkpoint);
     identity_leave(identity);

@@ -34,5 +34,5 @@ int run_checkpoint_begin(struct run_checkpoint *checkpoint, const struct setting
 
 /* Called when the last process of the run has ended and the guard is done: records what has changed, and appends a
  * line about it to `notes`. */
-void run_checkpoint_end(struct run_checkpoint *checkpoint, const struct identity *identity,
-                        struct str *notes);
+void run_checkpoint_end(struct run_checkpoint *checkpoint, const char *jail,
+                        const struct identity *identity, struct str *notes);

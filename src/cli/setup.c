@@ -421,7 +421,7 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
         review_auto_git(&setup->review, &setup->settings, &setup->identity, project_owner(setup),
                         &notes);
     }
-    run_checkpoint_end(&setup->checkpoint, &setup->identity, &notes);
+    run_checkpoint_end(&setup->checkpoint, setup->settings.jail, &setup->identity, &notes);
     tell(&notes, notices);
 }
 

@@ -316,7 +316,7 @@ static void append_next(struct status_printer *printer)
     if (printer->risky > 0)
         str_append(out, "; brig apply asks before flagged files (!)");
     if (printer->conflicts > 0)
-        str_append(out, "; brig apply leaves out conflicts unless --conflict is given");
+        str_append(out, "; brig apply asks what to do with conflicts");
     str_append(out, ".\n");
 }
 

@@ -135,7 +135,7 @@ home_hash() {
     run_as_user mkdir "$SCRATCH/disk" "$SCRATCH/store"
     run_as_user ln -s "$SCRATCH/disk" "$SCRATCH/store/linked.changes"
     must run_as_user "$BRIG" -m casual -j linked --storage "$SCRATCH/store" -- sh -c "echo kept >~/in-linked; find '$SCRATCH/disk' '$SCRATCH/store' -mindepth 1 2>/dev/null; true"
-    [ -z "$(grep -v '^brig: .*see brig status$' <<<"$output")" ]
+    [ -z "$(grep -v '^brig: .*see brig status -j [^ ]*$' <<<"$output")" ]
     must run_as_user "$BRIG" --storage "$SCRATCH/store" -u
     [ -e "$SCRATCH/disk/in-linked" ]
     [ -d "$SCRATCH/linked.work" ]

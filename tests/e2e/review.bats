@@ -187,7 +187,7 @@ WORK='echo changed >a; rm b; mkdir -p node_modules/x/y/z; for i in 1 2 3 4 5 6 7
     for pair in user:casual user:sealed; do
         must inside "$pair" 'ls -A store conf 2>&1 || true; echo x >store/y || true; echo z >z; cat z' -R --storage "$PROJECT/store"
         output_has z
-        output_lacks "$JAIL"
+        [[ ${output%%brig: *} != *"$JAIL"* ]] # the line after the run names it
     done
     run_as_user "$BRIG" stop "$JAIL" || true
     for name in "$PROJECT"/store/*.lock; do [ -e "$name" ]; done
@@ -480,7 +480,7 @@ verb() {
         [ "$(cat b)" = y ]
         [ ! -e .vscode/tasks.json ]
         run cat "$SCRATCH/out"
-        output_has '1 change was held back'
+        output_has '1 change was not applied, because of a risk or a conflict; see brig status -j'
         must verb user discard --all
         # With nothing held back, branches move too.
         must inside "$pair" 'echo z >a; git commit -q -a -m auto' --review=auto

@@ -143,7 +143,7 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
         --checkpoint
     cp -a . "$SCRATCH/after"
     must undo "$pair"
-    id=$(sed -n 's/.*brig undo \([0-9]*\) reverts.*/\1/p' <<<"$output")
+    id=$(sed -n 's/.* \([0-9]*\) reverts.*/\1/p' <<<"$output")
     must is_as_kept
     must undo "$pair" "$id"
     must diff -r --no-dereference -x .git "$SCRATCH/after" .
@@ -326,7 +326,7 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     run undo user
     said=$output
     result=$(is_as_kept && echo same)
-    undo user "$(sed -n 's/.*brig undo \([0-9]*\) reverts.*/\1/p' <<<"$said")" || true
+    undo user "$(sed -n 's/.* \([0-9]*\) reverts.*/\1/p' <<<"$said")" || true
     again=$(diff -r --no-dereference "$SCRATCH/after" . && echo same)
     left=$(ls -A)
     cd ..
