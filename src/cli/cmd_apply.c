@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig apply`: writes what a jail has changed to the user's files. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -51,7 +53,10 @@ struct applying {
     struct hunks *hunks; /* of the current layer, or NULL */
     int contents;        /* of the current change, merged or chosen; -1 */
     bool accepted;       /* the risk of the current change */
-    uint64_t applied, skipped;
+    char flagged;        /* the answer for all flagged changes that follow: 'a', 'o', 'q'; or 0 */
+    bool quits;          /* nothing more is to be chosen with -p */
+    bool declined;       /* the user has just declined the current change */
+    uint64_t applied, kept, skipped, told;
 };
 
 /* ---- the words ---- */
@@ -137,8 +142,11 @@ static void tell_skipped(struct applying *applying, const char *root, const char
                          const char *reason)
 {
     autostr struct str shown = {0};
+    bool declined = applying->declined;
+    applying->declined = false;
+    applying->skipped++;
     verb_append_path(&shown, root, path);
-    if (applying->skipped++ < TOLD_MAX)
+    if (!declined && applying->told++ < TOLD_MAX)
         message_warning("not applied: %s: %s", shown.failed ? "" : shown.data, reason);
 }
 
@@ -171,7 +179,10 @@ static void tell(void *context, const struct change *change, enum apply_choice c
         tell_skipped(applying, change->layer->root, change->path, reason);
         return;
     }
-    applying->applied++;
+    if (choice == APPLY_KEEP)
+        applying->kept++;
+    else
+        applying->applied++;
     if (!applying->words->dry)
         return;
     autostr struct str line = {0};
@@ -183,41 +194,90 @@ static void tell(void *context, const struct change *change, enum apply_choice c
 
 /* ---- questions ---- */
 
-/* Asks on the terminal; the first letter of the answer in lower case, 'q' at the end of input. */
-static char ask(const struct change *change, const char *reason, const char *question)
+struct answer {
+    char letter;
+    const char *word;
+};
+
+/* Reads a line. Returns the letter of the answer, 'q' at the end of input, or 0 if it is another word. */
+static char read_answer(const struct answer *answers, size_t count)
 {
-    autostr struct str text = {0};
-    char answer[ANSWER_MAX];
-    verb_append_path(&text, change->layer->root, change->path);
-    str_concat(&text, ": ", reason, "\n", question, " ");
-    if (text.failed || write_all(STDERR_FILENO, text.data, text.length) < 0)
-        return 'q';
-    ssize_t length = read(STDIN_FILENO, answer, sizeof answer);
+    char text[ANSWER_MAX] = "", more[ANSWER_MAX];
+    ssize_t length = read(STDIN_FILENO, text, sizeof text - 1);
     if (length <= 0)
         return 'q';
-    char letter = answer[0] >= 'A' && answer[0] <= 'Z' ? (char)(answer[0] + 'a' - 'A') : answer[0];
-    while (length == (ssize_t)sizeof answer && answer[length - 1] != '\n')
-        length = read(STDIN_FILENO, answer, sizeof answer);
-    return letter;
+    for (ssize_t last = length; last > 0 && !memchr(text, '\n', sizeof text);)
+        if ((last = read(STDIN_FILENO, more, sizeof more)) > 0 && more[last - 1] == '\n')
+            break;
+    text[strcspn(text, " \t\r\n")] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (strcasecmp(text, answers[i].word) == 0 ||
+            strcasecmp(text, (char[]){answers[i].letter, '\0'}) == 0)
+            return answers[i].letter;
+    return '\0';
 }
 
-static enum conflict_rule ask_conflict(const struct change *change)
+/* Asks on the terminal until an answer is known. */
+static char ask(const struct change *change, const char *reason, const char *question,
+                const struct answer *answers, size_t count)
 {
-    for (;;)
-        switch (ask(change, change->conflict,
-                    "Keep [m]ine, take [t]heirs (the jail's), mer[g]e, [s]kip?")) {
-        case 'm':
-            return CONFLICT_MINE;
-        case 't':
-            return CONFLICT_THEIRS;
-        case 'g':
-            return CONFLICT_MERGE;
-        case 's':
-        case 'q':
-            return CONFLICT_SKIP;
-        default:
-            break;
-        }
+    autostr struct str text = {0};
+    verb_append_path(&text, change->layer->root, change->path);
+    str_concat(&text, ": ", reason, "\n", question, " ");
+    for (char letter = '\0';;) {
+        if (text.failed || write_all(STDERR_FILENO, text.data, text.length) < 0)
+            return 'q';
+        if ((letter = read_answer(answers, count)) != '\0')
+            return letter;
+    }
+}
+
+/* Whether to apply a change that git cannot offer in parts. */
+static bool ask_whole(struct applying *applying, const struct change *change)
+{
+    static const struct answer answers[] = {{'y', "yes"}, {'n', "no"}, {'n', ""}, {'q', "quit"}};
+    char answer = applying->quits
+                      ? 'q'
+                      : ask(change, "this change cannot be divided",
+                            "Apply it? [y]es, [n]o, [q]uit?", answers, ARRAY_LENGTH(answers));
+    applying->quits = answer == 'q';
+    return answer == 'y';
+}
+
+/* Whether to apply a change with a risk. An answer can stand for all that follow. */
+static bool ask_risk(struct applying *applying, const struct change *change, const char *risk)
+{
+    static const struct answer answers[] = {{'y', "yes"}, {'n', "no"},   {'n', ""},
+                                            {'a', "all"}, {'o', "only"}, {'o', "q"}};
+    char answer = applying->flagged;
+    if (answer == '\0')
+        answer =
+            ask(change, risk,
+                "Apply it all the same? [y]es, [n]o, [a]ll flagged changes, [o]nly the others?",
+                answers, ARRAY_LENGTH(answers));
+    if (answer == 'a' || answer == 'o' || answer == 'q')
+        applying->flagged = answer;
+    applying->declined = answer != 'y' && answer != 'a';
+    return !applying->declined;
+}
+
+static enum conflict_rule ask_conflict(struct applying *applying, const struct change *change)
+{
+    static const struct answer answers[] = {
+        {'m', "mine"}, {'t', "theirs"}, {'g', "merge"}, {'s', "skip"}};
+    switch (ask(change, change->conflict,
+                "Keep [m]ine, take [t]heirs (the jail's), mer[g]e, [s]kip?", answers,
+                ARRAY_LENGTH(answers))) {
+    case 'm':
+        return CONFLICT_MINE;
+    case 't':
+        return CONFLICT_THEIRS;
+    case 'g':
+        return CONFLICT_MERGE;
+    default:
+        applying->declined = true;
+        return CONFLICT_SKIP;
+    }
 }
 
 /* ---- conflicts ---- */
@@ -246,7 +306,7 @@ static void settle_conflict(struct applying *applying, const struct change *chan
 {
     enum conflict_rule rule = applying->words->conflict;
     if (rule == CONFLICT_ASK)
-        rule = applying->asks ? ask_conflict(change) : CONFLICT_SKIP;
+        rule = applying->asks ? ask_conflict(applying, change) : CONFLICT_SKIP;
     switch (rule) {
     case CONFLICT_MINE:
         *choice = APPLY_KEEP;
@@ -267,12 +327,26 @@ static void settle_conflict(struct applying *applying, const struct change *chan
 
 /* ---- choosing ---- */
 
-/* An added or deleted directory follows the choices for what is in it. A file in place of a directory
- * deletes everything in it. */
-static bool is_plain_directory(const struct change *change)
+/* A new directory that is not empty. */
+static bool is_parent(const struct change *change)
 {
-    return (change->kind == CHANGE_ADDED && S_ISDIR(change->after.st_mode)) ||
-           (change->kind == CHANGE_DELETED && S_ISDIR(change->before.st_mode));
+    if (change->kind != CHANGE_ADDED || !S_ISDIR(change->after.st_mode))
+        return false;
+    autodir DIR *dir = NULL;
+    int fd =
+        openat(change->upper_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || !(dir = fdopendir(fd)))
+        return false;
+    size_t count = 0;
+    while (count <= 2 && readdir(dir))
+        count++;
+    return count > 2; /* besides . and .. */
+}
+
+/* A deleted directory follows the choices for what is in it. */
+static bool is_removed(const struct change *change)
+{
+    return change->kind == CHANGE_DELETED && S_ISDIR(change->before.st_mode);
 }
 
 static int choose_part(struct applying *applying, const struct change *change,
@@ -291,8 +365,9 @@ static int choose_part(struct applying *applying, const struct change *change,
         *choice = S_ISREG(found.mode) ? APPLY_WRITE : APPLY_SKIP;
         return applying->contents < 0 ? applying->contents : 0;
     case HUNKS_NOT_ASKED:
-        if (!is_plain_directory(change) &&
-            ask(change, "this change cannot be divided", "Apply it? [y/n]") != 'y')
+        if (is_parent(change))
+            *choice = APPLY_SKIP; /* the files that are chosen in it create it */
+        else if (!is_removed(change) && !ask_whole(applying, change))
             *choice = APPLY_SKIP;
         break;
     }
@@ -316,8 +391,7 @@ static int choose(void *context, const struct change *change, enum apply_choice 
     if (*choice == APPLY_SKIP || *choice == APPLY_KEEP || applying->words->risky)
         return 0;
     const char *risk = risk_find(change);
-    applying->accepted = risk && applying->asks && !applying->words->dry &&
-                         ask(change, risk, "Apply it all the same? [y/n]") == 'y';
+    applying->accepted = risk && applying->asks && ask_risk(applying, change, risk);
     if (!risk || applying->accepted)
         return 0;
     *choice = APPLY_SKIP;
@@ -408,20 +482,36 @@ static int describe(const struct applying *applying, struct operation *operation
     return text.failed ? brig_fail_nomem(err) : operation_describe(operation, text.data, NULL, err);
 }
 
+/* "applied 3 changes, kept your version of 1 file; brig undo 4 reverts them" */
+static void tell_done(const struct applying *applying, uint64_t id)
+{
+    autostr struct str text = {0};
+    if (applying->applied > 0)
+        str_appendf(&text, "applied %ju change%s%s", (uintmax_t)applying->applied,
+                    applying->applied == 1 ? "" : "s", applying->kept > 0 ? ", " : "");
+    if (applying->kept > 0)
+        str_appendf(&text, "kept your version of %ju file%s", (uintmax_t)applying->kept,
+                    applying->kept == 1 ? "" : "s");
+    message_note("%s; brig undo%s %ju reverts %s", text.failed ? "" : text.data,
+                 jails_option(applying->layers.setup.settings.jail).text, (uintmax_t)id,
+                 applying->applied + applying->kept == 1 ? "it" : "them");
+}
+
 static int finish(struct applying *applying, uint64_t id)
 {
     const char *unmatched = selections_unmatched(&applying->selections);
-    if (applying->skipped > TOLD_MAX)
+    if (applying->told > TOLD_MAX)
         message_warning("%ju more changes were not applied",
-                        (uintmax_t)(applying->skipped - TOLD_MAX));
+                        (uintmax_t)(applying->told - TOLD_MAX));
     if (unmatched)
         message_warning("nothing has changed at '%s'", str_shown(unmatched).text);
-    if (applying->applied == 0 && applying->skipped == 0 && !unmatched)
+    if (applying->applied + applying->kept + applying->skipped == 0 && !unmatched)
         message_note("there is nothing to apply");
-    else if (applying->applied > 0 && id)
-        message_note("applied %ju change%s; brig undo %ju reverts %s", (uintmax_t)applying->applied,
-                     applying->applied == 1 ? "" : "s", (uintmax_t)id,
-                     applying->applied == 1 ? "it" : "them");
+    else if (applying->applied + applying->kept > 0 && id)
+        tell_done(applying, id);
+    if (applying->skipped > applying->told)
+        message_note("%ju change%s left out", (uintmax_t)(applying->skipped - applying->told),
+                     applying->skipped - applying->told == 1 ? " was" : "s were");
     return applying->skipped > 0 || unmatched ? SKIPPED : 0;
 }
 
@@ -436,6 +526,8 @@ static int apply(struct applying *applying, bool live, struct brig_error *err)
         status = plan_layer(applying, operation, i, live, err);
     if (status == 0 && operation)
         status = describe(applying, operation, err);
+    if (operation && applying->applied + applying->kept > operation_count(operation))
+        applying->applied = operation_count(operation) - applying->kept; /* not empty directories */
     if (status == 0 && operation)
         status = operation_run(operation, report, applying, err);
     uint64_t id = operation ? operation_id(operation) : 0;
@@ -532,8 +624,9 @@ static int run_apply(const struct app *app, int argc, char **argv, struct brig_e
         return status;
     applying->words = &words;
     applying->contents = -1;
-    applying->asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-    if (words.hunks && !applying->asks)
+    bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    applying->asks = terminal && !words.dry;
+    if (words.hunks && !terminal)
         return brig_fail(err, BRIG_E_INVALID, 0, "-p asks at a terminal: there is none");
     status = verb_layers_open(&applying->layers, cmd_apply.name, words.jail, err);
     if (status < 0)

@@ -302,6 +302,51 @@ in_terminal() {
     output_lacks "$PWD/new"
 }
 
+# answer ANSWERS WORDS…: brig at a terminal, with lines that are typed.
+answer() {
+    local typed=$1
+    shift
+    printf '%b' "$typed" >answers
+    export -f by as run_as_user lib_is_root lib_user_home
+    export BRIG LIB_USER HOME_OF_USER
+    SHELL=/bin/bash TERM=xterm script -qec "by user $*" /dev/null <answers
+}
+
+@test "nothing is applied after q, also no directory" {
+    needs script
+    run_as_user sh -c 'mkdir gone; echo keep >gone/file'
+    jail user quits
+    must by user -R -m casual -j quits -- sh -c 'mkdir -p new/deep empty other; echo x >new/deep/file; rm -r gone'
+    run answer 'q\nq\n' apply -j quits -p .
+    output_has 'there is nothing to apply'
+    [ ! -e new ] && [ ! -e empty ] && [ ! -e other ] && [ -e gone/file ]
+    # The directories above a file that is chosen are made.
+    run answer 'n\ny\ny\nq\n' apply -j quits -p .
+    output_has 'brig undo -j quits '
+    [ "$(cat new/deep/file)" = x ] && [ -d empty ] && [ ! -e other ] && [ -e gone/file ]
+}
+
+@test "an answer is a letter or a word, and can stand for all flagged changes" {
+    needs script
+    run_as_user sh -c 'seq 1 30 >lines; echo a >a; echo b >b'
+    jail user answers
+    must by user -R -m casual -j answers -- sh -c 'sed -i s/^1$/one/ lines; echo jail >a; echo jail >b
+        for name in x y z; do echo ":" >$name; chmod +x $name; done; echo plain >plain'
+    run_as_user sh -c 'sed -i s/^30$/thirty/ lines; echo mine >a'
+    # The conflicts of a and lines, then all that is flagged.
+    run answer 'maybe\nmine\nmerge\nonly\n' apply -j answers --all
+    output_has 'applied 3 changes, kept your version of 1 file; brig undo -j answers '
+    output_has '3 changes were left out'
+    output_lacks 'not applied'
+    [ "$(sed -n '1p;30p' lines)" = $'one\nthirty' ]
+    [ "$(cat a b plain)" = $'mine\njail\nplain' ]
+    [ ! -e x ]
+    run answer 'n\na\n' apply -j answers --all
+    output_has 'applied 2 changes'
+    output_has '1 change was left out'
+    [ ! -e x ] && [ -x y ] && [ -x z ]
+}
+
 @test "jails of root, and mistakes" {
     if lib_is_root; then
         jail root roots
@@ -317,4 +362,6 @@ in_terminal() {
     must_exit 125 by user diff -j mistakes /etc/passwd
     output_has "has no copy of '/etc/passwd'"
     must_exit 125 by user diff -j mistakes --patch /missing/file
+    must by user diff -j mistakes "$TREE/no-such-file"
+    output_has 'no changes'
 }
