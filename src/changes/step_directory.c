@@ -133,7 +133,7 @@ void step_open_object(struct step_context *context, size_t tree, const char *pat
         (step_find_opened(context, tree, path) ||
          record(context, tree, info.st_mode & 07777, path)))
         (void)!fchmodat(context->objects, object, (info.st_mode & 07777) | S_IRWXU,
-                         AT_SYMLINK_NOFOLLOW);
+                        AT_SYMLINK_NOFOLLOW);
 }
 
 /* Restores the modes, the innermost first. */

@@ -554,11 +554,13 @@ static bool is_running(const struct layers *layers)
 }
 
 /* Returns an fd. */
-static int take_lock(struct layers *layers, int record, bool live, struct brig_error *err)
+static int take_lock(struct applying *applying, int record, bool live, struct brig_error *err)
 {
-    int lock = live ? record_lock(record, err) : layers_lock(layers, err);
-    return lock == BRIG_E_STATE ? brig_advise(err, lock, "brig apply --live applies during a run")
-                                : lock;
+    int lock = live ? record_lock(record, err) : layers_lock(&applying->layers.layers, err);
+    if (lock == BRIG_E_STATE)
+        return brig_advise(err, lock, "brig apply%s --live applies during a run",
+                           jails_option(applying->layers.setup.settings.jail).text);
+    return lock;
 }
 
 /* Also for a jail without layers: undoing a run with a checkpoint can be interrupted too. */
@@ -571,7 +573,7 @@ static int recover(struct applying *applying, struct brig_error *err)
     if (record < 0)
         return record;
     bool live = layers->count == 0 || (applying->words->live && is_running(layers));
-    autoclose int lock = take_lock(layers, record, live, err);
+    autoclose int lock = take_lock(applying, record, live, err);
     int status = lock < 0 ? lock
                           : operation_recover(layers, record, applying->words->abort, report,
                                               applying, &id, err);
@@ -598,7 +600,7 @@ static int run_layers(struct applying *applying, struct brig_error *err)
     }
     bool live = words->live && is_running(layers);
     if (!words->dry) /* a dry run changes nothing */
-        lock = take_lock(layers, layers->items[0].record, live, err);
+        lock = take_lock(applying, layers->items[0].record, live, err);
     if (!words->dry && lock < 0)
         return lock;
     int status = selections_make(&applying->selections, &applying->layers, words->exact,

@@ -167,7 +167,8 @@ static void test_forged_marks(void)
     make_dir(upper, "d");
     put(upper, "d/new", "new");
     (void)snprintf(path, sizeof path, "%s/d", upper);
-    tap_is_int(setxattr(path, "user.fuseoverlayfs.opaque", "y", 1, 0), 0, "a jail sets an attribute");
+    tap_is_int(setxattr(path, "user.fuseoverlayfs.opaque", "y", 1, 0), 0,
+               "a jail sets an attribute");
     expect("A d/new\n", "which deletes nothing");
     put(upper, "d/.wh..wh..opq", "");
     expect("A d/.wh..wh..opq\nA d/new\n", "nor does a name");

@@ -363,8 +363,8 @@ static void keeps_newer_entries(void)
     (void)unlink(path);
     put(upper, "modified", "newer"); /* its entry is in the operation */
     autofree char *changes = list(upper);
-    tap_is_int(operation_recover(&layers, layers.items[0].record, false, report, NULL, &id, NULL), 0,
-               "it is completed");
+    tap_is_int(operation_recover(&layers, layers.items[0].record, false, report, NULL, &id, NULL),
+               0, "it is completed");
     is_tree(upper, changes, "and a later entry stays");
     for (int i = 0; i < 8; i++) { /* as if the kill had come before the entry was moved */
         (void)snprintf(path, sizeof path, "%s/x.record/operations/1/objects/%d.entry", storage, i);
@@ -372,8 +372,8 @@ static void keeps_newer_entries(void)
     }
     (void)snprintf(path, sizeof path, "%s/x.record/operations/1/done", storage);
     (void)unlink(path);
-    tap_is_int(operation_recover(&layers, layers.items[0].record, false, report, NULL, &id, NULL), 0,
-               "the same before the old one was moved");
+    tap_is_int(operation_recover(&layers, layers.items[0].record, false, report, NULL, &id, NULL),
+               0, "the same before the old one was moved");
     is_tree(upper, changes, "the later entry stays");
 }
 
