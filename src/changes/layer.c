@@ -299,8 +299,8 @@ static int unmount(const struct layer *layer, struct brig_error *err)
     struct home_state state;
     if (!find_place(layer, place))
         return brig_fail(err, BRIG_E_SYSTEM, ENOENT, "cannot find the jail's storage");
-    int status = home_stop(place, layer_is_home(layer) ? layer->jail : layer->name, layer->jail_uid,
-                           &state, err);
+    int status = home_stop(place, layer_is_home(layer->name) ? layer->jail : layer->name,
+                           layer->jail_uid, &state, err);
     if (status == BRIG_E_STATE && state.pid_count > 0) /* the holder knows only the layer's name */
         return brig_fail(err, BRIG_E_STATE, 0, "the jail '%s' is in use by process %d", layer->jail,
                          state.pids[0]);
