@@ -325,8 +325,8 @@ static void judges_modes(void)
     (void)mkdirat(upper, "open-dir", 0700);
     tap_ok(!reason_of("open") && !reason_of("open-dir"),
            "files that only their owner may write to");
-    (void)fchmodat(upper, "open", 0666, 0);
-    (void)fchmodat(upper, "open-dir", 0777, 0);
+    if (fchmodat(upper, "open", 0666, 0) < 0 || fchmodat(upper, "open-dir", 0777, 0) < 0)
+        tap_bail("fchmodat");
     tap_has_str(reason_of("open"), "everybody", "a file that everybody may write to");
     tap_has_str(reason_of("open-dir"), "everybody", "and a directory");
     tap_has_str(reason_of("sgid"), "setgid", "setgid");
@@ -394,10 +394,12 @@ static void judges_links(void)
         {".venv", "v", "a program that the project's tools start"},
         {"github", "ci", NULL},
     };
-    (void)symlinkat("..", lower, "out");
+    if (symlinkat("..", lower, "out") < 0)
+        tap_bail("symlinkat");
     (void)mkdirat(lower, "sub", 0700);
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-        (void)symlinkat(rows[i].target, upper, rows[i].name);
+        if (symlinkat(rows[i].target, upper, rows[i].name) < 0)
+            tap_bail("symlinkat");
         tap_is_str(reason_of(rows[i].name), rows[i].reason, "a link to %s", rows[i].target);
     }
 }
@@ -474,7 +476,8 @@ int main(void)
     judges_contents();
     judges_places();
     int top = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)chdir("/");
+    if (chdir("/") < 0)
+        tap_bail("chdir");
     (void)tree_remove(top, place + strlen("/tmp/"), NULL);
     return tap_done();
 }
