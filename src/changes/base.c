@@ -19,6 +19,7 @@
 #include "changes/walk.h"
 
 #define FILE_NAME_MAX 64
+#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 #define MAGIC "brigbas2"
 #define START ".start"
 #define BASE ".base"
@@ -28,7 +29,7 @@
 
 static int64_t nanoseconds(struct timespec time)
 {
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+    return (int64_t)time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
 struct ident ident_of(const struct stat *info)
@@ -38,6 +39,13 @@ struct ident ident_of(const struct stat *info)
                           .size = S_ISDIR(info->st_mode) ? 0 : (uint64_t)info->st_size,
                           .mtime_ns = nanoseconds(info->st_mtim),
                           .ctime_ns = nanoseconds(info->st_ctim)};
+}
+
+struct timespec ident_time(int64_t time_ns)
+{
+    int64_t rest = time_ns % SECOND_NS;
+    rest += rest < 0 ? SECOND_NS : 0;
+    return (struct timespec){.tv_sec = (time_t)((time_ns - rest) / SECOND_NS), .tv_nsec = rest};
 }
 
 bool ident_equal(const struct ident *a, const struct ident *b)

@@ -32,6 +32,8 @@ struct ident {
 };
 
 struct ident ident_of(const struct stat *info);
+/* A time of an ident, also one before 1970. */
+struct timespec ident_time(int64_t time_ns);
 /* Whether it is the same file with the same contents and metadata. Directories are the same if both
  * are directories: their times change whenever something in them does. */
 bool ident_equal(const struct ident *a, const struct ident *b);

@@ -28,7 +28,6 @@
 #define LAYER_DIRECT "direct"
 #define RUN_LOCK "lock"
 #define SETTLED_MAX 64 /* a run that was killed is among the last operations */
-#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 
 /* A directory that the run has added and that is removed: everything in it must be known. */
 struct added {
@@ -87,7 +86,7 @@ static struct stat look(struct restoring *r, const char *path)
 static bool is_alike(const struct ident *a, const struct ident *b)
 {
     return a->mode == b->mode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
-           a->mtime_ns % SECOND_NS != 0;
+           ident_time(a->mtime_ns).tv_nsec != 0;
 }
 
 /* Whether a file is in a state that is recorded. */
@@ -207,8 +206,7 @@ static int remove_added(struct restoring *r, const struct run_change *change,
 
 static struct stat stat_of(const struct manifest_entry *entry)
 {
-    const struct timespec mtime = {.tv_sec = entry->ident.mtime_ns / SECOND_NS,
-                                   .tv_nsec = entry->ident.mtime_ns % SECOND_NS};
+    const struct timespec mtime = ident_time(entry->ident.mtime_ns);
     return (struct stat){.st_mode = entry->ident.mode,
                          .st_uid = entry->uid,
                          .st_gid = entry->gid,

@@ -19,8 +19,6 @@
 #include "changes/step_directory.h"
 #include "changes/upper.h"
 
-#define NANOSECONDS 1000000000
-
 static const char CHANGED[] = "it has changed meanwhile";
 
 void step_object_name(char name[static STEP_NAME_MAX], uint32_t number, const char *end)
@@ -281,9 +279,7 @@ static int set_mode(int dir, const char *name, const struct step *step)
         return -errno;
     if (!(step->flags & STEP_TIMES) || (step->flags & STEP_REVERSED))
         return 0;
-    const struct timespec times[] = {
-        {.tv_nsec = UTIME_OMIT},
-        {.tv_sec = step->mtime_ns / NANOSECONDS, .tv_nsec = step->mtime_ns % NANOSECONDS}};
+    const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, ident_time(step->mtime_ns)};
     return utimensat(AT_FDCWD, path.text, times, 0) < 0 ? -errno : 0;
 }
 

@@ -50,7 +50,7 @@ ODD='mkdir -p c/d empty deep/er; echo one >c/one; chmod 755 c/one; chmod 700 emp
     echo n >"new
 line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     git init -q nested; echo n >nested/file; (cd nested; git add file; git commit -qm nested)
-    mkdir closed; echo c >closed/c; chmod 500 closed
+    mkdir closed; echo c >closed/c; chmod 500 closed; echo o >old; touch -d "1960-01-01 00:00:00.5 UTC" old
     printf "small/\nbig/\n" >.gitignore; mkdir small big; echo s >small/s; head -c 20000000 /dev/zero >big/b'
 
 @test "after rm -rf everything comes back, for every user and mode" {
