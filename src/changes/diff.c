@@ -27,6 +27,7 @@
 #include "changes/notes.h"
 #include "changes/plain.h"
 #include "changes/scratch.h"
+#include "changes/spool.h"
 #include "changes/walk.h"
 #include "guard/git.h"
 
@@ -78,19 +79,6 @@ static bool has_external_tool(const struct git *git, int dir)
                NULL) == 0;
 }
 
-static FILE *make_spool(const struct scratch *scratch)
-{
-    int fd = openat(scratch->dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        fd = openat(scratch->dir, "spool", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        (void)unlinkat(scratch->dir, "spool", 0);
-    }
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w+e");
-    if (fd >= 0 && !file)
-        (void)close(fd);
-    return file;
-}
-
 int diff_new(const struct git *git, int record, const struct diff_options *options,
              struct diff **ret_diff, struct brig_error *err)
 {
@@ -100,8 +88,8 @@ int diff_new(const struct git *git, int record, const struct diff_options *optio
     *diff = (struct diff){
         .git = git, .options = *options, .scratch = SCRATCH_INIT, .import = IMPORT_INIT};
     int status = scratch_make(record, &diff->scratch, err);
-    if (status == 0 && !(diff->notes.file = make_spool(&diff->scratch)))
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
+    if (status == 0)
+        status = spool_file(diff->scratch.dir, &diff->notes.file, err);
     if (status == 0)
         status = import_begin(git, diff->scratch.dir, DIFF_REF, &diff->import, err);
     if (status == 0)
@@ -441,16 +429,17 @@ int diff_add_jails(struct diff *diff, const struct layer *a, const struct layer 
     diff->jails = true;
     diff->spool_ended = false;
     own_fclose(&diff->spool);
-    diff->spool = make_spool(&diff->scratch);
-    if (!diff->spool)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
-    int status = walk_jail(diff, a, FIRST, &expanded, err);
-    if (status == 0 && fflush(diff->spool) != 0)
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
-    rewind(diff->spool);
+    diff->spool = NULL;
+    int status = spool_file(diff->scratch.dir, &diff->spool, err);
+    if (status == 0)
+        status = walk_jail(diff, a, FIRST, &expanded, err);
+    if (status == 0)
+        status = spool_rewind(diff->spool, err);
+    if (status < 0)
+        return status;
     diff->replaced.length = 0;
     next_spooled(diff);
-    return status < 0 ? status : walk_jail(diff, b, SECOND, &expanded, err);
+    return walk_jail(diff, b, SECOND, &expanded, err);
 }
 
 /* ---- showing ---- */
