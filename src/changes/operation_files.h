@@ -62,9 +62,6 @@ void operation_drop_remote(const struct operation *operation);
 int operation_take(struct operation *operation, bool revert, operation_report report, void *context,
                    struct brig_error *err);
 
-/* Records in the bases of the layers what was applied, or with `revert` what was restored. */
-int operation_update_bases(struct operation *operation, bool revert, struct brig_error *err);
-
 /* ---- undo ---- */
 
 /* What an undo has planned. */

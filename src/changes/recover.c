@@ -117,7 +117,7 @@ static int update_tree(struct operation *operation, size_t tree, bool revert, st
     return status < 0 ? status : batch_write(batch, layer, err);
 }
 
-int operation_update_bases(struct operation *operation, bool revert, struct brig_error *err)
+static int update_bases(struct operation *operation, bool revert, struct brig_error *err)
 {
     struct batch batch = {.items = calloc(BATCH, sizeof *batch.items)};
     int status = batch.items ? 0 : brig_fail_nomem(err);
@@ -279,7 +279,7 @@ int operation_take(struct operation *operation, bool revert, operation_report re
     if (status == 0)
         status = take_all(&taking, !revert, take_upper, err);
     if (status == 0)
-        status = operation_update_bases(operation, revert, err);
+        status = update_bases(operation, revert, err);
     if (status == 0)
         status = operation_import(operation, err);
     return status < 0 ? status : finish(&taking, err);

@@ -206,7 +206,7 @@ struct step_directory *step_enter(struct step_context *context, struct step_tree
     return at;
 }
 
-/* A directory at this path was moved: descriptors of it and of directories in it are of no use any more. */
+/* A directory at this path was moved: forgets descriptors of it and of directories in it. */
 void step_forget_directory(struct step_directory *at, const char *path)
 {
     size_t length = strlen(path);

@@ -15,7 +15,7 @@ void changes_done(struct changes *changes)
 
 /* ---- entries ---- */
 
-bool entry_is_flagged(const struct entry *entry)
+static bool is_flagged(const struct entry *entry)
 {
     return entry->risk || entry->conflict || entry->unreadable;
 }
@@ -155,7 +155,7 @@ void changes_sort(struct changes *changes)
 
 bool changes_shown(const struct changes *changes, const struct entry *entry)
 {
-    return !changes->only_flagged || entry_is_flagged(entry);
+    return !changes->only_flagged || is_flagged(entry);
 }
 
 static bool same_directory(const struct entry *a, const struct entry *b)

@@ -107,7 +107,6 @@ size_t changes_find_row(const struct changes *changes, const char *root, const c
  * letters match in either case. SIZE_MAX if there is none. */
 size_t changes_search(const struct changes *changes, size_t row, const char *text, bool backwards);
 
-bool entry_is_flagged(const struct entry *entry);
 /* D T M m A, or R for an added file that was renamed, as brig status prints them. */
 char entry_letter(const struct entry *entry);
 bool entry_is_directory(const struct entry *entry);

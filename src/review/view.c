@@ -18,7 +18,7 @@
 #define READ_BYTES 65536
 #define DIFF_DELAY_MS 40 /* the cursor rests this long before a diff is made */
 
-int64_t view_now(void)
+static int64_t now_ms(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
@@ -56,7 +56,7 @@ const struct row *view_row(const struct view *view)
 void view_move_to(struct view *view, size_t row)
 {
     view->cursor = row;
-    view->diff_at = view_now() + DIFF_DELAY_MS;
+    view->diff_at = now_ms() + DIFF_DELAY_MS;
 }
 
 void view_reload(struct view *view)
@@ -277,7 +277,7 @@ static int diff_timeout(const struct view *view)
 {
     if (view->diff_at == 0)
         return -1;
-    int64_t left = view->diff_at - view_now();
+    int64_t left = view->diff_at - now_ms();
     return left > 0 ? (int)left : 0;
 }
 
@@ -303,7 +303,7 @@ static int step(struct view *view)
     if (fds[POLL_KEYS].revents)
         take_keys(view, fds[POLL_KEYS].revents);
     /* Not while a question is open or the list is being replaced: the row may be another. */
-    if (view->diff_at && view_now() >= view->diff_at)
+    if (view->diff_at && now_ms() >= view->diff_at)
         start_diff(view);
     return number;
 }

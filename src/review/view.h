@@ -75,7 +75,6 @@ struct view {
 };
 
 /* view.c */
-int64_t view_now(void);
 void view_say(struct view *view, enum screen_style style, const char *text);
 void view_show_text(struct view *view, const char *title, const char *text, size_t length);
 /* Starts `brig status`; the list is replaced when it ends. */
