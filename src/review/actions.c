@@ -180,7 +180,8 @@ static void ask_risky(struct view *view)
     else if (action->risky == action->count)
         str_appendf(&view->question, "Apply all %zu flagged? y/N  ", action->count);
     else
-        str_appendf(&view->question, "%zu of %zu flagged: y apply all, o only the others, N  ",
+        str_appendf(&view->question,
+                    "%zu of %zu flagged: y apply all, o only the others, n nothing: ",
                     action->risky, action->count);
     str_append(&view->question, action->reason.data);
     view_ask(view, answer_risky);

@@ -184,7 +184,7 @@ static void show_summary(struct view *view, const struct row *row)
         bytes += entry_size(entry);
     }
     autostr struct str text = {0};
-    str_appendf(&text, "%s: %zu change%s, %s bytes\n",
+    str_appendf(&text, "%s: %zu change%s, size %s\n",
                 row->kind == ROW_LAYER ? "all" : "in and below", count, count == 1 ? "" : "s",
                 size_text(bytes).text);
     if (flagged > 0)
