@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "changes/layer.h"
+#include "changes/operation.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/net.h"
@@ -34,7 +36,8 @@
  * elsewhere: one that -C or `conf` names, a script, a program, or the target of a link in the
  * directory, for users who keep their settings in a repository. */
 
-#define HOPS_MAX 40 /* the limit of the kernel */
+#define HOPS_MAX 40   /* the limit of the kernel */
+#define LOGGED_MAX 64 /* operations that the guard records for one run */
 
 static bool is_or_below(const char *directory, const char *path)
 {
@@ -404,6 +407,27 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
     return status;
 }
 
+/* Records what the guard did at the end of the run, one operation for each message: transfers of git and files that
+ * were held back. Uses the ids of the user. */
+static void log_guard(const struct settings *settings, const char *messages)
+{
+    autoclose int record = -1;
+    size_t count = 0;
+    for (const char *line = messages; line && *line && count < LOGGED_MAX;) {
+        size_t length = strcspn(line, "\n");
+        const char *kind = str_starts_with(line, "git: ")         ? OPERATION_GIT
+                           : str_starts_with(line, "held back: ") ? OPERATION_HOLD
+                                                                  : NULL;
+        char text[OPERATION_TEXT_MAX];
+        (void)snprintf(text, sizeof text, "%.*s", (int)length, line);
+        if (kind && record < 0)
+            record = record_open(settings->storage, settings->jail, NULL);
+        if (kind && record >= 0 && operation_note(record, kind, text, NULL, NULL, NULL) == 0)
+            count++;
+        line += length + (line[length] == '\n');
+    }
+}
+
 void setup_finish(struct setup *setup, struct brig_unenforced *notices)
 {
     live_masks_done(&setup->live);
@@ -413,9 +437,11 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
     review_end(&setup->review, &setup->settings, &setup->identity, logged ? NULL : setup->command,
                &notes);
     if (setup->guard) {
+        size_t before = notes.length;
         identity_enter(&setup->identity);
         if (guard_finish(setup->guard, &notes, &err) < 0)
             message_warning("%s", err.message);
+        log_guard(&setup->settings, notes.length > before ? notes.data + before : NULL);
         guard_free(take_ptr(&setup->guard));
         identity_leave(&setup->identity);
         review_auto_git(&setup->review, &setup->settings, &setup->identity, project_owner(setup),
