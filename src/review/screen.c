@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "review/shown.h"
 
-#define ESCAPE_DELAY_MS 25
+#define ESCAPE_DELAY_MS 250
 #define TAB_COLUMNS 8
 #define RESTORE_MAX 256
 #define CONTROL(letter) ((letter)&0x1f)

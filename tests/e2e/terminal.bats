@@ -473,8 +473,8 @@ start_run() {
         keys C-c
         type_line 'echo "inner $?"'
         shows '^inner 130$'
-        type_line "clear; sh -c 'echo again; exec sleep 1000'"
-        shows '^again$'
+        type_line "clear; sh -c 'echo more; exec sleep 1000'"
+        shows '^more$'
         keys C-z
         shows 'Stopped +sh -c'
         type_line 'kill %1; clear'
