@@ -319,7 +319,10 @@ answer() {
     must by user -R -m casual -j quits -- sh -c 'mkdir -p new/deep empty other; echo x >new/deep/file; rm -r gone'
     run answer 'q\nq\n' apply -j quits -p .
     output_has 'there is nothing to apply'
-    [ ! -e new ] && [ ! -e empty ] && [ ! -e other ] && [ -e gone/file ]
+    [ ! -e new ]
+    [ ! -e empty ]
+    [ ! -e other ]
+    [ -e gone/file ]
     # The directories above a file that is chosen are made.
     run answer 'n\ny\ny\nq\n' apply -j quits -p .
     output_has 'brig undo -j quits '
