@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "changes/operation.h"
+#include "changes/operation/operation.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/layers.h"

@@ -5,7 +5,7 @@
 #include <brig/brig.h>
 
 #include "base/path.h"
-#include "changes/layer.h"
+#include "changes/layer/layer.h"
 #include "cli/setup.h"
 
 struct verb_layers {

@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "changes/change.h"
-#include "changes/layer.h"
-#include "changes/operation.h"
+#include "changes/layer/change.h"
+#include "changes/layer/layer.h"
+#include "changes/operation/operation.h"
 #include "cli/jails.h"
 #include "guard/guard.h"
 

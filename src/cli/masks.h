@@ -10,7 +10,7 @@
 #include <brig/brig.h>
 
 #include "base/path.h"
-#include "changes/layer.h"
+#include "changes/layer/layer.h"
 #include "cli/settings.h"
 #include "jail/view/mask.h"
 #include "jail/view/mask_names.h"

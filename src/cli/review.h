@@ -9,7 +9,7 @@
 
 #include <brig/brig.h>
 
-#include "changes/layer.h"
+#include "changes/layer/layer.h"
 #include "cli/masks.h"
 #include "cli/settings.h"
 #include "guard/git.h"

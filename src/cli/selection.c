@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "changes/base.h"
-#include "changes/change.h"
+#include "changes/layer/base.h"
+#include "changes/layer/change.h"
 #include "cli/layers.h"
 
 static bool exists(const struct layer *layer, const char *path)

@@ -7,7 +7,7 @@
 
 #include <brig/brig.h>
 
-#include "changes/layer.h"
+#include "changes/layer/layer.h"
 
 struct change;
 struct verb_layers;

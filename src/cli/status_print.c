@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
-#include "changes/layer.h"
-#include "changes/status.h"
+#include "changes/layer/layer.h"
+#include "changes/show/status.h"
 #include "cli/report.h"
 
 #define PART_BYTES 65536 /* output is printed in parts of about this size */

@@ -15,7 +15,7 @@
 #include "base/fds.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "changes/layer.h"
+#include "changes/layer/layer.h"
 #include "tap.h"
 
 /* `top` has the others in it, unless a test places the root elsewhere. */

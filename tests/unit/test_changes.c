@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "changes/base.h"
-#include "changes/change.h"
-#include "changes/layer.h"
+#include "changes/layer/base.h"
+#include "changes/layer/change.h"
+#include "changes/layer/layer.h"
 #include "changes_support.h"
 #include "jail/view/mask.h"
 #include "tap.h"

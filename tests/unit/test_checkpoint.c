@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "changes/checkpoint.h"
-#include "changes/run_changes.h"
+#include "changes/checkpoint/checkpoint.h"
+#include "changes/checkpoint/run_changes.h"
 #include "tap.h"
 
 /* ---- a filesystem that can share blocks: FICLONE copies if `clones` is set ---- */

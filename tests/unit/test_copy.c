@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/fds.h"
 #include "base/tree.h"
-#include "changes/compare.h"
-#include "changes/copy.h"
+#include "changes/layer/compare.h"
+#include "changes/operation/copy.h"
 #include "tap.h"
 
 #define HOLE ((off_t)8 << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Risk flags: every row of the table is hit, near misses are not, and the checks of files. */
-#include "changes/risk.h"
+#include "changes/show/risk.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "base/cleanup.h"
 #include "base/fds.h"
 #include "base/tree.h"
-#include "changes/change.h"
-#include "changes/layer.h"
-#include "changes/risk_rows.h"
-#include "changes/risk_text.h"
+#include "changes/layer/change.h"
+#include "changes/layer/layer.h"
+#include "changes/show/risk_rows.h"
+#include "changes/show/risk_text.h"
 #include "guard/names.h"
 #include "tap.h"
 

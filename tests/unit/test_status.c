@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The changes of a layer for people: order, renames, ignored files, and the line at the end of a
  * run. With upper directories made by hand. */
-#include "changes/status.h"
+#include "changes/show/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "changes/layer.h"
-#include "changes/renames.h"
+#include "changes/layer/layer.h"
+#include "changes/show/renames.h"
 #include "changes_support.h"
 #include "guard/git.h"
 #include "tap.h"

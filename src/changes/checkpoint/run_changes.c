@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* Records what a run has changed, and reads it back. */
+#include "changes/checkpoint/run_changes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "changes/checkpoint/checkpoint.h"
+#include "changes/checkpoint/clones.h"
+#include "changes/layer/walk.h"
+
+#define AFTER_NEW ".after.new"
+#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
+
+/* ---- comparing ---- */
+
+struct comparing {
+    struct manifest_reader *before;
+    struct manifest_entry entry; /* path NULL: no more */
+    bool with_git;
+    int64_t taken_ns; /* when the checkpoint was begun */
+    struct manifest_writer writing;
+    struct run_changes_count *count;
+};
+
+static int next_before(struct comparing *c, struct brig_error *err)
+{
+    c->entry.path = NULL;
+    int status = manifest_next(c->before, &c->entry, err);
+    if (status <= 0)
+        c->entry.path = NULL;
+    return status < 0 ? status : 0;
+}
+
+static int record(struct comparing *c, const struct manifest_entry *before,
+                  const struct manifest_entry *after, struct brig_error *err)
+{
+    const struct manifest_entry none = {.path = before ? before->path : after->path,
+                                        .absence = MANIFEST_PRESENT};
+    *(!before ? &c->count->added : !after ? &c->count->deleted : &c->count->modified) += 1;
+    int status = manifest_write(&c->writing, before ? before : &none, err);
+    return status < 0 ? status : manifest_write(&c->writing, after ? after : &none, err);
+}
+
+/* Whether a file has the state of the manifest. On a filesystem that counts whole seconds, a file that was young when
+ * it was read may have changed without a new time. */
+static bool is_same(const struct comparing *c, const struct manifest_entry *now)
+{
+    const struct ident *was = &c->entry.ident;
+    if (was->mode != now->ident.mode || c->entry.uid != now->uid || c->entry.gid != now->gid)
+        return false;
+    if (S_ISDIR(was->mode))
+        return true;
+    bool young = was->ctime_ns % SECOND_NS == 0 && was->ctime_ns + 2 * SECOND_NS >= c->taken_ns;
+    return !young && ident_equal(was, &now->ident);
+}
+
+/* Paths of the manifest that the walk has passed do not exist any more. */
+static int pass_deleted(struct comparing *c, const char *path, struct brig_error *err)
+{
+    int status = 0;
+    while (status == 0 && c->entry.path && (!path || base_compare(c->entry.path, path) < 0)) {
+        if (c->entry.absence == MANIFEST_PRESENT)
+            status = record(c, &c->entry, NULL, err);
+        if (status == 0)
+            status = next_before(c, err);
+    }
+    return status;
+}
+
+static int compare_entry(struct comparing *c, struct walk *walk, const struct walk_entry *entry,
+                         struct brig_error *err)
+{
+    const struct manifest_entry now = manifest_entry_of(entry->path, &entry->info);
+    int status = pass_deleted(c, entry->path, err);
+    if (status < 0)
+        return status;
+    bool known = c->entry.path && strcmp(c->entry.path, entry->path) == 0;
+    if (known && c->entry.absence != MANIFEST_PRESENT)
+        return next_before(c, err);
+    if (!known)
+        status = record(c, NULL, &now, err);
+    else if (!is_same(c, &now))
+        status = record(c, &c->entry, &now, err);
+    if (status == 0 && known)
+        status = next_before(c, err);
+    if (status == 0 && S_ISDIR(entry->info.st_mode)) {
+        /* The run may have made a directory unreadable: the user owns it. */
+        status = walk_enter(walk, err);
+        if (status > 0)
+            status = 0;
+    }
+    return status;
+}
+
+static int compare_tree(struct comparing *c, int root, const char *only, struct brig_error *err)
+{
+    struct walk *walk = NULL;
+    struct walk_entry entry;
+    int status = next_before(c, err);
+    if (status == 0)
+        status = walk_open(root, only, &walk, err);
+    while (status >= 0 && (status = walk_next(walk, &entry, err)) > 0) {
+        if (!c->with_git && walk_level(walk) == 0 && strcmp(entry.name, ".git") == 0)
+            continue;
+        status = compare_entry(c, walk, &entry, err);
+    }
+    walk_close(walk);
+    return status < 0 ? status : pass_deleted(c, NULL, err);
+}
+
+/* ---- recording ---- */
+
+static uint64_t total(const struct run_changes_count *count)
+{
+    return count->added + count->modified + count->deleted;
+}
+
+static bool has_part(int run, unsigned number, const char *part)
+{
+    char name[CHECKPOINT_NAME_MAX];
+    struct stat info;
+    checkpoint_name(number, part, name);
+    return fstatat(run, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+unsigned run_changes_roots(int run)
+{
+    unsigned count = 0;
+    while (count < CHECKPOINT_ROOTS_MAX && has_part(run, count, CHECKPOINT_BEFORE))
+        count++;
+    return count;
+}
+
+bool run_changes_pending(int run)
+{
+    unsigned count = run_changes_roots(run);
+    for (unsigned i = 0; i < count; i++)
+        if (!has_part(run, i, CHECKPOINT_AFTER))
+            return true;
+    return false;
+}
+
+static const char *header(const struct manifest_reader *reader, const char *name)
+{
+    const char *value = manifest_header(reader, name);
+    return value ? value : "";
+}
+
+/* Opens the root; *ret_root is -1, and the notes say so, if it does not exist any more. */
+static int open_root(const char *path, int *ret_root, struct str *notes)
+{
+    *ret_root = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*ret_root < 0 && notes) {
+        str_append(notes, "cannot tell what the run has changed in '");
+        str_append_shown(notes, path, strlen(path), "");
+        str_concat(notes, "': ", strerror(errno), "\n");
+    }
+    return *ret_root;
+}
+
+static int record_root(int run, unsigned number, struct run_changes_count *count, struct str *notes,
+                       struct brig_error *err)
+{
+    char before[CHECKPOINT_NAME_MAX], new[CHECKPOINT_NAME_MAX], after[CHECKPOINT_NAME_MAX];
+    checkpoint_name(number, CHECKPOINT_BEFORE, before);
+    checkpoint_name(number, AFTER_NEW, new);
+    checkpoint_name(number, CHECKPOINT_AFTER, after);
+    struct comparing c = {.count = count};
+    uint64_t before_count = total(count);
+    int status = manifest_open(run, before, &c.before, err);
+    if (status < 0)
+        return status;
+    const char *path = header(c.before, "root"), *only = header(c.before, "only");
+    c.with_git = strcmp(header(c.before, "git"), "1") == 0;
+    c.taken_ns = strtoll(header(c.before, "time"), NULL, 10);
+    const struct manifest_text headers[] = {{"version", "1"}, {"root", path}, {NULL, NULL}};
+    autoclose int root = -1;
+    status = manifest_create(run, new, headers, &c.writing, err);
+    if (status == 0 && open_root(path, &root, notes) >= 0)
+        status = compare_tree(&c, root, *only ? only : NULL, err);
+    if (status == 0)
+        status = manifest_finish(&c.writing, total(count) > before_count, err);
+    if (status == 0 && renameat(run, new, run, after) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write in brig's storage");
+    manifest_abandon(&c.writing);
+    manifest_close(c.before);
+    return status;
+}
+
+static int count_root(int run, unsigned number, struct run_changes_count *count,
+                      struct brig_error *err)
+{
+    struct run_changes *changes = NULL;
+    struct run_change change;
+    int status = run_changes_open(run, number, &changes, err);
+    while (status >= 0 && (status = run_changes_next(changes, &change, err)) > 0)
+        *(change.before.ident.mode == 0  ? &count->added
+          : change.after.ident.mode == 0 ? &count->deleted
+                                         : &count->modified) += 1;
+    run_changes_close(changes);
+    return status;
+}
+
+/* A run that has changed nothing needs no checkpoint. Backwards, as a kill must not leave a gap. */
+static void forget(int run, unsigned count)
+{
+    for (unsigned i = count; i-- > 0;) {
+        char name[CHECKPOINT_NAME_MAX];
+        checkpoint_name(i, CHECKPOINT_BEFORE, name);
+        (void)unlinkat(run, name, 0);
+        checkpoint_name(i, CHECKPOINT_AFTER, name);
+        (void)unlinkat(run, name, 0);
+    }
+}
+
+int run_changes_record(int run, struct run_changes_count *ret_count, struct str *notes,
+                       struct brig_error *err)
+{
+    *ret_count = (struct run_changes_count){0};
+    unsigned count = run_changes_roots(run);
+    int status = 0;
+    for (unsigned i = 0; i < count && status == 0; i++)
+        status = has_part(run, i, CHECKPOINT_AFTER) ? count_root(run, i, ret_count, err)
+                                                    : record_root(run, i, ret_count, notes, err);
+    if (status == 0 && total(ret_count) == 0)
+        forget(run, count);
+    return status;
+}
+
+/* ---- reading ---- */
+
+struct run_changes {
+    struct manifest_reader *reader;
+    struct manifest_entry before;
+    struct str path;
+};
+
+int run_changes_open(int run, unsigned number, struct run_changes **ret_changes,
+                     struct brig_error *err)
+{
+    char name[CHECKPOINT_NAME_MAX];
+    struct run_changes *changes = calloc(1, sizeof *changes);
+    if (!changes)
+        return brig_fail_nomem(err);
+    checkpoint_name(number, CHECKPOINT_AFTER, name);
+    int status = manifest_open(run, name, &changes->reader, err);
+    if (status < 0)
+        free(changes);
+    else
+        *ret_changes = changes;
+    return status;
+}
+
+void run_changes_close(struct run_changes *changes)
+{
+    if (!changes)
+        return;
+    manifest_close(changes->reader);
+    str_done(&changes->path);
+    free(changes);
+}
+
+const char *run_changes_root(const struct run_changes *changes)
+{
+    return header(changes->reader, "root");
+}
+
+int run_changes_next(struct run_changes *changes, struct run_change *ret_change,
+                     struct brig_error *err)
+{
+    int status = manifest_next(changes->reader, &ret_change->before, err);
+    if (status <= 0)
+        return status;
+    status = manifest_next(changes->reader, &ret_change->after, err);
+    if (status <= 0)
+        return status < 0 ? status
+                          : brig_fail(err, BRIG_E_SYSTEM, 0,
+                                      "a list of files in brig's storage is incomplete");
+    ret_change->before.path = ret_change->after.path; /* the same text */
+    return 1;
+}
+
+int64_t run_changes_tell(const struct run_changes *changes)
+{
+    return manifest_tell(changes->reader);
+}
+
+int run_changes_seek(struct run_changes *changes, int64_t position, struct brig_error *err)
+{
+    return manifest_seek(changes->reader, position, err);
+}
+
+/* ---- contents ---- */
+
+void run_contents_init(struct run_contents *contents, int record, const struct git *git)
+{
+    *contents = (struct run_contents){.record = record, .git = git, .store = {.directory = -1}};
+}
+
+void run_contents_done(struct run_contents *contents)
+{
+    store_read_end(take_ptr(&contents->reader));
+    store_done(&contents->store);
+}
+
+static int need_reader(struct run_contents *contents, struct brig_error *err)
+{
+    if (contents->reader)
+        return 0;
+    int status = contents->store.directory >= 0
+                     ? 0
+                     : store_open(contents->record, contents->git, false, &contents->store, err);
+    return status < 0 ? status : store_read_begin(&contents->store, &contents->reader, err);
+}
+
+int run_contents_write(struct run_contents *contents, const char *content, int to,
+                       struct brig_error *err)
+{
+    if (content[0] == '@')
+        return clones_write(contents->record, content, to, err);
+    int status = need_reader(contents, err);
+    return status < 0 ? status : store_read_file(contents->reader, content, to, err);
+}
+
+int run_contents_target(struct run_contents *contents, const char *content, struct str *target,
+                        struct brig_error *err)
+{
+    int status = need_reader(contents, err);
+    return status < 0 ? status
+                      : store_read_text(contents->reader, content, PATH_LENGTH_MAX, target, err);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run has changed in the directories of which it has a checkpoint: found by comparing the tree with the
+ * manifest when the run has ended, and recorded with the state that the run has left. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <brig/brig.h>
+
+#include "base/path.h"
+#include "base/str.h"
+#include "changes/checkpoint/manifest.h"
+#include "changes/checkpoint/store.h"
+
+/* The number of roots of which a run has a checkpoint. `run` is the run's directory. */
+unsigned run_changes_roots(int run);
+/* Whether the run has a checkpoint, but what it changed is not recorded yet. */
+bool run_changes_pending(int run);
+
+struct run_changes_count {
+    uint64_t added, modified, deleted; /* files, links and directories */
+};
+/* Compares all roots with their manifests and records the differences. Roots that are recorded already are counted
+ * only. A root that does not exist any more has no changes, and is named in `notes`. If nothing has changed, the run
+ * has no checkpoint any more. */
+int run_changes_record(int run, struct run_changes_count *ret_count, struct str *notes,
+                       struct brig_error *err);
+
+/* ---- reading the record ---- */
+
+struct run_change {
+    /* Both have the same path, relative to the root. ident.mode is 0 if there was no file. */
+    struct manifest_entry before, after;
+};
+
+struct run_changes;
+/* Opens the record of the Nth root, counted from 0. */
+int run_changes_open(int run, unsigned number, struct run_changes **ret_changes,
+                     struct brig_error *err);
+void run_changes_close(struct run_changes *changes);
+/* The absolute path of the root directory; for a single file, of the directory that contains it. */
+const char *run_changes_root(const struct run_changes *changes);
+/* The next change in the order of base_compare(): 1, 0 at the end, or a code. Paths are valid until the next call. */
+int run_changes_next(struct run_changes *changes, struct run_change *ret_change,
+                     struct brig_error *err);
+
+/* The position of the next change, and going back to it. */
+int64_t run_changes_tell(const struct run_changes *changes);
+int run_changes_seek(struct run_changes *changes, int64_t position, struct brig_error *err);
+
+/* ---- contents ---- */
+
+/* Where the contents of checkpoints come from: the store, whose reader is started when it is first needed. */
+struct run_contents {
+    int record; /* NAME.record, borrowed */
+    const struct git *git;
+    struct store store;
+    struct store_reader *reader;
+};
+void run_contents_init(struct run_contents *contents, int record, const struct git *git);
+void run_contents_done(struct run_contents *contents);
+/* Writes the contents of a regular file, at the offset 0, to an open file. */
+int run_contents_write(struct run_contents *contents, const char *content, int to,
+                       struct brig_error *err);
+/* Appends the target of a link. */
+int run_contents_target(struct run_contents *contents, const char *content, struct str *target,
+                        struct brig_error *err);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "changes/layer/change.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "changes/layer/compare.h"
+#include "changes/layer/layer.h"
+#include "changes/layer/upper.h"
+#include "changes/layer/walk.h"
+#include "changes/operation/copy.h"
+
+struct change_walk {
+    const struct layer *layer;
+    const struct change_options *options;
+    change_visit visit;
+    void *context;
+    struct base *base;
+    size_t next_path; /* in options->paths */
+};
+
+/* ---- which paths ---- */
+
+enum selection { NOT, ABOVE, SELECTED };
+
+/* Whether a path is selected, or contains one that is. Paths are asked for in order. */
+static enum selection select_path(struct change_walk *walk, const char *path)
+{
+    const struct change_options *options = walk->options;
+    if (!options->paths)
+        return SELECTED;
+    for (; walk->next_path < options->path_count; walk->next_path++) {
+        const char *wanted = options->paths[walk->next_path];
+        if (!*wanted || path_is_beneath(wanted, path))
+            return SELECTED;
+        if (path_is_beneath(path, wanted))
+            return ABOVE;
+        if (base_compare(wanted, path) > 0)
+            return NOT;
+    }
+    return NOT;
+}
+
+static bool is_own_git(const struct layer *layer, const char *path)
+{
+    return !layer_is_home(layer->name) && strcmp(path, ".git") == 0;
+}
+
+/* ---- one change ---- */
+
+static void find_conflict(const struct change_walk *walk, struct change *change)
+{
+    const struct stat *now = change->before.st_mode ? &change->before : NULL;
+    change->has_base = base_find(walk->base, change->path, &change->base);
+    if (change->has_base)
+        change->conflict = base_conflict(&change->base, now);
+    if (change->has_base && !change->conflict && now &&
+        (change->kind == CHANGE_DELETED || change->kind == CHANGE_TYPE) &&
+        change->base.kind == BASE_FILE && !change->base.lower.mode)
+        change->conflict = "you have created it since";
+    if (!change->has_base && now && !S_ISDIR(now->st_mode) && change->upper.mode &&
+        ident_of(now).ctime_ns > change->upper.ctime_ns)
+        change->conflict = "your file is newer than the jail's";
+}
+
+static unsigned compare_meta(const struct change *change)
+{
+    const struct stat *before = &change->before, *after = &change->after;
+    unsigned meta = 0;
+    if (!S_ISLNK(after->st_mode) && before->st_mode != after->st_mode)
+        meta |= CHANGE_MODE;
+    if (before->st_uid != after->st_uid || before->st_gid != after->st_gid)
+        meta |= CHANGE_OWNER;
+    if ((S_ISREG(after->st_mode) || S_ISDIR(after->st_mode)) &&
+        !compare_xattrs(change->lower_dir, change->upper_dir, change->name))
+        meta |= CHANGE_XATTRS;
+    return meta;
+}
+
+static bool same_contents(const struct change_walk *walk, const struct change *change)
+{
+    const struct stat *before = &change->before, *after = &change->after;
+    if (S_ISDIR(after->st_mode))
+        return true;
+    if (!S_ISREG(after->st_mode) && !S_ISLNK(after->st_mode))
+        return before->st_rdev == after->st_rdev;
+    if (walk->options->quick && S_ISREG(after->st_mode) && before->st_size == after->st_size &&
+        ident_of(before).mtime_ns == ident_of(after).mtime_ns)
+        return true;
+    return compare_contents(change->lower_dir, before, change->upper_dir, after, change->name);
+}
+
+/* Compares a file of the upper directory with the user's; false if nothing has changed. */
+static bool compare(const struct change_walk *walk, struct change *change)
+{
+    if (!change->before.st_mode) {
+        change->kind = CHANGE_ADDED;
+        return true;
+    }
+    if ((change->before.st_mode & S_IFMT) != (change->after.st_mode & S_IFMT)) {
+        change->kind = CHANGE_TYPE;
+        return true;
+    }
+    change->meta = compare_meta(change);
+    bool same = same_contents(walk, change);
+    change->kind = same ? CHANGE_METADATA : CHANGE_MODIFIED;
+    return !same || change->meta != 0;
+}
+
+/* The ids that a file will have outside. */
+static void map_owner(const struct layer *layer, struct stat *info)
+{
+    if (info->st_uid == layer->jail_uid)
+        info->st_uid = layer->owner;
+    if (info->st_gid == layer->jail_gid)
+        info->st_gid = layer->owner_gid;
+}
+
+static struct change make_change(const struct change_walk *walk, const struct upper_entry *entry)
+{
+    struct change change = {.layer = walk->layer,
+                            .path = entry->path,
+                            .name = entry->name,
+                            .lower_dir = entry->lower_dir,
+                            .upper_dir = entry->upper_dir,
+                            .before = entry->lower,
+                            .whiteout = entry->whiteout,
+                            .deleted_ns = entry->deleted_ns,
+                            .upper = ident_of(&entry->upper),
+                            .unreadable = entry->unreadable};
+    if (!entry->whiteout && !entry->unseen) {
+        change.after = entry->upper;
+        map_owner(walk->layer, &change.after);
+    }
+    return change;
+}
+
+/* ---- deleted directories ---- */
+
+static int find_hidden(void *context, const struct walk_entry *entry, struct brig_error *err)
+{
+    (void)err;
+    return layer_hides(context, entry->path) ? TREE_STOP : 0;
+}
+
+struct measure {
+    struct change_walk *walk;
+    struct change *change;
+};
+
+static int measure_file(void *context, const struct walk_entry *entry, struct brig_error *err)
+{
+    const struct measure *measure = context;
+    struct change *change = measure->change;
+    struct base_record record;
+    (void)err;
+    if (!S_ISDIR(entry->info.st_mode)) {
+        change->files++;
+        change->bytes += (uint64_t)entry->info.st_size;
+    }
+    if (!change->conflict && base_find(measure->walk->base, entry->path, &record) &&
+        base_conflict(&record, &entry->info))
+        change->conflict = "a file in it has changed since";
+    return 0;
+}
+
+/* Examines a deleted directory. Returns 1 if something in it is hidden. */
+static int measure_directory(struct change_walk *walk, struct change *change,
+                             struct brig_error *err)
+{
+    autoclose int dir =
+        openat(change->lower_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0) {
+        change->unreadable = "your directory cannot be read";
+        return 0;
+    }
+    int hidden = tree_walk(dir, change->path, find_hidden, (void *)(uintptr_t)walk->layer, err);
+    if (hidden != 0)
+        return hidden;
+    if (walk->options->expand && change->kind == CHANGE_DELETED)
+        return 0; /* each file in it is a change of its own */
+    return tree_walk(dir, change->path, measure_file, &(struct measure){walk, change}, err);
+}
+
+static int visit_deleted(struct change_walk *walk, struct change *change, bool selected,
+                         struct brig_error *err)
+{
+    bool directory = S_ISDIR(change->before.st_mode);
+    if (!change->before.st_mode)
+        return UPPER_SKIP; /* you have deleted it too */
+    change->kind = CHANGE_DELETED;
+    if (!selected)
+        return directory ? UPPER_ENTER : UPPER_SKIP;
+    find_conflict(walk, change);
+    int hidden = directory && !change->unreadable ? measure_directory(walk, change, err) : 0;
+    if (hidden != 0)
+        return hidden < 0 ? hidden : UPPER_ENTER;
+    int status = walk->visit(walk->context, change, err);
+    return status != 0 ? status : directory && walk->options->expand ? UPPER_ENTER : UPPER_SKIP;
+}
+
+/* A file in place of a directory deletes everything in it: not if something in it is hidden. */
+static int check_replaced(struct change_walk *walk, struct change *change, struct brig_error *err)
+{
+    if (change->kind != CHANGE_TYPE || !S_ISDIR(change->before.st_mode))
+        return 0;
+    int hidden = measure_directory(walk, change, err);
+    if (hidden > 0)
+        change->unreadable = "your directory of this name contains files that are hidden";
+    return hidden < 0 ? hidden : 0;
+}
+
+/* ---- the walk ---- */
+
+static int visit(void *context, const struct upper_entry *entry, struct brig_error *err)
+{
+    struct change_walk *walk = context;
+    enum selection selection = select_path(walk, entry->path);
+    if (selection == NOT || is_own_git(walk->layer, entry->path) ||
+        layer_hides(walk->layer, entry->path))
+        return UPPER_SKIP;
+    struct change change = make_change(walk, entry);
+    if (entry->whiteout || entry->unseen)
+        return visit_deleted(walk, &change, selection == SELECTED, err);
+    if (selection != SELECTED || S_ISSOCK(change.after.st_mode))
+        return 0;
+    bool changed = compare(walk, &change);
+    find_conflict(walk, &change);
+    if (!changed || (change.has_base && change.base.applied.mode && !S_ISDIR(change.upper.mode) &&
+                     ident_equal(&change.base.applied, &change.upper)))
+        return 0;
+    int status = check_replaced(walk, &change, err);
+    return status < 0 ? status : walk->visit(walk->context, &change, err);
+}
+
+int changes_walk(const struct layer *layer, const struct change_options *options,
+                 change_visit change_visitor, void *context, struct brig_error *err)
+{
+    struct change_walk walk = {
+        .layer = layer, .options = options, .visit = change_visitor, .context = context};
+    int status = base_open(layer, &walk.base, err);
+    if (status == 0)
+        status = upper_walk(layer, true, visit, &walk, err);
+    base_close(walk.base);
+    return status;
+}
+
+struct change_place change_place_after(const struct change *change)
+{
+    return change->copy_name ? (struct change_place){change->copy_dir, change->copy_name}
+                             : (struct change_place){change->upper_dir, change->name};
+}
+
+int change_open_after(const struct change *change)
+{
+    const struct change_place place = change_place_after(change);
+    return copy_open(place.dir, place.name, true);
+}
+
+int change_open_before(const struct change *change)
+{
+    return copy_open(change->lower_dir, change->name, false);
+}
+
+int change_stop(void *context, const struct change *change, struct brig_error *err)
+{
+    (void)context;
+    (void)change;
+    (void)err;
+    return CHANGE_STOP;
+}

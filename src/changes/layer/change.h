@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes: the differences between a layer and the user's files, found by walking the upper
+ * directory beside the root. The cost depends on the size of the upper directory, not of the
+ * root. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <brig/brig.h>
+
+#include "changes/layer/base.h"
+
+struct layer;
+
+enum change_kind {
+    CHANGE_DELETED,  /* a file, or a directory with everything in it */
+    CHANGE_TYPE,     /* a file has become a directory, a link …, or the reverse */
+    CHANGE_MODIFIED, /* the contents of a file, or the target of a link */
+    CHANGE_METADATA, /* only mode, owner or extended attributes */
+    CHANGE_ADDED,
+};
+
+/* What else has changed, also of a modified file. */
+#define CHANGE_MODE 1U
+#define CHANGE_OWNER 2U
+#define CHANGE_XATTRS 4U
+
+struct change {
+    const struct layer *layer;
+    enum change_kind kind;
+    unsigned meta;    /* CHANGE_MODE and so on */
+    const char *path; /* relative to the root; valid during the call */
+    const char *name; /* its last component */
+    /* The directories that contain it. lower_dir is -1 if the user's directory does not exist;
+     * upper_dir is -1 if the jail has deleted or replaced the whole directory. */
+    int lower_dir, upper_dir;
+    /* A copy of the jail's file that is to be examined in its place: a program in the jail may change that at any
+     * time. NULL: there is none. */
+    const char *copy_name;
+    int copy_dir;
+    /* The file outside and in the jail; st_mode is 0 if there is none. The owner of `after` is the
+     * one it will have outside. */
+    struct stat before, after;
+    bool whiteout;      /* upper_dir has a mark for the deletion, with this state: */
+    int64_t deleted_ns; /* a deletion: not later than this; 0: unknown */
+    struct ident upper; /* of the file in the upper directory, for base_update() */
+    uint64_t files,
+        bytes; /* in a deleted directory: files that are not directories, and their sizes */
+    const char *conflict;   /* why it cannot be applied without a decision, or NULL */
+    const char *unreadable; /* why it cannot be examined or applied at all, or NULL */
+    bool has_base;
+    struct base_record base; /* if has_base; its path is not valid */
+};
+
+/* Called in the order of base_compare(); a directory before what is in it. Returns 0 to go on,
+ * CHANGE_STOP or a negative code to end the walk. */
+enum { CHANGE_STOP = 1 };
+typedef int (*change_visit)(void *context, const struct change *change, struct brig_error *err);
+/* A visit that ends the walk at the first change: changes_walk() returns CHANGE_STOP if there is one. */
+int change_stop(void *context, const struct change *change, struct brig_error *err);
+
+struct change_options {
+    /* Only these paths and what is below them, relative to the root and sorted by base_compare();
+     * no path is below another. NULL: all. */
+    const char *const *paths;
+    size_t path_count;
+    /* A deleted directory is followed by everything in it, each a deletion with upper_dir -1.
+     * Otherwise it is one change. */
+    bool expand;
+    /* Do not read contents: a file with the same size and mtime has not changed. */
+    bool quick;
+};
+
+/* Walks the changes of a layer. Hidden paths, sockets and the `.git` at the top of a reviewed
+ * directory are not changes, nor are files that were copied but are equal to the user's. A deleted
+ * directory in which something is hidden is not one change: only what is not hidden in it is
+ * deleted. Returns 0, CHANGE_STOP or a negative code. */
+int changes_walk(const struct layer *layer, const struct change_options *options,
+                 change_visit visit, void *context, struct brig_error *err);
+
+/* Open the regular file of a change for reading, in the jail or outside, without following a link,
+ * the first also if the jail has removed the owner's permission. -1 with errno. */
+int change_open_after(const struct change *change);
+int change_open_before(const struct change *change);
+
+/* Where the jail's file is, or its copy: a directory, or -1, and the name in it. */
+struct change_place {
+    int dir;
+    const char *name;
+};
+struct change_place change_place_after(const struct change *change);

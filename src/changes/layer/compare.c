@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "changes/layer/compare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "changes/operation/copy.h"
+
+#define PART_BYTES 65536
+#define XATTRS_MAX 65536 /* the limit of the kernel, for the list of names and for a value */
+
+static bool same_link(int left_dir, int right_dir, const char *name)
+{
+    char left[PATH_LENGTH_MAX + 1], right[PATH_LENGTH_MAX + 1];
+    ssize_t length = readlinkat(left_dir, name, left, sizeof left);
+    return length >= 0 && readlinkat(right_dir, name, right, sizeof right) == length &&
+           memcmp(left, right, (size_t)length) == 0;
+}
+
+/* Reads until the buffer is full or the file ends; -1 on failure. */
+static ssize_t read_part(int fd, char *part)
+{
+    size_t have = 0;
+    while (have < PART_BYTES) {
+        ssize_t got = read(fd, part + have, PART_BYTES - have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        have += (size_t)got;
+    }
+    return (ssize_t)have;
+}
+
+static bool same_file(int left_dir, int right_dir, const char *name)
+{
+    autoclose int left = copy_open(left_dir, name, false);
+    autoclose int right = left < 0 ? -1 : copy_open(right_dir, name, true);
+    autofree char *parts = right < 0 ? NULL : malloc(2 * (size_t)PART_BYTES);
+    while (parts) {
+        ssize_t length = read_part(left, parts);
+        if (length < 0 || read_part(right, parts + PART_BYTES) != length ||
+            memcmp(parts, parts + PART_BYTES, (size_t)length) != 0)
+            return false;
+        if (length < PART_BYTES)
+            return true;
+    }
+    return false;
+}
+
+bool compare_contents(int left_dir, const struct stat *left, int right_dir,
+                      const struct stat *right, const char *name)
+{
+    if (S_ISLNK(left->st_mode))
+        return same_link(left_dir, right_dir, name);
+    return left->st_size == right->st_size && same_file(left_dir, right_dir, name);
+}
+
+/* ---- extended attributes ---- */
+
+/* Whether the left file has attributes that the right one has not, or with another value. */
+static bool has_more(const char *left, const char *right, char *names, char *values)
+{
+    ssize_t length = llistxattr(left, names, XATTRS_MAX);
+    if (length < 0 && errno != EOPNOTSUPP)
+        return true;
+    for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1) {
+        const char *name = names + at;
+        if (!copy_counts_xattr(name))
+            continue;
+        ssize_t one = lgetxattr(left, name, values, XATTRS_MAX);
+        ssize_t other = lgetxattr(right, name, values + XATTRS_MAX, XATTRS_MAX);
+        if (one != other || (one > 0 && memcmp(values, values + XATTRS_MAX, (size_t)one) != 0))
+            return true;
+    }
+    return false;
+}
+
+bool compare_xattrs(int left_dir, int right_dir, const char *name)
+{
+    char left[PATH_LENGTH_MAX + 1], right[PATH_LENGTH_MAX + 1];
+    (void)snprintf(left, sizeof left, "/proc/self/fd/%d/%s", left_dir, name);
+    (void)snprintf(right, sizeof right, "/proc/self/fd/%d/%s", right_dir, name);
+    char none;
+    if (llistxattr(left, &none, 0) == 0 && llistxattr(right, &none, 0) == 0)
+        return true;
+    autofree char *buffer = malloc(3 * (size_t)XATTRS_MAX);
+    return buffer && !has_more(left, right, buffer, buffer + XATTRS_MAX) &&
+           !has_more(right, left, buffer, buffer + XATTRS_MAX);
+}

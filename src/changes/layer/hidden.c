@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "changes/layer/hidden.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "jail/view/mask.h"
+
+#define PART ".hidden"
+#define PART_MAX 64
+#define SET_BYTES_MAX ((size_t)4 << 20)
+#define HIDE 'h'
+#define SHOW 's'
+
+struct set {
+    struct str text; /* each rule with a letter before it, and a NUL */
+    struct mask_rules rules;
+};
+
+struct hidden {
+    struct set *sets;
+    size_t count;
+};
+
+/* ---- writing ---- */
+
+static void add_all(struct str *text, char letter, const char *const *paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        str_append_char(text, letter);
+        str_append_bytes(text, paths[i], strlen(paths[i]) + 1);
+    }
+}
+
+static int fail_writing(struct brig_error *err)
+{
+    return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot record the masks in the jail's record");
+}
+
+static int write_set(int dir, const char *name, const struct str *text, struct brig_error *err)
+{
+    autoclose int fd =
+        openat(dir, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int failed = fd < 0 ? -errno : write_all(fd, text->data, text->length);
+    if (failed == 0 && renameat(dir, ".new", dir, name) < 0)
+        failed = -errno;
+    errno = -failed;
+    return failed < 0 ? fail_writing(err) : 0;
+}
+
+int hidden_record(int record, const char *layer, const struct mask_rules *rules,
+                  const char *const *own, size_t own_count, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    char part[PART_MAX], name[SHA256_HEX_LENGTH + 1];
+    struct stat info;
+    add_all(&text, HIDE, rules->hidden, rules->hidden_count);
+    add_all(&text, HIDE, own, own_count);
+    add_all(&text, SHOW, rules->shown, rules->shown_count);
+    if (text.failed)
+        return brig_fail_nomem(err);
+    if (text.length == 0)
+        return 0;
+    sha256_hex(text.data, text.length, name);
+    (void)snprintf(part, sizeof part, "%s" PART, layer);
+    if (mkdirat(record, part, 0700) < 0 && errno != EEXIST)
+        return fail_writing(err);
+    autoclose int dir = openat(record, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return fail_writing(err);
+    return fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 ? 0
+                                                               : write_set(dir, name, &text, err);
+}
+
+/* ---- reading ---- */
+
+static void set_done(struct set *set)
+{
+    str_done(&set->text);
+    free(set->rules.hidden);
+    free(set->rules.shown);
+}
+
+static int read_set(int dir, const char *name, struct set *set, struct brig_error *err)
+{
+    size_t count = 0;
+    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int failed = fd < 0 ? -errno : read_all(fd, SET_BYTES_MAX, &set->text);
+    if (failed < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read the masks in the jail's record");
+    for (const char *at = NULL; (at = str_list_next(&set->text, at));)
+        count++;
+    set->rules.hidden = calloc(count + 1, sizeof *set->rules.hidden);
+    set->rules.shown = calloc(count + 1, sizeof *set->rules.shown);
+    if (!set->rules.hidden || !set->rules.shown)
+        return brig_fail_nomem(err);
+    for (const char *at = NULL; (at = str_list_next(&set->text, at));) {
+        if (*at == HIDE)
+            set->rules.hidden[set->rules.hidden_count++] = at + 1;
+        else if (*at == SHOW)
+            set->rules.shown[set->rules.shown_count++] = at + 1;
+    }
+    return 0;
+}
+
+int hidden_read(int record, const char *layer, struct hidden **ret_hidden, struct brig_error *err)
+{
+    char part[PART_MAX];
+    (void)snprintf(part, sizeof part, "%s" PART, layer);
+    struct hidden *hidden = calloc(1, sizeof *hidden);
+    int fd = openat(record, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int status = hidden ? 0 : brig_fail_nomem(err);
+    for (const struct dirent *item; status == 0 && dir && (item = readdir(dir));) {
+        if (item->d_name[0] == '.')
+            continue;
+        if (!array_grow(&hidden->sets, hidden->count)) {
+            status = brig_fail_nomem(err);
+            break;
+        }
+        struct set *set = &hidden->sets[hidden->count++];
+        *set = (struct set){0};
+        status = read_set(dirfd(dir), item->d_name, set, err);
+    }
+    if (status < 0)
+        hidden_free(hidden);
+    else
+        *ret_hidden = hidden;
+    return status;
+}
+
+void hidden_free(struct hidden *hidden)
+{
+    if (!hidden)
+        return;
+    for (size_t i = 0; i < hidden->count; i++)
+        set_done(&hidden->sets[i]);
+    free(hidden->sets);
+    free(hidden);
+}
+
+bool hidden_has(const struct hidden *hidden, const char *path)
+{
+    for (size_t i = 0; i < hidden->count; i++)
+        if (mask_find(&hidden->sets[i].rules, path) >= 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/* Applying changes: each becomes a step that replaces the user's file and then drops the jail's. */
+#include "changes/operation/apply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "changes/layer/change.h"
+#include "changes/layer/walk.h"
+#include "changes/operation/draft.h"
+
+/* Files with several names in the upper directory: the first of them that was copied. */
+struct hard_link {
+    dev_t device;
+    ino_t inode;
+    uint32_t number;
+};
+
+struct applying {
+    struct draft draft;
+    struct hard_link *links; /* sorted by inode */
+    size_t link_count;
+};
+
+/* ---- hard links ---- */
+
+static size_t find_link(const struct applying *applying, const struct stat *info, bool *ret_found)
+{
+    size_t low = 0, high = applying->link_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (applying->links[middle].inode < info->st_ino)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_found = low < applying->link_count && applying->links[low].inode == info->st_ino &&
+                 applying->links[low].device == info->st_dev;
+    return low;
+}
+
+static int add_link(struct applying *applying, size_t at, const struct stat *info, uint32_t number,
+                    struct brig_error *err)
+{
+    if (!array_grow(&applying->links, applying->link_count))
+        return brig_fail_nomem(err);
+    memmove(applying->links + at + 1, applying->links + at,
+            (applying->link_count - at) * sizeof *applying->links);
+    applying->links[at] = (struct hard_link){info->st_dev, info->st_ino, number};
+    applying->link_count++;
+    return 0;
+}
+
+/* ---- new objects ---- */
+
+struct writing {
+    struct applying *applying;
+    const struct change *change;
+    enum apply_choice choice;
+};
+
+static int write_contents(void *context, int fd, struct brig_error *err)
+{
+    const struct writing *writing = context;
+    const struct apply_options *options = writing->applying->draft.options;
+    return options->write(options->context, writing->change, writing->choice, fd, err);
+}
+
+/* Errors that concern this file only. */
+static bool is_of_file(const struct brig_error *error)
+{
+    return error->sys_errno == ESTALE || error->sys_errno == EACCES || error->sys_errno == EPERM ||
+           error->sys_errno == ENOENT || error->sys_errno == ELOOP || error->sys_errno == ENXIO ||
+           error->sys_errno == EINVAL;
+}
+
+/* Examines what was copied. Returns the reason why it is not placed, or NULL. */
+static const char *check_copy(const struct applying *applying, const struct change *change,
+                              const struct step *step)
+{
+    const struct apply_options *options = applying->draft.options;
+    struct change copied = *change;
+    char name[STEP_NAME_MAX];
+    if (!options->check || S_ISDIR(change->after.st_mode))
+        return NULL;
+    copied.copy_dir = operation_staged(applying->draft.operation, step, name);
+    copied.copy_name = name;
+    copied.after.st_size = (off_t)step->other.size;
+    const char *reason = options->check(options->context, &copied);
+    if (reason)
+        operation_unstage(applying->draft.operation, step);
+    return reason;
+}
+
+static int stage_new(struct applying *applying, const struct change *change,
+                     enum apply_choice choice, struct step *step, const char **ret_reason,
+                     struct brig_error *err)
+{
+    const struct stat *after = &change->after;
+    struct writing writing = {applying, change, choice};
+    bool writes = choice == APPLY_WRITE || choice == APPLY_MERGE;
+    bool same_xattrs = S_ISREG(after->st_mode) && (change->before.st_mode & S_IFMT) == S_IFREG &&
+                       !(change->meta & CHANGE_XATTRS);
+    const struct copy_source source = {
+        .dir = change->upper_dir,
+        .name = change->name,
+        .info = after,
+        .xattrs_dir = same_xattrs ? change->lower_dir : -1,
+        .xattrs_name = change->name,
+        .fill = writes ? write_contents : NULL,
+        .context = &writing,
+        .flags = (applying->draft.options->risky ? COPY_RISKY : 0) |
+                 (S_ISDIR(after->st_mode) ? COPY_WRITABLE : 0),
+    };
+    struct operation *operation = applying->draft.operation;
+    bool found = false, linked = S_ISREG(after->st_mode) && after->st_nlink > 1 && !writes;
+    size_t at = linked ? find_link(applying, after, &found) : 0;
+    int status = found ? operation_stage_link(operation, step, applying->links[at].number, err)
+                       : operation_stage(operation, step, &source, err);
+    if (status == 0)
+        *ret_reason = check_copy(applying, change, step);
+    if (status != 0 || *ret_reason)
+        return status;
+    return linked && !found ? add_link(applying, at, after, step->number, err) : status;
+}
+
+/* Makes the new object. Returns 1 with a reason if this file cannot be copied. */
+static int stage(struct applying *applying, const struct change *change, enum apply_choice choice,
+                 struct step *step, const char **ret_reason, struct brig_error *err)
+{
+    struct brig_error error = {0};
+    if (!applying->draft.operation)
+        return 0;
+    int status = stage_new(applying, change, choice, step, ret_reason, &error);
+    if (status == 0 && *ret_reason)
+        return 1;
+    if (status < 0 && is_of_file(&error)) {
+        *ret_reason = error.sys_errno == ESTALE ? "it was changed while it was copied"
+                                                : strerrordesc_np(error.sys_errno);
+        return 1;
+    }
+    if (status < 0 && err)
+        *err = error;
+    return status;
+}
+
+/* ---- one change ---- */
+
+/* What becomes of the entry in the upper directory. */
+static int set_entry(struct applying *applying, const struct change *change,
+                     enum apply_choice choice, struct step *step, struct brig_error *err)
+{
+    if (change->upper_dir < 0 || S_ISDIR(change->after.st_mode)) {
+        /* There is none of its own, or a directory, which is removed when it is empty. */
+    } else if (choice == APPLY_WRITE) {
+        step->flags |= STEP_REBASE;
+    } else if (!applying->draft.rewrites) {
+        step->flags |= STEP_APPLIED;
+    } else {
+        step->upper = STEP_DROP;
+    }
+    return draft_prepare_upper(&applying->draft, err);
+}
+
+static int add(struct applying *applying, const struct change *change, enum apply_choice choice,
+               struct step *step, struct brig_error *err)
+{
+    int status = set_entry(applying, change, choice, step, err);
+    if (status == 0)
+        status = draft_add(&applying->draft, step, err);
+    if (choice == APPLY_WRITE)
+        draft_skip(&applying->draft);
+    return status;
+}
+
+/* Prepares the place of a change outside and makes the new object, if `step` is given. Returns 1 if the change is
+ * skipped. */
+static int prepare(struct applying *applying, const struct change *change, enum apply_choice choice,
+                   struct step *step, struct brig_error *err)
+{
+    const char *reason = NULL;
+    int status = draft_prepare_lower(&applying->draft, &reason, err);
+    if (status == 0 && step && change->after.st_mode)
+        status = stage(applying, change, choice, step, &reason, err);
+    if (status > 0)
+        (void)draft_refuse(&applying->draft, change, reason);
+    else if (status == 0)
+        draft_tell(&applying->draft, change, choice);
+    return status;
+}
+
+static int apply_file(struct applying *applying, const struct change *change,
+                      enum apply_choice choice, struct brig_error *err)
+{
+    struct step step = draft_step(&applying->draft, change);
+    mode_t allowed = applying->draft.options->risky ? 07777 : 01777;
+    bool mode_only = change->kind == CHANGE_METADATA && change->meta == CHANGE_MODE &&
+                     S_ISREG(change->after.st_mode);
+    step.lower = mode_only ? STEP_MODE : STEP_SWAP;
+    if (mode_only) {
+        step.mode_before = change->before.st_mode & 07777;
+        step.mode_after = change->after.st_mode & allowed;
+    }
+    int status = prepare(applying, change, choice, mode_only ? NULL : &step, err);
+    if (status != 0)
+        return status < 0 ? status : 0;
+    return add(applying, change, choice, &step, err);
+}
+
+/* Enters a directory that is a change. The directories above it are prepared, and it exists. */
+static int enter(struct applying *applying, const struct change *change,
+                 struct draft_frame **ret_frame, struct brig_error *err)
+{
+    const char *reason;
+    int status = draft_enter(&applying->draft, change->path, ret_frame, err);
+    if (status == 0)
+        status = draft_prepare_lower(&applying->draft, &reason, err);
+    return status < 0 ? status : 0;
+}
+
+/* A directory is deleted, or becomes a file, after everything in it is deleted. Returns 1 if it is skipped. */
+static int remove_directory(struct applying *applying, const struct change *change,
+                            enum apply_choice choice, struct brig_error *err)
+{
+    struct draft_frame *frame;
+    struct step step = draft_step(&applying->draft, change);
+    step.lower = STEP_SWAP;
+    int status = prepare(applying, change, choice, &step, err);
+    if (status == 0)
+        status = set_entry(applying, change, choice, &step, err);
+    if (status != 0)
+        return status;
+    status = enter(applying, change, &frame, err);
+    if (status < 0)
+        return status;
+    frame->pending = frame->needs_complete = true;
+    frame->step = step;
+    return 0;
+}
+
+static int delete_below(void *context, const struct walk_entry *entry, struct brig_error *err)
+{
+    struct applying *applying = context;
+    const struct change change = {.layer = applying->draft.layer,
+                                  .kind = CHANGE_DELETED,
+                                  .path = entry->path,
+                                  .name = entry->name,
+                                  .lower_dir = entry->dir,
+                                  .upper_dir = -1,
+                                  .before = entry->info};
+    int status = draft_move(&applying->draft, change.path, err);
+    if (status == 0)
+        status = S_ISDIR(change.before.st_mode)
+                     ? remove_directory(applying, &change, APPLY_TAKE, err)
+                     : apply_file(applying, &change, APPLY_TAKE, err);
+    return status < 0 ? status : 0;
+}
+
+/* A directory becomes a file: everything in it is deleted first. */
+static int replace_directory(struct applying *applying, const struct change *change,
+                             enum apply_choice choice, struct brig_error *err)
+{
+    int status = remove_directory(applying, change, choice, err);
+    if (status != 0)
+        return status;
+    autoclose int dir =
+        openat(change->lower_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return dir < 0 ? 0 : tree_walk(dir, change->path, delete_below, applying, err);
+}
+
+/* A new directory, also in place of a file. */
+static int create_directory(struct applying *applying, const struct change *change,
+                            struct brig_error *err)
+{
+    struct draft_frame *frame;
+    struct step step = draft_step(&applying->draft, change);
+    step.lower = STEP_SWAP;
+    int status = prepare(applying, change, APPLY_TAKE, &step, err);
+    if (status == 0)
+        status = draft_add(&applying->draft, &step, err);
+    if (status != 0)
+        return status;
+    status = draft_enter(&applying->draft, change->path, &frame, err);
+    if (status < 0)
+        return status;
+    frame->exists = frame->created = frame->prepared = true;
+    frame->final = change->after.st_mode & 07777;
+    frame->mode = frame->final | S_IRWXU;
+    frame->mtime_ns = ident_of(&change->after).mtime_ns;
+    return draft_prepare_upper(&applying->draft, err);
+}
+
+static int stage_meta(struct applying *applying, const struct change *change, struct step *step,
+                      struct brig_error *err)
+{
+    const struct copy_source from = {.dir = change->upper_dir,
+                                     .name = change->name,
+                                     .info = &change->after,
+                                     .xattrs_dir = -1,
+                                     .flags = COPY_RISKY};
+    const struct copy_source to = {.dir = change->lower_dir,
+                                   .name = change->name,
+                                   .info = &change->before,
+                                   .xattrs_dir = -1,
+                                   .flags = COPY_RISKY | COPY_WRITABLE};
+    return applying->draft.operation
+               ? operation_stage_meta(applying->draft.operation, step, &from, &to, err)
+               : 0;
+}
+
+/* A directory whose mode, owner or attributes have changed gets them when it is left. */
+static int change_directory(struct applying *applying, const struct change *change,
+                            struct brig_error *err)
+{
+    struct draft_frame *frame;
+    int status = prepare(applying, change, APPLY_TAKE, NULL, err);
+    if (status != 0)
+        return status;
+    status = enter(applying, change, &frame, err);
+    if (status == 0)
+        status = draft_prepare_upper(&applying->draft, err);
+    if (status < 0)
+        return status;
+    frame->pending = true;
+    frame->step = draft_step(&applying->draft, change);
+    frame->step.path = NULL;
+    if (change->meta != CHANGE_MODE) {
+        frame->step.lower = STEP_META;
+        return stage_meta(applying, change, &frame->step, err);
+    }
+    frame->step.lower = STEP_MODE;
+    frame->step.mode_before = frame->mode;
+    frame->step.mode_after = change->after.st_mode & 07777;
+    frame->mode = frame->final = frame->step.mode_after;
+    return 0;
+}
+
+/* Returns 1 if the change is skipped. */
+static int take(struct applying *applying, const struct change *change, enum apply_choice choice,
+                struct brig_error *err)
+{
+    bool was = S_ISDIR(change->before.st_mode), is = S_ISDIR(change->after.st_mode);
+    if (is)
+        return was ? change_directory(applying, change, err)
+                   : create_directory(applying, change, err);
+    if (was)
+        return change->kind == CHANGE_DELETED ? remove_directory(applying, change, APPLY_TAKE, err)
+                                              : replace_directory(applying, change, choice, err);
+    return apply_file(applying, change, choice, err);
+}
+
+/* The user's file stays, and the jail's is dropped. */
+static int keep(struct applying *applying, const struct change *change, struct brig_error *err)
+{
+    struct step step = draft_step(&applying->draft, change);
+    if (!applying->draft.rewrites || change->upper_dir < 0 || S_ISDIR(change->after.st_mode) ||
+        draft_is_opaque(&applying->draft))
+        return draft_refuse(&applying->draft, change, "the jail's version cannot be dropped alone");
+    draft_tell(&applying->draft, change, APPLY_KEEP);
+    step.upper = STEP_DROP;
+    int status = draft_prepare_upper(&applying->draft, err);
+    return status < 0 ? status : draft_add(&applying->draft, &step, err);
+}
+
+static int visit(void *context, const struct change *change, struct brig_error *err)
+{
+    struct applying *applying = context;
+    const struct apply_options *options = applying->draft.options;
+    enum apply_choice choice = APPLY_TAKE;
+    const char *reason = NULL;
+    int status = draft_move(&applying->draft, change->path, err);
+    if (status < 0)
+        return status;
+    if (change->unreadable)
+        return draft_refuse(&applying->draft, change, change->unreadable);
+    if (options->choose)
+        status = options->choose(options->context, change, &choice, &reason, err);
+    if (status < 0)
+        return status;
+    switch (choice) {
+    case APPLY_SKIP:
+        return draft_refuse(&applying->draft, change, reason);
+    case APPLY_KEEP:
+        return keep(applying, change, err);
+    case APPLY_TAKE:
+    case APPLY_WRITE:
+    case APPLY_MERGE:
+        status = take(applying, change, choice, err);
+        return status < 0 ? status : 0;
+    }
+    return 0;
+}
+
+int apply_plan(struct operation *operation, const struct layer *layer,
+               const struct apply_options *options, struct brig_error *err)
+{
+    const struct change_options changes = {
+        .paths = options->paths, .path_count = options->path_count, .expand = true};
+    autofree struct applying *applying = calloc(1, sizeof *applying);
+    if (!applying)
+        return brig_fail_nomem(err);
+    int status = draft_begin(&applying->draft, operation, layer, options, err);
+    applying->draft.rewrites = !options->live && layer->upper_count == 1;
+    if (status == 0)
+        status = changes_walk(layer, &changes, visit, applying, err);
+    if (status == 0)
+        status = draft_finish(&applying->draft, err);
+    free(applying->links);
+    return status;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/* Making an operation: its new objects, its journal, and taking its steps. */
+#include "changes/operation/operation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "changes/layer/layer.h"
+#include "changes/operation/operation_files.h"
+
+#define BUFFER_BYTES 65536
+#define TREES_MAX 255
+
+uint64_t operation_id(const struct operation *operation)
+{
+    return operation->info.id;
+}
+
+uint64_t operation_count(const struct operation *operation)
+{
+    return operation->count;
+}
+
+/* ---- beginning and end ---- */
+
+struct leftovers {
+    const struct layers *layers;
+    int record, operations;
+};
+
+/* Removes the objects of an operation that was not run. Those of an undo belong to another operation, and go back. */
+static int release_remote(struct operation *operation)
+{
+    int status = 0;
+    if (operation->owner_of_objects == operation->info.id) {
+        operation_drop_remote(operation);
+        return 0;
+    }
+    for (size_t i = 0; i < operation->steps.tree_count && status == 0; i++)
+        status = operation_open_remote(operation, &operation->steps.trees[i], false, NULL);
+    return status < 0 ? status : operation_import(operation, NULL);
+}
+
+/* Removes operations that were killed before their first step. */
+static int remove_leftover(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    const struct leftovers *left = context;
+    struct operation *operation;
+    (void)err;
+    if (info->has_steps || info->end_ns)
+        return 0;
+    if (operation_open(left->layers, left->record, info->id, &operation, NULL) == 0) {
+        int status = release_remote(operation);
+        operation_free(operation);
+        if (status < 0)
+            return 0;
+    }
+    (void)tree_remove(left->operations, str_number(info->id).text, NULL);
+    return 0;
+}
+
+static int make_directory(struct operation *operation, int operations, struct brig_error *err)
+{
+    do {
+        operation->info.id++;
+        if (mkdirat(operations, str_number(operation->info.id).text, 0700) == 0)
+            break;
+    } while (errno == EEXIST);
+    operation->owner_of_objects = operation->info.id;
+    operation->dir = openat(operations, str_number(operation->info.id).text,
+                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (operation->dir < 0 || mkdirat(operation->dir, OPERATION_OBJECTS, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot begin an operation");
+    operation->steps.objects =
+        openat(operation->dir, OPERATION_OBJECTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    /* New objects must not inherit an ACL of the storage directory. */
+    (void)fremovexattr(operation->steps.objects, "system.posix_acl_default");
+    int fd = openat(operation->dir, JOURNAL_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    operation->journal = fd < 0 ? NULL : fdopen(fd, "we");
+    if (fd >= 0 && !operation->journal)
+        (void)close(fd);
+    if (!operation->journal || operation->steps.objects < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot begin an operation");
+    (void)setvbuf(operation->journal, NULL, _IOFBF, BUFFER_BYTES);
+    return 0;
+}
+
+static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    (void)err;
+    *(uint64_t *)context = info->id;
+    return 1;
+}
+
+int operation_begin(const struct layers *layers, int record, const char *kind,
+                    struct operation **ret_operation, struct brig_error *err)
+{
+    uint64_t interrupted = operation_interrupted(record);
+    if (interrupted)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "operation %ju was interrupted. Finish it with brig apply --continue, or "
+                         "revert it with brig apply --abort",
+                         (uintmax_t)interrupted);
+    autoclose int operations = operations_open(record, err);
+    struct operation *operation = operation_new(layers, record);
+    int status = !operation ? brig_fail_nomem(err) : operations < 0 ? operations : 0;
+    if (status == 0) {
+        struct leftovers left = {layers, record, operations};
+        (void)operations_each(record, remove_leftover, &left, NULL);
+        (void)operations_each(record, find_last, &operation->info.id, NULL);
+        (void)str_fill(operation->info.kind, sizeof operation->info.kind, kind);
+        operation->info.time_ns = clock_wall_ns();
+        operation->steps.sync = true;
+        if (layers && layers->count > 0)
+            (void)str_fill(operation->jail, sizeof operation->jail, layers->items[0].jail);
+        status = make_directory(operation, operations, err);
+    }
+    if (status < 0)
+        operation_free(operation);
+    else
+        *ret_operation = operation;
+    return status;
+}
+
+static void remove_unused(struct operation *operation)
+{
+    autoclose int operations = operations_open(operation->record, NULL);
+    if (release_remote(operation) == 0 && operations >= 0)
+        (void)tree_remove(operations, str_number(operation->info.id).text, NULL);
+}
+
+void operation_free(struct operation *operation)
+{
+    if (!operation)
+        return;
+    if (operation->journal) { /* it was never run */
+        (void)fclose(operation->journal);
+        if (!operation->ready)
+            remove_unused(operation);
+    }
+    step_done(&operation->steps);
+    for (size_t i = 0; i < operation->steps.tree_count; i++) {
+        struct step_tree *tree = &operation->steps.trees[i];
+        if (tree->owns_lower)
+            close_fd(&tree->lower);
+        close_fd(&tree->remote);
+    }
+    free(operation->steps.trees);
+    close_fd(&operation->steps.objects);
+    close_fd(&operation->dir);
+    operation_info_done(&operation->info);
+    free(operation);
+}
+
+int operation_describe(struct operation *operation, const char *text, const char *fields,
+                       struct brig_error *err)
+{
+    (void)str_fill(operation->info.text, sizeof operation->info.text, text);
+    operation_info_done(&operation->info);
+    return fields ? str_copy(fields, &operation->info.fields, err) : 0;
+}
+
+/* ---- layers ---- */
+
+int operation_tree(struct operation *operation, const struct layer *layer, struct brig_error *err)
+{
+    struct step_context *steps = &operation->steps;
+    for (size_t i = 0; i < steps->tree_count; i++)
+        if (steps->trees[i].layer == layer)
+            return (int)i;
+    if (layer->lower < 0)
+        return brig_fail(err, BRIG_E_STATE, 0, "'%s' does not exist any more",
+                         str_shown(layer->root).text);
+    if (steps->tree_count == TREES_MAX || !array_grow(&steps->trees, steps->tree_count))
+        return brig_fail_nomem(err);
+    struct step_tree *tree = &steps->trees[steps->tree_count];
+    memset(tree, 0, sizeof *tree);
+    tree->layer = layer;
+    tree->lower = layer->lower;
+    tree->upper = layer->upper_count > 0 ? layer->uppers[0] : -1;
+    tree->remote = tree->lower_at.fd = tree->upper_at.fd = -1;
+    (void)str_fill(tree->name, sizeof tree->name, layer->name);
+    (void)str_fill(tree->root, sizeof tree->root, layer->root);
+    if (!operation->jail[0])
+        (void)str_fill(operation->jail, sizeof operation->jail, layer->jail);
+    steps->tree_count++;
+    /* The roots are known before a directory for objects is made in one of them. */
+    int status = operation_write_info(operation, err);
+    if (status == 0)
+        status = operation_open_remote(operation, tree, true, err);
+    return status < 0 ? status : (int)steps->tree_count - 1;
+}
+
+/* ---- objects ---- */
+
+int operation_stage(struct operation *operation, struct step *step,
+                    const struct copy_source *source, struct brig_error *err)
+{
+    char name[STEP_NAME_MAX];
+    struct stat info;
+    struct copy_source durable = *source;
+    const struct step_tree *tree = &operation->steps.trees[step->tree];
+    if (operation->staged < OPERATION_SYNC_MAX)
+        durable.flags |= COPY_SYNC;
+    step->number = operation->next++;
+    step_object_name(name, step->number, "");
+    int status = copy_object(&durable, step_objects(&operation->steps, tree), name, &info, err);
+    if (status < 0)
+        return status;
+    operation->staged++;
+    step->other = ident_of(&info);
+    return 0;
+}
+
+int operation_stage_link(struct operation *operation, struct step *step, uint32_t number,
+                         struct brig_error *err)
+{
+    char from[STEP_NAME_MAX], to[STEP_NAME_MAX];
+    struct stat info;
+    int objects = step_objects(&operation->steps, &operation->steps.trees[step->tree]);
+    step->number = operation->next++;
+    step_object_name(from, number, "");
+    step_object_name(to, step->number, "");
+    if (linkat(objects, from, objects, to, 0) < 0 ||
+        fstatat(objects, to, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a hard link");
+    operation->staged++;
+    step->other = ident_of(&info);
+    return 0;
+}
+
+int operation_staged(const struct operation *operation, const struct step *step,
+                     char ret_name[static STEP_NAME_MAX])
+{
+    step_object_name(ret_name, step->number, "");
+    return step_objects(&operation->steps, &operation->steps.trees[step->tree]);
+}
+
+void operation_unstage(struct operation *operation, const struct step *step)
+{
+    char name[STEP_NAME_MAX];
+    int objects = operation_staged(operation, step, name);
+    (void)unlinkat(objects, name, 0);
+}
+
+int operation_stage_meta(struct operation *operation, struct step *step,
+                         const struct copy_source *from, const struct copy_source *to,
+                         struct brig_error *err)
+{
+    char name[STEP_NAME_MAX];
+    step->number = operation->next++;
+    step_object_name(name, step->number, "");
+    int status = copy_object(from, operation->steps.objects, name, NULL, err);
+    step_object_name(name, step->number, STEP_OLD);
+    return status < 0 ? status : copy_object(to, operation->steps.objects, name, NULL, err);
+}
+
+/* ---- steps ---- */
+
+int operation_add(struct operation *operation, struct step *step, struct brig_error *err)
+{
+    bool has_object = (step->lower == STEP_SWAP && step->other.mode) || step->lower == STEP_META ||
+                      step->upper == STEP_UPPER_META;
+    if (!has_object && operation->owner_of_objects == operation->info.id)
+        step->number = operation->next++;
+    if (!(step->flags & STEP_HELPER) && step->upper != STEP_PRUNE && step->upper != STEP_OPAQUE)
+        operation->count++;
+    return journal_write(operation->journal, step, err);
+}
+
+int operation_put(struct operation *operation, const struct layer *layer, const char *path,
+                  const struct stat *before, const struct copy_source *source,
+                  struct brig_error *err)
+{
+    int tree = operation_tree(operation, layer, err);
+    if (tree < 0)
+        return tree;
+    struct step step = {.tree = (uint8_t)tree, .lower = STEP_SWAP, .path = path};
+    if (before->st_mode)
+        step.before = ident_of(before);
+    int status = source ? operation_stage(operation, &step, source, err) : 0;
+    return status < 0 ? status : operation_add(operation, &step, err);
+}
+
+/* ---- taking the steps ---- */
+
+static int sync_filesystem(int dir)
+{
+    autoclose int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && syncfs(fd) == 0 ? 0 : -errno;
+}
+
+/* Makes the journal and all new objects durable. */
+static int make_durable(struct operation *operation, struct brig_error *err)
+{
+    bool many = operation->staged > OPERATION_SYNC_MAX;
+    int result =
+        fflush(operation->journal) == 0 && fsync(fileno(operation->journal)) == 0 ? 0 : -errno;
+    if (result == 0)
+        result = many                                  ? sync_filesystem(operation->steps.objects)
+                 : fsync(operation->steps.objects) < 0 ? -errno
+                                                       : 0;
+    for (size_t i = 0; i < operation->steps.tree_count && result == 0; i++)
+        if (operation->steps.trees[i].remote >= 0)
+            result = sync_filesystem(operation->steps.trees[i].remote);
+    return result < 0 ? brig_fail(err, BRIG_E_SYSTEM, -result, "cannot write the journal") : 0;
+}
+
+int operation_run(struct operation *operation, operation_report report, void *context,
+                  struct brig_error *err)
+{
+    if (operation->next == 0 && operation->count == 0)
+        return 0;
+    int status = make_durable(operation, err);
+    operation->info.files = operation->count;
+    if (status == 0)
+        status = operation_write_info(operation, err);
+    if (status == 0)
+        status = operation_mark(operation->dir, OPERATION_READY, NULL, err);
+    if (status < 0)
+        return status;
+    operation->ready = true;
+    operation->steps.sync = operation->count <= OPERATION_SYNC_MAX;
+    status = operation_take(operation, false, report, context, err);
+    return status < 0 ? brig_advise(err, status,
+                                    "Nothing is lost: continue with brig apply --continue, or "
+                                    "revert with brig apply --abort")
+                      : status;
+}

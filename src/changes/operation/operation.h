@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations: everything that a run or a command did to a jail's layers and to the user's files, as a log.
+ *
+ * An operation is a directory NAME.record/operations/ID:
+ *
+ *     info        kind, time, counts, as "key=value" with a NUL each
+ *     journal     its steps, see journal.h
+ *     objects/    new objects that are not in place yet, and what they replaced, see step.h
+ *     ready       exists when the journal and all new objects are durable: only then the first step is taken
+ *     done        exists when the operation is complete
+ *     undone      the ID of the operation that has undone it
+ *
+ * All new objects are made before the first step is taken, so a full disk changes nothing. Then the steps in the
+ * user's files are taken in the order of the journal, then those in the upper directories in the reverse order. An
+ * operation with `ready` but without `done` was interrupted: it can be continued or reverted. One without `ready`
+ * has changed nothing, and is removed.
+ *
+ * An undo is an operation whose journal has the steps of another in reverse order, each turned around. It uses the
+ * objects of that operation, so the two versions of a file change places.
+ *
+ * If the user's files are on another filesystem, their objects are meanwhile in a directory .brig-JAIL-ID of the
+ * root. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <brig/brig.h>
+
+#include "changes/operation/copy.h"
+#include "changes/operation/step.h"
+
+struct git;
+struct layers;
+struct operation;
+
+#define OPERATION_APPLY "apply"
+#define OPERATION_DISCARD "discard"
+#define OPERATION_UNDO "undo"
+#define OPERATION_RUN "run"
+#define OPERATION_HOLD "hold"
+#define OPERATION_GIT "git"
+
+#define OPERATION_KIND_MAX 16
+#define OPERATION_TEXT_MAX 256
+
+/* ---- the log ---- */
+
+struct operation_info {
+    uint64_t id;
+    char kind[OPERATION_KIND_MAX];
+    char text[OPERATION_TEXT_MAX]; /* one line for people; not escaped */
+    char *fields;                  /* a JSON object with further facts, or NULL; owned */
+    int64_t time_ns, end_ns;       /* end_ns is 0 if it is not complete */
+    uint64_t files, skipped;       /* steps for the user, and those that could not be taken */
+    uint64_t undoes, undone_by;    /* operations; 0: none */
+    uint64_t objects;              /* the operation whose objects it uses; 0: it has no steps */
+    bool has_steps;                /* it can be undone, unless undone_by */
+    bool has_checkpoint;           /* a run: the same, from the checkpoint; see restore.h */
+    bool interrupted;
+    bool whole; /* an undo of all steps */
+};
+void operation_info_done(struct operation_info *info);
+
+/* Records an operation without steps, such as a run. `fields` is the text of a JSON object or NULL. Needs no
+ * lock. *ret_id may be NULL. */
+int operation_note(int record, const char *kind, const char *text, const char *fields,
+                   uint64_t *ret_id, struct brig_error *err);
+
+/* Calls `visit` for each operation, the newest first. A result other than 0 ends it and is returned. */
+typedef int (*operation_visit)(void *context, const struct operation_info *info,
+                               struct brig_error *err);
+int operations_each(int record, operation_visit visit, void *context, struct brig_error *err);
+
+/* Reads one operation: BRIG_E_INVALID if there is none with this ID. Release with operation_info_done(). */
+int operation_find(int record, uint64_t id, struct operation_info *ret_info,
+                   struct brig_error *err);
+
+/* Calls `visit` for each step that is not a helper, with a word for what it does: "add", "replace" … */
+typedef int (*operation_step_visit)(void *context, const char *root, const char *path,
+                                    const char *what, struct brig_error *err);
+int operation_steps(int record, uint64_t id, operation_step_visit visit, void *context,
+                    struct brig_error *err);
+
+/* The operation that was interrupted, or 0. */
+uint64_t operation_interrupted(int record);
+
+/* ---- making an operation, with the lock of the record ---- */
+
+/* Told about a step that could not be taken. Paths are relative to `root`. */
+typedef void (*operation_report)(void *context, const char *root, const char *path,
+                                 const char *reason);
+
+/* Begins an operation. Fails with BRIG_E_STATE if another one was interrupted. Free it with operation_free(); an
+ * operation that was not run leaves nothing behind. `layers` must live as long. */
+int operation_begin(const struct layers *layers, int record, const char *kind,
+                    struct operation **ret_operation, struct brig_error *err);
+void operation_free(struct operation *operation);
+
+/* The index of a layer in the operation, for step.tree. A layer that is not part of a jail has only `name`, `root`,
+ * `lower` and `jail`. */
+int operation_tree(struct operation *operation, const struct layer *layer, struct brig_error *err);
+
+/* Makes a new object. Sets the number and `other` of the step. */
+int operation_stage(struct operation *operation, struct step *step,
+                    const struct copy_source *source, struct brig_error *err);
+/* The same as a hard link to the object of another step of this operation. */
+int operation_stage_link(struct operation *operation, struct step *step, uint32_t number,
+                         struct brig_error *err);
+/* Where the new object of a step is, and its name in that directory. */
+int operation_staged(const struct operation *operation, const struct step *step,
+                     char ret_name[static STEP_NAME_MAX]);
+/* Removes the new object again. */
+void operation_unstage(struct operation *operation, const struct step *step);
+/* Makes the two objects of a STEP_META or STEP_UPPER_META: the metadata of `to` becomes that of `from`. */
+int operation_stage_meta(struct operation *operation, struct step *step,
+                         const struct copy_source *from, const struct copy_source *to,
+                         struct brig_error *err);
+
+/* Adds a step; gives it a number if it has no object. */
+int operation_add(struct operation *operation, struct step *step, struct brig_error *err);
+
+/* Adds steps that replace, create or delete one file of a root, which exists in the state `before` (st_mode 0: it
+ * does not). `source` says what is put there, NULL: nothing. Directories before what is put in them, and after what is
+ * deleted in them. */
+int operation_put(struct operation *operation, const struct layer *layer, const char *path,
+                  const struct stat *before, const struct copy_source *source,
+                  struct brig_error *err);
+
+/* The text for the log, and further facts as a JSON object or NULL. */
+int operation_describe(struct operation *operation, const char *text, const char *fields,
+                       struct brig_error *err);
+
+uint64_t operation_id(const struct operation *operation);
+/* How many steps it has that are not helpers. */
+uint64_t operation_count(const struct operation *operation);
+
+/* Takes all steps. An operation without steps is not recorded. After a failure, the journal stays for
+ * operation_recover(). */
+int operation_run(struct operation *operation, operation_report report, void *context,
+                  struct brig_error *err);
+
+/* Completes the interrupted operation, or with `revert` reverts it. *ret_id gets its ID, 0 if there is none. */
+int operation_recover(const struct layers *layers, int record, bool revert, operation_report report,
+                      void *context, uint64_t *ret_id, struct brig_error *err);
+
+/* ---- undo ---- */
+
+struct operation_undo {
+    uint64_t id;              /* 0: the last operation that can be undone */
+    const char *const *paths; /* absolute: only these and what is below them; NULL: everything */
+    size_t path_count;
+    bool force;            /* also where a file has changed since */
+    const char *jail;      /* for the undo of a run */
+    const struct git *git; /* the same: reads the checkpoint */
+    operation_report
+        report; /* for each file that has changed since, and steps that could not be taken */
+    void *context;
+};
+
+/* Undoes an operation. Fails with BRIG_E_STATE, and changes nothing, if a file has changed since. *ret_undone and
+ * *ret_id get the operation and the new one. */
+int operation_undo(const struct layers *layers, int record, const struct operation_undo *undo,
+                   uint64_t *ret_undone, uint64_t *ret_id, struct brig_error *err);

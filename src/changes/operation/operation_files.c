@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/* The log of operations: the directory of each, its info and its marks. */
+#include "changes/operation/operation_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "changes/checkpoint/checkpoint.h"
+#include "changes/checkpoint/restore.h"
+#include "changes/layer/layer.h"
+
+#define INFO "info"
+#define INFO_NEW "info.new"
+#define INFO_MAX ((size_t)1 << 20)
+#define MARK_MAX 64
+#define ID_MAX (UINT64_MAX / 2)
+#define TRIES_MAX 1000
+
+int operations_open(int record, struct brig_error *err)
+{
+    if (mkdirat(record, OPERATIONS, 0700) < 0 && errno != EEXIST)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create the log of operations");
+    int fd = openat(record, OPERATIONS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the log of operations") : fd;
+}
+
+struct operation *operation_new(const struct layers *layers, int record)
+{
+    struct operation *operation = calloc(1, sizeof *operation);
+    if (!operation)
+        return NULL;
+    operation->layers = layers;
+    operation->record = record;
+    operation->dir = -1;
+    operation->steps.objects = -1;
+    return operation;
+}
+
+void operation_info_done(struct operation_info *info)
+{
+    free(take_ptr(&info->fields));
+}
+
+/* ---- marks ---- */
+
+static void sync_directory(int dir)
+{
+    autoclose int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)fsync(fd);
+}
+
+int operation_mark(int dir, const char *name, const char *text, struct brig_error *err)
+{
+    autoclose int fd =
+        openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int failed = fd < 0 ? -errno : text ? write_all(fd, text, strlen(text)) : 0;
+    if (failed < 0 || fsync(fd) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, failed < 0 ? -failed : errno,
+                         "cannot write to the log of operations");
+    sync_directory(dir);
+    return 0;
+}
+
+static bool has_mark(int dir, const char *name)
+{
+    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static uint64_t read_mark(int dir, const char *name)
+{
+    char text[MARK_MAX];
+    uint64_t value = 0;
+    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length <= 0)
+        return 0;
+    text[length] = '\0';
+    return parse_uint(text, ID_MAX, 0, &value, NULL) < 0 ? 0 : value;
+}
+
+/* ---- info ---- */
+
+static void add_text(struct str *text, const char *key, const char *value)
+{
+    str_concat(text, key, "=", value);
+    str_append_char(text, '\0');
+}
+
+static void add_number(struct str *text, const char *key, uint64_t value)
+{
+    if (value)
+        add_text(text, key, str_number(value).text);
+}
+
+int operation_write_info(const struct operation *operation, struct brig_error *err)
+{
+    const struct operation_info *info = &operation->info;
+    autostr struct str text = {0};
+    add_text(&text, "kind", info->kind);
+    add_text(&text, "text", info->text);
+    if (info->fields)
+        add_text(&text, "fields", info->fields);
+    add_number(&text, "time", (uint64_t)info->time_ns);
+    add_number(&text, "end", (uint64_t)info->end_ns);
+    add_number(&text, "files", info->files);
+    add_number(&text, "skipped", info->skipped);
+    add_number(&text, "undoes", info->undoes);
+    add_number(&text, "whole", info->whole);
+    add_number(&text, "objects", operation->owner_of_objects);
+    for (size_t i = 0; i < operation->steps.tree_count; i++) {
+        add_text(&text, "layer", operation->steps.trees[i].name);
+        add_text(&text, "root", operation->steps.trees[i].root);
+    }
+    if (text.failed)
+        return brig_fail_nomem(err);
+    autoclose int fd = openat(operation->dir, INFO_NEW,
+                              O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int failed = fd < 0 ? -errno : write_all(fd, text.data, text.length);
+    if (failed < 0 || fsync(fd) < 0 || renameat(operation->dir, INFO_NEW, operation->dir, INFO) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, failed < 0 ? -failed : errno,
+                         "cannot write to the log of operations");
+    sync_directory(operation->dir);
+    return 0;
+}
+
+static const struct layer *find_layer(const struct layers *layers, const char *name,
+                                      const char *root)
+{
+    for (size_t i = 0; layers && i < layers->count; i++)
+        if (strcmp(layers->items[i].name, name) == 0 && strcmp(layers->items[i].root, root) == 0)
+            return &layers->items[i];
+    return NULL;
+}
+
+/* Adds a layer that the operation was made with. If it does not exist any more, only its root is used. */
+static int add_tree(struct operation *operation, const char *name, const char *root,
+                    struct brig_error *err)
+{
+    struct step_context *steps = &operation->steps;
+    if (!array_grow(&steps->trees, steps->tree_count))
+        return brig_fail_nomem(err);
+    struct step_tree *tree = &steps->trees[steps->tree_count++];
+    memset(tree, 0, sizeof *tree);
+    tree->remote = tree->lower_at.fd = tree->upper_at.fd = tree->lower = tree->upper = -1;
+    (void)str_fill(tree->name, sizeof tree->name, name);
+    (void)str_fill(tree->root, sizeof tree->root, root);
+    tree->layer = find_layer(operation->layers, name, root);
+    if (tree->layer) {
+        tree->lower = tree->layer->lower;
+        tree->upper = tree->layer->upper_count > 0 ? tree->layer->uppers[0] : -1;
+    } else {
+        tree->lower = open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        tree->owns_lower = true;
+    }
+    return 0;
+}
+
+static uint64_t number_of(const char *value)
+{
+    uint64_t number = 0;
+    return parse_uint(value, ID_MAX, PARSE_ZERO_OK, &number, NULL) < 0 ? 0 : number;
+}
+
+/* One "key=value". `name` is that of the layer whose root comes next. */
+static int take_value(struct operation_info *info, struct operation *operation, const char *key,
+                      const char *value, const char **name, struct brig_error *err)
+{
+    if (strcmp(key, "kind") == 0)
+        (void)str_fill(info->kind, sizeof info->kind, value);
+    else if (strcmp(key, "text") == 0)
+        (void)str_fill(info->text, sizeof info->text, value);
+    else if (strcmp(key, "fields") == 0)
+        return str_copy(value, &info->fields, err);
+    else if (strcmp(key, "time") == 0)
+        info->time_ns = (int64_t)number_of(value);
+    else if (strcmp(key, "end") == 0)
+        info->end_ns = (int64_t)number_of(value);
+    else if (strcmp(key, "files") == 0)
+        info->files = number_of(value);
+    else if (strcmp(key, "skipped") == 0)
+        info->skipped = number_of(value);
+    else if (strcmp(key, "undoes") == 0)
+        info->undoes = number_of(value);
+    else if (strcmp(key, "whole") == 0)
+        info->whole = number_of(value) != 0;
+    else if (strcmp(key, "objects") == 0)
+        info->objects = number_of(value);
+    else if (strcmp(key, "layer") == 0)
+        *name = value;
+    else if (strcmp(key, "root") == 0 && operation)
+        return add_tree(operation, *name, value, err);
+    return 0;
+}
+
+static int parse_info(struct str *text, struct operation_info *info, struct operation *operation,
+                      struct brig_error *err)
+{
+    const char *name = "";
+    int status = 0;
+    str_append_char(text, '\0');
+    if (text->failed)
+        return brig_fail_nomem(err);
+    for (char *at = text->data; at < text->data + text->length - 1 && status == 0;) {
+        char *next = at + strlen(at) + 1;
+        char *equals = strchr(at, '=');
+        if (equals) {
+            *equals = '\0';
+            status = take_value(info, operation, at, equals + 1, &name, err);
+        }
+        at = next;
+    }
+    return status;
+}
+
+int operation_read_info(int operations, uint64_t id, struct operation_info *ret_info,
+                        struct operation *operation, struct brig_error *err)
+{
+    struct operation_info info = {.id = id};
+    autostr struct str text = {0};
+    autoclose int dir =
+        openat(operations, str_number(id).text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log",
+                         (uintmax_t)id);
+    autoclose int fd = openat(dir, INFO, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int failed = fd < 0 ? -errno : read_all(fd, INFO_MAX, &text);
+    if (failed < 0 && failed != -ENOENT)
+        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read the log of operations");
+    int status = parse_info(&text, &info, operation, err);
+    info.has_steps = has_mark(dir, OPERATION_READY);
+    info.has_checkpoint = has_mark(dir, "0" CHECKPOINT_BEFORE);
+    info.interrupted = info.has_steps && !has_mark(dir, OPERATION_DONE);
+    info.undone_by = read_mark(dir, OPERATION_UNDONE);
+    if (status < 0)
+        operation_info_done(&info);
+    else
+        *ret_info = info;
+    return status;
+}
+
+int operation_find(int record, uint64_t id, struct operation_info *ret_info, struct brig_error *err)
+{
+    autoclose int operations = operations_open(record, err);
+    return operations < 0 ? operations : operation_read_info(operations, id, ret_info, NULL, err);
+}
+
+int operation_open(const struct layers *layers, int record, uint64_t id,
+                   struct operation **ret_operation, struct brig_error *err)
+{
+    struct operation *operation = operation_new(layers, record);
+    autoclose int operations = operations_open(record, err);
+    int status = !operation ? brig_fail_nomem(err) : operations < 0 ? operations : 0;
+    if (status == 0)
+        status = operation_read_info(operations, id, &operation->info, operation, err);
+    if (status == 0) {
+        char objects[MARK_MAX];
+        uint64_t owner = operation->info.objects ? operation->info.objects : id;
+        operation->owner_of_objects = owner;
+        (void)snprintf(objects, sizeof objects, "%ju/" OPERATION_OBJECTS, (uintmax_t)owner);
+        operation->dir = openat(operations, str_number(id).text,
+                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        operation->steps.objects =
+            openat(operations, objects, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (layers && layers->count > 0)
+            (void)str_fill(operation->jail, sizeof operation->jail, layers->items[0].jail);
+        if (operation->dir < 0 || operation->steps.objects < 0)
+            status =
+                brig_fail(err, BRIG_E_STATE, 0, "the files of operation %ju were removed (brig gc)",
+                          (uintmax_t)owner);
+    }
+    if (status < 0)
+        operation_free(operation);
+    else
+        *ret_operation = operation;
+    return status;
+}
+
+int operation_check_roots(const struct operation *operation, struct brig_error *err)
+{
+    for (size_t i = 0; i < operation->steps.tree_count; i++)
+        if (operation->steps.trees[i].lower < 0)
+            return brig_fail(err, BRIG_E_STATE, 0, "'%s' does not exist any more",
+                             str_shown(operation->steps.trees[i].root).text);
+    return 0;
+}
+
+/* ---- steps ---- */
+
+static const char *word_of(const struct step *step)
+{
+    switch ((enum step_lower)step->lower) {
+    case STEP_SWAP:
+        return !step->other.mode ? "delete" : step->before.mode ? "replace" : "add";
+    case STEP_MODE:
+    case STEP_META:
+        return "set";
+    case STEP_LOWER_NONE:
+        break;
+    }
+    return step->flags & STEP_REVERSED ? "restore" : "discard";
+}
+
+int operation_steps(int record, uint64_t id, operation_step_visit visit, void *context,
+                    struct brig_error *err)
+{
+    autojournal struct journal journal = {.fd = -1};
+    struct operation *operation;
+    struct operation_info info;
+    struct step step;
+    int status = operation_find(record, id, &info, err);
+    if (status < 0)
+        return status;
+    operation_info_done(&info);
+    if (info.has_checkpoint)
+        return restore_steps(record, id, visit, context, err);
+    if (!info.has_steps)
+        return 0;
+    status = operation_open(NULL, record, id, &operation, err);
+    if (status < 0)
+        return status;
+    status = journal_open(operation->dir, false, &journal, err);
+    while (status == 0 && (status = journal_next(&journal, &step, err)) > 0) {
+        bool helps = (step.flags & STEP_HELPER) || step.upper == STEP_PRUNE ||
+                     step.upper == STEP_OPAQUE || step.tree >= operation->steps.tree_count;
+        status = helps ? 0
+                       : visit(context, operation->steps.trees[step.tree].root, step.path,
+                               word_of(&step), err);
+    }
+    operation_free(operation);
+    return status;
+}
+
+/* ---- listing ---- */
+
+struct id_list {
+    uint64_t *items;
+    size_t count;
+};
+
+static int compare_ids(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* All IDs, the greatest first. */
+static int list_ids(int operations, struct id_list *ret_list, struct brig_error *err)
+{
+    struct id_list list = {0};
+    int fd = openat(operations, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    for (const struct dirent *item; dir && (item = readdir(dir));) {
+        uint64_t id;
+        if (parse_uint(item->d_name, ID_MAX, 0, &id, NULL) < 0)
+            continue;
+        if (!array_grow(&list.items, list.count)) {
+            free(list.items);
+            return brig_fail_nomem(err);
+        }
+        list.items[list.count++] = id;
+    }
+    if (list.count > 0)
+        qsort(list.items, list.count, sizeof *list.items, compare_ids);
+    *ret_list = list;
+    return 0;
+}
+
+int operations_each(int record, operation_visit visit, void *context, struct brig_error *err)
+{
+    struct id_list list;
+    autoclose int operations = operations_open(record, err);
+    int status = operations < 0 ? operations : list_ids(operations, &list, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < list.count && status == 0; i++) {
+        struct operation_info info;
+        if (operation_read_info(operations, list.items[i], &info, NULL, NULL) < 0)
+            continue;
+        status = visit(context, &info, err);
+        operation_info_done(&info);
+    }
+    free(list.items);
+    return status;
+}
+
+static int find_interrupted(void *context, const struct operation_info *info,
+                            struct brig_error *err)
+{
+    (void)err;
+    if (!info->interrupted)
+        return 0;
+    *(uint64_t *)context = info->id;
+    return 1;
+}
+
+uint64_t operation_interrupted(int record)
+{
+    uint64_t id = 0;
+    (void)operations_each(record, find_interrupted, &id, NULL);
+    return id;
+}
+
+/* ---- new operations ---- */
+
+static uint64_t last_id(int operations)
+{
+    struct id_list list;
+    if (list_ids(operations, &list, NULL) < 0)
+        return 0;
+    uint64_t last = list.count > 0 ? list.items[0] : 0;
+    free(list.items);
+    return last;
+}
+
+int operation_note(int record, const char *kind, const char *text, const char *fields,
+                   uint64_t *ret_id, struct brig_error *err)
+{
+    char name[MARK_MAX];
+    struct operation operation = {.dir = -1};
+    struct operation_info *info = &operation.info;
+    autoclose int operations = operations_open(record, err);
+    if (operations < 0)
+        return operations;
+    /* Made under another name, so that no other command finds it incomplete. */
+    (void)snprintf(name, sizeof name, ".new-%d-%jd", getpid(), (intmax_t)clock_wall_ns());
+    if (mkdirat(operations, name, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations");
+    (void)str_fill(info->kind, sizeof info->kind, kind);
+    (void)str_fill(info->text, sizeof info->text, text);
+    info->time_ns = info->end_ns = clock_wall_ns();
+    info->fields = (char *)(uintptr_t)fields;
+    operation.dir = openat(operations, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status = operation_write_info(&operation, err);
+    if (status == 0)
+        status = operation_mark(operation.dir, OPERATION_DONE, NULL, err);
+    uint64_t id = last_id(operations) + 1;
+    int moved = -1;
+    for (int try = 0; status == 0 && moved < 0 && try < TRIES_MAX; try++, id += moved < 0)
+        moved = renameat2(operations, name, operations, str_number(id).text, RENAME_NOREPLACE);
+    if (status == 0 && moved < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations");
+    close_fd(&operation.dir);
+    if (status < 0)
+        (void)tree_remove(operations, name, NULL);
+    else if (ret_id)
+        *ret_id = id;
+    return status;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The directory of one operation: its info, its marks, and its state in memory. Only for operation.c, undo.c and
+ * recover.c. */
+#pragma once
+
+#include <stdio.h>
+
+#include "changes/operation/operation.h"
+
+#define OPERATIONS "operations"
+#define OPERATION_OBJECTS "objects"
+#define OPERATION_READY "ready"
+#define OPERATION_DONE "done"
+#define OPERATION_UNDONE "undone"
+#define OPERATION_SYNC_MAX 32 /* so many files are made durable one by one; more by syncfs() */
+
+struct operation {
+    const struct layers *layers;
+    int record, dir;
+    uint64_t owner_of_objects; /* this operation, or the one that it undoes */
+    struct operation_info info;
+    struct step_context steps;
+    char jail[65];
+    FILE *journal; /* while it is written */
+    uint32_t next;
+    uint64_t count, staged;
+    bool ready;
+};
+
+/* Opens NAME.record/operations, creating it; an fd or a code. */
+int operations_open(int record, struct brig_error *err);
+
+/* Allocates the state for an operation in memory: all descriptors are -1. */
+struct operation *operation_new(const struct layers *layers, int record);
+
+/* Reads and writes the file `info`, with the layers. Reading opens the roots. */
+int operation_write_info(const struct operation *operation, struct brig_error *err);
+int operation_read_info(int operations, uint64_t id, struct operation_info *ret_info,
+                        struct operation *operation, struct brig_error *err);
+
+/* Opens an existing operation with its layers and objects. */
+int operation_open(const struct layers *layers, int record, uint64_t id,
+                   struct operation **ret_operation, struct brig_error *err);
+
+/* Fails if a root does not exist any more. */
+int operation_check_roots(const struct operation *operation, struct brig_error *err);
+
+/* Creates a mark in the operation's directory, durably. `text` may be NULL. */
+int operation_mark(int dir, const char *name, const char *text, struct brig_error *err);
+
+/* The directory of objects on the filesystem of a root, if it exists: opens it, or with `make` creates it where it is
+ * needed. */
+int operation_open_remote(struct operation *operation, struct step_tree *tree, bool make,
+                          struct brig_error *err);
+/* Move the objects of the user's files there, and back into the operation. */
+int operation_export(struct operation *operation, struct brig_error *err);
+int operation_import(struct operation *operation, struct brig_error *err);
+/* Removes the directories of an operation that has changed nothing. */
+void operation_drop_remote(const struct operation *operation);
+
+/* Takes all steps, or with `revert` takes them back. */
+int operation_take(struct operation *operation, bool revert, operation_report report, void *context,
+                   struct brig_error *err);
+
+/* ---- undo ---- */
+
+/* What an undo has planned. */
+struct undo_found {
+    uint64_t count;   /* of changes that are undone */
+    uint64_t changed; /* files that have changed since */
+    bool whole;       /* nothing was left out */
+};
+/* Takes the steps of an undo of `old`, unless files have changed or there is nothing to do. */
+int undo_run(struct operation *operation, const struct operation_undo *undo,
+             const struct operation_info *old, const struct undo_found *found,
+             struct brig_error *err);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking the steps of an operation, or taking them back, from whatever state it is in. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "changes/layer/layer.h"
+#include "changes/operation/operation_files.h"
+
+/* Records of a base that are changed at a time: it is rewritten for each batch. */
+#define BATCH ((size_t)1 << 17)
+
+/* ---- the records of the bases ---- */
+
+struct batch {
+    struct base_change *items;
+    size_t count;
+};
+
+static void batch_clear(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        free(batch->items[i].path);
+    batch->count = 0;
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+    const struct base_change *a = left, *b = right;
+    return base_compare(a->path, b->path);
+}
+
+static int batch_write(struct batch *batch, const struct layer *layer, struct brig_error *err)
+{
+    int status = 0;
+    if (batch->count > 0) {
+        qsort(batch->items, batch->count, sizeof *batch->items, compare_paths);
+        status = base_update(layer, batch->items, batch->count, err);
+    }
+    batch_clear(batch);
+    return status;
+}
+
+/* What the layer is based on after an entry was restored. */
+static void restore_base(struct step_context *context, const struct step *step,
+                         struct base_change *change)
+{
+    struct stat now;
+    bool own = step->lower == STEP_LOWER_NONE || (step->flags & STEP_CONFLICT);
+    if (own && (step->flags & STEP_BASE)) {
+        change->record.kind = step->flags & STEP_SINCE ? BASE_SINCE : BASE_FILE;
+        change->record.lower = step->base;
+    } else if (own) {
+        change->forget = true;
+    } else {
+        (void)step_state(context, step, &step->before, &now);
+        if (now.st_mode)
+            change->record.lower = ident_of(&now);
+    }
+}
+
+/* Determines the record of a step's path; false if it does not change. */
+static bool find_base_change(struct step_context *context, const struct step *step, bool restored,
+                             struct base_change *change)
+{
+    struct stat now;
+    bool stays = step->flags & (STEP_APPLIED | STEP_REBASE);
+    /* A file that comes back without an entry of its own, such as one in a deleted directory: its ctime is new. */
+    bool comes_back = restored && step->lower == STEP_SWAP;
+    if (step->upper != STEP_DROP && step->upper != STEP_PRUNE && !stays && !comes_back)
+        return false;
+    *change = (struct base_change){.record = {.kind = BASE_FILE}};
+    if (restored) {
+        if (step->upper == STEP_PRUNE)
+            return false;
+        restore_base(context, step, change);
+        return true;
+    }
+    if (!stays) {
+        change->forget = step_has_entry(context, step);
+        return change->forget;
+    }
+    (void)step_state(context, step, &step->other, &now);
+    if (now.st_mode)
+        change->record.lower = ident_of(&now);
+    if (step->flags & STEP_APPLIED)
+        change->record.applied = step->entry;
+    return step_is_taken(context, step);
+}
+
+static int update_tree(struct operation *operation, size_t tree, bool revert, struct batch *batch,
+                       struct brig_error *err)
+{
+    const struct layer *layer = operation->steps.trees[tree].layer;
+    autojournal struct journal journal = {.fd = -1};
+    struct step step;
+    int status = journal_open(operation->dir, false, &journal, err);
+    while (status == 0 && (status = journal_next(&journal, &step, err)) > 0) {
+        bool restored = revert != (bool)(step.flags & STEP_REVERSED);
+        struct base_change *change = &batch->items[batch->count];
+        status = 0;
+        if (step.tree != tree || !find_base_change(&operation->steps, &step, restored, change))
+            continue;
+        change->path = strdup(step.path);
+        if (!change->path)
+            return brig_fail_nomem(err);
+        if (++batch->count == BATCH)
+            status = batch_write(batch, layer, err);
+    }
+    return status < 0 ? status : batch_write(batch, layer, err);
+}
+
+static int update_bases(struct operation *operation, bool revert, struct brig_error *err)
+{
+    struct batch batch = {.items = calloc(BATCH, sizeof *batch.items)};
+    int status = batch.items ? 0 : brig_fail_nomem(err);
+    for (size_t i = 0; i < operation->steps.tree_count && status == 0; i++)
+        if (operation->steps.trees[i].layer && operation->steps.trees[i].upper >= 0)
+            status = update_tree(operation, i, revert, &batch, err);
+    batch_clear(&batch);
+    free(batch.items);
+    return status;
+}
+
+/* ---- taking ---- */
+
+struct taking {
+    struct operation *operation;
+    bool revert;
+    operation_report report;
+    void *context;
+    uint64_t skipped;
+};
+
+static void report_step(struct taking *taking, const struct step *step, const char *reason)
+{
+    if (step->flags & STEP_HELPER)
+        return;
+    taking->skipped++;
+    if (taking->report)
+        taking->report(taking->context, taking->operation->steps.trees[step->tree].root, step->path,
+                       reason);
+}
+
+/* A directory was made writable to delete it, but stays: restores its mode. */
+static void restore_mode(struct step_context *context, const struct step *step)
+{
+    struct step mode = *step;
+    const char *reason;
+    if (step->lower != STEP_SWAP || !S_ISDIR(step->before.mode) || step->other.mode ||
+        (step->before.mode & S_IRWXU) == S_IRWXU)
+        return;
+    mode.lower = STEP_MODE;
+    mode.flags = STEP_HELPER;
+    mode.mode_after = step->before.mode & 07777;
+    mode.mode_before = mode.mode_after | S_IRWXU;
+    (void)step_take_lower(context, &mode, &reason, NULL);
+}
+
+static int take_lower(struct taking *taking, const struct step *step, struct brig_error *err)
+{
+    const char *reason = NULL;
+    int status = step_take_lower(&taking->operation->steps, step, &reason, err);
+    if (status > 0) {
+        report_step(taking, step, reason);
+        restore_mode(&taking->operation->steps, step);
+    }
+    return status < 0 ? status : 0;
+}
+
+static int take_upper(struct taking *taking, const struct step *step, struct brig_error *err)
+{
+    const char *reason = NULL;
+    int status = step_take_upper(&taking->operation->steps, step, &reason, err);
+    if (status > 0 && reason)
+        report_step(taking, step, reason);
+    return status < 0 ? status : 0;
+}
+
+/* Goes through the journal in one direction. */
+static int take_all(struct taking *taking, bool backwards,
+                    int (*take)(struct taking *, const struct step *, struct brig_error *),
+                    struct brig_error *err)
+{
+    autojournal struct journal journal = {.fd = -1};
+    struct step step;
+    int status = journal_open(taking->operation->dir, backwards, &journal, err);
+    while (status == 0 && (status = backwards ? journal_previous(&journal, &step, err)
+                                              : journal_next(&journal, &step, err)) > 0) {
+        if (taking->revert)
+            step_invert(&step);
+        status = take(taking, &step, err);
+    }
+    step_done(&taking->operation->steps);
+    return status;
+}
+
+/* Makes renamed files durable. Few were made durable with their directories. */
+static int sync_trees(const struct operation *operation, struct brig_error *err)
+{
+    for (size_t i = 0; i < operation->steps.tree_count && !operation->steps.sync; i++)
+        if (syncfs(operation->steps.trees[i].lower) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to '%s'",
+                             str_shown(operation->steps.trees[i].root).text);
+    return 0;
+}
+
+/* Marks an operation as undone by another, or with 0 as not undone. */
+static int set_undone(int operations, uint64_t id, uint64_t by, struct brig_error *err)
+{
+    autoclose int dir =
+        openat(operations, str_number(id).text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return 0; /* removed by brig gc */
+    if (by)
+        return operation_mark(dir, OPERATION_UNDONE, str_number(by).text, err);
+    (void)unlinkat(dir, OPERATION_UNDONE, 0);
+    return 0;
+}
+
+/* Marks the operation that was undone, and the one that is thereby in force again. After a revert it is the other way
+ * round. */
+static int mark_undone(const struct taking *taking, struct brig_error *err)
+{
+    const struct operation_info *info = &taking->operation->info;
+    struct operation_info other = {0};
+    autoclose int operations = operations_open(taking->operation->record, err);
+    if (operations < 0)
+        return operations;
+    if (info->undoes == 0 || !info->whole ||
+        operation_read_info(operations, info->undoes, &other, NULL, NULL) < 0)
+        return 0;
+    int status = taking->skipped > 0 && !taking->revert
+                     ? 0
+                     : set_undone(operations, info->undoes, taking->revert ? 0 : info->id, err);
+    if (status == 0 && other.undoes)
+        status = set_undone(operations, other.undoes, taking->revert ? info->undoes : 0, err);
+    operation_info_done(&other);
+    return status;
+}
+
+/* After a revert nothing is left of the operation, unless a step could not be reverted. */
+static int finish(struct taking *taking, struct brig_error *err)
+{
+    struct operation *operation = taking->operation;
+    autoclose int operations = operations_open(operation->record, err);
+    int status = operations < 0 ? operations : mark_undone(taking, err);
+    if (status < 0)
+        return status;
+    if (taking->revert && taking->skipped == 0)
+        return tree_remove(operations, str_number(operation->info.id).text, err);
+    operation->info.end_ns = clock_wall_ns();
+    operation->info.skipped = taking->skipped;
+    if (operation->info.files >= taking->skipped)
+        operation->info.files -= taking->skipped;
+    if (taking->revert)
+        (void)str_fill(operation->info.text, sizeof operation->info.text,
+                       "reverted, except files that had changed");
+    status = operation_write_info(operation, err);
+    return status < 0 ? status : operation_mark(operation->dir, OPERATION_DONE, NULL, err);
+}
+
+int operation_take(struct operation *operation, bool revert, operation_report report, void *context,
+                   struct brig_error *err)
+{
+    struct taking taking = {operation, revert, report, context, 0};
+    int status = take_all(&taking, revert, take_lower, err);
+    if (status == 0)
+        status = step_begin(&operation->steps, err);
+    if (status == 0)
+        status = sync_trees(operation, err);
+    if (status == 0)
+        status = take_all(&taking, !revert, take_upper, err);
+    if (status == 0)
+        status = update_bases(operation, revert, err);
+    if (status == 0)
+        status = operation_import(operation, err);
+    return status < 0 ? status : finish(&taking, err);
+}
+
+int operation_recover(const struct layers *layers, int record, bool revert, operation_report report,
+                      void *context, uint64_t *ret_id, struct brig_error *err)
+{
+    struct operation *operation;
+    uint64_t id = operation_interrupted(record);
+    *ret_id = id;
+    if (id == 0)
+        return 0;
+    int status = operation_open(layers, record, id, &operation, err);
+    if (status < 0)
+        return status;
+    status = operation_check_roots(operation, err);
+    for (size_t i = 0; i < operation->steps.tree_count && status == 0; i++)
+        status = operation_open_remote(operation, &operation->steps.trees[i], false, err);
+    if (status == 0)
+        status = operation_export(operation, err);
+    if (status == 0)
+        status = operation_take(operation, revert, report, context, err);
+    operation_free(operation);
+    return status;
+}

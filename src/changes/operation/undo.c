@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* Undo: an operation with the steps of another in reverse order, each turned around. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "changes/checkpoint/restore.h"
+#include "changes/layer/layer.h"
+#include "changes/operation/operation_files.h"
+
+struct undoing {
+    const struct operation_undo *undo;
+    struct operation *old, *new;
+    int64_t since_ns; /* the end of the last operation that has exchanged these files */
+    struct undo_found found;
+};
+
+/* ---- which operation ---- */
+
+static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    (void)err;
+    if ((!info->has_steps && !info->has_checkpoint) || info->undone_by || info->undoes ||
+        !info->end_ns)
+        return 0;
+    *(uint64_t *)context = info->id;
+    return 1;
+}
+
+static int find_operation(int record, const struct operation_undo *undo, uint64_t *ret_id,
+                          struct brig_error *err)
+{
+    struct operation_info info;
+    *ret_id = undo->id;
+    if (undo->id == 0) {
+        int status = operations_each(record, find_last, ret_id, err);
+        return status < 0 ? status
+               : *ret_id  ? 0
+                          : brig_fail(err, BRIG_E_STATE, 0,
+                                      "there is no operation that can be undone. See brig log");
+    }
+    int status = operation_find(record, undo->id, &info, err);
+    if (status < 0)
+        return status;
+    if (!info.has_steps && !info.has_checkpoint)
+        status = brig_fail(err, BRIG_E_STATE, 0, "operation %ju (%s) cannot be undone",
+                           (uintmax_t)undo->id, info.kind);
+    else if (info.undone_by)
+        status = brig_fail(err, BRIG_E_STATE, 0,
+                           "operation %ju was undone by operation %ju: undo that one instead",
+                           (uintmax_t)undo->id, (uintmax_t)info.undone_by);
+    operation_info_done(&info);
+    return status;
+}
+
+/* An undo, and the undo of an undo, change the times of the same files. */
+static int find_since(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    struct undoing *undoing = context;
+    (void)err;
+    if (info->objects == undoing->old->owner_of_objects && info->end_ns > undoing->since_ns)
+        undoing->since_ns = info->end_ns;
+    return 0;
+}
+
+/* ---- which steps ---- */
+
+/* Whether a step belongs to the paths that were given: to one of them, or as a helper to a directory above one. */
+static bool is_selected(const struct undoing *undoing, const struct step *step)
+{
+    const struct operation_undo *undo = undoing->undo;
+    const char *root = undoing->old->steps.trees[step->tree].root;
+    bool helps = step->upper == STEP_PRUNE || (step->flags & STEP_HELPER);
+    if (!undo->paths)
+        return true;
+    for (size_t i = 0; i < undo->path_count; i++) {
+        const char *below = path_below(root, undo->paths[i]);
+        if (!below)
+            continue;
+        if (!*below || path_is_beneath(below, step->path) ||
+            (helps && (!*step->path || path_is_beneath(step->path, below))))
+            return true;
+    }
+    return false;
+}
+
+/* Objects that went to another filesystem and back have other inodes. */
+static bool is_copy(const struct ident *wanted, const struct stat *now)
+{
+    struct ident found = ident_of(now);
+    if (S_ISDIR(wanted->mode))
+        return S_ISDIR(now->st_mode);
+    return wanted->mode == found.mode && wanted->size == found.size &&
+           wanted->mtime_ns == found.mtime_ns;
+}
+
+/* A file that was replaced after the operation is another one; one that was written to has a later time of
+ * change. */
+static bool is_changed(struct undoing *undoing, struct step *inverted)
+{
+    struct stat now;
+    struct step_context *steps = &undoing->old->steps;
+    if (inverted->lower == STEP_MODE) {
+        (void)step_state(steps, inverted, &inverted->before, &now);
+        return !(inverted->flags & STEP_HELPER) && (now.st_mode & 07777) != inverted->mode_before;
+    }
+    if (inverted->lower != STEP_SWAP)
+        return false;
+    if (!step_state(steps, inverted, &inverted->before, &now)) {
+        if (steps->trees[inverted->tree].remote < 0 || !is_copy(&inverted->before, &now))
+            return true;
+        inverted->before = ident_of(&now);
+    }
+    return now.st_mode && !S_ISDIR(now.st_mode) && ident_of(&now).ctime_ns > undoing->since_ns;
+}
+
+/* The step expects the file that is there now, whatever it is. */
+static void expect_current(struct step_context *steps, struct step *step)
+{
+    struct stat now;
+    (void)step_state(steps, step, &step->before, &now);
+    step->before = now.st_mode ? ident_of(&now) : (struct ident){0};
+    if (step->lower == STEP_MODE)
+        step->mode_before = now.st_mode & 07777;
+}
+
+static void report(const struct undoing *undoing, const struct step *step, const char *reason)
+{
+    if (undoing->undo->report)
+        undoing->undo->report(undoing->undo->context, undoing->old->steps.trees[step->tree].root,
+                              step->path, reason);
+}
+
+/* Reads what the step puts in place: the number of the inode may differ from the journal's. */
+static void find_object(const struct step_context *steps, struct step *step)
+{
+    char name[STEP_NAME_MAX];
+    struct stat info;
+    const struct step_tree *tree = &steps->trees[step->tree];
+    step_object_name(name, step->number, step->flags & STEP_REVERSED ? STEP_OLD : "");
+    step->other = fstatat(step_objects(steps, tree), name, &info, AT_SYMLINK_NOFOLLOW) == 0
+                      ? ident_of(&info)
+                      : (struct ident){0};
+}
+
+static int add_inverted(struct undoing *undoing, struct step *step, struct brig_error *err)
+{
+    struct step_context *steps = &undoing->old->steps;
+    bool taken = step_is_taken(steps, step);
+    bool upper =
+        step->upper == STEP_OPAQUE || step->upper == STEP_UPPER_META ||
+        (step->flags & STEP_REVERSED ? !step_has_entry(steps, step) : step_has_entry(steps, step));
+    if (step->lower == STEP_SWAP && !taken)
+        return 0;
+    if (step->lower == STEP_LOWER_NONE && !upper)
+        return 0;
+    step_invert(step);
+    if (step->lower == STEP_SWAP)
+        find_object(steps, step);
+    if (is_changed(undoing, step)) {
+        if (!undoing->undo->force) {
+            undoing->found.changed++;
+            report(undoing, step, "it has changed since");
+            return 0;
+        }
+        expect_current(steps, step);
+    }
+    if (step->lower == STEP_SWAP && !step->before.mode && !step->other.mode)
+        return 0;
+    return operation_add(undoing->new, step, err);
+}
+
+static int add_steps(struct undoing *undoing, struct brig_error *err)
+{
+    autojournal struct journal journal = {.fd = -1};
+    struct step step;
+    int status = journal_open(undoing->old->dir, true, &journal, err);
+    undoing->found.whole = true;
+    while (status == 0 && (status = journal_previous(&journal, &step, err)) > 0) {
+        status = 0;
+        if (is_selected(undoing, &step))
+            status = add_inverted(undoing, &step, err);
+        else
+            undoing->found.whole = false;
+    }
+    step_done(&undoing->old->steps);
+    return status;
+}
+
+/* The new operation has the layers of the old one, in the same order, and uses its objects. */
+static int take_over(struct undoing *undoing, struct brig_error *err)
+{
+    struct operation *old = undoing->old, *new = undoing->new;
+    close_fd(&new->steps.objects);
+    new->steps.objects = fcntl(old->steps.objects, F_DUPFD_CLOEXEC, 0);
+    new->owner_of_objects = old->owner_of_objects;
+    new->info.undoes = old->info.id;
+    new->steps.trees = take_ptr(&old->steps.trees);
+    new->steps.tree_count = old->steps.tree_count;
+    old->steps.tree_count = 0;
+    (void)str_fill(new->jail, sizeof new->jail, old->jail);
+    return new->steps.objects < 0
+               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
+               : operation_write_info(new, err);
+}
+
+/* Both operations share the layers from here on. */
+static int plan(struct undoing *undoing, struct brig_error *err)
+{
+    struct operation *old = undoing->old, *new = undoing->new;
+    int status = take_over(undoing, err);
+    if (status < 0)
+        return status;
+    /* Objects of another filesystem are moved there before their inodes are read. The journal that names them is the
+     * old one. */
+    int dir = new->dir;
+    new->dir = old->dir;
+    status = operation_export(new, err);
+    new->dir = dir;
+    if (status < 0)
+        return status;
+    old->steps.trees = new->steps.trees;
+    old->steps.tree_count = new->steps.tree_count;
+    status = add_steps(undoing, err);
+    old->steps.trees = NULL;
+    old->steps.tree_count = 0;
+    return status;
+}
+
+int undo_run(struct operation *operation, const struct operation_undo *undo,
+             const struct operation_info *old, const struct undo_found *found,
+             struct brig_error *err)
+{
+    char text[OPERATION_TEXT_MAX];
+    if (found->changed > 0)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "%ju file%s changed since operation %ju, so nothing was undone. Name "
+                         "other files, or use --force, which replaces them",
+                         (uintmax_t)found->changed, found->changed == 1 ? " has" : "s have",
+                         (uintmax_t)old->id);
+    if (found->count == 0)
+        return brig_fail(err, BRIG_E_STATE, 0, "operation %ju has nothing to undo there",
+                         (uintmax_t)old->id);
+    operation->info.undoes = old->id;
+    operation->info.whole = found->whole;
+    (void)snprintf(text, sizeof text, "operation %ju (%s)", (uintmax_t)old->id, old->kind);
+    int status = operation_describe(operation, text, NULL, err);
+    return status < 0 ? status : operation_run(operation, undo->report, undo->context, err);
+}
+
+int operation_undo(const struct layers *layers, int record, const struct operation_undo *undo,
+                   uint64_t *ret_undone, uint64_t *ret_id, struct brig_error *err)
+{
+    struct undoing undoing = {.undo = undo};
+    uint64_t id;
+    int status = find_operation(record, undo, &id, err);
+    if (status == 0 && restore_can(record, id)) {
+        struct operation_undo run = *undo;
+        run.id = *ret_undone = id;
+        return restore_run(layers, record, &run, ret_id, err);
+    }
+    if (status == 0)
+        status = operation_begin(layers, record, OPERATION_UNDO, &undoing.new, err);
+    if (status == 0)
+        status = operation_open(layers, record, id, &undoing.old, err);
+    if (status == 0)
+        status = operation_check_roots(undoing.old, err);
+    if (status == 0)
+        status = operations_each(record, find_since, &undoing, err);
+    if (status == 0)
+        status = plan(&undoing, err);
+    if (status == 0) {
+        undoing.found.count = operation_count(undoing.new);
+        status = undo_run(undoing.new, undo, &undoing.old->info, &undoing.found, err);
+    }
+    if (status == 0) {
+        *ret_undone = id;
+        *ret_id = undoing.new->info.id;
+    }
+    operation_free(undoing.old);
+    operation_free(undoing.new);
+    return status;
+}

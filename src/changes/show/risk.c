@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds the reason why a change is a risk. */
+#include "changes/show/risk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/encode.h"
+#include "base/fds.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "changes/layer/change.h"
+#include "changes/layer/layer.h"
+#include "changes/show/risk_rows.h"
+#include "changes/show/risk_text.h"
+
+#define TOKENS_MAX 64     /* credentials of one file that are compared with the user's file */
+#define BINARY_BYTES 8000 /* a NUL in them: not a text; as git decides it */
+#define EXECUTABLE (S_IXUSR | S_IXGRP | S_IXOTH)
+
+/* ---- the file itself ---- */
+
+static const char *find_in_type(mode_t mode)
+{
+    if (S_ISCHR(mode) || S_ISBLK(mode))
+        return "a device node";
+    if (S_ISFIFO(mode))
+        return "a FIFO: a program that opens it waits";
+    if (S_ISSOCK(mode))
+        return "a socket";
+    return NULL;
+}
+
+static bool has_capabilities(const struct change *change)
+{
+    char path[PATH_COMPONENT_MAX + 64];
+    const struct change_place place = change_place_after(change);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d/%s", place.dir, place.name);
+    return place.dir >= 0 && lgetxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+static const char *find_in_rights(const struct change *change)
+{
+    mode_t mode = change->after.st_mode, gained = mode & ~change->before.st_mode;
+    if (S_ISLNK(mode))
+        return NULL;
+    if ((gained & S_IWOTH) && !(mode & S_ISVTX))
+        return "everybody may write to it";
+    if (!S_ISREG(mode))
+        return NULL;
+    if (mode & S_ISUID)
+        return "setuid: runs with the rights of its owner";
+    if ((mode & S_ISGID) && (mode & EXECUTABLE))
+        return "setgid: runs with the rights of its group";
+    return has_capabilities(change) ? "has file capabilities" : NULL;
+}
+
+/* If the directory does not exist outside, its name is new as well. */
+static const char *find_in_name(const struct change *change)
+{
+    const char *name = change->lower_dir < 0 ? change->path : change->name;
+    const unsigned char *p = (const unsigned char *)name;
+    size_t length = strlen(name);
+    if (change->name[0] == '-' || name[0] == '-' || strstr(name, "/-"))
+        return "its name looks like an option";
+    for (size_t i = 0; i < length;) {
+        size_t size = utf8_length(p + i, length - i);
+        if (size == 0)
+            return "its name is not UTF-8";
+        if (utf8_is_unseen(p + i, size))
+            return size == 1 ? "its name contains control characters"
+                             : "its name contains characters that are not shown";
+        i += size;
+    }
+    return NULL;
+}
+
+static bool is_new_executable(const struct change *change)
+{
+    return S_ISREG(change->after.st_mode) && (change->after.st_mode & EXECUTABLE) &&
+           !(S_ISREG(change->before.st_mode) && (change->before.st_mode & EXECUTABLE));
+}
+
+/* ---- links ---- */
+
+/* Whether a relative target may lead above the root, as text. A ".." after a name leads wherever that name does, which
+ * may become another link at any time. */
+static bool leads_above(const char *path, const char *target)
+{
+    size_t depth = 0;
+    bool named = false;
+    for (const char *at = strchr(path, '/'); at; at = strchr(at + 1, '/'))
+        depth++;
+    for (const char *at = target; *at;) {
+        size_t length = strcspn(at, "/");
+        if (length == 2 && at[0] == '.' && at[1] == '.') {
+            if (depth == 0 || named)
+                return true;
+            depth--;
+        } else if (length > 0 && !(length == 1 && at[0] == '.')) {
+            named = true;
+        }
+        at += length + strspn(at + length, "/");
+    }
+    return false;
+}
+
+/* Whether it leads out through links that the user already has. */
+static bool leads_out(const struct change *change, const char *target)
+{
+    char path[2 * PATH_LENGTH_MAX + 2];
+    int dir_length = (int)(change->name - change->path), fd = -1;
+    struct brig_error error = {0};
+    (void)snprintf(path, sizeof path, "%.*s%s", dir_length, change->path, target);
+    if (change->layer->lower < 0 || strlen(path) > PATH_LENGTH_MAX)
+        return false;
+    if (path_open_beneath(change->layer->lower, path, O_PATH, 0, &fd, &error) < 0)
+        return error.sys_errno == EXDEV;
+    (void)close(fd);
+    return false;
+}
+
+static const char *find_in_link(const struct change *change)
+{
+    char target[PATH_LENGTH_MAX + 1];
+    const struct change_place place = change_place_after(change);
+    if (!S_ISLNK(change->after.st_mode) || place.dir < 0)
+        return NULL;
+    ssize_t length = readlinkat(place.dir, place.name, target, sizeof target - 1);
+    if (length < 0)
+        return "a link that cannot be read";
+    target[length] = '\0';
+    if (target[0] == '/')
+        return "a link to an absolute path";
+    return leads_above(change->path, target) || leads_out(change, target)
+               ? "a link that leads out of the directory"
+               : NULL;
+}
+
+/* ---- names ---- */
+
+static bool exists(int dir, const char *name)
+{
+    struct stat info;
+    return dir >= 0 && fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool has_beside(const struct change *change, const char *name)
+{
+    return exists(change->upper_dir, name) || exists(change->lower_dir, name);
+}
+
+/* Whether it is part of a directory, under any name, that git takes for a bare repository. */
+static bool is_of_bare_repository(const struct change *change)
+{
+    bool telling = strcmp(change->name, "config") == 0 || strcmp(change->name, "HEAD") == 0;
+    return telling && has_beside(change, "HEAD") && has_beside(change, "objects") &&
+           has_beside(change, "refs");
+}
+
+static bool is_deleted_repository(const struct change *change)
+{
+    char path[PATH_COMPONENT_MAX + 8];
+    (void)snprintf(path, sizeof path, "%s/.git", change->name);
+    return S_ISDIR(change->before.st_mode) && exists(change->lower_dir, path);
+}
+
+/* The path relative to the home of the user, or NULL; `buffer` holds it if necessary. */
+static const char *path_in_home(const struct change *change, char *buffer, size_t size)
+{
+    const struct layer *layer = change->layer;
+    if (layer_is_home(layer->name))
+        return change->path;
+    const char *root = strcmp(layer->root, "/") == 0 ? "" : layer->root;
+    if (!layer->masks.home || !str_fill(buffer, size, root, "/", change->path))
+        return NULL;
+    const char *below = path_below(layer->masks.home, buffer);
+    return below && *below ? below : NULL;
+}
+
+static const char *find_in_rows(const struct change *change, bool gone)
+{
+    char buffer[2 * PATH_LENGTH_MAX + 2];
+    const char *home = path_in_home(change, buffer, sizeof buffer);
+    return S_ISLNK(change->after.st_mode) ? risk_row_find_link(change->path, home)
+                                          : risk_row_find(change->path, home, gone);
+}
+
+/* ---- contents ---- */
+
+/* Appends the beginning of a file, if it could be opened, and closes it. */
+static void read_beginning(int fd, size_t max, struct str *text)
+{
+    autoclose int file = fd;
+    char *bytes = file >= 0 ? str_extend(text, max) : NULL;
+    size_t have = 0;
+    for (ssize_t got = 1; bytes && got > 0 && have<max; have += got> 0 ? (size_t)got : 0)
+        got = read(file, bytes + have, max - have);
+    if (bytes)
+        text->length = have;
+}
+
+/* Whether the text has a credential that the user's file does not have. */
+static bool has_new_credential(const struct change *change)
+{
+    autostr struct str text = {0}, before = {0};
+    struct risk_token token;
+    read_beginning(change_open_after(change), RISK_TEXT_MAX, &text);
+    size_t start = text.length < BINARY_BYTES ? text.length : BINARY_BYTES;
+    if (text.failed || start == 0 || memchr(text.data, '\0', start))
+        return false;
+    size_t from = 0;
+    for (size_t i = 0; risk_token_find(text.data, text.length, from, &token); i++) {
+        if (i == 0 && S_ISREG(change->before.st_mode))
+            read_beginning(change_open_before(change), RISK_TEXT_MAX, &before);
+        if (i == TOKENS_MAX || before.length == 0 ||
+            !memmem(before.data, before.length, token.at, token.length))
+            return true;
+        from = (size_t)(token.at - text.data) + token.length;
+    }
+    return false;
+}
+
+static enum risk_package scan_package(int fd, off_t size, char hash[SHA256_HEX_LENGTH + 1])
+{
+    autostr struct str text = {0};
+    if (size > (off_t)RISK_PACKAGE_MAX) {
+        own_close(&fd);
+        return RISK_PACKAGE_UNSURE;
+    }
+    read_beginning(fd, RISK_PACKAGE_MAX, &text);
+    if (text.failed || fd < 0)
+        return RISK_PACKAGE_UNSURE;
+    return risk_package_scan(text.length > 0 ? text.data : "", text.length, hash);
+}
+
+static bool executes_other_scripts(const struct change *change)
+{
+    char before[SHA256_HEX_LENGTH + 1], after[SHA256_HEX_LENGTH + 1];
+    enum risk_package is = scan_package(change_open_after(change), change->after.st_size, after);
+    if (is != RISK_PACKAGE_SOME)
+        return is == RISK_PACKAGE_UNSURE;
+    return !S_ISREG(change->before.st_mode) ||
+           scan_package(change_open_before(change), change->before.st_size, before) != is ||
+           strcmp(before, after) != 0;
+}
+
+static const char *find_in_content(const struct change *change)
+{
+    if (!S_ISREG(change->after.st_mode))
+        return NULL;
+    if (strcmp(change->name, "package.json") == 0 && executes_other_scripts(change))
+        return "scripts that a package manager runs";
+    return has_new_credential(change) ? "looks as if it contains a credential" : NULL;
+}
+
+/* ---- all ---- */
+
+static const char *find(const struct change *change, bool contents)
+{
+    if (change->kind == CHANGE_DELETED)
+        return is_deleted_repository(change) ? "a git repository with its history"
+                                             : find_in_rows(change, true);
+    const char *reason = find_in_type(change->after.st_mode);
+    if (!reason)
+        reason = find_in_rights(change);
+    if (!reason && change->before.st_mode == 0)
+        reason = find_in_name(change);
+    if (change->kind == CHANGE_METADATA || S_ISDIR(change->after.st_mode))
+        return !reason && is_new_executable(change) ? "a new executable file" : reason;
+    if (!reason)
+        reason = find_in_link(change);
+    if (!reason)
+        reason = find_in_rows(change, false);
+    if (!reason && is_of_bare_repository(change))
+        reason = "part of a git repository";
+    if (!reason && contents)
+        reason = find_in_content(change);
+    return !reason && is_new_executable(change) ? "a new executable file" : reason;
+}
+
+const char *risk_find(const struct change *change)
+{
+    return find(change, true);
+}
+
+const char *risk_find_quickly(const struct change *change)
+{
+    return find(change, false);
+}

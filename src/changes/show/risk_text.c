@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Scanners for credentials and for package.json. */
+#include "changes/show/risk_text.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* ---- credentials ---- */
+
+enum alphabet { UPPER, ALNUM, WORD /* also _ and - */ };
+
+/* Tokens begin with a fixed text and have a minimum length after it, so that the name of a kind of
+ * token in documentation is not one. */
+static const struct token_kind {
+    const char *prefix;
+    enum alphabet alphabet;
+    size_t min; /* characters after the prefix */
+} token_kinds[] = {
+    {"AKIA", UPPER, 16},            /* Amazon */
+    {"ASIA", UPPER, 16},            /* Amazon, for a session */
+    {"AIza", WORD, 35},             /* Google */
+    {"AGE-SECRET-KEY-", ALNUM, 40}, /* age */
+    {"dckr_pat_", WORD, 20},        /* Docker */
+    {"dop_v1_", ALNUM, 40},         /* DigitalOcean */
+    {"ghp_", ALNUM, 30},            /* GitHub */
+    {"gho_", ALNUM, 30},
+    {"ghu_", ALNUM, 30},
+    {"ghs_", ALNUM, 30},
+    {"ghr_", ALNUM, 30},
+    {"github_pat_", WORD, 22},
+    {"glpat-", WORD, 20},    /* GitLab */
+    {"hf_", ALNUM, 30},      /* Hugging Face */
+    {"npm_", ALNUM, 30},     /* npm */
+    {"pypi-AgE", WORD, 30},  /* PyPI */
+    {"rk_live_", ALNUM, 16}, /* Stripe */
+    {"sk_live_", ALNUM, 16},
+    {"sk-ant-", WORD, 20},  /* Anthropic */
+    {"sk-proj-", WORD, 20}, /* OpenAI */
+    {"xoxa-", WORD, 10},    /* Slack */
+    {"xoxb-", WORD, 10},
+    {"xoxe-", WORD, 10},
+    {"xoxp-", WORD, 10},
+    {"xoxr-", WORD, 10},
+    {"xoxs-", WORD, 10},
+};
+
+static const char key_begin[] = "-----BEGIN ", key_end[] = "PRIVATE KEY";
+#define KEY_KIND_MAX 32 /* characters between the two, such as "ENCRYPTED " */
+
+static bool is_upper(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static bool is_alnum(char c)
+{
+    return is_upper(c) || (c >= 'a' && c <= 'z');
+}
+
+static bool is_of(enum alphabet alphabet, char c)
+{
+    switch (alphabet) {
+    case UPPER:
+        return is_upper(c);
+    case ALNUM:
+        return is_alnum(c);
+    case WORD:
+        return is_alnum(c) || c == '_' || c == '-';
+    }
+    return false;
+}
+
+/* The length of the token at `at`, or 0. */
+static size_t token_length(const char *at, size_t left)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(token_kinds); i++) {
+        const struct token_kind *kind = &token_kinds[i];
+        if (kind->prefix[0] != at[0])
+            continue;
+        size_t prefix = strlen(kind->prefix), length = prefix;
+        if (left < prefix + kind->min || memcmp(at, kind->prefix, prefix) != 0)
+            continue;
+        while (length < left && is_of(kind->alphabet, at[length]))
+            length++;
+        if (length >= prefix + kind->min)
+            return length;
+    }
+    return 0;
+}
+
+/* The length of the first line of a private key at `at`, with the text after it, by which two keys
+ * differ; or 0. */
+static size_t key_length(const char *at, size_t left)
+{
+    size_t begin = sizeof key_begin - 1, end = sizeof key_end - 1;
+    if (left < begin || memcmp(at, key_begin, begin) != 0)
+        return 0;
+    for (size_t i = begin; i + end <= left && i <= begin + KEY_KIND_MAX; i++) {
+        if (memcmp(at + i, key_end, end) == 0) {
+            size_t room = left - i - end;
+            return i + end + (room < 2 * KEY_KIND_MAX ? room : 2 * KEY_KIND_MAX);
+        }
+        if (!is_upper(at[i]) && at[i] != ' ')
+            return 0;
+    }
+    return 0;
+}
+
+bool risk_token_find(const char *text, size_t length, size_t from, struct risk_token *ret_token)
+{
+    for (size_t i = from; i < length; i++) {
+        bool inside = i > 0 && is_alnum(text[i - 1]);
+        if (inside || (text[i] != '-' && !is_alnum(text[i])))
+            continue;
+        size_t found =
+            text[i] == '-' ? key_length(text + i, length - i) : token_length(text + i, length - i);
+        if (found > 0) {
+            *ret_token = (struct risk_token){text + i, found};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- package.json ---- */
+
+/* Members of the outermost object. `packageManager` names a program that corepack downloads;
+ * `pnpm` and `trustedDependencies` allow the scripts of other packages. */
+static const char *const executed[] = {
+    "scripts",
+    "bin",
+    "directories",
+    "gypfile",
+    "husky",
+    "lint-staged",
+    "pre-commit",
+    "pnpm",
+    "packageManager",
+    "simple-git-hooks",
+    "wireit",
+    "workspaces",
+    "trustedDependencies",
+    "publishConfig",
+    /* settings of tools, which name programs that these load */
+    "ava",
+    "babel",
+    "commitlint",
+    "eslintConfig",
+    "jest",
+    "mocha",
+    "nodemonConfig",
+    "nyc",
+    "prettier",
+    "release",
+    "stylelint",
+    "tap",
+    "xo",
+};
+
+struct scanner {
+    const char *text;
+    size_t length, at;
+};
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static void skip_space(struct scanner *s)
+{
+    while (s->at < s->length && is_space(s->text[s->at]))
+        s->at++;
+}
+
+static bool take(struct scanner *s, char c)
+{
+    skip_space(s);
+    if (s->at >= s->length || s->text[s->at] != c)
+        return false;
+    s->at++;
+    return true;
+}
+
+/* Moves past a string; *ret_length is without the quotes. False if it does not end. */
+static bool take_string(struct scanner *s, size_t *ret_start, size_t *ret_length)
+{
+    if (!take(s, '"'))
+        return false;
+    *ret_start = s->at;
+    for (; s->at < s->length; s->at++) {
+        if (s->text[s->at] == '\\')
+            s->at++;
+        else if (s->text[s->at] == '"')
+            break;
+    }
+    if (s->at >= s->length)
+        return false;
+    *ret_length = s->at++ - *ret_start;
+    return true;
+}
+
+/* Adds one token of a value to the hash. False if it cannot be part of JSON, as a comment. */
+static bool take_token(struct scanner *s, struct sha256 *hash, size_t *depth)
+{
+    char c = s->text[s->at];
+    size_t start = s->at, length;
+    if (c == '"') {
+        size_t text;
+        if (!take_string(s, &text, &length))
+            return false;
+    } else if (is_alnum(c) || strchr("{}[],:+-.", c)) {
+        *depth += c == '{' || c == '[';
+        *depth -= c == '}' || c == ']';
+        s->at++;
+    } else {
+        return false;
+    }
+    if (hash)
+        sha256_add(hash, s->text + start, s->at - start);
+    return true;
+}
+
+/* Moves past a value, which ends at a comma or a brace outside of it; `hash` may be NULL. */
+static bool take_value(struct scanner *s, struct sha256 *hash)
+{
+    size_t depth = 0;
+    for (skip_space(s); s->at < s->length; skip_space(s)) {
+        char c = s->text[s->at];
+        if (depth == 0 && (c == ',' || c == '}'))
+            return true;
+        if (!c || (depth == 0 && c == ']') || !take_token(s, hash, &depth))
+            return false;
+    }
+    return false;
+}
+
+static bool is_executed(const char *name, size_t length)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(executed); i++)
+        if (strlen(executed[i]) == length && memcmp(executed[i], name, length) == 0)
+            return true;
+    return false;
+}
+
+enum risk_package risk_package_scan(const char *text, size_t length,
+                                    char ret_hash[SHA256_HEX_LENGTH + 1])
+{
+    struct scanner s = {.text = text, .length = length};
+    struct sha256 hash;
+    bool some = false;
+    sha256_begin(&hash);
+    if (!take(&s, '{'))
+        return RISK_PACKAGE_UNSURE;
+    for (bool first = true; !take(&s, '}'); first = false) {
+        size_t name, name_length;
+        if ((!first && !take(&s, ',')) || !take_string(&s, &name, &name_length) || !take(&s, ':'))
+            return RISK_PACKAGE_UNSURE;
+        /* "\u0073cripts" is the same name; no honest program writes it so. */
+        if (memchr(text + name, '\\', name_length))
+            return RISK_PACKAGE_UNSURE;
+        bool watched = is_executed(text + name, name_length);
+        if (watched)
+            sha256_add(&hash, text + name - 1, name_length + 2);
+        if (!take_value(&s, watched ? &hash : NULL))
+            return RISK_PACKAGE_UNSURE;
+        some = some || watched;
+    }
+    skip_space(&s);
+    sha256_end(&hash, ret_hash);
+    if (s.at < s.length)
+        return RISK_PACKAGE_UNSURE;
+    return some ? RISK_PACKAGE_SOME : RISK_PACKAGE_NONE;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+#include "changes/show/status.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "changes/layer/layer.h"
+#include "changes/show/ignored.h"
+#include "changes/show/renames.h"
+#include "changes/show/risk.h"
+#include "changes/show/spool.h"
+
+#define RISK_REASON_MAX 96 /* of one that is kept in memory; longer ones are truncated */
+#define NS_PER_S INT64_C(1000000000)
+
+struct status {
+    const struct layer *layer;
+    struct status_counts counts;
+    FILE *kinds[STATUS_KINDS];
+    struct ignored ignored;
+    struct renames renames;
+    char replaced[PATH_LENGTH_MAX + 1]; /* the last directory that has replaced a file or link */
+};
+
+void status_free(struct status *status)
+{
+    if (!status)
+        return;
+    for (size_t i = 0; i < STATUS_KINDS; i++)
+        if (status->kinds[i])
+            (void)fclose(status->kinds[i]);
+    ignored_done(&status->ignored);
+    renames_done(&status->renames);
+    free(status);
+}
+
+const struct status_counts *status_counts(const struct status *status)
+{
+    return &status->counts;
+}
+
+/* ---- collecting ---- */
+
+/* The target of a link, in `target`, or NULL. */
+static const char *read_target(int dir, const char *name, mode_t mode,
+                               char target[static PATH_LENGTH_MAX + 1])
+{
+    ssize_t length =
+        S_ISLNK(mode) && dir >= 0 ? readlinkat(dir, name, target, PATH_LENGTH_MAX) : -1;
+    if (length < 0)
+        return NULL;
+    target[length] = '\0';
+    return target;
+}
+
+static void count(struct status_counts *counts, const struct status_item *item)
+{
+    counts->kinds[item->kind]++;
+    counts->conflicts += item->conflict != NULL;
+    counts->risky += item->risk != NULL;
+    counts->unreadable += item->unreadable != NULL;
+    if (S_ISREG(item->mode_after) && item->kind != CHANGE_METADATA)
+        counts->bytes += item->size_after;
+}
+
+/* Whether git can be asked about an added file: not below a directory that is a link outside. */
+static bool can_ask(struct status *status, const struct change *change)
+{
+    if (change->kind == CHANGE_TYPE && S_ISDIR(change->after.st_mode))
+        (void)str_fill(status->replaced, sizeof status->replaced, change->path);
+    return change->kind == CHANGE_ADDED &&
+           !(status->replaced[0] && path_is_beneath(status->replaced, change->path));
+}
+
+static int collect(void *context, const struct change *change, struct brig_error *err)
+{
+    struct status *status = context;
+    char before[PATH_LENGTH_MAX + 1], after[PATH_LENGTH_MAX + 1];
+    struct status_item item = {
+        .kind = change->kind,
+        .meta = change->meta,
+        .mode_before = change->before.st_mode,
+        .mode_after = change->after.st_mode,
+        .size_before = change->before.st_mode ? (uint64_t)change->before.st_size : 0,
+        .size_after = change->after.st_mode ? (uint64_t)change->after.st_size : 0,
+        .files = change->files,
+        .bytes = change->bytes,
+        .inode = change->after.st_mode ? change->upper.inode : 0,
+        .asked = can_ask(status, change),
+        .path = change->path,
+        .conflict = change->conflict,
+        .unreadable = change->unreadable,
+        .risk = risk_find(change),
+        .target_before =
+            read_target(change->lower_dir, change->name, change->before.st_mode, before),
+        .target_after = read_target(change->upper_dir, change->name, change->after.st_mode, after),
+    };
+    count(&status->counts, &item);
+    int result = renames_add(&status->renames, change, err);
+    if (result == 0 && item.asked)
+        result = ignored_add(&status->ignored, item.path, S_ISDIR(item.mode_after), err);
+    return result < 0 ? result : spool_write(status->kinds[item.kind], &item, err);
+}
+
+/* Copies the added files to a new list, with what is only known now: renames and ignored files. */
+static int complete_added(struct status *status, struct brig_error *err)
+{
+    struct spool from = {.file = status->kinds[CHANGE_ADDED]};
+    autofile FILE *to = NULL;
+    struct status_item item;
+    int result = spool_file(status->layer->record, &to, err), more = 0;
+    if (result == 0)
+        result = spool_rewind(from.file, err);
+    while (result == 0 && (more = spool_read(&from, &item, err)) > 0) {
+        if (item.asked)
+            result = ignored_find(&status->ignored, &item, err);
+        status->counts.ignored += item.ignored && !S_ISDIR(item.mode_after);
+        item.renamed_from = renames_find(&status->renames, status->layer, &item);
+        if (result == 0)
+            result = spool_write(to, &item, err);
+    }
+    str_done(&from.text);
+    if (result == 0 && more == 0) {
+        (void)fclose(status->kinds[CHANGE_ADDED]);
+        status->kinds[CHANGE_ADDED] = take_ptr(&to);
+    }
+    return result < 0 ? result : more;
+}
+
+static int collect_all(struct status *status, const struct status_options *options,
+                       struct brig_error *err)
+{
+    struct change_options walk = {.paths = options->paths, .path_count = options->path_count};
+    int result = ignored_begin(&status->ignored, status->layer, err);
+    for (size_t i = 0; i < STATUS_KINDS && result == 0; i++)
+        result = spool_file(status->layer->record, &status->kinds[i], err);
+    if (result == 0)
+        result = changes_walk(status->layer, &walk, collect, status, err);
+    if (result == 0)
+        result = renames_prepare(&status->renames, status->layer, err);
+    if (result == 0)
+        result = ignored_ask(&status->ignored, status->layer, options->git, err);
+    return result < 0 ? result : complete_added(status, err);
+}
+
+int status_collect(const struct layer *layer, const struct status_options *options,
+                   struct status **ret_status, struct brig_error *err)
+{
+    struct status *status = calloc(1, sizeof *status);
+    if (!status)
+        return brig_fail_nomem(err);
+    status->layer = layer;
+    int result = collect_all(status, options, err);
+    if (result < 0)
+        status_free(status);
+    else
+        *ret_status = status;
+    return result;
+}
+
+/* ---- visiting ---- */
+
+static int each_of_kind(FILE *file, status_visit visit, void *context, struct brig_error *err)
+{
+    struct spool spool = {.file = file};
+    struct status_item item;
+    int result = spool_rewind(file, err), more = 0;
+    while (result == 0 && (more = spool_read(&spool, &item, err)) > 0)
+        result = visit(context, &item, err);
+    str_done(&spool.text);
+    return result != 0 ? result : more;
+}
+
+int status_each(struct status *status, status_visit visit, void *context, struct brig_error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < STATUS_KINDS && result == 0; i++)
+        result = each_of_kind(status->kinds[i], visit, context, err);
+    return result;
+}
+
+/* ---- groups of ignored files ---- */
+
+/* The open groups are directories of `last`, the innermost one last. */
+struct grouping {
+    status_group_visit visit;
+    void *context;
+    char last[PATH_LENGTH_MAX + 1];
+    struct open_group {
+        size_t length; /* of the directory in `last` */
+        struct status_group group;
+        char first[PATH_COMPONENT_MAX + 1]; /* the name of the first file */
+        char risk[RISK_REASON_MAX];
+    } * open;
+    size_t count;
+};
+
+/* Visits the innermost group and closes it. */
+static int close_group(struct grouping *grouping, struct brig_error *err)
+{
+    struct open_group *inner = &grouping->open[--grouping->count];
+    char path[PATH_LENGTH_MAX + 1];
+    bool single = inner->group.files == 1 && !inner->group.whole;
+    (void)snprintf(path, sizeof path, "%.*s%s%s", (int)inner->length, grouping->last,
+                   single && inner->length > 0 ? "/" : "", single ? inner->first : "");
+    inner->group.path = path;
+    inner->group.single = single;
+    inner->group.risk = inner->risk[0] ? inner->risk : NULL;
+    return grouping->visit(grouping->context, &inner->group, err);
+}
+
+static int close_others(struct grouping *grouping, const char *path, struct brig_error *err)
+{
+    int result = 0;
+    while (result == 0 && grouping->count > 0) {
+        size_t length = grouping->open[grouping->count - 1].length;
+        if (length == 0 || (strncmp(grouping->last, path, length) == 0 && path[length] == '/'))
+            break;
+        result = close_group(grouping, err);
+    }
+    return result;
+}
+
+static struct open_group *open_group(struct grouping *grouping, const struct status_item *item)
+{
+    const char *slash = strrchr(item->path, '/');
+    size_t length = item->group > 0 ? item->group : slash ? (size_t)(slash - item->path) : 0;
+    if (grouping->count > 0 && grouping->open[grouping->count - 1].length == length)
+        return &grouping->open[grouping->count - 1];
+    if (!array_grow(&grouping->open, grouping->count))
+        return NULL;
+    struct open_group *inner = &grouping->open[grouping->count++];
+    *inner = (struct open_group){.length = length, .group.whole = item->group > 0};
+    (void)str_fill(inner->first, sizeof inner->first, slash ? slash + 1 : item->path);
+    return inner;
+}
+
+static int add_to_group(void *context, const struct status_item *item, struct brig_error *err)
+{
+    struct grouping *grouping = context;
+    if (!item->ignored || S_ISDIR(item->mode_after))
+        return 0;
+    int result = close_others(grouping, item->path, err);
+    if (result < 0)
+        return result;
+    (void)str_fill(grouping->last, sizeof grouping->last, item->path);
+    struct open_group *inner = open_group(grouping, item);
+    if (!inner)
+        return brig_fail_nomem(err);
+    inner->group.files++;
+    inner->group.bytes += item->size_after;
+    inner->group.risky += item->risk != NULL;
+    if (item->risk && !inner->risk[0])
+        (void)str_fill(inner->risk, sizeof inner->risk, item->risk);
+    return 0;
+}
+
+int status_each_group(struct status *status, status_group_visit visit, void *context,
+                      struct brig_error *err)
+{
+    struct grouping grouping = {.visit = visit, .context = context};
+    int result = each_of_kind(status->kinds[CHANGE_ADDED], add_to_group, &grouping, err);
+    while (result == 0 && grouping.count > 0)
+        result = close_group(&grouping, err);
+    free(grouping.open);
+    return result;
+}
+
+/* ---- the end of a run ---- */
+
+struct line {
+    int64_t since_ns;
+    uint64_t changed, added, deleted, risky, conflicts, seen;
+};
+
+static int count_in_line(void *context, const struct change *change, struct brig_error *err)
+{
+    struct line *line = context;
+    (void)err;
+    if (line->seen++ == STATUS_LINE_MAX)
+        return CHANGE_STOP;
+    bool deleted = change->kind == CHANGE_DELETED;
+    int64_t changed_ns = deleted ? change->deleted_ns : change->upper.ctime_ns;
+    if (S_ISDIR(change->after.st_mode) || (changed_ns != 0 && changed_ns < line->since_ns))
+        return 0;
+    uint64_t files = deleted && S_ISDIR(change->before.st_mode) ? change->files : 1;
+    line->changed += files;
+    line->deleted += deleted ? files : 0;
+    line->added += change->kind == CHANGE_ADDED;
+    line->conflicts += change->conflict != NULL;
+    line->risky += risk_find_quickly(change) != NULL;
+    return 0;
+}
+
+static void append_part(struct str *out, uint64_t number, const char *word)
+{
+    if (number > 0)
+        str_appendf(out, ", %" PRIu64 " %s", number, word);
+}
+
+static void append_layer(struct str *out, const struct layer *layer, const struct line *line)
+{
+    str_appendf(out, "%s%" PRIu64 " file%s changed in ",
+                line->seen > STATUS_LINE_MAX ? "more than " : "", line->changed,
+                line->changed == 1 ? "" : "s");
+    if (layer_is_home(layer->name))
+        str_append(out, "the jail's copy of your home");
+    else
+        str_append_shown(out, layer->root, strlen(layer->root), "");
+    append_part(out, line->added, "new");
+    append_part(out, line->deleted, "deleted");
+    append_part(out, line->risky, "flagged");
+    append_part(out, line->conflicts, line->conflicts == 1 ? "conflict" : "conflicts");
+    str_append(out, "; ");
+}
+
+int status_line(const struct layers *layers, const struct timespec *since, struct str *out,
+                struct brig_error *err)
+{
+    static const struct change_options options = {.quick = true};
+    bool some = false;
+    for (size_t i = 0; i < layers->count; i++) {
+        struct line line = {.since_ns = since ? since->tv_sec * NS_PER_S + since->tv_nsec : 0};
+        int result = changes_walk(&layers->items[i], &options, count_in_line, &line, err);
+        if (result < 0)
+            return result;
+        if (line.changed > 0)
+            append_layer(out, &layers->items[i], &line);
+        some = some || line.changed > 0;
+    }
+    if (some)
+        str_append(out, "see brig status");
+    return 0;
+}
