@@ -87,6 +87,22 @@ static int make_paths(const struct undo_words *words, const char **ret_paths,
     return status;
 }
 
+/* An apply may have moved branches afterwards, which is an operation of its own. Only files are undone. */
+static void tell_git(int record, uint64_t undone)
+{
+    struct operation_info old = {0}, next = {0};
+    autostr struct str what = {0};
+    if (operation_find(record, undone, &old, NULL) == 0 && strcmp(old.kind, OPERATION_APPLY) == 0 &&
+        operation_find(record, undone + 1, &next, NULL) == 0 &&
+        strcmp(next.kind, OPERATION_GIT) == 0) {
+        str_append_shown(&what, next.text, strlen(next.text), "");
+        message_note("what git did then stays (%s): git reflog shows where your branches were",
+                     what.failed ? "" : what.data);
+    }
+    operation_info_done(&old);
+    operation_info_done(&next);
+}
+
 /* "operation 3 (apply src/main.c) was undone; brig undo 4 reverts that" */
 static void tell_undone(int record, uint64_t undone, uint64_t id, const char *jail)
 {
@@ -105,6 +121,7 @@ static void tell_undone(int record, uint64_t undone, uint64_t id, const char *ja
                  new.id && !new.whole ? "a part of " : "", (uintmax_t)undone,
                  what.length > 0 && !what.failed ? what.data : "", jails_option(jail).text,
                  (uintmax_t)id);
+    tell_git(record, undone);
     operation_info_done(&old);
     operation_info_done(&new);
 }

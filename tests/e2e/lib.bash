@@ -228,7 +228,7 @@ output_has() {
 
 # drop_told: removes the line about changes at the end of a run from output.
 drop_told() {
-    output=$(grep -v '^brig: .* changed in .*; see brig status$' <<<"$output" || true)
+    output=$(grep -v '^brig: .* changed in .*; see brig status' <<<"$output" || true)
 }
 
 output_lacks() {

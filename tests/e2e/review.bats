@@ -399,7 +399,11 @@ verb() {
         must inside "$pair" 'git status --short; git log -1 --format=%s; cat a' -R
         output_has $'A  c\nsecond\nx'
         output_lacks 'brig: git'
-        must by "$who" rm "$JAIL"
+        # An undo restores the files and says what it does not restore.
+        must verb "$who" undo
+        output_has 'what git did then stays (git: 1 commit on feature, HEAD is now feature, 1 file staged)'
+        [ "$(cat a b)" = $'a\nb' ]
+        must by "$who" rm -f "$JAIL"
     done
 }
 
