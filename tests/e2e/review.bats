@@ -400,7 +400,7 @@ verb() {
         output_has $'A  c\nsecond\nx'
         output_lacks 'brig: git'
         # An undo restores the files and says what it does not restore.
-        must verb "$who" undo
+        must verb "$who" undo --force # the file `state` is gone
         output_has 'what git did then stays (git: 1 commit on feature, HEAD is now feature, 1 file staged)'
         [ "$(cat a b)" = $'a\nb' ]
         must by "$who" rm -f "$JAIL"
