@@ -306,6 +306,8 @@ is_raw() {
     shows 'read the changes again'
     keys Escape
     hides '^Keys'
+    keys g
+    shows 'a applies all of them' # instead of a diff
     to plain.txt
     shows '[+]10$'
     keys Tab PPage NPage NPage

@@ -316,21 +316,16 @@ static int finish(struct writer *writer, bool durable, struct brig_error *err)
 
 #define autowriter __attribute__((cleanup(writer_done)))
 
-/* Whether the record is that of a directory which the jail has deleted or replaced. `old` is the record that it
- * replaces, or NULL. */
-static bool is_cover(const struct base_record *record, const struct entry *old)
-{
-    return old ? old->covers : S_ISDIR(record->lower.mode);
-}
-
-/* When the deletion of a directory comes back by an undo, the files in it are moved back one by one, which changes
- * their ctime: the time of the undo takes the place of their records. */
+/* `old` is the record that it replaces, or NULL. When the deletion of a directory comes back by an undo, the files in it
+ * are moved back one by one, which changes their ctime: the time of the undo takes the place of their records. */
 static struct entry make_entry(const struct base_record *record, const struct entry *old)
 {
-    struct entry entry = {
-        .kind = (uint16_t)record->kind, .lower = record->lower, .applied = record->applied};
+    struct entry entry = {.kind = (uint16_t)record->kind,
+                          .covers = old ? old->covers : 0,
+                          .lower = record->lower,
+                          .applied = record->applied};
     struct timespec now;
-    if (!is_cover(record, old))
+    if (!S_ISDIR(record->lower.mode) || (old && !old->covers))
         return entry;
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     entry.kind = BASE_SINCE;
@@ -360,7 +355,7 @@ int base_update(const struct layer *layer, const struct base_change *changes, si
             forgotten = changes[i].path;
         } else {
             struct entry entry = make_entry(&changes[i].record, order == 0 ? &old.entry : NULL);
-            forgotten = entry.covers ? changes[i].path : forgotten;
+            forgotten = entry.covers && S_ISDIR(entry.lower.mode) ? changes[i].path : forgotten;
             status = write_entry(&writer, &entry, changes[i].path, err);
         }
         i += order >= 0;
