@@ -63,6 +63,17 @@ uint64_t tree_size(int directory)
     return fd < 0 || fstat(directory, &info) < 0 ? 0 : size_of(fd, info.st_dev, 0);
 }
 
+bool tree_is_empty(int directory, const char *name)
+{
+    int fd = open_directory(directory, name);
+    autodir DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *item;
+    while (list && (item = readdir(list)))
+        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
+            return false;
+    return list != NULL;
+}
+
 /* ---- removing ---- */
 
 struct removal {

@@ -2,6 +2,7 @@
 /* Measuring and removing trees that a jail has written, without trusting anything in them. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <brig/brig.h>
@@ -9,6 +10,9 @@
 /* The bytes on disk of a directory and everything below it on the same filesystem. Unreadable
  * directories are not counted. */
 uint64_t tree_size(int directory);
+
+/* Whether `name` is a directory without entries; "." is the directory itself. False if it cannot be read. */
+bool tree_is_empty(int directory, const char *name);
 
 /* Removes `name` in a directory with everything below it, at any depth. Follows no link and does
  * not cross into another filesystem. Succeeds if `name` does not exist. */

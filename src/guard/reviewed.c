@@ -474,6 +474,17 @@ static int apply_all(struct guard *guard, const struct found *found, size_t coun
                   : 0;
 }
 
+/* Locks the reviewed git directories of a jail and finds those of a root. Returns the fd of the lock, or a code. */
+static int lock_and_find(const struct guard *guard, const char *root, struct found **ret_found,
+                         size_t *ret_count, struct brig_error *err)
+{
+    autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
+    if (lock < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directories");
+    int status = find_all(guard, root, ret_found, ret_count, err);
+    return status < 0 ? status : take_fd(&lock);
+}
+
 int guard_apply(const struct guard_options *options, const char *root, struct str *notes,
                 struct brig_error *err)
 {
@@ -483,10 +494,8 @@ int guard_apply(const struct guard_options *options, const char *root, struct st
     int status = guard_new(options, NULL, &guard, err);
     if (status < 0)
         return status;
-    autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
-    status = lock < 0
-                 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directories")
-                 : find_all(guard, root, &found, &count, err);
+    autoclose int lock = lock_and_find(guard, root, &found, &count, err);
+    status = lock < 0 ? lock : 0;
     if (status == 0 && count > 0)
         status = guard->git.program ? apply_all(guard, found, count, notes, err)
                                     : brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
@@ -502,10 +511,8 @@ int guard_discard(const struct guard_options *options, const char *root, struct 
     int status = guard_new(options, NULL, &guard, err);
     if (status < 0)
         return status;
-    autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
-    status = lock < 0
-                 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directories")
-                 : find_all(guard, root, &found, &count, err);
+    autoclose int lock = lock_and_find(guard, root, &found, &count, err);
+    status = lock < 0 ? lock : 0;
     for (size_t i = 0; i < count && status == 0; i++) {
         autoclose int folder = files_open_dir(guard->storage, found[i].name);
         autoclose int alone = folder < 0 ? -1 : lock_file(folder, "lock", LOCK_EX | LOCK_NB);

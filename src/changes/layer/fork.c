@@ -197,16 +197,6 @@ static int make_upper(int place, const char *name, int like, struct brig_error *
     return take_fd(&fd);
 }
 
-static bool is_empty(int directory)
-{
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    for (const struct dirent *item; dir && (item = readdir(dir));)
-        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
-            return false;
-    return true;
-}
-
 /* ---- flattening ---- */
 
 int fork_flatten(struct layer *layer, struct brig_error *err)
@@ -292,7 +282,7 @@ static int freeze(int storage, int place, const struct layer *layer, struct str 
     (void)snprintf(changes, sizeof changes, "%s.changes", layer->name);
     (void)snprintf(below, sizeof below, "%s." STORAGE_BELOW, layer->name);
     (void)snprintf(fresh, sizeof fresh, "%s." STORAGE_BELOW PART_NEW, layer->name);
-    if (is_empty(layer->uppers[0])) {
+    if (tree_is_empty(layer->uppers[0], ".")) {
         append_file(place, below, ret_below);
         return 0;
     }

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "changes/layer/compare.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/upper.h"
@@ -40,18 +41,6 @@ void step_invert(struct step *step)
     step->other = before;
     step->mode_before = step->mode_after;
     step->mode_after = mode;
-}
-
-/* Whether a directory has no entries; false if that cannot be determined. */
-static bool is_empty(int dir, const char *name)
-{
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autodir DIR *list = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *item;
-    while (list && (item = readdir(list)))
-        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
-            return false;
-    return list != NULL;
 }
 
 /* ---- states ---- */
@@ -203,7 +192,7 @@ static int move_away(const struct swap *swap, int dir, const char *name, const s
         return result;
     result = look(swap->objects, swap->to, &info);
     if (result == 0 && is_same(&step->before, &info) &&
-        (!S_ISDIR(info.st_mode) || is_empty(swap->objects, swap->to)))
+        (!S_ISDIR(info.st_mode) || tree_is_empty(swap->objects, swap->to)))
         return 0;
     (void)rename_exclusive(swap->objects, swap->to, dir, name);
     return result < 0 ? result : -EEXIST;
@@ -221,7 +210,7 @@ static int exchange(const struct swap *swap, int dir, const char *name, const st
     }
     int result = look(swap->objects, swap->from, &info);
     if (result == 0 && is_same(&step->before, &info) &&
-        (!S_ISDIR(info.st_mode) || is_empty(swap->objects, swap->from)))
+        (!S_ISDIR(info.st_mode) || tree_is_empty(swap->objects, swap->from)))
         return rename_exclusive(swap->objects, swap->from, swap->objects, swap->to);
     (void)renameat2(swap->objects, swap->from, dir, name, RENAME_EXCHANGE);
     return result < 0 ? result : -EEXIST;
@@ -248,7 +237,7 @@ static int take_swap(struct step_context *context, const struct step *step, cons
         result = rename_exclusive(swap.objects, swap.from, at->fd, name);
     else if (!is_same(&step->before, &now))
         result = -EEXIST;
-    else if (S_ISDIR(now.st_mode) && !is_empty(at->fd, name)) {
+    else if (S_ISDIR(now.st_mode) && !tree_is_empty(at->fd, name)) {
         *ret_reason = "it is not empty";
         return 1;
     } else if (step->other.mode == 0)
@@ -407,7 +396,7 @@ static int take_prune(struct step_context *context, const struct step *step,
     struct step_tree *tree = &context->trees[step->tree];
     if (!(step->flags & STEP_REVERSED) && !step_has_entry(context, step)) {
         autoclose int fd = openat(at->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 || !is_empty(at->fd, name) ||
+        if (fd < 0 || !tree_is_empty(at->fd, name) ||
             !((step->flags & STEP_FORCE) || is_redundant(context, tree, step->path, fd)))
             return 0;
     }
