@@ -33,12 +33,12 @@ static int check_new(const struct jails_place *place, const char *name, struct b
                      str_shown(name).text, str_shown(name).text);
 }
 
-/* The mode of the jail "default" need not be in its file: it is that of a jail of this name. */
+/* The mode of a jail that is used without a name need not be in its file. */
 static int record_mode(const struct settings *settings, const char *to, struct brig_error *err)
 {
     autofree char *file = NULL;
     autofree char *line = NULL;
-    if (strcmp(settings->jail, SETTINGS_JAIL) != 0 || settings->mode_origin)
+    if (settings->mode_origin)
         return 0;
     int status = str_make(&file, err, to, ".jail");
     if (status == 0)

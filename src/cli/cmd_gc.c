@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig gc`: removes what was kept for undoing, and the changes of directories that do not exist any more. */
+/* `brig gc`: removes what was kept for undoing, and what belongs to directories that do not exist any
+ * more. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,9 @@
 #include "changes/operation/collect.h"
 #include "cli/command.h"
 #include "cli/jails.h"
+#include "cli/project.h"
 #include "cli/report.h"
+#include "home/jails.h"
 
 #define OLDER_MS ((uint64_t)30 * 24 * 60 * 60 * 1000) /* the default of --older */
 #define NS_PER_MS 1000000
@@ -100,6 +104,34 @@ static int gather(void *context, int storage, const char *jail, struct brig_erro
     return status < 0 ? status : find_gone(gathering, jail, err);
 }
 
+/* ---- jails of projects that are gone ---- */
+
+/* A jail that cannot be removed, because it has something that is nowhere else, is only reported. */
+static int treat_jail(void *context, const struct jail_info *jail, struct brig_error *err)
+{
+    struct gathering *gathering = context;
+    const struct jails_place *place = gathering->place;
+    char project[PATH_LENGTH_MAX + 1];
+    struct stat info;
+    struct brig_error failure = {0};
+    (void)err;
+    if ((gathering->jail && strcmp(gathering->jail, jail->name) != 0) ||
+        !project_of(place->storage, jail->name, project) || lstat(project, &info) == 0 ||
+        errno != ENOENT)
+        return 0;
+    bool removes = gathering->gone && !gathering->dry;
+    int status = removes ? jails_delete(place, jail->name, false, &failure) : 0;
+    if (status < 0)
+        message_warning("%s", failure.message);
+    else
+        message_note("%s: its project '%s' does not exist any more; %s", jail->name,
+                     str_shown(project).text,
+                     removes           ? "the jail is removed"
+                     : gathering->gone ? "the jail would be removed"
+                                       : "brig gc --gone removes the jail");
+    return 0;
+}
+
 /* ---- the verb ---- */
 
 static int read_words(const struct app *app, int argc, char **argv, struct gathering *gathering,
@@ -143,6 +175,8 @@ static int run_gc(const struct app *app, int argc, char **argv, struct brig_erro
         status = jails_each_part(&place, cmd_gc.name, gathering.jail, LAYER_RECORD_PART, gather,
                                  &gathering, err);
     git_done(&gathering.git);
+    if (status >= 0)
+        status = jails_each(place.storage, place.uid, false, treat_jail, &gathering, err);
     int frozen = status < 0 ? status : fork_collect(place.storage, gathering.dry, err);
     if (frozen < 0)
         return frozen;
@@ -156,7 +190,7 @@ static int run_gc(const struct app *app, int argc, char **argv, struct brig_erro
 
 const struct command cmd_gc = {
     .name = "gc",
-    .summary = "remove old operations, and changes of directories that are gone",
+    .summary = "remove old operations, and jails of projects that are gone",
     .usage = "[-j NAME] [--older AGE] [--gone] [--dry-run]",
     .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_gc,

@@ -107,8 +107,6 @@ static int write_files(const char *dir, const char *storage, struct brig_error *
         status = write_file(dir_fd, dir, "default.conf", default_conf, err);
     if (status == 0)
         status = write_file(dir_fd, dir, ".brigrc", brigrc, err);
-    if (status == 0)
-        status = config_write_jail(storage_fd, SETTINGS_JAIL, BRIG_MODE_CASUAL, err);
     return status;
 }
 

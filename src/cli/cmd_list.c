@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig list`: the jails, with their mode, their size on disk, and their processes. */
+/* `brig list`: the jails, with their mode, their size on disk, their processes and projects. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/jails.h"
+#include "cli/project.h"
 #include "cli/report.h"
 #include "home/jails.h"
 
@@ -48,27 +49,32 @@ static void add_isolated_uids(const struct jails_place *place, struct jail_info 
         jail->state.pids[jail->state.pid_count++] = state.pids[i];
 }
 
-static void append_line(struct listing *listing, const struct jail_info *jail, const char *mode)
+static void append_line(struct listing *listing, const struct jail_info *jail, const char *mode,
+                        const char *project)
 {
+    autostr struct str running = {0};
     if (listing->count++ == 0)
-        str_appendf(&listing->text, "%-20s %-7s %9s %9s  %s\n", "JAIL", "MODE", "CHANGES", "HOME",
-                    "RUNNING");
-    str_appendf(&listing->text, "%-20s %-7s", jail->name, mode);
+        str_appendf(&listing->text, "%-28s %-7s %9s %9s  %-10s %s\n", "JAIL", "MODE", "CHANGES",
+                    "HOME", "RUNNING", "PROJECT");
+    str_appendf(&listing->text, "%-28s %-7s", jail->name, mode);
     append_size(&listing->text, jail->changes);
     append_size(&listing->text, jail->home);
-    str_append(&listing->text, jail->state.pid_count > 0 ? "  pid"
-                               : jail->state.held        ? "  (kept)"
-                                                         : "");
+    str_append(&running, jail->state.pid_count > 0 ? "pid" : jail->state.held ? "(kept)" : "-");
     for (size_t i = 0; i < jail->state.pid_count; i++)
-        str_appendf(&listing->text, " %d", jail->state.pids[i]);
+        str_appendf(&running, " %d", jail->state.pids[i]);
+    str_appendf(&listing->text, "  %-10s ", running.data ? running.data : "");
+    str_append_shown(&listing->text, *project ? project : "-", strlen(*project ? project : "-"),
+                     "");
     str_append_char(&listing->text, '\n');
 }
 
-static void append_object(struct json *json, const struct jail_info *jail, const char *mode)
+static void append_object(struct json *json, const struct jail_info *jail, const char *mode,
+                          const char *project)
 {
     json_open_object(json, NULL);
     json_text(json, "name", jail->name);
     json_text(json, "mode", strcmp(mode, "-") == 0 ? NULL : mode);
+    json_text(json, "project", *project ? project : NULL);
     json_uint(json, "changes_bytes", jail->changes);
     json_uint(json, "home_bytes", jail->home);
     json_bool(json, "held", jail->state.held);
@@ -85,13 +91,14 @@ static int add_jail(void *context, const struct jail_info *found, struct brig_er
     (void)err;
     struct listing *listing = context;
     struct jail_info jail = *found;
-    char mode[16];
+    char mode[16], project[PATH_LENGTH_MAX + 1];
     add_isolated_uids(listing->place, &jail);
     jails_mode(listing->place->storage, jail.name, mode, sizeof mode);
+    (void)project_of(listing->place->storage, jail.name, project);
     if (listing->json)
-        append_object(listing->json, &jail, mode);
+        append_object(listing->json, &jail, mode, project);
     else
-        append_line(listing, &jail, mode);
+        append_line(listing, &jail, mode, project);
     return 0;
 }
 
@@ -125,7 +132,7 @@ static int run_list(const struct app *app, int argc, char **argv, struct brig_er
 
 const struct command cmd_list = {
     .name = "list",
-    .summary = "list jails, their disk use and the processes in them",
+    .summary = "list jails, their projects, disk use and processes",
     .usage = "[--json]",
     .run = run_list,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig mask` and `brig unmask`: hide or show paths of the home directory in a jail, also while it
  * is running. The jail remembers them. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/jails.h"
+#include "cli/project.h"
 #include "cli/report.h"
 #include "cli/settings.h"
 #include "home/home.h"
@@ -109,7 +111,7 @@ static int check_jail(const struct jails_place *place, const char *name, struct 
 {
     struct jail_info jail;
     int status = jails_check_name(name, err);
-    if (status < 0 || strcmp(name, SETTINGS_JAIL) == 0) /* it is created on first use */
+    if (status < 0 || strcmp(name, place->jail) == 0) /* it is created on first use */
         return status;
     identity_enter(&place->identity);
     status = jails_find(place->storage, name, place->uid, &jail, err);
@@ -182,12 +184,21 @@ static void say_missing(const struct jails_place *place, const struct wanted *wa
     }
 }
 
+static void record_project(const struct jails_place *place)
+{
+    autoclose int storage = open(place->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (storage >= 0)
+        project_record(storage, place->jail, place->project);
+}
+
 static int apply(struct jails_place *place, const struct wanted *wanted, struct brig_error *err)
 {
     identity_enter(&place->identity);
     int status =
         jail_file_set_masks(place->storage, wanted->jail, (const char *const *)wanted->paths,
                             wanted->count, wanted->unmask, err);
+    if (status == 0 && place->project[0] && strcmp(wanted->jail, place->jail) == 0)
+        record_project(place);
     identity_leave(&place->identity);
     if (status < 0)
         return status;
@@ -212,7 +223,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
     const char *verb = app->command->name;
     struct jails_place place;
     static struct wanted all; /* large */
-    all = (struct wanted){.unmask = app->command == &cmd_unmask, .jail = SETTINGS_JAIL};
+    all = (struct wanted){.unmask = app->command == &cmd_unmask};
     int first = jails_parse_words(app, argc, argv, &all.jail, err);
     if (first < 0)
         return first;
@@ -221,6 +232,8 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
                          "%s needs a path in the home directory: brig %s [-j NAME] PATH…", verb,
                          verb);
     int status = jails_place_find(&place, err);
+    if (!all.jail)
+        all.jail = place.jail;
     if (status == 0)
         status = check_jail(&place, all.jail, err);
     if (status == 0)

@@ -63,8 +63,8 @@ static int refuse_loss(const struct jails_place *place, const char *name, struct
                      lost.data, name);
 }
 
-static int remove_jail(const struct jails_place *place, const char *name, bool force,
-                       struct brig_error *err)
+int jails_delete(const struct jails_place *place, const char *name, bool force,
+                 struct brig_error *err)
 {
     int status = jails_check(place, cmd_rm.name, name, err);
     if (status < 0)
@@ -95,7 +95,7 @@ static int run_rm(const struct app *app, int argc, char **argv, struct brig_erro
     if (status == 0)
         status = jails_become_user(&place, err);
     for (int i = first; i < argc && status == 0; i++)
-        status = remove_jail(&place, argv[i], first > 1, err);
+        status = jails_delete(&place, argv[i], first > 1, err);
     return status;
 }
 

@@ -231,6 +231,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     const char *const shell[] = {choose_shell(identity), NULL};
     config_show_project(&setup->config, setup->cwd, identity, !settings->dry_run);
     config_show_jai(&setup->files, identity, !settings->dry_run);
+    config_show_own_jails(&setup->config, identity, !settings->dry_run);
     if (settings->plan)
         return plan_show(setup, argv[0] ? argv : shell, app->envp, err);
     if (settings->dry_run)

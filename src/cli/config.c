@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/options.h"
+#include "cli/project.h"
 #include "cli/settings.h"
 #include "policy/conf.h"
 #include "policy/policy.h"
@@ -24,6 +25,7 @@ struct reading {
     char *const *argv; /* whose options set variables */
     int argc;
     enum config_layer layer;
+    char project_jail[PROJECT_JAIL_MAX]; /* "": the working directory is in no project */
 };
 
 void config_done(struct config *config)
@@ -36,6 +38,7 @@ void config_done(struct config *config)
     free(config->dir);
     free(config->storage);
     free(config->jail);
+    free(config->jail_here);
     free(config->mode_origin);
     free(config->project_text);
     *config = (struct config){0};
@@ -205,17 +208,30 @@ static const struct config_line *last_line(const struct config *config, enum opt
 
 /* ---- Variables in files ---- */
 
-static const char *jail_so_far(const struct reading *r)
+/* The jail without -j: that of the files, else that of the project, if the run has one. */
+static const char *jail_without_option(const struct reading *r, bool has_project)
 {
     const struct config_line *line = last_line(r->config, OPTION_JAIL, -1);
-    return r->scan->given[OPTION_JAIL] ? r->scan->given[OPTION_JAIL]
-           : line                      ? line->value
-                                       : SETTINGS_JAIL;
+    bool nocwd = last_line(r->config, OPTION_NOCWD, -1) != NULL;
+    if (line)
+        return line->value;
+    return has_project && r->project_jail[0] && !nocwd ? r->project_jail : SETTINGS_JAIL;
 }
 
-static enum brig_mode default_mode(const char *jail)
+static const char *jail_so_far(const struct reading *r)
 {
-    return strcmp(jail, SETTINGS_JAIL) == 0 ? BRIG_MODE_CASUAL : BRIG_MODE_STRICT;
+    const char *given = r->scan->given[OPTION_JAIL];
+    bool has_project = r->scan->of_verb || !r->scan->given[OPTION_NOCWD];
+    return given ? given : jail_without_option(r, has_project);
+}
+
+/* Jails that are used without a name are casual. */
+static enum brig_mode default_mode(const struct reading *r, const char *jail)
+{
+    const char *storage = r->config->storage ? r->config->storage : r->world->storage;
+    bool unnamed = strcmp(jail, SETTINGS_JAIL) == 0 || strcmp(jail, r->project_jail) == 0 ||
+                   r->world->of_project(r->world->context, storage, jail);
+    return unnamed ? BRIG_MODE_CASUAL : BRIG_MODE_STRICT;
 }
 
 static enum brig_mode mode_so_far(const struct reading *r)
@@ -224,7 +240,7 @@ static enum brig_mode mode_so_far(const struct reading *r)
     if (r->scan->given[OPTION_MODE])
         return r->scan->mode;
     return line ? (enum brig_mode)policy_word_value(POLICY_MODE, line->value)
-                : default_mode(jail_so_far(r));
+                : default_mode(r, jail_so_far(r));
 }
 
 const char *config_assigned(const char *text, const char *name)
@@ -459,7 +475,7 @@ static int read_jail(struct reading *r, struct brig_error *err)
 static int read_project(struct reading *r, struct brig_error *err)
 {
     autosource struct conf_source source = {0};
-    int status = r->world->project(r->world->context, &source, err);
+    int status = r->world->load_project(r->world->context, &source, err);
     if (status <= 0)
         return status;
     status = read_source(r, &source, CONFIG_PROJECT, err);
@@ -501,7 +517,7 @@ static int choose_mode(struct reading *r, struct brig_error *err)
         line = last_line(config, OPTION_MODE, CONFIG_CONF);
     config->mode = r->scan->given[OPTION_MODE] ? r->scan->mode
                    : line ? (enum brig_mode)policy_word_value(POLICY_MODE, line->value)
-                          : default_mode(config->jail);
+                          : default_mode(r, config->jail);
     const char *origin = r->scan->given[OPTION_MODE] ? SETTINGS_TYPED : line ? line->origin : NULL;
     const struct config_line *project = last_line(config, OPTION_MODE, CONFIG_PROJECT);
     if (project && !r->scan->given[OPTION_MODE]) {
@@ -528,6 +544,10 @@ static int read_files(struct reading *r, const char *command, struct brig_error 
     if (status == 0)
         status = str_copy(jail_so_far(r), &config->jail, err);
     if (status == 0)
+        status = str_copy(jail_without_option(r, true), &config->jail_here, err);
+    if (status == 0 && strcmp(config->jail, r->project_jail) == 0)
+        config->project = r->world->project;
+    if (status == 0)
         status = choose_storage(r, err);
     if (status == 0)
         status = read_jail(r, err);
@@ -547,6 +567,8 @@ int config_read(const struct config_world *world, const struct settings_scan *sc
                 char *const *argv, struct config *config, struct brig_error *err)
 {
     struct reading r = {.config = config, .world = world, .scan = scan, .argv = argv, .argc = argc};
+    if (world->project)
+        project_jail(world->project, r.project_jail);
     int status = read_files(&r, scan->command < argc ? argv[scan->command] : NULL, err);
     if (status < 0)
         config_done(config);
@@ -612,6 +634,7 @@ int config_apply(const struct config *config, const struct config_world *world,
     settings->jail = config->jail;
     settings->jail_given = config->jail_given;
     settings->jail_exists = config->jail_exists;
+    settings->project = config->project;
     settings->mode = config->mode;
     settings->mode_origin = config->mode_origin;
     settings->storage = config->storage;

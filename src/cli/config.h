@@ -33,6 +33,7 @@ struct config_world {
     const char *user;    /* the user name inside */
     const char *dir;     /* the configuration directory, which need not exist */
     const char *storage; /* where jails are kept by default */
+    const char *project; /* the project of the working directory, or NULL */
     /* A variable of the environment, or NULL. */
     const char *(*variable)(void *context, const char *name);
     /* Reads a file as conf_load() does: 1, or 0 if it is optional and does not exist. Relative
@@ -40,8 +41,10 @@ struct config_world {
      * added. */
     int (*load)(void *context, const char *dir, const char *name, bool exact, bool optional,
                 struct conf_source *ret_source, struct brig_error *err);
+    /* Whether a jail belongs to a project. */
+    bool (*of_project)(void *context, const char *storage, const char *jail);
     /* Reads the project's file: 1, or 0 if it does not exist. */
-    int (*project)(void *context, struct conf_source *ret_source, struct brig_error *err);
+    int (*load_project)(void *context, struct conf_source *ret_source, struct brig_error *err);
 };
 
 enum config_layer {
@@ -66,6 +69,8 @@ struct config {
     char *dir;           /* the configuration's directory */
     char *storage;       /* absolute */
     char *jail;          /* the name of the jail */
+    char *jail_here;     /* the jail of a run in this directory without -j */
+    const char *project; /* the project that the jail belongs to, or NULL; borrowed */
     bool jail_given;     /* on the command line */
     bool jail_exists;    /* NAME.jail exists */
     enum brig_mode mode; /* the mode of this run */
@@ -116,6 +121,7 @@ struct config_files {
     char *dir;
     char *storage;
     char *home;
+    char *project;  /* NULL: none */
     char **sources; /* the files that were read: absolute, without duplicates */
     size_t source_count;
     bool named; /* an environment variable names the configuration directory */
@@ -129,9 +135,10 @@ int config_files_find(struct config_files *files, const struct identity *identit
 void config_files_done(struct config_files *files);
 
 /* Creates NAME.jail in dir_fd, the storage, atomically and with mode 0600, unless it exists. The
- * file records the mode, except for the jail "default", whose mode is casual unless a file says
- * otherwise. */
-int config_write_jail(int dir_fd, const char *name, enum brig_mode mode, struct brig_error *err);
+ * file records the mode, except for the jail "default" and, with `of_project`, that of a project:
+ * their mode is casual unless a .conf file says otherwise. */
+int config_write_jail(int dir_fd, const char *name, enum brig_mode mode, bool of_project,
+                      struct brig_error *err);
 
 /* Opens a directory, and creates it and its missing parents with mode 0700. */
 int config_make_directory(const char *path, int *ret_fd, struct brig_error *err);
@@ -145,6 +152,14 @@ void config_show_project(const struct config *config, const char *cwd,
  * brig was read. With `remember` this is recorded in the storage. */
 void config_show_jai(const struct config_files *files, const struct identity *identity,
                      bool remember);
+
+/* Records that a jail "default" was made by this version, so that nothing is printed about it. */
+void config_note_default_jail(const char *storage);
+
+/* Prints once, to users who have a jail "default" of an earlier version, that projects now have jails
+ * of their own. With `remember` this is recorded in the storage. */
+void config_show_own_jails(const struct config *config, const struct identity *identity,
+                           bool remember);
 
 /* Refuses a relative mask that names a file in the working directory: masks are relative to the
  * home directory, so it would hide nothing. */

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/out_path.h"
+#include "cli/project.h"
 #include "cli/report.h"
 #include "cli/settings.h"
 #include "policy/conf.h"
@@ -233,6 +234,16 @@ static int on_project(void *context, struct conf_source *ret_source, struct brig
     return status;
 }
 
+static bool on_of_project(void *context, const char *storage, const char *jail)
+{
+    const struct config_files *files = context;
+    char path[PATH_LENGTH_MAX + 1];
+    identity_enter(files->identity);
+    bool found = project_of(storage, jail, path);
+    identity_leave(files->identity);
+    return found;
+}
+
 static const char *on_variable(void *context, const char *name)
 {
     (void)context;
@@ -246,6 +257,8 @@ int config_files_find(struct config_files *files, const struct identity *identit
     int status = path_normalise(real_home(identity), PATH_KEEP_DOTDOT, &files->home, err);
     if (status == 0)
         status = find_directories(files, cwd, err);
+    if (status == 0)
+        status = project_find(cwd, identity, &files->project, err);
     if (status < 0)
         return status;
     files->world = (struct config_world){
@@ -257,7 +270,9 @@ int config_files_find(struct config_files *files, const struct identity *identit
         .storage = files->storage,
         .variable = on_variable,
         .load = on_load,
-        .project = on_project,
+        .project = files->project,
+        .of_project = on_of_project,
+        .load_project = on_project,
     };
     return 0;
 }
@@ -270,25 +285,27 @@ void config_files_done(struct config_files *files)
     free(files->dir);
     free(files->storage);
     free(files->home);
+    free(files->project);
     *files = (struct config_files){0};
 }
 
 /* ---- Writing ---- */
 
-int config_write_jail(int dir_fd, const char *name, enum brig_mode mode, struct brig_error *err)
+int config_write_jail(int dir_fd, const char *name, enum brig_mode mode, bool of_project,
+                      struct brig_error *err)
 {
     autofree char *file = NULL;
     autofree char *text = NULL;
-    bool is_default = strcmp(name, SETTINGS_JAIL) == 0;
+    bool unnamed = of_project || strcmp(name, SETTINGS_JAIL) == 0;
     int status = str_make(&file, err, name, ".jail");
-    /* In the file of the default jail, the mode would silently override the mode of every .conf
+    /* In the file of a jail that is used without a name, the mode would silently override the mode of every .conf
      * file. */
     if (status == 0)
         status = str_make(
             &text, err,
             "# What holds for this jail, whichever .conf file is in use; see brig.conf(5).\n",
-            is_default ? "# mode " : "mode ",
-            policy_word(POLICY_MODE, is_default ? BRIG_MODE_CASUAL : mode), "\n");
+            unnamed ? "# mode " : "mode ",
+            policy_word(POLICY_MODE, unnamed ? BRIG_MODE_CASUAL : mode), "\n");
     if (status == 0)
         status = out_file_write(dir_fd, file, text, 0600, false, err);
     return status < 0 ? status : 0;
@@ -361,7 +378,8 @@ int config_check_masks(const struct settings *settings, const struct identity *i
 
 #define PROJECTS_DIR ".projects" /* in the storage: messages that were shown */
 #define JAI_DIR ".jai"           /* in the home directory */
-#define JAI_NOTE "jai"           /* in PROJECTS_DIR, where other names have 16 digits */
+#define JAI_NOTE "jai"           /* in PROJECTS_DIR, where names of projects have 16 digits */
+#define OWN_JAILS_NOTE "jails"   /* the same */
 #define SHOWN_LINES_MAX 50
 #define SHOWN_LINE_MAX 200 /* bytes of each line */
 
@@ -456,4 +474,28 @@ void config_show_jai(const struct config_files *files, const struct identity *id
         "'%s' is not read: it is jai's configuration. To use it, copy its .conf, .defaults "
         "and .jairc files to '%s', or set JAI_CONFIG_DIR='%s'",
         str_shown(path).text, str_shown(files->dir).text, str_shown(path).text);
+}
+
+static const char own_jails_note[] = "brig has said that each project has a jail of its own.\n";
+
+void config_note_default_jail(const char *storage)
+{
+    remember_note(storage, OWN_JAILS_NOTE, own_jails_note);
+}
+
+void config_show_own_jails(const struct config *config, const struct identity *identity,
+                           bool remember)
+{
+    if (!config->project || config->mode == BRIG_MODE_SEALED)
+        return;
+    identity_enter(identity);
+    bool had = exists(config->storage, SETTINGS_JAIL ".jail");
+    identity_leave(identity);
+    if (!had || !is_news(config->storage, OWN_JAILS_NOTE, own_jails_note, identity, remember))
+        return;
+    message_note(
+        "each project now has a jail of its own; here it is '%s'. Your jail '" SETTINGS_JAIL
+        "' is still there: brig -j " SETTINGS_JAIL
+        ". To use it in all projects, write 'jail " SETTINGS_JAIL "' in '%s/default.conf'",
+        config->jail, str_shown(config->dir).text);
 }

@@ -18,6 +18,7 @@
 #include "cli/config.h"
 #include "cli/identity.h"
 #include "cli/masks.h"
+#include "cli/project.h"
 #include "cli/report.h"
 #include "cli/review.h"
 #include "cli/script.h"
@@ -427,8 +428,13 @@ static void remember_jail(const struct settings *settings, const struct identity
     struct brig_error err = {0};
     identity_enter(identity);
     autoclose int storage = open(settings->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (storage >= 0 && config_write_jail(storage, settings->jail, settings->mode, &err) < 0)
+    if (storage >= 0 && settings->project)
+        project_record(storage, settings->jail, settings->project);
+    if (storage >= 0 && config_write_jail(storage, settings->jail, settings->mode,
+                                          settings->project != NULL, &err) < 0)
         message_warning("%s", err.message);
+    if (strcmp(settings->jail, SETTINGS_JAIL) == 0)
+        config_note_default_jail(settings->storage);
     identity_leave(identity);
 }
 

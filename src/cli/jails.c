@@ -21,6 +21,7 @@
 #include "cli/command.h"
 #include "cli/config.h"
 #include "cli/out_path.h"
+#include "cli/project.h"
 #include "cli/report.h"
 #include "cli/settings.h"
 #include "home/home.h"
@@ -28,21 +29,25 @@
 #include "policy/conf.h"
 #include "policy/policy.h"
 
-/* Finds the storage of a run without options, which files may set. */
-static int find_storage(const struct identity *identity, char *path, size_t size,
-                        struct brig_error *err)
+/* Finds the storage and the jail of a run without options, which files may set. */
+static int find_storage(struct jails_place *place, struct brig_error *err)
 {
-    const struct settings_scan nothing = {.given[OPTION_NOCWD] = ""};
+    const struct settings_scan nothing = {.given[OPTION_NOCWD] = "", .of_verb = true};
     char cwd[PATH_LENGTH_MAX + 1];
     struct config_files files = {0};
     struct config config = {0};
     if (!getcwd(cwd, sizeof cwd))
         (void)snprintf(cwd, sizeof cwd, "/");
-    int status = config_files_find(&files, identity, cwd, err);
+    int status = config_files_find(&files, &place->identity, cwd, err);
     if (status == 0)
         status = config_read(&files.world, &nothing, 0, NULL, &config, err);
-    if (status == 0)
-        (void)snprintf(path, size, "%s", config.storage);
+    if (status == 0) {
+        (void)snprintf(place->storage, sizeof place->storage, "%s", config.storage);
+        (void)snprintf(place->jail, sizeof place->jail, "%s", config.jail);
+        (void)snprintf(place->project, sizeof place->project, "%s",
+                       config.project ? config.project : "");
+        jails_set_here(config.jail);
+    }
     config_done(&config);
     config_files_done(&files);
     return status;
@@ -54,7 +59,7 @@ int jails_place_find(struct jails_place *ret_place, struct brig_error *err)
     const struct identity *identity = &ret_place->identity;
     ret_place->uid = identity_uid(identity);
     ret_place->stranger = geteuid() == 0 ? policy_isolated_uid(ret_place->uid) : (uid_t)-1;
-    return find_storage(identity, ret_place->storage, sizeof ret_place->storage, err);
+    return find_storage(ret_place, err);
 }
 
 static int offer(void *context, const struct jail_info *jail, struct brig_error *err)
@@ -110,10 +115,18 @@ bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail)
     return true;
 }
 
+/* Set once, at the start. */
+static char here[HOME_NAME_MAX + 1]; /* "": not known */
+
+void jails_set_here(const char *jail)
+{
+    (void)snprintf(here, sizeof here, "%s", jail);
+}
+
 struct jails_option jails_option(const char *jail)
 {
     struct jails_option option = {""};
-    if (strcmp(jail, SETTINGS_JAIL) != 0)
+    if (strcmp(jail, here) != 0)
         (void)snprintf(option.text, sizeof option.text, " -j %s", jail);
     return option;
 }
@@ -238,7 +251,9 @@ void jails_mode(const char *storage, const char *name, char *buffer, size_t size
     struct mode_found found = {buffer, size};
     const struct conf_hooks hooks = {.context = &found, .directive = take_directive};
     char file[PATH_COMPONENT_MAX + 1];
-    (void)snprintf(buffer, size, "%s", strcmp(name, SETTINGS_JAIL) == 0 ? "casual" : "-");
+    char project[PATH_LENGTH_MAX + 1];
+    bool unnamed = strcmp(name, SETTINGS_JAIL) == 0 || project_of(storage, name, project);
+    (void)snprintf(buffer, size, "%s", unnamed ? "casual" : "-");
     (void)snprintf(file, sizeof file, "%s.jail", name);
     autoclose int dir = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autosource struct conf_source source = {0};
@@ -424,7 +439,7 @@ int jail_file_set_masks(const char *storage, const char *name, const char *const
         return status;
     if (flock(dir, LOCK_EX) < 0) /* until it is closed: another process may change it, too */
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock '%s'", str_shown(storage).text);
-    status = config_write_jail(dir, name, BRIG_MODE_CASUAL, err);
+    status = config_write_jail(dir, name, BRIG_MODE_CASUAL, true, err);
     if (status == 0)
         status = str_make(&path, err, storage, "/", name, ".jail");
     return status < 0 ? status : change(path, paths, count, unmask, err);

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
+#include "home/home.h"
 #include "jail/attach/attach.h"
 
 struct app;
@@ -21,6 +22,8 @@ struct jails_place {
     uid_t uid;
     uid_t stranger; /* the isolated uid that root gives a jail; (uid_t)-1 unless root */
     char storage[PATH_LENGTH_MAX + 1];
+    char jail[HOME_NAME_MAX + 1];      /* the one of this directory, without -j */
+    char project[PATH_LENGTH_MAX + 1]; /* the project it belongs to; "": none */
 };
 
 /* Finds the user whose jails are meant and the storage directory. */
@@ -42,7 +45,10 @@ int jails_check(const struct jails_place *place, const char *verb, const char *n
  * false if argv[*at] is something else. */
 bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail);
 
-/* What to write after a verb to mean this jail: " -j NAME", or "" for the jail of a verb without -j. Use as:
+/* Remembers which jail verbs without -j use in this directory. */
+void jails_set_here(const char *jail);
+
+/* What to write after a verb to mean this jail: " -j NAME", or "" for the jail of this directory. Use as:
  * "see brig status%s", jails_option(jail).text */
 struct jails_option {
     char text[NAME_MAX + sizeof " -j "];
@@ -73,6 +79,11 @@ int jails_unmount(const char *storage, const char *name, const struct identity *
 
 /* Writes the mode recorded in NAME.jail, such as "casual", or "-" if there is none. */
 void jails_mode(const char *storage, const char *name, char *buffer, size_t size);
+
+/* Deletes a jail. Without `force` it fails if the jail has something that exists nowhere else and that the user
+ * has not decided about. In cmd_rm.c. */
+int jails_delete(const struct jails_place *place, const char *name, bool force,
+                 struct brig_error *err);
 
 /* ---- Running jails ---- */
 

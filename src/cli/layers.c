@@ -20,6 +20,7 @@ static int make_setup(struct verb_layers *v, const char *jail, struct brig_error
     struct settings_scan scan;
     words[count] = NULL;
     int status = settings_scan(count, words, &scan, err);
+    scan.of_verb = true;
     return status < 0 ? status : setup_make(&v->setup, &scan, count, words, true, err);
 }
 

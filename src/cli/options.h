@@ -49,10 +49,12 @@
       "system directories and grants only, and an empty home. \"sealed\": like strict, with a "    \
       "home that is deleted after the run, no network and the syscall profile \"code\". The "      \
       "default for a jail with a name is \"strict\".")                                             \
-    X(JAIL, 'j', "jail", "NAME", JAIL, CONFIG, "the jail to use (default: default)",               \
+    X(JAIL, 'j', "jail", "NAME", JAIL, CONFIG, "the jail to use (default: that of the project)",   \
       "Each jail has its own home and /tmp, and a file NAME.jail with its settings, which is "     \
       "created on first use and stores the mode. A name is one word without a slash that does "    \
-      "not begin with a dot. Not possible in a .jail file.")                                       \
+      "not begin with a dot. Without this option each project has a jail of its own: the "         \
+      "project is the top directory of the git repository, else the working directory. A run "     \
+      "without one, as with -D, uses the jail \"default\". Not possible in a .jail file.")         \
     X(CONF, 'C', "conf", "FILE", CONF, CONFIG, "the configuration file to use",                    \
       "Default: CMD.conf if it exists, else default.conf. A name without a slash is a file in "    \
       "the configuration directory, and \".conf\" may be left out. In a file: includes another "   \

@@ -104,6 +104,7 @@ struct settings {
     const char *jail;        /* its name: one component, not beginning with a dot */
     bool jail_given;         /* on the command line */
     bool jail_exists;        /* NAME.jail exists */
+    const char *project;     /* the project that the jail belongs to, or NULL */
     enum brig_mode mode;     /* of the policy */
     const char *mode_origin; /* what chose it; NULL: the default of the jail's name */
     const char *storage;     /* where jails are kept, absolute; need not exist */
@@ -168,6 +169,7 @@ struct settings_scan {
     const char *given[OPTION_COUNT_];
     enum brig_mode mode; /* if it was given */
     int command;         /* the index of the command's first word in argv, or argc */
+    bool of_verb;        /* for a verb such as `brig status`: NOCWD does not change the jail */
 };
 
 /* Reads argv[1…] up to the command. Checks the form of every option, and the values of --mode and

@@ -20,6 +20,7 @@
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/net.h"
+#include "cli/project.h"
 #include "cli/report.h"
 #include "cli/review.h"
 #include "cli/script.h"
@@ -287,6 +288,8 @@ static int open_part(const struct settings *settings, const char *part)
     if (settings->dry_run || !settings->storage ||
         config_make_directory(settings->storage, &storage, NULL) < 0)
         return -1;
+    if (settings->project)
+        project_record(storage, settings->jail, settings->project);
     return jails_open_part(storage, settings->jail, part, true);
 }
 
@@ -394,6 +397,8 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
     status = config_files_find(&setup->files, &setup->identity, setup->cwd, err);
     if (status == 0)
         status = config_read(&setup->files.world, scan, argc, argv, &setup->config, err);
+    if (status == 0)
+        jails_set_here(setup->config.jail_here);
     if (status == 0)
         status = settings_init(&setup->settings, setup->config.mode, setup->cwd, err);
     setup->settings.dry_run = dry;

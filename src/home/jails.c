@@ -22,10 +22,10 @@
 
 #define JAILS_MAX 4096
 
-/* The parts of a jail. Runs without a jail of their own have the last two as well, so these alone
+/* The parts of a jail. Runs without a jail of their own have the last three as well, so these alone
  * do not make a jail. */
 static const char *const parts[] = {"jail",   "changes", "home", "work", "lock",
-                                    "review", "record",  "git",  "held"};
+                                    "review", "record",  "git",  "held", "project"};
 #define PARTS_OF_JAIL 7
 
 int jails_check_name(const char *name, struct brig_error *err)

@@ -105,19 +105,19 @@ conf() {
     output_has "cannot stand in a file"
     conf default.conf 'mode sealed'
     conf default.jail 'jail other'
-    must_exit 125 brig touch made
+    must_exit 125 brig -j default touch made
     output_has "$CONFIG/default.jail:1: 'jail' is not possible in a .jail file"
     [ ! -e made ]
     rm "$CONFIG/default.jail"
-    must brig touch made
+    must brig -j default touch made
     [ -e made ]
 }
 
 @test "variables are expanded in files, and never on the command line" {
     conf default.conf 'mode sealed' 'setenv A=one' 'setenv B=${A}-${BRIG_USER}-${JAI_JAIL}-${BRIG_MODE}' \
         'setenv C=\${A}'
-    must brig --setenv 'D=${A}' sh -c 'echo "$B $C $D"'
-    [ "$output" = "one-$(run_as_user id -un)-default-sealed \${A} \${A}" ]
+    must brig -j work --setenv 'D=${A}' sh -c 'echo "$B $C $D"'
+    [ "$output" = "one-$(run_as_user id -un)-work-sealed \${A} \${A}" ]
 }
 
 @test "paths begin at home in files and here on the command line" {
@@ -195,7 +195,7 @@ without_own() {
     local name
     for name in default.conf touch.conf default.jail; do
         as user ln -s "$SCRATCH/gone" "$CONFIG/$name"
-        must_exit 125 brig touch made
+        must_exit 125 brig -j default touch made
         output_has "'$CONFIG/$name' is a symbolic link to a file that does not exist"
         rm "$CONFIG/$name"
     done
@@ -259,7 +259,7 @@ without_own() {
     output_has EDITOR=vi
     output_has BRIG_MODE=casual
     output_has JAI_MODE=casual
-    output_has BRIG_JAIL=default
+    output_has BRIG_JAIL=project-
     must env_inside -m casual --setenv MY_TOKEN
     output_has MY_TOKEN=t
     must env_inside -m casual --setenv '*_TOKEN'
@@ -325,7 +325,7 @@ without_own() {
 @test "init writes files that can be read, and overwrites none" {
     conf .brigrc 'export MINE=1'
     must brig init
-    for file in .defaults default.conf default.jail; do
+    for file in .defaults default.conf; do
         [ "$(stat -c %a "$CONFIG/$file")" = 600 ]
     done
     [ "$(cat "$CONFIG/.brigrc")" = 'export MINE=1' ]
@@ -372,7 +372,7 @@ without_own() {
     must brig --dry-run --json
     must python3 -c 'import json, sys
 policy = json.loads(sys.argv[1])
-assert policy["jail"] == "default" and policy["mode_origin"] is None, policy
+assert policy["jail"].startswith("project-") and policy["mode_origin"] is None, policy
 masks = {mask["path"]: mask for mask in policy["masks"]}
 assert masks["Documents"]["origin"].endswith("/default.conf:1"), masks
 assert masks[".ssh"]["rule"] == "hide" and masks[".ssh/config"]["rule"] == "show", masks' "$output"

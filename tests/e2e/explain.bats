@@ -62,7 +62,7 @@ conf() {
 @test "explain shows the home, what is protected and what is hidden" {
     as user mkdir .vscode
     must brig explain
-    output_has "home is         the real one, copy-on-write; changes are stored in $CONFIG/default.changes"
+    output_has "home is         the real one, copy-on-write; changes are stored in $CONFIG/project-"
     output_has "protect     $PROJECT/.vscode"
     output_has "mask        $CONFIG, if it exists  [brig's own]"
     output_lacks "hide        .netrc "

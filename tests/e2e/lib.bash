@@ -171,10 +171,28 @@ scratch_make() {
     LIB_SCRATCHES="${LIB_SCRATCHES:-}${LIB_SCRATCHES:+ }$SCRATCH"
 }
 
+# Ends and removes the jails of the projects below a scratch directory.
+scratch_remove_jails() {
+    local who store file jail
+    for who in $(each_user); do
+        store=$(as "$who" sh -c 'echo "${BRIG_CONFIG_DIR:-$HOME/.local/share/brig}"')
+        for file in "$store"/*.project; do
+            case $(cat "$file" 2>/dev/null) in
+            "$1"/*)
+                jail=$(basename "$file" .project)
+                as "$who" "$BRIG" stop "$jail" >/dev/null 2>&1 || true
+                as "$who" "$BRIG" rm -f "$jail" >/dev/null 2>&1 || true
+                ;;
+            esac
+        done
+    done
+}
+
 # For teardown: removes what scratch_make made in this test.
 scratch_remove() {
     local directory
     for directory in ${LIB_SCRATCHES:-}; do
+        scratch_remove_jails "$directory"
         rm -rf -- "$directory"
     done
     LIB_SCRATCHES=

@@ -91,6 +91,13 @@ static void chain_done(struct chain *chain)
     config_done(&chain->config);
 }
 
+static bool on_test_of_project(void *context, const char *storage, const char *jail)
+{
+    (void)context;
+    (void)storage;
+    return strcmp(jail, "of-project") == 0;
+}
+
 /* NULL if all went well, else the message; then nothing is to be released. */
 static const char *run_chain(struct chain *chain, const struct file *files, char **argv)
 {
@@ -105,7 +112,8 @@ static const char *run_chain(struct chain *chain, const struct file *files, char
         .storage = STORE,
         .variable = on_test_variable,
         .load = on_test_load,
-        .project = on_test_project,
+        .load_project = on_test_project,
+        .of_project = on_test_of_project,
     };
     struct brig_error err = {0};
     struct settings_scan scan;

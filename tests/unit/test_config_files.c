@@ -49,13 +49,17 @@ static void test_writing(void)
     tap_is_int(config_make_directory(path, &fd, NULL), 0, "a directory is made with its parents");
     struct stat info;
     tap_ok(stat(path, &info) == 0 && (info.st_mode & 0777) == 0700, "for its user alone");
-    tap_is_int(config_write_jail(fd, "work", BRIG_MODE_BARE, NULL), 0, "a jail gets its file");
+    tap_is_int(config_write_jail(fd, "work", BRIG_MODE_BARE, false, NULL), 0,
+               "a jail gets its file");
     tap_has_str(content(fd, "work.jail"), "\nmode bare\n", "which remembers the mode");
     tap_ok(fstatat(fd, "work.jail", &info, 0) == 0 && (info.st_mode & 0777) == 0600, "in private");
-    tap_is_int(config_write_jail(fd, "work", BRIG_MODE_CASUAL, NULL), 0, "a second time");
+    tap_is_int(config_write_jail(fd, "work", BRIG_MODE_CASUAL, false, NULL), 0, "a second time");
     tap_has_str(content(fd, "work.jail"), "\nmode bare\n", "it is left as it is");
-    tap_is_int(config_write_jail(fd, "default", BRIG_MODE_STRICT, NULL), 0, "the default jail");
+    tap_is_int(config_write_jail(fd, "default", BRIG_MODE_STRICT, false, NULL), 0,
+               "the default jail");
     tap_has_str(content(fd, "default.jail"), "\n# mode casual\n", "leaves the mode to .conf files");
+    tap_is_int(config_write_jail(fd, "p-1", BRIG_MODE_STRICT, true, NULL), 0, "that of a project");
+    tap_has_str(content(fd, "p-1.jail"), "\n# mode casual\n", "does so too");
     tap_is_int(out_file_write(fd, "x", "1", 0600, false, NULL), 1, "a new file is told from");
     tap_is_int(out_file_write(fd, "x", "2", 0600, false, NULL), 0, "an old one");
     tap_is_str(content(fd, "x"), "1", "which is not replaced");

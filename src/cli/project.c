@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* The project of a directory, and the jail of a project. */
+#include "cli/project.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "cli/identity.h"
+#include "cli/out_path.h"
+
+#define NAME_SHOWN 40 /* bytes of the directory's name in the name of the jail */
+#define FILE_END ".project"
+
+static bool has_git(const char *directory)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    struct stat info;
+    return str_fill(path, sizeof path, directory, "/.git") && lstat(path, &info) == 0;
+}
+
+/* Shortens the path to the nearest directory with a `.git`; false if there is none that may be
+ * granted by itself. */
+static bool find_top(char *path, const struct identity *identity)
+{
+    while (!has_git(path)) {
+        char *slash = strrchr(path, '/');
+        if (!slash || slash == path)
+            return false;
+        *slash = '\0';
+    }
+    return !workdir_is_precious(path, identity);
+}
+
+int project_find(const char *directory, const struct identity *identity, char **ret_path,
+                 struct brig_error *err)
+{
+    char top[PATH_LENGTH_MAX + 1];
+    *ret_path = NULL;
+    if (workdir_is_precious(directory, identity) || !str_fill(top, sizeof top, directory))
+        return 0;
+    identity_enter(identity);
+    bool found = find_top(top, identity);
+    identity_leave(identity);
+    return str_copy(found ? top : directory, ret_path, err);
+}
+
+static char plain(char c)
+{
+    bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '-' || c == '_' || c == '.';
+    return ok ? c : '_';
+}
+
+void project_jail(const char *path, char name[static PROJECT_JAIL_MAX])
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = path; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    const char *last = strrchr(path, '/');
+    last = last ? last + 1 : path;
+    last += strspn(last, ".-"); /* a name does not begin like an option or a hidden file */
+    size_t length = 0;
+    for (; last[length] && length < NAME_SHOWN; length++)
+        name[length] = plain(last[length]);
+    (void)snprintf(name + length, PROJECT_JAIL_MAX - length, "%s%08" PRIx32, length > 0 ? "-" : "",
+                   (uint32_t)(hash ^ hash >> 32));
+}
+
+void project_record(int storage, const char *jail, const char *path)
+{
+    char name[PROJECT_JAIL_MAX + sizeof FILE_END];
+    if (str_fill(name, sizeof name, jail, FILE_END) && faccessat(storage, name, F_OK, 0) < 0)
+        (void)out_file_write(storage, name, path, 0600, false, NULL);
+}
+
+bool project_of(const char *storage, const char *jail, char path[static PATH_LENGTH_MAX + 1])
+{
+    char file[PATH_LENGTH_MAX + 1];
+    autoclose int fd = str_fill(file, sizeof file, storage, "/", jail, FILE_END)
+                           ? open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                           : -1;
+    ssize_t length = fd < 0 ? -1 : read(fd, path, PATH_LENGTH_MAX);
+    path[length > 0 ? length : 0] = '\0';
+    return path[0] == '/';
+}
