@@ -17,7 +17,7 @@ function __brig_before_command
         switch $word
             case run explain why
                 continue
-            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--review-dir' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--checkpoint-size' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
+            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--profile' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--inject?' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--review-dir' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--checkpoint-size' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
                 set skip 1
             case '--'
                 return 1
@@ -73,6 +73,7 @@ complete -c brig -n __fish_use_subcommand -f -a held -d 'list files that were he
 complete -c brig -n __fish_use_subcommand -f -a keep -d 'restore a file that was held back'
 complete -c brig -n __fish_use_subcommand -f -a fork -d 'make a second jail on the state of another'
 complete -c brig -n __fish_use_subcommand -f -a gc -d 'remove old operations, and jails of projects that are gone'
+complete -c brig -n __fish_use_subcommand -f -a profiles -d 'list the profiles of agents and tools, or print one'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write example configuration files'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'check what this system can enforce, and say how to fix the rest'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
@@ -83,6 +84,7 @@ complete -c brig -n __brig_before_command -s m -l 'mode' -x -a 'casual bare stri
 complete -c brig -n __brig_before_command -s j -l 'jail' -x -a "(__brig_ask '--jail')" -d 'the jail to use (default: that of the project)'
 complete -c brig -n __brig_before_command -s C -l 'conf' -x -a "(__brig_ask '--conf')" -d 'the configuration file to use'
 complete -c brig -n __brig_before_command -l 'conf?' -x -a "(__brig_ask '--conf?')" -d 'the same, ignored if missing'
+complete -c brig -n __brig_before_command -l 'profile' -x -d 'the profile of an agent or tool to use'
 complete -c brig -n __brig_before_command -l 'storage' -x -a '(__fish_complete_directories)' -d 'where jails are kept'
 complete -c brig -n __brig_before_command -l 'no-defaults' -d 'do not use the built-in masks and environment filters'
 complete -c brig -n __brig_before_command -l 'command' -x -d 'a shell command line that starts the command'
@@ -102,6 +104,7 @@ complete -c brig -n __brig_before_command -l 'allow' -x -d 'allow connections to
 complete -c brig -n __brig_before_command -l 'deny' -x -d 'deny connections to a destination, even if allowed'
 complete -c brig -n __brig_before_command -s p -l 'publish' -x -d 'reach a server in the jail from the host'
 complete -c brig -n __brig_before_command -l 'inject' -x -d 'add a credential to requests, outside the jail'
+complete -c brig -n __brig_before_command -l 'inject?' -x -d 'the same, ignored if there is no secret'
 complete -c brig -n __brig_before_command -l 'proxy-env' -d 'set HTTP_PROXY and similar variables inside'
 complete -c brig -n __brig_before_command -l 'net-log' -r -F -d 'write allowed and refused connections as JSON'
 complete -c brig -n __brig_before_command -s d -l 'dir' -r -F -d 'grant a file or directory, read-write'
@@ -123,6 +126,7 @@ complete -c brig -n __brig_before_command -l 'unprotect' -r -F -d 'make a protec
 complete -c brig -n __brig_before_command -l 'protect' -x -a 'hold report off' -d 'what to do with new files that execute code'
 complete -c brig -n __brig_before_command -l 'no-protect' -d 'protect nothing in granted directories'
 complete -c brig -n __brig_before_command -l 'checkpoint' -d 'keep what the command could overwrite or delete'
+complete -c brig -n __brig_before_command -l 'checkpoint?' -d 'the same, if it is possible'
 complete -c brig -n __brig_before_command -l 'checkpoint-size' -x -d 'up to which size ignored files are kept (default: 16M)'
 complete -c brig -n __brig_before_command -l 'no-checkpoint' -d 'take no checkpoint'
 complete -c brig -n __brig_before_command -l 'x11' -d 'grant the X display of $DISPLAY'

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/profile.h"
 
 static const char *name_of_kind(enum option_kind kind)
 {
@@ -56,6 +57,28 @@ static void write_verb(struct json *j, const struct command *command)
     json_close_object(j);
 }
 
+static void write_words(struct json *j)
+{
+    static const struct {
+        const char *name;
+        bool adds;
+        const char *says;
+    } words[] = {
+#define ROW(id, name, adds, says) {name, adds, says},
+        PROFILE_WORDS(ROW)
+#undef ROW
+    };
+    json_open_array(j, "profile_words");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        json_open_object(j, NULL);
+        json_text(j, "name", words[i].name);
+        json_bool(j, "adds", words[i].adds);
+        json_text(j, "says", words[i].says);
+        json_close_object(j);
+    }
+    json_close_array(j);
+}
+
 int main(void)
 {
     autostr struct str out = {0};
@@ -75,6 +98,7 @@ int main(void)
     for (int i = 0; i < OPTION_COUNT_; i++)
         write_option(&j, &option_rows[i]);
     json_close_array(&j);
+    write_words(&j);
     json_close_object(&j);
     str_append_char(&out, '\n');
     return !out.failed && write_all(STDOUT_FILENO, out.data, out.length) == 0 ? 0 : 1;

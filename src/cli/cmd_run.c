@@ -21,6 +21,7 @@
 #include "cli/masks.h"
 #include "cli/net.h"
 #include "cli/out_path.h"
+#include "cli/program.h"
 #include "cli/report.h"
 #include "cli/review.h"
 #include "cli/run_loop.h"
@@ -240,11 +241,15 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
         return jails_unmount(settings->storage, settings->jail_given ? settings->jail : NULL,
                              identity, err);
     const char *const *words = NULL;
+    struct program_words program = {0};
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     settings->policy->jail_name = settings->jail;
     /* The command gets the original limit. */
     (void)fds_raise_limit(FDS_WANTED, &settings->policy->files_before);
-    int status = script_words(settings, argv[0] ? argv : shell, &words, err);
+    program_tell(settings, identity, true);
+    int status = program_words(settings, argv[0] ? argv : shell, &program, err);
+    if (status == 0)
+        status = script_words(settings, program.words, &words, err);
     if (status == 0)
         status = home_enter(settings, identity, &setup->review, &mounts, &setup->live, err);
     setup->lease = mounts.lease;
@@ -254,6 +259,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
         status = run_command(setup, words, app->envp, err);
     home_leave(settings, &mounts);
     free((void *)(uintptr_t)words);
+    program_words_done(&program);
     return status;
 }
 

@@ -66,6 +66,7 @@ extern const struct command cmd_unmask;
 extern const struct command cmd_fork;
 extern const struct command cmd_gc;
 extern const struct command cmd_init;
+extern const struct command cmd_profiles;
 extern const struct command cmd_doctor;
 extern const struct command cmd_help;
 extern const struct command cmd_version;

@@ -3,6 +3,7 @@
 #include "cli/config.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ void config_done(struct config *config)
     free(config->jail_here);
     free(config->mode_origin);
     free(config->project_text);
+    profile_done(&config->profile);
     *config = (struct config){0};
 }
 
@@ -353,6 +355,9 @@ static int on_directive(void *context, const struct conf_directive *directive,
     struct reading *r = context;
     const struct option_row *row = option_find_long(directive->name, strlen(directive->name));
     const char *value = row && row->metavar ? directive->value : NULL;
+    int word = row ? -1 : profile_word(directive->name);
+    if (word >= 0 && (r->layer == CONFIG_PROFILE || r->layer == CONFIG_CONF))
+        return profile_add(&r->config->profile, (enum profile_word)word, directive->value, err);
     int status = check_form(row, directive, err);
     if (status == 0)
         status = check_value(r, row, value, err);
@@ -387,6 +392,25 @@ static int add_built_in(struct reading *r, struct brig_error *err)
     return status < 0 ? status : 0;
 }
 
+/* The text of a profile, as if it came from a file. */
+static int load_profile(const struct profile_text *text, const char *name,
+                        struct conf_source *ret_source, struct brig_error *err)
+{
+    autosource struct conf_source source = {0};
+    if (!text)
+        return brig_fail(err, BRIG_E_INVALID, 0, "there is no profile '%s'. See brig profiles",
+                         str_shown(name).text);
+    int status = str_make(&source.name, err, "profile ", text->name);
+    if (status == 0)
+        status = str_copy(text->text, &source.text, err);
+    if (status < 0)
+        return status;
+    source.length = strlen(text->text);
+    *ret_source = source;
+    source = (struct conf_source){0};
+    return 1;
+}
+
 /* Included files are relative to the configuration directory, even with a slash in the name. jai
  * creates a missing .defaults; here its contents are built in. */
 static int on_include(void *context, const char *name, bool optional,
@@ -395,6 +419,8 @@ static int on_include(void *context, const char *name, bool optional,
     struct reading *r = context;
     if (r->layer == CONFIG_PROJECT)
         return project_check(&option_rows[OPTION_CONF], name, err);
+    if (name[0] == '@')
+        return load_profile(profile_find(name + 1), name, ret_source, err);
     if (str_starts_with(name, "~/"))
         return load(r, r->world->home, name + 2, true, optional, ret_source, err);
     bool defaults = strcmp(name, ".defaults") == 0;
@@ -444,6 +470,24 @@ static int load_conf(const struct reading *r, const char *command, struct conf_s
             status = load(r, dir, name, true, true, ret_source, err);
     }
     return status == 0 ? load(r, dir, "default.conf", true, true, ret_source, err) : status;
+}
+
+/* The profile that --profile names, else that of the command. */
+static int read_profile(struct reading *r, const char *command, struct brig_error *err)
+{
+    const char *typed = r->scan->given[OPTION_PROFILE];
+    const struct profile_text *text = typed     ? profile_find(typed)
+                                      : command ? profile_of_command(command)
+                                                : NULL;
+    autosource struct conf_source source = {0};
+    if ((typed && strcmp(typed, PROFILE_NONE) == 0) || (!typed && !text))
+        return 0;
+    int status = load_profile(text, typed ? typed : text->name, &source, err);
+    if (status < 0)
+        return brig_wrap(err, status, "--profile");
+    r->config->profile_typed = typed != NULL;
+    (void)snprintf(r->config->profile.name, sizeof r->config->profile.name, "%s", text->name);
+    return read_source(r, &source, CONFIG_PROFILE, err);
 }
 
 static int read_conf(struct reading *r, const char *command, struct brig_error *err)
@@ -538,6 +582,8 @@ static int read_files(struct reading *r, const char *command, struct brig_error 
 {
     struct config *config = r->config;
     int status = str_copy(r->world->dir, &config->dir, err);
+    if (status == 0)
+        status = read_profile(r, command, err);
     if (status == 0)
         status = read_conf(r, command, err);
     config->jail_given = r->scan->given[OPTION_JAIL] != NULL;
@@ -640,6 +686,9 @@ int config_apply(const struct config *config, const struct config_world *world,
     settings->storage = config->storage;
     bool sealed = config->mode == BRIG_MODE_SEALED;
     bool defaults = !sealed && !config->no_defaults;
+    /* The mode sealed is for code, not for agents: a profile would only widen it. */
+    bool profiled = !sealed || config->profile_typed;
+    settings->profile = profiled && config->profile.name[0] ? &config->profile : NULL;
     settings->late_masks = sealed && !config->no_defaults; /* usually there is nothing to hide */
     int status = sealed ? 0 : set_variables(world, settings, err);
     if (status == 0 && defaults)
@@ -648,7 +697,8 @@ int config_apply(const struct config *config, const struct config_world *world,
         status = settings_hide_outside(settings, err);
     for (size_t i = 0; status == 0 && i < config->line_count; i++) {
         const struct config_line *line = &config->lines[i];
-        if (!is_project_grant(line) && (defaults || line->layer != CONFIG_BUILT_IN))
+        if (!is_project_grant(line) && (defaults || line->layer != CONFIG_BUILT_IN) &&
+            (profiled || line->layer != CONFIG_PROFILE))
             status = apply_line(settings, line, err);
     }
     return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The configuration chain: which files are read, in what order, and what they decide together.
  *
- * From the weakest to the strongest: built-in defaults, environment variables, the chosen .conf
- * file with its includes, NAME.jail in the storage, the project's .brig.conf (which may only
+ * From the weakest to the strongest: built-in defaults, environment variables, the profile of the
+ * command, the chosen .conf file with its includes, NAME.jail in the storage, the project's .brig.conf (which may only
  * narrow), the command line. All files are read before anything is applied, because they choose the
  * mode.
  *
@@ -14,6 +14,8 @@
 #include <stddef.h>
 
 #include <brig/brig.h>
+
+#include "cli/profile.h"
 
 struct conf_source;
 struct identity;
@@ -49,6 +51,7 @@ struct config_world {
 
 enum config_layer {
     CONFIG_BUILT_IN,
+    CONFIG_PROFILE,
     CONFIG_CONF,
     CONFIG_JAIL,
     CONFIG_PROJECT,
@@ -77,7 +80,9 @@ struct config {
     char *mode_origin;   /* the file or option that chose it; NULL: the default */
     bool no_defaults;
     bool nocwd;
-    char *project_text; /* the contents of the project's file; NULL: it does not exist */
+    struct profile profile; /* what is known about the command */
+    bool profile_typed;     /* chosen on the command line */
+    char *project_text;     /* the contents of the project's file; NULL: it does not exist */
 };
 
 void config_done(struct config *config);
@@ -152,6 +157,11 @@ void config_show_project(const struct config *config, const char *cwd,
  * brig was read. With `remember` this is recorded in the storage. */
 void config_show_jai(const struct config_files *files, const struct identity *identity,
                      bool remember);
+
+/* Whether a profile was not used in this project yet, or has changed since. With `remember` this is recorded in the
+ * storage. */
+bool config_is_new_profile(const char *storage, const char *cwd, const char *name, const char *text,
+                           const struct identity *identity, bool remember);
 
 /* Records that a jail "default" was made by this version, so that nothing is printed about it. */
 void config_note_default_jail(const char *storage);

@@ -476,6 +476,18 @@ void config_show_jai(const struct config_files *files, const struct identity *id
         str_shown(path).text, str_shown(files->dir).text, str_shown(path).text);
 }
 
+bool config_is_new_profile(const char *storage, const char *cwd, const char *name, const char *text,
+                           const struct identity *identity, bool remember)
+{
+    autofree char *key = NULL;
+    autofree char *note = NULL;
+    char file[32];
+    if (str_make(&key, NULL, cwd, "\n", name) < 0 || str_make(&note, NULL, key, "\n", text) < 0)
+        return false;
+    project_name(key, file);
+    return is_news(storage, file, note, identity, remember);
+}
+
 static const char own_jails_note[] = "brig has said that each project has a jail of its own.\n";
 
 void config_note_default_jail(const char *storage)

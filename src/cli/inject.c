@@ -660,6 +660,22 @@ static int apply_one(struct settings *settings, const struct settings_inject *as
     return status < 0 ? brig_wrap(err, status, "inject") : 0;
 }
 
+/* Whether an optional credential can be used: it has a secret, a network to use it on, and no other request for its
+ * name. */
+static bool is_wanted(const struct settings *settings, const char *text)
+{
+    const struct brig_policy *policy = settings->policy;
+    struct inject_spec spec = {0};
+    if (!policy_has_door(policy) || inject_parse(text, &spec, NULL) < 0)
+        return policy_has_door(policy); /* a mistake is reported later */
+    const char *value = spec.source == INJECT_ENV ? getenv(spec.where) : spec.where;
+    bool wanted = value && *value && (spec.source != INJECT_FILE || access(value, R_OK) == 0);
+    for (size_t i = 0; i < policy->net.inject_count; i++)
+        wanted = wanted && strcmp(policy->net.inject[i].name, spec.name) != 0;
+    inject_done(&spec);
+    return wanted;
+}
+
 int inject_apply(struct settings *settings, const struct identity *identity, struct brig_error *err)
 {
     int status = 0;
@@ -668,7 +684,11 @@ int inject_apply(struct settings *settings, const struct identity *identity, str
     const struct rlimit none = {1, 1};
     if (!settings->dry_run)
         (void)setrlimit(RLIMIT_CORE, &none);
-    for (size_t i = 0; status == 0 && i < settings->inject_count; i++)
-        status = apply_one(settings, &settings->injects[i], identity, err);
+    /* Those that the user asks for come first. */
+    for (int optional = 0; optional < 2; optional++)
+        for (size_t i = 0; status == 0 && i < settings->inject_count; i++)
+            if (settings->injects[i].optional == optional &&
+                (!optional || is_wanted(settings, settings->injects[i].text)))
+                status = apply_one(settings, &settings->injects[i], identity, err);
     return status;
 }

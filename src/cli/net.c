@@ -20,6 +20,7 @@
 #include "cli/identity.h"
 #include "cli/inject.h"
 #include "cli/out_path.h"
+#include "cli/program.h"
 #include "cli/report.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
@@ -360,6 +361,8 @@ int net_apply(struct settings *settings, const struct identity *identity, struct
     int status = mirrors_apply(settings, identity, err);
     if (status == 0)
         status = settle_network(settings, err);
+    if (status == 0)
+        status = program_allow_hosts(settings, err);
     if (status == 0 && settings->inject_count > 0)
         status = inject_apply(settings, identity, err);
     if (status < 0 || !policy_has_door(settings->policy))

@@ -60,6 +60,10 @@
       "the configuration directory, and \".conf\" may be left out. In a file: includes another "   \
       "file at this point.")                                                                       \
     X(CONF_OPTIONAL, 0, "conf?", "FILE", CONF, CONFIG, "the same, ignored if missing", "")         \
+    X(PROFILE, 0, "profile", "NAME", TEXT, CONFIG, "the profile of an agent or tool to use",       \
+      "Default: the one for the command, see brig profiles; \"none\" means no profile. What a "    \
+      "profile sets is weaker than every file and option. In the mode \"sealed\" a profile is "    \
+      "used only with this option. In a file: conf @NAME.")                                        \
     X(STORAGE, 0, "storage", "DIR", DIRECTORY, CONFIG, "where jails are kept",                     \
       "In a file, relative to the home directory. An empty value restores the default.")           \
     X(NO_DEFAULTS, 0, "no-defaults", NULL, NONE, CONFIG,                                           \
@@ -143,6 +147,9 @@
       "unless every user can read them in a directory of the system such as /usr or /etc. Hard "   \
       "links to these files are not hidden, nor are files that a program reads without being "     \
       "told their names.")                                                                         \
+    X(INJECT_OPTIONAL, 0, "inject?", "NAME HEADER=SOURCE", TEXT, NETWORK,                          \
+      "the same, ignored if there is no secret",                                                   \
+      "Also ignored if another --inject is for the same NAME, and with --net none or host.")       \
     X(PROXY_ENV, 0, "proxy-env", NULL, NONE, NETWORK,                                              \
       "set HTTP_PROXY and similar variables inside",                                               \
       "For programs that resolve names only through a proxy. Others do not need it.")              \
@@ -207,6 +214,9 @@
       "what the command has changed. Files that git ignores are included up to "                   \
       "--checkpoint-size; what is left out is reported. If nothing has changed since the last "    \
       "checkpoint, it costs about as much as git status.")                                         \
+    X(CHECKPOINT_OPTIONAL, 0, "checkpoint?", NULL, NONE, FILES, "the same, if it is possible",     \
+      "Without git, or if the directories contain more than 1 GiB that is not stored yet, brig "   \
+      "says so and runs the command without a checkpoint.")                                        \
     X(CHECKPOINT_SIZE, 0, "checkpoint-size", "SIZE", TEXT, FILES,                                  \
       "up to which size ignored files are kept (default: 16M)",                                    \
       "The limit for each file or whole directory that git ignores. On a filesystem that can "     \

@@ -234,7 +234,8 @@ static int take_all(struct run_checkpoint *checkpoint, const struct settings *se
     }
     if (status < 0) {
         forget(checkpoint);
-        (void)brig_advise(err, status, "Use --no-checkpoint to run without one");
+        if (!settings->checkpoint_optional)
+            (void)brig_advise(err, status, "Use --no-checkpoint to run without one");
     }
     return status;
 }
@@ -251,7 +252,12 @@ int run_checkpoint_begin(struct run_checkpoint *checkpoint, const struct setting
     if (status == 0 && list.count > 0)
         status = take_all(checkpoint, settings, identity, &list, words, err);
     identity_leave(identity);
-    if (status == 0 && list.count == 0)
+    if (status < 0 && settings->checkpoint_optional) {
+        message_warning("no checkpoint is taken: %s", err->message);
+        *err = (struct brig_error){0};
+        return 0;
+    }
+    if (status == 0 && list.count == 0 && !settings->checkpoint_optional)
         message_note("no checkpoint is taken: the command can write to none of your files "
                      "directly");
     return status;

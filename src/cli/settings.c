@@ -100,6 +100,25 @@ static int set_review(struct settings *settings, const char *value, struct brig_
     return 0;
 }
 
+static int set_checkpoint(struct settings *settings, const char *value, struct brig_error *err)
+{
+    (void)value;
+    (void)err;
+    settings->checkpoint = true;
+    settings->checkpoint_optional = false;
+    return 0;
+}
+
+static int set_checkpoint_optional(struct settings *settings, const char *value,
+                                   struct brig_error *err)
+{
+    (void)value;
+    (void)err;
+    settings->checkpoint = true;
+    settings->checkpoint_optional = true;
+    return 0;
+}
+
 static int set_checkpoint_size(struct settings *settings, const char *value, struct brig_error *err)
 {
     return parse_size(value, 0, &settings->checkpoint_bytes, err);
@@ -237,13 +256,25 @@ static int set_allow(struct settings *settings, const char *value, struct brig_e
     return str_copy(value, &settings->allow_typed, err);
 }
 
-static int set_inject(struct settings *settings, const char *value, struct brig_error *err)
+static int add_inject(struct settings *settings, const char *value, bool optional,
+                      struct brig_error *err)
 {
     if (settings->inject_count == SETTINGS_INJECTS_MAX)
         return option_fail_too_many(value, SETTINGS_INJECTS_MAX, err);
     struct settings_inject *added = &settings->injects[settings->inject_count++];
+    added->optional = optional;
     int status = str_copy(value, &added->text, err);
     return status < 0 ? status : str_copy(settings->policy->origin, &added->origin, err);
+}
+
+static int set_inject(struct settings *settings, const char *value, struct brig_error *err)
+{
+    return add_inject(settings, value, false, err);
+}
+
+static int set_inject_optional(struct settings *settings, const char *value, struct brig_error *err)
+{
+    return add_inject(settings, value, true, err);
 }
 
 static int refuse_empty(struct brig_error *err)
@@ -392,6 +423,7 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_DENY] = {.policy_text = brig_policy_deny},
     [OPTION_PUBLISH] = {.policy_text = brig_policy_publish},
     [OPTION_INJECT] = {.set = set_inject},
+    [OPTION_INJECT_OPTIONAL] = {.set = set_inject_optional},
     [OPTION_PROXY_ENV] = {.policy_on = brig_policy_proxy_env},
     [OPTION_NET_LOG] = {.set = set_net_log},
     [OPTION_SECCOMP] = {.set_by_row = set_choice, .what = POLICY_SECCOMP},
@@ -417,7 +449,8 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_NO_PROTECT] = FLAG(no_protect),
     [OPTION_PROTECT] = {.set = set_protect},
     [OPTION_FOREIGN] = FLAG(foreign),
-    [OPTION_CHECKPOINT] = FLAG(checkpoint),
+    [OPTION_CHECKPOINT] = {.set = set_checkpoint},
+    [OPTION_CHECKPOINT_OPTIONAL] = {.set = set_checkpoint_optional},
     [OPTION_CHECKPOINT_SIZE] = {.set = set_checkpoint_size},
     [OPTION_NO_CHECKPOINT] = {.set = set_no_checkpoint},
     [OPTION_X11] = {.set_by_row = set_desktop, .what = SETTINGS_X11},

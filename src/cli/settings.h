@@ -54,6 +54,7 @@ struct settings_programs {
 struct settings_inject {
     char *text;
     char *origin;
+    bool optional; /* given as inject?: ignored if there is no secret */
 };
 
 /* A file that contains a credential, which is hidden in the jail. */
@@ -101,13 +102,14 @@ struct settings {
     enum settings_place place;
 
     /* The jail; set by config_apply(). Borrowed from the configuration. */
-    const char *jail;        /* its name: one component, not beginning with a dot */
-    bool jail_given;         /* on the command line */
-    bool jail_exists;        /* NAME.jail exists */
-    const char *project;     /* the project that the jail belongs to, or NULL */
-    enum brig_mode mode;     /* of the policy */
-    const char *mode_origin; /* what chose it; NULL: the default of the jail's name */
-    const char *storage;     /* where jails are kept, absolute; need not exist */
+    const char *jail;              /* its name: one component, not beginning with a dot */
+    bool jail_given;               /* on the command line */
+    bool jail_exists;              /* NAME.jail exists */
+    const char *project;           /* the project that the jail belongs to, or NULL */
+    const struct profile *profile; /* of the command; NULL: none */
+    enum brig_mode mode;           /* of the policy */
+    const char *mode_origin;       /* what chose it; NULL: the default of the jail's name */
+    const char *storage;           /* where jails are kept, absolute; need not exist */
 
     struct settings_mask *masks; /* owned */
     size_t mask_count;
@@ -132,6 +134,7 @@ struct settings {
     bool review_typed;           /* on the command line */
 
     bool checkpoint;           /* keep what the run could change */
+    bool checkpoint_optional;  /* given as checkpoint?: only if it is possible */
     uint64_t checkpoint_bytes; /* the limit for ignored files; 0: the default */
 
     /* The origin of each request, owned; NULL: not requested. */

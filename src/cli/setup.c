@@ -20,6 +20,7 @@
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/net.h"
+#include "cli/program.h"
 #include "cli/project.h"
 #include "cli/report.h"
 #include "cli/review.h"
@@ -235,7 +236,8 @@ static void warn_of_unset(const struct brig_policy *policy)
 }
 
 /* Builds the whole policy, in the order in which later rules win. */
-static int build_policy(struct setup *setup, int argc, char **argv, struct brig_error *err)
+static int build_policy(struct setup *setup, int argc, char **argv, const char *command,
+                        struct brig_error *err)
 {
     struct settings *settings = &setup->settings;
     const struct config *config = &setup->config;
@@ -252,6 +254,8 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
         status = settings_apply_all(settings, argc, argv, err);
     if (status == 0)
         warn_of_unset(settings->policy);
+    if (status == 0)
+        status = program_show(settings, identity, command, err);
     if (status == 0)
         status = config_apply_project(config, settings, err);
     if (status == 0)
@@ -404,7 +408,8 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
     setup->settings.dry_run = dry;
     setup->settings.cwd_fd = setup->cwd_fd;
     if (status == 0)
-        status = build_policy(setup, argc, argv, err);
+        status =
+            build_policy(setup, argc, argv, scan->command < argc ? argv[scan->command] : NULL, err);
     if (status == 0 && !setup->settings.unmount)
         status = protect(setup, err);
     if (status < 0)

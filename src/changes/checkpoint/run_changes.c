@@ -42,7 +42,7 @@ static int next_before(struct comparing *c, struct brig_error *err)
 static int record(struct comparing *c, const struct manifest_entry *before,
                   const struct manifest_entry *after, struct brig_error *err)
 {
-    const struct manifest_entry none = {.path = before ? before->path : after->path,
+    const struct manifest_entry none = {.path = (before ? before : after)->path,
                                         .absence = MANIFEST_PRESENT};
     *(!before ? &c->count->added : !after ? &c->count->deleted : &c->count->modified) += 1;
     int status = manifest_write(&c->writing, before ? before : &none, err);

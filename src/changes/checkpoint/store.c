@@ -263,7 +263,7 @@ int store_write_begin(const struct store *store, struct store_writer **ret_write
 static int read_id(struct store_writer *writer, char ret_id[STORE_ID_MAX], struct brig_error *err)
 {
     static const char ask[] = "\nget-mark :1\n";
-    char answer[ANSWER_MAX];
+    char answer[ANSWER_MAX] = "";
     size_t length = 0;
     int status = put(writer, ask, sizeof ask - 1, err);
     if (status == 0)

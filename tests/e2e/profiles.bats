@@ -1,0 +1,196 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Profiles of agents and tools: what they set, who wins over them, how the program is found, and what
+# the user is told. The programs are small scripts under the names of agents.
+# shellcheck disable=SC2154 # status and output are set by `run`
+# shellcheck disable=SC2016 # what is in single quotes is for the shell in the jail
+
+load lib
+
+setup() {
+    jails_setup
+    CONFIG=$HOME_OF_USER/.config/brig
+    run_as_user mkdir -p "$HOME_OF_USER/.local/bin" "$CONFIG"
+    PATH=/usr/local/bin:/usr/bin:/bin
+}
+
+teardown() {
+    rm -rf "$CONFIG" "$HOME_OF_USER/.local/bin" "$HOME_OF_USER/.local/share/claude" "$HOME_OF_USER/.nvm"
+    jails_teardown
+}
+
+# agent PATH: a program that prints its arguments and what agents look at.
+agent() {
+    run_as_user mkdir -p "$(dirname "$1")"
+    run_as_user sh -c 'cat >"$1" && chmod 0755 "$1"' sh "$1" <<'END'
+#!/bin/sh
+echo "arguments: $*"
+env | grep -E '^(ANTHROPIC|OPENAI|CODEX|IS_SANDBOX|SANDBOX|DISABLE_AUTOUPDATER)' | sort
+END
+}
+
+@test "profiles are listed, each is complete, and a wrong name gets an advice" {
+    local name
+    must "$BRIG" profiles
+    output_has "claude     agent"
+    output_has "cursor     agent  untested"
+    for name in aider amp cargo claude codex copilot cursor gemini go goose jupyter make npm opencode pip qwen; do
+        must "$BRIG" profiles "$name"
+        output_has "about "
+        output_has "kind "
+        output_has "tested "
+        # Every line is understood.
+        must by user --dry-run --profile "$name" true
+    done
+    must_exit 125 "$BRIG" profiles claud
+    output_has "Did you mean 'brig profiles claude'"
+    must_exit 125 by user --profile claud true
+    output_has "there is no profile 'claud'"
+    must "$BRIG" profiles --json
+    must python3 -c 'import json, sys
+rows = json.loads(sys.argv[1])
+assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"} in rows, rows' "$output"
+}
+
+@test "an agent is found where installers put it, in every mode" {
+    local mode
+    # A link to the real file, in a directory that is not in PATH.
+    agent "$HOME_OF_USER/.local/share/claude/versions/2.1"
+    run_as_user ln -s ../share/claude/versions/2.1 "$HOME_OF_USER/.local/bin/claude"
+    for mode in casual bare strict; do
+        must by user -m "$mode" claude one two
+        output_has "arguments: one two"
+        output_has IS_SANDBOX=1
+        output_has SANDBOX=brig
+        output_has DISABLE_AUTOUPDATER=1
+    done
+    # The program changes: the next run has the new one.
+    agent "$HOME_OF_USER/.local/share/claude/versions/2.2"
+    run_as_user sed -i 's/arguments/2.2/' "$HOME_OF_USER/.local/share/claude/versions/2.2"
+    run_as_user ln -sf ../share/claude/versions/2.2 "$HOME_OF_USER/.local/bin/claude"
+    for mode in casual bare strict; do
+        must by user -m "$mode" claude one
+        output_has "2.2: one"
+    done
+    # A package of Node.js below nvm.
+    rm "$HOME_OF_USER/.local/bin/claude"
+    agent "$HOME_OF_USER/.nvm/versions/node/v9.1.0/lib/node_modules/old/cli.js"
+    agent "$HOME_OF_USER/.nvm/versions/node/v22.3.0/lib/node_modules/@a/claude/cli.js"
+    run_as_user mkdir "$HOME_OF_USER/.nvm/versions/node/v9.1.0/bin" "$HOME_OF_USER/.nvm/versions/node/v22.3.0/bin"
+    run_as_user ln -s ../lib/node_modules/old/cli.js "$HOME_OF_USER/.nvm/versions/node/v9.1.0/bin/claude"
+    run_as_user ln -s ../lib/node_modules/@a/claude/cli.js "$HOME_OF_USER/.nvm/versions/node/v22.3.0/bin/claude"
+    for mode in casual bare strict; do
+        must by user -m "$mode" claude three
+        output_has "arguments: three"
+        must by user -m "$mode" --setenv CHECK=1 claude
+    done
+    # The denial: the rest of the home is as hidden as before.
+    run_as_user sh -c 'echo secret >~/.private-file'
+    must_fail by user -m strict --profile claude cat "$HOME_OF_USER/.private-file"
+    must by user -m casual --profile claude cat "$HOME_OF_USER/.private-file"
+    run_as_user rm "$HOME_OF_USER/.private-file"
+}
+
+@test "a key of the user stays outside, and brig says which ones it did not pass on" {
+    agent "$HOME_OF_USER/.local/bin/claude"
+    export BRIG_TEST_KEY=x ANTHROPIC_API_KEY=sk-secret-1
+    must by user claude
+    output_has "credentials: requests to api.anthropic.com get yours outside the jail"
+    output_has ANTHROPIC_BASE_URL=http://127.
+    output_lacks sk-secret-1
+    # Without a network door there is no injection: it says what to do.
+    must by user --net host claude
+    output_has "ANTHROPIC_API_KEY was not passed; use --inject @anthropic (it stays outside) or --setenv ANTHROPIC_API_KEY"
+    output_lacks sk-secret-1
+    must by user --net host --setenv ANTHROPIC_API_KEY claude
+    output_lacks "was not passed"
+    output_has sk-secret-1
+    # One that brig cannot inject.
+    export CLAUDE_CODE_OAUTH_TOKEN=oauth-secret
+    must by user claude
+    output_has "CLAUDE_CODE_OAUTH_TOKEN was not passed; use --setenv CLAUDE_CODE_OAUTH_TOKEN"
+    # Nothing is said about what is not set.
+    unset ANTHROPIC_API_KEY CLAUDE_CODE_OAUTH_TOKEN
+    must by user claude
+    output_lacks "was not passed"
+    output_lacks ANTHROPIC_BASE_URL
+}
+
+@test "what an agent can do is said at its first use in a project" {
+    agent "$HOME_OF_USER/.local/bin/claude"
+    must by user claude
+    output_has "in this project for the first time"
+    output_has "it can change this project (brig undo restores it)"
+    output_has "network: every public host"
+    must by user claude
+    output_lacks "for the first time"
+    run_as_user mkdir "$SCRATCH/two"
+    cd "$SCRATCH/two"
+    must by user -R claude
+    output_has "for the first time"
+    output_has "a copy of this project, until you apply the changes"
+}
+
+@test "an agent's run can be undone" {
+    echo mine | run_as_user tee file >/dev/null
+    run_as_user sh -c 'cat >~/.local/bin/claude && chmod 0755 ~/.local/bin/claude' <<'END'
+#!/bin/sh
+rm -rf ./*
+END
+    must by user claude
+    [ ! -e file ]
+    must by user undo
+    [ "$(cat file)" = mine ]
+    # The twin: --no-checkpoint.
+    must by user --no-checkpoint claude
+    [ ! -e file ]
+}
+
+@test "arguments are added after the command, unless the user gives others" {
+    agent "$HOME_OF_USER/.local/bin/codex"
+    must by user codex exec hi
+    output_has 'arguments: -c sandbox_mode="danger-full-access"'
+    output_has " exec hi"
+    must by user codex --sandbox read-only
+    output_has "arguments: --sandbox read-only"
+    must by user codex --sandbox=read-only
+    output_has "arguments: --sandbox=read-only"
+    must by user --profile none "$HOME_OF_USER/.local/bin/codex" exec
+    output_has "arguments: exec"
+    output_lacks sandbox_mode
+}
+
+@test "files and options are stronger than a profile, line by line" {
+    agent "$HOME_OF_USER/.local/bin/codex"
+    printf '%s\n' 'setenv SANDBOX=mine' 'arguments' 'arguments --from ${SANDBOX} --x' 'arguments --none ${UNSET_VARIABLE}' |
+        run_as_user tee "$CONFIG/codex.conf" >/dev/null
+    must by user codex go
+    output_has "arguments: --from mine --x go"
+    output_has SANDBOX=mine
+    output_has IS_SANDBOX=1
+    must by user --setenv SANDBOX=typed codex go
+    output_has SANDBOX=typed
+    # For another program, by its file.
+    echo 'conf @codex' | run_as_user tee "$CONFIG/other.conf" >/dev/null
+    agent "$HOME_OF_USER/.local/bin/other"
+    must by user --setenv "PATH=$HOME_OF_USER/.local/bin:/usr/bin:/bin" other
+    output_has SANDBOX=brig
+    # A project cannot use these words.
+    echo 'arguments --evil' | run_as_user tee .brig.conf >/dev/null
+    must_exit 125 by user codex
+    output_has "unknown directive 'arguments'"
+}
+
+@test "with --net allow the hosts that the agent needs are allowed, and no others" {
+    must by user why --net allow --profile codex auth.openai.com:443 api.openai.com:443
+    must_fail by user why --net allow --profile codex ab.chatgpt.com:443
+    must_fail by user why --net allow auth.openai.com:443
+}
+
+@test "sealed uses a profile only if it is asked for" {
+    agent "$SCRATCH/project/claude"
+    must by user -m sealed ./claude
+    output_lacks IS_SANDBOX
+    must by user -m sealed --profile claude ./claude
+    output_has IS_SANDBOX=1
+}
