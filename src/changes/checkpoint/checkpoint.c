@@ -587,8 +587,7 @@ int checkpoint_lock(int all, bool wait, struct brig_error *err)
 /* A manifest is worthless without the objects that it names. */
 static void drop_lost(const struct taking *t)
 {
-    struct stat info;
-    if (fstatat(t->place->record, STORE_DIRECTORY, &info, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!files_exists(t->place->record, STORE_DIRECTORY))
         (void)unlinkat(t->dir, MANIFEST, 0);
 }
 
@@ -657,8 +656,7 @@ int checkpoint_take(const struct checkpoint_place *place, const struct checkpoin
 int checkpoint_tidy(const struct checkpoint_place *place, struct brig_error *err)
 {
     struct store store = {.directory = -1};
-    autoclose int all = openat(place->record, CHECKPOINT_DIRECTORY,
-                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int all = files_open_dir(place->record, CHECKPOINT_DIRECTORY);
     autoclose int lock = all < 0 ? -1 : checkpoint_lock(all, false, NULL);
     if (lock < 0)
         return 0;

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -24,6 +23,7 @@
 #include "changes/layer/layer.h"
 #include "changes/layer/names_list.h"
 #include "changes/operation/operation_files.h"
+#include "guard/files.h"
 
 #define LAYER_DIRECT "direct"
 #define RUN_LOCK "lock"
@@ -142,8 +142,7 @@ static int enter_added(struct restoring *r, const char *path, struct brig_error 
 {
     struct names_list names = {0};
     const char *slash = strrchr(path, '/');
-    autoclose int fd = openat(open_parent(r, path), slash ? slash + 1 : path,
-                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int fd = files_open_dir(open_parent(r, path), slash ? slash + 1 : path);
     int status = fd < 0 ? 0 : names_list_read(fd, &names, err);
     size_t count = names.count;
     names_list_done(&names);
@@ -377,7 +376,7 @@ int restore_open_run(int record, uint64_t id)
 {
     char path[64];
     (void)snprintf(path, sizeof path, "operations/%s", str_number(id).text);
-    return openat(record, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return files_open_dir(record, path);
 }
 
 bool restore_can(int record, uint64_t id)

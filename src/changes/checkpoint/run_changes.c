@@ -15,6 +15,7 @@
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/clones.h"
 #include "changes/layer/walk.h"
+#include "guard/files.h"
 
 #define AFTER_NEW ".after.new"
 #define SECOND_NS ((int64_t)1000 * 1000 * 1000)
@@ -126,9 +127,8 @@ static uint64_t total(const struct run_changes_count *count)
 static bool has_part(int run, unsigned number, const char *part)
 {
     char name[CHECKPOINT_NAME_MAX];
-    struct stat info;
     checkpoint_name(number, part, name);
-    return fstatat(run, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    return files_exists(run, name);
 }
 
 unsigned run_changes_roots(int run)

@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,8 +21,10 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "guard/files.h"
 
 #define NEW_DIRECTORY STORE_DIRECTORY ".new"
+#define PACKS "objects/pack"
 #define PACKS_MAX 40
 #define BUFFER_BYTES 65536
 #define ANSWER_MAX 128
@@ -53,11 +54,6 @@ static int run_git(const struct store *store, const char *const *words, const ch
     return status > 0 ? fail_git(err, BRIG_E_SYSTEM, what, &says) : status;
 }
 
-static int open_directory(int at, const char *name)
-{
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 /* Creates the repository under another name first: a store with the right name is complete. */
 static int create(int record, const struct git *git, struct brig_error *err)
 {
@@ -67,7 +63,7 @@ static int create(int record, const struct git *git, struct brig_error *err)
     if (status < 0)
         return status;
     autoclose int fd =
-        mkdirat(record, NEW_DIRECTORY, 0700) < 0 ? -1 : open_directory(record, NEW_DIRECTORY);
+        mkdirat(record, NEW_DIRECTORY, 0700) < 0 ? -1 : files_open_dir(record, NEW_DIRECTORY);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create the store for checkpoints");
     const struct git_call call = {.words = words, .dir = fd, .says = &says, .own_settings = true};
@@ -84,12 +80,12 @@ int store_open(int record, const struct git *git, bool make, struct store *ret_s
 {
     if (!git->program)
         return brig_fail(err, BRIG_E_NOT_FOUND, 0, "checkpoints need git, which is not installed");
-    int fd = open_directory(record, STORE_DIRECTORY);
+    int fd = files_open_dir(record, STORE_DIRECTORY);
     if (fd < 0 && errno == ENOENT && make) {
         int status = create(record, git, err);
         if (status < 0)
             return status;
-        fd = open_directory(record, STORE_DIRECTORY);
+        fd = files_open_dir(record, STORE_DIRECTORY);
     }
     if (fd < 0)
         return brig_fail(err, errno == ENOENT ? BRIG_E_NOT_FOUND : BRIG_E_SYSTEM, errno,
@@ -103,19 +99,10 @@ void store_done(struct store *store)
     close_fd(&store->directory);
 }
 
-static DIR *open_packs(const struct store *store)
-{
-    int fd = open_directory(store->directory, "objects/pack");
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir)
-        own_close(&fd);
-    return dir;
-}
-
 int store_tidy(const struct store *store, struct brig_error *err)
 {
     static const char *const words[] = {"repack", "-d", "-q", "--geometric=2", NULL};
-    autodir DIR *dir = open_packs(store);
+    autodir DIR *dir = files_list(store->directory, PACKS);
     size_t packs = 0;
     for (const struct dirent *item; dir && (item = readdir(dir));)
         packs += str_ends_with(item->d_name, ".pack");
@@ -126,7 +113,7 @@ int store_tidy(const struct store *store, struct brig_error *err)
 /* Removes the files of a git that was killed. */
 static void sweep(const struct store *store)
 {
-    autodir DIR *dir = open_packs(store);
+    autodir DIR *dir = files_list(store->directory, PACKS);
     for (const struct dirent *item; dir && (item = readdir(dir));)
         if (str_starts_with(item->d_name, "tmp_"))
             (void)unlinkat(dirfd(dir), item->d_name, 0);

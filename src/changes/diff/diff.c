@@ -29,6 +29,7 @@
 #include "changes/layer/layer.h"
 #include "changes/layer/walk.h"
 #include "changes/show/spool.h"
+#include "guard/files.h"
 #include "guard/git.h"
 
 #define DIFF_REF "refs/brig/diff"
@@ -293,8 +294,7 @@ static int add_replaced(void *context, const struct walk_entry *entry, struct br
 static int add_replaced_directory(struct diff *diff, const struct change *change,
                                   struct brig_error *err)
 {
-    autoclose int dir =
-        openat(change->lower_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir = files_open_dir(change->lower_dir, change->name);
     return dir < 0 ? 0 : tree_walk(dir, change->path, add_replaced, diff, err);
 }
 

@@ -20,10 +20,10 @@
 #include "changes/diff/scratch.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
+#include "guard/files.h"
 #include "guard/git.h"
 
 #define BASES ".bases"
-#define TEMPORARY "new"
 #define BASES_NAME_MAX (LAYER_NAME_MAX + sizeof BASES)
 #define CONFLICTS_MAX 127 /* git merge-file exits with the number of conflicts, at most this */
 
@@ -160,8 +160,7 @@ static void open_bases(struct saving *saving)
         return;
     bases_name(saving->layer, name);
     (void)mkdirat(saving->layer->record, name, 0700);
-    saving->dir =
-        openat(saving->layer->record, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    saving->dir = files_open_dir(saving->layer->record, name);
 }
 
 /* Copies the user's file, if it has not changed since the base was recorded. Returns its size, or -1. */
@@ -176,13 +175,8 @@ static ssize_t save(struct saving *saving, const struct change *change, const ch
     const struct ident now = ident_of(&info);
     if (!ident_equal(&now, &before))
         return -1;
-    (void)unlinkat(saving->dir, TEMPORARY, 0);
-    autoclose int copy =
-        openat(saving->dir, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (copy < 0 || (text.length > 0 && write_all(copy, text.data, text.length) < 0) ||
-        renameat(saving->dir, TEMPORARY, saving->dir, key) < 0)
-        return -1;
-    return (ssize_t)text.length;
+    return files_write(saving->dir, key, text.data, text.length, NULL) == 0 ? (ssize_t)text.length
+                                                                            : -1;
 }
 
 static int save_change(void *context, const struct change *change, struct brig_error *err)
@@ -220,15 +214,14 @@ static int compare_keys(const void *left, const void *right)
 /* Removes the copies that are not in the list. */
 static void remove_others(struct saving *saving)
 {
-    int fd = saving->dir < 0 ? -1 : openat(saving->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *list = saving->dir < 0 ? NULL : files_list(saving->dir, ".");
     if (saving->count > 0)
         qsort(saving->keys, saving->count, sizeof *saving->keys, compare_keys);
-    for (const struct dirent *item; list && (item = readdir(list));) {
+    for (const struct dirent *item; list && (item = files_next(list));) {
         struct key key;
         bool kept = str_fill(key.text, sizeof key.text, item->d_name) && saving->count > 0 &&
                     bsearch(&key, saving->keys, saving->count, sizeof key, compare_keys);
-        if (!kept && item->d_name[0] != '.')
+        if (!kept)
             (void)unlinkat(saving->dir, item->d_name, 0);
     }
 }
@@ -237,8 +230,7 @@ int merge_save_bases(const struct layer *layer, struct brig_error *err)
 {
     char name[BASES_NAME_MAX];
     bases_name(layer, name);
-    struct saving saving = {.layer = layer, .dir = -1};
-    saving.dir = openat(layer->record, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct saving saving = {.layer = layer, .dir = files_open_dir(layer->record, name)};
     int status =
         changes_walk(layer, &(struct change_options){.quick = true}, save_change, &saving, err);
     if (status >= 0)
@@ -256,8 +248,7 @@ int merge_open_base(const struct change *change)
         return -1;
     make_key(change, key);
     bases_name(change->layer, name);
-    autoclose int dir =
-        openat(change->layer->record, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir = files_open_dir(change->layer->record, name);
     autoclose int fd = dir < 0 ? -1 : openat(dir, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
         return -1;

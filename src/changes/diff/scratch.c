@@ -17,6 +17,7 @@
 #include "base/fds.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "guard/files.h"
 
 #define PREFIX "scratch."
 #define TRIES_MAX 100
@@ -24,7 +25,7 @@
 /* Opens a directory of the record and locks it; -1 if another process has it locked. */
 static int open_locked(int record, const char *name, int operation)
 {
-    autoclose int dir = openat(record, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir = files_open_dir(record, name);
     while (dir >= 0 && flock(dir, operation) < 0)
         if (errno != EINTR)
             return -1;
@@ -34,8 +35,7 @@ static int open_locked(int record, const char *name, int operation)
 /* The directory of a running command is locked. */
 static void remove_leftovers(int record)
 {
-    int fd = openat(record, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *list = files_list(record, ".");
     for (const struct dirent *item; list && (item = readdir(list));) {
         if (!str_starts_with(item->d_name, PREFIX))
             continue;

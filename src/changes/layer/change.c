@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "changes/layer/change.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/path.h"
@@ -12,6 +10,7 @@
 #include "changes/layer/upper.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
+#include "guard/files.h"
 
 struct change_walk {
     const struct layer *layer;
@@ -171,8 +170,7 @@ static int measure_file(void *context, const struct walk_entry *entry, struct br
 static int measure_directory(struct change_walk *walk, struct change *change,
                              struct brig_error *err)
 {
-    autoclose int dir =
-        openat(change->lower_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir = files_open_dir(change->lower_dir, change->name);
     if (dir < 0) {
         change->unreadable = "your directory cannot be read";
         return 0;

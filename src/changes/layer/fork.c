@@ -22,6 +22,7 @@
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
 #include "changes/operation/step.h"
+#include "guard/files.h"
 #include "home/storage.h"
 
 #define PART_MAX 160
@@ -189,7 +190,7 @@ static int make_upper(int place, const char *name, int like, struct brig_error *
     struct stat info;
     if (mkdirat(place, name, 0700) < 0)
         return fail_writing(err);
-    autoclose int fd = openat(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int fd = files_open_dir(place, name);
     if (fd < 0 || fstat(like, &info) < 0 ||
         (info.st_uid != geteuid() && fchown(fd, info.st_uid, info.st_gid) < 0) ||
         fchmod(fd, info.st_mode & 07777) < 0)
@@ -264,14 +265,6 @@ static int write_file(int place, const char *name, const char *text, struct brig
     return failed < 0 ? fail_writing(err) : 0;
 }
 
-/* Appends the contents of a file that may be missing. */
-static void append_file(int place, const char *name, struct str *text)
-{
-    autoclose int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0)
-        (void)read_all(fd, PATH_LENGTH_MAX, text);
-}
-
 /* Freezes the upper directory of a reviewed directory, if there is anything in it. The list of what lies below is
  * left in `ret_below`. */
 static int freeze(int storage, int place, const struct layer *layer, struct str *ret_below,
@@ -283,7 +276,7 @@ static int freeze(int storage, int place, const struct layer *layer, struct str 
     (void)snprintf(below, sizeof below, "%s." STORAGE_BELOW, layer->name);
     (void)snprintf(fresh, sizeof fresh, "%s." STORAGE_BELOW PART_NEW, layer->name);
     if (tree_is_empty(layer->uppers[0], ".")) {
-        append_file(place, below, ret_below);
+        (void)files_read(place, below, ret_below);
         return 0;
     }
     int status = make_frozen(storage, layer->uppers[0], &number, err);
@@ -291,7 +284,7 @@ static int freeze(int storage, int place, const struct layer *layer, struct str 
         return status;
     (void)snprintf(frozen, sizeof frozen, STORAGE_FROZEN "/%lu", number);
     str_appendf(ret_below, "../%s\n", frozen);
-    append_file(place, below, ret_below);
+    (void)files_read(place, below, ret_below);
     status =
         ret_below->failed ? brig_fail_nomem(err) : write_file(place, fresh, ret_below->data, err);
     /* storage_open_below() completes this after a kill between the two. */
@@ -398,24 +391,21 @@ int fork_jail(const char *storage, const struct layers *layers, const char *from
 /* Appends the directories that the NAME.below files in a directory name. */
 static void find_used(int place, struct str *used)
 {
-    int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *dir = files_list(place, ".");
     for (const struct dirent *item; dir && (item = readdir(dir));)
         if (str_ends_with(item->d_name, "." STORAGE_BELOW) ||
             str_ends_with(item->d_name, "." STORAGE_BELOW PART_NEW))
-            append_file(place, item->d_name, used);
+            (void)files_read(place, item->d_name, used);
 }
 
 static void find_all_used(int storage, struct str *used)
 {
-    int fd = openat(storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *dir = files_list(storage, ".");
     find_used(storage, used);
     for (const struct dirent *item; dir && (item = readdir(dir));) {
-        autoclose int review =
-            str_ends_with(item->d_name, LAYER_REVIEW_PART)
-                ? openat(storage, item->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                : -1;
+        autoclose int review = str_ends_with(item->d_name, LAYER_REVIEW_PART)
+                                   ? files_open_dir(storage, item->d_name)
+                                   : -1;
         if (review >= 0)
             find_used(review, used);
     }
@@ -425,8 +415,7 @@ int fork_collect(const char *storage, bool dry, struct brig_error *err)
 {
     autostr struct str used = {0};
     autoclose int dir = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = dir < 0 ? -1 : openat(dir, STORAGE_FROZEN, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *frozen = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *frozen = dir < 0 ? NULL : files_list(dir, STORAGE_FROZEN);
     if (!frozen)
         return 0;
     find_all_used(dir, &used);

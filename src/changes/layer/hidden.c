@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "guard/files.h"
 #include "jail/view/mask.h"
 
 #define PART ".hidden"
@@ -64,7 +64,6 @@ int hidden_record(int record, const char *layer, const struct mask_rules *rules,
 {
     autostr struct str text = {0};
     char part[PART_MAX], name[SHA256_HEX_LENGTH + 1];
-    struct stat info;
     add_all(&text, HIDE, rules->hidden, rules->hidden_count);
     add_all(&text, HIDE, own, own_count);
     add_all(&text, SHOW, rules->shown, rules->shown_count);
@@ -76,11 +75,10 @@ int hidden_record(int record, const char *layer, const struct mask_rules *rules,
     (void)snprintf(part, sizeof part, "%s" PART, layer);
     if (mkdirat(record, part, 0700) < 0 && errno != EEXIST)
         return fail_writing(err);
-    autoclose int dir = openat(record, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir = files_open_dir(record, part);
     if (dir < 0)
         return fail_writing(err);
-    return fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 ? 0
-                                                               : write_set(dir, name, &text, err);
+    return files_exists(dir, name) ? 0 : write_set(dir, name, &text, err);
 }
 
 /* ---- reading ---- */
@@ -119,8 +117,7 @@ int hidden_read(int record, const char *layer, struct hidden **ret_hidden, struc
     char part[PART_MAX];
     (void)snprintf(part, sizeof part, "%s" PART, layer);
     struct hidden *hidden = calloc(1, sizeof *hidden);
-    int fd = openat(record, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *dir = files_list(record, part);
     int status = hidden ? 0 : brig_fail_nomem(err);
     for (const struct dirent *item; status == 0 && dir && (item = readdir(dir));) {
         if (item->d_name[0] == '.')

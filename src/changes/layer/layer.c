@@ -18,6 +18,7 @@
 #include "changes/layer/base.h"
 #include "changes/layer/fork.h"
 #include "changes/layer/hidden.h"
+#include "guard/files.h"
 #include "home/home.h"
 #include "home/storage.h"
 #include "jail/view/mask.h"
@@ -200,8 +201,7 @@ static int compare_roots(const void *left, const void *right)
 static int add_reviewed(struct layers *layers, int record, int review, const char *jail,
                         struct brig_error *err)
 {
-    int fd = review < 0 ? -1 : fcntl(review, F_DUPFD_CLOEXEC, 3);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *dir = review < 0 ? NULL : files_list(review, ".");
     int status = 0;
     for (const struct dirent *item; status == 0 && dir && (item = readdir(dir));) {
         char root[PATH_LENGTH_MAX + 2], name[LAYER_NAME_MAX];
@@ -330,8 +330,7 @@ int layer_number(const char *storage, const char *jail, const char *root,
 {
     autoclose int place = open_storage(storage, err);
     autoclose int review = place < 0 ? place : open_part(place, jail, LAYER_REVIEW_PART, true, err);
-    int fd = review < 0 ? -1 : openat(review, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *dir = review < 0 ? NULL : files_list(review, ".");
     if (!dir)
         return review < 0 ? review : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot list '%s'", jail);
     unsigned long greatest = 0;

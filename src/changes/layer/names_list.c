@@ -2,13 +2,13 @@
 #include "changes/layer/names_list.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "guard/files.h"
 
 static int compare(const void *left, const void *right)
 {
@@ -35,20 +35,13 @@ static int sort(struct str *text, size_t count, struct names_list *ret_list, str
 
 int names_list_read(int directory, struct names_list *ret_list, struct brig_error *err)
 {
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        int failed = errno;
-        if (fd >= 0)
-            (void)close(fd);
-        return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot list a directory");
-    }
+    autodir DIR *dir = files_list(directory, ".");
+    if (!dir)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot list a directory");
     autostr struct str text = {0};
     size_t count = 0;
     errno = 0;
-    for (const struct dirent *item; (item = readdir(dir)); errno = 0) {
-        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
-            continue;
+    for (const struct dirent *item; (item = files_next(dir)); errno = 0) {
         str_append_bytes(&text, item->d_name, strlen(item->d_name) + 1);
         count++;
     }

@@ -18,6 +18,7 @@
 #include "changes/layer/base.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/names_list.h"
+#include "guard/files.h"
 
 #define FUSE_OPAQUE UPPER_FUSE_PREFIX ".wh..opq"
 
@@ -106,7 +107,7 @@ unsigned upper_opaque_marks(const struct layer *layer, int directory)
     for (size_t i = 0; i < (fuse ? ARRAY_LENGTH(OPAQUE_XATTRS) : 1); i++)
         if (getxattr(path.text, OPAQUE_XATTRS[i], value, sizeof value) == 1 && value[0] == 'y')
             marks |= 1U << i;
-    if (fuse && faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fuse && files_exists(directory, FUSE_OPAQUE))
         marks |= UPPER_OPAQUE_FILE;
     return marks;
 }
@@ -173,7 +174,7 @@ static int open_lower(const struct walk *walk, const struct level *above, struct
     int dir = above->parts[LOWER].dir;
     if (!walk->lower || dir < 0)
         return 0;
-    part->dir = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    part->dir = files_open_dir(dir, name);
     if (part->dir < 0)
         return 0; /* missing, not a directory, or not readable for the jail either */
     struct brig_error error = {0};
@@ -218,7 +219,7 @@ static int enter_top(struct walk *walk, struct brig_error *err)
             return status;
     }
     if (walk->lower && layer->lower >= 0)
-        level->parts[LOWER].dir = openat(layer->lower, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        level->parts[LOWER].dir = files_open_dir(layer->lower, ".");
     return 0;
 }
 

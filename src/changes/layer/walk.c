@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -14,6 +13,7 @@
 #include "base/str.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/names_list.h"
+#include "guard/files.h"
 
 /* One directory of the path to the current entry. */
 struct level {
@@ -59,7 +59,7 @@ int walk_open(int root, const char *only, struct walk **ret_walk, struct brig_er
     if (!walk)
         return brig_fail_nomem(err);
     walk->only = only;
-    int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = files_open_dir(root, ".");
     int status = fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the directory")
                         : push(walk, fd, err);
     if (status < 0) {
@@ -120,8 +120,7 @@ int walk_enter(struct walk *walk, struct brig_error *err)
         return ENOTDIR;
     if (walk->level_count >= WALK_DEPTH_MAX)
         return ELOOP;
-    int fd = openat(walk->levels[walk->level_count - 1].fd, walk->name,
-                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = files_open_dir(walk->levels[walk->level_count - 1].fd, walk->name);
     struct brig_error error = {0};
     int status = fd < 0 ? errno : push(walk, fd, &error);
     if (status < 0 && error.sys_errno == EACCES) /* it can be read, but not searched */

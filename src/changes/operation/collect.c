@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "changes/operation/collect.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/operation/operation_files.h"
+#include "guard/files.h"
 
 struct ids {
     uint64_t *items;
@@ -58,8 +57,7 @@ int collect_operations(int record, int64_t before_ns, bool dry, struct collected
     *ret_collected = (struct collected){0};
     for (size_t i = 0; i < collecting.old.count && status == 0; i++) {
         const struct str_number name = str_number(collecting.old.items[i]);
-        autoclose int dir =
-            openat(operations, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        autoclose int dir = files_open_dir(operations, name.text);
         ret_collected->operations++;
         ret_collected->bytes += dir < 0 ? 0 : tree_size(dir);
         status = dry ? 0 : tree_remove(operations, name.text, err);

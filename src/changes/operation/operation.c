@@ -16,6 +16,7 @@
 #include "base/tree.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation_files.h"
+#include "guard/files.h"
 
 #define BUFFER_BYTES 65536
 #define TREES_MAX 255
@@ -76,12 +77,10 @@ static int make_directory(struct operation *operation, int operations, struct br
             break;
     } while (errno == EEXIST);
     operation->owner_of_objects = operation->info.id;
-    operation->dir = openat(operations, str_number(operation->info.id).text,
-                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    operation->dir = files_open_dir(operations, str_number(operation->info.id).text);
     if (operation->dir < 0 || mkdirat(operation->dir, OPERATION_OBJECTS, 0700) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot begin an operation");
-    operation->steps.objects =
-        openat(operation->dir, OPERATION_OBJECTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    operation->steps.objects = files_open_dir(operation->dir, OPERATION_OBJECTS);
     /* New objects must not inherit an ACL of the storage directory. */
     (void)fremovexattr(operation->steps.objects, "system.posix_acl_default");
     int fd = openat(operation->dir, JOURNAL_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

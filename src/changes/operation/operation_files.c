@@ -19,6 +19,7 @@
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/restore.h"
 #include "changes/layer/layer.h"
+#include "guard/files.h"
 
 #define INFO "info"
 #define INFO_NEW "info.new"
@@ -31,7 +32,7 @@ int operations_open(int record, struct brig_error *err)
 {
     if (mkdirat(record, OPERATIONS, 0700) < 0 && errno != EEXIST)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create the log of operations");
-    int fd = openat(record, OPERATIONS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = files_open_dir(record, OPERATIONS);
     return fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the log of operations") : fd;
 }
 
@@ -54,6 +55,12 @@ void operation_info_done(struct operation_info *info)
 
 /* ---- marks ---- */
 
+static uint64_t number_of(const char *value)
+{
+    uint64_t number = 0;
+    return parse_uint(value, ID_MAX, PARSE_ZERO_OK, &number, NULL) < 0 ? 0 : number;
+}
+
 static void sync_directory(int dir)
 {
     autoclose int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -73,21 +80,11 @@ int operation_mark(int dir, const char *name, const char *text, struct brig_erro
     return 0;
 }
 
-static bool has_mark(int dir, const char *name)
-{
-    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
+/* The number of the operation in a mark; 0 if there is none. */
 static uint64_t read_mark(int dir, const char *name)
 {
-    char text[MARK_MAX];
-    uint64_t value = 0;
-    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (length <= 0)
-        return 0;
-    text[length] = '\0';
-    return parse_uint(text, ID_MAX, 0, &value, NULL) < 0 ? 0 : value;
+    autostr struct str text = {0};
+    return files_read(dir, name, &text) && text.data ? number_of(text.data) : 0;
 }
 
 /* ---- info ---- */
@@ -167,12 +164,6 @@ static int add_tree(struct operation *operation, const char *name, const char *r
     return 0;
 }
 
-static uint64_t number_of(const char *value)
-{
-    uint64_t number = 0;
-    return parse_uint(value, ID_MAX, PARSE_ZERO_OK, &number, NULL) < 0 ? 0 : number;
-}
-
 /* One "key=value". `name` is that of the layer whose root comes next. */
 static int take_value(struct operation_info *info, struct operation *operation, const char *key,
                       const char *value, const char **name, struct brig_error *err)
@@ -229,8 +220,7 @@ int operation_read_info(int operations, uint64_t id, struct operation_info *ret_
 {
     struct operation_info info = {.id = id};
     autostr struct str text = {0};
-    autoclose int dir =
-        openat(operations, str_number(id).text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir = files_open_dir(operations, str_number(id).text);
     if (dir < 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log",
                          (uintmax_t)id);
@@ -239,9 +229,9 @@ int operation_read_info(int operations, uint64_t id, struct operation_info *ret_
     if (failed < 0 && failed != -ENOENT)
         return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read the log of operations");
     int status = parse_info(&text, &info, operation, err);
-    info.has_steps = has_mark(dir, OPERATION_READY);
-    info.has_checkpoint = has_mark(dir, "0" CHECKPOINT_BEFORE);
-    info.interrupted = info.has_steps && !has_mark(dir, OPERATION_DONE);
+    info.has_steps = files_exists(dir, OPERATION_READY);
+    info.has_checkpoint = files_exists(dir, "0" CHECKPOINT_BEFORE);
+    info.interrupted = info.has_steps && !files_exists(dir, OPERATION_DONE);
     info.undone_by = read_mark(dir, OPERATION_UNDONE);
     if (status < 0)
         operation_info_done(&info);
@@ -269,10 +259,8 @@ int operation_open(const struct layers *layers, int record, uint64_t id,
         uint64_t owner = operation->info.objects ? operation->info.objects : id;
         operation->owner_of_objects = owner;
         (void)snprintf(objects, sizeof objects, "%ju/" OPERATION_OBJECTS, (uintmax_t)owner);
-        operation->dir = openat(operations, str_number(id).text,
-                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        operation->steps.objects =
-            openat(operations, objects, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        operation->dir = files_open_dir(operations, str_number(id).text);
+        operation->steps.objects = files_open_dir(operations, objects);
         if (layers && layers->count > 0)
             (void)str_fill(operation->jail, sizeof operation->jail, layers->items[0].jail);
         if (operation->dir < 0 || operation->steps.objects < 0)
@@ -359,8 +347,7 @@ static int compare_ids(const void *left, const void *right)
 static int list_ids(int operations, struct id_list *ret_list, struct brig_error *err)
 {
     struct id_list list = {0};
-    int fd = openat(operations, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *dir = files_list(operations, ".");
     for (const struct dirent *item; dir && (item = readdir(dir));) {
         uint64_t id;
         if (parse_uint(item->d_name, ID_MAX, 0, &id, NULL) < 0)
@@ -441,7 +428,7 @@ int operation_note(int record, const char *kind, const char *text, const char *f
     (void)str_fill(info->text, sizeof info->text, text);
     info->time_ns = info->end_ns = clock_wall_ns();
     info->fields = (char *)(uintptr_t)fields;
-    operation.dir = openat(operations, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    operation.dir = files_open_dir(operations, name);
     int status = operation_write_info(&operation, err);
     if (status == 0)
         status = operation_mark(operation.dir, OPERATION_DONE, NULL, err);

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/operation/operation_files.h"
+#include "guard/files.h"
 
 #define REMOTE_NAME_MAX 128
 #define MOVING ".moving"
@@ -54,7 +55,7 @@ int operation_open_remote(struct operation *operation, struct step_tree *tree, b
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to '%s'",
                          str_shown(tree->root).text);
     struct stat info;
-    autoclose int fd = openat(tree->lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int fd = files_open_dir(tree->lower, name);
     if (fd < 0)
         return make ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s/%s'",
                                 str_shown(tree->root).text, name)
@@ -126,8 +127,7 @@ static int import_tree(struct operation *operation, struct step_tree *tree, stru
 {
     char name[REMOTE_NAME_MAX];
     int status = 0;
-    int fd = openat(tree->remote, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    autodir DIR *dir = files_list(tree->remote, ".");
     for (const struct dirent *item; dir && status == 0 && (item = readdir(dir));) {
         if (item->d_name[0] < '0' || item->d_name[0] > '9')
             continue;

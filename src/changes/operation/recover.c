@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Taking the steps of an operation, or taking them back, from whatever state it is in. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/tree.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation_files.h"
+#include "guard/files.h"
 
 /* Records of a base that are changed at a time: it is rewritten for each batch. */
 #define BATCH ((size_t)1 << 17)
@@ -215,8 +215,7 @@ static int sync_trees(const struct operation *operation, struct brig_error *err)
 /* Marks an operation as undone by another, or with 0 as not undone. */
 static int set_undone(int operations, uint64_t id, uint64_t by, struct brig_error *err)
 {
-    autoclose int dir =
-        openat(operations, str_number(id).text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int dir = files_open_dir(operations, str_number(id).text);
     if (dir < 0)
         return 0; /* removed by brig gc */
     if (by)
