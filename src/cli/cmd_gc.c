@@ -2,10 +2,8 @@
 /* `brig gc`: removes what was kept for undoing, and what belongs to directories that do not exist any
  * more. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,7 +11,6 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/layer/fork.h"
 #include "changes/layer/layer.h"
@@ -39,22 +36,6 @@ struct gathering {
 
 /* ---- directories that are gone ---- */
 
-static int remove_layer(const struct layer *layer, const char *storage, struct brig_error *err)
-{
-    static const char *const ends[] = {".changes", ".work", ".below", ".lock", ".root"};
-    char path[PATH_LENGTH_MAX + 1], name[64];
-    if (!str_fill(path, sizeof path, storage, "/", layer->jail, LAYER_REVIEW_PART))
-        return brig_fail(err, BRIG_E_INVALID, 0, "the path of the storage is too long");
-    autoclose int review = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int status = review < 0 ? brig_fail(err, BRIG_E_SYSTEM, 0, "cannot open '%s'", path) : 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(ends) && status == 0; i++)
-        if (str_fill(name, sizeof name, layer->name, ends[i]))
-            status = tree_remove(review, name, err);
-    if (status == 0 && str_fill(name, sizeof name, layer->name, ".base"))
-        status = tree_remove(layer->record, name, err);
-    return status;
-}
-
 static int treat_gone(struct gathering *gathering, const struct layer *layer,
                       struct brig_error *err)
 {
@@ -64,7 +45,7 @@ static int treat_gone(struct gathering *gathering, const struct layer *layer,
                  : gathering->gone ? "; its changes would be removed"
                                    : "; brig gc --gone removes its changes");
     gathering->gone_count++;
-    return removes ? remove_layer(layer, gathering->place->storage, err) : 0;
+    return removes ? layer_remove(layer, err) : 0;
 }
 
 static int find_gone(struct gathering *gathering, const char *jail, struct brig_error *err)

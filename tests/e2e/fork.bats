@@ -109,6 +109,22 @@ store() {
     [ "$(cat a)" = a ]
 }
 
+@test "what was hidden from a run is hidden in its fork" {
+    project user
+    as user touch secret
+    must inside user:sealed 'echo x >secret; echo x >known' -R
+    must inside user:sealed 'echo y >more' -R --mask ./secret
+    must by user fork "$JAIL" "$FORK"
+    for jail in "$JAIL" "$FORK"; do
+        must by user status -j "$jail"
+        output_has known && output_has more
+        output_lacks secret
+        must by user apply -j "$jail" --dry-run --all
+        output_has known
+        output_lacks secret
+    done
+}
+
 @test "what cannot be forked is refused by name, and leaves nothing behind" {
     project user
     must inside user:sealed 'echo one >a' -R
@@ -160,4 +176,14 @@ store() {
     must by user gc -j "$JAIL" --gone
     must by user gc -j "$JAIL"
     ! output_has 'does not exist'
+    # Another directory gets its number, but none of its masks.
+    project user
+    must inside user:sealed 'true' -R --mask ./a
+    as user mkdir "$SCRATCH/other"
+    cd "$SCRATCH/other" && rm -rf "$PROJECT"
+    must by user gc -j "$JAIL" --gone
+    must inside user:sealed 'echo three >a' -R
+    [ "$(cat "$(store user)/$JAIL.review/1.root")" = "$SCRATCH/other" ]
+    must by user status -j "$JAIL"
+    output_has 'A  a  '
 }

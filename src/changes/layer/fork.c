@@ -296,17 +296,19 @@ static int freeze(int storage, int place, const struct layer *layer, struct str 
 
 /* ---- the new jail ---- */
 
-/* Copies NAME.base, what the changes are based on. */
-static int copy_base(const struct layer *layer, int record, struct brig_error *err)
+/* Copies what is recorded about a layer: what its changes are based on, and what was hidden from its runs. */
+static int copy_record(const struct layer *layer, int record, struct brig_error *err)
 {
-    char name[PART_MAX];
-    struct stat info;
-    (void)snprintf(name, sizeof name, "%s.base", layer->name);
-    if (fstatat(layer->record, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;
-    const struct copy_source source = {
-        .dir = layer->record, .name = name, .info = &info, .xattrs_dir = -1};
-    return copy_object(&source, record, name, NULL, err);
+    static const char *const parts[] = {".base", ".bases", ".hidden"};
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts) && status >= 0; i++) {
+        char name[PART_MAX];
+        (void)snprintf(name, sizeof name, "%s%s", layer->name, parts[i]);
+        status = copying_file(layer->record, name, record, name, err);
+        if (status == 0)
+            status = copying_tree(layer->record, name, record, name, NULL, err);
+    }
+    return status < 0 ? status : 0;
 }
 
 static int fork_layer(int storage, const struct layer *layer, const char *to, bool frozen,
@@ -381,7 +383,7 @@ int fork_jail(const char *storage, const struct layers *layers, const char *from
                       layer->upper_count <= STORAGE_BELOW_MAX;
         status = fork_layer(dir, layer, to, frozen, err);
         if (status == 0)
-            status = copy_base(layer, record, err);
+            status = copy_record(layer, record, err);
     }
     return status < 0 ? status : fork_parts(dir, from, to, err);
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "changes/layer/base.h"
 #include "changes/layer/fork.h"
 #include "changes/layer/hidden.h"
@@ -321,6 +322,30 @@ int layers_lock(struct layers *layers, struct brig_error *err)
             status = fork_flatten(&layers->items[i], err);
     }
     return status < 0 ? status : take_fd(&lock);
+}
+
+/* ---- directories that are gone ---- */
+
+static int remove_parts(int dir, const char *name, const char *const *parts, struct brig_error *err)
+{
+    int status = 0;
+    for (; *parts && status == 0; parts++) {
+        char part[PART_MAX];
+        (void)snprintf(part, sizeof part, "%s%s", name, *parts);
+        status = tree_remove(dir, part, err);
+    }
+    return status;
+}
+
+int layer_remove(const struct layer *layer, struct brig_error *err)
+{
+    static const char *const recorded[] = {".base", ".bases", ".hidden", ".start", NULL};
+    static const char *const stored[] = {".changes", ".work", "." STORAGE_BELOW,
+                                         ".lock",    ROOT,    NULL};
+    autoclose int storage = files_open_dir(layer->record, "..");
+    autoclose int review = open_part(storage, layer->jail, LAYER_REVIEW_PART, false, err);
+    int status = review < 0 ? review : remove_parts(layer->record, layer->name, recorded, err);
+    return status < 0 ? status : remove_parts(review, layer->name, stored, err);
 }
 
 /* ---- for runs ---- */

@@ -88,6 +88,10 @@ const struct layer *layers_find(const struct layers *layers, const char *path,
 /* Whether a path relative to the root is hidden by a mask, or is in a hidden directory. Compares text. */
 bool layer_hides(const struct layer *layer, const char *path);
 
+/* Removes a reviewed directory from the storage, with everything that is recorded about it: the next directory that is
+ * reviewed may get its number. With the lock of the record, and unmounted. */
+int layer_remove(const struct layer *layer, struct brig_error *err);
+
 /* Takes the lock of a record: no other command rewrites it or an upper directory, and no run starts. Waits for
  * another command. Returns an fd; close it to release the lock. */
 int record_lock(int record, struct brig_error *err);
