@@ -361,14 +361,17 @@ static void json_optional(struct json *json, const char *key, const char *text)
         json_text(json, key, text);
 }
 
-static void json_path(struct json *json, const char *path)
+/* A path; if it is not UTF-8, KEY_bytes has it in base64. */
+static void json_path(struct json *json, const char *key, const char *path)
 {
-    json_text(json, "path", path);
+    json_text(json, key, path);
     if (utf8_is_valid(path, strlen(path)))
         return;
     autostr struct str bytes = {0};
+    char bytes_key[32];
+    (void)str_fill(bytes_key, sizeof bytes_key, key, "_bytes");
     base64_append(&bytes, path, strlen(path));
-    json_text(json, "path_bytes", bytes.failed ? NULL : bytes.data);
+    json_text(json, bytes_key, bytes.failed ? NULL : bytes.data);
 }
 
 static void json_item(struct json *json, const struct status_item *item)
@@ -376,7 +379,7 @@ static void json_item(struct json *json, const struct status_item *item)
     static const char *const kinds[] = {"deleted", "type", "modified", "metadata", "added"};
     uint32_t mode = item->mode_after ? item->mode_after : item->mode_before;
     json_open_object(json, NULL);
-    json_path(json, item->path);
+    json_path(json, "path", item->path);
     json_text(json, "kind", kinds[item->kind]);
     json_text(json, "type", type_name(mode));
     if (item->mode_before)
@@ -393,7 +396,8 @@ static void json_item(struct json *json, const struct status_item *item)
         json_text(json, NULL, item->target_after);
         json_close_array(json);
     }
-    json_optional(json, "renamed_from", item->renamed_from);
+    if (item->renamed_from)
+        json_path(json, "renamed_from", item->renamed_from);
     if (S_ISDIR(item->mode_before) && !S_ISDIR(item->mode_after)) {
         json_uint(json, "files", item->files);
         json_uint(json, "bytes", item->bytes);
@@ -420,7 +424,7 @@ static int print_json(struct status_printer *printer, const struct layer *layer,
     struct json *json = &printer->writer;
     json_open_object(json, NULL);
     json_text(json, "name", layer->name);
-    json_text(json, "root", layer->root);
+    json_path(json, "root", layer->root);
     json_bool(json, "home", layer_is_home(layer->name));
     json_open_array(json, "changes");
     int result = status_each(status, print_json_item, printer, err);

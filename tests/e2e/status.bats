@@ -213,6 +213,18 @@ TYPES="absent file dir link fifo"'
     json '__import__("base64").b64decode(c[".t/e\ufffdf"]["path_bytes"]) == b".t/e\xfff"'
 }
 
+@test "a reviewed directory and a renamed file need not have names in UTF-8" {
+    home 'mkdir -p ".t/$(printf "r\377")"; cd .t/r*; seq 9 >"$(printf "o\377")"'
+    jail user st-user
+    must run_as_user sh -c 'cd ~/.t/r*; exec "$1" -R -m strict -j st-user -- sh -c "mv o* new"' sh "$BRIG"
+    show user --json
+    json '__import__("base64").b64decode(d["layers"][0]["root_bytes"]).endswith(b"/.t/r\xff")'
+    json '__import__("base64").b64decode(c["new"]["renamed_from_bytes"]) == b"o\xff"'
+    must run_as_user sh -c 'yes a | "$1" review --plain -j st-user' sh "$BRIG"
+    output_has '2 applied'
+    [ "$(run_as_user sh -c 'ls ~/.t/r*')" = new ]
+}
+
 @test "opaque directories: what is not there any more is deleted" {
     home 'mkdir -p .t/d/sub; echo 1 >.t/d/a; echo 1 >.t/d/b; echo 1 >.t/d/sub/c'
     inside user 'rm -r .t/d; mkdir .t/d; echo 2 >.t/d/b; echo n >.t/d/n'
