@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +29,7 @@
 #define GIT_MEMORY ((rlim_t)8 << 30)
 #define GIT_SEALED_MEMORY ((uint64_t)4 << 30)
 #define GIT_WORDS_MAX 64
+#define GIT_SAYS_MAX 4096
 
 /* ---- finding git ---- */
 
@@ -328,6 +329,53 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
     return whole ? status
                  : brig_fail(err, BRIG_E_SYSTEM, 0, "git %s took too long or wrote too much",
                              call->words[0]);
+}
+
+/* ---- talking to git ---- */
+
+int git_talk_begin(const struct git *git, const struct git_call *call, struct git_talk *ret_talk,
+                   struct brig_error *err)
+{
+    int ends[2];
+    autoclose int says = memfd_create("git-says", MFD_CLOEXEC);
+    if (says < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start git");
+    autoclose int ours = ends[0], theirs = ends[1];
+    pid_t pid = git_start(git, call, (const int[3]){theirs, theirs, says}, err);
+    if (pid < 0)
+        return pid;
+    *ret_talk = (struct git_talk){pid, take_fd(&ours), take_fd(&says)};
+    return 0;
+}
+
+int git_talk_send(const struct git_talk *talk, const void *bytes, size_t length)
+{
+    const char *next = bytes;
+    while (length > 0) {
+        ssize_t sent = send(talk->channel, next, length, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR)
+            return -errno;
+        next += sent > 0 ? sent : 0;
+        length -= sent > 0 ? (size_t)sent : 0;
+    }
+    return 0;
+}
+
+int git_talk_end(struct git_talk *talk, bool kills, struct str *says)
+{
+    char text[GIT_SAYS_MAX];
+    if (talk->pid == 0)
+        return 0;
+    if (kills)
+        (void)kill(talk->pid, SIGKILL);
+    close_fd(&talk->channel);
+    int status = git_wait(talk->pid);
+    ssize_t length = pread(talk->says, text, sizeof text, 0);
+    if (says && length > 0)
+        str_append_bytes(says, text, (size_t)length);
+    close_fd(&talk->says);
+    talk->pid = 0;
+    return status;
 }
 
 bool git_keep_link(void *paths, const char *text, size_t length)

@@ -77,6 +77,22 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
 pid_t git_start(const struct git *git, const struct git_call *call, const int fds[3],
                 struct brig_error *err);
 
+/* A git that reads requests and answers them, or only reads. */
+struct git_talk {
+    pid_t pid;   /* 0: none, or it has ended */
+    int channel; /* a socket, its standard input and output */
+    int says;    /* a file in memory, its standard error */
+};
+
+/* Starts git, with the words of the call. End it with git_talk_end(). */
+int git_talk_begin(const struct git *git, const struct git_call *call, struct git_talk *ret_talk,
+                   struct brig_error *err);
+/* Sends a request; 0 or -errno. There is no signal if git has ended. */
+int git_talk_send(const struct git_talk *talk, const void *bytes, size_t length);
+/* Ends the requests and waits for git, or kills it: its exit status. The beginning of its standard
+ * error is appended to `says`, which may be NULL. Does nothing if there is none. */
+int git_talk_end(struct git_talk *talk, bool kills, struct str *says);
+
 /* A callback for `each` with `git ls-files -s -z` and `git ls-tree -r -z`: appends the paths of
  * submodules to a struct str, each terminated by a NUL. */
 bool git_keep_link(void *paths, const char *text, size_t length);

@@ -5,12 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,55 +116,19 @@ static void sweep(const struct store *store)
             (void)unlinkat(dirfd(dir), item->d_name, 0);
 }
 
-/* ---- talking to git ---- */
-
-/* A git that reads requests and answers them. */
-struct talk {
-    pid_t pid;   /* 0: it has ended */
-    int channel; /* a socket, its standard input and output: no signal if it has ended */
-    int says;    /* a file for its standard error */
-};
-
-static int talk_begin(const struct store *store, const char *const *words, struct talk *ret_talk,
-                      struct brig_error *err)
+static int start_git(const struct store *store, const char *const *words, struct git_talk *ret_talk,
+                     struct brig_error *err)
 {
     const struct git_call call = {
         .words = words, .git_dir = store->directory, .own_settings = true};
-    int ends[2];
-    autoclose int says = memfd_create("git-says", MFD_CLOEXEC);
-    if (says < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start git");
-    pid_t pid = git_start(store->git, &call, (const int[3]){ends[1], ends[1], says}, err);
-    (void)close(ends[1]);
-    if (pid < 0) {
-        (void)close(ends[0]);
-        return pid;
-    }
-    *ret_talk = (struct talk){.pid = pid, .channel = ends[0], .says = take_fd(&says)};
-    return 0;
-}
-
-/* Closes the channel and waits for git, or kills it: its exit status. The beginning of its standard error is appended
- * to `says`, which may be NULL. */
-static int talk_end(struct talk *talk, bool kills, struct str *says)
-{
-    char text[1024];
-    if (kills)
-        (void)kill(talk->pid, SIGKILL);
-    close_fd(&talk->channel);
-    int status = git_wait(talk->pid);
-    ssize_t length = pread(talk->says, text, sizeof text, 0);
-    if (says && length > 0)
-        str_append_bytes(says, text, (size_t)length);
-    close_fd(&talk->says);
-    return status;
+    return git_talk_begin(store->git, &call, ret_talk, err);
 }
 
 /* ---- writing ---- */
 
 struct store_writer {
     const struct store *store;
-    struct talk process;
+    struct git_talk process;
     size_t used;
     char buffer[BUFFER_BYTES];
 };
@@ -176,25 +137,14 @@ struct store_writer {
 static int writer_failed(struct store_writer *writer, struct brig_error *err)
 {
     autostr struct str says = {0};
-    if (writer->process.pid > 0)
-        (void)talk_end(&writer->process, true, &says);
-    writer->process.pid = 0;
+    (void)git_talk_end(&writer->process, true, &says);
     return fail_git(err, BRIG_E_SYSTEM, "store the files of a checkpoint", &says);
 }
 
 static int send_all(struct store_writer *writer, const char *bytes, size_t length,
                     struct brig_error *err)
 {
-    while (length > 0) {
-        ssize_t sent = send(writer->process.channel, bytes, length, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            return writer_failed(writer, err);
-        bytes += sent;
-        length -= (size_t)sent;
-    }
-    return 0;
+    return git_talk_send(&writer->process, bytes, length) < 0 ? writer_failed(writer, err) : 0;
 }
 
 static int flush(struct store_writer *writer, struct brig_error *err)
@@ -238,7 +188,7 @@ int store_write_begin(const struct store *store, struct store_writer **ret_write
     writer->store = store;
     writer->used = 0;
     sweep(store);
-    int status = talk_begin(store, words, &writer->process, err);
+    int status = start_git(store, words, &writer->process, err);
     if (status < 0)
         free(writer);
     else
@@ -405,7 +355,7 @@ int store_write_end(struct store_writer *writer, struct brig_error *err)
     char rest[ANSWER_MAX];
     while (read(writer->process.channel, rest, sizeof rest) > 0)
         ;
-    status = talk_end(&writer->process, false, &says);
+    status = git_talk_end(&writer->process, false, &says);
     free(writer);
     return status == 0 ? 0 : fail_git(err, BRIG_E_SYSTEM, "store the files of a checkpoint", &says);
 }
@@ -414,8 +364,7 @@ void store_write_abandon(struct store_writer *writer)
 {
     if (!writer)
         return;
-    if (writer->process.pid > 0)
-        (void)talk_end(&writer->process, true, NULL);
+    (void)git_talk_end(&writer->process, true, NULL);
     sweep(writer->store);
     free(writer);
 }
@@ -423,7 +372,7 @@ void store_write_abandon(struct store_writer *writer)
 /* ---- reading ---- */
 
 struct store_reader {
-    struct talk process;
+    struct git_talk process;
     size_t used, next; /* of the buffer */
     char buffer[BUFFER_BYTES];
 };
@@ -436,7 +385,7 @@ int store_read_begin(const struct store *store, struct store_reader **ret_reader
     if (!reader)
         return brig_fail_nomem(err);
     reader->used = reader->next = 0;
-    int status = talk_begin(store, words, &reader->process, err);
+    int status = start_git(store, words, &reader->process, err);
     if (status < 0)
         free(reader);
     else
@@ -471,8 +420,8 @@ static int ask(struct store_reader *reader, const char *id, uint64_t *ret_size,
 {
     char line[ANSWER_MAX];
     size_t length = 0;
-    int sent = snprintf(line, sizeof line, "%s\n", id);
-    if (send(reader->process.channel, line, (size_t)sent, MSG_NOSIGNAL) != sent)
+    int asked = snprintf(line, sizeof line, "%s\n", id);
+    if (git_talk_send(&reader->process, line, (size_t)asked) < 0)
         return cannot_read(id, err);
     do {
         if (length == sizeof line || !fill(reader))
@@ -532,6 +481,6 @@ void store_read_end(struct store_reader *reader)
 {
     if (!reader)
         return;
-    (void)talk_end(&reader->process, false, NULL);
+    (void)git_talk_end(&reader->process, false, NULL);
     free(reader);
 }

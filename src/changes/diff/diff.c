@@ -86,8 +86,7 @@ int diff_new(const struct git *git, int record, const struct diff_options *optio
     struct diff *diff = calloc(1, sizeof *diff);
     if (!diff)
         return brig_fail_nomem(err);
-    *diff = (struct diff){
-        .git = git, .options = *options, .scratch = SCRATCH_INIT, .import = IMPORT_INIT};
+    *diff = (struct diff){.git = git, .options = *options, .scratch = SCRATCH_INIT};
     int status = scratch_make(record, &diff->scratch, err);
     if (status == 0)
         status = spool_file(diff->scratch.dir, &diff->notes.file, err);
@@ -197,7 +196,7 @@ static int add_version(struct diff *diff, enum side side, const struct version *
         notes_add(&diff->notes, version->path, "cannot be read");
         return 0;
     }
-    return import_file(&diff->import, top, version->path, mode & S_IXUSR, version->fd, err);
+    return import_file(&diff->import, top, version->path, mode, version->fd, err);
 }
 
 static bool is_too_large(const struct diff *diff, const struct stat *info)

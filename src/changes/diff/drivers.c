@@ -3,11 +3,8 @@
 #include "changes/diff/drivers.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,8 +15,7 @@
 #define ANSWER_TEXTS 3 /* path, attribute and value, each with a NUL */
 
 struct drivers {
-    pid_t pid;
-    int socket;       /* standard input and output of git */
+    struct git_talk attributes;
     struct str names; /* of drivers that have a program */
 };
 
@@ -27,9 +23,7 @@ void drivers_free(struct drivers *drivers)
 {
     if (!drivers)
         return;
-    close_fd(&drivers->socket); /* git ends at the end of its input */
-    if (drivers->pid > 0)
-        (void)git_wait(drivers->pid);
+    (void)git_talk_end(&drivers->attributes, false, NULL);
     str_done(&drivers->names);
     free(drivers);
 }
@@ -52,15 +46,8 @@ static int start(struct drivers *drivers, const struct git *git, int repository,
                  struct brig_error *err)
 {
     static const char *const words[] = {"check-attr", "--stdin", "-z", "diff", NULL};
-    int pair[2];
-    autoclose int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (null < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start git check-attr");
-    drivers->socket = pair[0];
-    autoclose int theirs = pair[1];
     const struct git_call call = {.words = words, .git_dir = repository, .for_user = true};
-    drivers->pid = git_start(git, &call, (const int[3]){theirs, theirs, null}, err);
-    return drivers->pid < 0 ? drivers->pid : 0;
+    return git_talk_begin(git, &call, &drivers->attributes, err);
 }
 
 int drivers_new(const struct git *git, int repository, struct drivers **ret_drivers,
@@ -71,7 +58,6 @@ int drivers_new(const struct git *git, int repository, struct drivers **ret_driv
     struct drivers *drivers = calloc(1, sizeof *drivers);
     if (!drivers)
         return brig_fail_nomem(err);
-    drivers->socket = -1;
     const struct git_call call = {.words = words,
                                   .git_dir = repository,
                                   .each = keep_name,
@@ -86,18 +72,6 @@ int drivers_new(const struct git *git, int repository, struct drivers **ret_driv
         *ret_drivers = NULL;
     drivers_free(drivers);
     return status;
-}
-
-static bool send_all(int socket, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t sent = send(socket, bytes, length, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EINTR)
-            return false;
-        bytes += sent > 0 ? sent : 0;
-        length -= sent > 0 ? (size_t)sent : 0;
-    }
-    return true;
 }
 
 /* Reads an answer up to the NUL after the value; false if git has ended. */
@@ -120,8 +94,8 @@ static bool read_answer(int socket, struct str *answer)
 bool drivers_has(struct drivers *drivers, const char *path)
 {
     autostr struct str answer = {0};
-    if (!drivers || !send_all(drivers->socket, path, strlen(path) + 1) ||
-        !read_answer(drivers->socket, &answer))
+    if (!drivers || git_talk_send(&drivers->attributes, path, strlen(path) + 1) < 0 ||
+        !read_answer(drivers->attributes.channel, &answer))
         return false;
     const char *value = str_list_next(&answer, NULL);
     for (size_t i = 1; i < ANSWER_TEXTS && value; i++)

@@ -57,7 +57,7 @@ int hunks_new(const struct git *git, int record, struct hunks **ret_hunks, struc
     struct hunks *hunks = calloc(1, sizeof *hunks);
     if (!hunks)
         return brig_fail_nomem(err);
-    *hunks = (struct hunks){.git = git, .scratch = SCRATCH_INIT, .import = IMPORT_INIT, .tree = -1};
+    *hunks = (struct hunks){.git = git, .scratch = SCRATCH_INIT, .tree = -1};
     int status = scratch_make(record, &hunks->scratch, err);
     if (status == 0)
         status =
@@ -191,11 +191,8 @@ static int put_before(struct hunks *hunks, const char *path, const struct versio
                       struct brig_error *err)
 {
     const char *text = version->text.length > 0 ? version->text.data : "";
-    mode_t type = version->mode & S_IFMT;
-    const char *above = hunks->prefix.data;
-    if (version->mode & S_IXUSR && type == S_IFREG)
-        return import_program(&hunks->import, above, path, text, version->text.length, err);
-    return import_text(&hunks->import, above, path, type, text, version->text.length, err);
+    return import_text(&hunks->import, hunks->prefix.data, path, version->mode, text,
+                       version->text.length, err);
 }
 
 static void make_prefix(struct hunks *hunks, const struct layer *layer)

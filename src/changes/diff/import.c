@@ -3,41 +3,30 @@
 #include "changes/diff/import.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fds.h"
 #include "changes/diff/plain.h"
 #include "guard/git.h"
 
 #define BUFFER_BYTES ((size_t)256 << 10)
 #define PART_BYTES ((size_t)64 << 10)
-#define SAYS_MAX 4096
 
 /* ---- the stream ---- */
 
-/* Git reads from a socket: if git has ended, a write to a pipe would raise SIGPIPE. */
 static int flush(struct import *import, struct brig_error *err)
 {
     struct str *buffer = &import->buffer;
     if (buffer->failed)
         return brig_fail_nomem(err);
-    for (size_t sent = 0; sent < buffer->length;) {
-        ssize_t count = send(import->to, buffer->data + sent, buffer->length - sent, MSG_NOSIGNAL);
-        if (count < 0 && errno != EINTR)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to git fast-import");
-        sent += count > 0 ? (size_t)count : 0;
-    }
+    int failed = git_talk_send(&import->git, buffer->data, buffer->length);
     buffer->length = 0;
-    return 0;
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to git fast-import")
+                      : 0;
 }
 
 static int flush_if_full(struct import *import, struct brig_error *err)
@@ -45,28 +34,26 @@ static int flush_if_full(struct import *import, struct brig_error *err)
     return import->buffer.length >= BUFFER_BYTES || import->buffer.failed ? flush(import, err) : 0;
 }
 
-/* Kills git, and adds what it said to the error. */
+/* Adds the first line of what git said to the error. */
+static int add_said(struct str *says, int status, struct brig_error *err)
+{
+    if (says->length > 0) {
+        says->data[strcspn(says->data, "\n")] = '\0';
+        (void)brig_advise(err, status, "git said: %s", str_shown(says->data).text);
+    }
+    return status;
+}
+
 static int fail(struct import *import, int status, struct brig_error *err)
 {
-    char says[SAYS_MAX + 1] = "";
-    if (import->pid > 0) {
-        (void)kill(import->pid, SIGKILL);
-        (void)git_wait(import->pid);
-        import->pid = 0;
-    }
-    ssize_t length = import->says < 0 ? 0 : pread(import->says, says, SAYS_MAX, 0);
-    says[length > 0 ? length : 0] = '\0';
-    says[strcspn(says, "\n")] = '\0';
-    if (*says)
-        (void)brig_advise(err, status, "git said: %s", str_shown(says).text);
-    return status;
+    autostr struct str says = {0};
+    (void)git_talk_end(&import->git, true, &says);
+    return add_said(&says, status, err);
 }
 
 void import_abort(struct import *import)
 {
-    (void)fail(import, 0, NULL);
-    close_fd(&import->to);
-    close_fd(&import->says);
+    (void)git_talk_end(&import->git, true, NULL);
     str_done(&import->buffer);
 }
 
@@ -82,41 +69,26 @@ int import_begin(const struct git *git, int repository, const char *ref, struct 
                                         "fast-import", "--quiet",
                                         "--done",      "--depth=0",
                                         NULL};
-    int pair[2] = {-1, -1};
-    *ret_import = IMPORT_INIT;
-    autoclose int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    ret_import->says = memfd_create("git-says", MFD_CLOEXEC);
-    if (null < 0 || ret_import->says < 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-        int failed = errno;
-        import_abort(ret_import);
-        return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot start git fast-import");
-    }
-    ret_import->to = pair[0];
-    autoclose int theirs = pair[1];
-    pid_t pid = git_start(git, &(struct git_call){.words = words, .git_dir = repository},
-                          (const int[3]){theirs, null, ret_import->says}, err);
-    if (pid < 0) {
-        import_abort(ret_import);
-        return pid;
-    }
-    ret_import->pid = pid;
+    const struct git_call call = {.words = words, .git_dir = repository};
+    *ret_import = (struct import){0};
+    int status = git_talk_begin(git, &call, &ret_import->git, err);
+    if (status < 0)
+        return status;
     str_concat(&ret_import->buffer, "commit ", ref, "\ncommitter brig <> 0 +0000\ndata 0\n");
     return 0;
 }
 
 int import_end(struct import *import, struct brig_error *err)
 {
+    autostr struct str says = {0};
     str_append(&import->buffer, "\ndone\n");
     int status = flush(import, err);
     if (status < 0)
         return fail(import, status, err);
-    (void)shutdown(import->to, SHUT_WR);
-    int exit_code = git_wait(import->pid);
-    import->pid = 0;
-    return exit_code == 0
-               ? 0
-               : fail(import, brig_fail(err, BRIG_E_SYSTEM, 0, "git fast-import failed"), err);
+    if (git_talk_end(&import->git, false, &says) == 0)
+        return 0;
+    status = brig_fail(err, BRIG_E_SYSTEM, 0, "git fast-import failed");
+    return add_said(&says, status, err);
 }
 
 /* ---- names ---- */
@@ -174,6 +146,13 @@ static void append_quoted(struct str *out, const char *top, const struct str *pa
         }
     }
     str_append_char(out, '"');
+}
+
+static const char *command_of(mode_t mode)
+{
+    return S_ISLNK(mode)    ? "M 120000 inline "
+           : mode & S_IXUSR ? "M 100755 inline "
+                            : "M 100644 inline ";
 }
 
 /* "M 100644 inline "PATH"\n". */
@@ -263,7 +242,7 @@ static bool is_binary(int fd)
     return length > 0 && plain_is_binary(first, (size_t)length);
 }
 
-int import_file(struct import *import, const char *top, const char *path, bool executable, int fd,
+int import_file(struct import *import, const char *top, const char *path, mode_t mode, int fd,
                 struct brig_error *err)
 {
     struct stat info;
@@ -275,8 +254,7 @@ int import_file(struct import *import, const char *top, const char *path, bool e
     pass.count = 0;
     pass.sending = true;
     if (status == 0)
-        status = begin_entry(import, executable ? "M 100755 inline " : "M 100644 inline ", top,
-                             path, S_IFREG, err);
+        status = begin_entry(import, command_of(mode), top, path, S_IFREG, err);
     str_appendf(&import->buffer, "data %ju\n", (uintmax_t)pass.promised);
     if (status == 0)
         status = read_pass(&pass, fd, err);
@@ -286,34 +264,21 @@ int import_file(struct import *import, const char *top, const char *path, bool e
     return status < 0 ? fail(import, status, err) : flush_if_full(import, err);
 }
 
-static int add_text(struct import *import, const char *command, const char *top, const char *path,
-                    mode_t type, const void *bytes, size_t length, struct brig_error *err)
+int import_text(struct import *import, const char *top, const char *path, mode_t mode,
+                const void *bytes, size_t length, struct brig_error *err)
 {
     autostr struct str text = {0};
     if (import->escaped && !plain_is_binary(bytes, length))
         (void)plain_append(&text, bytes, length, true);
     else
         str_append_bytes(&text, bytes, length);
-    int status = begin_entry(import, command, top, path, type, err);
+    int status = begin_entry(import, command_of(mode), top, path, mode & S_IFMT, err);
     str_appendf(&import->buffer, "data %zu\n", text.length);
     str_append_bytes(&import->buffer, text.data, text.length);
     str_append_char(&import->buffer, '\n');
     if (status == 0)
         status = text.failed ? brig_fail_nomem(err) : flush_if_full(import, err);
     return status < 0 ? fail(import, status, err) : 0;
-}
-
-int import_text(struct import *import, const char *top, const char *path, mode_t type,
-                const void *bytes, size_t length, struct brig_error *err)
-{
-    return add_text(import, type == S_IFLNK ? "M 120000 inline " : "M 100644 inline ", top, path,
-                    type, bytes, length, err);
-}
-
-int import_program(struct import *import, const char *top, const char *path, const void *bytes,
-                   size_t length, struct brig_error *err)
-{
-    return add_text(import, "M 100755 inline ", top, path, S_IFREG, bytes, length, err);
 }
 
 int import_delete(struct import *import, const char *top, const char *path, struct brig_error *err)
