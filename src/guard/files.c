@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -101,6 +102,16 @@ bool files_read(int dir, const char *name, struct str *text)
         return false;
     char *to = str_extend(text, (size_t)info.st_size);
     return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size);
+}
+
+int files_in_memory(const void *bytes, size_t length, struct brig_error *err)
+{
+    autoclose int fd = memfd_create("brig", MFD_CLOEXEC);
+    int failed = fd < 0 ? -errno : write_all(fd, bytes, length);
+    if (failed == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        failed = -errno;
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot make a file in memory")
+                      : take_fd(&fd);
 }
 
 int files_make_path(int top, const char *path)

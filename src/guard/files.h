@@ -43,6 +43,9 @@ int files_write(int dir, const char *name, const void *bytes, size_t length,
 /* Appends the contents of a file; false if it is missing, unreadable or larger than 32 MiB. */
 bool files_read(int dir, const char *name, struct str *text);
 
+/* A file in memory with these contents, at its beginning: an fd, or a code. */
+int files_in_memory(const void *bytes, size_t length, struct brig_error *err);
+
 /* ---- cached answers of git ---- */
 
 /* An answer is kept in `cache`, a directory of the storage or -1, with the states of the files it

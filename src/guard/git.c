@@ -20,8 +20,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fds.h"
 #include "base/path.h"
+#include "guard/files.h"
 #include "policy/policy.h"
 
 #define GIT_CALL_MS (10 * 60 * 1000)
@@ -202,22 +202,10 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     _exit(127);
 }
 
-static int make_input(const char *text, size_t length, struct brig_error *err)
-{
-    int fd = memfd_create("git-input", MFD_CLOEXEC);
-    if (fd < 0 || write_all(fd, text, length) < 0 || lseek(fd, 0, SEEK_SET) < 0) {
-        int failed = errno;
-        if (fd >= 0)
-            (void)close(fd);
-        return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot store the input of git");
-    }
-    return fd;
-}
-
 static int open_input(const struct git_call *call, struct brig_error *err)
 {
     int fd = call->input_fd > 0 ? fcntl(call->input_fd, F_DUPFD_CLOEXEC, 3)
-             : call->input      ? make_input(call->input->data, call->input->length, err)
+             : call->input      ? files_in_memory(call->input->data, call->input->length, err)
                                 : open("/dev/null", O_RDONLY | O_CLOEXEC);
     return fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the input of git") : fd;
 }
@@ -484,7 +472,7 @@ int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const
 int git_pack_sealed(const struct git *git, const struct git_sealed *sealed,
                     const struct str *revisions, int output, struct brig_error *err)
 {
-    autoclose int input = make_input(revisions->data, revisions->length, err);
+    autoclose int input = files_in_memory(revisions->data, revisions->length, err);
     if (input < 0)
         return input;
     static const char *const argv[] = {"git",         "pack-objects",        "--revs", "--stdout",

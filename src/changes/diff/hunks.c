@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +20,8 @@
 #include "changes/diff/scratch.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
+#include "changes/operation/step.h"
+#include "guard/files.h"
 #include "guard/git.h"
 
 #define BEFORE_REF "refs/brig/before"
@@ -154,17 +155,11 @@ static void put_line(struct version *version, const char *whose, const struct st
 /* Creates the directories of a path in the working tree. Returns an fd of the last. */
 static int open_parent(const struct hunks *hunks, const char *path, const char **ret_name)
 {
-    autoclose int dir = fcntl(hunks->tree, F_DUPFD_CLOEXEC, 3);
-    for (const char *slash; dir >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
-        char name[2 * PATH_COMPONENT_MAX];
-        (void)snprintf(name, sizeof name, "%.*s", (int)(slash - path), path);
-        (void)mkdirat(dir, name, 0700);
-        int next = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        (void)close(dir);
-        dir = next;
-    }
-    *ret_name = path;
-    return take_fd(&dir);
+    char above[PATH_LENGTH_MAX + 1];
+    const char *slash = strrchr(path, '/'); /* everything is below the prefix */
+    (void)snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
+    *ret_name = slash + 1;
+    return files_make_path(hunks->tree, above) < 0 ? -1 : step_open_directory(hunks->tree, above);
 }
 
 /* Writes the jail's version to the working tree. */
@@ -460,12 +455,5 @@ int hunks_open(struct hunks *hunks, const struct hunks_found *found, struct brig
     const char *const words[] = {"cat-file", "blob", found->object, NULL};
     autostr struct str out = {0};
     int status = run(hunks, words, (struct git_call){.out = &out}, err);
-    autoclose int fd = status < 0 ? -1 : memfd_create("chosen", MFD_CLOEXEC);
-    if (status < 0)
-        return status;
-    int failed = fd < 0 ? -errno : out.length > 0 ? write_all(fd, out.data, out.length) : 0;
-    if (failed < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, failed < 0 ? -failed : errno,
-                         "cannot store the chosen parts");
-    return take_fd(&fd);
+    return status < 0 ? status : files_in_memory(out.data, out.length, err);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,16 +56,6 @@ static int put(const struct scratch *scratch, const char *name, int fd, struct b
     return status < 0 ? status : 1;
 }
 
-static int make_file(const struct str *text, struct brig_error *err)
-{
-    autoclose int fd = memfd_create("merged", MFD_CLOEXEC);
-    int failed = fd < 0 ? -errno : text->length > 0 ? write_all(fd, text->data, text->length) : 0;
-    if (failed < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, failed < 0 ? -failed : errno,
-                         "cannot store the merged file");
-    return take_fd(&fd);
-}
-
 static int merge(const struct git *git, const struct scratch *scratch,
                  enum merge_outcome *ret_outcome, int *ret_fd, struct brig_error *err)
 {
@@ -81,7 +70,7 @@ static int merge(const struct git *git, const struct scratch *scratch,
         *ret_outcome = MERGE_IMPOSSIBLE;
         return 0;
     }
-    int fd = make_file(&out, err);
+    int fd = files_in_memory(out.data, out.length, err);
     if (fd < 0)
         return fd;
     *ret_outcome = status == 0 ? MERGE_CLEAN : MERGE_CONFLICTS;

@@ -16,13 +16,13 @@
 #include "base/fds.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "changes/diff/plain.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/show/risk_rows.h"
 #include "changes/show/risk_text.h"
 
-#define TOKENS_MAX 64     /* credentials of one file that are compared with the user's file */
-#define BINARY_BYTES 8000 /* a NUL in them: not a text; as git decides it */
+#define TOKENS_MAX 64 /* credentials of one file that are compared with the user's file */
 #define EXECUTABLE (S_IXUSR | S_IXGRP | S_IXOTH)
 
 /* ---- the file itself ---- */
@@ -199,12 +199,10 @@ static const char *find_in_rows(const struct change *change, bool gone)
 static void read_beginning(int fd, size_t max, struct str *text)
 {
     autoclose int file = fd;
-    char *bytes = file >= 0 ? str_extend(text, max) : NULL;
-    size_t have = 0;
-    for (ssize_t got = 1; bytes && got > 0 && have<max; have += got> 0 ? (size_t)got : 0)
-        got = read(file, bytes + have, max - have);
-    if (bytes)
-        text->length = have;
+    if (file >= 0)
+        (void)read_all(file, max, text);
+    if (text->length > max)
+        text->length = max;
 }
 
 /* Whether the text has a credential that the user's file does not have. */
@@ -213,8 +211,7 @@ static bool has_new_credential(const struct change *change)
     autostr struct str text = {0}, before = {0};
     struct risk_token token;
     read_beginning(change_open_after(change), RISK_TEXT_MAX, &text);
-    size_t start = text.length < BINARY_BYTES ? text.length : BINARY_BYTES;
-    if (text.failed || start == 0 || memchr(text.data, '\0', start))
+    if (text.failed || plain_is_binary(text.data, text.length))
         return false;
     size_t from = 0;
     for (size_t i = 0; risk_token_find(text.data, text.length, from, &token); i++) {
