@@ -85,6 +85,11 @@ static bool same_state(const struct manifest_entry *entry, const struct stat *in
     return S_ISDIR(now.mode) || ident_equal(&entry->ident, &now);
 }
 
+static bool has_header(const struct taking *t, const char *name, const char *value)
+{
+    return strcmp(manifest_header(t->old, name), value) == 0;
+}
+
 /* Whether an entry that the old checkpoint leaves out would be left out again. */
 static bool same_absence(struct taking *t, const struct manifest_entry *entry,
                          const struct stat *info)
@@ -97,9 +102,8 @@ static bool same_absence(struct taking *t, const struct manifest_entry *entry,
     case MANIFEST_DEEP:
         return true;
     case MANIFEST_IGNORED: {
-        const char *states = manifest_header(t->old, "states");
         const struct ident now = ident_of(info);
-        return states && strcmp(states, t->states) == 0 && entry->ident.inode == now.inode &&
+        return has_header(t, "states", t->states) && entry->ident.inode == now.inode &&
                entry->ident.mode == now.mode && entry->ident.mtime_ns == now.mtime_ns;
     }
     case MANIFEST_TYPE:
@@ -113,8 +117,6 @@ static int next_old(struct taking *t, struct brig_error *err)
 {
     t->old_entry.path = NULL;
     int status = t->old ? manifest_next(t->old, &t->old_entry, err) : 0;
-    if (status <= 0)
-        t->old_entry.path = NULL;
     return status < 0 ? status : 0;
 }
 
@@ -149,12 +151,6 @@ static int compare_entry(struct taking *t, struct walk *walk, const struct walk_
     }
     int status = walk_enter(walk, err);
     return status < 0 ? status : status == 0;
-}
-
-static bool has_header(const struct taking *t, const char *name, const char *value)
-{
-    const char *old = manifest_header(t->old, name);
-    return old && strcmp(old, value) == 0;
 }
 
 static bool has_same_headers(const struct taking *t)
@@ -451,8 +447,7 @@ static int reopen_old(struct taking *t, struct brig_error *err)
         *err = (struct brig_error){0};
     if (status < 0)
         return status == BRIG_E_NOT_FOUND ? 0 : status;
-    const char *time = manifest_header(t->old, "time");
-    t->old_ns = time ? strtoll(time, NULL, 10) : 0;
+    t->old_ns = strtoll(manifest_header(t->old, "time"), NULL, 10);
     return 0;
 }
 
@@ -464,8 +459,7 @@ static int commit(struct taking *t, const char *ref, struct brig_error *err)
     int status = reopen_old(t, err);
     if (status == 0)
         status = manifest_open(t->dir, MANIFEST_NEW, &new, err);
-    autofree char *like =
-        t->old && manifest_header(t->old, "ref") ? strdup(manifest_header(t->old, "ref")) : NULL;
+    autofree char *like = t->old ? strdup(manifest_header(t->old, "ref")) : NULL;
     autoclose int fd = status < 0 ? -1 : openat(t->dir, MANIFEST_NEW, O_RDONLY | O_CLOEXEC);
     struct stat info;
     if (status == 0 && (fd < 0 || fstat(fd, &info) < 0))

@@ -2,8 +2,6 @@
 /* Removes checkpoints that no run can be restored from any more. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,8 +26,8 @@ static int read_needs(struct collecting *c, int dir, const char *name, struct br
     struct manifest_reader *reader = NULL;
     struct manifest_entry entry;
     int status = manifest_open(dir, name, &reader, err);
-    const char *ref = status < 0 ? NULL : manifest_header(reader, "ref");
-    if (ref && !str_list_has(&c->refs, ref))
+    const char *ref = status < 0 ? "" : manifest_header(reader, "ref");
+    if (*ref && !str_list_has(&c->refs, ref))
         str_list_add(&c->refs, ref);
     while (status >= 0 && (status = manifest_next(reader, &entry, err)) > 0)
         if (entry.content[0] == '@')
@@ -61,7 +59,7 @@ static bool is_gone(int above, const char *name)
     if (dir < 0 || manifest_open(dir, "manifest", &reader, NULL) < 0)
         return false;
     const char *root = manifest_header(reader, "root");
-    bool gone = root && stat(root, &info) < 0 && errno == ENOENT;
+    bool gone = *root && stat(root, &info) < 0 && errno == ENOENT;
     manifest_close(reader);
     return gone;
 }

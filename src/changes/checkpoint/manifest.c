@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/path.h"
+#include "base/str.h"
 
 #define HEADERS_MAX 16
 #define BUFFER_BYTES ((size_t)1 << 18)
@@ -98,7 +98,7 @@ const char *manifest_header(const struct manifest_reader *reader, const char *na
     for (const char *at = NULL; (at = str_list_next(&reader->headers, at));)
         if (strncmp(at, name, length) == 0 && at[length] == '=')
             return at + length + 1;
-    return NULL;
+    return "";
 }
 
 /* Reads a hexadecimal number and the blank after it. A negative one has a minus sign. */
@@ -147,9 +147,8 @@ static bool parse(const char *text, struct manifest_entry *entry)
 int manifest_next(struct manifest_reader *reader, struct manifest_entry *ret_entry,
                   struct brig_error *err)
 {
-    if (reader->ended)
-        return 0;
-    ssize_t length = read_text(reader);
+    ret_entry->path = NULL;
+    ssize_t length = reader->ended ? 0 : read_text(reader);
     if (length < 0)
         return damaged(err);
     reader->ended = length == 0;

@@ -10,7 +10,6 @@
 
 #include <brig/brig.h>
 
-#include "base/str.h"
 #include "changes/layer/base.h"
 
 /* An object of the store, or "@NAME", a clone; "" if there is no content. */
@@ -28,7 +27,7 @@ enum manifest_absence {
 };
 
 struct manifest_entry {
-    const char *path; /* valid until the next call */
+    const char *path; /* valid until the next call; NULL: there are no more */
     struct ident ident;
     uid_t uid;
     gid_t gid;
@@ -42,9 +41,9 @@ struct manifest_reader;
 int manifest_open(int dir, const char *name, struct manifest_reader **ret_reader,
                   struct brig_error *err);
 void manifest_close(struct manifest_reader *reader);
-/* The value of a header line, or NULL. */
+/* The value of a header, "" if there is none. */
 const char *manifest_header(const struct manifest_reader *reader, const char *name);
-/* The next entry: 1, 0 at the end, or a code if the file is damaged. */
+/* The next entry: 1, 0 at the end, or a code if the file is damaged. Unless it is 1, the entry has no path. */
 int manifest_next(struct manifest_reader *reader, struct manifest_entry *ret_entry,
                   struct brig_error *err);
 

@@ -33,10 +33,7 @@ struct comparing {
 
 static int next_before(struct comparing *c, struct brig_error *err)
 {
-    c->entry.path = NULL;
     int status = manifest_next(c->before, &c->entry, err);
-    if (status <= 0)
-        c->entry.path = NULL;
     return status < 0 ? status : 0;
 }
 
@@ -148,12 +145,6 @@ bool run_changes_pending(int run)
     return false;
 }
 
-static const char *header(const struct manifest_reader *reader, const char *name)
-{
-    const char *value = manifest_header(reader, name);
-    return value ? value : "";
-}
-
 /* Opens the root; *ret_root is -1, and the notes say so, if it does not exist any more. */
 static int open_root(const char *path, int *ret_root, struct str *notes)
 {
@@ -178,9 +169,9 @@ static int record_root(int run, unsigned number, struct run_changes_count *count
     int status = manifest_open(run, before, &c.before, err);
     if (status < 0)
         return status;
-    const char *path = header(c.before, "root"), *only = header(c.before, "only");
-    c.with_git = strcmp(header(c.before, "git"), "1") == 0;
-    c.taken_ns = strtoll(header(c.before, "time"), NULL, 10);
+    const char *path = manifest_header(c.before, "root"), *only = manifest_header(c.before, "only");
+    c.with_git = strcmp(manifest_header(c.before, "git"), "1") == 0;
+    c.taken_ns = strtoll(manifest_header(c.before, "time"), NULL, 10);
     const struct manifest_text headers[] = {{"version", "1"}, {"root", path}, {NULL, NULL}};
     autoclose int root = -1;
     status = manifest_create(run, new, headers, &c.writing, err);
@@ -239,8 +230,6 @@ int run_changes_record(int run, struct run_changes_count *ret_count, struct str 
 
 struct run_changes {
     struct manifest_reader *reader;
-    struct manifest_entry before;
-    struct str path;
 };
 
 int run_changes_open(int run, unsigned number, struct run_changes **ret_changes,
@@ -264,13 +253,12 @@ void run_changes_close(struct run_changes *changes)
     if (!changes)
         return;
     manifest_close(changes->reader);
-    str_done(&changes->path);
     free(changes);
 }
 
 const char *run_changes_root(const struct run_changes *changes)
 {
-    return header(changes->reader, "root");
+    return manifest_header(changes->reader, "root");
 }
 
 int run_changes_next(struct run_changes *changes, struct run_change *ret_change,
