@@ -132,6 +132,15 @@ bool utf8_is_valid(const void *bytes, size_t length)
     return true;
 }
 
+uint32_t utf8_decode(const unsigned char *p, size_t length)
+{
+    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t value = p[0] & first[length];
+    for (size_t i = 1; i < length; i++)
+        value = value << 6 | (p[i] & 0x3fU);
+    return value;
+}
+
 /* U+200B to U+200F, U+2028 to U+202E, U+2060 to U+206F. */
 static bool is_unseen_punctuation(unsigned second, unsigned third)
 {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct str;
 
@@ -25,6 +26,8 @@ static inline int hex_value(char c)
 /* The length of the well-formed sequence at p, 0 if it is malformed or incomplete; `left` is at
  * least 1. */
 size_t utf8_length(const unsigned char *p, size_t left);
+/* The character of a well-formed sequence of this length. */
+uint32_t utf8_decode(const unsigned char *p, size_t length);
 /* Whether these bytes are the beginning of a well-formed but incomplete sequence. */
 bool utf8_is_beginning(const unsigned char *p, size_t left);
 bool utf8_is_valid(const void *bytes, size_t length);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/fds.h"
 #include "review/view.h"
 
 #define OPTIONS_MAX 4
@@ -121,6 +120,25 @@ void action_continue(struct view *view)
 static void ask_risky(struct view *view);
 static void ask_many(struct view *view);
 
+static void cancel(struct view *view)
+{
+    const char *verb = view->action.verb;
+    action_done(&view->action);
+    view_say(view, STYLE_PLAIN,
+             strcmp(verb, "apply") == 0  ? "nothing was applied"
+             : strcmp(verb, "undo") == 0 ? "nothing was undone"
+                                         : "nothing was discarded");
+}
+
+/* The answer to a question with y/N. */
+static void answer_yes(struct view *view, int key)
+{
+    if (key == 'y' || key == 'Y')
+        start(view);
+    else
+        cancel(view);
+}
+
 static void answer_conflict(struct view *view, int key)
 {
     static const struct {
@@ -132,8 +150,7 @@ static void answer_conflict(struct view *view, int key)
             view->action.conflict = answers[i].answer;
             return ask_risky(view);
         }
-    action_done(&view->action);
-    view_say(view, STYLE_PLAIN, "nothing was applied");
+    cancel(view);
 }
 
 static void ask_conflict(struct view *view)
@@ -153,10 +170,7 @@ static void ask_conflict(struct view *view)
 static void answer_risky(struct view *view, int key)
 {
     struct action *action = &view->action;
-    if (key == 'y' || key == 'Y') {
-        action->allow_risky = true;
-        return start(view);
-    }
+    action->allow_risky = key == 'y' || key == 'Y';
     if (key == 'o' && action->count > action->risky) {
         struct str rest = action->unflagged;
         action->unflagged = action->paths;
@@ -165,8 +179,7 @@ static void answer_risky(struct view *view, int key)
         action->count -= action->risky;
         return start(view);
     }
-    action_done(action);
-    view_say(view, STYLE_PLAIN, "nothing was applied");
+    answer_yes(view, key);
 }
 
 static void ask_risky(struct view *view)
@@ -187,15 +200,6 @@ static void ask_risky(struct view *view)
     view_ask(view, answer_risky);
 }
 
-static void answer_many(struct view *view, int key)
-{
-    if (key == 'y' || key == 'Y')
-        return start(view);
-    bool apply = is_apply(&view->action);
-    action_done(&view->action);
-    view_say(view, STYLE_PLAIN, apply ? "nothing was applied" : "nothing was discarded");
-}
-
 static void ask_many(struct view *view)
 {
     struct action *action = &view->action;
@@ -204,7 +208,7 @@ static void ask_many(struct view *view)
     view->question.length = 0;
     str_appendf(&view->question, "%s %zu change%s? y/N", is_apply(action) ? "Apply" : "Discard",
                 action->count, action->count == 1 ? "" : "s");
-    view_ask(view, answer_many);
+    view_ask(view, answer_yes);
 }
 
 /* ---- collecting ---- */
@@ -212,18 +216,12 @@ static void ask_many(struct view *view)
 static void add_entry(struct view *view, const struct entry *entry)
 {
     struct action *action = &view->action;
-    autostr struct str path = {0};
-    entry_append_path(view->changes, entry, &path);
-    if (path.failed) {
-        action->paths.failed = true;
-        return;
-    }
-    str_list_add(&action->paths, path.data);
+    entry_list_path(view->changes, entry, &action->paths);
     action->count++;
     action->conflicts += entry->conflict != NULL;
     action->risky += entry->risk != NULL;
     if (!entry->risk)
-        str_list_add(&action->unflagged, path.data);
+        entry_list_path(view->changes, entry, &action->unflagged);
     else if (action->reason.length == 0)
         str_append(&action->reason, entry->risk);
 }
@@ -310,14 +308,6 @@ void action_begin(struct view *view, const char *verb, enum action_scope scope)
 
 /* ---- undo and hunks ---- */
 
-static void answer_undo(struct view *view, int key)
-{
-    if (key == 'y' || key == 'Y')
-        return start(view);
-    action_done(&view->action);
-    view_say(view, STYLE_PLAIN, "nothing was undone");
-}
-
 void action_undo(struct view *view)
 {
     if (is_busy(view))
@@ -328,7 +318,7 @@ void action_undo(struct view *view)
         return start(view);
     view->question.length = 0;
     str_append(&view->question, "Undo the last operation, which was not made here? y/N");
-    view_ask(view, answer_undo);
+    view_ask(view, answer_yes);
 }
 
 void action_hunks(struct view *view)
@@ -339,11 +329,10 @@ void action_hunks(struct view *view)
         return;
     if (row->kind != ROW_ENTRY)
         return view_say(view, STYLE_PLAIN, "choose a file");
-    autostr struct str path = {0}, paths = {0};
-    entry_append_path(view->changes, &view->changes->entries[row->entry], &path);
-    if (path.failed)
+    autostr struct str paths = {0};
+    entry_list_path(view->changes, &view->changes->entries[row->entry], &paths);
+    if (paths.failed)
         return;
-    str_list_add(&paths, path.data);
     screen_leave();
     int status = verb_run_here(view->verbs, "apply", options, &paths);
     (void)printf("%s\nPress Enter to return to brig review. ", status == 0 ? "" : "Not applied.");

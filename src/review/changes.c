@@ -50,6 +50,12 @@ void entry_append_path(const struct changes *changes, const struct entry *entry,
     str_concat(out, strcmp(root, "/") == 0 ? "" : root, "/", entry->path);
 }
 
+void entry_list_path(const struct changes *changes, const struct entry *entry, struct str *list)
+{
+    entry_append_path(changes, entry, list);
+    str_append_char(list, '\0');
+}
+
 #define MODE_BITS 07777U
 
 static void describe_size(const struct entry *entry, struct str *out)

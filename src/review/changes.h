@@ -51,7 +51,7 @@ struct changes {
     struct review_layer layers[CHANGES_LAYERS_MAX];
     size_t layer_count;
     struct entry *entries; /* sorted once changes_finish() was called */
-    size_t count, capacity;
+    size_t count;
     size_t marked, flagged, conflicts;
     struct row *rows;
     size_t row_count;
@@ -118,6 +118,8 @@ uint64_t entry_size(const struct entry *entry);
 void entry_describe(const struct entry *entry, struct str *out);
 /* Appends the path outside: absolute. */
 void entry_append_path(const struct changes *changes, const struct entry *entry, struct str *out);
+/* Adds it to a list, for verb_start(). */
+void entry_list_path(const struct changes *changes, const struct entry *entry, struct str *list);
 
 /* "512", "1.2K", "34M". */
 struct size_text {

@@ -200,16 +200,8 @@ static bool set_value(struct changes_reader *reader, enum json_event event, cons
 
 static bool add_entry(struct changes *changes)
 {
-    if (changes->count == CHANGES_MAX)
+    if (changes->count == CHANGES_MAX || !array_grow(&changes->entries, changes->count))
         return false;
-    if (changes->count == changes->capacity) {
-        size_t capacity = changes->capacity ? changes->capacity * 2 : 64;
-        struct entry *grown = reallocarray(changes->entries, capacity, sizeof *grown);
-        if (!grown)
-            return false;
-        changes->entries = grown;
-        changes->capacity = capacity;
-    }
     changes->entries[changes->count++] =
         (struct entry){.layer = (uint32_t)(changes->layer_count - 1)};
     return true;

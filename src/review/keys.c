@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What each key does. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 
-#include "base/cleanup.h"
 #include "review/view.h"
 
 #define SEARCH_MAX 200     /* bytes */
@@ -56,74 +56,51 @@ static void move_by(struct view *view, long by)
         view_move_to(view, to);
 }
 
-/* Keys that move in a text; false if it is another key. */
-static bool scroll_key(struct pane *pane, int key, int height)
+/* By how many lines a key moves in a part of the screen of this height; 0 if it is another key. */
+static long lines_of_key(int key, int height)
 {
-    size_t lines = height > 1 ? (size_t)height : 1;
-    long page = height > 2 ? height - 1 : 1, all = (long)pane->count;
+    long page = height > 2 ? height - 1 : 1;
     switch (key) {
     case SCREEN_UP:
     case 'k':
-        pane_scroll(pane, -1, lines);
-        return true;
+        return -1;
     case SCREEN_DOWN:
     case 'j':
-        pane_scroll(pane, 1, lines);
-        return true;
+        return 1;
     case SCREEN_PAGE_UP:
-        pane_scroll(pane, -page, lines);
-        return true;
+        return -page;
     case SCREEN_PAGE_DOWN:
-        pane_scroll(pane, page, lines);
-        return true;
+        return page;
     case SCREEN_HOME:
     case 'g':
-        pane_scroll(pane, -all, lines);
-        return true;
+        return -LONG_MAX;
     case SCREEN_END:
     case 'G':
-        pane_scroll(pane, all, lines);
-        return true;
-    case SCREEN_LEFT:
-        pane->left -= pane->left < SIDEWAYS_COLUMNS ? pane->left : SIDEWAYS_COLUMNS;
-        return true;
-    case SCREEN_RIGHT:
-        pane->left += SIDEWAYS_COLUMNS;
-        return true;
+        return LONG_MAX;
     default:
-        return false;
+        return 0;
     }
+}
+
+/* Keys that move in a text; false if it is another key. */
+static bool scroll_key(struct pane *pane, int key, int height)
+{
+    long by = lines_of_key(key, height);
+    if (by != 0)
+        pane_scroll(pane, by, height > 1 ? (size_t)height : 1);
+    else if (key == SCREEN_LEFT)
+        pane->left -= pane->left < SIDEWAYS_COLUMNS ? pane->left : SIDEWAYS_COLUMNS;
+    else if (key == SCREEN_RIGHT)
+        pane->left += SIDEWAYS_COLUMNS;
+    return by != 0 || key == SCREEN_LEFT || key == SCREEN_RIGHT;
 }
 
 static bool list_move_key(struct view *view, int key)
 {
-    long page = view->list_height > 2 ? view->list_height - 1 : 1;
-    switch (key) {
-    case SCREEN_UP:
-    case 'k':
-        move_by(view, -1);
-        return true;
-    case SCREEN_DOWN:
-    case 'j':
-        move_by(view, 1);
-        return true;
-    case SCREEN_PAGE_UP:
-        move_by(view, -page);
-        return true;
-    case SCREEN_PAGE_DOWN:
-        move_by(view, page);
-        return true;
-    case SCREEN_HOME:
-    case 'g':
-        move_by(view, -CHANGES_MAX);
-        return true;
-    case SCREEN_END:
-    case 'G':
-        move_by(view, 4L * CHANGES_MAX);
-        return true;
-    default:
-        return false;
-    }
+    long by = lines_of_key(key, view->list_height);
+    if (by != 0)
+        move_by(view, by);
+    return by != 0;
 }
 
 /* ---- searching ---- */

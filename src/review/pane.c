@@ -23,14 +23,8 @@ void pane_clear(struct pane *pane)
 
 static bool add_line(struct pane *pane, size_t at)
 {
-    if (pane->count == pane->capacity) {
-        size_t capacity = pane->capacity ? pane->capacity * 2 : 256;
-        size_t *grown = reallocarray(pane->lines, capacity, sizeof *grown);
-        if (!grown)
-            return false;
-        pane->lines = grown;
-        pane->capacity = capacity;
-    }
+    if (!array_grow(&pane->lines, pane->count))
+        return false;
     pane->lines[pane->count++] = at;
     return true;
 }

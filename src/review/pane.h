@@ -13,7 +13,7 @@
 struct pane {
     struct str text;
     size_t *lines; /* where each line begins */
-    size_t count, capacity;
+    size_t count;
     size_t top, left; /* the first line and column on the screen */
     bool cut;         /* the text was longer than PANE_BYTES_MAX */
 };

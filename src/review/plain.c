@@ -94,13 +94,12 @@ static char read_answer(void)
 static int run_verb(const struct plain *plain, const char *verb, const char *const *options,
                     const struct entry *entry)
 {
-    autostr struct str path = {0}, paths = {0}, output = {0};
+    autostr struct str paths = {0}, output = {0};
     struct verb_child child;
     struct brig_error err = {0};
-    entry_append_path(&plain->changes, entry, &path);
-    if (path.failed)
+    entry_list_path(&plain->changes, entry, &paths);
+    if (paths.failed)
         return -1;
-    str_list_add(&paths, path.data);
     if (verb_start(plain->verbs, verb, options, &paths, NULL, &child, &err) < 0) {
         (void)printf("%s\n", err.message);
         return -1;
@@ -115,11 +114,10 @@ static int run_verb(const struct plain *plain, const char *verb, const char *con
 static int run_here(const struct plain *plain, const struct entry *entry)
 {
     static const char *const options[] = {"-p", "--exact", NULL};
-    autostr struct str path = {0}, paths = {0};
-    entry_append_path(&plain->changes, entry, &path);
-    if (path.failed)
+    autostr struct str paths = {0};
+    entry_list_path(&plain->changes, entry, &paths);
+    if (paths.failed)
         return -1;
-    str_list_add(&paths, path.data);
     (void)fflush(stdout);
     return verb_run_here(plain->verbs, "apply", options, &paths);
 }

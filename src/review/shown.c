@@ -43,15 +43,6 @@ static bool is_deceptive(uint32_t code)
     return false;
 }
 
-static uint32_t decode(const unsigned char *p, size_t size)
-{
-    static const unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t code = p[0] & masks[size];
-    for (size_t i = 1; i < size; i++)
-        code = code << 6 | (p[i] & 0x3fU);
-    return code;
-}
-
 static void set_escape(struct shown *shown, const char *text)
 {
     shown->count = 0;
@@ -88,7 +79,7 @@ size_t shown_next(const char *bytes, size_t left, bool unicode, struct shown *re
         set_escape(ret_shown, text);
         return 1;
     }
-    uint32_t code = decode(p, size);
+    uint32_t code = utf8_decode(p, size);
     int width = unicode ? wcwidth((wchar_t)code) : -1;
     if (width >= 0 && width <= 2 && !is_deceptive(code)) {
         set_char(ret_shown, code, width);

@@ -11,19 +11,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/error.h"
-#include "base/fds.h"
+#include "base/clock.h"
 #include "review/shown.h"
 
 #define READ_BYTES 65536
 #define DIFF_DELAY_MS 40 /* the cursor rests this long before a diff is made */
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void set_text(struct str *to, const char *text)
 {
@@ -56,7 +48,7 @@ const struct row *view_row(const struct view *view)
 void view_move_to(struct view *view, size_t row)
 {
     view->cursor = row;
-    view->diff_at = now_ms() + DIFF_DELAY_MS;
+    view->diff_at = clock_now_ms() + DIFF_DELAY_MS;
 }
 
 void view_reload(struct view *view)
@@ -208,11 +200,10 @@ static void start_diff(struct view *view)
         return;
     if (row->kind != ROW_ENTRY)
         return show_summary(view, row);
-    autostr struct str path = {0}, paths = {0};
-    entry_append_path(view->changes, &view->changes->entries[row->entry], &path);
-    if (path.failed)
+    autostr struct str paths = {0};
+    entry_list_path(view->changes, &view->changes->entries[row->entry], &paths);
+    if (paths.failed)
         return;
-    str_list_add(&paths, path.data);
     if (verb_start(view->verbs, "diff", options, &paths, NULL, &view->diff_child, &err) < 0)
         (void)pane_append(&view->diff, err.message, strlen(err.message));
 }
@@ -277,8 +268,8 @@ static int diff_timeout(const struct view *view)
 {
     if (view->diff_at == 0)
         return -1;
-    int64_t left = view->diff_at - now_ms();
-    return left > 0 ? (int)left : 0;
+    uint64_t now = clock_now_ms();
+    return view->diff_at > now ? (int)(view->diff_at - now) : 0;
 }
 
 /* Waits for events and handles them. Returns the number of a signal that ends the program, or 0. */
@@ -303,7 +294,7 @@ static int step(struct view *view)
     if (fds[POLL_KEYS].revents)
         take_keys(view, fds[POLL_KEYS].revents);
     /* Not while a question is open or the list is being replaced: the row may be another. */
-    if (view->diff_at && now_ms() >= view->diff_at)
+    if (view->diff_at && clock_now_ms() >= view->diff_at)
         start_diff(view);
     return number;
 }

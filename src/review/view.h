@@ -53,7 +53,7 @@ struct view {
 
     struct pane diff;
     struct verb_child diff_child;
-    int64_t diff_at; /* when to start it, in ms of the monotonic clock; 0: not wanted */
+    uint64_t diff_at; /* when to start it, of clock_now_ms(); 0: not wanted */
 
     struct pane text; /* of VIEW_TEXT */
     const char *title;

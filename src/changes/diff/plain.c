@@ -18,15 +18,6 @@ bool plain_is_binary(const void *bytes, size_t length)
     return looked > 0 && memchr(bytes, 0, looked);
 }
 
-static uint32_t decode(const unsigned char *p, size_t length)
-{
-    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t value = p[0] & first[length];
-    for (size_t i = 1; i < length; i++)
-        value = value << 6 | (p[i] & 0x3f);
-    return value;
-}
-
 /* C0 and C1 control characters, and those that set the direction of text. */
 static bool is_hazard(uint32_t c)
 {
@@ -45,7 +36,7 @@ size_t plain_append(struct str *out, const char *bytes, size_t length, bool last
         if (!last && left < CHARACTER_MAX)
             break;
         size_t used = *p < 0x80 ? 1 : utf8_length(p, left);
-        uint32_t c = used > 0 ? decode(p, used) : *p;
+        uint32_t c = used > 0 ? utf8_decode(p, used) : *p;
         bool mark = left >= MARK_LENGTH && memcmp(p, MARK, MARK_LENGTH) == 0;
         bool hazard = used > 0 ? is_hazard(c) : c < 0xa0;
         if (mark || hazard) {
@@ -67,7 +58,7 @@ bool plain_is_plain(const char *bytes, size_t length)
     for (size_t at = 0; at < length;) {
         const unsigned char *p = (const unsigned char *)bytes + at;
         size_t used = *p < 0x80 ? 1 : utf8_length(p, length - at);
-        if (used > 0 ? is_hazard(decode(p, used)) : *p < 0xa0)
+        if (used > 0 ? is_hazard(utf8_decode(p, used)) : *p < 0xa0)
             return false;
         at += used > 0 ? used : 1;
     }
