@@ -15,44 +15,68 @@
 #include "changes/layer/walk.h"
 #include "changes/operation/draft.h"
 
-/* Files with several names in the upper directory: the first of them that was copied. */
+/* A file with several names in the upper directory, and the object that was made of the first of them. The kernel's device
+ * numbers have 32 bits. */
 struct hard_link {
-    dev_t device;
     ino_t inode;
-    uint32_t number;
+    uint32_t device;
+    uint32_t object; /* its number and one; 0: the slot is free */
 };
 
 struct applying {
     struct draft draft;
-    struct hard_link *links; /* sorted by inode */
-    size_t link_count;
+    struct hard_link *links; /* a hash table with linear probing, at most half full */
+    size_t link_count, link_slots;
 };
+
+#define LINK_SLOTS_MIN 64 /* a power of two, as all sizes of the table */
 
 /* ---- hard links ---- */
 
-static size_t find_link(const struct applying *applying, const struct stat *info, bool *ret_found)
+/* The slot of a file, or a free one. */
+static struct hard_link *find_slot(struct hard_link *slots, size_t count, ino_t inode,
+                                   uint32_t device)
 {
-    size_t low = 0, high = applying->link_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (applying->links[middle].inode < info->st_ino)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *ret_found = low < applying->link_count && applying->links[low].inode == info->st_ino &&
-                 applying->links[low].device == info->st_dev;
-    return low;
+    /* Fibonacci hashing: the upper bits depend on all bits of the number. */
+    size_t at = (size_t)((uint64_t)inode * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (count - 1);
+    while (slots[at].object != 0 && (slots[at].inode != inode || slots[at].device != device))
+        at = (at + 1) & (count - 1);
+    return &slots[at];
 }
 
-static int add_link(struct applying *applying, size_t at, const struct stat *info, uint32_t number,
+/* The number of the object that was made of another name of this file; -1: of none. */
+static int64_t find_link(const struct applying *applying, const struct stat *info)
+{
+    if (applying->link_slots == 0)
+        return -1;
+    const struct hard_link *slot =
+        find_slot(applying->links, applying->link_slots, info->st_ino, (uint32_t)info->st_dev);
+    return (int64_t)slot->object - 1;
+}
+
+static bool grow_links(struct applying *applying)
+{
+    size_t count = applying->link_slots == 0 ? LINK_SLOTS_MIN : applying->link_slots * 2;
+    struct hard_link *slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < applying->link_slots; i++)
+        if (applying->links[i].object != 0)
+            *find_slot(slots, count, applying->links[i].inode, applying->links[i].device) =
+                applying->links[i];
+    free(applying->links);
+    applying->links = slots;
+    applying->link_slots = count;
+    return true;
+}
+
+static int add_link(struct applying *applying, const struct stat *info, uint32_t number,
                     struct brig_error *err)
 {
-    if (!array_grow(&applying->links, applying->link_count))
+    const struct hard_link link = {info->st_ino, (uint32_t)info->st_dev, number + 1};
+    if (applying->link_count * 2 >= applying->link_slots && !grow_links(applying))
         return brig_fail_nomem(err);
-    memmove(applying->links + at + 1, applying->links + at,
-            (applying->link_count - at) * sizeof *applying->links);
-    applying->links[at] = (struct hard_link){info->st_dev, info->st_ino, number};
+    *find_slot(applying->links, applying->link_slots, link.inode, link.device) = link;
     applying->link_count++;
     return 0;
 }
@@ -119,15 +143,15 @@ static int stage_new(struct applying *applying, const struct change *change,
                  (S_ISDIR(after->st_mode) ? COPY_WRITABLE : 0),
     };
     struct operation *operation = applying->draft.operation;
-    bool found = false, linked = S_ISREG(after->st_mode) && after->st_nlink > 1 && !writes;
-    size_t at = linked ? find_link(applying, after, &found) : 0;
-    int status = found ? operation_stage_link(operation, step, applying->links[at].number, err)
-                       : operation_stage(operation, step, &source, err);
+    bool linked = S_ISREG(after->st_mode) && after->st_nlink > 1 && !writes;
+    int64_t first = linked ? find_link(applying, after) : -1;
+    int status = first >= 0 ? operation_stage_link(operation, step, (uint32_t)first, err)
+                            : operation_stage(operation, step, &source, err);
     if (status == 0)
         *ret_reason = check_copy(applying, change, step);
     if (status != 0 || *ret_reason)
         return status;
-    return linked && !found ? add_link(applying, at, after, step->number, err) : status;
+    return linked && first < 0 ? add_link(applying, after, step->number, err) : 0;
 }
 
 /* Makes the new object. Returns 1 with a reason if this file cannot be copied. */

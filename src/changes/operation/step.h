@@ -51,9 +51,10 @@ struct step_opened {
 
 struct step_context {
     int objects;
-    struct step_opened *opened;
+    struct step_opened **opened; /* in the order in which they were opened */
     size_t opened_count;
-    bool sync; /* make each directory durable when it is left */
+    void *opened_index; /* the same, for tfind() */
+    bool sync;          /* make each directory durable when it is left */
     struct step_tree *trees;
     size_t tree_count;
 };

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,12 +54,33 @@ struct opened_head {
     uint32_t tree, mode, length;
 };
 
+static int compare_opened(const void *left, const void *right)
+{
+    const struct step_opened *a = left, *b = right;
+    return a->tree != b->tree ? (a->tree < b->tree ? -1 : 1) : strcmp(a->path, b->path);
+}
+
+static void opened_free(struct step_opened *opened)
+{
+    free(opened->path);
+    free(opened);
+}
+
+/* If there are several records of a directory, the first is the true one. */
 static bool remember(struct step_context *context, size_t tree, mode_t mode, const char *path)
 {
-    char *copy = array_grow(&context->opened, context->opened_count) ? strdup(path) : NULL;
-    if (copy)
-        context->opened[context->opened_count++] = (struct step_opened){tree, mode, copy};
-    return copy != NULL;
+    struct step_opened *opened = malloc(sizeof *opened);
+    if (!opened)
+        return false;
+    *opened = (struct step_opened){tree, mode, strdup(path)};
+    struct step_opened **found = opened->path && array_grow(&context->opened, context->opened_count)
+                                     ? tsearch(opened, &context->opened_index, compare_opened)
+                                     : NULL;
+    if (found && *found == opened)
+        context->opened[context->opened_count++] = opened;
+    else
+        opened_free(opened);
+    return found != NULL;
 }
 
 /* Remembers the mode, in the file first. */
@@ -88,14 +110,13 @@ int step_begin(struct step_context *context, struct brig_error *err)
     return 0;
 }
 
-/* The mode of an upper directory before it was made accessible: the first record is the true one. */
+/* The mode of an upper directory before it was made accessible. */
 const struct step_opened *step_find_opened(const struct step_context *context, size_t tree,
                                            const char *path)
 {
-    for (size_t i = 0; i < context->opened_count; i++)
-        if (context->opened[i].tree == tree && strcmp(context->opened[i].path, path) == 0)
-            return &context->opened[i];
-    return NULL;
+    const struct step_opened wanted = {.tree = tree, .path = (char *)(uintptr_t)path};
+    struct step_opened *const *found = tfind(&wanted, &context->opened_index, compare_opened);
+    return found ? *found : NULL;
 }
 
 /* Gives the owner all rights. */
@@ -142,11 +163,12 @@ static void close_up(struct step_context *context)
     if (context->opened_count == 0)
         return;
     while (context->opened_count > 0) {
-        struct step_opened *opened = &context->opened[--context->opened_count];
+        struct step_opened *opened = context->opened[--context->opened_count];
         autoclose int fd = step_open_directory(context->trees[opened->tree].upper, opened->path);
         if (fd >= 0)
             (void)chmod(path_proc(fd).text, opened->mode);
-        free(opened->path);
+        (void)tdelete(opened, &context->opened_index, compare_opened);
+        opened_free(opened);
     }
     free(take_ptr(&context->opened));
     (void)unlinkat(context->objects, OPENED, 0);
