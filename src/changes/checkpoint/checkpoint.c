@@ -282,9 +282,10 @@ static int take_content(struct taking *t, const struct walk_entry *entry,
     struct stat info;
     int failed = clones_take(&t->clones, entry->dir, entry->name, content, &info);
     if (failed != 0) {
-        ret_entry->absence = failed == EACCES || failed == EPERM    ? MANIFEST_UNREADABLE
-                             : failed == ENOSPC || failed == EDQUOT ? MANIFEST_IGNORED
-                                                                    : MANIFEST_RESTLESS;
+        ret_entry->absence = failed == EACCES || failed == EPERM ? MANIFEST_UNREADABLE
+                             : failed == ENOENT || failed == ESTALE || failed == ELOOP
+                                 ? MANIFEST_RESTLESS
+                                 : MANIFEST_IGNORED; /* a full disk, or another filesystem */
         return 0;
     }
     *ret_entry = manifest_entry_of(ret_entry->path, &info);
@@ -508,6 +509,8 @@ static int take_all(struct taking *t, struct brig_error *err)
         status = manifest_create(t->dir, MANIFEST_NEW, headers, &t->writing, err);
     if (status == 0)
         status = take_tree(t, err);
+    if (status == 0)
+        status = clones_sync(&t->clones, err);
     if (status == 0)
         status = manifest_finish(&t->writing, true, err);
     if (status == 0)

@@ -11,13 +11,15 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/checkpoint/checkpoint.h"
+#include "changes/checkpoint/clones.h"
 #include "changes/checkpoint/manifest.h"
 #include "changes/checkpoint/store.h"
 #include "guard/files.h"
 
 struct collecting {
-    struct str refs, clones; /* that a manifest names */
-    struct str unused;       /* refs: the input of git update-ref */
+    struct str refs;   /* that a manifest names */
+    struct str unused; /* refs: the input of git update-ref */
+    int clones, kept;  /* directories, -1: there are no clones */
 };
 
 /* Notes what a manifest needs. */
@@ -30,8 +32,8 @@ static int read_needs(struct collecting *c, int dir, const char *name, struct br
     if (*ref && !str_list_has(&c->refs, ref))
         str_list_add(&c->refs, ref);
     while (status >= 0 && (status = manifest_next(reader, &entry, err)) > 0)
-        if (entry.content[0] == '@')
-            str_list_add(&c->clones, entry.content + 1);
+        if (entry.content[0] == '@' && c->clones >= 0)
+            status = clones_keep(c->clones, c->kept, entry.content, err);
     manifest_close(reader);
     return status;
 }
@@ -118,37 +120,42 @@ static int drop_objects(struct collecting *c, const struct store *store, struct 
     return status < 0 ? status : call_git(store, prune, c, false, err);
 }
 
-static void drop_clones(const struct collecting *c, int all)
+static int collect(struct collecting *c, int record, int all, const struct git *git,
+                   struct brig_error *err)
 {
-    autodir DIR *list = files_list(all, CHECKPOINT_CLONES);
-    for (const struct dirent *item; list && (item = files_next(list));)
-        if (!str_list_has(&c->clones, item->d_name))
-            (void)unlinkat(dirfd(list), item->d_name, 0);
+    struct store store = {.directory = -1};
+    autoclose int operations = files_open_dir(record, "operations");
+    int status = c->clones < 0 ? 0 : clones_keep_begin(all, &c->kept, err);
+    if (status == 0)
+        status = read_all(c, all, true, err);
+    if (status == 0)
+        status = read_all(c, operations, false, err);
+    if (status == 0 && c->refs.failed)
+        status = brig_fail_nomem(err);
+    if (status == 0 && c->clones >= 0)
+        status = clones_keep_end(all, err);
+    if (status == 0)
+        status = store_open(record, git, false, &store, err);
+    if (status == 0)
+        status = drop_objects(c, &store, err);
+    store_done(&store);
+    return status == BRIG_E_NOT_FOUND ? 0 : status;
 }
 
 int checkpoint_collect(int record, const struct git *git, struct brig_error *err)
 {
-    struct collecting c = {0};
-    struct store store = {.directory = -1};
+    struct collecting c = {.clones = -1, .kept = -1};
     autoclose int all = files_open_dir(record, CHECKPOINT_DIRECTORY);
     if (all < 0)
         return 0;
     autoclose int lock = checkpoint_lock(all, true, err);
-    autoclose int operations = files_open_dir(record, "operations");
-    int status = lock < 0 ? lock : read_all(&c, all, true, err);
-    if (status == 0)
-        status = read_all(&c, operations, false, err);
-    if (status == 0 && (c.refs.failed || c.clones.failed))
-        status = brig_fail_nomem(err);
-    if (status == 0)
-        drop_clones(&c, all);
-    if (status == 0)
-        status = store_open(record, git, false, &store, err);
-    if (status == 0)
-        status = drop_objects(&c, &store, err);
-    store_done(&store);
+    if (lock < 0)
+        return lock;
+    c.clones = files_open_dir(all, CHECKPOINT_CLONES);
+    int status = collect(&c, record, all, git, err);
+    close_fd(&c.clones);
+    close_fd(&c.kept);
     str_done(&c.refs);
-    str_done(&c.clones);
     str_done(&c.unused);
-    return status == BRIG_E_NOT_FOUND ? 0 : status;
+    return status;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/path.h"
+#include "base/tree.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "guard/files.h"
 
@@ -27,6 +29,16 @@ void clones_init(struct clones *clones, int checkpoints)
 void clones_done(struct clones *clones)
 {
     close_fd(&clones->directory);
+}
+
+/* Whether an open file is still in a state. */
+static bool is_same(int fd, const struct stat *state)
+{
+    struct stat info;
+    if (fstat(fd, &info) < 0)
+        return false;
+    const struct ident now = ident_of(&info), before = ident_of(state);
+    return ident_equal(&now, &before);
 }
 
 int clones_take(struct clones *clones, int dir, const char *name,
@@ -47,12 +59,19 @@ int clones_take(struct clones *clones, int dir, const char *name,
         return EIO;
     autoclose int to =
         openat(clones->directory, made, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (to >= 0 && ioctl(to, FICLONE, from) == 0 && fsync(to) == 0)
-        return 0;
-    int failed = errno;
-    if (to >= 0)
+    int failed = to < 0 || ioctl(to, FICLONE, from) < 0 ? errno : 0;
+    if (failed == 0 && !is_same(from, ret_info))
+        failed = ESTALE;
+    if (failed != 0 && to >= 0)
         (void)unlinkat(clones->directory, made, 0);
     return failed;
+}
+
+int clones_sync(const struct clones *clones, struct brig_error *err)
+{
+    return clones->directory < 0 || syncfs(clones->directory) == 0
+               ? 0
+               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to brig's storage");
 }
 
 bool clones_can(struct clones *clones, int dir, const char *path)
@@ -62,16 +81,40 @@ bool clones_can(struct clones *clones, int dir, const char *path)
     autoclose int fd = -1;
     const char *slash = strrchr(path, '/');
     autofree char *above = slash ? strndup(path, (size_t)(slash - path)) : NULL;
-    if (clones->impossible ||
-        (above &&
-         path_open_beneath(dir, above, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0))
+    if (above && path_open_beneath(dir, above, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0)
         return false;
     int failed = clones_take(clones, above ? fd : dir, slash ? slash + 1 : path, content, &info);
     if (failed == 0)
         (void)unlinkat(clones->directory, content + 1, 0);
-    clones->impossible = failed != 0;
     return failed == 0;
 }
+
+/* ---- removing ---- */
+
+#define KEPT CHECKPOINT_CLONES ".kept"
+
+int clones_keep_begin(int checkpoints, int *ret_kept, struct brig_error *err)
+{
+    int status = tree_remove(checkpoints, KEPT, err); /* left by a kill */
+    return status < 0 ? status : files_make_dir(checkpoints, KEPT, ret_kept, err);
+}
+
+int clones_keep(int clones, int kept, const char *content, struct brig_error *err)
+{
+    const char *name = content + 1;
+    return linkat(clones, name, kept, name, 0) == 0 || errno == EEXIST || errno == ENOENT
+               ? 0
+               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to brig's storage");
+}
+
+int clones_keep_end(int checkpoints, struct brig_error *err)
+{
+    if (renameat2(checkpoints, KEPT, checkpoints, CHECKPOINT_CLONES, RENAME_EXCHANGE) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to brig's storage");
+    return tree_remove(checkpoints, KEPT, err);
+}
+
+/* ---- restoring ---- */
 
 int clones_write(int record, const char *content, int to, struct brig_error *err)
 {
