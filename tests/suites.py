@@ -112,11 +112,15 @@ def is_program(path):
     return os.path.isfile(path) and os.access(path, os.X_OK) and not path.endswith((".bats", ".bash", ".py"))
 
 
+# Each takes more than a few seconds.
+SLOW_E2E = "git-served git-large reflink".split()
+
+
 def e2e_suites():
     groups = ("test", "all", "e2e")
     for name in stems("tests/e2e/*.bats"):
         yield Suite(f"e2e/{name}", ["bats", "--tap", f"tests/e2e/{name}.bats"],
-                    ("check", *groups) if name == "modes" else ("all", "e2e") if name in ("git-served", "git-large") else groups,
+                    ("check", *groups) if name == "modes" else ("all", "e2e") if name in SLOW_E2E else groups,
                     seconds=2400 if name == "git-large" else 1200)
     for path in sorted(filter(is_program, glob.glob("tests/e2e/*"))):
         yield Suite(f"e2e/{os.path.basename(path)}", [path], groups)

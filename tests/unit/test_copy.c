@@ -174,6 +174,41 @@ static void fills_and_fails(void)
     tap_ok(copy_object(&source, place, "failed", NULL, &err) < 0, "nor is a link followed");
 }
 
+/* A file with three megabytes of hole, a word, and a hole up to its end. */
+static void make_sparse(int dir, const char *name, const char *word, bool zeros)
+{
+    autoclose int fd = openat(dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    static const char zero[4096];
+    if (fd < 0 || ftruncate(fd, HOLE) < 0 || (zeros && pwrite(fd, zero, sizeof zero, 0) < 0) ||
+        pwrite(fd, word, strlen(word), 3 << 20) < 0)
+        tap_bail("cannot make '%s': %s", name, strerror(errno));
+}
+
+static bool are_equal(int left, int right)
+{
+    struct stat one, other;
+    return fstatat(left, "sparse", &one, 0) == 0 && fstatat(right, "sparse", &other, 0) == 0 &&
+           compare_contents(left, &one, right, &other, "sparse");
+}
+
+static void compares_holes(void)
+{
+    if (mkdirat(place, "other", 0700) < 0)
+        tap_bail("no directory can be made: %s", strerror(errno));
+    autoclose int other = openat(place, "other", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    make_sparse(place, "sparse", "word", false);
+    make_sparse(other, "sparse", "word", false);
+    tap_ok(are_equal(place, other), "files with holes are equal");
+    make_sparse(other, "sparse", "word", true);
+    tap_ok(are_equal(place, other), "a hole is equal to zeros");
+    make_sparse(other, "sparse", "worm", false);
+    tap_ok(!are_equal(place, other), "what is between two holes makes a difference");
+    make_sparse(other, "sparse", "", false);
+    tap_ok(!are_equal(place, other) && !are_equal(other, place), "also where the other has a hole");
+    make_sparse(place, "sparse", "", false);
+    tap_ok(are_equal(place, other), "two holes are equal");
+}
+
 int main(void)
 {
     char path[] = "/var/tmp/brig-copy-XXXXXX";
@@ -186,6 +221,7 @@ int main(void)
     copies_attributes();
     drops_set_id_bits();
     fills_and_fails();
+    compares_holes();
     (void)close(place);
     (void)tree_remove(AT_FDCWD, path, NULL);
     return tap_done();

@@ -236,6 +236,35 @@ static void applies_and_undoes(const char *where, const char *name)
     is_tree(upper, "modified 100644 new\n", "and one change is back");
 }
 
+#define LINKS 500
+
+/* More than the first table of links has room for. */
+static void keeps_many_links(void)
+{
+    char one[32], other[32], text[16];
+    struct stat a, b;
+    int wrong = 0;
+    begin_in(top);
+    for (int i = 0; i < LINKS; i++) {
+        (void)snprintf(one, sizeof one, "one/%d", i);
+        (void)snprintf(other, sizeof other, "other/%d", LINKS - i);
+        (void)snprintf(text, sizeof text, "%d", i);
+        put(upper, one, text);
+        if ((i == 0 && mkdir(join(upper, "other"), 0755) < 0) ||
+            link(join(upper, one), join(upper, other)) < 0)
+            tap_bail("cannot make a link: %s", strerror(errno));
+    }
+    reopen();
+    must_operate(apply_plan, NULL, "many hard links are applied");
+    for (int i = 0; i < LINKS; i++) {
+        (void)snprintf(one, sizeof one, "one/%d", i);
+        (void)snprintf(other, sizeof other, "other/%d", LINKS - i);
+        wrong += stat(join(root, one), &a) < 0 || stat(join(root, other), &b) < 0 ||
+                 a.st_ino != b.st_ino || a.st_nlink != 2;
+    }
+    tap_is_int(wrong, 0, "each name has its file");
+}
+
 static void refuses_changed_files(void)
 {
     uint64_t id = 0;
@@ -502,6 +531,7 @@ int main(void)
         applies_and_undoes(far_top, "on two filesystems");
     else
         tap_skip("/dev/shm is not another filesystem", "on two filesystems");
+    keeps_many_links();
     refuses_changed_files();
     discards();
     applies_parts();

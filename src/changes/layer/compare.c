@@ -14,6 +14,7 @@
 #include "changes/operation/copy.h"
 
 #define PART_BYTES 65536
+#define BLOCK 512        /* unit of st_blocks */
 #define XATTRS_MAX 65536 /* the limit of the kernel, for the list of names and for a value */
 
 static bool same_link(int left_dir, int right_dir, const char *name)
@@ -25,11 +26,11 @@ static bool same_link(int left_dir, int right_dir, const char *name)
 }
 
 /* Reads until the buffer is full or the file ends; -1 on failure. */
-static ssize_t read_part(int fd, char *part)
+static ssize_t read_part(int fd, char *part, off_t at)
 {
     size_t have = 0;
     while (have < PART_BYTES) {
-        ssize_t got = read(fd, part + have, PART_BYTES - have);
+        ssize_t got = pread(fd, part + have, PART_BYTES - have, at + (off_t)have);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -41,14 +42,28 @@ static ssize_t read_part(int fd, char *part)
     return (ssize_t)have;
 }
 
-static bool same_file(int left_dir, int right_dir, const char *name)
+static bool has_holes(const struct stat *info)
 {
-    autoclose int left = copy_open(left_dir, name, false);
-    autoclose int right = left < 0 ? -1 : copy_open(right_dir, name, true);
-    autofree char *parts = right < 0 ? NULL : malloc(2 * (size_t)PART_BYTES);
-    while (parts) {
-        ssize_t length = read_part(left, parts);
-        if (length < 0 || read_part(right, parts + PART_BYTES) != length ||
+    return (off_t)info->st_blocks * BLOCK < info->st_size;
+}
+
+/* Where a file has data next: at its end if there is a hole up to it. */
+static off_t next_data(int fd, off_t at, off_t size)
+{
+    off_t data = lseek(fd, at, SEEK_DATA);
+    return data >= 0 ? data : errno == ENXIO ? size : at;
+}
+
+static bool same_file(int left, int right, off_t size, bool sparse)
+{
+    autofree char *parts = malloc(2 * (size_t)PART_BYTES);
+    for (off_t at = 0; parts; at += PART_BYTES) {
+        if (sparse) { /* holes in both files are equal */
+            off_t one = next_data(left, at, size), other = next_data(right, at, size);
+            at = one < other ? one : other;
+        }
+        ssize_t length = read_part(left, parts, at);
+        if (length < 0 || read_part(right, parts + PART_BYTES, at) != length ||
             memcmp(parts, parts + PART_BYTES, (size_t)length) != 0)
             return false;
         if (length < PART_BYTES)
@@ -62,7 +77,11 @@ bool compare_contents(int left_dir, const struct stat *left, int right_dir,
 {
     if (S_ISLNK(left->st_mode))
         return same_link(left_dir, right_dir, name);
-    return left->st_size == right->st_size && same_file(left_dir, right_dir, name);
+    if (left->st_size != right->st_size)
+        return false;
+    autoclose int one = copy_open(left_dir, name, false);
+    autoclose int other = one < 0 ? -1 : copy_open(right_dir, name, true);
+    return other >= 0 && same_file(one, other, left->st_size, has_holes(left) && has_holes(right));
 }
 
 /* ---- extended attributes ---- */
