@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The end of a run that wrote to layers: what it has written, in one line. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
@@ -233,6 +235,28 @@ static bool is_reviewed(const struct review *review)
     return false;
 }
 
+/* Waits until a line was typed. False: Ctrl-C, or another signal that ends programs, which the run has blocked. Ctrl-Z
+ * stops brig meanwhile. */
+static bool await_line(void)
+{
+    static const int ending[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    sigset_t ends, stops;
+    (void)sigemptyset(&ends);
+    (void)sigemptyset(&stops);
+    (void)sigaddset(&stops, SIGTSTP);
+    for (size_t i = 0; i < ARRAY_LENGTH(ending); i++)
+        (void)sigaddset(&ends, ending[i]);
+    autoclose int signals = signalfd(-1, &ends, SFD_CLOEXEC);
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                           {.fd = signals, .events = POLLIN}};
+    (void)sigprocmask(SIG_UNBLOCK, &stops, NULL);
+    int ready = 0;
+    do
+        ready = poll(fds, ARRAY_LENGTH(fds), -1);
+    while (ready < 0 && errno == EINTR);
+    return signals >= 0 && ready > 0 && fds[1].revents == 0;
+}
+
 /* What was typed for the command must not be taken for an answer, and the end of a long answer not for
  * a command by the shell. */
 static bool ask(void)
@@ -242,12 +266,14 @@ static bool ask(void)
     (void)tcflush(STDIN_FILENO, TCIFLUSH);
     if (write_all(STDERR_FILENO, question, sizeof question - 1) < 0)
         return false;
-    ssize_t length = read(STDIN_FILENO, answer, sizeof answer);
+    ssize_t length = await_line() ? read(STDIN_FILENO, answer, sizeof answer) : -1;
     bool ended = length <= 0 || answer[length - 1] == '\n';
     while (!ended) {
         ssize_t read_more = read(STDIN_FILENO, more, sizeof more);
         ended = read_more <= 0 || more[read_more - 1] == '\n';
     }
+    if (length <= 0)
+        (void)write_all(STDERR_FILENO, "\n", 1);
     return length > 0 && (answer[0] == 'y' || answer[0] == 'Y');
 }
 

@@ -537,3 +537,76 @@ plain() {
     must_exit 125 run_as_user "$(dirname "$BRIG")/../review/brig-review"
     output_has "started by brig review"
 }
+
+# reviewed_run [SCRIPT]: a run with --review in the terminal, up to the question at its end.
+reviewed_run() {
+    type_line "cd '$FILES'; clear; \$BRIG -m sealed -j $JAIL --review -- sh -c '${1:-echo new >fresh}'; echo \"status \$?\""
+    shows 'look at the changes now\? \[y/N\]'
+}
+
+@test "a reviewed run at a terminal offers the view, and each answer does what it says" {
+    terminal
+    # No is the default, whatever else is typed; and what was typed before the question is no answer.
+    for answer in '' n x 'no, and a long line that ends later'; do
+        reviewed_run
+        type_line "$answer"
+        shows '^status 0'
+        must_fail on_screen '^ brig review '
+        [ ! -e "$FILES/fresh" ]
+    done
+    reviewed_run 'echo y; cat >/dev/null <&- ; echo new >fresh; exit 3'
+    type_line n
+    shows '^status 3' # of the command
+    # Yes opens the view, in which a change can be applied.
+    for answer in y Yes; do
+        reviewed_run "echo $answer >fresh; exit 3"
+        type_line "$answer"
+        shows '^ brig review  .* 1 change'
+        keys a
+        shows '  no changes|  0 changes'
+        keys q
+        shows '^status 3'
+        [ "$(cat "$FILES/fresh")" = "$answer" ]
+    done
+    # Without changes there is no question.
+    type_line "clear; \$BRIG -m sealed -j $JAIL --review -- true; echo \"status \$?\""
+    shows '^status 0'
+    must_fail on_screen 'look at the changes'
+}
+
+@test "Ctrl-C, Ctrl-D, Ctrl-Z and a closed terminal at the offer change nothing" {
+    terminal
+    for key in C-c C-d C-\\; do
+        reviewed_run 'echo new >fresh; exit 3'
+        keys "$key"
+        shows '^status 3' # of the command
+    done
+    reviewed_run
+    keys C-z
+    shows 'Stopped'
+    type_line fg
+    shows '^[$]BRIG .* --review'
+    type_line n
+    shows '^%'
+    reviewed_run
+    pid=$(find_brig "$(screen display-message -p -t t '#{pane_pid}')")
+    screen kill-server
+    await has_ended "$pid"
+    must run_as_user "$BRIG" status -j "$JAIL"
+    output_has fresh
+    [ ! -e "$FILES/fresh" ]
+}
+
+@test "what is typed while a reviewed command runs is no answer" {
+    terminal
+    type_line "cd '$FILES'; clear; \$BRIG -m sealed -j $JAIL -d '$SCRATCH/project' --review -- \\
+        sh -c 'echo new >fresh; : >$SCRATCH/project/up; while [ ! -e $SCRATCH/project/go ]; do sleep 0.1; done'; echo \"status \$?\""
+    await_file "$SCRATCH/project/up"
+    type_line y
+    shows '^y$'
+    : >"$SCRATCH/project/go"
+    shows 'look at the changes now'
+    must_fail on_screen '^ brig review '
+    type_line n
+    shows '^status 0'
+}
