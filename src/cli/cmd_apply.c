@@ -47,8 +47,9 @@ struct applying {
     const struct words *words;
     struct verb_layers layers;
     struct selections selections;
-    size_t layer; /* the index of the current one */
-    bool asks;    /* at a terminal */
+    const char *here; /* the directory that is meant if no path is given; NULL: all */
+    size_t layer;     /* the index of the current one */
+    bool asks;        /* at a terminal */
     struct git git;
     struct hunks *hunks; /* of the current layer, or NULL */
     int contents;        /* of the current change, merged or chosen; -1 */
@@ -478,7 +479,7 @@ static int describe(const struct applying *applying, struct operation *operation
     for (int i = 0; i < applying->words->count && text.length < OPERATION_TEXT_MAX; i++)
         str_concat(&text, i > 0 ? " " : "", applying->words->paths[i]);
     if (applying->words->count == 0)
-        str_append(&text, "--all");
+        str_append(&text, applying->here ? applying->here : "--all");
     return text.failed ? brig_fail_nomem(err) : operation_describe(operation, text.data, NULL, err);
 }
 
@@ -539,8 +540,12 @@ static int apply(struct applying *applying, bool live, struct brig_error *err)
 static int apply_git(struct applying *applying, struct brig_error *err)
 {
     autostr struct str notes = {0};
-    int status = layers_apply_git(&applying->layers.layers, applying->layers.setup.settings.storage,
-                                  (struct git_user){(uid_t)-1, (gid_t)-1}, &notes, err);
+    bool wanted[LAYERS_MAX];
+    for (size_t i = 0; i < LAYERS_MAX; i++)
+        wanted[i] = selection_is_whole(&applying->selections, i);
+    int status =
+        layers_apply_git(&applying->layers.layers, wanted, applying->layers.setup.settings.storage,
+                         (struct git_user){(uid_t)-1, (gid_t)-1}, &notes, err);
     message_lines(&notes);
     return status;
 }
@@ -599,21 +604,26 @@ static int run_layers(struct applying *applying, struct brig_error *err)
         return 0;
     }
     bool live = words->live && is_running(layers);
+    applying->here = words->count == 0 ? verb_layers_here(&applying->layers) : NULL;
     if (!words->dry) /* a dry run changes nothing */
         lock = take_lock(applying, layers->items[0].record, live, err);
     if (!words->dry && lock < 0)
         return lock;
-    int status = selections_make(&applying->selections, &applying->layers, words->exact,
-                                 words->count, words->paths, err);
+    char *here = (char *)(uintptr_t)applying->here;
+    int status = selections_make(&applying->selections, &applying->layers, words->exact && !here,
+                                 here ? 1 : words->count, here ? &here : words->paths, err);
     if (status == 0)
         status = git_find(&applying->git, (const char *const *)environ, NULL,
                           (struct git_user){(uid_t)-1, (gid_t)-1}, err);
     if (status == 0)
         status = apply(applying, live, err);
     git_done(&applying->git);
-    selections_done(&applying->selections);
     close_fd(&lock);
-    int followed = status >= 0 && words->all && !live && !words->dry ? apply_git(applying, err) : 0;
+    bool follow = status >= 0 && !words->hunks && !live && !words->dry;
+    int followed = follow ? apply_git(applying, err) : 0;
+    selections_done(&applying->selections);
+    if (status >= 0 && followed >= 0)
+        verb_tell_elsewhere(&applying->layers, here, words->hunks ? "apply -p" : "apply");
     return followed < 0 ? followed : status;
 }
 

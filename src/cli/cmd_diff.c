@@ -423,13 +423,25 @@ static int open_layers(struct verb_layers *layers, const char *jail, struct brig
     return status;
 }
 
-static int diff_one(const struct asking *asking, struct brig_error *err)
+/* Without paths, limits it to the reviewed directory that the working directory is in, which is returned. */
+static const char *limit(struct asking *asking, const struct verb_layers *layers)
+{
+    const char *here = asking->path_count == 0 ? verb_layers_here(layers) : NULL;
+    if (here) {
+        asking->paths[0] = (char *)(uintptr_t)here;
+        asking->path_count = 1;
+    }
+    return here;
+}
+
+static int diff_one(struct asking *asking, struct brig_error *err)
 {
     autofree struct verb_layers *layers = calloc(1, sizeof *layers);
     int status = layers ? open_layers(layers, asking->jail, err) : brig_fail_nomem(err);
     if (status < 0)
         return status;
     const struct verb_layers *const one[] = {layers};
+    const char *here = limit(asking, layers);
     status = layers->layers.count > 0 ? check_paths(asking, one, 1, err) : 0;
     if (layers->layers.count == 0)
         message_note("the jail '%s' has no changes", layers->setup.settings.jail);
@@ -437,11 +449,13 @@ static int diff_one(const struct asking *asking, struct brig_error *err)
         status = print_names(asking, layers, err);
     else if (status == 0)
         status = run_diff(asking, layers, add_layers, layers, err);
+    if (status == 0)
+        verb_tell_elsewhere(layers, here, cmd_diff.name);
     verb_layers_done(layers);
     return status;
 }
 
-static int diff_both(const struct asking *asking, struct brig_error *err)
+static int diff_both(struct asking *asking, struct brig_error *err)
 {
     autofree struct verb_layers *a = calloc(1, sizeof *a);
     autofree struct verb_layers *b = calloc(1, sizeof *b);
@@ -455,12 +469,17 @@ static int diff_both(const struct asking *asking, struct brig_error *err)
     }
     struct verb_layers *both[] = {a, b};
     const struct verb_layers *with = a->layers.count > 0 ? a : b;
+    const char *here = limit(asking, a);
+    here = here ? here : limit(asking, b);
     if (with->layers.count == 0)
         message_note("neither jail has changes");
     else
         status = check_paths(asking, (const struct verb_layers *const *)both, JAILS_MAX, err);
     if (status == 0 && with->layers.count > 0)
         status = run_diff(asking, with, add_both, both, err);
+    if (status == 0 && here && a->layers.count + b->layers.count > 2)
+        message_note("only '%s' was compared; name other directories to compare those",
+                     str_shown(here).text);
     verb_layers_done(b);
     verb_layers_done(a);
     return status;

@@ -33,6 +33,7 @@ struct words {
 struct discarding {
     struct verb_layers layers;
     struct selections selections;
+    const char *here; /* the directory that --all means; NULL: all */
     size_t layer;
     uint64_t discarded, skipped;
 };
@@ -98,6 +99,19 @@ static int finish(const struct discarding *discarding, uint64_t id)
     return discarding->skipped > 0 || unmatched ? SKIPPED : 0;
 }
 
+/* Branches of the directories that were discarded as a whole. */
+static int discard_git(const struct discarding *discarding, struct brig_error *err)
+{
+    autostr struct str notes = {0};
+    bool wanted[LAYERS_MAX];
+    for (size_t i = 0; i < LAYERS_MAX; i++)
+        wanted[i] = selection_is_whole(&discarding->selections, i);
+    int status = layers_discard_git(&discarding->layers.layers, wanted,
+                                    discarding->layers.setup.settings.storage, &notes, err);
+    message_lines(&notes);
+    return status;
+}
+
 static int discard_layers(struct discarding *discarding, const struct words *words,
                           struct brig_error *err)
 {
@@ -105,33 +119,32 @@ static int discard_layers(struct discarding *discarding, const struct words *wor
     struct operation *operation = NULL;
     autoclose int lock = layers_lock(layers, err);
     int status = lock < 0 ? lock : 0;
+    char *here = (char *)(uintptr_t)discarding->here;
     if (status == 0)
-        status = selections_make(&discarding->selections, &discarding->layers, words->exact,
-                                 words->count, words->paths, err);
+        status =
+            selections_make(&discarding->selections, &discarding->layers, words->exact && !here,
+                            here ? 1 : words->count, here ? &here : words->paths, err);
     if (status == 0)
         status =
             operation_begin(layers, layers->items[0].record, OPERATION_DISCARD, &operation, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)
         status = draft_layer(discarding, operation, i, err);
     if (status == 0)
-        status =
-            operation_describe(operation, words->count > 0 ? words->paths[0] : "--all", NULL, err);
+        status = operation_describe(operation,
+                                    words->count > 0 ? words->paths[0]
+                                    : here           ? here
+                                                     : "--all",
+                                    NULL, err);
     if (status == 0)
         status = operation_run(operation, report, discarding, err);
     uint64_t id = operation ? operation_id(operation) : 0;
     operation_free(operation);
     if (status == 0)
         status = finish(discarding, id);
+    close_fd(&lock);
+    int followed = status >= 0 ? discard_git(discarding, err) : 0;
     selections_done(&discarding->selections);
-    return status;
-}
-
-static int discard_git(const struct verb_layers *layers, struct brig_error *err)
-{
-    autostr struct str notes = {0};
-    int status = layers_discard_git(&layers->layers, layers->setup.settings.storage, &notes, err);
-    message_lines(&notes);
-    return status;
+    return followed < 0 ? followed : status;
 }
 
 /* Discards changes. Paths of files that were held back are gone from `words` by now. */
@@ -143,12 +156,14 @@ static int discard_changes(const struct words *words, struct brig_error *err)
     int status = verb_layers_open(&discarding->layers, cmd_discard.name, words->jail, err);
     if (status < 0)
         return status;
-    if (words->all)
-        status = held_discard_words(discarding->layers.setup.settings.jail, 0, NULL, NULL, err);
+    if (words->all) {
+        discarding->here = verb_layers_here(&discarding->layers);
+        status = held_discard_all(discarding->layers.setup.settings.jail, discarding->here, err);
+    }
     if (status == 0 && discarding->layers.layers.count > 0)
         status = discard_layers(discarding, words, err);
-    if (status == 0 && words->all)
-        status = discard_git(&discarding->layers, err);
+    if (status >= 0)
+        verb_tell_elsewhere(&discarding->layers, discarding->here, cmd_discard.name);
     if (status == 0 && discarding->layers.layers.count == 0 && words->count > 0)
         status = brig_fail(err, BRIG_E_INVALID, 0,
                            "'%s' is not held back, and the jail '%s' has no changes. See brig held",

@@ -385,8 +385,20 @@ int held_discard_words(const char *jail, int count, char **words, bool *ret_done
     int status = open_list(&asking, cmd_discard.name, err);
     for (int i = 0; i < count && status == 0; i++)
         status = discard_word(&asking, words[i], &ret_done[i], err);
-    for (size_t i = 0; i < asking.list.count && status == 0 && count == 0; i++) {
+    (void)flush(&asking, NULL);
+    held_list_done(&asking.list);
+    own_close(&asking.storage);
+    return status;
+}
+
+int held_discard_all(const char *jail, const char *within, struct brig_error *err)
+{
+    struct asking asking = {.action = DISCARD, .jail = jail, .storage = -1};
+    int status = open_list(&asking, cmd_discard.name, err);
+    for (size_t i = 0; i < asking.list.count && status == 0; i++) {
         const struct held_item *item = &asking.list.items[i];
+        if (within && !path_is_beneath(within, item->project))
+            continue;
         status = held_discard(asking.storage, item, err);
         str_append(&asking.out, "deleted ");
         append_path(&asking.out, item, "");

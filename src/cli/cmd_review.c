@@ -7,10 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "cli/command.h"
 #include "cli/jails.h"
+#include "cli/layers.h"
 
 /* Where the program may be, relative to the directory of this one: in a build tree, and in an
  * installation with another prefix than configured. */
@@ -34,7 +36,8 @@ static int become_user(const char *jail, struct brig_error *err)
     return status;
 }
 
-static int execute(bool plain, const char *jail, struct brig_error *err)
+/* Replaces this process. `paths` ends with NULL. */
+static int execute(bool plain, const char *jail, char **paths, struct brig_error *err)
 {
     char program[PATH_LENGTH_MAX + 1], brig[PATH_LENGTH_MAX + 1];
     if (!path_find_program(places, BRIG_REVIEW_PATH, program, sizeof program))
@@ -44,23 +47,45 @@ static int execute(bool plain, const char *jail, struct brig_error *err)
                          BRIG_REVIEW_PATH);
     if (!path_resolve("/proc/self/exe", brig))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find the path of brig");
-    const char *words[5] = {program, brig};
-    size_t count = 2;
+    size_t count = 0, path_count = 0;
+    while (paths[path_count])
+        path_count++;
+    autofree const char **words = calloc(path_count + 5, sizeof *words);
+    if (!words)
+        return brig_fail_nomem(err);
+    words[count++] = program;
+    words[count++] = brig;
     if (plain)
         words[count++] = "--plain";
-    words[count++] = jail;
-    int status = become_user(jail, err);
-    if (status < 0)
-        return status;
+    words[count++] = jail ? jail : "";
+    memcpy(words + count, paths, path_count * sizeof *paths);
     (void)execv(program, (char **)(uintptr_t)words);
     return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", program);
+}
+
+/* Shows the changes at the paths, or of the reviewed directory that the working directory is in, or all. */
+static int review(bool plain, const char *jail, char **paths, struct brig_error *err)
+{
+    autofree struct verb_layers *layers = calloc(1, sizeof *layers);
+    int status = layers ? become_user(jail, err) : brig_fail_nomem(err);
+    if (status == 0)
+        status = verb_layers_open(layers, cmd_review.name, jail, err);
+    if (status < 0)
+        return status;
+    const char *here = paths[0] ? NULL : verb_layers_here(layers);
+    char *root[] = {(char *)(uintptr_t)here, NULL};
+    verb_tell_elsewhere(layers, here, cmd_review.name);
+    status = execute(plain, jail, here ? root : paths, err);
+    verb_layers_done(layers);
+    return status;
 }
 
 static int run_review(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     const char *jail = NULL;
     bool plain = false;
-    for (int at = 1; at < argc;) {
+    int at = 1;
+    while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
         if (strcmp(argv[at], "--plain") == 0) {
             plain = true;
             at++;
@@ -68,13 +93,18 @@ static int run_review(const struct app *app, int argc, char **argv, struct brig_
             return command_refuse(app, argc, argv, at, err);
         }
     }
-    return execute(plain, jail, err);
+    bool ended = at < argc && strcmp(argv[at], "--") == 0;
+    at += ended;
+    for (int i = at; i < argc && !ended; i++)
+        if (argv[i][0] == '-')
+            return command_refuse(app, argc, argv, i, err);
+    return review(plain, jail, argv + at, err);
 }
 
 const struct command cmd_review = {
     .name = "review",
     .summary = "look through the changes of a jail and apply them",
-    .usage = "[-j NAME] [--plain]",
+    .usage = "[-j NAME] [--plain] [PATH...]",
     .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_review,
 };

@@ -150,9 +150,14 @@ static int show(struct asking *asking, struct brig_error *err)
     printer->interrupted = layers->count > 0 ? operation_interrupted(layers->items[0].record) : 0;
     for (size_t i = 0; i < layers->count; i++)
         printer->running = printer->running || layers->items[i].running;
+    const char *here = verb_layers_here(&asking->layers);
     int status = status_print_begin(printer, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)
-        status = show_layer(asking, i, err);
+        if (here && strcmp(layers->items[i].root, here) == 0)
+            status = show_layer(asking, i, err);
+    for (size_t i = 0; i < layers->count && status == 0; i++)
+        if (!here || strcmp(layers->items[i].root, here) != 0)
+            status = show_layer(asking, i, err);
     if (status == 0)
         status = status_print_end(printer, err);
     if (status == 0 && !printer->json && printer->changes == 0)

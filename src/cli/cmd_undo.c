@@ -126,19 +126,43 @@ static void tell_undone(int record, uint64_t undone, uint64_t id, const char *ja
     operation_info_done(&new);
 }
 
+static bool can_undo(const struct operation_info *info)
+{
+    return (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted;
+}
+
+static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    (void)err;
+    *(uint64_t *)context = info->id;
+    return can_undo(info) && !info->undoes;
+}
+
+/* What was undone is the last operation in this directory. Tells about one that is later, or the rest of it. */
+static void tell_newer(int record, uint64_t undone, const char *jail)
+{
+    uint64_t last = 0;
+    if (operations_each(record, find_last, &last, NULL) > 0 && last >= undone)
+        message_note("operation %ju changed something elsewhere: brig undo%s %ju", (uintmax_t)last,
+                     jails_option(jail).text, (uintmax_t)last);
+}
+
 static int undo(const struct verb_layers *layers, int record, const struct undo_words *words,
                 struct brig_error *err)
 {
     uint64_t undone = 0, id = 0, told = 0;
     const char **paths = calloc((size_t)words->count + 1, sizeof *paths);
+    const char *here = words->count == 0 && words->id == 0 ? verb_layers_here(layers) : NULL;
     int status = paths ? make_paths(words, paths, err) : brig_fail_nomem(err);
     struct git git = {0};
     if (status == 0)
         status = git_find(&git, (const char *const *)environ, layers->setup.settings.policy,
                           (struct git_user){(uid_t)-1, (gid_t)-1}, err);
     const struct operation_undo how = {.id = words->id,
-                                       .paths = words->count > 0 ? paths : NULL,
-                                       .path_count = (size_t)words->count,
+                                       .paths = words->count > 0 ? paths
+                                                : here           ? &here
+                                                                 : NULL,
+                                       .path_count = here ? 1 : (size_t)words->count,
                                        .force = words->force,
                                        .jail = layers->setup.settings.jail,
                                        .git = &git,
@@ -155,6 +179,8 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
     if (status < 0)
         return status;
     tell_undone(record, undone, id, layers->setup.settings.jail);
+    if (here)
+        tell_newer(record, undone, layers->setup.settings.jail);
     return told > 0 ? SKIPPED : 0;
 }
 
@@ -239,8 +265,7 @@ static void list_json(struct json *json, const struct operation_info *info)
         json_uint(json, "changes", info->files);
         json_uint(json, "skipped", info->skipped);
     }
-    json_bool(json, "undoable",
-              (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted);
+    json_bool(json, "undoable", can_undo(info));
     if (info->undoes)
         json_uint(json, "undoes", info->undoes);
     if (info->undone_by)

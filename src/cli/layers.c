@@ -9,7 +9,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/layer/change.h"
 #include "cli/jails.h"
+#include "cli/report.h"
+
+#define COUNTED_MAX 10000 /* changes elsewhere; of more, "more than" is said */
 
 /* Builds the settings of a run with -D: the working directory may be one that is not granted. */
 static int make_setup(struct verb_layers *v, const char *jail, struct brig_error *err)
@@ -93,6 +97,60 @@ const struct layer *verb_layers_find(const struct verb_layers *v, const char *ty
         return NULL;
     }
     return str_copy(below, ret_path, err) < 0 ? NULL : layer;
+}
+
+/* ---- this directory, and elsewhere ---- */
+
+const char *verb_layers_here(const struct verb_layers *v)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    const char *below;
+    const struct layer *layer =
+        getcwd(cwd, sizeof cwd) ? layers_find(&v->layers, cwd, &below) : NULL;
+    return layer && !layer_is_home(layer->name) ? layer->root : NULL;
+}
+
+static int count_change(void *context, const struct change *change, struct brig_error *err)
+{
+    uint64_t *count = context;
+    (void)change;
+    (void)err;
+    return ++*count > COUNTED_MAX ? CHANGE_STOP : 0;
+}
+
+/* Appends a path as a word for the shell. */
+static void append_word(struct str *out, const char *path)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@,:=";
+    bool quoted = path[strspn(path, plain)] != '\0';
+    str_append(out, quoted ? " '" : " ");
+    for (const char *quote; (quote = strchr(path, '\'')); path = quote + 1) {
+        str_append_shown(out, path, (size_t)(quote - path), "");
+        str_append(out, "'\\''");
+    }
+    str_append_shown(out, path, strlen(path), "");
+    str_append(out, quoted ? "'" : "");
+}
+
+void verb_tell_elsewhere(const struct verb_layers *v, const char *here, const char *verb)
+{
+    static const struct change_options quick = {.quick = true};
+    autostr struct str roots = {0};
+    uint64_t count = 0;
+    for (size_t i = 0; here && i < v->layers.count && count <= COUNTED_MAX; i++) {
+        const struct layer *layer = &v->layers.items[i];
+        uint64_t before = count;
+        if (strcmp(layer->root, here) != 0)
+            (void)changes_walk(layer, &quick, count_change, &count, NULL);
+        if (count > before)
+            append_word(&roots, layer->root);
+    }
+    if (count > 0 && !roots.failed)
+        message_note(
+            "%s%ju change%s elsewhere: brig %s%s%s", count > COUNTED_MAX ? "more than " : "",
+            (uintmax_t)(count > COUNTED_MAX ? COUNTED_MAX : count), count == 1 ? " is" : "s are",
+            verb, jails_option(v->setup.settings.jail).text, roots.data);
 }
 
 void verb_append_path(struct str *out, const char *root, const char *path)

@@ -31,5 +31,13 @@ const struct layer *verb_layers_find(const struct verb_layers *verb_layers, cons
 /* Makes a typed path absolute, with links resolved as verb_layers_find() does. The caller frees it. */
 int verb_resolve_path(const char *typed, char **ret_path, struct brig_error *err);
 
+/* What a verb without paths is about: the root of the reviewed directory that the working directory is in, or NULL for
+ * all layers. */
+const char *verb_layers_here(const struct verb_layers *verb_layers);
+
+/* Says how many changes are outside `here`, if there are any, and the command for them: `verb`, with options but not
+ * the jail, and their roots. Nothing if `here` is NULL. */
+void verb_tell_elsewhere(const struct verb_layers *verb_layers, const char *here, const char *verb);
+
 /* Appends the absolute path of a file of a layer, safe for a terminal. */
 void verb_append_path(struct str *out, const char *root, const char *path);

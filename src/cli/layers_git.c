@@ -65,26 +65,28 @@ static int apply_layer(const struct layer *layer, int git, struct git_user user,
     return status < 0 ? status : 0;
 }
 
-int layers_apply_git(const struct layers *layers, const char *storage, struct git_user user,
-                     struct str *notes, struct brig_error *err)
+int layers_apply_git(const struct layers *layers, const bool *wanted, const char *storage,
+                     struct git_user user, struct str *notes, struct brig_error *err)
 {
     autoclose int git = open_git(layers, storage);
     int status = 0;
     for (size_t i = 0; git >= 0 && i < layers->count && status == 0; i++)
-        status = apply_layer(&layers->items[i], git, user, notes, err);
+        if (!wanted || wanted[i])
+            status = apply_layer(&layers->items[i], git, user, notes, err);
     return status;
 }
 
-int layers_discard_git(const struct layers *layers, const char *storage, struct str *notes,
-                       struct brig_error *err)
+int layers_discard_git(const struct layers *layers, const bool *wanted, const char *storage,
+                       struct str *notes, struct brig_error *err)
 {
     autoclose int git = open_git(layers, storage);
     int status = 0;
     for (size_t i = 0; git >= 0 && i < layers->count && status >= 0; i++) {
         const struct guard_options options =
             options_of(&layers->items[i], git, (struct git_user){(uid_t)-1, (gid_t)-1});
-        if (!layer_is_home(layers->items[i].name))
-            status = guard_discard(&options, layers->items[i].root, err);
+        status = layer_is_home(layers->items[i].name) || (wanted && !wanted[i])
+                     ? 0
+                     : guard_discard(&options, layers->items[i].root, err);
         if (status > 0)
             str_append(notes, "git: the jail's branches are dropped; what was fetched is still "
                               "below refs/brig\n");

@@ -112,6 +112,15 @@ bool selection_is_empty(const struct selections *selections, size_t layer)
     return !selections->all && selections->items[layer].count == 0;
 }
 
+bool selection_is_whole(const struct selections *selections, size_t layer)
+{
+    const struct selection *selection = &selections->items[layer];
+    for (size_t i = 0; i < selection->count && !selections->exact; i++)
+        if (!*selection->words[i].path)
+            return true;
+    return selections->all;
+}
+
 /* Whether a pattern matches the path or a directory above it. */
 static bool matches(const char *pattern, const char *path)
 {
@@ -162,7 +171,7 @@ const char *selections_unmatched(const struct selections *selections)
 {
     for (size_t i = 0; i < LAYERS_MAX; i++)
         for (size_t k = 0; k < selections->items[i].count; k++)
-            if (!selections->items[i].words[k].matched)
+            if (!selections->items[i].words[k].matched && *selections->items[i].words[k].path)
                 return selections->items[i].words[k].typed;
     return NULL;
 }

@@ -45,9 +45,12 @@ void selections_done(struct selections *selections);
 /* Whether a layer has nothing that was selected. */
 bool selection_is_empty(const struct selections *selections, size_t layer);
 
+/* Whether everything in a layer is selected: nothing was named, or its root. */
+bool selection_is_whole(const struct selections *selections, size_t layer);
+
 /* Whether a change is selected: its path, or a directory above it. Of exact paths, a directory that is deleted includes
  * what was in it. Ask in the order of the walk. Notes which words have matched. */
 bool selection_has(struct selections *selections, size_t layer, const struct change *change);
 
-/* The first word that no path has matched, or NULL. */
+/* The first word that no path has matched, or NULL. The root of a layer may have no changes. */
 const char *selections_unmatched(const struct selections *selections);

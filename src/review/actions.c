@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "review/view.h"
 
-#define OPTIONS_MAX 4
+#define OPTIONS_MAX 5
 #define OUTPUT_MAX ((size_t)1 << 20) /* bytes that are kept of what a verb prints */
 
 void action_done(struct action *action)
@@ -43,6 +43,8 @@ static void start_part(struct view *view)
         options[count++] = "--conflict";
         options[count++] = action->conflict;
     }
+    if (action->whole)
+        options[count++] = "--";
     if (verb_start(view->verbs, action->verb, options, &action->paths, &action->next,
                    &action->child, &err) < 0) {
         view_say(view, STYLE_RISK, err.message);
@@ -314,6 +316,9 @@ void action_undo(struct view *view)
         return;
     action_done(&view->action);
     view->action.verb = "undo";
+    view->action.whole = true;
+    for (const char *path = NULL; (path = str_list_next(view->verbs->paths, path));)
+        str_list_add(&view->action.paths, path);
     if (view->acted)
         return start(view);
     view->question.length = 0;

@@ -38,17 +38,25 @@ static bool run_screen(const struct verbs *verbs, int *ret_status)
     return false;
 }
 
-/* brig-review BRIG [--plain] [JAIL] */
+/* brig-review BRIG [--plain] JAIL [PATH…]: an empty JAIL is the one of the working directory. */
 int main(int argc, char **argv)
 {
     (void)setlocale(LC_ALL, "");
     bool plain = argc > 2 && strcmp(argv[2], "--plain") == 0;
     int words = plain ? 3 : 2, status;
-    if (argc < 2 || argc > words + 1 || argv[1][0] != '/') {
+    if (argc <= words || argv[1][0] != '/') {
         (void)fputs("brig-review is started by brig review, and is of no use by itself.\n", stderr);
         return EXIT_FAILED;
     }
-    struct verbs verbs = {.brig = argv[1], .jail = argc > words ? argv[words] : NULL};
+    autostr struct str paths = {0};
+    for (int i = words + 1; i < argc; i++)
+        str_list_add(&paths, argv[i]);
+    if (paths.failed) {
+        (void)fputs("brig: out of memory\n", stderr);
+        return EXIT_FAILED;
+    }
+    struct verbs verbs = {
+        .brig = argv[1], .jail = *argv[words] ? argv[words] : NULL, .paths = &paths};
     if (!plain && run_screen(&verbs, &status))
         return status;
     return plain_run(&verbs);

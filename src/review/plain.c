@@ -136,14 +136,14 @@ static int fail_reading(struct str *errors, int status)
 /* Reads the changes; 0 or the exit status. */
 static int read_changes(struct plain *plain)
 {
-    static const char *const options[] = {"--json", NULL};
+    static const char *const options[] = {"--json", "--", NULL};
     struct changes_reader reader;
     struct verb_child child;
     struct brig_error err = {0};
     autostr struct str errors = {0};
     char part[READ_BYTES];
     ssize_t got;
-    if (verb_start(plain->verbs, "status", options, NULL, NULL, &child, &err) < 0) {
+    if (verb_start(plain->verbs, "status", options, plain->verbs->paths, NULL, &child, &err) < 0) {
         (void)fprintf(stderr, "brig: %s\n", err.message);
         return 125;
     }

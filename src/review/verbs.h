@@ -14,10 +14,11 @@
 #define VERBS_PATHS_MAX 10000
 #define VERBS_BYTES_MAX ((size_t)1 << 20)
 
-/* Which brig, for which jail. Both texts are borrowed. */
+/* Which brig, for which jail. The texts are borrowed. */
 struct verbs {
     const char *brig;
-    const char *jail; /* NULL: the one of the working directory */
+    const char *jail;        /* NULL: the one of the working directory */
+    const struct str *paths; /* a list: only changes at these and below them; empty: all */
 };
 
 /* A verb that is running. Its input is /dev/null and it has no terminal, so it cannot ask. */

@@ -54,7 +54,7 @@ void view_move_to(struct view *view, size_t row)
 void view_reload(struct view *view)
 {
     struct brig_error err = {0};
-    static const char *const options[] = {"--json", NULL};
+    static const char *const options[] = {"--json", "--", NULL};
     if (view->incoming)
         return;
     view->incoming = calloc(1, sizeof *view->incoming);
@@ -63,7 +63,8 @@ void view_reload(struct view *view)
     view->broken = false;
     changes_reader_init(&view->reader, view->incoming);
     view->incoming->only_flagged = view->changes && view->changes->only_flagged;
-    if (verb_start(view->verbs, "status", options, NULL, NULL, &view->status, &err) < 0) {
+    if (verb_start(view->verbs, "status", options, view->verbs->paths, NULL, &view->status, &err) <
+        0) {
         free(take_ptr(&view->incoming));
         view_say(view, STYLE_RISK, err.message);
     }

@@ -22,14 +22,60 @@ struct undoing {
 
 /* ---- which operation ---- */
 
+struct finding {
+    int record;
+    const struct operation_undo *undo;
+    uint64_t id;
+};
+
+/* Whether a step is at one of the paths or below it. */
+static int is_there(void *context, const char *root, const char *path, const char *what,
+                    struct brig_error *err)
+{
+    const struct operation_undo *undo = context;
+    (void)what;
+    (void)err;
+    for (size_t i = 0; i < undo->path_count; i++) {
+        const char *below = path_below(root, undo->paths[i]);
+        if (path_is_beneath(undo->paths[i], root) || (below && path_is_beneath(below, path)))
+            return 1;
+    }
+    return 0;
+}
+
 static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
 {
-    (void)err;
+    struct finding *finding = context;
     if ((!info->has_steps && !info->has_checkpoint) || info->undone_by || info->undoes ||
         !info->end_ns)
         return 0;
-    *(uint64_t *)context = info->id;
-    return 1;
+    int found = 1;
+    if (finding->undo->paths)
+        found = operation_steps(finding->record, info->id, is_there,
+                                (void *)(uintptr_t)finding->undo, err);
+    if (found > 0)
+        finding->id = info->id;
+    return found;
+}
+
+/* The last operation that can be undone, and has changed something at the paths. */
+static int find_last_there(int record, const struct operation_undo *undo, uint64_t *ret_id,
+                           struct brig_error *err)
+{
+    struct finding finding = {.record = record, .undo = undo};
+    int status = undo->paths ? restore_settle(record, err) : 0;
+    if (status == 0)
+        status = operations_each(record, find_last, &finding, err);
+    if (status < 0)
+        return status;
+    *ret_id = finding.id;
+    if (finding.id == 0 && undo->paths)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "there is no operation at '%s' that can be undone. See brig log",
+                         str_shown(undo->paths[0]).text);
+    return finding.id ? 0
+                      : brig_fail(err, BRIG_E_STATE, 0,
+                                  "there is no operation that can be undone. See brig log");
 }
 
 static int find_operation(int record, const struct operation_undo *undo, uint64_t *ret_id,
@@ -37,13 +83,8 @@ static int find_operation(int record, const struct operation_undo *undo, uint64_
 {
     struct operation_info info;
     *ret_id = undo->id;
-    if (undo->id == 0) {
-        int status = operations_each(record, find_last, ret_id, err);
-        return status < 0 ? status
-               : *ret_id  ? 0
-                          : brig_fail(err, BRIG_E_STATE, 0,
-                                      "there is no operation that can be undone. See brig log");
-    }
+    if (undo->id == 0)
+        return find_last_there(record, undo, ret_id, err);
     int status = operation_find(record, undo->id, &info, err);
     if (status < 0)
         return status;
@@ -80,9 +121,11 @@ static bool is_selected(const struct undoing *undoing, const struct step *step)
         return true;
     for (size_t i = 0; i < undo->path_count; i++) {
         const char *below = path_below(root, undo->paths[i]);
+        if (path_is_beneath(undo->paths[i], root))
+            return true;
         if (!below)
             continue;
-        if (!*below || path_is_beneath(below, step->path) ||
+        if (path_is_beneath(below, step->path) ||
             (helps && (!*step->path || path_is_beneath(step->path, below))))
             return true;
     }
@@ -244,7 +287,9 @@ int undo_run(struct operation *operation, const struct operation_undo *undo,
                          (uintmax_t)found->changed, found->changed == 1 ? " has" : "s have",
                          (uintmax_t)old->id);
     if (found->count == 0)
-        return brig_fail(err, BRIG_E_STATE, 0, "operation %ju has nothing to undo there",
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "operation %ju has nothing to undo at '%s'. See brig log %ju",
+                         (uintmax_t)old->id, undo->paths ? str_shown(undo->paths[0]).text : "/",
                          (uintmax_t)old->id);
     operation->info.undoes = old->id;
     operation->info.whole = found->whole;
