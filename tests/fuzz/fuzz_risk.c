@@ -24,13 +24,14 @@ static void find_tokens(const char *text, size_t size)
 static void scan_package(const char *text, size_t size)
 {
     char hash[SHA256_HEX_LENGTH + 1], again[SHA256_HEX_LENGTH + 1];
-    enum risk_package is = risk_package_scan(text, size, hash);
+    enum risk_package_part part = size % 2 ? RISK_PACKAGE_SCRIPTS : RISK_PACKAGE_DEPENDENCIES;
+    enum risk_package is = risk_package_scan(text, size, part, hash);
     autofree char *spaced = malloc(size + 2);
     if (!spaced || is == RISK_PACKAGE_UNSURE)
         return;
     spaced[0] = spaced[size + 1] = '\n';
     memcpy(spaced + 1, text, size);
-    if (risk_package_scan(spaced, size + 2, again) != is || strcmp(hash, again) != 0)
+    if (risk_package_scan(spaced, size + 2, part, again) != is || strcmp(hash, again) != 0)
         abort();
 }
 

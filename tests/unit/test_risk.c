@@ -221,7 +221,41 @@ static void finds_credentials(void)
 
 static enum risk_package scan(const char *text, char hash[SHA256_HEX_LENGTH + 1])
 {
-    return risk_package_scan(text, strlen(text), hash);
+    return risk_package_scan(text, strlen(text), RISK_PACKAGE_SCRIPTS, hash);
+}
+
+static enum risk_package scan_dependencies(const char *members, char hash[SHA256_HEX_LENGTH + 1])
+{
+    char text[256];
+    (void)snprintf(text, sizeof text, "{\"scripts\":{\"a\":\"b/c\"},%s}", members);
+    return risk_package_scan(text, strlen(text), RISK_PACKAGE_DEPENDENCIES, hash);
+}
+
+static void scans_dependencies(void)
+{
+    char hash[SHA256_HEX_LENGTH + 1], other[SHA256_HEX_LENGTH + 1];
+    static const char *const registry[] = {
+        "\"dependencies\":{\"@a/b\":\"^1.2.3\",\"c\":\"latest\",\"d\":\">=1 <2 || 3\"}",
+        "\"dependencies\":{\"a\":\"npm:b@1\",\"c\":\"workspace:*\"}",
+        "\"homepage\":\"https://example.org/\"",
+    };
+    static const char *const elsewhere[] = {
+        "\"dependencies\":{\"a\":\"git+ssh://git@example.org/a.git\"}",
+        "\"devDependencies\":{\"a\":\"http://example.org/a.tgz\"}",
+        "\"optionalDependencies\":{\"a\":\"file:../a\"}",
+        "\"dependencies\":{\"a\":\"owner/name\"}",
+        "\"overrides\":{\"a\":{\"b\":\"github:o/n\"}}",
+        "\"dependencies\":{\"a\":\"git\\u003a//x\"}",
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(registry); i++)
+        tap_is_int(scan_dependencies(registry[i], hash), RISK_PACKAGE_NONE, "%s", registry[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(elsewhere); i++)
+        tap_is_int(scan_dependencies(elsewhere[i], hash), RISK_PACKAGE_SOME, "%s", elsewhere[i]);
+    (void)scan_dependencies("\"dependencies\":{\"a\":\"x/y\",\"b\":\"1\"}", hash);
+    (void)scan_dependencies("\"dependencies\":{ \"a\" : \"x/y\", \"b\": \"2\" }", other);
+    tap_is_str(hash, other, "another version in the registry does not count");
+    (void)scan_dependencies("\"dependencies\":{\"b\":\"x/y\",\"a\":\"1\"}", other);
+    tap_ok(strcmp(hash, other) != 0, "the same source for another package does");
 }
 
 static bool same_scripts(const char *a, const char *b)
@@ -419,6 +453,11 @@ static void judges_contents(void)
     tap_has_str(reason_of("package.json"), "package manager", "a new package.json with scripts");
     put(lower, "package.json", 0644, "{\"scripts\":{\"test\":\"x\"},\"version\":\"1\"}");
     tap_is_str(reason_of("package.json"), NULL, "the same scripts are no risk");
+    put(upper, "package.json", 0644,
+        "{\"scripts\":{\"test\":\"x\"},\"dependencies\":{\"a\":\"git://example.org/a\"}}");
+    tap_is_str(reason_of("package.json"), "a dependency that is not from the registry",
+               "a dependency from a repository is one");
+    put(upper, "package.json", 0644, "{\"scripts\":{\"test\":\"x\"},\"version\":\"2\"}");
     put(lower, "package.json", 0644, "{\"scripts\":{\"test\":\"y\"},\"version\":\"1\"}");
     tap_has_str(reason_of("package.json"), "package manager", "changed scripts are one");
     put(upper, "package.json", 0644, "{\"version\":\"1\"}");
@@ -464,6 +503,7 @@ int main(void)
     matches_patterns();
     finds_credentials();
     scans_packages();
+    scans_dependencies();
     char place[] = "/tmp/test_risk.XXXXXX";
     if (!mkdtemp(place) || chdir(place) < 0 || mkdir("upper", 0700) < 0 || mkdir("lower", 0700) < 0)
         tap_bail("cannot make a directory");

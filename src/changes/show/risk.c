@@ -225,7 +225,8 @@ static bool has_new_credential(const struct change *change)
     return false;
 }
 
-static enum risk_package scan_package(int fd, off_t size, char hash[SHA256_HEX_LENGTH + 1])
+static enum risk_package scan_package(int fd, off_t size, enum risk_package_part part,
+                                      char hash[SHA256_HEX_LENGTH + 1])
 {
     autostr struct str text = {0};
     if (size > (off_t)RISK_PACKAGE_MAX) {
@@ -235,17 +236,19 @@ static enum risk_package scan_package(int fd, off_t size, char hash[SHA256_HEX_L
     read_beginning(fd, RISK_PACKAGE_MAX, &text);
     if (text.failed || fd < 0)
         return RISK_PACKAGE_UNSURE;
-    return risk_package_scan(text.length > 0 ? text.data : "", text.length, hash);
+    return risk_package_scan(text.length > 0 ? text.data : "", text.length, part, hash);
 }
 
-static bool executes_other_scripts(const struct change *change)
+/* Whether this part of a package.json differs from the user's. */
+static bool has_other_part(const struct change *change, enum risk_package_part part)
 {
     char before[SHA256_HEX_LENGTH + 1], after[SHA256_HEX_LENGTH + 1];
-    enum risk_package is = scan_package(change_open_after(change), change->after.st_size, after);
+    enum risk_package is =
+        scan_package(change_open_after(change), change->after.st_size, part, after);
     if (is != RISK_PACKAGE_SOME)
         return is == RISK_PACKAGE_UNSURE;
     return !S_ISREG(change->before.st_mode) ||
-           scan_package(change_open_before(change), change->before.st_size, before) != is ||
+           scan_package(change_open_before(change), change->before.st_size, part, before) != is ||
            strcmp(before, after) != 0;
 }
 
@@ -253,8 +256,11 @@ static const char *find_in_content(const struct change *change)
 {
     if (!S_ISREG(change->after.st_mode))
         return NULL;
-    if (strcmp(change->name, "package.json") == 0 && executes_other_scripts(change))
+    bool package = strcmp(change->name, "package.json") == 0;
+    if (package && has_other_part(change, RISK_PACKAGE_SCRIPTS))
         return "scripts that a package manager runs";
+    if (package && has_other_part(change, RISK_PACKAGE_DEPENDENCIES))
+        return "a dependency that is not from the registry";
     return has_new_credential(change) ? "looks as if it contains a credential" : NULL;
 }
 

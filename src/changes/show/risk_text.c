@@ -158,6 +158,12 @@ static const char *const executed[] = {
     "xo",
 };
 
+/* Members that name other packages. */
+static const char *const dependencies[] = {
+    "dependencies", "devDependencies", "optionalDependencies", "peerDependencies",
+    "overrides",    "resolutions",     "acceptDependencies",
+};
+
 struct scanner {
     const char *text;
     size_t length, at;
@@ -222,6 +228,47 @@ static bool take_token(struct scanner *s, struct sha256 *hash, size_t *depth)
     return true;
 }
 
+/* Whether the version of a dependency is a URL, a path or a repository ("git+ssh://…", "file:../x", "owner/name"), and
+ * not a range of versions in the registry. An escaped one may be. */
+static bool is_elsewhere(const char *text, size_t length)
+{
+    static const char *const registry[] = {"npm:", "workspace:", "catalog:"};
+    for (size_t i = 0; i < ARRAY_LENGTH(registry); i++)
+        if (length > strlen(registry[i]) && memcmp(text, registry[i], strlen(registry[i])) == 0)
+            return false;
+    return memchr(text, ':', length) || memchr(text, '/', length) || memchr(text, '\\', length);
+}
+
+/* Moves past an object of dependencies, and adds those that are not from the registry to the hash. *ret_some is set if
+ * there is one. */
+static bool take_dependencies(struct scanner *s, struct sha256 *hash, bool *ret_some)
+{
+    size_t depth = 0, name = 0, name_length = 0;
+    for (skip_space(s); s->at < s->length; skip_space(s)) {
+        char c = s->text[s->at];
+        size_t start, length;
+        if (depth == 0 && (c == ',' || c == '}'))
+            return true;
+        if (c != '"') {
+            if (!c || (depth == 0 && c == ']') || !take_token(s, NULL, &depth))
+                return false;
+            continue;
+        }
+        if (!take_string(s, &start, &length))
+            return false;
+        skip_space(s);
+        if (s->at < s->length && s->text[s->at] == ':') {
+            name = start;
+            name_length = length;
+        } else if (is_elsewhere(s->text + start, length)) {
+            sha256_add(hash, s->text + name, name_length);
+            sha256_add(hash, s->text + start - 1, length + 2);
+            *ret_some = true;
+        }
+    }
+    return false;
+}
+
 /* Moves past a value, which ends at a comma or a brace outside of it; `hash` may be NULL. */
 static bool take_value(struct scanner *s, struct sha256 *hash)
 {
@@ -236,15 +283,30 @@ static bool take_value(struct scanner *s, struct sha256 *hash)
     return false;
 }
 
-static bool is_executed(const char *name, size_t length)
+static bool is_one_of(const char *const *names, size_t count, const char *name, size_t length)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(executed); i++)
-        if (strlen(executed[i]) == length && memcmp(executed[i], name, length) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
             return true;
     return false;
 }
 
-enum risk_package risk_package_scan(const char *text, size_t length,
+/* Moves past the value of a member and adds what is asked for to the hash. */
+static bool take_member(struct scanner *s, enum risk_package_part part, const char *name,
+                        size_t length, struct sha256 *hash, bool *ret_some)
+{
+    if (part == RISK_PACKAGE_DEPENDENCIES)
+        return is_one_of(dependencies, ARRAY_LENGTH(dependencies), name, length)
+                   ? take_dependencies(s, hash, ret_some)
+                   : take_value(s, NULL);
+    bool watched = is_one_of(executed, ARRAY_LENGTH(executed), name, length);
+    if (watched)
+        sha256_add(hash, name - 1, length + 2);
+    *ret_some = *ret_some || watched;
+    return take_value(s, watched ? hash : NULL);
+}
+
+enum risk_package risk_package_scan(const char *text, size_t length, enum risk_package_part part,
                                     char ret_hash[SHA256_HEX_LENGTH + 1])
 {
     struct scanner s = {.text = text, .length = length};
@@ -260,12 +322,8 @@ enum risk_package risk_package_scan(const char *text, size_t length,
         /* "\u0073cripts" is the same name; no honest program writes it so. */
         if (memchr(text + name, '\\', name_length))
             return RISK_PACKAGE_UNSURE;
-        bool watched = is_executed(text + name, name_length);
-        if (watched)
-            sha256_add(&hash, text + name - 1, name_length + 2);
-        if (!take_value(&s, watched ? &hash : NULL))
+        if (!take_member(&s, part, text + name, name_length, &hash, &some))
             return RISK_PACKAGE_UNSURE;
-        some = some || watched;
     }
     skip_space(&s);
     sha256_end(&hash, ret_hash);

@@ -19,12 +19,16 @@ struct risk_token {
 bool risk_token_find(const char *text, size_t length, size_t from, struct risk_token *ret_token);
 
 enum risk_package {
-    RISK_PACKAGE_NONE,   /* nothing in it is executed */
-    RISK_PACKAGE_SOME,   /* the hash is of everything in it that is */
+    RISK_PACKAGE_NONE,   /* it has no such part */
+    RISK_PACKAGE_SOME,   /* the hash is of the whole part */
     RISK_PACKAGE_UNSURE, /* it is not JSON, or not written as package.json files are */
 };
 
-/* Looks at the members of a package.json that a package manager executes or that decide what it
- * executes: scripts, bin, … The hash does not depend on white space. */
-enum risk_package risk_package_scan(const char *text, size_t length,
+enum risk_package_part {
+    RISK_PACKAGE_SCRIPTS, /* what a package manager executes, or what decides that: scripts, bin, … */
+    RISK_PACKAGE_DEPENDENCIES, /* dependencies that are a URL, a path or a repository */
+};
+
+/* Looks at one part of a package.json. The hash does not depend on white space. */
+enum risk_package risk_package_scan(const char *text, size_t length, enum risk_package_part part,
                                     char ret_hash[SHA256_HEX_LENGTH + 1]);
