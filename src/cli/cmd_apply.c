@@ -21,6 +21,7 @@
 #include "changes/operation/operation.h"
 #include "changes/show/risk.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
 #include "cli/layers_git.h"
@@ -529,8 +530,10 @@ static int apply(struct applying *applying, bool live, struct brig_error *err)
         status = describe(applying, operation, err);
     if (operation && applying->applied + applying->kept > operation_count(operation))
         applying->applied = operation_count(operation) - applying->kept; /* not empty directories */
+    interrupt_begin(applying->layers.setup.settings.jail);
     if (status == 0 && operation)
         status = operation_run(operation, report, applying, err);
+    interrupt_end();
     uint64_t id = operation ? operation_id(operation) : 0;
     operation_free(operation);
     return status < 0 ? status : finish(applying, id);
@@ -579,9 +582,11 @@ static int recover(struct applying *applying, struct brig_error *err)
         return record;
     bool live = layers->count == 0 || (applying->words->live && is_running(layers));
     autoclose int lock = take_lock(applying, record, live, err);
+    interrupt_begin(settings->jail);
     int status = lock < 0 ? lock
                           : operation_recover(layers, record, applying->words->abort, report,
                                               applying, &id, err);
+    interrupt_end();
     if (status < 0)
         return status;
     if (id == 0)

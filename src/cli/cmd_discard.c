@@ -13,6 +13,7 @@
 #include "changes/operation/operation.h"
 #include "cli/command.h"
 #include "cli/held.h"
+#include "cli/interrupt.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
 #include "cli/layers_git.h"
@@ -135,8 +136,10 @@ static int discard_layers(struct discarding *discarding, const struct words *wor
                                     : here           ? here
                                                      : "--all",
                                     NULL, err);
+    interrupt_begin(discarding->layers.setup.settings.jail);
     if (status == 0)
         status = operation_run(operation, report, discarding, err);
+    interrupt_end();
     uint64_t id = operation ? operation_id(operation) : 0;
     operation_free(operation);
     if (status == 0)

@@ -61,15 +61,12 @@ static int fork_open(struct verb_layers *v, const char *from, const char *to,
     autoclose int record = record_open(storage, from, err);
     if (record < 0)
         return record;
-    uint64_t interrupted = operation_interrupted(record);
-    if (interrupted != 0)
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "operation %llu of the jail '%s' was interrupted. Complete it first: brig "
-                         "apply --continue -j %s",
-                         (unsigned long long)interrupted, from, from);
+    int status = operation_check_interrupted(record, err);
+    if (status < 0)
+        return status;
     autoclose int lock =
         v->layers.count > 0 ? layers_lock(&v->layers, err) : record_lock(record, err);
-    int status = lock < 0 ? lock : jails_unuse(storage, from, geteuid(), err);
+    status = lock < 0 ? lock : jails_unuse(storage, from, geteuid(), err);
     if (status >= 0)
         status = fork_jail(storage, &v->layers, from, to, err);
     return status < 0 ? status : record_mode(&v->setup.settings, to, err);

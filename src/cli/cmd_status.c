@@ -69,6 +69,14 @@ static uint64_t count_held(const char *storage, const char *jail)
     return count;
 }
 
+/* Also of a jail without layers: the undo of a run with a checkpoint can be interrupted. */
+static uint64_t find_interrupted(const char *storage, const char *jail)
+{
+    autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int record = fd < 0 ? -1 : jails_open_part(fd, jail, LAYER_RECORD_PART, false);
+    return record < 0 ? 0 : operation_interrupted(record);
+}
+
 /* ---- other jails ---- */
 
 struct others {
@@ -147,7 +155,7 @@ static int show(struct asking *asking, struct brig_error *err)
     struct status_printer *printer = &asking->printer;
     printer->jail = settings->jail;
     printer->held = count_held(settings->storage, settings->jail);
-    printer->interrupted = layers->count > 0 ? operation_interrupted(layers->items[0].record) : 0;
+    printer->interrupted = find_interrupted(settings->storage, settings->jail);
     for (size_t i = 0; i < layers->count; i++)
         printer->running = printer->running || layers->items[i].running;
     const char *here = verb_layers_here(&asking->layers);

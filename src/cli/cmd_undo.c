@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "changes/operation/operation.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
 #include "cli/report.h"
@@ -168,8 +169,10 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
                                        .git = &git,
                                        .report = report,
                                        .context = &told};
+    interrupt_begin(layers->setup.settings.jail);
     if (status == 0)
         status = operation_undo(&layers->layers, record, &how, &undone, &id, err);
+    interrupt_end();
     for (int i = 0; paths && i < words->count; i++)
         free((void *)(uintptr_t)paths[i]);
     free(paths);
@@ -211,6 +214,7 @@ static int run_undo(const struct app *app, int argc, char **argv, struct brig_er
 struct listing {
     struct str out;
     struct json json;
+    struct jails_option jail;
     bool as_json;
     uint64_t id; /* 0: all */
     uint64_t count;
@@ -231,7 +235,7 @@ static void append_number(struct str *out, const char *before, uint64_t number, 
     str_concat(out, before, str_number(number).text, after);
 }
 
-static void list_line(struct str *out, const struct operation_info *info)
+static void list_line(struct str *out, const struct operation_info *info, const char *jail)
 {
     str_append(out, "#");
     append_number(out, "", info->id, "  ");
@@ -248,7 +252,7 @@ static void list_line(struct str *out, const struct operation_info *info)
     if (info->undone_by)
         append_number(out, "  (undone by #", info->undone_by, ")");
     if (info->interrupted)
-        str_append(out, "  (interrupted: brig apply --continue or --abort)");
+        str_concat(out, "  (interrupted: brig apply", jail, " --continue or --abort)");
     str_append_char(out, '\n');
 }
 
@@ -288,7 +292,7 @@ static int list_operation(void *context, const struct operation_info *info, stru
     if (listing->as_json)
         list_json(&listing->json, info);
     else
-        list_line(&listing->out, info);
+        list_line(&listing->out, info, listing->jail.text);
     if (listing->out.length > CHUNK) {
         status = message_print(&listing->out, err);
         str_done(&listing->out);
@@ -356,6 +360,7 @@ static int run_log(const struct app *app, int argc, char **argv, struct brig_err
     if (status < 0)
         return status;
     autoclose int record = open_record(layers, err);
+    listing.jail = jails_option(layers->setup.settings.jail);
     status = record < 0 ? record : list_all(&listing, record, err);
     str_done(&listing.out);
     if (status == 0 && listing.id && !listing.as_json) {

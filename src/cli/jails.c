@@ -115,22 +115,6 @@ bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail)
     return true;
 }
 
-/* Set once, at the start. */
-static char here[HOME_NAME_MAX + 1]; /* "": not known */
-
-void jails_set_here(const char *jail)
-{
-    (void)snprintf(here, sizeof here, "%s", jail);
-}
-
-struct jails_option jails_option(const char *jail)
-{
-    struct jails_option option = {""};
-    if (strcmp(jail, here) != 0)
-        (void)snprintf(option.text, sizeof option.text, " -j %s", jail);
-    return option;
-}
-
 int jails_parse_words(const struct app *app, int argc, char **argv, const char **ret_jail,
                       struct brig_error *err)
 {

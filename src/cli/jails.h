@@ -2,13 +2,13 @@
 /* Shared by the verbs that manage jails: whose jails, in which storage, and which of them. */
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include <brig/brig.h>
 
+#include "base/jail_option.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
@@ -44,16 +44,6 @@ int jails_check(const struct jails_place *place, const char *verb, const char *n
 /* Parses `-j NAME`, `-jNAME`, `--jail NAME` or `--jail=NAME` at argv[*at] and advances *at past it;
  * false if argv[*at] is something else. */
 bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail);
-
-/* Remembers which jail verbs without -j use in this directory. */
-void jails_set_here(const char *jail);
-
-/* What to write after a verb to mean this jail: " -j NAME", or "" for the jail of this directory. Use as:
- * "see brig status%s", jails_option(jail).text */
-struct jails_option {
-    char text[NAME_MAX + sizeof " -j "];
-};
-struct jails_option jails_option(const char *jail);
 
 /* Parses the arguments of a verb that takes -j NAME and paths. Returns the index of the first path,
  * or argc. Fails for any other option before "--". */

@@ -7,6 +7,7 @@
 
 #include <brig/brig.h>
 
+
 #include "cli/options.h"
 
 /* The default grace period of `brig`. */

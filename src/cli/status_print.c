@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
+#include "base/jail_option.h"
 #include "changes/layer/layer.h"
 #include "changes/show/status.h"
 #include "cli/report.h"
@@ -144,6 +145,10 @@ static void append_meta(struct str *out, const struct status_item *item)
     }
     if (item->meta & CHANGE_OWNER) {
         str_concat(out, separator, "owner");
+        separator = ", ";
+    }
+    if (item->meta & CHANGE_ACL) {
+        str_concat(out, separator, "ACL");
         separator = ", ";
     }
     if (item->meta & CHANGE_XATTRS)
@@ -302,9 +307,10 @@ static void append_next(struct status_printer *printer)
         str_append(out, "A run of the jail is active: the list can change.\n");
     if (printer->interrupted > 0)
         str_appendf(out,
-                    "Operation %" PRIu64 " was interrupted: brig apply --continue completes it, "
-                    "brig apply --abort reverts it.\n",
-                    printer->interrupted);
+                    "Operation %" PRIu64 " was interrupted: brig apply%s --continue completes it, "
+                    "brig apply%s --abort reverts it.\n",
+                    printer->interrupted, jails_option(printer->jail).text,
+                    jails_option(printer->jail).text);
     if (printer->held > 0) {
         append_count(out, printer->held, "file");
         str_append(out, printer->held == 1 ? " is held back: see brig held.\n"
@@ -388,6 +394,8 @@ static void json_item(struct json *json, const struct status_item *item)
     json_sizes(json, item);
     if (item->meta & CHANGE_OWNER)
         json_bool(json, "owner", true);
+    if (item->meta & CHANGE_ACL)
+        json_bool(json, "acl", true);
     if (item->meta & CHANGE_XATTRS)
         json_bool(json, "xattrs", true);
     if (item->target_before || item->target_after) {

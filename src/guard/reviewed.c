@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/jail_option.h"
 #include "base/tree.h"
 #include "guard/files.h"
 
@@ -265,7 +266,8 @@ static void count_commits(const struct transfer *t, const struct ref *ref, struc
                    short_name(ref->name));
 }
 
-static void describe(const struct transfer *t, const struct tree *tree, struct str *notes)
+static void describe(const struct transfer *t, const struct tree *tree, const char *jail,
+                     struct str *notes)
 {
     autostr struct str list = {0};
     size_t count = 0;
@@ -284,7 +286,8 @@ static void describe(const struct transfer *t, const struct tree *tree, struct s
         str_append(&list, "staged files");
     if (list.length > 0 && !list.failed)
         str_concat(notes, "git: ", list.data, ": kept in the jail", commits ? " and below " : "",
-                   commits ? tree->space : "", "; brig apply --all moves your branches\n");
+                   commits ? tree->space : "", "; brig apply", jails_option(jail).text,
+                   " --all moves your branches\n");
     if (t->inside.refs.skipped > t->base.refs.skipped)
         str_append(notes, "git: refs with names that are not safe were left in the jail\n");
 }
@@ -340,10 +343,10 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
     if (status < 0)
         return status;
     if (made)
-        str_append(&text,
-                   "git: the new repository is kept in the jail; brig apply --all creates it\n");
+        str_concat(&text, "git: the new repository is kept in the jail; brig apply",
+                   jails_option(guard->jail).text, " --all creates it\n");
     else
-        describe(&t, tree, &text);
+        describe(&t, tree, guard->jail, &text);
     say(p, &text, notes);
     write_state(p, FETCHED);
     if (!made && is_idle(&t)) {

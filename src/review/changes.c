@@ -86,6 +86,7 @@ void entry_describe(const struct entry *entry, struct str *out)
     else if (!both && (entry->mode[1] & 0111) && !entry_is_directory(entry) && !entry->target[1])
         str_append(out, ", executable");
     str_append(out, entry->owner ? ", owner" : "");
+    str_append(out, entry->acl ? ", ACL" : "");
     str_append(out, entry->xattrs ? ", extended attributes" : "");
     str_append(out, entry->ignored ? ", ignored by git" : "");
 }

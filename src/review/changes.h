@@ -30,7 +30,7 @@ struct entry {
     uint32_t mode[2];      /* 0: there is no file */
     uint32_t layer;
     uint32_t name; /* where the last component of the path begins */
-    bool owner, xattrs, ignored, marked;
+    bool owner, acl, xattrs, ignored, marked;
 };
 
 enum row_kind { ROW_LAYER, ROW_DIRECTORY, ROW_ENTRY };

@@ -13,19 +13,33 @@ enum { DEPTH_TOP = 1, DEPTH_LAYER = 3, DEPTH_CHANGE = 5, DEPTH_PAIR = 6 };
 
 /* The keys that are used. A key that is read is replaced by the one here, or NULL. */
 static const char *const known_keys[] = {
-    "jail",         "running",
-    "layers",       "held",
-    "interrupted",  "root",
-    "root_bytes",   "home",
-    "changes",      "path",
-    "kind",         "path_bytes",
-    "type",         "mode",
-    "size",         "owner",
-    "xattrs",       "target",
-    "files",        "bytes",
-    "renamed_from", "renamed_from_bytes",
-    "risk",         "ignored",
-    "conflict",     "unreadable",
+    "jail",
+    "running",
+    "layers",
+    "held",
+    "interrupted",
+    "root",
+    "root_bytes",
+    "home",
+    "changes",
+    "path",
+    "kind",
+    "path_bytes",
+    "type",
+    "mode",
+    "size",
+    "owner",
+    "xattrs",
+    "target",
+    "acl",
+    "files",
+    "bytes",
+    "renamed_from",
+    "renamed_from_bytes",
+    "risk",
+    "ignored",
+    "conflict",
+    "unreadable",
 };
 static const char *const known_words[] = {
     "deleted",   "type", "modified", "metadata", "added",  "file",
@@ -147,6 +161,8 @@ static bool set_change(struct changes_reader *reader, enum json_event event, con
         entry->bytes = strtoull(text, NULL, 10);
     else if (key_is(reader, "owner"))
         entry->owner = event == JSON_TRUE;
+    else if (key_is(reader, "acl"))
+        entry->acl = event == JSON_TRUE;
     else if (key_is(reader, "xattrs"))
         entry->xattrs = event == JSON_TRUE;
     else if (key_is(reader, "ignored"))

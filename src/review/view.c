@@ -12,6 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/jail_option.h"
 #include "review/shown.h"
 
 #define READ_BYTES 65536
@@ -119,11 +122,12 @@ static void take_incoming(struct view *view)
 
 static void warn_about_state(struct view *view)
 {
-    char text[128];
+    char text[192];
     if (view->changes->interrupted > 0 && view->message.length == 0) {
         (void)snprintf(text, sizeof text,
-                       "operation %ju was interrupted: run brig apply --continue, or --abort",
-                       (uintmax_t)view->changes->interrupted);
+                       "operation %ju was interrupted: run brig apply%.80s --continue, or --abort",
+                       (uintmax_t)view->changes->interrupted,
+                       jails_option(view->changes->jail ? view->changes->jail : "").text);
         view_say(view, STYLE_RISK, text);
     }
 }

@@ -31,8 +31,8 @@ static int list_change(void *context, const struct change *change, struct brig_e
 {
     static const char letters[] = "DTMPA";
     (void)err;
-    str_appendf(context, "%c %s%s%s%s%s", letters[change->kind], change->path,
-                change->meta & CHANGE_MODE ? " mode" : "",
+    str_appendf(context, "%c %s%s%s%s%s%s", letters[change->kind], change->path,
+                change->meta & CHANGE_MODE ? " mode" : "", change->meta & CHANGE_ACL ? " acl" : "",
                 change->meta & CHANGE_XATTRS ? " xattrs" : "", change->conflict ? " conflict" : "",
                 change->unreadable ? " unreadable" : "");
     if (change->files > 0)
@@ -172,6 +172,29 @@ static void test_forged_marks(void)
     expect("A d/new\n", "which deletes nothing");
     put(upper, "d/.wh..wh..opq", "");
     expect("A d/.wh..wh..opq\nA d/new\n", "nor does a name");
+}
+
+/* A jail on overlayfs sets an ACL, which is an extended attribute for the kernel. */
+static void test_acl(void)
+{
+    /* The version, then tag, permissions and id of: owner, user 0, group, mask, others. */
+    static const unsigned char acl[] = {
+        2, 0, 0,   0,   1,   0,   6,  0, 255, 255, 255, 255, 2,   0,   4,
+        0, 0, 0,   0,   0,   4,   0,  4, 0,   255, 255, 255, 255, 16,  0,
+        4, 0, 255, 255, 255, 255, 32, 0, 4,   0,   255, 255, 255, 255,
+    };
+    char path[PATH_LENGTH_MAX + 1];
+    begin_trees();
+    put(root, "a", "a");
+    put(upper, "a", "a");
+    (void)snprintf(path, sizeof path, "%s/a", upper);
+    if (setxattr(path, "system.posix_acl_access", acl, sizeof acl, 0) < 0) {
+        tap_skip("the filesystem has no ACLs", "an ACL is not just an attribute");
+        return;
+    }
+    expect("P a acl\n", "an ACL is not just an attribute");
+    (void)setxattr(path, "user.mine", "1", 1, 0);
+    expect("P a acl xattrs\n", "and both are told");
 }
 
 static void test_base(void)
@@ -468,6 +491,7 @@ int main(void)
     test_masks();
     test_replaced();
     test_forged_marks();
+    test_acl();
     test_base();
     test_base_directories();
     test_covered();

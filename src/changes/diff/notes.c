@@ -93,6 +93,8 @@ static void note_metadata(struct notes *notes, const struct change *change)
         notes_add(notes, change->path, "owner changed");
     if (change->meta & CHANGE_XATTRS)
         notes_add(notes, change->path, "extended attributes changed");
+    if (change->meta & CHANGE_ACL)
+        notes_add(notes, change->path, "ACL changed");
 }
 
 static void note_specials(struct notes *notes, const struct change *change)

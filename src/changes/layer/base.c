@@ -149,6 +149,15 @@ static void advance(struct reader *reader)
     reader->path[reader->ended ? 0 : entry->path_length] = '\0';
 }
 
+static int fail_damaged(int record, const char *name, struct brig_error *err)
+{
+    char dir[PATH_LENGTH_MAX + 1];
+    return brig_fail(err, BRIG_E_STATE, 0,
+                     "the list '%s/%s', by which conflicts are found, is damaged. Remove it to go "
+                     "on without it, and look at the changes before you apply them",
+                     path_of_fd(record, dir) ? str_shown(dir).text : "", name);
+}
+
 /* A missing file is not an error, a damaged one is. */
 static int open_reader(int record, const char *name, struct reader *reader, struct brig_error *err)
 {
@@ -164,7 +173,7 @@ static int open_reader(int record, const char *name, struct reader *reader, stru
     }
     if (fread(&head, sizeof head, 1, reader->file) != 1 ||
         memcmp(head.magic, MAGIC, sizeof head.magic) != 0)
-        return brig_fail(err, BRIG_E_STATE, 0, "'%s' in the jail's record is damaged", name);
+        return fail_damaged(record, name, err);
     reader->since_ns = head.since_ns;
     advance(reader);
     return 0;
@@ -382,6 +391,7 @@ struct merging {
     struct base *base;
     struct writer *writer;
     size_t left;
+    int64_t now_ns;
     char cover[PATH_LENGTH_MAX +
                1]; /* a directory that the jail has deleted or replaced; "": none */
     bool covered;  /* an earlier run did that: LAYER.start has files that the jail has not seen */
@@ -435,6 +445,8 @@ static int merge_entry(void *context, const struct upper_entry *found, struct br
         return 0;
     struct entry entry = {
         .kind = record.kind, .covers = covers, .lower = record.lower, .applied = record.applied};
+    if (!entry.applied.mode && !(found->whiteout && entry.applied.ctime_ns))
+        entry.applied.ctime_ns = found->whiteout ? merging->now_ns : 0;
     return write_entry(merging->writer, &entry, found->path, err);
 }
 
@@ -443,7 +455,9 @@ static int merge_entry(void *context, const struct upper_entry *found, struct br
 static int merge(const struct layer *layer, size_t max, struct brig_error *err)
 {
     char name[FILE_NAME_MAX];
-    struct merging merging = {.layer = layer, .left = max};
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    struct merging merging = {.layer = layer, .left = max, .now_ns = nanoseconds(now)};
     autowriter struct writer writer = {0};
     int status = base_open(layer, &merging.base, err);
     if (status == 0)

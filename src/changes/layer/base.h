@@ -48,7 +48,7 @@ struct base_record {
     enum base_kind kind;
     struct ident lower; /* mode 0: there was no file */
     /* The state of the upper file when it was applied during a run: while it has this state it is
-     * not a change. mode 0: it was not applied. */
+     * not a change. mode 0: it was not applied; then ctime_ns is the end of the run that has deleted it, or 0. */
     struct ident applied;
 };
 

@@ -73,9 +73,11 @@ static unsigned compare_meta(const struct change *change)
         meta |= CHANGE_MODE;
     if (before->st_uid != after->st_uid || before->st_gid != after->st_gid)
         meta |= CHANGE_OWNER;
-    if ((S_ISREG(after->st_mode) || S_ISDIR(after->st_mode)) &&
-        !compare_xattrs(change->lower_dir, change->upper_dir, change->name))
-        meta |= CHANGE_XATTRS;
+    int xattrs = S_ISREG(after->st_mode) || S_ISDIR(after->st_mode)
+                     ? compare_xattrs(change->lower_dir, change->upper_dir, change->name)
+                     : 0;
+    meta |= xattrs & COMPARE_XATTRS ? CHANGE_XATTRS : 0;
+    meta |= xattrs & COMPARE_ACL ? CHANGE_ACL : 0;
     return meta;
 }
 

@@ -25,7 +25,8 @@ enum change_kind {
 /* What else has changed, also of a modified file. */
 #define CHANGE_MODE 1U
 #define CHANGE_OWNER 2U
-#define CHANGE_XATTRS 4U
+#define CHANGE_XATTRS 4U /* extended attributes other than ACLs */
+#define CHANGE_ACL 8U
 
 struct change {
     const struct layer *layer;

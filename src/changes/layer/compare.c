@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/str.h"
 #include "changes/operation/copy.h"
 
 #define PART_BYTES 65536
@@ -86,12 +87,13 @@ bool compare_contents(int left_dir, const struct stat *left, int right_dir,
 
 /* ---- extended attributes ---- */
 
-/* Whether the left file has attributes that the right one has not, or with another value. */
-static bool has_more(const char *left, const char *right, char *names, char *values)
+/* Which attributes the left file has that the right one has not, or with another value. */
+static int find_more(const char *left, const char *right, char *names, char *values)
 {
+    int found = 0;
     ssize_t length = llistxattr(left, names, XATTRS_MAX);
     if (length < 0 && errno != EOPNOTSUPP)
-        return true;
+        return COMPARE_XATTRS;
     for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1) {
         const char *name = names + at;
         if (!copy_counts_xattr(name))
@@ -99,20 +101,21 @@ static bool has_more(const char *left, const char *right, char *names, char *val
         ssize_t one = lgetxattr(left, name, values, XATTRS_MAX);
         ssize_t other = lgetxattr(right, name, values + XATTRS_MAX, XATTRS_MAX);
         if (one != other || (one > 0 && memcmp(values, values + XATTRS_MAX, (size_t)one) != 0))
-            return true;
+            found |= str_starts_with(name, "system.posix_acl_") ? COMPARE_ACL : COMPARE_XATTRS;
     }
-    return false;
+    return found;
 }
 
-bool compare_xattrs(int left_dir, int right_dir, const char *name)
+int compare_xattrs(int left_dir, int right_dir, const char *name)
 {
     char left[PATH_LENGTH_MAX + 1], right[PATH_LENGTH_MAX + 1];
     (void)snprintf(left, sizeof left, "/proc/self/fd/%d/%s", left_dir, name);
     (void)snprintf(right, sizeof right, "/proc/self/fd/%d/%s", right_dir, name);
     char none;
     if (llistxattr(left, &none, 0) == 0 && llistxattr(right, &none, 0) == 0)
-        return true;
+        return 0;
     autofree char *buffer = malloc(3 * (size_t)XATTRS_MAX);
-    return buffer && !has_more(left, right, buffer, buffer + XATTRS_MAX) &&
-           !has_more(right, left, buffer, buffer + XATTRS_MAX);
+    return buffer ? find_more(left, right, buffer, buffer + XATTRS_MAX) |
+                        find_more(right, left, buffer, buffer + XATTRS_MAX)
+                  : COMPARE_XATTRS;
 }

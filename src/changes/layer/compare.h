@@ -10,5 +10,7 @@
 bool compare_contents(int left_dir, const struct stat *left, int right_dir,
                       const struct stat *right, const char *name);
 
-/* Whether two files have the same extended attributes, as far as copy_counts_xattr(). */
-bool compare_xattrs(int left_dir, int right_dir, const char *name);
+/* Whether extended attributes of two files differ, as far as copy_counts_xattr(): 0, COMPARE_ACL, COMPARE_XATTRS for all
+ * others, or both. */
+enum { COMPARE_ACL = 1, COMPARE_XATTRS = 2 };
+int compare_xattrs(int left_dir, int right_dir, const char *name);

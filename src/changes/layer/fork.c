@@ -101,6 +101,16 @@ static int copy_file(void *context, const struct walk_entry *entry, struct brig_
 {
     if (S_ISSOCK(entry->info.st_mode))
         return 0;
+    /* A directory that cannot be read would not be entered. */
+    bool directory = S_ISDIR(entry->info.st_mode);
+    autoclose int fd =
+        directory ? openat(entry->dir, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                  : -1;
+    int failed = errno;
+    if (directory && (fd < 0 || faccessat(fd, ".", X_OK, AT_EACCESS) < 0))
+        return brig_fail(err, BRIG_E_SYSTEM, fd < 0 ? failed : errno,
+                         "'%s' of the jail cannot be copied. Make it readable, or remove it",
+                         str_shown(entry->path).text);
     return copy_one(context, entry->dir, entry->name, entry->path, &entry->info, err);
 }
 

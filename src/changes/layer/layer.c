@@ -67,6 +67,17 @@ int record_lock(int record, struct brig_error *err)
                   : take_fd(&fd);
 }
 
+struct jails_option record_option(int record)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    char *slash = path_of_fd(record, path) ? strrchr(path, '/') : NULL;
+    size_t length = slash ? strlen(slash + 1) : 0, end = strlen(LAYER_RECORD_PART);
+    if (length <= end)
+        return jails_option("");
+    slash[1 + length - end] = '\0';
+    return jails_option(slash + 1);
+}
+
 /* ---- opening ---- */
 
 void layer_done(struct layer *layer)

@@ -27,6 +27,7 @@
 
 #include <brig/brig.h>
 
+#include "base/jail_option.h"
 #include "base/path.h"
 
 struct hidden;
@@ -95,6 +96,8 @@ int layer_remove(const struct layer *layer, struct brig_error *err);
 /* Takes the lock of a record: no other command rewrites it or an upper directory, and no run starts. Waits for
  * another command. Returns an fd; close it to release the lock. */
 int record_lock(int record, struct brig_error *err);
+/* The option that names the jail of a record in a command. */
+struct jails_option record_option(int record);
 
 /* Takes the lock, unmounts the layers (their holders keep them mounted for a while), so that the upper directories
  * can be rewritten, completes their bases, and makes each layer one upper directory. Fails with BRIG_E_STATE if a run is active. Returns an fd. */

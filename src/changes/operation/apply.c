@@ -130,7 +130,7 @@ static int stage_new(struct applying *applying, const struct change *change,
     struct writing writing = {applying, change, choice};
     bool writes = choice == APPLY_WRITE || choice == APPLY_MERGE;
     bool same_xattrs = S_ISREG(after->st_mode) && (change->before.st_mode & S_IFMT) == S_IFREG &&
-                       !(change->meta & CHANGE_XATTRS);
+                       !(change->meta & (CHANGE_XATTRS | CHANGE_ACL));
     const struct copy_source source = {
         .dir = change->upper_dir,
         .name = change->name,
@@ -205,8 +205,8 @@ static int add(struct applying *applying, const struct change *change, enum appl
 
 /* Prepares the place of a change outside and makes the new object, if `step` is given. Returns 1 if the change is
  * skipped. */
-static int prepare(struct applying *applying, const struct change *change, enum apply_choice choice,
-                   struct step *step, struct brig_error *err)
+static int prepare_place(struct applying *applying, const struct change *change,
+                         enum apply_choice choice, struct step *step, struct brig_error *err)
 {
     const char *reason = NULL;
     int status = draft_prepare_lower(&applying->draft, &reason, err);
@@ -214,7 +214,14 @@ static int prepare(struct applying *applying, const struct change *change, enum 
         status = stage(applying, change, choice, step, &reason, err);
     if (status > 0)
         (void)draft_refuse(&applying->draft, change, reason);
-    else if (status == 0)
+    return status;
+}
+
+static int prepare(struct applying *applying, const struct change *change, enum apply_choice choice,
+                   struct step *step, struct brig_error *err)
+{
+    int status = prepare_place(applying, change, choice, step, err);
+    if (status == 0)
         draft_tell(&applying->draft, change, choice);
     return status;
 }
@@ -255,7 +262,7 @@ static int remove_directory(struct applying *applying, const struct change *chan
     struct draft_frame *frame;
     struct step step = draft_step(&applying->draft, change);
     step.lower = STEP_SWAP;
-    int status = prepare(applying, change, choice, &step, err);
+    int status = prepare_place(applying, change, choice, &step, err);
     if (status == 0)
         status = set_entry(applying, change, choice, &step, err);
     if (status != 0)
@@ -263,7 +270,9 @@ static int remove_directory(struct applying *applying, const struct change *chan
     status = enter(applying, change, &frame, err);
     if (status < 0)
         return status;
-    frame->pending = frame->needs_complete = true;
+    frame->pending = frame->needs_complete = frame->tells = true;
+    frame->kind = change->kind;
+    frame->choice = choice;
     frame->step = step;
     return 0;
 }

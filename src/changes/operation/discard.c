@@ -38,7 +38,9 @@ static int discard_directory(struct draft *draft, const struct change *change,
     int status = draft_enter(draft, change->path, &frame, err);
     if (status < 0)
         return status;
-    frame->force_prune = change->kind != CHANGE_METADATA;
+    frame->force_prune = frame->tells = change->kind != CHANGE_METADATA;
+    frame->kind = change->kind;
+    frame->stays = "it is not empty: discard what is in it too";
     if (change->kind == CHANGE_METADATA) {
         struct stat info = change->before;
         const struct layer *layer = draft->layer;
@@ -83,7 +85,8 @@ static int visit(void *context, const struct change *change, struct brig_error *
         return draft_refuse(draft, change, reason);
     if (needs_whole(draft, change) || (change->upper_dir < 0 && !draft_is_opaque(draft)))
         return draft_refuse(draft, change, "the jail has replaced its directory: discard that");
-    draft_tell(draft, change, APPLY_TAKE);
+    if (!S_ISDIR(change->after.st_mode) || change->kind == CHANGE_METADATA)
+        draft_tell(draft, change, APPLY_TAKE);
     if (change->upper_dir < 0) { /* it appears again with its directory */
         draft_touch(draft);
         return draft_prepare_upper(draft, err);

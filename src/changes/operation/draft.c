@@ -146,10 +146,22 @@ static int clear_opaque(struct draft *draft, const struct draft_frame *frame,
                : 0;
 }
 
+static void tell_directory(const struct draft *draft, const struct draft_frame *frame)
+{
+    const struct change change = {.layer = draft->layer, .kind = frame->kind, .path = draft->path};
+    if (!frame->tells || !draft->options->tell)
+        return;
+    if (frame->complete)
+        draft_tell(draft, &change, frame->choice);
+    else if (frame->stays)
+        draft->options->tell(draft->options->context, &change, APPLY_SKIP, frame->stays);
+}
+
 static int leave(struct draft *draft, struct brig_error *err)
 {
     struct draft_frame *frame = &draft->frames[draft->depth - 1];
     int status = 0;
+    tell_directory(draft, frame);
     bool takes = frame->pending && (frame->complete || !frame->needs_complete);
     if (takes) {
         frame->step.path = draft->path;

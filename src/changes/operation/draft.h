@@ -11,6 +11,7 @@
 #include <brig/brig.h>
 
 #include "base/path.h"
+#include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/apply.h"
 #include "changes/operation/operation.h"
@@ -32,6 +33,12 @@ struct draft_frame {
     /* A step for the time when the directory is left. */
     bool pending, needs_complete;
     struct step step;
+    /* It is told when it is left whether the directory is deleted, or the jail's new one discarded. */
+    bool tells;
+    enum change_kind kind;
+    enum apply_choice choice;
+    const char
+        *stays; /* the reason if something in it was not planned; NULL: it is not mentioned */
 };
 
 struct draft {

@@ -100,18 +100,26 @@ static int find_last(void *context, const struct operation_info *info, struct br
     return 1;
 }
 
+int operation_check_interrupted(int record, struct brig_error *err)
+{
+    uint64_t interrupted = operation_interrupted(record);
+    const struct jails_option jail = record_option(record);
+    return interrupted ? brig_fail(err, BRIG_E_STATE, 0,
+                                   "operation %ju was interrupted. Complete it with brig apply%s "
+                                   "--continue, or revert it with brig apply%s --abort",
+                                   (uintmax_t)interrupted, jail.text, jail.text)
+                       : 0;
+}
+
 int operation_begin(const struct layers *layers, int record, const char *kind,
                     struct operation **ret_operation, struct brig_error *err)
 {
-    uint64_t interrupted = operation_interrupted(record);
-    if (interrupted)
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "operation %ju was interrupted. Finish it with brig apply --continue, or "
-                         "revert it with brig apply --abort",
-                         (uintmax_t)interrupted);
+    int status = operation_check_interrupted(record, err);
+    if (status < 0)
+        return status;
     autoclose int operations = operations_open(record, err);
     struct operation *operation = operation_new(layers, record);
-    int status = !operation ? brig_fail_nomem(err) : operations < 0 ? operations : 0;
+    status = !operation ? brig_fail_nomem(err) : operations < 0 ? operations : 0;
     if (status == 0) {
         struct leftovers left = {layers, record, operations};
         (void)operations_each(record, remove_leftover, &left, NULL);
@@ -330,8 +338,10 @@ int operation_run(struct operation *operation, operation_report report, void *co
     operation->ready = true;
     operation->steps.sync = operation->count <= OPERATION_SYNC_MAX;
     status = operation_take(operation, false, report, context, err);
+    const struct jails_option jail = record_option(operation->record);
     return status < 0 ? brig_advise(err, status,
-                                    "Nothing is lost: continue with brig apply --continue, or "
-                                    "revert with brig apply --abort")
+                                    "Nothing is lost: continue with brig apply%s --continue, or "
+                                    "revert with brig apply%s --abort",
+                                    jail.text, jail.text)
                       : status;
 }

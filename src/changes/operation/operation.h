@@ -85,6 +85,8 @@ int operation_steps(int record, uint64_t id, operation_step_visit visit, void *c
 
 /* The operation that was interrupted, or 0. */
 uint64_t operation_interrupted(int record);
+/* Fails with BRIG_E_STATE if there is one, and says what completes or reverts it. */
+int operation_check_interrupted(int record, struct brig_error *err);
 
 /* ---- making an operation, with the lock of the record ---- */
 

@@ -387,7 +387,7 @@ static bool is_redundant(const struct step_context *context, const struct step_t
     return lower >= 0 && upper_opaque_marks(tree->layer, upper) == 0 && fstat(upper, &above) == 0 &&
            fstat(lower, &below) == 0 &&
            (opened ? opened->mode : above.st_mode & 07777) == (below.st_mode & 07777) &&
-           is_same_owner(tree->layer, &above, &below) && compare_xattrs(upper, lower, ".");
+           is_same_owner(tree->layer, &above, &below) && compare_xattrs(upper, lower, ".") == 0;
 }
 
 static int take_prune(struct step_context *context, const struct step *step,

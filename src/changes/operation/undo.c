@@ -303,7 +303,9 @@ int operation_undo(const struct layers *layers, int record, const struct operati
 {
     struct undoing undoing = {.undo = undo};
     uint64_t id;
-    int status = find_operation(record, undo, &id, err);
+    int status = operation_check_interrupted(record, err);
+    if (status == 0)
+        status = find_operation(record, undo, &id, err);
     if (status == 0 && restore_can(record, id)) {
         struct operation_undo run = *undo;
         run.id = *ret_undone = id;

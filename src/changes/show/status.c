@@ -287,6 +287,9 @@ static int count_in_line(void *context, const struct change *change, struct brig
         return CHANGE_STOP;
     bool deleted = change->kind == CHANGE_DELETED;
     int64_t changed_ns = deleted ? change->deleted_ns : change->upper.ctime_ns;
+    /* The time of the directory is later if something else was written to it. */
+    if (deleted && change->has_base && !change->base.applied.mode && change->base.applied.ctime_ns)
+        changed_ns = change->base.applied.ctime_ns;
     if (S_ISDIR(change->after.st_mode) || (changed_ns != 0 && changed_ns < line->since_ns))
         return 0;
     uint64_t files = deleted && S_ISDIR(change->before.st_mode) ? change->files : 1;

@@ -1,0 +1,182 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What the verbs about changes say: counts, interrupted operations, and the command to type next.
+
+# shellcheck disable=SC2016 # scripts for the jail
+# shellcheck disable=SC2030,SC2031 # each test has its own JOB
+# shellcheck disable=SC2154 # status and output are set by `run`
+
+load lib
+load repos
+
+setup() {
+    repos_setup
+}
+
+teardown() {
+    repos_teardown
+}
+
+# verb VERB ARGS…: a verb for the jail of this test.
+verb() {
+    local name=$1
+    shift
+    by user "$name" -j "$JAIL" "$@"
+}
+
+# interrupted VERB ARGS…: the same, with Ctrl-C after the first file has been moved.
+interrupted() {
+    local name=$1
+    shift
+    run_as_user strace -f -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=INT:when=1 \
+        "$BRIG" "$name" -j "$JAIL" "$@"
+}
+
+@test "the line at the end of a run does not count what an earlier run has deleted" {
+    project user
+    must inside user:sealed 'rm b' -R
+    output_has '1 file changed in'
+    output_has '1 deleted'
+    must inside user:sealed 'echo c >c' -R
+    output_has "1 file changed in $PROJECT, 1 new; see"
+    output_lacks deleted
+    # A file that an earlier run has changed, and this one deletes.
+    must inside user:sealed 'rm c; echo d >d' -R
+    must inside user:sealed 'echo x >a' -R
+    must inside user:sealed 'rm a' -R
+    output_has "1 file changed in $PROJECT, 1 deleted; see"
+    # Files that come back and go again are not old.
+    must inside user:sealed 'echo b >b' -R
+    must inside user:sealed 'rm b' -R
+    output_has '1 deleted'
+}
+
+@test "a damaged list names itself and what to do" {
+    project user
+    must inside user:sealed 'echo x >a' -R
+    list=$(echo "$HOME_OF_USER/.local/share/brig/$JAIL.record"/*.base)
+    run_as_user sh -c 'echo damaged >"$1"' - "$list"
+    must_exit 125 verb status
+    output_has "the list '$list', by which conflicts are found, is damaged. Remove it to go on without it"
+    run_as_user rm "$list"
+    must verb status
+    output_has '  M  a'
+}
+
+@test "a deleted directory in which something stays is not listed as deleted" {
+    project user
+    run_as_user sh -c 'mkdir d; echo 1 >d/1; echo 2 >d/2'
+    must inside user:sealed 'rm -r d' -R
+    run_as_user sh -c 'echo mine >d/2'
+    must_exit 1 verb apply --dry-run --all
+    output_has "delete $PROJECT/d/1"
+    [[ $output != *"delete $PROJECT/d"$'\n'* ]]
+    must_exit 1 verb apply --all
+    output_has 'applied 1 change;'
+    # The twin: with nothing in the way it is.
+    must verb apply --dry-run --all --conflict theirs
+    [[ $output == *"delete $PROJECT/d" ]]
+}
+
+@test "discard --exact does not claim to drop a directory in which something is left" {
+    project user
+    must inside user:sealed 'mkdir k; echo 1 >k/1' -R
+    must_exit 1 verb discard --exact k
+    output_has "not discarded: $PROJECT/k: it is not empty: discard what is in it too"
+    output_lacks 'discarded 1'
+    must verb status
+    output_has '  A  k/1'
+    must verb discard --exact k k/1
+    output_has 'discarded 2 changes'
+    must verb status
+    output_has 'no changes'
+}
+
+@test "hints name the jail, unless it is the default one" {
+    project user
+    must inside user:sealed 'echo x >a; git commit -q -a -m second' -R
+    output_has "; brig apply -j $JAIL --all moves your branches"
+}
+
+@test "Ctrl-C says how to go on; status, log, undo and fork name it" {
+    needs strace
+    project user
+    must inside user:sealed 'echo x >a; echo y >b' -R
+    must_exit 130 interrupted apply --all
+    output_has "brig: interrupted. brig apply -j $JAIL --continue completes what was begun, brig apply -j $JAIL --abort reverts it"
+    must verb status
+    output_has "was interrupted: brig apply -j $JAIL --continue completes it, brig apply -j $JAIL --abort reverts it"
+    must verb log
+    output_has "(interrupted: brig apply -j $JAIL --continue or --abort)"
+    for words in undo 'apply a' 'discard a'; do
+        # shellcheck disable=SC2086 # words
+        must_exit 125 verb $words
+        output_has "was interrupted. Complete it with brig apply -j $JAIL --continue, or revert it with brig apply -j $JAIL --abort"
+    done
+    must_exit 125 by user fork "$JAIL" "$JAIL-2"
+    output_has "brig apply -j $JAIL --continue"
+    must verb apply --continue
+    [ "$(cat a b)" = $'x\ny' ]
+    must_exit 130 interrupted undo
+    must_exit 125 verb undo
+    output_has "brig apply -j $JAIL --continue"
+    must verb apply --abort
+    [ "$(cat a b)" = $'x\ny' ]
+    must verb undo --force # the times of the files are those of the abort
+    [ "$(cat a b)" = $'a\nb' ]
+}
+
+@test "an interrupted undo of a run with a checkpoint is shown, though the jail has no copies" {
+    needs strace
+    project user
+    must inside user:sealed 'rm a b' --checkpoint
+    must_exit 130 interrupted undo
+    must verb status
+    output_has "was interrupted: brig apply -j $JAIL --continue completes it"
+    must_exit 125 verb undo
+    output_has "brig apply -j $JAIL --continue"
+    must verb apply --continue
+    [ "$(cat a b)" = $'a\nb' ]
+    must verb status
+    output_lacks interrupted
+}
+
+@test "fork names a directory that it cannot copy" {
+    project user
+    must inside user:strict 'mkdir ~/closed; echo 1 >~/closed/1; chmod 0 ~/closed'
+    must_exit 125 by user fork "$JAIL" "$JAIL-2"
+    output_has "'closed' of the jail cannot be copied"
+    must inside user:strict 'chmod 700 ~/closed'
+    must by user fork "$JAIL" "$JAIL-2"
+    must by user rm -f "$JAIL-2"
+}
+
+@test "mask says when an active run may still see the file" {
+    project user
+    run_as_user sh -c 'echo s >secret; mkdir ../signal'
+    inside user:sealed ': >../signal/up; await_file ../signal/go' -R -d ../signal >"$SCRATCH/out" 2>&1 3>&- &
+    JOB=$!
+    await_file ../signal/up
+    must verb mask ./secret
+    output_has "from its next run on; the run that is active in '$PROJECT' may still see it"
+    run_as_user touch ../signal/go
+    wait "$JOB"
+    JOB=
+    must verb mask ./secret
+    output_has 'from its next run on'
+    output_lacks 'still see it'
+}
+
+@test "a change of an ACL is shown as one" {
+    needs python3
+    project user
+    acl='import os, struct
+entries = [(1, 6, -1), (2, 4, os.getuid()), (4, 4, -1), (16, 4, -1), (32, 4, -1)]
+os.setxattr("a", "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *e) for e in entries))'
+    must inside user:sealed "python3 -c '$acl'" -R
+    must verb status
+    output_has '  m  a  ACL'
+    output_lacks 'extended attributes'
+    must verb diff --no-pager
+    output_has 'ACL changed'
+}
