@@ -7,7 +7,6 @@
 
 #include <brig/brig.h>
 
-
 #include "cli/options.h"
 
 /* The default grace period of `brig`. */
