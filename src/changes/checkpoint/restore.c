@@ -324,7 +324,7 @@ typedef int (*restore_pass)(struct restoring *r, const struct run_change *change
 
 static int make_pass(struct restoring *r, restore_pass pass, bool backwards, struct brig_error *err)
 {
-    struct run_change change;
+    struct run_change change = {0};
     int status = 0;
     for (size_t i = 0; i < r->count && status >= 0; i++) {
         size_t at = backwards ? r->count - 1 - i : i;

@@ -22,7 +22,7 @@ enum { FIELD_PARENT = 0, FIELD_GROUP = 1, FIELD_TIMES = 10, TIMES = 4, FIELD_STA
 bool process_stat_parse(const char *text, struct process_stat *ret_stat)
 {
     const char *at = strrchr(text, ')'); /* the name before it may contain any character */
-    uint64_t fields[FIELDS];
+    uint64_t fields[FIELDS] = {0};
     if (!at || strlen(at) < sizeof ") S" - 1)
         return false;
     struct process_stat stat = {.state = at[2]};
