@@ -93,13 +93,6 @@ static int make_directory(struct operation *operation, int operations, struct br
     return 0;
 }
 
-static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
-{
-    (void)err;
-    *(uint64_t *)context = info->id;
-    return 1;
-}
-
 int operation_check_interrupted(int record, struct brig_error *err)
 {
     uint64_t interrupted = operation_interrupted(record);
@@ -123,7 +116,7 @@ int operation_begin(const struct layers *layers, int record, const char *kind,
     if (status == 0) {
         struct leftovers left = {layers, record, operations};
         (void)operations_each(record, remove_leftover, &left, NULL);
-        (void)operations_each(record, find_last, &operation->info.id, NULL);
+        operation->info.id = operations_last(operations);
         (void)str_fill(operation->info.kind, sizeof operation->info.kind, kind);
         operation->info.time_ns = clock_wall_ns();
         operation->steps.sync = true;
@@ -187,19 +180,13 @@ int operation_tree(struct operation *operation, const struct layer *layer, struc
     if (layer->lower < 0)
         return brig_fail(err, BRIG_E_STATE, 0, "'%s' does not exist any more",
                          str_shown(layer->root).text);
-    if (steps->tree_count == TREES_MAX || !array_grow(&steps->trees, steps->tree_count))
+    struct step_tree *tree = steps->tree_count == TREES_MAX
+                                 ? NULL
+                                 : operation_add_tree(operation, layer, layer->name, layer->root);
+    if (!tree)
         return brig_fail_nomem(err);
-    struct step_tree *tree = &steps->trees[steps->tree_count];
-    memset(tree, 0, sizeof *tree);
-    tree->layer = layer;
-    tree->lower = layer->lower;
-    tree->upper = layer->upper_count > 0 ? layer->uppers[0] : -1;
-    tree->remote = tree->lower_at.fd = tree->upper_at.fd = -1;
-    (void)str_fill(tree->name, sizeof tree->name, layer->name);
-    (void)str_fill(tree->root, sizeof tree->root, layer->root);
     if (!operation->jail[0])
         (void)str_fill(operation->jail, sizeof operation->jail, layer->jail);
-    steps->tree_count++;
     /* The roots are known before a directory for objects is made in one of them. */
     int status = operation_write_info(operation, err);
     if (status == 0)

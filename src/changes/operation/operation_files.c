@@ -141,26 +141,34 @@ static const struct layer *find_layer(const struct layers *layers, const char *n
     return NULL;
 }
 
-/* Adds a layer that the operation was made with. If it does not exist any more, only its root is used. */
-static int add_tree(struct operation *operation, const char *name, const char *root,
-                    struct brig_error *err)
+struct step_tree *operation_add_tree(struct operation *operation, const struct layer *layer,
+                                     const char *name, const char *root)
 {
     struct step_context *steps = &operation->steps;
     if (!array_grow(&steps->trees, steps->tree_count))
-        return brig_fail_nomem(err);
+        return NULL;
     struct step_tree *tree = &steps->trees[steps->tree_count++];
     memset(tree, 0, sizeof *tree);
-    tree->remote = tree->lower_at.fd = tree->upper_at.fd = tree->lower = tree->upper = -1;
+    tree->layer = layer;
+    tree->lower = layer ? layer->lower : -1;
+    tree->upper = layer && layer->upper_count > 0 ? layer->uppers[0] : -1;
+    tree->remote = tree->lower_at.fd = tree->upper_at.fd = -1;
     (void)str_fill(tree->name, sizeof tree->name, name);
     (void)str_fill(tree->root, sizeof tree->root, root);
-    tree->layer = find_layer(operation->layers, name, root);
-    if (tree->layer) {
-        tree->lower = tree->layer->lower;
-        tree->upper = tree->layer->upper_count > 0 ? tree->layer->uppers[0] : -1;
-    } else {
-        tree->lower = open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        tree->owns_lower = true;
-    }
+    return tree;
+}
+
+/* Adds a layer that the operation was made with. If it does not exist any more, only its root is used. */
+static int read_tree(struct operation *operation, const char *name, const char *root,
+                     struct brig_error *err)
+{
+    const struct layer *layer = find_layer(operation->layers, name, root);
+    struct step_tree *tree = operation_add_tree(operation, layer, name, root);
+    if (!tree)
+        return brig_fail_nomem(err);
+    tree->owns_lower = !layer;
+    if (!layer)
+        tree->lower = files_open_dir(AT_FDCWD, root);
     return 0;
 }
 
@@ -191,7 +199,7 @@ static int take_value(struct operation_info *info, struct operation *operation, 
     else if (strcmp(key, "layer") == 0)
         *name = value;
     else if (strcmp(key, "root") == 0 && operation)
-        return add_tree(operation, *name, value, err);
+        return read_tree(operation, *name, value, err);
     return 0;
 }
 
@@ -401,7 +409,7 @@ uint64_t operation_interrupted(int record)
 
 /* ---- new operations ---- */
 
-static uint64_t last_id(int operations)
+uint64_t operations_last(int operations)
 {
     struct id_list list;
     if (list_ids(operations, &list, NULL) < 0)
@@ -432,7 +440,7 @@ int operation_note(int record, const char *kind, const char *text, const char *f
     int status = operation_write_info(&operation, err);
     if (status == 0)
         status = operation_mark(operation.dir, OPERATION_DONE, NULL, err);
-    uint64_t id = last_id(operations) + 1;
+    uint64_t id = operations_last(operations) + 1;
     int moved = -1;
     for (int try = 0; status == 0 && moved < 0 && try < TRIES_MAX; try++, id += moved < 0)
         moved = renameat2(operations, name, operations, str_number(id).text, RENAME_NOREPLACE);

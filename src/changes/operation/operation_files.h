@@ -29,9 +29,15 @@ struct operation {
 
 /* Opens NAME.record/operations, creating it; an fd or a code. */
 int operations_open(int record, struct brig_error *err);
+/* The greatest ID there, or 0. */
+uint64_t operations_last(int operations);
 
 /* Allocates the state for an operation in memory: all descriptors are -1. */
 struct operation *operation_new(const struct layers *layers, int record);
+
+/* Adds a layer, which may be NULL: only its root is left. The caller sets what else is known. */
+struct step_tree *operation_add_tree(struct operation *operation, const struct layer *layer,
+                                     const char *name, const char *root);
 
 /* Reads and writes the file `info`, with the layers. Reading opens the roots. */
 int operation_write_info(const struct operation *operation, struct brig_error *err);
