@@ -56,7 +56,6 @@ struct diff {
     bool jails;      /* unchanged contents are added, too: the other jail may have changed them */
     FILE *spool; /* paths that the first jail has changed, in order, or NULL; each after REPLACED or
                         CHANGED */
-    bool second; /* the second jail is being walked */
     char *spooled; /* the next path of the spool */
     size_t spooled_size;
     bool spool_ended;
@@ -236,6 +235,12 @@ static int add_after(struct diff *diff, const struct change *change, bool large,
 
 /* ---- what the first of two jails has changed ---- */
 
+/* Whether the second jail is being walked. */
+static bool is_second(const struct diff *diff)
+{
+    return diff->jails && diff->after == SECOND;
+}
+
 static bool is_replaced(const struct change *change)
 {
     return change->kind == CHANGE_TYPE && S_ISDIR(change->before.st_mode);
@@ -283,7 +288,7 @@ static int add_replaced(void *context, const struct walk_entry *entry, struct br
             : -1;
     if (layer_hides(diff->layer, entry->path))
         return TREE_SKIP;
-    if (diff->second && was_spooled(diff, entry->path))
+    if (is_second(diff) && was_spooled(diff, entry->path))
         return 0;
     const struct version version = {entry->path,  entry->dir, entry->name,
                                     &entry->info, fd,         large ? "before" : NULL};
@@ -388,7 +393,7 @@ static int visit_jails(void *context, const struct change *change, struct brig_e
     if (status < 0)
         return status;
     notes_add_change(&diff->notes, change);
-    if (!diff->second) {
+    if (!is_second(diff)) {
         status = spool(diff, change, err);
         return status < 0 || change->unreadable ? status
                                                 : add_versions(diff, change, true, true, err);
@@ -410,11 +415,9 @@ static int walk_jail(struct diff *diff, const struct layer *layer, enum side aft
         return 0;
     diff->notes.jail = layer->jail;
     diff->after = after;
-    diff->second = after == SECOND;
     int status = changes_walk(layer, options, visit_jails, diff, err);
     notes_end_directory(&diff->notes, NULL);
     diff->notes.jail = NULL;
-    diff->second = false;
     return status;
 }
 
