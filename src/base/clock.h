@@ -17,10 +17,25 @@ static inline uint64_t clock_now_ms(void)
     return clock_now_us() / 1000;
 }
 
+#define CLOCK_SECOND_NS INT64_C(1000000000)
+
+static inline int64_t clock_ns(struct timespec time)
+{
+    return (int64_t)time.tv_sec * CLOCK_SECOND_NS + time.tv_nsec;
+}
+
 /* Nanoseconds since 1970. */
 static inline int64_t clock_wall_ns(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return clock_ns(now);
+}
+
+/* The same in the clock of file times, which advances in larger steps. */
+static inline int64_t clock_files_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return clock_ns(now);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -67,16 +68,13 @@ static int gather(void *context, int storage, const char *jail, struct brig_erro
 {
     struct gathering *gathering = context;
     struct collected collected = {0};
-    struct timespec now;
     autoclose int record = jails_open_part(storage, jail, LAYER_RECORD_PART, false);
     if (record < 0)
         return 0;
     autoclose int lock = record_lock(record, err);
     if (lock < 0)
         return lock;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    int64_t before = (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec -
-                     (int64_t)gathering->older_ms * NS_PER_MS;
+    int64_t before = clock_wall_ns() - (int64_t)gathering->older_ms * NS_PER_MS;
     int status = collect_operations(record, before, gathering->dry, &collected, err);
     gathering->collected.operations += collected.operations;
     gathering->collected.bytes += collected.bytes;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig undo` and `brig log`: the operations of a jail. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -23,7 +23,6 @@
 #define TOLD_MAX 100      /* lines about files that have changed */
 #define TEXT_SHOWN_MAX 60 /* bytes of what an operation was */
 #define ID_MAX (UINT64_MAX / 2)
-#define NANOSECONDS 1000000000
 #define CHUNK ((size_t)64 << 10) /* bytes printed at a time */
 
 /* Opens the record of the jail, also if it has no layers left; -1 if there is none. */
@@ -224,7 +223,7 @@ static void append_time(struct str *out, int64_t time_ns)
 {
     struct tm local;
     char text[32] = "-";
-    time_t seconds = (time_t)(time_ns / NANOSECONDS);
+    time_t seconds = (time_t)(time_ns / CLOCK_SECOND_NS);
     if (localtime_r(&seconds, &local))
         (void)strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
     str_append(out, text);

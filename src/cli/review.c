@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -394,8 +395,8 @@ static int begin_layer(const struct settings *settings, struct review_root *root
 static struct review_root *add_root(struct review *review, const char *path, const char *name,
                                     struct brig_error *err)
 {
-    if (review->count == 0) /* the clock of file times */
-        (void)clock_gettime(CLOCK_REALTIME_COARSE, &review->began);
+    if (review->count == 0)
+        review->began_ns = clock_files_ns();
     struct review_root *root = &review->roots[review->count];
     *root = (struct review_root){.run = -1, .mounts = HOME_MOUNTS_INIT};
     (void)snprintf(root->name, sizeof root->name, "%s", name);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <time.h>
+#include <stdint.h>
 
 #include <brig/brig.h>
 
@@ -34,11 +34,11 @@ struct review_root {
 struct review {
     struct review_root roots[REVIEW_ROOTS_MAX + 1];
     size_t count;
-    struct timespec began; /* in the clock of file times */
-    bool ended;            /* review_end() was called */
-    pid_t applier;         /* the process that applies changes during the run, or 0 */
-    int applier_end;       /* closed to end it; or -1 */
-    int stand_in;          /* in place of the mounts, for a plan that is printed; or -1 */
+    int64_t began_ns; /* in the clock of file times */
+    bool ended;       /* review_end() was called */
+    pid_t applier;    /* the process that applies changes during the run, or 0 */
+    int applier_end;  /* closed to end it; or -1 */
+    int stand_in;     /* in place of the mounts, for a plan that is printed; or -1 */
 };
 #define REVIEW_INIT                                                                                \
     (struct review)                                                                                \
@@ -97,7 +97,10 @@ struct review_layers {
     struct layers layers;
     struct masks_hidden hidden;
 };
-/* Opens the layers of the run that are marked in `wanted`, one flag for each of review->roots. */
+/* Whether a directory of the run is reviewed. */
+bool review_has_reviewed(const struct review *review);
+/* Opens the layers of the run that are marked in `wanted`, one flag for each of review->roots; NULL: the reviewed
+ * directories. */
 int review_layers_open(const struct review *review, const bool *wanted,
                        const struct settings *settings, const struct identity *identity,
                        struct review_layers *ret_layers, struct brig_error *err);

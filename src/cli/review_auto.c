@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -31,7 +30,6 @@
 #define QUIET_NS INT64_C(1000000000)
 #define ROUND_MS 300
 #define ROUND_PART 10 /* a walk takes at most this part of the time */
-#define NS_PER_S INT64_C(1000000000)
 
 /* What became of the changes. */
 struct outcome {
@@ -107,10 +105,7 @@ static int open_layers(const struct review *review, const struct settings *setti
                        const struct identity *identity, struct review_layers *layers,
                        struct brig_error *err)
 {
-    bool wanted[REVIEW_ROOTS_MAX + 1];
-    for (size_t i = 0; i < review->count; i++)
-        wanted[i] = !layer_is_home(review->roots[i].name);
-    int status = review_layers_open(review, wanted, settings, identity, layers, err);
+    int status = review_layers_open(review, NULL, settings, identity, layers, err);
     return status < 0 ? status : (int)layers->layers.count;
 }
 
@@ -124,8 +119,7 @@ struct quiet {
 static int look_at(void *context, const struct upper_entry *entry, struct brig_error *err)
 {
     struct quiet *quiet = context;
-    const struct timespec *changed = &entry->upper.st_ctim;
-    int64_t ns = changed->tv_sec * NS_PER_S + changed->tv_nsec;
+    int64_t ns = clock_ns(entry->upper.st_ctim);
     (void)err;
     quiet->newest_ns = ns > quiet->newest_ns ? ns : quiet->newest_ns;
     return 0;
@@ -134,12 +128,9 @@ static int look_at(void *context, const struct upper_entry *entry, struct brig_e
 /* Whether there is something new, and nothing was written for a second. */
 static bool is_quiet(const struct layers *layers, struct quiet *quiet)
 {
-    struct timespec now;
     for (size_t i = 0; i < layers->count; i++)
         (void)upper_walk(&layers->items[i], false, look_at, quiet, NULL);
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return quiet->newest_ns > quiet->applied_ns &&
-           now.tv_sec * NS_PER_S + now.tv_nsec - quiet->newest_ns >= QUIET_NS;
+    return quiet->newest_ns > quiet->applied_ns && clock_wall_ns() - quiet->newest_ns >= QUIET_NS;
 }
 
 static void apply_if_quiet(const struct review *review, const struct settings *settings,
@@ -173,7 +164,7 @@ static __attribute__((noreturn)) void apply_until_end(const struct review *revie
                                                       const struct identity *identity, int end)
 {
     struct review_layers *layers = calloc(1, sizeof *layers);
-    struct quiet quiet = {.applied_ns = review->began.tv_sec * NS_PER_S + review->began.tv_nsec};
+    struct quiet quiet = {.applied_ns = review->began_ns};
     int wait_ms = ROUND_MS;
     sigset_t all; /* Ctrl-C is for the command */
     (void)sigfillset(&all);
@@ -196,10 +187,8 @@ void review_auto_start(struct review *review, const struct settings *settings,
                        const struct identity *identity)
 {
     int ends[2];
-    bool reviewed = false;
-    for (size_t i = 0; i < review->count; i++)
-        reviewed = reviewed || !layer_is_home(review->roots[i].name);
-    if (!reviewed || settings->review != SETTINGS_REVIEW_AUTO || pipe2(ends, O_CLOEXEC) < 0)
+    if (!review_has_reviewed(review) || settings->review != SETTINGS_REVIEW_AUTO ||
+        pipe2(ends, O_CLOEXEC) < 0)
         return;
     review->applier = fork();
     if (review->applier == 0) {

@@ -41,7 +41,7 @@
 /* ---- whether the run has written anything ---- */
 
 struct search {
-    struct timespec since;
+    int64_t since_ns;
     uint64_t until_ms; /* 0: no limit */
     size_t entries;
     bool found;
@@ -50,11 +50,8 @@ struct search {
 static int look_at(void *context, const struct upper_entry *entry, struct brig_error *err)
 {
     struct search *search = context;
-    const struct timespec *changed = &entry->upper.st_ctim;
     (void)err;
-    search->found =
-        changed->tv_sec > search->since.tv_sec ||
-        (changed->tv_sec == search->since.tv_sec && changed->tv_nsec >= search->since.tv_nsec);
+    search->found = clock_ns(entry->upper.st_ctim) >= search->since_ns;
     bool late = ++search->entries % SEARCH_ENTRIES == 0 && search->until_ms != 0 &&
                 clock_now_ms() >= search->until_ms;
     return search->found || late ? UPPER_STOP : 0;
@@ -64,11 +61,9 @@ static int look_at(void *context, const struct upper_entry *entry, struct brig_e
 static bool has_written(const struct review *review, const struct review_root *root,
                         const struct layer *layer)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    uint64_t took_ms = (uint64_t)(now.tv_sec - review->began.tv_sec) * 1000;
+    uint64_t took_ms = (uint64_t)(clock_files_ns() - review->began_ns) / 1000000;
     struct search search = {
-        .since = review->began,
+        .since_ns = review->began_ns,
         .until_ms = layer_is_home(root->name) ? clock_now_ms() + took_ms / SEARCH_PART : 0};
     (void)upper_walk(layer, false, look_at, &search, NULL);
     return search.found;
@@ -108,7 +103,8 @@ static void keep_wanted(struct layers *layers, const struct review *review, cons
     for (size_t i = 0; i < layers->count; i++) {
         bool keep = false;
         for (size_t j = 0; j < review->count; j++)
-            keep = keep || (wanted[j] && strcmp(review->roots[j].name, layers->items[i].name) == 0);
+            keep = keep || ((wanted ? wanted[j] : !layer_is_home(review->roots[j].name)) &&
+                            strcmp(review->roots[j].name, layers->items[i].name) == 0);
         if (keep)
             layers->items[kept++] = layers->items[i];
         else
@@ -152,7 +148,7 @@ static int append_line(const struct review *review, const struct settings *setti
     int status = review_layers_open(review, written, settings, identity, layers, err);
     if (status < 0)
         return status;
-    status = status_line(&layers->layers, &review->began, notes, err);
+    status = status_line(&layers->layers, review->began_ns, notes, err);
     if (notes->length > before)
         str_concat(notes, jails_option(settings->jail).text, "\n");
     review_layers_done(layers);
@@ -215,10 +211,8 @@ static bool has_left(const struct review *review, const struct settings *setting
 {
     static const struct change_options quick = {.quick = true};
     autofree struct review_layers *layers = calloc(1, sizeof *layers);
-    bool wanted[REVIEW_ROOTS_MAX + 1] = {false}, left = false;
-    for (size_t i = 0; i < review->count; i++)
-        wanted[i] = !layer_is_home(review->roots[i].name);
-    if (!layers || review_layers_open(review, wanted, settings, identity, layers, NULL) < 0)
+    bool left = false;
+    if (!layers || review_layers_open(review, NULL, settings, identity, layers, NULL) < 0)
         return false;
     for (size_t i = 0; i < layers->layers.count && !left; i++)
         left =
@@ -227,7 +221,7 @@ static bool has_left(const struct review *review, const struct settings *setting
     return left;
 }
 
-static bool is_reviewed(const struct review *review)
+bool review_has_reviewed(const struct review *review)
 {
     for (size_t i = 0; i < review->count; i++)
         if (!layer_is_home(review->roots[i].name))
@@ -286,7 +280,7 @@ static bool can_ask(void)
 void review_offer(const struct review *review, const struct settings *settings,
                   const struct identity *identity)
 {
-    if (!is_reviewed(review) || !can_ask() || !command_find("review"))
+    if (!review_has_reviewed(review) || !can_ask() || !command_find("review"))
         return;
     identity_enter(identity);
     bool left = has_left(review, settings, identity);

@@ -23,6 +23,7 @@
 #include "changes/checkpoint/store.h"
 #include "changes/layer/base.h"
 #include "changes/layer/walk.h"
+#include "changes/operation/copy.h"
 #include "guard/files.h"
 
 #define MANIFEST "manifest"
@@ -35,7 +36,6 @@
 /* The kernel's clock for files advances in steps of up to 10 ms: a file can change again without a new time. Some
  * filesystems count whole seconds, FAT every second one. */
 #define STEP_NS ((int64_t)20 * 1000 * 1000)
-#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 
 struct taking {
     const struct checkpoint_place *place;
@@ -73,8 +73,8 @@ void checkpoint_name(unsigned number, const char *part, char ret_name[CHECKPOINT
 /* Whether a file could have changed after it was read without getting another time. */
 static bool is_racy(const struct ident *ident, int64_t read_ns)
 {
-    bool seconds = ident->ctime_ns % SECOND_NS == 0;
-    return ident->ctime_ns + (seconds ? 2 * SECOND_NS : STEP_NS) >= read_ns;
+    bool seconds = ident->ctime_ns % CLOCK_SECOND_NS == 0;
+    return ident->ctime_ns + (seconds ? 2 * CLOCK_SECOND_NS : STEP_NS) >= read_ns;
 }
 
 static bool same_state(const struct manifest_entry *entry, const struct stat *info)
@@ -199,19 +199,6 @@ static int need_writer(struct taking *t, struct brig_error *err)
     return status < 0 ? status : store_write_begin(&t->store, &t->writer, err);
 }
 
-/* Opens a regular file; *ret_info is its state. Returns 0, or an errno. */
-static int open_file(const struct walk_entry *entry, int *ret_fd, struct stat *ret_info)
-{
-    autoclose int fd =
-        openat(entry->dir, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, ret_info) < 0)
-        return errno;
-    if (!S_ISREG(ret_info->st_mode))
-        return ESTALE;
-    *ret_fd = take_fd(&fd);
-    return 0;
-}
-
 /* Stores a regular file, and sets the state with which it was read. */
 static int take_file(struct taking *t, const struct walk_entry *entry,
                      struct manifest_entry *ret_entry, struct brig_error *err)
@@ -221,12 +208,10 @@ static int take_file(struct taking *t, const struct walk_entry *entry,
     int status = need_writer(t, err);
     ret_entry->absence = MANIFEST_RESTLESS;
     for (int i = 0; i < READS_MAX && status >= 0; i++) {
-        autoclose int fd = -1;
-        int failed = open_file(entry, &fd, &before);
-        if (failed == ENOENT || failed == ESTALE || failed == ELOOP)
-            return 0; /* something else is there now */
-        if (failed != 0) {
-            ret_entry->absence = MANIFEST_UNREADABLE;
+        autoclose int fd = copy_open(entry->dir, entry->name, false);
+        if (fd < 0 || fstat(fd, &before) < 0) {
+            bool replaced = errno == ENOENT || errno == ESTALE; /* something else is there now */
+            ret_entry->absence = replaced ? MANIFEST_RESTLESS : MANIFEST_UNREADABLE;
             return 0;
         }
         status = store_write_file(t->writer, fd, (uint64_t)before.st_size, id, err);

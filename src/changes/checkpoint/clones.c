@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/tree.h"
 #include "changes/checkpoint/checkpoint.h"
+#include "changes/operation/copy.h"
 #include "guard/files.h"
 
 #define COPY_BYTES 65536
@@ -44,12 +45,9 @@ static bool is_same(int fd, const struct stat *state)
 int clones_take(struct clones *clones, int dir, const char *name,
                 char ret_content[MANIFEST_CONTENT_MAX], struct stat *ret_info)
 {
-    autoclose int from =
-        openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    autoclose int from = copy_open(dir, name, false);
     if (from < 0 || fstat(from, ret_info) < 0)
         return errno;
-    if (!S_ISREG(ret_info->st_mode))
-        return ESTALE;
     if (clones->directory < 0 &&
         files_make_dir(clones->checkpoints, CHECKPOINT_CLONES, &clones->directory, NULL) < 0)
         return EIO;

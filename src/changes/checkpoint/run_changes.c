@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/clones.h"
@@ -18,7 +19,6 @@
 #include "guard/files.h"
 
 #define AFTER_NEW ".after.new"
-#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 
 /* ---- comparing ---- */
 
@@ -56,7 +56,8 @@ static bool is_same(const struct comparing *c, const struct manifest_entry *now)
         return false;
     if (S_ISDIR(was->mode))
         return true;
-    bool young = was->ctime_ns % SECOND_NS == 0 && was->ctime_ns + 2 * SECOND_NS >= c->taken_ns;
+    bool young =
+        was->ctime_ns % CLOCK_SECOND_NS == 0 && was->ctime_ns + 2 * CLOCK_SECOND_NS >= c->taken_ns;
     return !young && ident_equal(was, &now->ident);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -19,7 +20,6 @@
 #include "changes/layer/walk.h"
 
 #define FILE_NAME_MAX 64
-#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 #define MAGIC "brigbas2"
 #define START ".start"
 #define BASE ".base"
@@ -27,25 +27,21 @@
 
 /* ---- states ---- */
 
-static int64_t nanoseconds(struct timespec time)
-{
-    return (int64_t)time.tv_sec * SECOND_NS + time.tv_nsec;
-}
-
 struct ident ident_of(const struct stat *info)
 {
     return (struct ident){.mode = info->st_mode,
                           .inode = info->st_ino,
                           .size = S_ISDIR(info->st_mode) ? 0 : (uint64_t)info->st_size,
-                          .mtime_ns = nanoseconds(info->st_mtim),
-                          .ctime_ns = nanoseconds(info->st_ctim)};
+                          .mtime_ns = clock_ns(info->st_mtim),
+                          .ctime_ns = clock_ns(info->st_ctim)};
 }
 
 struct timespec ident_time(int64_t time_ns)
 {
-    int64_t rest = time_ns % SECOND_NS;
-    rest += rest < 0 ? SECOND_NS : 0;
-    return (struct timespec){.tv_sec = (time_t)((time_ns - rest) / SECOND_NS), .tv_nsec = rest};
+    int64_t rest = time_ns % CLOCK_SECOND_NS;
+    rest += rest < 0 ? CLOCK_SECOND_NS : 0;
+    return (struct timespec){.tv_sec = (time_t)((time_ns - rest) / CLOCK_SECOND_NS),
+                             .tv_nsec = rest};
 }
 
 bool ident_equal(const struct ident *a, const struct ident *b)
@@ -75,7 +71,7 @@ int base_compare_items(const void *a, const void *b)
 const char *base_conflict(const struct base_record *record, const struct stat *now)
 {
     if (record->kind == BASE_SINCE)
-        return now && nanoseconds(now->st_ctim) > record->lower.ctime_ns && !S_ISDIR(now->st_mode)
+        return now && clock_ns(now->st_ctim) > record->lower.ctime_ns && !S_ISDIR(now->st_mode)
                    ? "your file has changed since the run began"
                    : NULL;
     if (!now)
@@ -333,13 +329,11 @@ static struct entry make_entry(const struct base_record *record, const struct en
                           .covers = old ? old->covers : 0,
                           .lower = record->lower,
                           .applied = record->applied};
-    struct timespec now;
     if (!S_ISDIR(record->lower.mode) || (old && !old->covers))
         return entry;
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     entry.kind = BASE_SINCE;
     entry.covers = 1;
-    entry.lower.ctime_ns = nanoseconds(now);
+    entry.lower.ctime_ns = clock_files_ns();
     return entry;
 }
 
@@ -492,11 +486,9 @@ bool base_has_run(int record, const char *layer_name)
 
 static int write_start(const struct layer *layer, struct brig_error *err)
 {
-    struct timespec now;
     autowriter struct writer writer = {0};
     bool home = layer_is_home(layer->name);
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now); /* the clock of file times */
-    int status = open_writer(layer, START, home ? nanoseconds(now) : ABSENT, &writer, err);
+    int status = open_writer(layer, START, home ? clock_files_ns() : ABSENT, &writer, err);
     if (status == 0 && !home)
         status = tree_walk(layer->lower, "", write_file, &writer, err);
     return status < 0 ? status : finish(&writer, false, err);

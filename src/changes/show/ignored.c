@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "changes/layer/layer.h"
@@ -30,10 +31,8 @@ int ignored_begin(struct ignored *ignored, const struct layer *layer, struct bri
 
 void ignored_done(struct ignored *ignored)
 {
-    if (ignored->questions)
-        (void)fclose(ignored->questions);
-    if (ignored->answers)
-        (void)fclose(ignored->answers);
+    own_fclose(&ignored->questions);
+    own_fclose(&ignored->answers);
     ignored->questions = ignored->answers = NULL;
 }
 

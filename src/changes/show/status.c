@@ -17,7 +17,6 @@
 #include "changes/show/spool.h"
 
 #define RISK_REASON_MAX 96 /* of one that is kept in memory; longer ones are truncated */
-#define NS_PER_S INT64_C(1000000000)
 
 struct status {
     const struct layer *layer;
@@ -33,8 +32,7 @@ void status_free(struct status *status)
     if (!status)
         return;
     for (size_t i = 0; i < STATUS_KINDS; i++)
-        if (status->kinds[i])
-            (void)fclose(status->kinds[i]);
+        own_fclose(&status->kinds[i]);
     ignored_done(&status->ignored);
     renames_done(&status->renames);
     free(status);
@@ -323,13 +321,13 @@ static void append_layer(struct str *out, const struct layer *layer, const struc
     str_append(out, "; ");
 }
 
-int status_line(const struct layers *layers, const struct timespec *since, struct str *out,
+int status_line(const struct layers *layers, int64_t since_ns, struct str *out,
                 struct brig_error *err)
 {
     static const struct change_options options = {.quick = true};
     bool some = false;
     for (size_t i = 0; i < layers->count; i++) {
-        struct line line = {.since_ns = since ? since->tv_sec * NS_PER_S + since->tv_nsec : 0};
+        struct line line = {.since_ns = since_ns};
         int result = changes_walk(&layers->items[i], &options, count_in_line, &line, err);
         if (result < 0)
             return result;

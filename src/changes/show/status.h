@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include <brig/brig.h>
 
@@ -80,7 +79,7 @@ int status_each_group(struct status *status, status_group_visit visit, void *con
 #define STATUS_LINE_MAX 100000 /* entries that are counted; of more, "more than" is said */
 
 /* Appends a line without a newline, such as "12 files changed in the jail's copy of your home, 3 new;
- * see brig status", about files that were changed at `since` (CLOCK_REALTIME) or later; NULL: all.
+ * see brig status", about files that were changed at `since_ns` (CLOCK_REALTIME) or later; 0: all.
  * Appends nothing if there are none. Does not read the contents of files. */
-int status_line(const struct layers *layers, const struct timespec *since, struct str *out,
+int status_line(const struct layers *layers, int64_t since_ns, struct str *out,
                 struct brig_error *err);
