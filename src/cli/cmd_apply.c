@@ -19,6 +19,7 @@
 #include "changes/layer/change.h"
 #include "changes/operation/apply.h"
 #include "changes/operation/operation.h"
+#include "changes/show/ignored_trees.h"
 #include "changes/show/risk.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -52,12 +53,13 @@ struct applying {
     size_t layer;     /* the index of the current one */
     bool asks;        /* at a terminal */
     struct git git;
-    struct hunks *hunks; /* of the current layer, or NULL */
-    int contents;        /* of the current change, merged or chosen; -1 */
-    bool accepted;       /* the risk of the current change */
-    char flagged;        /* the answer for all flagged changes that follow: 'a', 'o', 'q'; or 0 */
-    bool quits;          /* nothing more is to be chosen with -p */
-    bool declined;       /* the user has just declined the current change */
+    struct ignored_trees trees; /* of the current layer, in a dry run */
+    struct hunks *hunks;        /* of the current layer, or NULL */
+    int contents;               /* of the current change, merged or chosen; -1 */
+    bool accepted;              /* the risk of the current change */
+    char flagged;  /* the answer for all flagged changes that follow: 'a', 'o', 'q'; or 0 */
+    bool quits;    /* nothing more is to be chosen with -p */
+    bool declined; /* the user has just declined the current change */
     uint64_t applied, kept, skipped, told;
 };
 
@@ -177,6 +179,12 @@ static void tell(void *context, const struct change *change, enum apply_choice c
                  const char *reason)
 {
     struct applying *applying = context;
+    struct ignored_tree *tree = ignored_trees_at(&applying->trees, change);
+    if (tree) {
+        bool file = !S_ISDIR(change->after.st_mode);
+        *(choice == APPLY_SKIP ? &tree->skipped : &tree->seen) += file;
+        return;
+    }
     if (choice == APPLY_SKIP) {
         tell_skipped(applying, change->layer->root, change->path, reason);
         return;
@@ -192,6 +200,28 @@ static void tell(void *context, const struct change *change, enum apply_choice c
     verb_append_path(&line, change->layer->root, change->path);
     str_append_char(&line, '\n');
     (void)message_print(&line, NULL);
+}
+
+/* "add DIR/ (12 ignored files)", and how many of them would be left out. */
+static void tell_trees(struct applying *applying, const struct layer *layer)
+{
+    for (size_t i = 0; i < applying->trees.count; i++) {
+        const struct ignored_tree *tree = &applying->trees.items[i];
+        autostr struct str path = {0}, line = {0};
+        verb_append_path(&path, layer->root, tree->path);
+        if (path.failed)
+            continue;
+        if (tree->seen > 0 || tree->skipped == 0)
+            str_appendf(&line, "add %s/ (%ju ignored file%s)\n", path.data, (uintmax_t)tree->seen,
+                        tree->seen == 1 ? "" : "s");
+        if (tree->skipped > 0)
+            message_warning("not applied: %s/: %ju ignored file%s with a risk or conflict",
+                            path.data, (uintmax_t)tree->skipped, tree->skipped == 1 ? "" : "s");
+        applying->skipped += tree->skipped > 0;
+        applying->told += tree->skipped > 0;
+        applying->applied += tree->seen;
+        (void)message_print(&line, NULL);
+    }
 }
 
 /* ---- questions ---- */
@@ -467,8 +497,14 @@ static int plan_layer(struct applying *applying, struct operation *operation, si
         return 0;
     applying->layer = index;
     int status = applying->words->hunks ? ask_hunks(applying, &options, layer, err) : 0;
+    if (status == 0 && applying->words->dry)
+        status = ignored_trees_find(layer, options.paths, options.path_count, &applying->git,
+                                    &applying->trees, err);
     if (status == 0)
         status = apply_plan(operation, layer, &options, err);
+    if (status == 0)
+        tell_trees(applying, layer);
+    ignored_trees_done(&applying->trees);
     hunks_free(take_ptr(&applying->hunks));
     return status;
 }

@@ -17,6 +17,7 @@
 #include "changes/diff/plain.h"
 #include "changes/layer/base.h"
 #include "changes/layer/change.h"
+#include "changes/show/ignored_trees.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
@@ -179,6 +180,7 @@ static void tell_running(const struct verb_layers *layers)
 
 struct names {
     const struct layer *layer;
+    struct ignored_trees trees; /* one line for each */
     struct str out;
     struct str directory; /* an added or deleted directory, unless something is found in it */
 };
@@ -203,8 +205,15 @@ static int print_name(void *context, const struct change *change, struct brig_er
 {
     struct names *names = context;
     end_directory(names, change->path);
-    if (S_ISDIR(change->before.st_mode | change->after.st_mode) &&
-        change->kind != CHANGE_METADATA && change->kind != CHANGE_TYPE)
+    struct ignored_tree *tree = ignored_trees_at(&names->trees, change);
+    if (tree && tree->seen++ > 0)
+        return 0;
+    if (tree) {
+        autostr struct str path = {0};
+        str_concat(&path, tree->path, "/");
+        append_name(&names->out, names->layer->root, path.failed ? tree->path : path.data);
+    } else if (S_ISDIR(change->before.st_mode | change->after.st_mode) &&
+               change->kind != CHANGE_METADATA && change->kind != CHANGE_TYPE)
         str_append(&names->directory, change->path);
     else
         append_name(&names->out, names->layer->root, change->path);
@@ -217,20 +226,28 @@ static int print_name(void *context, const struct change *change, struct brig_er
 static int print_names(const struct asking *asking, const struct verb_layers *layers,
                        struct brig_error *err)
 {
-    int status = 0;
+    struct git git = {0}; /* without one, nothing is ignored */
+    int status =
+        git_find(&git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, err);
     for (size_t i = 0; i < layers->layers.count && status >= 0; i++) {
         autoselection struct selection selection = {.layer = &layers->layers.items[i]};
         struct names names = {.layer = selection.layer};
         status = select_paths(asking, layers, &selection, err);
         const struct change_options options = make_options(&selection);
-        if (status > 0)
-            status = changes_walk(selection.layer, &options, print_name, &names, err);
+        if (status > 0) {
+            status = ignored_trees_find(selection.layer, options.paths, options.path_count, &git,
+                                        &names.trees, err);
+            if (status == 0)
+                status = changes_walk(selection.layer, &options, print_name, &names, err);
+        }
         end_directory(&names, NULL);
+        ignored_trees_done(&names.trees);
         if (status >= 0)
             status = message_print(&names.out, err);
         str_done(&names.out);
         str_done(&names.directory);
     }
+    git_done(&git);
     return status < 0 ? status : 0;
 }
 

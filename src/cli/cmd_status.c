@@ -21,7 +21,7 @@
 
 struct words {
     const char *jail;
-    bool json;
+    bool json, grouped;
     int count;
     char **paths;
 };
@@ -42,6 +42,9 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
     while (at < argc) {
         if (strcmp(argv[at], "--json") == 0) {
             words->json = true;
+            at++;
+        } else if (strcmp(argv[at], "--grouped") == 0) {
+            words->grouped = true;
             at++;
         } else if (!jails_take_option(argc, argv, &at, &words->jail)) {
             break;
@@ -185,6 +188,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
     if (status < 0)
         return status;
     asking->printer.json = words.json;
+    asking->printer.grouped = words.grouped;
     status = git_find(&asking->git, (const char *const *)app->envp, NULL,
                       (struct git_user){-1U, -1U}, err);
     if (status == 0)
@@ -202,7 +206,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
 const struct command cmd_status = {
     .name = "status",
     .summary = "list what a jail has changed in its copies of your files",
-    .usage = "[-j NAME] [--json] [PATH...]",
+    .usage = "[-j NAME] [--json [--grouped]] [PATH...]",
     .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run,
 };

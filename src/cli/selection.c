@@ -40,6 +40,7 @@ static int add_word(struct selections *selections, const struct verb_layers *lay
     selection->words[selection->count++] = (struct selected){
         .typed = typed,
         .path = path,
+        .whole = selections->exact && str_ends_with(typed, "/"),
         .pattern = !selections->exact && strpbrk(path, "*?[") != NULL && !exists(layer, path)};
     return 0;
 }
@@ -136,13 +137,35 @@ static bool matches(const char *pattern, const char *path)
     return false;
 }
 
+static struct selected *find_word(const struct selection *selection, const char *path)
+{
+    const struct selected key = {.path = (char *)(uintptr_t)path};
+    return selection->count == 0 ? NULL
+                                 : bsearch(&key, selection->words, selection->count,
+                                           sizeof *selection->words, compare_words);
+}
+
+/* Whether a directory above the path was given with everything below it. */
+static bool is_in_whole(const struct selection *selection, const char *path)
+{
+    char above[PATH_LENGTH_MAX + 1];
+    (void)str_fill(above, sizeof above, path);
+    for (char *slash; (slash = strrchr(above, '/'));) {
+        *slash = '\0';
+        struct selected *word = find_word(selection, above);
+        if (word && word->whole) {
+            word->matched = true;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool has_exactly(struct selection *selection, const struct change *change)
 {
-    const struct selected key = {.path = (char *)(uintptr_t)change->path};
-    struct selected *word = selection->count == 0
-                                ? NULL
-                                : bsearch(&key, selection->words, selection->count,
-                                          sizeof *selection->words, compare_words);
+    struct selected *word = find_word(selection, change->path);
+    if (!word && is_in_whole(selection, change->path))
+        return true;
     if (!word)
         return selection->deleted && path_is_beneath(selection->deleted, change->path);
     word->matched = true;

@@ -17,6 +17,7 @@ struct selected {
     const char *typed;
     char *path;
     bool pattern;
+    bool whole;   /* an exact path that ends in a slash: with everything below it */
     bool matched; /* a change was found */
 };
 
@@ -36,8 +37,8 @@ struct selections {
 };
 
 /* Sorts words by layer. A word with a wildcard is a pattern, unless a file has this name. Without words, everything is
- * selected. With `exact` words are paths, and a directory does not mean what is in it. Release with selections_done().
- */
+ * selected. With `exact` words are paths, and a directory does not mean what is in it, unless it ends in a slash. Release
+ * with selections_done(). */
 int selections_make(struct selections *ret_selections, const struct verb_layers *layers, bool exact,
                     int count, char **words, struct brig_error *err);
 void selections_done(struct selections *selections);

@@ -421,7 +421,27 @@ static void json_item(struct json *json, const struct status_item *item)
 static int print_json_item(void *context, const struct status_item *item, struct brig_error *err)
 {
     struct status_printer *printer = context;
-    json_item(&printer->writer, item);
+    if (!printer->grouped || item->group == 0)
+        json_item(&printer->writer, item);
+    return flush(printer, PART_BYTES, err);
+}
+
+/* An ignored directory with everything in it. */
+static int print_json_group(void *context, const struct status_group *group, struct brig_error *err)
+{
+    struct status_printer *printer = context;
+    struct json *json = &printer->writer;
+    if (!group->whole)
+        return 0;
+    json_open_object(json, NULL);
+    json_path(json, "path", group->path);
+    json_text(json, "kind", "added");
+    json_text(json, "type", "directory");
+    json_uint(json, "files", group->files);
+    json_uint(json, "bytes", group->bytes);
+    json_bool(json, "ignored", true);
+    json_optional(json, "risk", group->risk);
+    json_close_object(json);
     return flush(printer, PART_BYTES, err);
 }
 
@@ -436,6 +456,8 @@ static int print_json(struct status_printer *printer, const struct layer *layer,
     json_bool(json, "home", layer_is_home(layer->name));
     json_open_array(json, "changes");
     int result = status_each(status, print_json_item, printer, err);
+    if (result == 0 && printer->grouped)
+        result = status_each_group(status, print_json_group, printer, err);
     json_close_array(json);
     json_open_object(json, "counts");
     json_uint(json, "deleted", counts->kinds[CHANGE_DELETED]);

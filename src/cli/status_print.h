@@ -16,6 +16,7 @@ struct status;
 /* Zero-initialise, and fill in the first part. `out` is printed in parts; release it with str_done(). */
 struct status_printer {
     bool json;
+    bool grouped;     /* JSON: an ignored directory is one entry */
     const char *jail; /* borrowed */
     bool running;
     uint64_t held;        /* files that are held back */

@@ -47,7 +47,8 @@ uint64_t entry_size(const struct entry *entry)
 void entry_append_path(const struct changes *changes, const struct entry *entry, struct str *out)
 {
     const char *root = changes->layers[entry->layer].root;
-    str_concat(out, strcmp(root, "/") == 0 ? "" : root, "/", entry->path);
+    str_concat(out, strcmp(root, "/") == 0 ? "" : root, "/", entry->path,
+               entry->ignored && entry->files > 0 ? "/" : "");
 }
 
 void entry_list_path(const struct changes *changes, const struct entry *entry, struct str *list)

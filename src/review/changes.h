@@ -116,7 +116,8 @@ uint64_t entry_size(const struct entry *entry);
 /* "modified, 12 to 30 bytes, mode 644 to 755": appends a description without a newline. Paths are
  * bytes as they are. */
 void entry_describe(const struct entry *entry, struct str *out);
-/* Appends the path outside: absolute. */
+/* Appends the path outside: absolute. An ignored directory, which stands for everything in it, ends in a slash: so it
+ * does for the verbs. */
 void entry_append_path(const struct changes *changes, const struct entry *entry, struct str *out);
 /* Adds it to a list, for verb_start(). */
 void entry_list_path(const struct changes *changes, const struct entry *entry, struct str *list);

@@ -136,7 +136,7 @@ static int fail_reading(struct str *errors, int status)
 /* Reads the changes; 0 or the exit status. */
 static int read_changes(struct plain *plain)
 {
-    static const char *const options[] = {"--json", "--", NULL};
+    static const char *const options[] = {"--json", "--grouped", "--", NULL};
     struct changes_reader reader;
     struct verb_child child;
     struct brig_error err = {0};

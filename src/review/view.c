@@ -57,7 +57,7 @@ void view_move_to(struct view *view, size_t row)
 void view_reload(struct view *view)
 {
     struct brig_error err = {0};
-    static const char *const options[] = {"--json", "--", NULL};
+    static const char *const options[] = {"--json", "--grouped", "--", NULL};
     if (view->incoming)
         return;
     view->incoming = calloc(1, sizeof *view->incoming);

@@ -180,3 +180,56 @@ os.setxattr("a", "system.posix_acl_access", struct.pack("<I", 2) + b"".join(stru
     must verb diff --no-pager
     output_has 'ACL changed'
 }
+
+@test "an ignored directory is one line in dry runs, diffs and the review, unless it is named" {
+    project user
+    run_as_user sh -ec 'echo out/ >.gitignore; git add .gitignore; git commit -q -m ignore'
+    must inside user:sealed 'mkdir -p out/deep; for i in 1 2 3; do echo $i >out/$i; echo $i >out/deep/$i; done; echo n >new' -R
+    must verb apply --dry-run --all
+    output_has "add $PROJECT/new"
+    output_has "add $PROJECT/out/ (6 ignored files)"
+    output_lacks out/1
+    must verb apply --dry-run out
+    output_has "add $PROJECT/out/deep/3"
+    must verb diff --no-pager
+    output_has '+n'
+    output_has "$PROJECT/out: 6 ignored files, 12 bytes; brig diff with this path shows them"
+    output_lacks out/1
+    must verb diff --no-pager --stat
+    output_lacks out/1
+    must verb diff --no-pager out/deep
+    output_has '+++ b/out/deep/1'
+    must verb diff --name-only
+    output_has "$PROJECT/out/"
+    output_lacks out/1
+    # A patch is complete.
+    must verb diff --patch -
+    output_has 'b/out/deep/3'
+    must verb status --json --grouped
+    output_has '"path":"out","kind":"added","type":"directory","files":6,"bytes":12,"ignored":true'
+    output_lacks out/1
+    must verb status --json
+    output_has out/1
+    # The review applies it as a whole.
+    answers() { printf '%s\n' "$@" | by user review --plain -j "$JAIL"; }
+    must answers s a
+    output_has '2 changes in jail'
+    output_has "$PROJECT/out/"
+    [ "$(cat out/1 out/deep/3)" = $'1\n3' ]
+    [ ! -e new ]
+    must inside user:sealed 'echo 4 >out/4' -R
+    must answers s d
+    must verb status
+    output_lacks out
+}
+
+@test "in a dry run, flagged files of an ignored directory are one line" {
+    project user
+    run_as_user sh -ec 'echo node_modules >.gitignore; git add .gitignore; git commit -q -m ignore'
+    must inside user:sealed 'mkdir -p node_modules/a; echo 1 >node_modules/a/1.js; echo 2 >node_modules/a/2.js' -R
+    must_exit 1 verb apply --dry-run --all
+    output_has "not applied: $PROJECT/node_modules/: 2 ignored files with a risk or conflict"
+    output_lacks 1.js
+    must verb apply --dry-run --all --risky
+    output_has "add $PROJECT/node_modules/ (2 ignored files)"
+}

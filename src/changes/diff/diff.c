@@ -28,6 +28,7 @@
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/walk.h"
+#include "changes/show/ignored_trees.h"
 #include "changes/show/spool.h"
 #include "guard/files.h"
 #include "guard/git.h"
@@ -51,6 +52,7 @@ struct diff {
     bool odd; /* a path has characters that a terminal interprets */
     /* of the layer that is being added */
     const struct layer *layer;
+    struct ignored_trees trees; /* only noted */
     /* of two jails */
     enum side after; /* the side of the files of the jail that is being walked */
     bool jails;      /* unchanged contents are added, too: the other jail may have changed them */
@@ -361,10 +363,22 @@ static int visit(void *context, const struct change *change, struct brig_error *
 {
     struct diff *diff = context;
     int status = begin_layer(diff, err);
-    if (status < 0)
+    if (status < 0 || ignored_trees_at(&diff->trees, change))
         return status;
     notes_add_change(&diff->notes, change);
     return change->unreadable ? 0 : add_versions(diff, change, true, true, err);
+}
+
+static void note_trees(struct diff *diff)
+{
+    char text[128];
+    for (size_t i = 0; i < diff->trees.count; i++) {
+        const struct ignored_tree *tree = &diff->trees.items[i];
+        (void)snprintf(text, sizeof text,
+                       "%ju ignored file%s, %ju bytes; brig diff with this path shows them",
+                       (uintmax_t)tree->files, tree->files == 1 ? "" : "s", (uintmax_t)tree->bytes);
+        notes_add(&diff->notes, tree->path, text);
+    }
 }
 
 int diff_add(struct diff *diff, const struct layer *layer, const struct change_options *options,
@@ -375,8 +389,15 @@ int diff_add(struct diff *diff, const struct layer *layer, const struct change_o
     diff->layer = layer;
     diff->notes.root = layer->root;
     diff->after = SECOND;
-    int status = changes_walk(layer, &expanded, visit, diff, err);
+    int status = diff->options.form == DIFF_PATCH
+                     ? 0
+                     : ignored_trees_find(layer, options->paths, options->path_count, diff->git,
+                                          &diff->trees, err);
+    if (status == 0)
+        status = changes_walk(layer, &expanded, visit, diff, err);
     notes_end_directory(&diff->notes, NULL);
+    note_trees(diff);
+    ignored_trees_done(&diff->trees);
     return status;
 }
 

@@ -451,7 +451,7 @@ static int merge(const struct layer *layer, size_t max, struct brig_error *err)
     char name[FILE_NAME_MAX];
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    struct merging merging = {.layer = layer, .left = max, .now_ns = nanoseconds(now)};
+    struct merging merging = {.layer = layer, .left = max, .now_ns = clock_ns(now)};
     autowriter struct writer writer = {0};
     int status = base_open(layer, &merging.base, err);
     if (status == 0)

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/show/spool.h"
 #include "changes/show/status.h"
@@ -68,6 +69,14 @@ static void spell(char to[PATH_LENGTH_MAX + 2], const char *path, bool directory
 static void remember(struct ignored *ignored, const char *path)
 {
     (void)str_fill(ignored->last, sizeof ignored->last, path);
+}
+
+bool ignored_can_ask(struct ignored *ignored, const struct change *change)
+{
+    if (change->kind == CHANGE_TYPE && S_ISDIR(change->after.st_mode))
+        (void)str_fill(ignored->replaced, sizeof ignored->replaced, change->path);
+    return change->kind == CHANGE_ADDED &&
+           !(ignored->replaced[0] && path_is_beneath(ignored->replaced, change->path));
 }
 
 int ignored_add(struct ignored *ignored, const char *path, bool directory, struct brig_error *err)

@@ -11,6 +11,7 @@
 
 #include "base/path.h"
 
+struct change;
 struct git;
 struct layer;
 struct status_item;
@@ -24,11 +25,15 @@ struct ignored {
     uint64_t count;                 /* questions */
     char last[PATH_LENGTH_MAX + 2]; /* with a slash after a directory */
     size_t whole; /* the length of the ignored directory that `last` is in, or 0 */
+    char replaced[PATH_LENGTH_MAX + 1]; /* the last directory that has replaced a file or link */
 };
 
 int ignored_begin(struct ignored *ignored, const struct layer *layer, struct brig_error *err);
 void ignored_done(struct ignored *ignored);
 
+/* Whether git can be asked about a change: an added file, not below a directory that is a link outside. Call it for each
+ * change. */
+bool ignored_can_ask(struct ignored *ignored, const struct change *change);
 /* Adds a file; in the order of base_compare(). */
 int ignored_add(struct ignored *ignored, const char *path, bool directory, struct brig_error *err);
 /* Asks git. If it cannot answer, nothing more is ignored. */

@@ -24,7 +24,6 @@ struct status {
     FILE *kinds[STATUS_KINDS];
     struct ignored ignored;
     struct renames renames;
-    char replaced[PATH_LENGTH_MAX + 1]; /* the last directory that has replaced a file or link */
 };
 
 void status_free(struct status *status)
@@ -67,15 +66,6 @@ static void count(struct status_counts *counts, const struct status_item *item)
         counts->bytes += item->size_after;
 }
 
-/* Whether git can be asked about an added file: not below a directory that is a link outside. */
-static bool can_ask(struct status *status, const struct change *change)
-{
-    if (change->kind == CHANGE_TYPE && S_ISDIR(change->after.st_mode))
-        (void)str_fill(status->replaced, sizeof status->replaced, change->path);
-    return change->kind == CHANGE_ADDED &&
-           !(status->replaced[0] && path_is_beneath(status->replaced, change->path));
-}
-
 static int collect(void *context, const struct change *change, struct brig_error *err)
 {
     struct status *status = context;
@@ -90,7 +80,7 @@ static int collect(void *context, const struct change *change, struct brig_error
         .files = change->files,
         .bytes = change->bytes,
         .inode = change->after.st_mode ? change->upper.inode : 0,
-        .asked = can_ask(status, change),
+        .asked = ignored_can_ask(&status->ignored, change),
         .path = change->path,
         .conflict = change->conflict,
         .unreadable = change->unreadable,
