@@ -314,7 +314,7 @@ TYPES="absent file dir link fifo"'
     id=$(basename "$(find "$record/operations" -mindepth 2 -maxdepth 2 -name done -printf '%h\n' | sort -V | tail -n 1)")
     run_as_user rm "$record/operations/$id/done"
     show user
-    output_has "Operation $id was interrupted: brig apply -j"
+    output_has "Operation $id was interrupted: brig apply -j st-user --continue completes it"
     show user --json
     json "d['interrupted'] == $id"
 }
