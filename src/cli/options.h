@@ -215,7 +215,7 @@
       "--checkpoint-size; what is left out is reported. If nothing has changed since the last "    \
       "checkpoint, it costs about as much as git status.")                                         \
     X(CHECKPOINT_OPTIONAL, 0, "checkpoint?", NULL, NONE, FILES, "the same, if it is possible",     \
-      "Without git, or if the directories contain more than 1 GiB that is not stored yet, brig "   \
+      "Without git, or if the directories contain more than 256 MiB that is not stored yet, brig " \
       "says so and runs the command without a checkpoint.")                                        \
     X(CHECKPOINT_SIZE, 0, "checkpoint-size", "SIZE", TEXT, FILES,                                  \
       "up to which size ignored files are kept (default: 16M)",                                    \

@@ -26,6 +26,9 @@
 #include "cli/settings.h"
 #include "policy/policy.h"
 
+/* Most of what an optional checkpoint reads anew: a few seconds. */
+#define OPTIONAL_BYTES ((uint64_t)256 << 20)
+
 /* ---- which files ---- */
 
 /* A granted file or directory. */
@@ -141,11 +144,12 @@ static int take_one(struct run_checkpoint *checkpoint, const struct settings *se
 {
     autostr struct str masked = {0};
     struct checkpoint_report report;
-    struct checkpoint_place place = {.record = checkpoint->record,
-                                     .git = &checkpoint->git,
-                                     .limit_bytes = settings->checkpoint_bytes
-                                                        ? settings->checkpoint_bytes
-                                                        : CHECKPOINT_LIMIT_BYTES};
+    struct checkpoint_place place = {
+        .record = checkpoint->record,
+        .git = &checkpoint->git,
+        .limit_bytes =
+            settings->checkpoint_bytes ? settings->checkpoint_bytes : CHECKPOINT_LIMIT_BYTES,
+        .most_bytes = settings->checkpoint_optional ? OPTIONAL_BYTES : 0};
     (void)stat(settings->storage, &place.storage);
     find_masked(settings->policy, granted->grant, &masked);
     if (masked.failed)
@@ -253,7 +257,7 @@ int run_checkpoint_begin(struct run_checkpoint *checkpoint, const struct setting
         status = take_all(checkpoint, settings, identity, &list, words, err);
     identity_leave(identity);
     if (status < 0 && settings->checkpoint_optional) {
-        message_warning("no checkpoint is taken: %s", err->message);
+        message_warning("without a checkpoint: %s", err->message);
         *err = (struct brig_error){0};
         return 0;
     }

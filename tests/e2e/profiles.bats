@@ -194,3 +194,23 @@ END
     must by user -m sealed --profile claude ./claude
     output_has IS_SANDBOX=1
 }
+
+@test "a large project has no checkpoint unless it is asked for, and brig says so" {
+    agent "$HOME_OF_USER/.local/bin/claude"
+    run_as_user sh -c 'echo one >file; truncate -s 300M large'
+    must by user claude
+    output_has "without a checkpoint: cannot take a checkpoint of '$PWD': more than 256 MiB are in no checkpoint yet"
+    must by user log
+    output_lacks "run  claude"
+    # Ignored by git, it does not count.
+    run_as_user sh -c 'git init -q; echo large >.gitignore'
+    must by user claude
+    output_lacks "without a checkpoint"
+    must by user log
+    output_has "run  claude"
+    # The twin: if it is asked for.
+    rm .gitignore large
+    run_as_user truncate -s 257M large
+    must by user --checkpoint claude
+    output_lacks "without a checkpoint"
+}

@@ -55,7 +55,9 @@ struct taking {
     int64_t old_ns;                  /* when the old manifest was begun */
 
     struct git_ignored *ignored;
-    bool asks_git; /* what is ignored */
+    bool asks_git;      /* what is ignored */
+    bool measuring;     /* nothing is stored: how much is new? */
+    uint64_t new_bytes; /* of files that are not stored yet */
     struct store store;
     struct store_writer *writer; /* NULL: not started yet */
     struct manifest_writer writing;
@@ -249,6 +251,19 @@ static bool is_cloning(const struct taking *t, const char *path)
     return t->cloning.length > 0 && path_is_beneath(t->cloning.data, path);
 }
 
+/* Adds the size of a file that is not stored yet. */
+static int measure_file(struct taking *t, const struct walk_entry *entry, struct brig_error *err)
+{
+    if (S_ISREG(entry->info.st_mode) && !is_cloning(t, entry->path))
+        t->new_bytes += (uint64_t)entry->info.st_size;
+    return t->new_bytes <= t->place->most_bytes
+               ? 0
+               : brig_fail(err, BRIG_E_INVALID, 0,
+                           "more than %ju MiB are in no checkpoint yet. --checkpoint takes one "
+                           "nevertheless, --no-checkpoint none",
+                           (uintmax_t)(t->place->most_bytes >> 20));
+}
+
 static int take_content(struct taking *t, const struct walk_entry *entry,
                         struct manifest_entry *ret_entry, struct brig_error *err)
 {
@@ -259,6 +274,8 @@ static int take_content(struct taking *t, const struct walk_entry *entry,
         memcpy(ret_entry->content, old->content, sizeof ret_entry->content);
         return 0;
     }
+    if (t->measuring)
+        return measure_file(t, entry, err);
     if (S_ISLNK(entry->info.st_mode))
         return take_link(t, entry, ret_entry, err);
     if (!is_cloning(t, entry->path))
@@ -363,7 +380,7 @@ static int take_entry(struct taking *t, struct walk *walk, const struct walk_ent
         made.content[0] = '\0';
         left_out_add(&t->left_out, &made);
     }
-    return status < 0 ? status : manifest_write(&t->writing, &made, err);
+    return status < 0 || t->measuring ? status : manifest_write(&t->writing, &made, err);
 }
 
 static int take_tree(struct taking *t, struct brig_error *err)
@@ -468,6 +485,23 @@ static int commit(struct taking *t, const char *ref, struct brig_error *err)
     return status;
 }
 
+/* Fails if too much would have to be read. */
+static int measure(struct taking *t, struct brig_error *err)
+{
+    if (t->place->most_bytes == 0)
+        return 0;
+    t->measuring = true;
+    int status = reopen_old(t, err);
+    t->ignored = git_ignored_new(t->place->git);
+    if (status == 0 && !t->ignored)
+        status = brig_fail_nomem(err);
+    if (status == 0)
+        status = take_tree(t, err);
+    git_ignored_free(take_ptr(&t->ignored));
+    t->measuring = false;
+    return status;
+}
+
 static int take_all(struct taking *t, struct brig_error *err)
 {
     char ref[128];
@@ -484,9 +518,12 @@ static int take_all(struct taking *t, struct brig_error *err)
                                             {"time", now.text},
                                             {"ref", ref},
                                             {NULL, NULL}};
+    int status = measure(t, err);
     t->report->files = 0;
     left_out_done(&t->left_out);
-    int status = reopen_old(t, err);
+    t->cloning.length = 0;
+    if (status == 0)
+        status = reopen_old(t, err);
     t->ignored = git_ignored_new(t->place->git);
     if (status == 0 && !t->ignored)
         status = brig_fail_nomem(err);

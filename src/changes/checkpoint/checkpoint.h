@@ -36,6 +36,7 @@ struct checkpoint_place {
     int record; /* NAME.record */
     const struct git *git;
     uint64_t limit_bytes; /* larger ignored files and directories are left out */
+    uint64_t most_bytes;  /* fail if more than this would have to be read; 0: no limit */
     struct stat storage;  /* the storage directory, which is never part of a checkpoint */
 };
 
