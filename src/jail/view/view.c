@@ -450,7 +450,7 @@ int view_plan(struct plan *plan, const struct brig_policy *policy,
 
 /* Without mounts, the view becomes Landlock rules on the host tree. */
 
-static void add_path_rule(struct view *view, const char *path, enum landlock_grant grant)
+void view_path_rule(struct view *view, const char *path, enum landlock_grant grant)
 {
     struct stat info;
     if (stat(path, &info) == 0)
@@ -462,25 +462,20 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
                             const struct jail_identity *identity, int landlock_abi,
                             struct brig_error *err)
 {
-    static const char *const readable[] = {
-        "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf",
-        "/etc/ld.so.conf.d", "/etc/localtime",   "/etc/nsswitch.conf",
-        "/etc/passwd",       "/etc/group",       "/etc/hosts",
-        "/etc/resolv.conf",  "/etc/ssl/certs",   "/etc/ssl/openssl.cnf",
-        "/etc/services",     "/etc/protocols",   "/proc"};
     static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                           "/dev/urandom", "/dev/tty",  "/dev/pts"};
     struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
     if (policy->view == BRIG_VIEW_HOST) {
-        add_path_rule(&view, "/", LANDLOCK_GRANT_READ);
+        view_path_rule(&view, "/", LANDLOCK_GRANT_READ);
     } else if (policy->view != BRIG_VIEW_EMPTY) {
         for (size_t i = 0; i < view_system_dir_count; i++)
-            add_path_rule(&view, view_system_dirs[i], LANDLOCK_GRANT_READ);
-        for (size_t i = 0; i < ARRAY_LENGTH(readable); i++)
-            add_path_rule(&view, readable[i], LANDLOCK_GRANT_READ);
+            view_path_rule(&view, view_system_dirs[i], LANDLOCK_GRANT_READ);
+        view_add_etc_rules(&view);
+        view_path_rule(&view, VIEW_SYS_CPU, LANDLOCK_GRANT_READ);
+        view_path_rule(&view, "/proc", LANDLOCK_GRANT_READ);
     }
     for (size_t i = 0; i < ARRAY_LENGTH(devices); i++)
-        add_path_rule(&view, devices[i], LANDLOCK_GRANT_DEVICE);
+        view_path_rule(&view, devices[i], LANDLOCK_GRANT_DEVICE);
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         if (grant->access == BRIG_PROTECT || grant->own)
@@ -504,10 +499,10 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
             return found;
         if (found == 0)
             continue;
-        add_path_rule(&view, grant->source,
-                      grant->access == BRIG_READ_WRITE  ? LANDLOCK_GRANT_WRITE
-                      : grant->access == BRIG_READ_ONLY ? LANDLOCK_GRANT_READ
-                                                        : LANDLOCK_GRANT_DEVICE);
+        view_path_rule(&view, grant->source,
+                       grant->access == BRIG_READ_WRITE  ? LANDLOCK_GRANT_WRITE
+                       : grant->access == BRIG_READ_ONLY ? LANDLOCK_GRANT_READ
+                                                         : LANDLOCK_GRANT_DEVICE);
     }
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }

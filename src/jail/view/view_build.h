@@ -66,7 +66,15 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 #define VIEW_EMPTY_FILE "nothing"
 
 /* view_system.c */
-int view_add_system(struct view *view, struct brig_error *err); /* /usr … and /etc */
+int view_add_system(struct view *view, struct brig_error *err); /* /usr …, /etc, part of /sys */
+/* Binds a host path read-only at the same path in the jail. */
+void view_bind_read_only(struct view *view, const char *path, const struct stat *info);
+/* Copies a small file into the jail's root; false if it is larger or cannot be read. */
+bool view_copy_file(struct view *view, const char *path);
+#define VIEW_LINK_BYTES 4096
+bool view_read_link(const char *path, char target[VIEW_LINK_BYTES]);
+/* Creates a copy of a host symlink in the jail. */
+void view_repeat_link(struct view *view, const char *path, const char *target);
 void view_add_identity_files(struct view *view); /* passwd and group over the host's */
 void view_add_dev(struct view *view);
 void view_add_proc(struct view *view);
@@ -76,6 +84,15 @@ void view_add_door(struct view *view); /* files that point to its name server */
 /* Host system directories, mounted read-only unless a rule covers them. */
 extern const char *const view_system_dirs[];
 extern const size_t view_system_dir_count;
+
+/* The only part of /sys that is shown: runtimes size their thread pools by it, lscpu prints it. */
+#define VIEW_SYS_CPU "/sys/devices/system/cpu"
+
+/* view_etc.c */
+void view_add_etc(struct view *view);
+void view_add_etc_rules(struct view *view); /* without mounts: Landlock rules on the host's files */
+/* Adds a Landlock rule for a host path, if it exists. */
+void view_path_rule(struct view *view, const char *path, enum landlock_grant grant);
 
 /* view_grants.c */
 int view_add_entries(struct view *view, struct brig_error *err);

@@ -15,50 +15,11 @@
 #include "jail/view/view_build.h"
 
 /* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
-#define COPY_LIMIT 4096
+#define COPY_LIMIT 16384
 
 const char *const view_system_dirs[] = {"/usr",   "/bin",   "/sbin",  "/lib",
                                         "/lib32", "/lib64", "/libx32"};
 const size_t view_system_dir_count = ARRAY_LENGTH(view_system_dirs);
-
-enum etc_kind {
-    ETC_COPY, /* a small file, copied by content, so that symlinks out of the jail work */
-    ETC_LINK, /* kept as a symlink if it points into /usr, else copied */
-    ETC_BIND, /* a directory or a large file */
-};
-
-/* Name resolution depends on the network: when an entry is used. */
-enum etc_when {
-    ETC_ALWAYS,
-    ETC_NO_DOOR,  /* with a network door view_add_door() supplies it */
-    ETC_HOST_NET, /* only with the host's network */
-};
-
-/* The files of /etc that programs need; no others are shown. */
-static const struct etc_entry {
-    const char *path;
-    enum etc_kind kind;
-    enum etc_when when;
-} etc_entries[] = {
-    {"/etc/alternatives", ETC_BIND, ETC_ALWAYS}, /* /usr/bin/awk and others are links into it */
-    {"/etc/ca-certificates/extracted", ETC_BIND, ETC_ALWAYS}, /* Arch's certificates */
-    {"/etc/crypto-policies", ETC_BIND, ETC_ALWAYS},           /* Fedora's OpenSSL includes it */
-    {"/etc/ld.so.cache", ETC_BIND, ETC_ALWAYS},               /* the dynamic linker */
-    {"/etc/localtime", ETC_LINK, ETC_ALWAYS},                 /* local time */
-    {"/etc/nsswitch.conf", ETC_COPY, ETC_NO_DOOR},            /* getpwuid, getaddrinfo */
-    {"/etc/pki/tls", ETC_BIND, ETC_ALWAYS},                   /* Fedora's certificates */
-    {"/etc/pki/ca-trust", ETC_BIND, ETC_ALWAYS},              /* Fedora's certificates */
-    {"/etc/resolv.conf", ETC_COPY, ETC_HOST_NET},             /* name resolution */
-    {"/etc/ssl/certs", ETC_BIND, ETC_ALWAYS},       /* certificates, never /etc/ssl/private */
-    {"/etc/ssl/openssl.cnf", ETC_COPY, ETC_ALWAYS}, /* OpenSSL */
-};
-
-static bool is_shown(enum etc_when when, enum brig_network network)
-{
-    if (when == ETC_HOST_NET)
-        return network == BRIG_NET_HOST;
-    return when == ETC_ALWAYS || network == BRIG_NET_HOST || network == BRIG_NET_NONE;
-}
 
 /* Returns the bytes of a regular file, with a NUL after them; NULL if it is missing or larger. */
 static char *read_small_file(struct arena *arena, const char *path, size_t limit,
@@ -74,8 +35,7 @@ static char *read_small_file(struct arena *arena, const char *path, size_t limit
     return length < 0 ? NULL : data;
 }
 
-/* Binds a host path read-only at the same path in the jail. */
-static void bind_read_only(struct view *view, const char *path, const struct stat *info)
+void view_bind_read_only(struct view *view, const char *path, const struct stat *info)
 {
     bool directory = S_ISDIR(info->st_mode);
     bool ours = true;
@@ -97,19 +57,16 @@ static void bind_read_only(struct view *view, const char *path, const struct sta
         view_add_place(view, (struct view_place){.dest = path, .host = path});
 }
 
-#define LINK_BYTES 4096
-
-static bool read_link(const char *path, char target[LINK_BYTES])
+bool view_read_link(const char *path, char target[VIEW_LINK_BYTES])
 {
-    ssize_t length = readlink(path, target, LINK_BYTES - 1);
+    ssize_t length = readlink(path, target, VIEW_LINK_BYTES - 1);
     if (length <= 0)
         return false;
     target[length] = 0;
     return true;
 }
 
-/* Creates a copy of a host symlink in the jail. */
-static void repeat_link(struct view *view, const char *path, const char *target)
+void view_repeat_link(struct view *view, const char *path, const char *target)
 {
     /* The link is relative, so that it cannot lead into the host tree while the jail is being
      * built. */
@@ -118,35 +75,13 @@ static void repeat_link(struct view *view, const char *path, const char *target)
                  arena_concat(&view->plan->arena, up, target + (target[0] == '/')));
 }
 
-static bool copy_file(struct view *view, const char *path)
+bool view_copy_file(struct view *view, const char *path)
 {
     size_t length = 0;
     const char *data = read_small_file(&view->plan->arena, path, COPY_LIMIT, &length);
     if (data)
         view_mkfile(view, view->root, path + 1, 0444, data, length);
     return data != NULL;
-}
-
-static bool leads_into_usr(const char *target)
-{
-    return strncmp(target, "/usr/", 5) == 0 || strncmp(target, "../usr/", 7) == 0;
-}
-
-static void add_etc_entry(struct view *view, const struct etc_entry *entry)
-{
-    if (!is_shown(entry->when, view->policy->network))
-        return;
-    struct stat info;
-    char target[LINK_BYTES];
-    if (entry->kind == ETC_LINK && read_link(entry->path, target) && leads_into_usr(target)) {
-        repeat_link(view, entry->path, target);
-        return;
-    }
-    if (stat(entry->path, &info) < 0)
-        return;
-    bool small = S_ISREG(info.st_mode) && info.st_size <= COPY_LIMIT;
-    if (entry->kind == ETC_BIND || !small || !copy_file(view, entry->path))
-        bind_read_only(view, entry->path, &info);
 }
 
 /* passwd and group with the jail's user, root and nobody. */
@@ -181,23 +116,25 @@ static void add_text(struct view *view, const char *path, const char *text)
 
 int view_add_system(struct view *view, struct brig_error *err)
 {
+    struct stat cpu;
     for (size_t i = 0; i < ARRAY_LENGTH(view_system_dirs); i++) {
         struct stat info;
-        char target[LINK_BYTES];
-        if (read_link(view_system_dirs[i], target))
-            repeat_link(view, view_system_dirs[i], target);
+        char target[VIEW_LINK_BYTES];
+        if (view_read_link(view_system_dirs[i], target))
+            view_repeat_link(view, view_system_dirs[i], target);
         else if (lstat(view_system_dirs[i], &info) == 0 && S_ISDIR(info.st_mode))
-            bind_read_only(view, view_system_dirs[i], &info);
+            view_bind_read_only(view, view_system_dirs[i], &info);
     }
     view_mkdirs(view, view->root, "etc", 0755);
-    for (size_t i = 0; i < ARRAY_LENGTH(etc_entries); i++)
-        add_etc_entry(view, &etc_entries[i]);
+    view_add_etc(view);
     add_text(view, "etc/passwd", passwd_text(view));
     add_text(view, "etc/group", group_text(view));
     add_text(view, "etc/hosts", hosts_text(view));
     plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
+    if (stat(VIEW_SYS_CPU, &cpu) == 0)
+        view_bind_read_only(view, VIEW_SYS_CPU, &cpu);
 }
 
 /* Mounts a text over a file of the host's /etc; returns NULL if there is no file to cover. */
