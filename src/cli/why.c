@@ -211,6 +211,7 @@ static enum tree tree_of(const struct why *why, const struct effects_mount *moun
     case EFFECTS_GIVEN:
         break;
     case EFFECTS_DEVPTS:
+    case EFFECTS_MQUEUE:
     case EFFECTS_NOTHING:
         return TREE_OURS;
     }

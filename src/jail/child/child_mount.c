@@ -327,10 +327,10 @@ static int detach(void)
     return (int)result;
 }
 
+/* After a soft step that failed, the slot holds no descriptor: what attaches it fails, too. */
 static int keep(const struct plan *plan, int slot, int fd)
 {
-    if (fd >= 0)
-        plan->slots[slot] = fd;
+    plan->slots[slot] = fd;
     return fd < 0 ? fd : 0;
 }
 
@@ -344,6 +344,8 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
         return keep(plan, step->slot, new_filesystem("proc", step->path, step->flags));
     if (step->op == PLAN_DEVPTS)
         return keep(plan, step->slot, new_filesystem("devpts", step->path, step->flags));
+    if (step->op == PLAN_MQUEUE)
+        return keep(plan, step->slot, new_filesystem("mqueue", step->path, step->flags));
     if (step->op == PLAN_TREE)
         return keep(plan, step->slot, clone_host_tree(step));
     if (step->op == PLAN_PREPARED)

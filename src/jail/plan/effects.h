@@ -17,6 +17,7 @@ enum effects_kind {
     EFFECTS_TMPFS,
     EFFECTS_PROC,
     EFFECTS_DEVPTS,
+    EFFECTS_MQUEUE,
     EFFECTS_HOST,   /* a host tree */
     EFFECTS_MAPPED, /* a host tree with its owner mapped to the jail's */
     EFFECTS_GIVEN,  /* a mount made by another process for the run */

@@ -30,6 +30,7 @@ enum plan_op {
     PLAN_TMPFS,     /* slot = new tmpfs, detached; path = its options "key=value", NUL-separated */
     PLAN_PROC,      /* slot = new procfs, detached; flags as for PLAN_ATTR */
     PLAN_DEVPTS,    /* slot = new devpts instance, detached */
+    PLAN_MQUEUE,    /* slot = the message queues of the jail's IPC namespace, detached */
     PLAN_TREE,      /* slot = recursive clone of the host tree at path, checked by dev and ino */
     PLAN_PREPARED,  /* slot = fd, a detached tree that the parent made */
     PLAN_SUBTREE,   /* slot = clone of the directory or file `path` in slot `from`; data: as in

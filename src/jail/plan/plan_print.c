@@ -217,6 +217,9 @@ static void print_mount(struct str *out, const struct effects *effects,
         str_append(out, "devpts");
         append_options(out, tree->options);
         break;
+    case EFFECTS_MQUEUE:
+        str_append(out, "mqueue");
+        break;
     case EFFECTS_HOST:
     case EFFECTS_MAPPED:
         print_host(out, mount);

@@ -363,7 +363,7 @@ int template_adapt(const struct brig_template *template, const struct brig_polic
 /* Steps that concern the namespaces that each run creates. */
 static bool is_always_fresh(const struct plan_step *step)
 {
-    static const enum plan_op fresh[] = {PLAN_HOSTNAME, PLAN_DEVPTS, PLAN_KEEP,
+    static const enum plan_op fresh[] = {PLAN_HOSTNAME, PLAN_DEVPTS, PLAN_MQUEUE, PLAN_KEEP,
                                          PLAN_LATE,     PLAN_LISTEN, PLAN_PTY};
     for (size_t i = 0; i < ARRAY_LENGTH(fresh); i++)
         if (step->op == fresh[i])

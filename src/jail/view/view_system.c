@@ -173,6 +173,24 @@ static const struct {
                     {"ptmx", "pts/ptmx"}};
 
 void view_add_dev(struct view *view)
+/* Landlock allows mq_open() only with a rule for the root of the queues' filesystem, and a rule
+ * needs a mount. A kernel may have none. */
+static void add_message_queues(struct view *view, int dev, const char *prefix)
+{
+    struct plan *plan = view->plan;
+    view_mkdirs(view, dev, arena_concat(&plan->arena, prefix, "mqueue"), 0755);
+    int queues = plan_new_slot(plan);
+    struct plan_step *step = plan_add(plan, PLAN_MQUEUE, "make the jail's message queues");
+    step->slot = queues;
+    step->path = "\0";
+    step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_NOEXEC;
+    step->hint = "POSIX message queues do not work";
+    step->soft = true;
+    view_attach(view, queues, "/dev/mqueue", true, "mount /dev/mqueue")->soft = true;
+    plan_add_rule(plan, PLAN_NO_SLOT, "/dev/mqueue",
+                  landlock_rights(view->abi, LANDLOCK_GRANT_WRITE, true));
+}
+
 {
     struct plan *plan = view->plan;
     int slot = view->root;
@@ -213,6 +231,8 @@ void view_add_dev(struct view *view)
     plan_add_rule(plan, PLAN_NO_SLOT, "/dev",
                   landlock_rights(view->abi, LANDLOCK_GRANT_DEVICE, true));
 }
+    if (view->policy->seccomp == BRIG_SECCOMP_DEV) /* `code` has no message queues */
+        add_message_queues(view, slot, prefix);
 
 /* ---- /proc ---- */
 
