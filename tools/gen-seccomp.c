@@ -821,7 +821,7 @@ static void print_doc(void)
     print_table("In every profile", "Denied or restricted in both profiles.", &table_floor);
     print_table("dev", "Also restricted in `dev`. All other syscalls are allowed.", &table_dev);
     print_table("code", "Allowed in `code`. All other syscalls fail with EPERM.", &table_code);
-    print_table("code with the host's network", "Replaces the row above.", &table_code_host);
+    print_table("code with a network or loopback", "Replaces the rows above.", &table_code_host);
     print_table("code without network and allow-nested", "Replaces the row above.",
                 &table_code_nested);
     print_table("allow-nested", "Replaces the rows above.", &table_nested);

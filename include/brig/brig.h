@@ -82,9 +82,11 @@ enum brig_network {
     BRIG_NET_NONE, /* a network namespace of its own with nothing in it but loopback */
     BRIG_NET_HOST, /* the caller's network */
     /* A network namespace of its own with a door in it, behind which a broker outside decides: */
-    BRIG_NET_ALLOW, /* what brig_policy_allow() names can be reached, and nothing else */
-    BRIG_NET_OPEN,  /* every public address; never the host's loopback, the local network or a
+    BRIG_NET_ALLOW,    /* what brig_policy_allow() names can be reached, and nothing else */
+    BRIG_NET_OPEN,     /* every public address; never the host's loopback, the local network or a
                      * cloud's metadata, unless they are allowed as addresses */
+    BRIG_NET_LOOPBACK, /* as BRIG_NET_NONE; BRIG_SECCOMP_CODE allows sockets and shared memory, too,
+                        * so that servers and their clients can run in the jail */
 };
 
 enum brig_seccomp {

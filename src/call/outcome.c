@@ -373,12 +373,16 @@ static bool is_network_error(int sys_errno)
            sys_errno == EAFNOSUPPORT || sys_errno == EADDRNOTAVAIL;
 }
 
+static bool has_no_network(const struct brig_policy *policy)
+{
+    return policy->network == BRIG_NET_NONE || policy->network == BRIG_NET_LOOPBACK;
+}
+
 static bool check_network(const struct brig_caller *caller, const struct memory_failure *failure,
                           struct brig_call_denial *ret)
 {
     const char *address = failure->texts[MEMORY_ADDRESS];
-    if (!address || caller->policy->network != BRIG_NET_NONE ||
-        !is_network_error(failure->sys_errno))
+    if (!address || !has_no_network(caller->policy) || !is_network_error(failure->sys_errno))
         return false;
     fill(ret, BRIG_CALL_NETWORK, failure, address, "the call has no network");
     return true;
@@ -408,7 +412,7 @@ static bool check_syscall(const struct brig_caller *caller, const struct memory_
                    (socket && seccomp_verdict(filter, number, local) == failure->sys_errno);
     if (!refused)
         return false;
-    bool network = socket && caller->policy->network == BRIG_NET_NONE;
+    bool network = socket && has_no_network(caller->policy);
     fill(ret, network ? BRIG_CALL_NETWORK : BRIG_CALL_SYSCALL, failure, name,
          network ? "the call has no network" : "refused by the syscall filter");
     return true;

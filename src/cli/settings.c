@@ -238,7 +238,7 @@ static int set_net(struct settings *settings, const char *value, struct brig_err
     const struct net_policy_alias *alias = net_policy_alias_find(value);
     bool learn = strcmp(value, NET_LEARN) == 0;
     if (network < 0 && !alias && !learn)
-        return nearest_fail(value, "none, allow, open, host or " NET_LEARN, err);
+        return nearest_fail(value, "none, loopback, allow, open, host or " NET_LEARN, err);
     settings->net_given = true;
     settings->net_learn = learn;
     if (alias)

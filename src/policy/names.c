@@ -28,6 +28,7 @@ static const struct word access_words[] = {
 };
 
 static const struct word network_words[] = {{BRIG_NET_NONE, "none"},
+                                            {BRIG_NET_LOOPBACK, "loopback"},
                                             {BRIG_NET_ALLOW, "allow"},
                                             {BRIG_NET_OPEN, "open"},
                                             {BRIG_NET_HOST, "host"}};
@@ -80,7 +81,7 @@ static const struct {
     [POLICY_MODE] = {WORDS(mode_words), "casual, bare, strict or sealed"},
     [POLICY_VIEW] = {WORDS(view_words), "system, host, root or empty"},
     [POLICY_ACCESS] = {WORDS(access_words), "read-write, read-only, mask, device or protect"},
-    [POLICY_NETWORK] = {WORDS(network_words), "none, allow, open or host"},
+    [POLICY_NETWORK] = {WORDS(network_words), "none, loopback, allow, open or host"},
     [POLICY_SECCOMP] = {WORDS(seccomp_words), "dev or code"},
     [POLICY_LIMIT] = {WORDS(limit_words), NULL},
     [POLICY_LAYER] = {WORDS(layer_words), "landlock, seccomp, caps, namespaces or nested"},

@@ -303,7 +303,7 @@ uid_t policy_isolated_uid(uid_t user)
 int brig_policy_network(struct brig_policy *policy, enum brig_network network,
                         struct brig_error *err)
 {
-    if (network < BRIG_NET_NONE || network > BRIG_NET_OPEN)
+    if (network < BRIG_NET_NONE || network > BRIG_NET_LOOPBACK)
         return policy_bad_value(err, "network", (int)network, policy_choices(POLICY_NETWORK));
     policy->network = network;
     return 0;

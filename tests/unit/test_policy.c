@@ -47,8 +47,8 @@ static void enums(void)
     struct brig_policy before = *p;
     refused(brig_policy_view(p, (enum brig_view)4, NULL, &err), "unknown view 4", "a fifth view");
     refused(brig_policy_view(p, (enum brig_view) - 1, NULL, &err), "unknown view -1", "view -1");
-    refused(brig_policy_network(p, (enum brig_network)4, &err), "none, allow, open or host",
-            "network 4");
+    refused(brig_policy_network(p, (enum brig_network)5, &err),
+            "none, loopback, allow, open or host", "network 5");
     refused(brig_policy_seccomp(p, (enum brig_seccomp)2, &err), "dev or code", "profile 2");
     refused(brig_policy_terminal(p, (enum brig_terminal)2, &err), "auto or none", "terminal 2");
     refused(brig_policy_on_unsupported(p, (enum brig_on_unsupported)3, &err), "fail, warn",
@@ -378,6 +378,7 @@ static void vocabulary(void)
     vocabulary_is(POLICY_NETWORK, BRIG_NET_HOST, "host");
     vocabulary_is(POLICY_NETWORK, BRIG_NET_ALLOW, "allow");
     vocabulary_is(POLICY_NETWORK, BRIG_NET_OPEN, "open");
+    vocabulary_is(POLICY_NETWORK, BRIG_NET_LOOPBACK, "loopback");
     vocabulary_is(POLICY_SECCOMP, BRIG_SECCOMP_DEV, "dev");
     vocabulary_is(POLICY_SECCOMP, BRIG_SECCOMP_CODE, "code");
     vocabulary_is(POLICY_LAYER, BRIG_LAYER_LANDLOCK, "landlock");

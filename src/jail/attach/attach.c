@@ -138,7 +138,7 @@ static void read_rules(struct wire_reader *in, struct attach_record *record, uin
 static bool is_sound(const struct head *head)
 {
     return (head->seccomp == BRIG_SECCOMP_DEV || head->seccomp == BRIG_SECCOMP_CODE) &&
-           head->network >= BRIG_NET_NONE && head->network <= BRIG_NET_OPEN &&
+           head->network >= BRIG_NET_NONE && head->network <= BRIG_NET_LOOPBACK &&
            head->env_count <= POLICY_ENV_MAX && head->facts.init > 0 &&
            head->facts.landlock_size <= sizeof head->facts.landlock;
 }

@@ -17,7 +17,8 @@ const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_ne
                                          bool nested)
 {
     /* Unknown values get the narrower filter. */
-    bool inet = network == BRIG_NET_HOST || network == BRIG_NET_ALLOW || network == BRIG_NET_OPEN;
+    bool inet = network == BRIG_NET_HOST || network == BRIG_NET_ALLOW || network == BRIG_NET_OPEN ||
+                network == BRIG_NET_LOOPBACK;
     return &seccomp_programs[profile != BRIG_SECCOMP_DEV][inet][nested];
 }
 

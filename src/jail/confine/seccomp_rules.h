@@ -484,9 +484,10 @@ static const struct seccomp_group seccomp_code[] = {
     {"vmsplice", &NOT_THERE, "shares pages with pipes, a source of kernel bugs"},
 };
 
-/* With the host's network these rows replace the rows of `code`. */
+/* With any network but `none` these rows replace the rows of `code`. */
 static const struct seccomp_group seccomp_code_host[] = {
-    {"socket", &SOCKET_CODE_HOST, "the host's network is granted"},
+    {"shmat shmctl shmdt shmget", &ALLOWED, "databases; the jail has an IPC namespace"},
+    {"socket", &SOCKET_CODE_HOST, "a network is granted, or loopback"},
 };
 
 /* Without network, nested. */
@@ -524,6 +525,7 @@ static const struct seccomp_group seccomp_alone[] = {
 static const struct seccomp_group seccomp_alone_code[] = {
     {"ioprio_set sched_setattr sched_setparam sched_setscheduler", &NOT_PERMITTED, "as in `code`"},
     {"prctl", &PRCTL_CODE_ALONE, "dying with the caller is not the function's to change"},
+    {"shmat shmctl shmdt shmget", &NOT_THERE, "the IPC namespace is the caller's"},
 };
 
 /* Without a network, sockets of other host programs are denied, too, unless the caller asks for

@@ -178,7 +178,8 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
     }
     if (policy->network != BRIG_NET_HOST)
         plan->clone_flags |= CLONE_NEWNET;
-    plan->loopback = policy->network == BRIG_NET_NONE && has_inet(policy);
+    plan->loopback = policy->network == BRIG_NET_LOOPBACK ||
+                     (policy->network == BRIG_NET_NONE && has_inet(policy));
     if (!policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
         add_write(plan, "/proc/sys/user/max_user_namespaces", "0",
                   "refuse nested user namespaces by sysctl",
@@ -330,12 +331,13 @@ static void plan_pty(struct plan *plan, int host_terminal)
     }
 }
 
-/* A door needs a network namespace. Without one there is no network; but inside another jail `open`
+/* A door and a private loopback need a network namespace. Without one there is no network; but inside another jail `open`
  * is the surrounding jail's network, with its door or without. */
 static enum brig_network reachable_network(const struct plan *plan,
                                            const struct brig_policy *policy)
 {
-    if (plan->rung == PLAN_FULL || !policy_has_door(policy))
+    bool needs_namespace = policy_has_door(policy) || policy->network == BRIG_NET_LOOPBACK;
+    if (plan->rung == PLAN_FULL || !needs_namespace)
         return policy->network;
     return plan->tool_token != 0 && policy->network == BRIG_NET_OPEN ? BRIG_NET_HOST
                                                                      : BRIG_NET_NONE;
@@ -444,8 +446,9 @@ static void note_rung(struct plan *plan, const struct brig_policy *policy)
     unenforced_add(list, "no private /tmp, /run, /dev and /proc, no masks, and no read-only grants "
                          "below writable ones");
     unenforced_add(list, "other processes of the user can be seen, slowed down and limited");
-    if (policy->network == BRIG_NET_NONE)
-        unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
+    if (policy->network == BRIG_NET_NONE || policy->network == BRIG_NET_LOOPBACK)
+        unenforced_add(list, "network %s: only as far as the syscall filter and Landlock reach",
+                       policy_word(POLICY_NETWORK, policy->network));
     if (policy->network == BRIG_NET_OPEN && plan->tool_token != 0)
         unenforced_add(list, "network open: it is the network of the jail around this one");
     else if (policy_has_door(policy))
