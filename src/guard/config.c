@@ -409,6 +409,11 @@ static void append_words(struct str *states, struct str *paths, const char *valu
     }
 }
 
+/* The person who commits. */
+struct author {
+    struct str name, email;
+};
+
 /* Reads one "file:ORIGIN\0key\nvalue\0" of git's list. */
 static void read_setting(const char *origin, const char *pair, const char *git_path,
                          const char *top, const char *home, struct str *states, struct str *paths)
@@ -432,19 +437,36 @@ static void read_setting(const char *origin, const char *pair, const char *git_p
     }
 }
 
+/* Keeps the last value of user.name and user.email: git uses the last one, too. */
+static void read_author(const char *pair, struct author *author)
+{
+    static const char name[] = "user.name\n", email[] = "user.email\n";
+    struct str *to = str_starts_with(pair, name)    ? &author->name
+                     : str_starts_with(pair, email) ? &author->email
+                                                    : NULL;
+    if (to) {
+        to->length = 0;
+        str_append(to, strchr(pair, '\n') + 1);
+    }
+}
+
+/* Asks git for its configuration in a repository, or outside of any if `repo` is NULL. */
 static int ask(const struct git *git, const char *top_path, const struct repo *repo,
-               struct str *states, struct str *paths, struct brig_error *err)
+               struct str *states, struct str *paths, struct author *author, struct brig_error *err)
 {
     static const char *const words[] = {"config", "--show-origin", "-z", "--list", NULL};
     autostr struct str list = {0};
+    autoclose int root = repo ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     const char *home = git_variable(git->environment, "HOME");
     const struct {
         const char *directory, *name;
     } usual[] = {{home, "/.gitconfig"},
                  {home, "/.config/git/config"},
                  {git_variable(git->environment, "XDG_CONFIG_HOME"), "/git/config"}};
-    int status = git_run(
-        git, &(struct git_call){.words = words, .git_dir = repo->git_dir, .out = &list}, err);
+    struct git_call call = {.words = words, .out = &list};
+    call.dir = repo ? 0 : root;
+    call.git_dir = repo ? repo->git_dir : 0;
+    int status = git_run(git, &call, err);
     if (status < 0)
         return status;
     files_add_state(states, "/etc/gitconfig");
@@ -454,26 +476,98 @@ static int ask(const struct git *git, const char *top_path, const struct repo *r
             files_add_state(states, path);
     }
     for (const char *at = NULL, *pair;
-         (at = str_list_next(&list, at)) && (pair = str_list_next(&list, at)); at = pair)
-        read_setting(at, pair, repo->git_path, top_path, home, states, paths);
-    return states->failed || paths->failed ? brig_fail_nomem(err) : 0;
+         (at = str_list_next(&list, at)) && (pair = str_list_next(&list, at)); at = pair) {
+        read_setting(at, pair, repo ? repo->git_path : "/", top_path, home, states, paths);
+        read_author(pair, author);
+    }
+    return states->failed || paths->failed || author->name.failed || author->email.failed
+               ? brig_fail_nomem(err)
+               : 0;
 }
 
-int outward_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
-                 struct str *ret_paths, struct brig_error *err)
+/* Appends a setting as git writes it. */
+static void append_quoted(struct str *text, const char *variable, const struct str *value)
 {
-    autostr struct str states = {0};
-    char top[FILES_ID_MAX], home[FILES_ID_MAX] = "", name[2 * FILES_ID_MAX + 16];
+    if (value->length == 0)
+        return;
+    str_concat(text, "\t", variable, " = \"");
+    for (const char *c = value->data; *c; c++)
+        if (*c == '\n')
+            str_append(text, "\\n");
+        else if (*c == '"' || *c == '\\')
+            str_appendf(text, "\\%c", *c);
+        else
+            str_append_char(text, *c);
+    str_append(text, "\"\n");
+}
+
+static void write_author(const struct author *author, struct str *text)
+{
+    if (author->name.length > 0 || author->email.length > 0)
+        str_append(text, "[user]\n");
+    append_quoted(text, "name", &author->name);
+    append_quoted(text, "email", &author->email);
+}
+
+/* The names of the two cached answers, which come from one question. */
+#define ANSWER_MAX (2 * FILES_ID_MAX + 16)
+struct answers {
+    char outward[ANSWER_MAX], author[ANSWER_MAX];
+};
+
+static int name_answers(const struct git *git, const char *top_path, struct answers *ret,
+                        struct brig_error *err)
+{
+    char top[FILES_ID_MAX], home[FILES_ID_MAX] = "";
     if (!files_identify(AT_FDCWD, top_path, top))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'",
                          str_shown(top_path).text);
     const char *home_path = git_variable(git->environment, "HOME");
     (void)files_identify(AT_FDCWD, home_path ? home_path : "/", home);
-    (void)snprintf(name, sizeof name, "outward-%s-%s", top, home);
-    if (files_read_answer(cache, name, ret_paths))
-        return ret_paths->failed ? brig_fail_nomem(err) : 0;
-    int status = ask(git, top_path, repo, &states, ret_paths, err);
-    if (status == 0)
-        files_write_answer(cache, name, &states, ret_paths);
+    (void)snprintf(ret->outward, sizeof ret->outward, "outward-%s-%s", top, home);
+    (void)snprintf(ret->author, sizeof ret->author, "author-%s-%s", top, home);
+    return 0;
+}
+
+static int find_both(const struct git *git, int cache, const char *top_path,
+                     const struct repo *repo, const struct answers *names, struct str *paths,
+                     struct str *config, struct brig_error *err)
+{
+    autostr struct str states = {0};
+    struct author author = {0};
+    int status = ask(git, top_path, repo, &states, paths, &author, err);
+    write_author(&author, config);
+    str_done(&author.name);
+    str_done(&author.email);
+    if (status == 0) {
+        files_write_answer(cache, names->outward, &states, paths);
+        files_write_answer(cache, names->author, &states, config);
+    }
     return status < 0 ? status : 0;
+}
+
+int outward_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
+                 struct str *ret_paths, struct brig_error *err)
+{
+    autostr struct str config = {0};
+    struct answers names;
+    int status = name_answers(git, top_path, &names, err);
+    if (status < 0)
+        return status;
+    if (files_read_answer(cache, names.outward, ret_paths))
+        return ret_paths->failed ? brig_fail_nomem(err) : 0;
+    return find_both(git, cache, top_path, repo, &names, ret_paths, &config, err);
+}
+
+int author_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
+                struct str *ret_config, struct brig_error *err)
+{
+    autostr struct str paths = {0};
+    struct answers names;
+    int status = name_answers(git, top_path, &names, err);
+    if (status < 0)
+        return status;
+    if (files_read_answer(cache, names.author, ret_config))
+        return ret_config->failed ? brig_fail_nomem(err) : 0;
+    return find_both(git, cache, top_path, repo, &names, &paths, ret_config, err);
 }

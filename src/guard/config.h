@@ -35,3 +35,8 @@ bool config_may_cross(const char *key, const char *value);
  * cached. */
 int outward_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
                  struct str *ret_paths, struct brig_error *err);
+
+/* Appends a git configuration with the user.name and user.email that git uses in the repository, or
+ * outside of any repository if `repo` is NULL; nothing if it has neither. Cached likewise. */
+int author_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
+                struct str *ret_config, struct brig_error *err);

@@ -32,7 +32,8 @@ struct adding {
     const struct guard_options *options;
     uid_t owner;
     struct str *notes;
-    bool made_git; /* the working directory has a `.git` that brig created */
+    bool has_author; /* git was asked who commits */
+    bool made_git;   /* the working directory has a `.git` that brig created */
     /* The reviewed directory, without links, or NULL. In it nothing is protected: whatever the jail
      * writes, also a repository, reaches the directory only when it was reviewed. */
     const char *reviewed;
@@ -269,6 +270,22 @@ static bool is_granted(const struct brig_policy *policy, size_t count, const cha
     return false;
 }
 
+/* Lets git in a view of the system know who commits, in the configuration that all others override.
+ * The first directory with a repository decides. */
+static int add_author(struct adding *a, const char *source, const struct repo *repo,
+                      struct brig_error *err)
+{
+    autostr struct str config = {0};
+    if (a->policy->view != BRIG_VIEW_SYSTEM || a->has_author || !a->guard->git.program ||
+        a->options->dry)
+        return 0;
+    int status = author_find(&a->guard->git, a->guard->cache, source, repo, &config, err);
+    if (status == 0 && config.length > 0)
+        status = policy_text(a->policy, config.data, &a->policy->gitconfig, err);
+    a->has_author = true;
+    return status;
+}
+
 /* Files in the tree that the configuration of git outside names are read-only. A missing one is an
  * error, because the jail could create it and git outside would obey it. */
 static int protect_outward(struct adding *a, int top, const char *source, const char *dest,
@@ -277,6 +294,8 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
     autostr struct str paths = {0};
     size_t length = strlen(source);
     int status = outward_find(&a->guard->git, a->guard->cache, source, repo, &paths, err);
+    if (status == 0)
+        status = add_author(a, source, repo, err);
     for (const char *path = NULL; status == 0 && (path = str_list_next(&paths, path));) {
         if (!path_is_beneath(source, path) || path[length] != '/' ||
             str_starts_with(path + length, "/.git/"))
@@ -686,5 +705,5 @@ int rules_add(struct guard *guard, struct brig_policy *policy, const struct guar
     a->reviewed = NULL;
     for (size_t i = 0; i < count && status == 0; i++)
         status = add_views(a, i, count, err);
-    return status;
+    return status == 0 && count > 0 ? add_author(a, "/", NULL, err) : status;
 }

@@ -112,7 +112,7 @@ struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
     copy->arena = (struct arena){0};
     struct arena *arena = &copy->arena;
     policy_own(arena, &copy->root_path, &copy->user_name, &copy->home, &copy->shell, &copy->workdir,
-               &copy->hostname, &copy->origin);
+               &copy->hostname, &copy->gitconfig, &copy->origin);
     copy->grants = policy_copy_items(arena, copy->grants, &copy->grant_count, sizeof *copy->grants);
     for (size_t i = 0; i < copy->grant_count; i++)
         policy_own(arena, &copy->grants[i].source, &copy->grants[i].dest, &copy->grants[i].origin);

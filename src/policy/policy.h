@@ -174,6 +174,7 @@ struct brig_policy {
     enum brig_terminal terminal;
     char *workdir; /* NULL: choose */
     char *hostname;
+    char *gitconfig; /* the jail's /etc/gitconfig, in a view of the system; NULL: none */
     bool allow_nested;
     bool unix_sockets; /* without namespaces and network */
     bool trace;        /* report the system calls that were refused */

@@ -294,6 +294,7 @@ bool template_fits(const struct brig_template *template, const struct brig_polic
            same_files(ours, policy) && same_limits(ours, policy) &&
            same_identity(template, policy) && ours->network == policy->network &&
            ours->seccomp == policy->seccomp && str_equal(ours->hostname, policy->hostname) &&
+           str_equal(ours->gitconfig, policy->gitconfig) &&
            ours->allow_nested == policy->allow_nested &&
            ours->disabled_layers == policy->disabled_layers &&
            ours->on_unsupported == policy->on_unsupported;

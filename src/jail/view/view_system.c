@@ -130,6 +130,7 @@ int view_add_system(struct view *view, struct brig_error *err)
     add_text(view, "etc/passwd", passwd_text(view));
     add_text(view, "etc/group", group_text(view));
     add_text(view, "etc/hosts", hosts_text(view));
+    add_text(view, "etc/gitconfig", view->policy->gitconfig);
     plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
