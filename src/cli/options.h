@@ -246,8 +246,9 @@
     X(GRACE, 0, "grace", "DURATION", TEXT, LIMITS, "from SIGTERM to SIGKILL (default: 5s)",        \
       "0 kills at once.")                                                                          \
     X(MEMORY, 0, "memory", "SIZE", TEXT, LIMITS, "memory of the jail (sealed: 512M)",              \
-      "Page cache and private directories count; there is no swap beyond it. If the kernel "       \
-      "kills a process for it, the whole jail ends (cgroup v2) and the outcome is \"oom\".")       \
+      "Page cache and private directories count; there is no swap beyond it. Beyond it the "       \
+      "kernel kills the largest process, and the command goes on unless it is that one. In mode "  \
+      "sealed the whole jail ends (cgroup v2). If the command ends, the outcome is \"oom\".")      \
     X(CPU, 0, "cpu", "PERCENT", TEXT, LIMITS, "CPU, in percent of one core (sealed: 100%)",        \
       "From 1% to 100% of every core: 150% is one and a half cores.")                              \
     X(PIDS, 0, "pids", "N", TEXT, LIMITS, "processes and threads in the jail (sealed: 1024)", "")  \

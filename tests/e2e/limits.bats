@@ -49,6 +49,31 @@ eat='import sys; block = bytearray(int(sys.argv[1]) << 20); print("ate", len(blo
     for_each_limited check
 }
 
+# bats test_tags=quick
+@test "memory: an agent goes on when one of its tools is killed, and a sealed jail ends" {
+    agent='python3 -c "$0" 128; echo "tool ended with $?"; echo "the agent goes on"'
+    check() {
+        must limited "$who" "$BRIG" -m strict -j "limits-$who" --net none --nocwd --memory 64M \
+            --result result.json -- sh -c "$agent" "$eat"
+        output_has 'tool ended with 137'
+        output_has 'the agent goes on'
+        output_has 'brig: 1 process was killed: out of memory (limit 64 MiB for all of them); raise it with --memory'
+        [ "$(value outcome)" = exited ]
+        [ "$(value oom_kills)" -eq 1 ]
+        # If the command itself is killed, that is the outcome.
+        must_exit 137 limited "$who" "$BRIG" -m strict -j "limits-$who" --net none --nocwd --memory 64M \
+            --result result.json -- python3 -c "$eat" 128
+        [ "$(value outcome)" = oom ]
+        run limited "$who" "$BRIG" rm -f "limits-$who"
+        [ -f /sys/fs/cgroup/cgroup.controllers ] || return 0 # v1 has no way to end them all
+        must_exit 137 limited "$who" "$BRIG" -m sealed --nocwd --memory 64M --result result.json -- \
+            sh -c "$agent" "$eat"
+        output_lacks 'the agent goes on'
+        [ "$(value outcome)" = oom ]
+    }
+    for_each_limited check
+}
+
 @test "memory: the default holds without being asked for" {
     check() {
         must_fail limited "$who" "$BRIG" -m sealed --result result.json -- python3 -c "$eat" 600

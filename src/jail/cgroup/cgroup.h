@@ -42,7 +42,8 @@ struct cgroup_limits {
     bool kill;       /* cgroup_kill() is the only way to end the jail */
     bool cpu_time;   /* cgroup_cpu_us() will be called */
     bool pids_spare; /* set `pids` only if it costs nothing: another limit can replace it */
-    bool tcp;        /* TCP sockets are possible; v1 counts their buffers separately */
+    bool kill_one; /* v2: out of memory ends a process, not the whole group; v1 can only do that */
+    bool tcp;      /* TCP sockets are possible; v1 counts their buffers separately */
 };
 
 /* Requested resources that are not available, as bits; the caller decides what that means. */

@@ -92,7 +92,7 @@ static int write_limit(int dir_fd, const char *file, const char *text, struct br
     return 0;
 }
 
-static int write_memory(int dir_fd, uint64_t bytes, struct brig_error *err)
+static int write_memory(int dir_fd, uint64_t bytes, bool kill_one, struct brig_error *err)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%" PRIu64, bytes);
@@ -102,8 +102,8 @@ static int write_memory(int dir_fd, uint64_t bytes, struct brig_error *err)
     result = cgroup_write(dir_fd, "memory.swap.max", "0");
     if (result < 0 && result != -ENOENT) /* a kernel without swap accounting */
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot keep the cgroup from swapping");
-    /* When the kernel kills one process because memory ran out, it kills the whole jail. */
-    return write_limit(dir_fd, "memory.oom.group", "1", err);
+    /* The kernel kills all processes of the group, or the largest one. */
+    return write_limit(dir_fd, "memory.oom.group", kill_one ? "0" : "1", err);
 }
 
 int cgroup_v2_write(int dir_fd, const struct cgroup_limits *limits, unsigned which,
@@ -112,7 +112,7 @@ int cgroup_v2_write(int dir_fd, const struct cgroup_limits *limits, unsigned whi
     char text[64];
     int result = 0;
     if (which & CGROUP_MEMORY)
-        result = write_memory(dir_fd, limits->memory_bytes, err);
+        result = write_memory(dir_fd, limits->memory_bytes, limits->kill_one, err);
     if (result == 0 && which & CGROUP_PIDS) {
         (void)snprintf(text, sizeof text, "%" PRIu64, limits->pids);
         result = write_limit(dir_fd, "pids.max", text, err);

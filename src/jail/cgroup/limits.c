@@ -72,6 +72,8 @@ static struct cgroup_limits wanted(const struct brig_policy *policy, bool shared
         .kill = policy->private_count == 0 && (policy->on_unsupported != BRIG_UNSUPPORTED_FAIL ||
                                                policy->disabled_layers & BRIG_LAYER_NAMESPACES),
         .cpu_time = limits[BRIG_LIMIT_CPU_MS] > 0,
+        /* An agent goes on when one of its tools is killed. A jail that runs one program ends. */
+        .kill_one = policy->mode != BRIG_MODE_SEALED,
         .tcp = has_tcp(policy),
     };
 }
