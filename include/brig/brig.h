@@ -338,9 +338,8 @@ struct brig_unenforced {
     char text[BRIG_UNENFORCED_MAX][160];
 };
 
-/* System calls that the filter refused as not permitted, each kind once. Filled with
- * brig_policy_trace() only. What is answered as if the kernel had no such call is not among them:
- * programs ask for that as a matter of course. */
+/* System calls that the filter refused, each kind once. Filled with brig_policy_trace() only. clone3
+ * and openat2 are not among them: every program has a fallback for these. */
 #define BRIG_DENIALS_MAX 32
 struct brig_denial {
     char name[32]; /* "ptrace" */

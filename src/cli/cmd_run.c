@@ -185,6 +185,7 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
     if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)
         advise_not_found(argv[0], envp, &result.error);
     report_result(&result, settings->policy, settings->verbose);
+    report_nested(&result, argv[0]);
     int exit_status = brig_result_status(&result);
     setup_finish(setup, &result.notices);
     if (settings->result) {
@@ -244,6 +245,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     struct program_words program = {0};
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     settings->policy->jail_name = settings->jail;
+    settings->policy->watch_nested = true;
     /* The command gets the original limit. */
     (void)fds_raise_limit(FDS_WANTED, &settings->policy->files_before);
     program_tell(settings, identity, true);

@@ -99,8 +99,9 @@
       "For programs that refuse to run without their own sandbox.")                                \
     X(TRACE_DENIALS, 0, "trace-denials", NULL, NONE, POLICY,                                       \
       "list the system calls that were refused",                                                   \
-      "They are refused as usual, and counted by name in the result. Calls that fail with "        \
-      "ENOSYS are not listed. A program that repeats refused calls is slowed down.")               \
+      "They are refused as usual, and counted by name in the result. clone3 and openat2 are not "  \
+      "listed, as every program has a fallback. A program that repeats refused calls is slowed "   \
+      "down.")                                                                                     \
     X(ON_UNSUPPORTED, 0, "on-unsupported", "fail|warn|ignore", CHOICE, POLICY,                     \
       "what to do if this system cannot enforce a rule",                                           \
       "\"fail\" (the default) does not start the command. \"warn\" starts it and lists on "        \

@@ -226,7 +226,7 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
                      "own");
     for (size_t i = 0; i < result->notices.count; i++)
         message_note("%s", result->notices.text[i]);
-    for (size_t i = 0; i < result->denials.count; i++) {
+    for (size_t i = 0; result->denials.traced && i < result->denials.count; i++) {
         const struct brig_denial *denial = &result->denials.items[i];
         char text[ERROR_TEXT_MAX];
         message_note("refused: %s (%s), %llu time%s", denial->name,
@@ -239,4 +239,46 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
     report_end(result, policy, verbose || to_people);
     if (verbose)
         report_usage(result);
+}
+
+/* Whether the syscall filter refused a new namespace; it refuses nothing else of these two. */
+static bool has_refused_namespaces(const struct brig_denials *denials)
+{
+    for (size_t i = 0; i < denials->count; i++)
+        if (strcmp(denials->items[i].name, "clone") == 0 ||
+            strcmp(denials->items[i].name, "unshare") == 0)
+            return true;
+    return false;
+}
+
+/* Programs that only pass their request on to a service outside. */
+static const char *client_of(const char *program)
+{
+    static const struct {
+        const char *name, *service;
+    } clients[] = {{"docker", "the Docker daemon"},     {"docker-compose", "the Docker daemon"},
+                   {"loginctl", "the system's logind"}, {"machinectl", "systemd"},
+                   {"nerdctl", "containerd"},           {"systemctl", "systemd"},
+                   {"systemd-run", "systemd"}};
+    const char *slash = strrchr(program, '/');
+    for (size_t i = 0; i < ARRAY_LENGTH(clients); i++)
+        if (strcmp(clients[i].name, slash ? slash + 1 : program) == 0)
+            return clients[i].service;
+    return NULL;
+}
+
+void report_nested(const struct brig_result *result, const char *program)
+{
+    bool ended = result->outcome == BRIG_EXITED || result->outcome == BRIG_SIGNALLED;
+    const char *service = client_of(program);
+    if (!ended || brig_result_status(result) == 0)
+        return;
+    if (has_refused_namespaces(&result->denials))
+        message_note("the jail refused namespaces, which sandboxes and container tools create. Run "
+                     "the program without its own sandbox, as the jail is one, or use "
+                     "--allow-nested, which makes the jail weaker");
+    else if (service)
+        message_note("%s is outside the jail and cannot be reached. It would run programs without "
+                     "the jail, so there is no option for it: run this command outside",
+                     service);
 }

@@ -33,3 +33,7 @@ int message_status(int status, const struct brig_error *err);
  * always reported; a denied or cancelled run only if stderr is a terminal. */
 void report_result(const struct brig_result *result, const struct brig_policy *policy,
                    bool verbose);
+
+/* If the command failed: says what would allow a nested sandbox, if one was refused, and what a
+ * client of a service manager or container daemon lacks. `program` is the command's. */
+void report_nested(const struct brig_result *result, const char *program);

@@ -178,6 +178,7 @@ struct brig_policy {
     bool allow_nested;
     bool unix_sockets; /* without namespaces and network */
     bool trace;        /* report the system calls that were refused */
+    bool watch_nested; /* without `trace`: notice that namespaces were refused */
     bool late_input;   /* job_release() provides standard input */
     enum brig_on_unsupported on_unsupported;
     unsigned disabled_layers; /* enum brig_layer */

@@ -79,3 +79,27 @@ assert eval(sys.argv[2]), r' "$RESULT" "$1"
         scratch_remove
     done
 }
+
+@test "calls that seem to be missing, and families of sockets, are listed too" {
+    tried='import ctypes, socket, sys
+for family in (socket.AF_NETLINK, socket.AF_PACKET):
+    try: socket.socket(family, socket.SOCK_RAW, 3)
+    except OSError as error: print(error)
+for call in sys.argv[1:]:
+    ctypes.CDLL(None).syscall(int(call), 0, 0, 0, 0)'
+    for who in $(each_user); do
+        prepare "$who"
+        # io_uring_setup has the number 425 everywhere.
+        must jail --trace-denials -- /usr/bin/python3 -c "$tried" 425
+        told 'd == {"socket": (97, 2), "io_uring_setup": (38, 1)}'
+        output_has 'refused: socket (Address family not supported by protocol), 2 times'
+        must jail --trace-denials --seccomp dev -- /usr/bin/python3 -c "$tried" 425
+        output_has 'refused: socket (Protocol not supported), 1 time'
+        output_has 'refused: socket (Operation not permitted), 1 time'
+        output_has 'refused: io_uring_setup (Function not implemented), 1 time'
+        # clone3 has a fallback in every libc.
+        must jail --trace-denials -- /usr/bin/python3 -c 'import subprocess; subprocess.run(["true"], check=True)'
+        told 'd == {}'
+        scratch_remove
+    done
+}

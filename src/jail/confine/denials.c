@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -33,30 +35,65 @@ uint64_t denials_pause_us(uint64_t total)
     return 0;
 }
 
-/* Only calls that are refused as not permitted are reported, not calls that seem to be missing:
- * every interpreter tries such calls at its start (clone3, io_uring, memfd_create, terminal
- * ioctls). */
+/* Not told: requests of ioctl and prctl that a file or the kernel does not know (ENOTTY, EINVAL).
+ * Every interpreter tries some at its start. */
 static bool is_told(uint32_t action)
 {
-    return action == (SECCOMP_RET_ERRNO | EPERM) || action == (SECCOMP_RET_ERRNO | EACCES);
+    static const int told[] = {EPERM, EACCES, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT};
+    for (size_t i = 0; i < ARRAY_LENGTH(told); i++)
+        if (action == (SECCOMP_RET_ERRNO | (uint32_t)told[i]))
+            return true;
+    return false;
 }
 
-int denials_prepare(struct denials *denials, struct plan *plan, struct brig_error *err)
+/* libc and every runtime fall back to clone and openat, each time. */
+static bool has_fallback(int number)
+{
+    return number == seccomp_number("clone3") || number == seccomp_number("openat2");
+}
+
+#define NEW_NAMESPACES                                                                             \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
+     CLONE_NEWNET)
+
+/* Goes before the filter: asks about clone and unshare with a new namespace, which every filter
+ * without `allow_nested` refuses. Both have the flags in the first argument. */
+#define BEFORE_COUNT 6
+static void put_before(struct sock_filter before[BEFORE_COUNT])
+{
+    const uint32_t flags = offsetof(struct seccomp_data, args); /* the low half: little endian */
+    const struct sock_filter instructions[BEFORE_COUNT] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)seccomp_number("clone"), 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)seccomp_number("unshare"), 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, flags),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+    };
+    memcpy(before, instructions, sizeof instructions);
+}
+
+int denials_prepare(struct denials *denials, struct plan *plan, bool all, struct brig_error *err)
 {
     const struct sock_fprog *filter = plan->seccomp;
     plan->seccomp_told = NULL;
+    denials->all = plan->tells_all = all;
     if (!filter)
         return 0;
+    size_t first = all ? 0 : BEFORE_COUNT;
     struct sock_fprog *told = arena_alloc(&plan->arena, sizeof *told);
-    size_t bytes = filter->len * sizeof *filter->filter;
-    struct sock_filter *instructions = arena_alloc(&plan->arena, bytes);
+    struct sock_filter *instructions =
+        arena_alloc(&plan->arena, (first + filter->len) * sizeof *instructions);
     if (!told || !instructions)
         return brig_fail_nomem(err);
-    memcpy(instructions, filter->filter, bytes);
-    for (size_t i = 0; i < filter->len; i++)
+    memcpy(instructions + first, filter->filter, filter->len * sizeof *instructions);
+    if (!all)
+        put_before(instructions);
+    for (size_t i = 0; all && i < filter->len; i++)
         if (instructions[i].code == (BPF_RET | BPF_K) && is_told(instructions[i].k))
             instructions[i].k = SECCOMP_RET_USER_NOTIF;
-    *told = (struct sock_fprog){.len = filter->len, .filter = instructions};
+    *told =
+        (struct sock_fprog){.len = (unsigned short)(first + filter->len), .filter = instructions};
     plan->seccomp_told = told;
     denials->filter = filter;
     return 0;
@@ -71,7 +108,7 @@ int denials_listen(struct denials *denials, int listener, int epoll, struct brig
         denials_done(denials); /* without a listener the kernel refuses the calls itself */
         return BRIG_E_SYSTEM;
     }
-    denials->seen.traced = true;
+    denials->seen.traced = denials->all;
     return 0;
 }
 
@@ -109,7 +146,7 @@ void denials_serve(struct denials *denials, int epoll, uint32_t events, uint64_t
         return;
     }
     int answered = notice_answer(denials->listener, denials->filter, &number);
-    if (answered > 0)
+    if (answered > 0 && !has_fallback(number))
         denials_note(&denials->seen, number, answered);
     uint64_t pause_us = denials_pause_us(++denials->asked);
     if (pause_us == 0 || ++denials->burst < BURST_QUESTIONS)

@@ -15,7 +15,8 @@
 struct denials {
     int listener;                    /* or -1 */
     const struct sock_fprog *filter; /* decides the answers; static */
-    struct brig_denials seen;
+    bool all;                        /* else only refused namespaces are noticed */
+    struct brig_denials seen;        /* `traced` only if `all` */
     uint64_t asked;     /* notifications, including those of processes killed meanwhile */
     unsigned burst;     /* notifications since the last pause */
     uint64_t resume_us; /* end of the current pause; else 0 */
@@ -26,8 +27,9 @@ struct denials {
         .listener = -1                                                                             \
     }
 
-/* Gives a plan the notifying copy of its filter, if it has a filter. */
-int denials_prepare(struct denials *denials, struct plan *plan, struct brig_error *err);
+/* Gives a plan the notifying copy of its filter, if it has a filter. Without `all` it notifies only
+ * of clone and unshare with a new namespace; the filter must be one without `allow_nested`. */
+int denials_prepare(struct denials *denials, struct plan *plan, bool all, struct brig_error *err);
 
 /* Takes ownership of the listener, which denials_done() closes, and watches it. Returns 0 or
  * BRIG_E_SYSTEM. */

@@ -58,7 +58,9 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     int result = plan_add_command(&job->plan, &input, err);
     if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
-    if (policy->trace && (result = denials_prepare(&job->denials, &job->plan, err)) < 0)
+    bool watch = policy->watch_nested && !policy->allow_nested && job->plan.rung == PLAN_FULL;
+    if ((policy->trace || watch) &&
+        (result = denials_prepare(&job->denials, &job->plan, policy->trace, err)) < 0)
         return result;
     struct spawned spawned;
     job->started_us = clock_now_us();

@@ -471,7 +471,7 @@ void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
         unenforced_add(&plan->unenforced,
                        "nf_tables cannot be used (%s): only the usual ports go through the door",
                        error_text(sys_errno, text));
-    if (step == PLAN_STEP_TRACE)
+    if (step == PLAN_STEP_TRACE && plan->tells_all)
         unenforced_add(&plan->unenforced, "refused system calls are not listed (%s)",
                        error_text(sys_errno, text));
     if (step == PLAN_STEP_ROUTES)

@@ -193,6 +193,7 @@ struct plan {
     size_t rule_count, rule_room;
     const struct sock_fprog *seccomp;
     const struct sock_fprog *seccomp_told; /* the same with user notification; or NULL */
+    bool tells_all;                        /* of all refused calls, because the caller asked */
     bool drop_caps;
     bool keep_caps; /* keep the capabilities of the joined user namespace, to make jails in it */
     struct plan_rlimit rlimits[PLAN_RLIMIT_MAX];

@@ -275,7 +275,7 @@ static int make_plan(struct zygote *zygote, struct brig_error *err)
     if (result == 0 && template->policy->trace) {
         struct arena own = plan->arena;
         plan->arena = template->compiled.arena; /* lives as long as the template */
-        result = denials_prepare(&denials, plan, err);
+        result = denials_prepare(&denials, plan, true, err);
         template->compiled.arena = plan->arena;
         plan->arena = own;
     }
@@ -409,6 +409,7 @@ int zygote_start(struct zygote *zygote, uint32_t host_id, struct brig_job *job,
     int network = template_plan(template, &job->plan);
     plan_use_limits(&job->plan, template->policy, &job->limits);
     job->denials.filter = job->plan.seccomp_told ? job->plan.seccomp : NULL;
+    job->denials.all = true;
     job->own_peak_kb = 0; /* the child does not share the caller's memory */
     job->building = calloc(1, sizeof *job->building);
     result = job->building && job->plan.limits_missing == zygote->plan.limits_missing

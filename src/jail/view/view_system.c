@@ -133,9 +133,9 @@ int view_add_system(struct view *view, struct brig_error *err)
     add_text(view, "etc/gitconfig", view->policy->gitconfig);
     plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
-    return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
     if (stat(VIEW_SYS_CPU, &cpu) == 0)
         view_bind_read_only(view, VIEW_SYS_CPU, &cpu);
+    return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
 /* Mounts a text over a file of the host's /etc; returns NULL if there is no file to cover. */
@@ -173,7 +173,6 @@ static const struct {
                     {"stderr", "/proc/self/fd/2"},
                     {"ptmx", "pts/ptmx"}};
 
-void view_add_dev(struct view *view)
 /* Landlock allows mq_open() only with a rule for the root of the queues' filesystem, and a rule
  * needs a mount. A kernel may have none. */
 static void add_message_queues(struct view *view, int dev, const char *prefix)
@@ -192,6 +191,7 @@ static void add_message_queues(struct view *view, int dev, const char *prefix)
                   landlock_rights(view->abi, LANDLOCK_GRANT_WRITE, true));
 }
 
+void view_add_dev(struct view *view)
 {
     struct plan *plan = view->plan;
     int slot = view->root;
@@ -231,9 +231,9 @@ static void add_message_queues(struct view *view, int dev, const char *prefix)
     (void)view_attach(view, pts, "/dev/pts", true, "mount /dev/pts");
     plan_add_rule(plan, PLAN_NO_SLOT, "/dev",
                   landlock_rights(view->abi, LANDLOCK_GRANT_DEVICE, true));
-}
     if (view->policy->seccomp == BRIG_SECCOMP_DEV) /* `code` has no message queues */
         add_message_queues(view, slot, prefix);
+}
 
 /* ---- /proc ---- */
 
