@@ -148,7 +148,7 @@ void landlock_stand_alone(int abi, enum brig_network network, bool unix_sockets,
 {
     unenforced_add(unenforced,
                    "mode, times and attributes of the user's own files outside can be changed");
-    if (network == BRIG_NET_NONE) {
+    if (network != BRIG_NET_HOST) { /* a door and a private loopback need a namespace */
         attr->handled_access_net = known_at(abi).handled_access_net;
         if (abi < ABI_NET)
             unenforced_add(unenforced, "the network can be used (needs a network namespace)");
