@@ -168,7 +168,8 @@ static const struct expectation expectations[] = {
     { "migrate_pages", SYS_migrate_pages, { 0 }, BY_PROFILE(0, EPERM) },
     { "set_mempolicy", SYS_set_mempolicy, { 0 }, BY_PROFILE(0, EPERM) },
     { "memfd_create", SYS_memfd_create, { 0 }, BY_PROFILE(0, ENOSYS) },
-    { "shmget", SYS_shmget, { 0 }, BY_PROFILE(0, ENOSYS) },
+    { "shmget", SYS_shmget, { 0 }, BY_NETWORK(0, ENOSYS, 0) },
+    { "semget", SYS_semget, { 0 }, BY_PROFILE(0, ENOSYS) },
     { "name_to_handle_at", SYS_name_to_handle_at, { 0 }, BY_PROFILE(0, EPERM) },
     { "the first unknown number", NR_FIRST_UNKNOWN, { 0 }, EVERYWHERE(ENOSYS) },
     { "number 599", 599, { 0 }, EVERYWHERE(ENOSYS) },
@@ -370,6 +371,13 @@ static void test_length(void)
     tap_ok(seccomp_program(BRIG_SECCOMP_DEV, BRIG_NET_NONE, false)->filter ==
                seccomp_program(BRIG_SECCOMP_DEV, BRIG_NET_HOST, false)->filter,
            "dev is the same filter with and without network");
+    tap_ok(seccomp_program(BRIG_SECCOMP_CODE, BRIG_NET_LOOPBACK, false)->filter ==
+               seccomp_program(BRIG_SECCOMP_CODE, BRIG_NET_HOST, false)->filter,
+           "code has sockets with loopback");
+    const uint64_t nothing[6] = {0};
+    tap_is_int(seccomp_verdict(seccomp_program_alone(BRIG_SECCOMP_CODE, BRIG_NET_HOST, true),
+                               SYS_shmget, nothing),
+               ENOSYS, "without an IPC namespace there is no shared memory");
 }
 
 /* ---- What the kernel then does ------------------------------------------------------------ */

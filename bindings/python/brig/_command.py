@@ -195,8 +195,8 @@ def run(
     The command is a list of arguments. Options: timeout and cpu_timeout in seconds (30; none),
     memory_mb (the mode's) as memory='address_space' or 'rss', processes, max_output in bytes of
     each stream, grace in seconds between TERM and KILL (0), fs_allow and fs_read_allow (paths),
-    network ('none', 'host', 'allow' or 'open'; the mode's), cwd, env (the caller's, of which the mode keeps what is
-    harmless), input (bytes or text), capture (True: stdout and stderr are collected),
+    network ('none', 'loopback', 'host', 'allow' or 'open'; the mode's), cwd, env (the caller's, of
+    which the mode keeps what is harmless), input (bytes or text), capture (True: stdout and stderr are collected),
     on_unsupported ('raise', 'warn', 'ignore'), mode ('sealed'), policy (a Policy instead of the
     mode, over which the options are laid). With check=True all but exit status 0 raises CommandError.
 

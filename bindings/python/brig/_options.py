@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._policy import Path, Policy
 
     Memory = Literal["address_space", "rss"]
-    Network = Literal["none", "host", "allow", "open"]
+    Network = Literal["none", "loopback", "host", "allow", "open"]
     OnUnsupported = Literal["raise", "warn", "ignore"]
     Result = Literal["plain", "pickle"]
 

@@ -16,7 +16,7 @@ Path = Union[str, "os.PathLike[str]"]
 MODES = {"sealed": 0, "casual": 1, "bare": 2, "strict": 3}
 VIEWS = {"system": 0, "host": 1, "root": 2, "empty": 3}
 ACCESS = {"read-write": 0, "read-only": 1, "mask": 2, "device": 3, "protect": 4}
-NETWORKS = {"none": 0, "host": 1, "allow": 2, "open": 3}
+NETWORKS = {"none": 0, "host": 1, "allow": 2, "open": 3, "loopback": 4}
 CALL_NETWORKS = {"none": 0, "host": 1}  # a function has no door
 SECCOMP = {"dev": 0, "code": 1}
 ON_UNSUPPORTED = {"raise": 0, "warn": 1, "ignore": 2}
@@ -105,7 +105,7 @@ class Policy(Owned):
         )
 
     def network(self, network: str) -> "Policy":
-        """'none', 'host' (the caller's), 'allow' (what allow() names) or 'open' (all that is public)."""
+        """'none', 'loopback', 'host' (the caller's), 'allow' (what allow() names) or 'open' (all that is public)."""
         return self._set("brig_policy_network", word(NETWORKS, "network", network))
 
     def allow(self, *rules: str) -> "Policy":
