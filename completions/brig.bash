@@ -76,7 +76,7 @@ _brig_value() {
         return
         ;;
     '--net')
-        mapfile -t COMPREPLY < <(compgen -W 'none allow open host learn' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'none loopback allow open host learn' -- "$cur")
         return
         ;;
     '--allow')

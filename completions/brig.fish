@@ -99,7 +99,7 @@ complete -c brig -n __brig_before_command -l 'allow-nested' -d 'let programs cre
 complete -c brig -n __brig_before_command -l 'trace-denials' -d 'list the system calls that were refused'
 complete -c brig -n __brig_before_command -l 'on-unsupported' -x -a 'fail warn ignore' -d 'what to do if this system cannot enforce a rule'
 complete -c brig -n __brig_before_command -l 'disable' -x -a 'landlock seccomp caps namespaces nested' -d 'switch a layer off, to find what stops a program'
-complete -c brig -n __brig_before_command -l 'net' -x -a 'none allow open host learn' -d 'the network of the jail (default: open; sealed: none)'
+complete -c brig -n __brig_before_command -l 'net' -x -a 'none loopback allow open host learn' -d 'the network of the jail (default: open; sealed: none)'
 complete -c brig -n __brig_before_command -l 'allow' -x -d 'allow connections to a destination'
 complete -c brig -n __brig_before_command -l 'deny' -x -d 'deny connections to a destination, even if allowed'
 complete -c brig -n __brig_before_command -s p -l 'publish' -x -d 'reach a server in the jail from the host'

@@ -141,6 +141,7 @@ NETWORK = (
                      "api.example.com Authorization=bearer:env:TOKEN url=EXAMPLE_URL methods=GET,POST path=/v1"]),
     ("variables for a proxy", ["--net", "open", "--proxy-env"]),
     ("a proxy of the host", ["--net", "open"]),
+    ("loopback only", ["--net", "loopback"]),
     ("limits", ["--net", "open", "--net-connections", "10", "--net-bytes", "1M", "--net-idle", "30"]),
 )
 NETWORK_ENV = {"credentials": {"ANTHROPIC_API_KEY": "sk-test", "TOKEN": "t0ken"},

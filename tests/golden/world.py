@@ -64,6 +64,8 @@ SYSTEM = {
     "/etc/resolv.conf": "nameserver 192.0.2.53\n", "/etc/localtime": "-> /usr/share/zoneinfo/Europe/Berlin",
     "/etc/ld.so.cache": "cache", "/etc/alternatives/": "", "/etc/ssl/certs/": "",
     "/etc/ssl/openssl.cnf": "openssl_conf = none\n", "/etc/ssl/private/": "",
+    "/etc/java-17-openjdk/": "", "/etc/services": "https 443/tcp\n", "/etc/os-release": "-> ../usr/lib/os-release",
+    "/usr/lib/os-release": "ID=none\n", "/etc/pip.conf": "secret", "/sys/devices/system/cpu/": "",
     "/dev/null": "", "/dev/zero": "", "/dev/full": "", "/dev/random": "", "/dev/urandom": "",
     "/dev/tty": "", "/dev/shm/": "", "/dev/pts/": "", "/dev/dri/card0": "", "/dev/kvm": "",
     "/proc/": "", "/sys/": "", "/tmp/": "", "/var/tmp/": "", "/var/log/": "", "/var/lib/": "",
