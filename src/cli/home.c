@@ -26,6 +26,7 @@
 #include "home/wire.h"
 #include "jail/view/mask_names.h"
 #include "policy/policy.h"
+#include "policy/startup.h"
 
 #define ASIDES_MAX 1000 /* the limit of storage_set_aside() */
 #define OWN_ORIGIN "brig's own"
@@ -385,7 +386,10 @@ static int join(const struct settings *settings, const struct identity *identity
         if ((own[own_count] = path_below(home, hidden->own.paths[i])))
             own_count++;
     autostr struct str points = {0};
+    __attribute__((cleanup(startup_rules_done))) struct startup_rules filters = {0};
     int status = find_mount_points(policy, at, &points, err);
+    if (status == 0)
+        status = startup_rules_init(policy, &filters, err);
     if (status < 0)
         return status;
     const struct home_spec spec = {
@@ -402,6 +406,8 @@ static int join(const struct settings *settings, const struct identity *identity
         .shown_count = overlay ? rules->shown_count : 0,
         .own = own,
         .own_count = overlay ? own_count : 0,
+        .filters = filters.items,
+        .filter_count = overlay ? filters.count : 0,
         .mount_points = &points,
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],

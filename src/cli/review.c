@@ -311,10 +311,13 @@ int review_record_masks(const struct settings *settings, const struct identity *
                                      .hidden_count = spec->mask_count,
                                      .shown = (const char **)(uintptr_t)spec->shown,
                                      .shown_count = spec->shown_count};
+    const struct hidden_startup startup = {.home = spec->user_home,
+                                           .filter = {spec->filters, spec->filter_count}};
     identity_enter(identity);
     autoclose int record = record_open(settings->storage, settings->jail, err);
-    int status =
-        record < 0 ? record : hidden_record(record, layer, &rules, spec->own, spec->own_count, err);
+    int status = record < 0 ? record
+                            : hidden_record(record, layer, &rules, spec->own, spec->own_count,
+                                            &startup, err);
     identity_leave(identity);
     return status;
 }

@@ -280,6 +280,7 @@ static int join_once(const struct home_spec *spec, const struct str *text,
                                          .mask_count = (uint32_t)spec->mask_count,
                                          .shown_count = (uint32_t)spec->shown_count,
                                          .own_count = (uint32_t)spec->own_count,
+                                         .filter_count = (uint32_t)spec->filter_count,
                                          .mount_points = (uint32_t)spec->mount_points->length,
                                          .disk_bytes = spec->disk_bytes,
                                          .disk_inodes = spec->disk_inodes};
@@ -328,6 +329,7 @@ static void add_rules(struct str *text, const struct home_spec *spec)
     add_texts(text, spec->masks, spec->mask_count);
     add_texts(text, spec->shown, spec->shown_count);
     add_texts(text, spec->own, spec->own_count);
+    add_texts(text, spec->filters, spec->filter_count);
 }
 
 /* Whether the holder exited during the request: then another one is started. */

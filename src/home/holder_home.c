@@ -15,6 +15,7 @@
 #include "home/fuse.h"
 #include "home/holder.h"
 #include "home/mounts.h"
+#include "home/overlay_startup.h"
 
 /* Changes from an incompatible overlay are neither used nor deleted. */
 static int find_changes(struct holder *holder, enum storage_layers layers,
@@ -214,13 +215,17 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
 {
     if (holder->has_overlay) {
         bool alone = holder->run_count == 1;
+        (void)overlay_startup_show(&holder->masks, NULL); /* the user may have changed them */
         mounts_forget();
         bool plain = holder->masks.set_count == 1 && !holder->masks.covered;
         if (overlay_masks_have(&holder->masks, request) && (!alone || plain))
             return 0;
         answer->news = true;
-        if (!alone)
-            return overlay_masks_add(&holder->masks, request, err);
+        if (!alone) {
+            int added = overlay_masks_add(&holder->masks, request, err);
+            mounts_forget();
+            return added;
+        }
         holder->has_overlay = false; /* remount it, without the masks of former runs */
     }
     autoclose int home = -1;

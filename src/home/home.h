@@ -38,6 +38,8 @@ struct home_spec {
     size_t shown_count;
     const char *const *own; /* brig's own directories below user_home, relative to it */
     size_t own_count;
+    const char *const *filters; /* of the environment: for start-up files, see startup.h */
+    size_t filter_count;
     const struct str *mount_points;   /* of the run, in what all runs share: see wire.h */
     uint64_t disk_bytes, disk_inodes; /* see home_limit_disk(); 0: no limit */
 };

@@ -180,7 +180,8 @@ static int make_places(struct brig_error *err)
         return status;
     autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0400);
     if (nothing < 0 || fchmod(nothing, 0444) < 0 ||
-        mknod(MOUNTS_WHITEOUT, S_IFCHR, makedev(0, 0)) < 0)
+        mknod(MOUNTS_WHITEOUT, S_IFCHR, makedev(0, 0)) < 0 ||
+        mknod(MOUNTS_STARTUP_WHITEOUT, S_IFCHR, makedev(0, 0)) < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot make the whiteout of the masks");
     return 0;
 }

@@ -59,6 +59,8 @@ int mounts_given_home(int tree, struct brig_error *err);
 
 /* A whiteout, in the working directory of the holder: the other whiteouts are hard links to it. */
 #define MOUNTS_WHITEOUT "whiteout"
+/* Another one, for start-up files: see overlay_startup.h. */
+#define MOUNTS_STARTUP_WHITEOUT "startup-whiteout"
 /* The directory of the overlay's layer of whiteouts. */
 int mounts_open_masks(void);
 /* Whether fuse-overlayfs has mounted the overlay. */

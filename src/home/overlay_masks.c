@@ -21,6 +21,7 @@
 #include "base/tree.h"
 #include "home/fuse.h"
 #include "home/mounts.h"
+#include "home/overlay_startup.h"
 #include "jail/sys.h"
 
 #define REFRESH_MS 2000
@@ -40,9 +41,7 @@ static void copy_times(const struct overlay_masks *masks, const char *path, size
     (void)utimensat(masks->layer, directory, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Creates the parents of a path like those in the home: 1, or 0 if a parent is missing in the home
- * or is a link. */
-static int make_parents(const struct overlay_masks *masks, const char *path)
+int overlay_masks_make_parents(const struct overlay_masks *masks, const char *path)
 {
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         char above[PATH_LENGTH_MAX + 1];
@@ -57,6 +56,13 @@ static int make_parents(const struct overlay_masks *masks, const char *path)
             return errno == ENOTDIR ? 0 : -errno;
     }
     return 1;
+}
+
+void overlay_masks_settle_parents(const struct overlay_masks *masks, const char *path)
+{
+    for (const char *slash = strrchr(path, '/'); slash;
+         slash = memrchr(path, '/', (size_t)(slash - path)))
+        copy_times(masks, path, (size_t)(slash - path));
 }
 
 /* Creates an empty opaque directory as a mount point that hides the home's. Before Linux 6.6 the
@@ -117,7 +123,7 @@ static int hide_in_layer(const struct overlay_masks *masks, const char *path, bo
 {
     int result = make_entry(masks, path, own);
     if (result == -ENOENT) {
-        result = make_parents(masks, path);
+        result = overlay_masks_make_parents(masks, path);
         if (result == 0)
             return 0; /* missing in the home: it is watched */
         result = result > 0 ? make_entry(masks, path, own) : result;
@@ -128,9 +134,7 @@ static int hide_in_layer(const struct overlay_masks *masks, const char *path, bo
         return 0; /* a parent is hidden already */
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path);
-    for (const char *slash = strrchr(path, '/'); slash;
-         slash = memrchr(path, '/', (size_t)(slash - path)))
-        copy_times(masks, path, (size_t)(slash - path)); /* undo the effect of the new entry */
+    overlay_masks_settle_parents(masks, path);
     return 0;
 }
 
@@ -236,7 +240,8 @@ static int read_texts(struct overlay_mask_set *set, struct brig_error *err)
 {
     const struct home_request *head = &set->message->head;
     const char *text = set->message->text, *end = text + head->length;
-    size_t count = 0, wanted = (size_t)head->mask_count + head->shown_count + head->own_count;
+    size_t count = 0, wanted = (size_t)head->mask_count + head->shown_count + head->own_count +
+                               head->filter_count;
     if (wanted > HOME_RULES_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: at most %d",
                          HOME_RULES_MAX);
@@ -255,6 +260,8 @@ static int read_texts(struct overlay_mask_set *set, struct brig_error *err)
     };
     set->own = set->rules.shown + head->shown_count;
     set->own_count = head->own_count;
+    set->filter =
+        (struct startup_filter){.rules = set->own + head->own_count, .count = head->filter_count};
     return 0;
 }
 
@@ -276,7 +283,8 @@ bool overlay_masks_have(const struct overlay_masks *masks, const struct home_mes
         const struct home_message *known = masks->sets[i].message;
         if (head->mask_count == known->head.mask_count &&
             head->shown_count == known->head.shown_count &&
-            head->own_count == known->head.own_count && head->length == known->head.length &&
+            head->own_count == known->head.own_count &&
+            head->filter_count == known->head.filter_count && head->length == known->head.length &&
             memcmp(known->text, message->text, head->length) == 0)
             return true;
     }
@@ -285,7 +293,7 @@ bool overlay_masks_have(const struct overlay_masks *masks, const struct home_mes
 
 /* ---- applying ---- */
 
-static int hide_path(void *context, const struct mask_path *path, struct brig_error *err)
+int overlay_masks_hide_path(void *context, const struct mask_path *path, struct brig_error *err)
 {
     struct overlay_masks *masks = context;
     if (path->outside)
@@ -299,7 +307,7 @@ static int hide_path(void *context, const struct mask_path *path, struct brig_er
 static int apply(struct overlay_masks *masks, const struct overlay_mask_set *set,
                  struct brig_error *err)
 {
-    const struct mask_visitor visitor = {hide_path, masks, &masks->watch};
+    const struct mask_visitor visitor = {overlay_masks_hide_path, masks, &masks->watch};
     int status = mask_each(&masks->home, &set->rules, &visitor, err);
     for (size_t i = 0; i < set->own_count && status == 0; i++)
         if (mask_is_path(set->own[i]))
@@ -321,11 +329,12 @@ int overlay_masks_add(struct overlay_masks *masks, const struct home_message *me
     int status = set_init(&set, message, err);
     if (status == 0)
         status = apply(masks, &set, err);
-    if (status < 0)
+    if (status < 0) {
         set_done(&set);
-    else
-        masks->sets[masks->set_count++] = set;
-    return status;
+        return status;
+    }
+    masks->sets[masks->set_count++] = set;
+    return overlay_startup_show(masks, err); /* after the masks, which go first */
 }
 
 /* ---- applying again, for new names ---- */
@@ -336,6 +345,7 @@ void overlay_masks_look(struct overlay_masks *masks)
     mask_watch_begin(&masks->watch);
     for (size_t i = 0; i < masks->set_count; i++)
         (void)apply(masks, &masks->sets[i], NULL);
+    (void)overlay_startup_show(masks, NULL);
     mask_watch_end(&masks->watch);
     masks->looking = false;
 }

@@ -15,6 +15,7 @@
 #include "home/wire.h"
 #include "jail/view/mask.h"
 #include "jail/view/mask_watch.h"
+#include "policy/startup.h"
 
 #define OVERLAY_MASKS_SETS_MAX 256
 
@@ -25,6 +26,7 @@ struct overlay_mask_set {
     struct mask_rules rules;
     const char **own; /* brig's own directories: hidden for good */
     size_t own_count;
+    struct startup_filter filter;
 };
 
 struct overlay_masks {
@@ -33,7 +35,7 @@ struct overlay_masks {
     int layer;         /* the directory with the whiteouts */
     int changes;       /* the upper directory of the overlay, once it is mounted; else -1 */
     bool looking;      /* again: failures are ignored, so that one does not prevent the others */
-    bool covered;      /* there is a mount on the overlay, above which nothing is looked up again */
+    bool covered;      /* something is hidden until the overlay is mounted again */
     struct mask_watch watch;
     struct overlay_mask_set sets[OVERLAY_MASKS_SETS_MAX];
     size_t set_count;
@@ -64,6 +66,16 @@ int overlay_masks_add(struct overlay_masks *masks, const struct home_message *me
                       struct brig_error *err);
 /* Hides one path relative to the home, before the overlay is mounted. */
 int overlay_masks_hide(struct overlay_masks *masks, const char *path, struct brig_error *err);
+
+/* Hides a path that mask_each() has found; of a file that a run may have seen, also by a cover. `masks` is the
+ * context. */
+int overlay_masks_hide_path(void *masks, const struct mask_path *path, struct brig_error *err);
+
+/* For entries of the layer: creates the parents of a path like those in the home. Returns 1, or 0 if a parent is
+ * missing in the home or is a link, or -errno. */
+int overlay_masks_make_parents(const struct overlay_masks *masks, const char *path);
+/* After an entry was made: gives its parents the times of those in the home. */
+void overlay_masks_settle_parents(const struct overlay_masks *masks, const char *path);
 
 /* Resolves all masks again. */
 void overlay_masks_look(struct overlay_masks *masks);

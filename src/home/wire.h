@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#define HOME_WIRE_VERSION 9
+#define HOME_WIRE_VERSION 10
 #define HOME_TEXT_MAX 65536 /* of a request's strings */
 #define HOME_RULES_MAX 4096 /* masks and the like */
 
@@ -27,14 +27,15 @@ enum home_place {
 };
 
 /* Followed by `length` bytes of strings, each ended by a NUL: the user's home, then the masks, then
- * what is shown below masks, then what is hidden for good (brig's own directories), each counted. Last, in
+ * what is shown below masks, then what is hidden for good (brig's own directories), then the filters for
+ * start-up files (see startup.h), each counted. Last, in
  * `mount_points` bytes, where a run mounts something in what all runs share: the letter of a home_place, 'd'
  * for a directory or 'f' for a file, and the path relative to the place. */
 struct home_request {
     uint32_t version;
     uint32_t op;
     uint32_t kind; /* enum policy_home */
-    uint32_t mask_count, shown_count, own_count;
+    uint32_t mask_count, shown_count, own_count, filter_count;
     uint32_t length, mount_points;
     uint64_t disk_bytes, disk_inodes; /* HOME_JOIN: of the private directories; 0: no limit */
 };

@@ -41,15 +41,31 @@ const size_t startup_name_count = ARRAY_LENGTH(startup_names);
 
 /* ---- filters ---- */
 
-void startup_append_rules(const struct brig_policy *policy, struct str *list)
+int startup_rules_init(const struct brig_policy *policy, struct startup_rules *ret_rules,
+                       struct brig_error *err)
 {
+    struct startup_rules rules = {.items = calloc(policy->env_count + 1, sizeof *rules.items)};
     for (size_t i = 0; i < policy->env_count; i++) {
         const struct policy_env *rule = &policy->env[i];
         if (rule->kind == POLICY_ENV_SET)
             continue;
-        str_append_char(list, rule->kind == POLICY_ENV_UNSET ? '-' : '+');
-        str_list_add(list, rule->name);
+        str_append_char(&rules.list, rule->kind == POLICY_ENV_UNSET ? '-' : '+');
+        str_list_add(&rules.list, rule->name);
     }
+    if (!rules.items || rules.list.failed) {
+        startup_rules_done(&rules);
+        return brig_fail_nomem(err);
+    }
+    for (const char *at = NULL; (at = str_list_next(&rules.list, at));)
+        rules.items[rules.count++] = at;
+    *ret_rules = rules;
+    return 0;
+}
+
+void startup_rules_done(struct startup_rules *rules)
+{
+    str_done(&rules->list);
+    free(take_ptr(&rules->items));
 }
 
 bool startup_filter_hides(const struct startup_filter *filter, const char *name, size_t name_length,

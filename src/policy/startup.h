@@ -30,9 +30,16 @@ struct startup_filter {
     size_t count;
 };
 
-/* Appends the rules of a policy to a list: see str_list_add(). A variable that is set to a value by the policy does not
- * count as passed on: its line outside has another value. */
-void startup_append_rules(const struct brig_policy *policy, struct str *list);
+/* The filter of a policy. A variable that the policy sets to a value does not count as passed on: its line outside has
+ * another value. Release with startup_rules_done(). */
+struct startup_rules {
+    struct str list;
+    const char **items;
+    size_t count;
+};
+int startup_rules_init(const struct brig_policy *policy, struct startup_rules *ret_rules,
+                       struct brig_error *err);
+void startup_rules_done(struct startup_rules *rules);
 
 /* Whether a filter removes a variable with this value. */
 bool startup_filter_hides(const struct startup_filter *filter, const char *name, size_t name_length,

@@ -10,9 +10,8 @@
 #include "tap.h"
 
 static struct brig_error err;
-static const char *rules[512];
-static struct startup_filter filter = {.rules = rules};
-static struct str list;
+static struct startup_rules rules;
+static struct startup_filter filter;
 
 /* The default filters, and then what a user says. */
 static void use_rules(const char *name, const char *value)
@@ -23,11 +22,10 @@ static void use_rules(const char *name, const char *value)
             tap_bail("%s", err.message);
     if (name && brig_policy_setenv(policy, name, value, &err) < 0)
         tap_bail("%s", err.message);
-    str_done(&list);
-    startup_append_rules(policy, &list);
-    filter.count = 0;
-    for (const char *at = NULL; (at = str_list_next(&list, at));)
-        rules[filter.count++] = at;
+    startup_rules_done(&rules);
+    if (startup_rules_init(policy, &rules, &err) < 0)
+        tap_bail("%s", err.message);
+    filter = (struct startup_filter){rules.items, rules.count};
     brig_policy_free(policy);
 }
 
@@ -180,6 +178,6 @@ int main(void)
     test_shown();
     test_syntax();
     test_restored();
-    str_done(&list);
+    startup_rules_done(&rules);
     return tap_done();
 }

@@ -284,10 +284,9 @@ static int add_replaced(void *context, const struct walk_entry *entry, struct br
 {
     struct diff *diff = context;
     bool large = is_too_large(diff, &entry->info);
-    autoclose int fd =
-        S_ISREG(entry->info.st_mode) && !large
-            ? openat(entry->dir, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-            : -1;
+    autoclose int fd = S_ISREG(entry->info.st_mode) && !large
+                           ? change_open_user(diff->layer, entry->dir, entry->name, entry->path)
+                           : -1;
     if (layer_hides(diff->layer, entry->path))
         return TREE_SKIP;
     if (is_second(diff) && was_spooled(diff, entry->path))

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "changes/layer/change.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
+#include "base/str.h"
 #include "changes/layer/compare.h"
+#include "changes/layer/hidden.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/upper.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
 #include "guard/files.h"
+#include "policy/startup.h"
+
+#define HIDDEN_LINES "it has lines that are hidden from the jail, which would be lost"
 
 struct change_walk {
     const struct layer *layer;
@@ -18,7 +29,8 @@ struct change_walk {
     change_visit visit;
     void *context;
     struct base *base;
-    size_t next_path; /* in options->paths */
+    size_t next_path;            /* in options->paths */
+    struct startup_text startup; /* of the current change */
 };
 
 /* ---- which paths ---- */
@@ -48,6 +60,89 @@ static bool is_own_git(const struct layer *layer, const char *path)
     return !layer_is_home(layer->name) && strcmp(path, ".git") == 0;
 }
 
+/* ---- start-up files ---- */
+
+static bool is_startup(const struct layer *layer, const char *path)
+{
+    return layer->hidden && hidden_is_startup(layer->hidden, path);
+}
+
+/* Reads a file of the user as the jail sees it. */
+static int read_startup(const struct layer *layer, int dir, const char *name,
+                        struct startup_text *ret_text, struct str *user)
+{
+    size_t count;
+    const struct startup_filter *filters = hidden_filters(layer->hidden, &count);
+    autoclose int fd = copy_open(dir, name, false);
+    if (fd < 0 || read_all(fd, STARTUP_FILE_MAX, user) < 0 || user->length > STARTUP_FILE_MAX)
+        return -1;
+    return startup_hide(filters, count, user->data, user->length, ret_text, NULL) < 0 ? -1 : 0;
+}
+
+/* The copy in the layer of masks has neither the extended attributes nor the group of the user's file. */
+static void find_startup(struct change_walk *walk, struct change *change)
+{
+    autostr struct str user = {0};
+    startup_text_done(&walk->startup);
+    walk->startup = (struct startup_text){0};
+    if (!S_ISREG(change->before.st_mode) || !is_startup(walk->layer, change->path))
+        return;
+    if (read_startup(walk->layer, change->lower_dir, change->name, &walk->startup, &user) < 0) {
+        change->unreadable = "your file is hidden from the jail: it is too large or cannot be read";
+        return;
+    }
+    change->startup = &walk->startup;
+    if (S_ISREG(change->after.st_mode)) {
+        change->after.st_uid = change->before.st_uid;
+        change->after.st_gid = change->before.st_gid;
+    }
+}
+
+static bool same_as_startup(const struct change *change)
+{
+    autostr struct str text = {0};
+    const struct str *seen = &change->startup->text;
+    autoclose int fd = copy_open(change->upper_dir, change->name, true);
+    return (size_t)change->after.st_size == seen->length && fd >= 0 &&
+           read_all(fd, seen->length, &text) == 0 && text.length == seen->length &&
+           (text.length == 0 || memcmp(text.data, seen->data, text.length) == 0);
+}
+
+int change_restore_startup(const struct change *change, const struct str *jail,
+                           struct str *ret_text, struct brig_error *err)
+{
+    size_t count;
+    const struct startup_filter *filters = hidden_filters(change->layer->hidden, &count);
+    autostr struct str user = {0};
+    autoclose int fd = copy_open(change->lower_dir, change->name, false);
+    int failed = fd < 0 ? -errno : read_all(fd, STARTUP_FILE_MAX, &user);
+    if (failed < 0 || user.length > STARTUP_FILE_MAX)
+        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read '%s'",
+                         str_shown(change->path).text);
+    return startup_restore(filters, count, &user, jail, ret_text, err);
+}
+
+static int open_text(const struct str *text)
+{
+    autoclose int fd = memfd_create("seen", MFD_CLOEXEC);
+    int failed = fd < 0 ? -errno : text->length > 0 ? write_all(fd, text->data, text->length) : 0;
+    if (failed == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        failed = -errno;
+    errno = -failed;
+    return failed < 0 ? -1 : take_fd(&fd);
+}
+
+int change_open_user(const struct layer *layer, int dir, const char *name, const char *path)
+{
+    autostr struct str user = {0};
+    struct startup_text seen = {0};
+    if (!is_startup(layer, path))
+        return copy_open(dir, name, false);
+    int fd = read_startup(layer, dir, name, &seen, &user) < 0 ? -1 : open_text(&seen.text);
+    startup_text_done(&seen);
+    return fd;
+}
+
 /* ---- one change ---- */
 
 static void find_conflict(const struct change_walk *walk, struct change *change)
@@ -63,6 +158,9 @@ static void find_conflict(const struct change_walk *walk, struct change *change)
     if (!change->has_base && now && !S_ISDIR(now->st_mode) && change->upper.mode &&
         ident_of(now).ctime_ns > change->upper.ctime_ns)
         change->conflict = "your file is newer than the jail's";
+    if (!change->conflict && change->startup && change->startup->hidden > 0 &&
+        !S_ISREG(change->after.st_mode))
+        change->conflict = HIDDEN_LINES;
 }
 
 static unsigned compare_meta(const struct change *change)
@@ -73,7 +171,9 @@ static unsigned compare_meta(const struct change *change)
         meta |= CHANGE_MODE;
     if (before->st_uid != after->st_uid || before->st_gid != after->st_gid)
         meta |= CHANGE_OWNER;
-    int xattrs = S_ISREG(after->st_mode) || S_ISDIR(after->st_mode)
+    bool compared =
+        !change->startup && (S_ISREG(after->st_mode) || S_ISDIR(after->st_mode));
+    int xattrs = compared
                      ? compare_xattrs(change->lower_dir, change->upper_dir, change->name)
                      : 0;
     meta |= xattrs & COMPARE_XATTRS ? CHANGE_XATTRS : 0;
@@ -86,6 +186,8 @@ static bool same_contents(const struct change_walk *walk, const struct change *c
     const struct stat *before = &change->before, *after = &change->after;
     if (S_ISDIR(after->st_mode))
         return true;
+    if (change->startup)
+        return same_as_startup(change);
     if (!S_ISREG(after->st_mode) && !S_ISLNK(after->st_mode))
         return before->st_rdev == after->st_rdev;
     if (walk->options->quick && S_ISREG(after->st_mode) && before->st_size == after->st_size &&
@@ -165,6 +267,9 @@ static int measure_file(void *context, const struct walk_entry *entry, struct br
     if (!change->conflict && base_find(measure->walk->base, entry->path, &record) &&
         base_conflict(&record, &entry->info))
         change->conflict = "a file in it has changed since";
+    if (!change->conflict && S_ISREG(entry->info.st_mode) &&
+        is_startup(measure->walk->layer, entry->path))
+        change->conflict = "a file in it is a start-up file, of which lines may be hidden";
     return 0;
 }
 
@@ -223,6 +328,7 @@ static int visit(void *context, const struct upper_entry *entry, struct brig_err
         layer_hides(walk->layer, entry->path))
         return UPPER_SKIP;
     struct change change = make_change(walk, entry);
+    find_startup(walk, &change);
     if (entry->whiteout || entry->unseen)
         return visit_deleted(walk, &change, selection == SELECTED, err);
     if (selection != SELECTED || S_ISSOCK(change.after.st_mode))
@@ -245,6 +351,7 @@ int changes_walk(const struct layer *layer, const struct change_options *options
     if (status == 0)
         status = upper_walk(layer, true, visit, &walk, err);
     base_close(walk.base);
+    startup_text_done(&walk.startup);
     return status;
 }
 
@@ -262,7 +369,8 @@ int change_open_after(const struct change *change)
 
 int change_open_before(const struct change *change)
 {
-    return copy_open(change->lower_dir, change->name, false);
+    return change->startup ? open_text(&change->startup->text)
+                           : copy_open(change->lower_dir, change->name, false);
 }
 
 int change_stop(void *context, const struct change *change, struct brig_error *err)

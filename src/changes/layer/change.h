@@ -13,6 +13,8 @@
 #include "changes/layer/base.h"
 
 struct layer;
+struct startup_text;
+struct str;
 
 enum change_kind {
     CHANGE_DELETED,  /* a file, or a directory with everything in it */
@@ -44,6 +46,9 @@ struct change {
     /* The file outside and in the jail; st_mode is 0 if there is none. The owner of `after` is the
      * one it will have outside. */
     struct stat before, after;
+    /* The user's file is a start-up file: what runs see of it, and what it is compared with. NULL: it is another
+     * file. */
+    const struct startup_text *startup;
     bool whiteout;      /* upper_dir has a mark for the deletion, with this state: */
     int64_t deleted_ns; /* a deletion: not later than this; 0: unknown */
     struct ident upper; /* of the file in the upper directory, for base_update() */
@@ -82,9 +87,18 @@ int changes_walk(const struct layer *layer, const struct change_options *options
                  change_visit visit, void *context, struct brig_error *err);
 
 /* Open the regular file of a change for reading, in the jail or outside, without following a link,
- * the first also if the jail has removed the owner's permission. -1 with errno. */
+ * the first also if the jail has removed the owner's permission. A start-up file of the user is opened as the jail
+ * sees it. -1 with errno. */
 int change_open_after(const struct change *change);
 int change_open_before(const struct change *change);
+
+/* Writes the contents of a start-up file of the jail with the user's hidden lines put back. Returns 1, 0 if that is
+ * impossible, because the jail has changed their places, or a code. */
+int change_restore_startup(const struct change *change, const struct str *jail,
+                           struct str *ret_text, struct brig_error *err);
+/* Opens a regular file of the user that is not a change, as the jail sees it: in a directory of the user, with this
+ * path in the layer. -1 with errno. */
+int change_open_user(const struct layer *layer, int dir, const char *name, const char *path);
 
 /* Where the jail's file is, or its copy: a directory, or -1, and the name in it. */
 struct change_place {

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,15 +23,20 @@
 #define SET_BYTES_MAX ((size_t)4 << 20)
 #define HIDE 'h'
 #define SHOW 's'
+#define FILTER 'f'
+#define LINKED 'l' /* the target of a link at the place of a start-up file */
 
 struct set {
     struct str text; /* each rule with a letter before it, and a NUL */
     struct mask_rules rules;
+    const char **filters;
 };
 
 struct hidden {
     struct set *sets;
     size_t count;
+    struct startup_filter *filters;
+    size_t filter_count;
 };
 
 /* ---- writing ---- */
@@ -41,6 +47,31 @@ static void add_all(struct str *text, char letter, const char *const *paths, siz
         str_append_char(text, letter);
         str_append_bytes(text, paths[i], strlen(paths[i]) + 1);
     }
+}
+
+static int add_linked(void *context, const struct mask_path *path, struct brig_error *err)
+{
+    (void)err;
+    if (path->linked && !path->outside)
+        add_all(context, LINKED, &path->path, 1);
+    return 0;
+}
+
+/* Adds the filters, and where the start-up files are if they are links. */
+static int add_startup(struct str *text, const struct hidden_startup *startup,
+                       struct brig_error *err)
+{
+    char real[PATH_LENGTH_MAX + 1];
+    if (startup->filter.count == 0)
+        return 0;
+    add_all(text, FILTER, startup->filter.rules, startup->filter.count);
+    autoclose int fd = open(startup->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct mask_home home = {
+        .fd = fd, .path = startup->home, .real = path_resolve(startup->home, real) ? real : NULL};
+    const struct mask_rules names = {.hidden = (const char **)(uintptr_t)startup_names,
+                                     .hidden_count = startup_name_count};
+    const struct mask_visitor visitor = {.path = add_linked, .context = text};
+    return fd < 0 ? 0 : mask_each(&home, &names, &visitor, err);
 }
 
 static int fail_writing(struct brig_error *err)
@@ -60,15 +91,17 @@ static int write_set(int dir, const char *name, const struct str *text, struct b
 }
 
 int hidden_record(int record, const char *layer, const struct mask_rules *rules,
-                  const char *const *own, size_t own_count, struct brig_error *err)
+                  const char *const *own, size_t own_count, const struct hidden_startup *startup,
+                  struct brig_error *err)
 {
     autostr struct str text = {0};
     char part[PART_MAX], name[SHA256_HEX_LENGTH + 1];
     add_all(&text, HIDE, rules->hidden, rules->hidden_count);
     add_all(&text, HIDE, own, own_count);
     add_all(&text, SHOW, rules->shown, rules->shown_count);
-    if (text.failed)
-        return brig_fail_nomem(err);
+    int status = add_startup(&text, startup, err);
+    if (status < 0 || text.failed)
+        return status < 0 ? status : brig_fail_nomem(err);
     if (text.length == 0)
         return 0;
     sha256_hex(text.data, text.length, name);
@@ -88,9 +121,11 @@ static void set_done(struct set *set)
     str_done(&set->text);
     free(set->rules.hidden);
     free(set->rules.shown);
+    free(set->filters);
 }
 
-static int read_set(int dir, const char *name, struct set *set, struct brig_error *err)
+static int read_set(int dir, const char *name, struct set *set, size_t *ret_filters,
+                    struct brig_error *err)
 {
     size_t count = 0;
     autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -101,14 +136,19 @@ static int read_set(int dir, const char *name, struct set *set, struct brig_erro
         count++;
     set->rules.hidden = calloc(count + 1, sizeof *set->rules.hidden);
     set->rules.shown = calloc(count + 1, sizeof *set->rules.shown);
-    if (!set->rules.hidden || !set->rules.shown)
+    set->filters = calloc(count + 1, sizeof *set->filters);
+    if (!set->rules.hidden || !set->rules.shown || !set->filters)
         return brig_fail_nomem(err);
+    size_t filters = 0;
     for (const char *at = NULL; (at = str_list_next(&set->text, at));) {
         if (*at == HIDE)
             set->rules.hidden[set->rules.hidden_count++] = at + 1;
         else if (*at == SHOW)
             set->rules.shown[set->rules.shown_count++] = at + 1;
+        else if (*at == FILTER)
+            set->filters[filters++] = at + 1;
     }
+    *ret_filters = filters;
     return 0;
 }
 
@@ -122,13 +162,18 @@ int hidden_read(int record, const char *layer, struct hidden **ret_hidden, struc
     for (const struct dirent *item; status == 0 && dir && (item = readdir(dir));) {
         if (item->d_name[0] == '.')
             continue;
-        if (!array_grow(&hidden->sets, hidden->count)) {
+        if (!array_grow(&hidden->sets, hidden->count) ||
+            !array_grow(&hidden->filters, hidden->filter_count)) {
             status = brig_fail_nomem(err);
             break;
         }
         struct set *set = &hidden->sets[hidden->count++];
+        size_t filters = 0;
         *set = (struct set){0};
-        status = read_set(dirfd(dir), item->d_name, set, err);
+        status = read_set(dirfd(dir), item->d_name, set, &filters, err);
+        if (status == 0 && filters > 0)
+            hidden->filters[hidden->filter_count++] =
+                (struct startup_filter){set->filters, filters};
     }
     if (status < 0)
         hidden_free(hidden);
@@ -144,6 +189,7 @@ void hidden_free(struct hidden *hidden)
     for (size_t i = 0; i < hidden->count; i++)
         set_done(&hidden->sets[i]);
     free(hidden->sets);
+    free(hidden->filters);
     free(hidden);
 }
 
@@ -153,4 +199,25 @@ bool hidden_has(const struct hidden *hidden, const char *path)
         if (mask_find(&hidden->sets[i].rules, path) >= 0)
             return true;
     return false;
+}
+
+bool hidden_is_startup(const struct hidden *hidden, const char *path)
+{
+    const struct mask_rules names = {.hidden = (const char **)(uintptr_t)startup_names,
+                                     .hidden_count = startup_name_count};
+    if (hidden->filter_count == 0)
+        return false;
+    if (mask_find(&names, path) >= 0)
+        return true;
+    for (size_t i = 0; i < hidden->count; i++)
+        for (const char *at = NULL; (at = str_list_next(&hidden->sets[i].text, at));)
+            if (*at == LINKED && strcmp(at + 1, path) == 0)
+                return true;
+    return false;
+}
+
+const struct startup_filter *hidden_filters(const struct hidden *hidden, size_t *ret_count)
+{
+    *ret_count = hidden->filter_count;
+    return hidden->filters;
 }

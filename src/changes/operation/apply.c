@@ -6,14 +6,18 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
 #include "changes/layer/change.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/draft.h"
+
+#define STARTUP_JAIL_MAX ((size_t)16 << 20) /* a larger start-up file of a jail is not applied */
 
 /* A file with several names in the upper directory, and the object that was made of the first of them. The kernel's device
  * numbers have 32 bits. */
@@ -87,12 +91,24 @@ struct writing {
     struct applying *applying;
     const struct change *change;
     enum apply_choice choice;
+    struct str restored; /* the contents of a start-up file */
 };
+
+/* The jail has written to a start-up file: it gets the hidden lines back. */
+static bool is_restored(const struct change *change)
+{
+    return change->startup && S_ISREG(change->after.st_mode);
+}
 
 static int write_contents(void *context, int fd, struct brig_error *err)
 {
     const struct writing *writing = context;
     const struct apply_options *options = writing->applying->draft.options;
+    if (is_restored(writing->change)) {
+        int failed = write_all(fd, writing->restored.data, writing->restored.length);
+        return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write the new contents")
+                          : 0;
+    }
     return options->write(options->context, writing->change, writing->choice, fd, err);
 }
 
@@ -101,7 +117,7 @@ static bool is_of_file(const struct brig_error *error)
 {
     return error->sys_errno == ESTALE || error->sys_errno == EACCES || error->sys_errno == EPERM ||
            error->sys_errno == ENOENT || error->sys_errno == ELOOP || error->sys_errno == ENXIO ||
-           error->sys_errno == EINVAL;
+           error->sys_errno == EINVAL || error->sys_errno == EFBIG;
 }
 
 /* Examines what was copied. Returns the reason why it is not placed, or NULL. */
@@ -122,13 +138,48 @@ static const char *check_copy(const struct applying *applying, const struct chan
     return reason;
 }
 
-static int stage_new(struct applying *applying, const struct change *change,
-                     enum apply_choice choice, struct step *step, const char **ret_reason,
-                     struct brig_error *err)
+/* Reads the contents that the choice is for, before the hidden lines are put back. */
+static int read_chosen(const struct writing *writing, struct str *text, struct brig_error *err)
 {
+    const struct apply_options *options = writing->applying->draft.options;
+    bool writes = writing->choice == APPLY_WRITE || writing->choice == APPLY_MERGE;
+    autoclose int fd =
+        writes ? memfd_create("chosen", MFD_CLOEXEC) : change_open_after(writing->change);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's file");
+    int status =
+        writes ? options->write(options->context, writing->change, writing->choice, fd, err) : 0;
+    if (status < 0)
+        return status;
+    int failed = lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_all(fd, STARTUP_JAIL_MAX, text);
+    if (failed == 0 && text->length > STARTUP_JAIL_MAX)
+        failed = -EFBIG;
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read the jail's file") : 0;
+}
+
+/* Puts the user's hidden lines back. Returns 1 with a reason if that is impossible. */
+static int restore(struct writing *writing, const char **ret_reason, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    if (!is_restored(writing->change) ||
+        (!writing->applying->draft.operation && writing->choice != APPLY_TAKE))
+        return 0;
+    int status = read_chosen(writing, &text, err);
+    if (status == 0)
+        status = change_restore_startup(writing->change, &text, &writing->restored, err);
+    if (status != 0)
+        return status < 0 ? status : 0;
+    *ret_reason = "lines of your file are hidden from the jail, and it has changed their places";
+    return 1;
+}
+
+static int stage_new(struct applying *applying, struct writing *writing, struct step *step,
+                     const char **ret_reason, struct brig_error *err)
+{
+    const struct change *change = writing->change;
     const struct stat *after = &change->after;
-    struct writing writing = {applying, change, choice};
-    bool writes = choice == APPLY_WRITE || choice == APPLY_MERGE;
+    bool writes =
+        writing->choice == APPLY_WRITE || writing->choice == APPLY_MERGE || is_restored(change);
     bool same_xattrs = S_ISREG(after->st_mode) && (change->before.st_mode & S_IFMT) == S_IFREG &&
                        !(change->meta & (CHANGE_XATTRS | CHANGE_ACL));
     const struct copy_source source = {
@@ -138,7 +189,7 @@ static int stage_new(struct applying *applying, const struct change *change,
         .xattrs_dir = same_xattrs ? change->lower_dir : -1,
         .xattrs_name = change->name,
         .fill = writes ? write_contents : NULL,
-        .context = &writing,
+        .context = writing,
         .flags = (applying->draft.options->risky ? COPY_RISKY : 0) |
                  (S_ISDIR(after->st_mode) ? COPY_WRITABLE : 0),
     };
@@ -159,10 +210,12 @@ static int stage(struct applying *applying, const struct change *change, enum ap
                  struct step *step, const char **ret_reason, struct brig_error *err)
 {
     struct brig_error error = {0};
-    if (!applying->draft.operation)
-        return 0;
-    int status = stage_new(applying, change, choice, step, ret_reason, &error);
-    if (status == 0 && *ret_reason)
+    struct writing writing = {.applying = applying, .change = change, .choice = choice};
+    int status = restore(&writing, ret_reason, &error);
+    if (status == 0 && applying->draft.operation)
+        status = stage_new(applying, &writing, step, ret_reason, &error);
+    str_done(&writing.restored);
+    if (status >= 0 && *ret_reason)
         return 1;
     if (status < 0 && is_of_file(&error)) {
         *ret_reason = error.sys_errno == ESTALE ? "it was changed while it was copied"

@@ -1,0 +1,254 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Start-up files in a copy-on-write home: lines that set filtered variables are hidden, and come back when the jail's
+# version is applied. As an ordinary user, as root for that user, and as root.
+
+# shellcheck disable=SC2016 # scripts for the jail
+# shellcheck disable=SC2030,SC2031 # each test has its own variables
+# shellcheck disable=SC2154 # status and output are set by `run`
+
+load lib
+
+setup() {
+    jails_setup
+    JAIL=startup-${BATS_TEST_NUMBER:-0}
+    for who in $(everyone); do
+        jail "$who" "$JAIL"
+    done
+    run_as_user sh -c 'cd && mkdir .kept && for f in .bashrc .profile .bash_profile; do [ ! -e $f ] || mv $f .kept; done'
+    run_as_user sh -c "cat >~/.bashrc; cat ~/.bashrc >~/.saved; chmod 640 ~/.bashrc" <<'END'
+# my own
+export EDITOR=vi
+if [ -n "$HOME" ]; then
+    export GITHUB_TOKEN=ghp_verysecret
+fi
+export CERT_KEY="first-secret
+second-secret"
+export INDEX=https://me:url-secret@example.com/
+export LAST_TOKEN=last-secret
+END
+}
+
+teardown() {
+    umount "$HOME_OF_USER/.mounted" 2>/dev/null || true
+    run_as_user sh -c 'cd && rm -rf .bashrc .profile .saved .zshrc .dotfiles .config/fish .config/environment.d .mounted && for f in .kept/.[a-z]*; do [ ! -e "$f" ] || mv "$f" .; done; rmdir .kept'
+    jails_teardown
+}
+
+# inside WHO [OPTIONS… --] SCRIPT
+inside() {
+    local who=$1
+    shift
+    by "$who" -m casual -j "$JAIL" "${@:1:$#-1}" -- bash -c "cd; ${!#}"
+}
+
+home() {
+    run_as_user sh -c "cd; $1"
+}
+
+unchanged() {
+    home 'cmp .bashrc .saved'
+}
+
+@test "lines that set filtered variables are hidden, and the file stays a shell's" {
+    local who
+    for who in $(everyone); do
+        must inside "$who" 'cat .bashrc; stat -c %a .bashrc; wc -l <.bashrc; bash -n .bashrc && . ./.bashrc && echo "editor $EDITOR, token ${GITHUB_TOKEN-none}, $LAST_TOKEN"'
+        output_lacks secret
+        output_has '# my own'
+        output_has '    : # brig: hidden line 1, which sets GITHUB_TOKEN'
+        output_has 'editor vi, token none, '
+        output_has 640
+        output_has 9
+        must inside "$who" 'bash -ic env 2>/dev/null'
+        output_has EDITOR=vi
+        output_lacks secret
+    done
+    unchanged
+}
+
+@test "the lines of a variable that is passed on are shown" {
+    local who
+    for who in $(everyone); do
+        must inside "$who" --setenv GITHUB_TOKEN 'cat .bashrc'
+        output_has ghp_verysecret
+        output_lacks last-secret
+        must inside "$who" --setenv GITHUB_TOKEN=other 'cat .bashrc; . ./.bashrc; echo "has $GITHUB_TOKEN"'
+        output_lacks ghp_verysecret
+        output_has 'has other'
+    done
+}
+
+@test "files that are links, in other directories or made later" {
+    local who
+    home 'mkdir -p .dotfiles/fish .config/environment.d; mv .bashrc .dotfiles/bashrc; ln -s .dotfiles/bashrc .bashrc
+          echo "set -gx A_TOKEN fish-secret" >.dotfiles/fish/config.fish; ln -s ../.dotfiles/fish .config/fish
+          echo "A_TOKEN=conf-secret" >.config/environment.d/a.conf'
+    for who in $(everyone); do
+        must inside "$who" 'cat .bashrc .dotfiles/bashrc .config/fish/config.fish .dotfiles/fish/config.fish .config/environment.d/a.conf; readlink .bashrc .config/fish; ls .dotfiles'
+        output_lacks secret
+        output_has 'which sets A_TOKEN'
+        output_has .dotfiles/bashrc
+        # The link can be replaced, and the target changed.
+        must inside "$who" 'echo new >>.dotfiles/bashrc; cat .bashrc'
+        output_has new
+        output_lacks secret
+        must by "$who" diff -j "$JAIL"
+        output_has '+new'
+        output_lacks secret
+        must by "$who" apply -j "$JAIL" --all --risky
+        home 'grep -q new .bashrc && grep -q last-secret .bashrc && test -L .bashrc'
+        must by "$who" undo -j "$JAIL"
+        home 'cmp .bashrc .saved'
+        must by "$who" discard -j "$JAIL" --all
+    done
+    home 'rm .bashrc; mv .dotfiles/bashrc .bashrc'
+}
+
+@test "while a run lasts, new and changed files do not show what is hidden, and the next run has them" {
+    home 'rm -rf .config/fish'
+    run_as_user "$BRIG" -m casual -j "$JAIL" -- bash -c "$AWAIT;"'
+        cat ~/.bashrc >first; : >up; await_file go
+        cat ~/.bashrc ~/.zshrc ~/.config/fish/config.fish ~/.config/environment.d/*.conf >seen 2>/dev/null
+        : >done; await_file end' 3>&- &
+    local first=$!
+    await_file up
+    home 'echo "export B_TOKEN=new-secret" >>.bashrc; echo "export A_TOKEN=new-secret" >.zshrc
+          sed -i s/vi/ed/ .bashrc
+          mkdir -p .config/fish .config/environment.d; echo "set -x A_TOKEN new-secret" >.config/fish/config.fish
+          echo "A_TOKEN=new-secret" >.config/environment.d/b.conf'
+    must inside user 'cat .bashrc .zshrc .config/fish/config.fish .config/environment.d/b.conf 2>/dev/null; true'
+    output_lacks secret
+    output_has 'EDITOR=ed'
+    output_has 'which sets B_TOKEN'
+    output_has 'which sets A_TOKEN'
+    touch go
+    await_file done
+    run ! grep secret seen
+    touch end
+    wait "$first"
+    must inside user 'cat .config/fish/config.fish .config/environment.d/b.conf'
+    output_lacks secret
+    output_has 'which sets A_TOKEN'
+    home 'rm .zshrc; cp .saved .bashrc'
+}
+
+@test "two runs with different rules: a line is hidden if one of them hides it" {
+    run_as_user "$BRIG" -m casual -j "$JAIL" --setenv GITHUB_TOKEN -- bash -c "$AWAIT;"': >up; await_file go; cat ~/.bashrc >seen' 3>&- &
+    local first=$!
+    await_file up
+    must inside user 'cat .bashrc'
+    output_lacks secret
+    touch go
+    wait "$first"
+    run ! grep secret seen
+}
+
+@test "status, diff, apply and undo: only what the jail did, and the hidden lines stay" {
+    local who
+    for who in $(everyone); do
+        must inside "$who" 'touch .bashrc; chmod 640 .bashrc'
+        must by "$who" status -j "$JAIL"
+        output_lacks .bashrc
+        must inside "$who" 'sed -i s/vi/emacs/ .bashrc; echo "export PATH=/jail:\$PATH" >>.bashrc'
+        must by "$who" status -j "$JAIL"
+        output_has .bashrc
+        must by "$who" diff -j "$JAIL"
+        output_has '+export EDITOR=emacs'
+        output_has '+export PATH=/jail'
+        output_lacks secret
+        must by "$who" apply -j "$JAIL" --all --risky
+        home 'sed s/emacs/vi/ .bashrc >.new; sed -i "\$d" .new; cmp .new .saved; rm .new; grep -q PATH=/jail .bashrc; test $(stat -c %a .bashrc) = 640'
+        must by "$who" status -j "$JAIL"
+        output_lacks .bashrc
+        must by "$who" undo -j "$JAIL"
+        unchanged
+        must by "$who" discard -j "$JAIL" --all
+        unchanged
+    done
+}
+
+@test "apply during a run, and at its end" {
+    run_as_user "$BRIG" -m casual -j "$JAIL" -- bash -c "$AWAIT;"'echo "# more" >>~/.bashrc; : >up; await_file go' 3>&- &
+    local first=$!
+    await_file up
+    must by user apply -j "$JAIL" --live --risky --all
+    home 'sed "\$d" .bashrc | cmp - .saved; grep -q "# more" .bashrc'
+    must by user status -j "$JAIL"
+    output_lacks .bashrc
+    touch go
+    wait "$first"
+}
+
+@test "a jail that has removed hidden lines or the file does not remove them outside" {
+    local who
+    for who in $(everyone); do
+        must inside "$who" 'grep -v brig: .bashrc >.new; mv .new .bashrc'
+        must_exit 1 by "$who" apply -j "$JAIL" --all --risky
+        output_has 'hidden from the jail'
+        must_exit 1 by "$who" apply -j "$JAIL" --all --risky --conflict theirs
+        unchanged
+        must inside "$who" 'rm .bashrc'
+        must by "$who" status -j "$JAIL"
+        output_has 'hidden from the jail'
+        must_exit 1 by "$who" apply -j "$JAIL" --all --risky
+        output_has 'lines that are hidden from the jail'
+        unchanged
+        must inside "$who" 'ln -s /etc/passwd .bashrc'
+        must_exit 1 by "$who" apply -j "$JAIL" --all --risky
+        unchanged
+        must by "$who" discard -j "$JAIL" --all
+        # Who wants to lose them can.
+        must inside "$who" 'rm .bashrc'
+        must by "$who" apply -j "$JAIL" --all --risky --conflict theirs
+        home 'test ! -e .bashrc'
+        must by "$who" undo -j "$JAIL"
+        unchanged
+        must by "$who" discard -j "$JAIL" --all
+    done
+}
+
+@test "a deleted directory with a start-up file is a conflict" {
+    home 'mkdir -p .config/fish; echo "set -gx A_TOKEN fish-secret" >.config/fish/config.fish'
+    must inside user 'rm -r .config/fish'
+    must_exit 1 by user apply -j "$JAIL" --all --risky
+    home 'grep -q fish-secret .config/fish/config.fish'
+}
+
+@test "a jail that was forked keeps the hidden lines, too" {
+    jail user "$JAIL-fork"
+    must inside user 'echo "# more" >>.bashrc'
+    must by user fork "$JAIL" "$JAIL-fork"
+    must by user diff -j "$JAIL-fork"
+    output_lacks secret
+    must by user apply -j "$JAIL-fork" --all --risky
+    home 'sed "\$d" .bashrc | cmp - .saved'
+    home 'cp .saved .bashrc'
+}
+
+@test "with fuse-overlayfs it is the same" {
+    lib_is_root || cannot "mounts need root"
+    [ -e /usr/bin/fuse-overlayfs ] || cannot "fuse-overlayfs is not installed"
+    run_as_user test -w /dev/fuse || cannot "the user may not open /dev/fuse"
+    mkdir "$HOME_OF_USER/.mounted"
+    mount -t tmpfs none "$HOME_OF_USER/.mounted"
+    must inside user 'cat .bashrc'
+    output_lacks secret
+    output_has 'which sets GITHUB_TOKEN'
+    must inside user 'echo "# more" >>.bashrc'
+    must by user diff -j "$JAIL"
+    output_has '+# more'
+    output_lacks secret
+    must by user apply -j "$JAIL" --all --risky
+    home 'sed "\$d" .bashrc | cmp - .saved'
+    must by user undo -j "$JAIL"
+    unchanged
+}
+
+@test "a file that is too large is hidden as a whole, and one that is masked stays hidden" {
+    home 'head -c 300000 /dev/zero | tr "\0" "#" >>.bashrc'
+    must_fail inside user 'cat .bashrc'
+    home 'cp .saved .bashrc'
+    must inside user 'cat .bashrc'
+    must_fail inside user --mask .bashrc 'grep . .bashrc'
+}
