@@ -159,46 +159,51 @@ static void text_home(struct str *out, const struct settings *settings)
     str_append_char(out, '\n');
 }
 
-/* ---- variables that are withheld because of their value ---- */
+/* ---- variables that are not passed on ---- */
 
-/* A variable that is passed on after all, by its name, is not reported. */
-static bool is_withheld(const struct brig_policy *policy, const char *variable)
+/* The filter that withholds a variable of the environment, or NULL. */
+static const struct policy_env *find_filter(const struct brig_policy *policy, const char *variable)
 {
     const char *equals = strchr(variable, '=');
-    size_t length = equals ? (size_t)(equals - variable) : 0;
-    bool withheld = false;
-    for (size_t i = 0; i < policy->env_count && length > 0; i++) {
-        const struct policy_env *rule = &policy->env[i];
-        bool named = strlen(rule->name) == length && memcmp(rule->name, variable, length) == 0;
-        if (rule->kind == POLICY_ENV_UNSET)
-            withheld =
-                withheld || (strstr(rule->name, "://") &&
-                             policy_filter_matches(rule->name, variable, length, equals + 1));
-        else if (named)
-            withheld = false;
-    }
-    return withheld;
+    const struct policy_env *rule =
+        equals && equals > variable
+            ? policy_env_rule(policy, variable, (size_t)(equals - variable), equals + 1)
+            : NULL;
+    return rule && rule->kind == POLICY_ENV_UNSET ? rule : NULL;
 }
 
-static void text_withheld(struct str *out, const struct settings *settings)
+static bool is_for_value(const struct policy_env *rule)
 {
-    for (char **variable = environ; *variable; variable++)
-        if (is_withheld(settings->policy, *variable)) {
-            size_t length = strcspn(*variable, "=");
-            str_appendf(out,
-                        "%-*s%.*s: its value has an address with a password; --setenv %.*s "
-                        "passes it on\n",
-                        LABEL_WIDTH, "not passed on", (int)length, *variable, (int)length,
-                        *variable);
-        }
+    return strstr(rule->name, "://");
 }
 
-static void json_withheld(struct json *j, const struct settings *settings)
+/* The user's own variables that a filter matches: names only. */
+static void text_filtered(struct str *out, const struct settings *settings)
 {
-    json_open_array(j, "withheld_by_value");
+    autostr struct str names = {0};
     for (char **variable = environ; *variable; variable++) {
-        autofree char *name = strndup(*variable, strcspn(*variable, "="));
-        if (name && is_withheld(settings->policy, *variable))
+        const struct policy_env *rule = find_filter(settings->policy, *variable);
+        autofree char *name = rule ? strndup(*variable, strcspn(*variable, "=")) : NULL;
+        if (name && !is_for_value(rule))
+            str_concat(&names, names.length > 0 ? ", " : "", str_shown(name).text);
+        else if (name)
+            str_appendf(out,
+                        "%-*s%s: its value has an address with a password; --setenv %s "
+                        "passes it on\n",
+                        LABEL_WIDTH, "not passed on", str_shown(name).text, str_shown(name).text);
+    }
+    if (names.length > 0 && !names.failed)
+        str_appendf(out, "%-*s%s; see brig why NAME\n", LABEL_WIDTH, "not passed on", names.data);
+}
+
+static void json_filtered(struct json *j, const struct settings *settings, const char *key,
+                          bool only_by_value)
+{
+    json_open_array(j, key);
+    for (char **variable = environ; *variable; variable++) {
+        const struct policy_env *rule = find_filter(settings->policy, *variable);
+        autofree char *name = rule ? strndup(*variable, strcspn(*variable, "=")) : NULL;
+        if (name && (!only_by_value || is_for_value(rule)))
             json_text(j, NULL, name);
     }
     json_close_array(j);
@@ -206,7 +211,7 @@ static void json_withheld(struct json *j, const struct settings *settings)
 
 static void add_text(struct str *out, const struct settings *settings)
 {
-    text_withheld(out, settings);
+    text_filtered(out, settings);
     if (settings->mode != BRIG_MODE_SEALED) {
         str_appendf(out, "%-*s%s\n", LABEL_WIDTH, "jail", str_shown(settings->jail).text);
         str_appendf(out, "%-*s%s\n", LABEL_WIDTH, "storage", str_shown(settings->storage).text);
@@ -251,7 +256,8 @@ static void add_json(struct str *out, const struct settings *settings)
         json_close_object(&j);
     }
     json_close_array(&j);
-    json_withheld(&j, settings);
+    json_filtered(&j, settings, "filtered", false);
+    json_filtered(&j, settings, "withheld_by_value", true);
     json_programs(&j, "scripts", &settings->scripts);
     json_programs(&j, "initjails", &settings->initjails);
     str_append(out, JSON_END);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig why`: whether a path or a host would be accessible in a jail, and by which rule. */
+/* `brig why`: whether a path, a host or a variable would be accessible in a jail, and by which rule. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -165,6 +165,7 @@ static void why_host(const struct why *why, const char *name, struct why_answer 
     const struct brig_policy *policy = why->setup->settings.policy;
     struct target target;
     *ret_answer = (struct why_answer){
+        .kind = WHY_HOST,
         .state = policy->network == BRIG_NET_HOST ? WHY_REACHABLE : WHY_UNREACHABLE,
         .origin = network_origin(why),
     };
@@ -200,17 +201,32 @@ static bool is_path(const char *word)
 
 static bool is_within_reach(enum why_state state)
 {
-    return state == WHY_WRITABLE || state == WHY_READ_ONLY || state == WHY_REACHABLE;
+    return state == WHY_WRITABLE || state == WHY_READ_ONLY || state == WHY_REACHABLE ||
+           state == WHY_PASSED;
+}
+
+static void add_variable_text(struct str *out, const struct why_answer *answer)
+{
+    if (!answer->exists)
+        str_appendf(out, "  %-*s%s\n", LABEL_WIDTH, "is set", "not outside");
+    if (answer->written)
+        str_appendf(out, "  %-*s%s\n", LABEL_WIDTH, "passed on", answer->written);
+    if (*answer->remedy)
+        str_appendf(out, "  %-*s%s\n", LABEL_WIDTH, "to pass it on", answer->remedy);
 }
 
 static void add_text(struct str *out, const char *word, const struct why_answer *answer)
 {
-    bool path = answer->written != NULL;
+    bool path = answer->kind == WHY_PATH;
     str_appendf(out, "%s\n", str_shown(word).text);
     if (path && strcmp(answer->path, word) != 0)
         str_appendf(out, "  %-*s%s\n", LABEL_WIDTH, "is", str_shown(answer->path).text);
     str_appendf(out, "  %-*s%s  [%s]\n", LABEL_WIDTH, why_state_name(answer->state),
                 str_shown(answer->rule).text, str_shown(answer->origin).text);
+    if (answer->kind == WHY_VARIABLE) {
+        add_variable_text(out, answer);
+        return;
+    }
     if (!path && !strpbrk(word, ".:") && strcmp(word, "host") != 0 &&
         strcmp(word, "localhost") != 0)
         str_appendf(out, "  %-*sa host name; for a file write ./%s\n", LABEL_WIDTH, "taken as",
@@ -224,12 +240,13 @@ static void add_text(struct str *out, const char *word, const struct why_answer 
 
 static void add_json(struct json *j, const char *word, const struct why_answer *answer)
 {
-    bool path = answer->written != NULL;
+    static const char *const kinds[] = {
+        [WHY_PATH] = "path", [WHY_HOST] = "host", [WHY_VARIABLE] = "variable"};
     json_open_object(j, NULL);
     json_text(j, "asked", word);
-    json_text(j, "kind", path ? "path" : "host");
+    json_text(j, "kind", kinds[answer->kind]);
     json_text(j, "state", why_state_name(answer->state));
-    if (path) {
+    if (answer->kind == WHY_PATH) {
         json_text(j, "path", answer->path);
         if (answer->unknown)
             json_nothing(j, "exists");
@@ -238,26 +255,56 @@ static void add_json(struct json *j, const char *word, const struct why_answer *
         json_bool(j, "readable", answer->readable);
         json_bool(j, "writable", answer->writable);
         json_text(j, "written", answer->written);
-    } else {
+    } else if (answer->kind == WHY_HOST) {
         json_bool(j, "reachable", answer->state == WHY_REACHABLE);
+    } else {
+        json_bool(j, "passed", answer->state == WHY_PASSED);
+        json_bool(j, "set", answer->exists);
+        json_text(j, "remedy", *answer->remedy ? answer->remedy : NULL);
     }
     json_text(j, "rule", answer->rule);
     json_text(j, "origin", answer->origin);
     json_close_object(j);
 }
 
-static int answer_one(const struct why *why, const char *word, struct why_answer *ret_answer,
-                      struct brig_error *err)
+struct answering {
+    const struct why *why;
+    struct str *out;
+    struct json *json; /* NULL: text */
+    bool reached;
+};
+
+static void answer(struct answering *answering, const char *word, const struct why_answer *answer)
+{
+    answering->reached = answering->reached || is_within_reach(answer->state);
+    if (answering->json)
+        add_json(answering->json, word, answer);
+    else
+        add_text(answering->out, word, answer);
+}
+
+/* A word can be a variable and a path or host: then there are two answers. */
+static int answer_one(struct answering *answering, const char *word, struct brig_error *err)
 {
     autofree char *path = NULL;
+    struct why_answer found;
+    bool variable = why_is_variable(answering->why, word);
+    if (variable) {
+        why_variable(answering->why, word, &found);
+        answer(answering, word, &found);
+    }
     if (!is_path(word)) {
-        why_host(why, word, ret_answer);
+        if (variable && why_is_only_variable(word))
+            return 0;
+        why_host(answering->why, word, &found);
+        answer(answering, word, &found);
         return 0;
     }
-    int status = path_make_absolute(why->setup->cwd, word, &path, err);
+    int status = path_make_absolute(answering->why->setup->cwd, word, &path, err);
     if (status < 0)
         return status;
-    why_path(why, path, ret_answer);
+    why_path(answering->why, path, &found);
+    answer(answering, word, &found);
     return 0;
 }
 
@@ -268,8 +315,8 @@ static int answer_all(const struct why *why, int count, char **words, struct str
     const struct settings *settings = &why->setup->settings;
     const char *mode = policy_word(POLICY_MODE, settings->mode);
     const char *origin = settings->mode_origin ? settings->mode_origin : SETTINGS_BUILT_IN;
-    bool reached = false;
     struct json j;
+    struct answering answering = {why, out, settings->json ? &j : NULL, false};
     json_init(&j, out);
     if (settings->json) {
         json_open_object(&j, NULL);
@@ -280,22 +327,16 @@ static int answer_all(const struct why *why, int count, char **words, struct str
         str_appendf(out, "%-*s  %s  [%s]\n", LABEL_WIDTH, "mode", mode, str_shown(origin).text);
     }
     for (int i = 0; i < count; i++) {
-        struct why_answer answer;
-        int status = answer_one(why, words[i], &answer, err);
+        int status = answer_one(&answering, words[i], err);
         if (status < 0)
             return status;
-        reached = reached || is_within_reach(answer.state);
-        if (settings->json)
-            add_json(&j, words[i], &answer);
-        else
-            add_text(out, words[i], &answer);
     }
     if (settings->json) {
         json_close_array(&j);
         json_close_object(&j);
         str_append_char(out, '\n');
     }
-    return reached ? 0 : EXIT_NOTHING;
+    return answering.reached ? 0 : EXIT_NOTHING;
 }
 
 static int ask(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
@@ -341,7 +382,8 @@ static int run_why(const struct app *app, int argc, char **argv, struct brig_err
     if (scan.given[OPTION_HELP])
         return help_print_command(app->command, err);
     if (scan.command == argc)
-        return brig_fail(err, BRIG_E_INVALID, 0, "why needs a path or a host to ask about");
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "why needs a path, a host or a variable to ask about");
     leave_out_cwd(&scan);
     /* The words are not a command, for which there could be a file. */
     status = setup_make(&setup, &scan, scan.command, argv, true, err);
@@ -354,8 +396,8 @@ static int run_why(const struct app *app, int argc, char **argv, struct brig_err
 
 const struct command cmd_why = {
     .name = "why",
-    .summary = "tell whether a jail can reach a path or host, and by which rule",
-    .usage = "[OPTIONS] [--] PATH|HOST...",
+    .summary = "tell whether a jail has a path, host or variable, and by which rule",
+    .usage = "[OPTIONS] [--] PATH|HOST|NAME...",
     .words = COMMAND_WORDS_PATHS,
     .run = run_why,
 };

@@ -163,6 +163,14 @@ static int parse_word(char *word, struct inject_spec *spec, struct brig_error *e
     return 0;
 }
 
+const char *inject_preset_for(const char *variable)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(presets); i++)
+        if (presets[i].spec.source == INJECT_ENV && strcmp(presets[i].spec.where, variable) == 0)
+            return presets[i].name;
+    return NULL;
+}
+
 static const struct inject_spec *find_preset(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(presets); i++)

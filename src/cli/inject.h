@@ -47,6 +47,9 @@ struct inject_spec {
 int inject_parse(const char *text, struct inject_spec *ret_spec, struct brig_error *err);
 void inject_done(struct inject_spec *spec);
 
+/* The preset that takes its secret from a variable of this name, or NULL. */
+const char *inject_preset_for(const char *variable);
+
 /* Reads the secret, without its trailing newline, with the ids of the user. The caller wipes and
  * frees it with policy_free_secret(). */
 int inject_read_secret(const struct inject_spec *spec, const struct identity *identity,

@@ -17,7 +17,7 @@
 #define SETTINGS_JAIL_MAX 64
 /* Origins: of settings on the command line, and of defaults. */
 #define SETTINGS_TYPED "command line"
-#define SETTINGS_BUILT_IN "built-in defaults"
+#define SETTINGS_BUILT_IN POLICY_BUILT_IN
 /* Limits of lists. */
 #define SETTINGS_MASKS_MAX 4096
 #define SETTINGS_PROGRAMS_MAX 64

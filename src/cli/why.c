@@ -33,7 +33,8 @@ const char *why_state_name(enum why_state state)
         [WHY_WRITABLE] = "writable",       [WHY_READ_ONLY] = "read-only",
         [WHY_HIDDEN] = "hidden",           [WHY_MISSING] = "missing",
         [WHY_FORBIDDEN] = "forbidden",     [WHY_REACHABLE] = "reachable",
-        [WHY_UNREACHABLE] = "unreachable",
+        [WHY_UNREACHABLE] = "unreachable", [WHY_PASSED] = "passed on",
+        [WHY_WITHHELD] = "not passed on",
     };
     return names[state];
 }

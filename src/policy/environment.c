@@ -221,15 +221,32 @@ static void apply_filter(const char *pattern, struct variables *all)
     }
 }
 
+static bool is_named(const char *rule, const char *name, size_t length)
+{
+    return strchr(rule, '*') ? matches_text(rule, name, length, true)
+                             : length == strlen(rule) && memcmp(name, rule, length) == 0;
+}
+
+const struct policy_env *policy_env_rule(const struct brig_policy *policy, const char *name,
+                                         size_t length, const char *value)
+{
+    for (size_t i = policy->env_count; i > 0; i--) {
+        const struct policy_env *rule = &policy->env[i - 1];
+        bool matches = rule->kind == POLICY_ENV_UNSET
+                           ? policy_filter_matches(rule->name, name, length, value)
+                           : is_named(rule->name, name, length);
+        if (matches)
+            return rule;
+    }
+    return NULL;
+}
+
 /* A variable that the caller does not have cannot be exposed; the rule is then ignored. */
 static void expose(const char *name, const struct variables *caller, struct variables *all)
 {
-    bool pattern = strchr(name, '*');
     for (size_t i = 0; i < caller->count; i++) {
         const struct variable *had = &caller->items[i];
-        if (pattern ? matches_text(name, had->name, had->name_length, true)
-                    : had->name_length == strlen(name) &&
-                          memcmp(had->name, name, had->name_length) == 0)
+        if (is_named(name, had->name, had->name_length))
             set(all, had->name, had->name_length, had->value);
     }
 }

@@ -236,6 +236,19 @@ static void say_env(struct out *out, const struct policy_env *env)
     end_row(out, kind, &text, env->origin);
 }
 
+/* The default filters are about a hundred, and always the same. */
+static bool is_built_in(const struct policy_env *env)
+{
+    return env->kind == POLICY_ENV_UNSET && strcmp(env->origin, POLICY_BUILT_IN) == 0;
+}
+
+static void say_built_in(struct out *out, size_t count)
+{
+    autostr struct str text = {0};
+    str_appendf(&text, "%zu patterns, see brig --print-defaults", count);
+    end_row(out, "unset", &text, POLICY_BUILT_IN);
+}
+
 static void say_lists(struct out *out, const struct brig_policy *policy)
 {
     if (!out->json)
@@ -254,8 +267,15 @@ static void say_lists(struct out *out, const struct brig_policy *policy)
         str_append(out->text,
                    policy->env_count > 0 ? "environment\n" : "environment     no rules\n");
     open_list(out, "environment");
-    for (size_t i = 0; i < policy->env_count; i++)
-        say_env(out, &policy->env[i]);
+    size_t built_in = 0;
+    for (size_t i = 0; i < policy->env_count; i++) {
+        bool counted = !out->json && is_built_in(&policy->env[i]);
+        built_in += counted;
+        if (!counted)
+            say_env(out, &policy->env[i]);
+    }
+    if (built_in > 0)
+        say_built_in(out, built_in);
     close_list(out);
 }
 

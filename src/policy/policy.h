@@ -41,6 +41,9 @@ struct policy_grant {
     char *origin; /* where the rule comes from, for explain and messages; never NULL */
 };
 
+/* The origin of the rules that a program adds by default. */
+#define POLICY_BUILT_IN "built-in defaults"
+
 enum policy_env_kind {
     POLICY_ENV_SET,    /* name=value */
     POLICY_ENV_EXPOSE, /* name, or a pattern; overrides earlier patterns */
@@ -281,6 +284,10 @@ int policy_validate(const struct brig_policy *policy, struct brig_error *err);
  * wins. Malformed entries of envp (no '=') are dropped. */
 int policy_environment(const struct brig_policy *policy, const char *const *envp, char ***ret_env,
                        struct brig_error *err);
+
+/* The last rule that matches a variable with this value, or NULL. */
+const struct policy_env *policy_env_rule(const struct brig_policy *policy, const char *name,
+                                         size_t length, const char *value);
 
 /* Whether an environment filter matches this variable: a pattern for its name, ignoring case, or a
  * pattern that contains "://", for a URL in its value. */

@@ -104,7 +104,7 @@ conf() {
     must_exit 1 brig why -m strict /var/log
     output_has "hidden        view system  [mode strict]"
     must_exit 125 brig why
-    output_has "needs a path or a host"
+    output_has "needs a path, a host or a variable"
     must_exit 125 brig why -m nothing x
     # Nothing was made for the sake of an answer.
     [ ! -e "$CONFIG/default.jail" ]
@@ -124,6 +124,46 @@ conf() {
     cd "$PROJECT"
     must brig why note
     output_lacks "with -D"
+}
+
+@test "why answers for variables, and explain lists those that are filtered" {
+    export ANTHROPIC_API_KEY=secret MY_PLAIN=x MY_URL=http://me:secret@example.com/
+    must_exit 1 brig why ANTHROPIC_API_KEY
+    output_has "not passed on unsetenv *_KEY  [built-in defaults]"
+    output_has "to pass it on --inject @anthropic (it stays outside), or --setenv ANTHROPIC_API_KEY"
+    output_lacks secret
+    output_lacks "host name"
+    must brig why --setenv ANTHROPIC_API_KEY ANTHROPIC_API_KEY
+    output_has "passed on     setenv ANTHROPIC_API_KEY  [command line]"
+    must brig why --setenv ANTHROPIC_API_KEY=other ANTHROPIC_API_KEY
+    output_has "with another value"
+    must brig why MY_PLAIN
+    output_has "passed on     no filter matches it"
+    must_exit 1 brig why MY_URL NOT_SET_TOKEN
+    output_has "unsetenv *://*:*@*"
+    output_has "not outside"
+    must_exit 1 brig why -m sealed MY_PLAIN
+    output_has "mode sealed passes on only a few variables"
+    # A word can be a variable and a host.
+    must brig why mail
+    output_has "unsetenv MAIL"
+    output_has "taken as      a host name"
+    must_exit 1 brig why --json ANTHROPIC_API_KEY
+    must python3 -c 'import json, sys
+answer, = json.loads(sys.argv[1])["answers"]
+assert answer["kind"] == "variable" and not answer["passed"] and answer["set"], answer
+assert answer["remedy"].startswith("--inject @anthropic"), answer' "$output"
+    must brig explain
+    output_has "ANTHROPIC_API_KEY"
+    output_has "not passed on   MY_URL: its value has an address with a password"
+    output_has "patterns, see brig --print-defaults  [built-in defaults]"
+    output_lacks "unset       *_KEY"
+    output_lacks secret
+    must brig explain --json
+    must python3 -c 'import json, sys
+said = json.loads(sys.argv[1])
+assert {"ANTHROPIC_API_KEY", "MY_URL"} <= set(said["filtered"]) and "MY_PLAIN" not in said["filtered"], said["filtered"]
+assert any(rule["name"] == "*_KEY" for rule in said["environment"])' "$output"
 }
 
 @test "why knows hosts from paths" {
