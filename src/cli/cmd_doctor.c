@@ -11,11 +11,15 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/identity.h"
 #include "cli/net.h"
 #include "cli/report.h"
+#include "cli/tokens.h"
 #include "jail/probe/probe.h"
+#include "policy/defaults.h"
 
 #define STATUS_NO_FULL_JAIL 1
 
@@ -108,6 +112,52 @@ static struct verdict decide(const struct probe_report *report)
     return verdict;
 }
 
+/* ---- tokens ---- */
+
+static void add_token_text(void *context, const struct token *token)
+{
+    struct str *out = context;
+    str_append(out, "Token: ");
+    tokens_append_line(out, token);
+    str_append_char(out, '\n');
+}
+
+static void add_token_json(void *context, const struct token *token)
+{
+    struct json *json = context;
+    json_open_object(json, NULL);
+    json_text(json, "kind", token->kind);
+    json_text(json, "where", token->where);
+    json_text(json, "names", token->names);
+    json_text(json, "state", token->state);
+    json_text(json, "remedy", token->remedy);
+    json_close_object(json);
+}
+
+/* Searches with the default filters: what a configuration adds is for its jails. */
+static void find_tokens(tokens_tell tell, void *context)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    struct identity identity;
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_CASUAL);
+    int status = policy && getcwd(cwd, sizeof cwd) ? 0 : BRIG_E_SYSTEM;
+    identity_find(&identity);
+    for (const char *filter = policy_default_filters; status == 0 && *filter;
+         filter = policy_next_default(filter))
+        status = brig_policy_unsetenv(policy, filter, NULL);
+    if (status == 0)
+        tokens_find(&(struct tokens_query){.identity = &identity,
+                                           .policy = policy,
+                                           .cwd = cwd,
+                                           .startup = true,
+                                           .project = true,
+                                           .siblings = true,
+                                           .remotes = true,
+                                           .tell = tell,
+                                           .context = context});
+    brig_policy_free(policy);
+}
+
 /* ---- Text ---- */
 
 static const char *mark_of(enum probe_state state)
@@ -132,6 +182,7 @@ static void print_text(const struct probe_report *report, const struct verdict *
             str_appendf(out, "%-8s %-*s  -> %s\n", "", width, "", row->remedy);
     }
     str_append_char(out, '\n');
+    find_tokens(add_token_text, out);
     if (verdict->error[0])
         str_appendf(out, "The attempt: %s\n", verdict->error);
     for (size_t i = 0; i < verdict->unenforced.count; i++)
@@ -166,6 +217,9 @@ static void print_json(const struct probe_report *report, const struct verdict *
         json_text(&json, "remedy", row->remedy[0] ? row->remedy : NULL);
         json_close_object(&json);
     }
+    json_close_array(&json);
+    json_open_array(&json, "tokens");
+    find_tokens(add_token_json, &json);
     json_close_array(&json);
     json_close_object(&json);
     str_append_char(out, '\n');

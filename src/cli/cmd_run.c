@@ -28,6 +28,7 @@
 #include "cli/script.h"
 #include "cli/settings.h"
 #include "cli/setup.h"
+#include "cli/tokens.h"
 #include "jail/cgroup/cgroup.h"
 #include "policy/policy.h"
 
@@ -233,6 +234,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     const char *const shell[] = {choose_shell(identity), NULL};
     config_show_project(&setup->config, setup->cwd, identity, !settings->dry_run);
     config_show_jai(&setup->files, identity, !settings->dry_run);
+    tokens_show_once(setup);
     config_show_own_jails(&setup->config, identity, !settings->dry_run);
     if (settings->plan)
         return plan_show(setup, argv[0] ? argv : shell, app->envp, err);

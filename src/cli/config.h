@@ -153,6 +153,10 @@ int config_make_directory(const char *path, int *ret_fd, struct brig_error *err)
 void config_show_project(const struct config *config, const char *cwd,
                          const struct identity *identity, bool remember);
 
+/* Whether nothing has run in this directory yet that asked this; it is recorded now. */
+bool config_is_new_project(const struct config *config, const char *cwd,
+                           const struct identity *identity);
+
 /* Prints once that brig does not read ~/.jai, if that directory exists and no configuration file of
  * brig was read. With `remember` this is recorded in the storage. */
 void config_show_jai(const struct config_files *files, const struct identity *identity,

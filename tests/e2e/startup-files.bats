@@ -124,7 +124,7 @@ unchanged() {
     output_has 'which sets A_TOKEN'
     touch go
     await_file done
-    run ! grep secret seen
+    must_fail grep secret seen
     touch end
     wait "$first"
     must inside user 'cat .config/fish/config.fish .config/environment.d/b.conf'
@@ -141,7 +141,7 @@ unchanged() {
     output_lacks secret
     touch go
     wait "$first"
-    run ! grep secret seen
+    must_fail grep secret seen
 }
 
 @test "status, diff, apply and undo: only what the jail did, and the hidden lines stay" {
@@ -251,4 +251,51 @@ unchanged() {
     home 'cp .saved .bashrc'
     must inside user 'cat .bashrc'
     must_fail inside user --mask .bashrc 'grep . .bashrc'
+}
+
+# project NAME: a directory beside others, with tokens, in the home.
+project() {
+    home "mkdir -p $SCRATCH/$1 && cd $SCRATCH/$1 && echo DB_PASSWORD=env-secret >.env && echo DB_PASSWORD= >.env.example"
+}
+
+@test "the first run in a project tells where tokens are, once, and by name only" {
+    local who
+    needs git
+    for who in $(everyone); do
+        jail "$who" "$JAIL-$who"
+        project "$who/first"
+        project "$who/second"
+        home "cd $SCRATCH/$who/first && git init -q . && git remote add origin https://me:git-secret@github.com/a/b"
+        cd "$SCRATCH/$who/first"
+        must by "$who" -m casual -j "$JAIL-$who" -- true
+        output_has './.env sets DB_PASSWORD: a jail here can read it; to hide it: --mask ./.env'
+        output_has '~/.bashrc sets GITHUB_TOKEN, CERT_KEY'
+        output_has '--inject @github'
+        output_has "$who/second/.env sets DB_PASSWORD: a casual jail can read it; to hide it: brig mask "
+        output_lacks secret
+        output_lacks example
+        must by "$who" -m casual -j "$JAIL-$who" -- true
+        output_lacks DB_PASSWORD
+        output_lacks .bashrc
+        # The remedies work.
+        must_fail by "$who" -m casual -j "$JAIL-$who" --mask ./.env -- grep . .env
+        must by "$who" mask -j "$JAIL-$who" "$SCRATCH/$who/second/.env"
+        must_fail by "$who" -m casual -j "$JAIL-$who" -- grep . "$SCRATCH/$who/second/.env"
+        cd "$SCRATCH/$who/second"
+        must by "$who" -m strict -j "$JAIL-strict-$who" --mask ./.env -- true
+        output_lacks DB_PASSWORD
+        output_lacks .bashrc
+        jail "$who" "$JAIL-strict-$who"
+        cd "$SCRATCH/$who/first"
+        must by "$who" doctor
+        output_has 'Token: ./.env sets DB_PASSWORD'
+        output_has 'Token: git remote origin has a URL with a password: jails get the remote without the password; to use it in a jail: --inject @github'
+        output_has "Token: ~/.bashrc sets GITHUB_TOKEN"
+        output_lacks secret
+        must by "$who" doctor --json
+        must python3 -c 'import json, sys
+tokens = json.loads(sys.argv[1])["tokens"]
+assert {"startup", "env", "remote"} <= {token["kind"] for token in tokens}, tokens' "$output"
+        cd "$SCRATCH/project"
+    done
 }
