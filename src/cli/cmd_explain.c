@@ -172,9 +172,17 @@ static const struct policy_env *find_filter(const struct brig_policy *policy, co
     return rule && rule->kind == POLICY_ENV_UNSET ? rule : NULL;
 }
 
-static bool is_for_value(const struct policy_env *rule)
+/* Whether its value alone is a reason. */
+static bool is_for_value(const struct brig_policy *policy, const char *variable)
 {
-    return strstr(rule->name, "://");
+    const char *equals = strchr(variable, '=');
+    for (size_t i = 0; equals && i < policy->env_count; i++) {
+        const struct policy_env *rule = &policy->env[i];
+        if (rule->kind == POLICY_ENV_UNSET && strstr(rule->name, "://") &&
+            policy_filter_matches(rule->name, variable, (size_t)(equals - variable), equals + 1))
+            return true;
+    }
+    return false;
 }
 
 /* The user's own variables that a filter matches: names only. */
@@ -184,7 +192,7 @@ static void text_filtered(struct str *out, const struct settings *settings)
     for (char **variable = environ; *variable; variable++) {
         const struct policy_env *rule = find_filter(settings->policy, *variable);
         autofree char *name = rule ? strndup(*variable, strcspn(*variable, "=")) : NULL;
-        if (name && !is_for_value(rule))
+        if (name && !is_for_value(settings->policy, *variable))
             str_concat(&names, names.length > 0 ? ", " : "", str_shown(name).text);
         else if (name)
             str_appendf(out,
@@ -203,7 +211,7 @@ static void json_filtered(struct json *j, const struct settings *settings, const
     for (char **variable = environ; *variable; variable++) {
         const struct policy_env *rule = find_filter(settings->policy, *variable);
         autofree char *name = rule ? strndup(*variable, strcspn(*variable, "=")) : NULL;
-        if (name && (!only_by_value || is_for_value(rule)))
+        if (name && (!only_by_value || is_for_value(settings->policy, *variable)))
             json_text(j, NULL, name);
     }
     json_close_array(j);
