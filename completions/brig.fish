@@ -53,7 +53,7 @@ end
 
 complete -c brig -n __fish_use_subcommand -f -a run -d 'run a command in a jail (the default)'
 complete -c brig -n __fish_use_subcommand -f -a explain -d 'print what a run would be allowed, and why (--dry-run)'
-complete -c brig -n __fish_use_subcommand -f -a why -d 'tell whether a jail can reach a path or host, and by which rule'
+complete -c brig -n __fish_use_subcommand -f -a why -d 'tell whether a jail has a path, host or variable, and by which rule'
 complete -c brig -n __fish_use_subcommand -f -a list -d 'list jails, their projects, disk use and processes'
 complete -c brig -n __fish_use_subcommand -f -a enter -d 'open a shell in a running jail'
 complete -c brig -n __fish_use_subcommand -f -a stop -d 'end the processes in a jail'
