@@ -130,6 +130,7 @@ static const char *skip_assignment(const char *after, bool braced)
         const char *closed = strchr(after, ']');
         after = closed ? closed + 1 : after;
     }
+    after += *after == '"' || *after == '\'';
     after += *after == '+';
     return *after == '=' ? after + 1 : NULL;
 }
@@ -154,6 +155,16 @@ struct found_name {
     const char *value; /* NULL: it is not set here */
 };
 
+/* Words that stand before the name of a variable and its value. */
+static bool is_setting_word(const char *word, size_t length)
+{
+    static const char *const words[] = {"set", "setenv", "read", "printf"};
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+        if (is_word(word, length, words[i]))
+            return true;
+    return false;
+}
+
 /* The next name that is set, from `*at` on; csh and fish write "set" and "setenv" before it. */
 static bool next_set(const char *line, size_t *at, bool *words, struct found_name *ret_found)
 {
@@ -172,8 +183,7 @@ static bool next_set(const char *line, size_t *at, bool *words, struct found_nam
         if (!value && !braced && ends_word(before) && ends_word(*after) &&
             (*words || is_pam(after)))
             value = after;
-        *words = *words || is_word(line + start, i - start, "set") ||
-                 is_word(line + start, i - start, "setenv");
+        *words = *words || is_setting_word(line + start, i - start);
         *ret_found = (struct found_name){line + start, i - start, value};
         *at = i;
         if (value)

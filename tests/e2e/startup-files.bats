@@ -299,3 +299,29 @@ assert {"startup", "env", "remote"} <= {token["kind"] for token in tokens}, toke
         cd "$SCRATCH/project"
     done
 }
+
+# Root's home is another one meanwhile, in a mount namespace.
+@test "as root, whose jail has a uid that owns nothing, it is the same" {
+    lib_is_root || cannot "this is for root"
+    local own
+    own=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
+    LIB_SCRATCHES="$LIB_SCRATCHES $own"
+    chmod 0755 "$own"
+    mkdir "$own/home" "$own/project"
+    printf 'first\nexport A_TOKEN=root-secret\n' >"$own/home/.bashrc"
+    chmod 0600 "$own/home/.bashrc"
+    cp -p "$own/home/.bashrc" "$own/saved"
+    jail root "$JAIL"
+    must unshare -m env HOME=/root BRIG_CONFIG_DIR="$ROOT_STORE" sh -ec '
+        mount --bind "$1/home" /root; cd "$1/project"
+        "$2" -m casual -j "$3" -- sh -c "cat ~/.bashrc; stat -c %a ~/.bashrc; echo more >>~/.bashrc"
+        "$2" diff -j "$3"
+        "$2" apply -j "$3" --all --risky
+        "$2" stop "$3"' - "$own" "$BRIG" "$JAIL"
+    output_lacks root-secret
+    output_has 'which sets A_TOKEN'
+    output_has 600
+    output_has '+more'
+    { cat "$own/saved" && echo more; } | cmp - "$own/home/.bashrc"
+    [ "$(stat -c '%u %a' "$own/home/.bashrc")" = '0 600' ]
+}

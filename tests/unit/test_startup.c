@@ -90,6 +90,8 @@ static void test_hidden(void)
     hides("a default", ": ${GITHUB_TOKEN:=SECRET}\n: \"${GITHUB_TOKEN:-SECRET}\"\n");
     hides("fish", "set -gx GITHUB_TOKEN SECRET\n");
     hides("csh", "setenv GITHUB_TOKEN SECRET\nset github_token = SECRET\n");
+    hides("a quoted name", "export \"GITHUB_TOKEN\"=SECRET\n");
+    hides("read and printf", "read A_KEY <<<SECRET\nprintf -v A_KEY SECRET\n");
     hides("PAM", "GITHUB_TOKEN DEFAULT=SECRET\n");
     hides("a URL", "export PIP_INDEX=https://me:SECRET@example.com/\n");
     hides("a URL with an equals sign", "export PIP_INDEX=https://me:x=SECRET@example.com/\n");
