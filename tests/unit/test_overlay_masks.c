@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fds.h"
+#include "base/str.h"
 #include "base/tree.h"
 #include "home/mounts.h"
 #include "home/overlay_masks.h"
+#include "home/overlay_startup.h"
 #include "tap.h"
 
 #define MANY 3000
@@ -117,6 +120,56 @@ static void test_set(int home)
     overlay_masks_end(&masks);
 }
 
+static void write_home(int home, const char *path, const char *text)
+{
+    autoclose int fd = openat(home, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write_all(fd, text, strlen(text)) < 0 || fchmod(fd, 0640) < 0)
+        tap_bail("cannot write '%s'", path);
+}
+
+static bool has_text(int directory, const char *path, const char *wanted)
+{
+    autostr struct str text = {0};
+    autoclose int fd = openat(directory, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && read_all(fd, 4096, &text) == 0 && str_equal(text.data, wanted);
+}
+
+#define MARKER ": # brig: hidden line 1, which sets A_TOKEN\n"
+
+static void test_startup(int home)
+{
+    static const char texts[] = "/home/u\0.profile\0-*_TOKEN\0+MY_TOKEN";
+    static struct home_message message;
+    struct overlay_masks masks = begin(home);
+    struct stat info;
+    message.head =
+        (struct home_request){.mask_count = 1, .filter_count = 2, .length = sizeof texts};
+    memcpy(message.text, texts, sizeof texts);
+    write_home(home, ".bashrc", "A_TOKEN=x\nMY_TOKEN=x\n");
+    write_home(home, ".profile", "A_TOKEN=x\n");
+    write_home(home, "target", "A_TOKEN=x\n");
+    tap_ok(symlinkat("target", home, ".zshrc") == 0 &&
+               overlay_masks_add(&masks, &message, NULL) == 0,
+           "a set with filters is put into effect");
+    int fd = masks.layer;
+    tap_ok(has_text(fd, ".bashrc", MARKER "MY_TOKEN=x\n"), "a start-up file lacks hidden lines");
+    tap_ok(fstatat(fd, ".bashrc", &info, 0) == 0 && (info.st_mode & 0777) == 0640,
+           "and has its mode");
+    tap_ok(is_whiteout(fd, ".profile"), "a mask goes first");
+    tap_ok(is_whiteout(fd, ".kshrc"), "there is a whiteout for a missing one");
+    tap_ok(readlinkat(fd, ".zshrc", message.text, 1) == 1 && has_text(fd, "target", MARKER),
+           "a link is a link, and its target lacks hidden lines");
+    write_home(home, ".bashrc", "new\nA_TOKEN=y\n");
+    write_home(home, ".kshrc", "new\n");
+    tap_ok(overlay_startup_show(&masks, NULL) == 0 && has_text(fd, ".bashrc", "new\n" MARKER) &&
+               has_text(fd, ".kshrc", "new\n"),
+           "changed and new files are shown the next time");
+    tap_ok(unlinkat(home, ".bashrc", 0) == 0 && overlay_startup_show(&masks, NULL) == 0 &&
+               is_whiteout(fd, ".bashrc") && is_whiteout(fd, ".profile"),
+           "and removed ones are gone");
+    overlay_masks_end(&masks);
+}
+
 static void test_many(int home)
 {
     struct overlay_masks masks = begin(home);
@@ -150,11 +203,13 @@ int main(void)
 {
     char path[] = "/tmp/brig-layer.XXXXXX";
     int top = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (top < 0 || fchdir(top) < 0 || mknodat(top, MOUNTS_WHITEOUT, S_IFCHR, 0) < 0)
+    if (top < 0 || fchdir(top) < 0 || mknodat(top, MOUNTS_WHITEOUT, S_IFCHR, 0) < 0 ||
+        mknodat(top, MOUNTS_STARTUP_WHITEOUT, S_IFCHR, 0) < 0)
         tap_bail("cannot make a directory and a whiteout");
     int home = make_home(top);
     test_paths(home);
     test_set(home);
+    test_startup(home);
     test_many(home);
     (void)close(home);
     (void)close(top);
