@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig review`: replaces itself with brig-review, which shows the changes of a jail and runs the
  * other verbs. */
-#include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/path.h"
+#include "cli/beside.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/layers.h"
@@ -19,48 +18,34 @@
 static const char *const places[] = {"brig-review", "../review/brig-review",
                                      "../libexec/brig/brig-review", NULL};
 
-/* The program shows what a jail has written: it has the ids of the user, as the verbs have. */
+/* Changes to the ids of the user. */
 static int become_user(const char *jail, struct brig_error *err)
 {
     struct jails_place place;
     int status = jails_place_find(&place, err);
     if (status == 0 && jail)
         status = jails_check(&place, "review", jail, err);
-    if (status < 0)
-        return status;
-    bool acts_for_user = getuid() != place.uid;
-    status = jails_become_user(&place, err);
-    if (status == 0 && acts_for_user && place.identity.host_home &&
-        setenv("HOME", place.identity.host_home, 1) < 0)
-        return brig_fail_nomem(err);
-    return status;
+    return status < 0 ? status : beside_become_user(err);
 }
 
 /* Replaces this process. `paths` ends with NULL. */
 static int execute(bool plain, const char *jail, char **paths, struct brig_error *err)
 {
-    char program[PATH_LENGTH_MAX + 1], brig[PATH_LENGTH_MAX + 1];
-    if (!path_find_program(places, BRIG_REVIEW_PATH, program, sizeof program))
-        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
-                         "brig-review is not installed beside brig, nor as '%s'. Use brig status, "
-                         "brig diff and brig apply",
-                         BRIG_REVIEW_PATH);
-    if (!path_resolve("/proc/self/exe", brig))
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find the path of brig");
+    const struct beside_program program = {.name = "brig-review",
+                                           .places = places,
+                                           .installed = BRIG_REVIEW_PATH,
+                                           .advice = "Use brig status, brig diff and brig apply"};
     size_t count = 0, path_count = 0;
     while (paths[path_count])
         path_count++;
-    autofree const char **words = calloc(path_count + 5, sizeof *words);
+    autofree const char **words = calloc(path_count + 3, sizeof *words);
     if (!words)
         return brig_fail_nomem(err);
-    words[count++] = program;
-    words[count++] = brig;
     if (plain)
         words[count++] = "--plain";
     words[count++] = jail ? jail : "";
     memcpy(words + count, paths, path_count * sizeof *paths);
-    (void)execv(program, (char **)(uintptr_t)words);
-    return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", program);
+    return beside_execute(&program, NULL, words, err);
 }
 
 /* Shows the changes at the paths, or of the reviewed directory that the working directory is in, or all. */

@@ -54,6 +54,8 @@ extern const struct command cmd_cp;
 extern const struct command cmd_sync;
 extern const struct command cmd_status;
 extern const struct command cmd_review;
+extern const struct command cmd_mcp;
+extern const struct command cmd_mcp_wrap;
 extern const struct command cmd_held;
 extern const struct command cmd_keep;
 extern const struct command cmd_discard;

@@ -420,7 +420,13 @@ int net_watch_init(struct net_watch *watch, const struct settings *settings,
     if (settings->net_log && !policy_has_door(settings->policy))
         message_warning("--net-log: nothing is logged with the network '%s'",
                         policy_word(POLICY_NETWORK, settings->policy->network));
-    return settings->net_log ? open_log(settings, identity, watch, err) : 0;
+    int status = settings->net_log ? open_log(settings, identity, watch, err) : 0;
+    if (status < 0 || !settings->net_rules)
+        return status;
+    status = out_file_number(settings->net_rules, "--net-rules", &watch->rules, err);
+    return status == 0 ? brig_fail(err, BRIG_E_INVALID, 0, "--net-rules: '%s' is not a descriptor",
+                                   str_shown(settings->net_rules).text)
+                       : status < 0 ? status : 0;
 }
 
 void net_watch_done(struct net_watch *watch)
@@ -580,4 +586,6 @@ void net_watch_conclude(struct net_watch *watch)
             : "the command made no connection; this configuration allows none:");
     if (!rules.failed)
         (void)write_all(STDERR_FILENO, rules.data, rules.length);
+    if (!rules.failed && watch->rules >= 0)
+        (void)write_all(watch->rules, rules.data, rules.length);
 }

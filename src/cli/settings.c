@@ -294,6 +294,12 @@ static int set_net_log(struct settings *settings, const char *value, struct brig
     return str_make(&settings->net_log, err, below ? settings->home : "", below ? "/" : "", value);
 }
 
+static int set_net_rules(struct settings *settings, const char *value, struct brig_error *err)
+{
+    free(take_ptr(&settings->net_rules));
+    return str_copy(value, &settings->net_rules, err);
+}
+
 /* ---- Programs in addition to the command: scripts, initjail and the shell command ---- */
 
 /* Programs of the command line come before those of files, in the order given. */
@@ -426,6 +432,7 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_INJECT_OPTIONAL] = {.set = set_inject_optional},
     [OPTION_PROXY_ENV] = {.policy_on = brig_policy_proxy_env},
     [OPTION_NET_LOG] = {.set = set_net_log},
+    [OPTION_NET_RULES] = {.set = set_net_rules},
     [OPTION_SECCOMP] = {.set_by_row = set_choice, .what = POLICY_SECCOMP},
     [OPTION_ALLOW_NESTED] = {.policy_on = brig_policy_allow_nested},
     [OPTION_TRACE_DENIALS] = {.policy_on = brig_policy_trace},
@@ -590,6 +597,7 @@ void settings_done(struct settings *settings)
         free(settings->desktop[i]);
     free(settings->allow_typed);
     free(settings->net_log);
+    free(settings->net_rules);
     free(settings->command);
     free(settings->result);
     free(settings->facts);

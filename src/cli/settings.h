@@ -149,7 +149,8 @@ struct settings {
     size_t inject_count;
     struct settings_secret secrets[SETTINGS_SECRETS_MAX]; /* by inject_apply(); owned */
     size_t secret_count;
-    char *net_log; /* a path or a number; owned, or NULL */
+    char *net_log;   /* a path or a number; owned, or NULL */
+    char *net_rules; /* a number; owned, or NULL */
 
     bool nocwd;
     bool cwd_settled;   /* a rule for exactly the working directory was given or removed */
