@@ -87,9 +87,11 @@ static int try_words(struct words *words, struct setup *setup, struct brig_error
                       : setup_make(setup, &scan, scan.command, argv, true, err);
 }
 
-/* The same; where the working directory cannot be granted, as clients start servers in any
- * directory, the jail has none. */
-static int try_directory(struct words *words, struct setup *setup, bool *ret_project,
+#define DIRECTORY_AT 3 /* where words about the working directory begin */
+
+/* The same. Clients start servers in any directory: one that cannot be granted is left out, and the
+ * `count` words about it become -D. */
+static int try_directory(struct words *words, size_t count, struct setup *setup, bool *ret_project,
                          struct brig_error *err)
 {
     struct brig_error second = {0};
@@ -97,7 +99,8 @@ static int try_directory(struct words *words, struct setup *setup, bool *ret_pro
     int status = try_words(words, setup, err);
     if (status == 0)
         return 0;
-    add(words, "-D");
+    for (size_t i = 0; i < count; i++)
+        words->items[DIRECTORY_AT + i] = "-D";
     if (try_words(words, setup, &second) < 0)
         return status;
     *ret_project = false;
@@ -181,7 +184,7 @@ static int run_mcp(const struct app *app, int argc, char **argv, struct brig_err
     add(&words, "allow");
     add_all(&words, argv + 1, scan.command - 1);
     struct setup setup;
-    status = try_directory(&words, &setup, &project, err);
+    status = try_directory(&words, 1, &setup, &project, err);
     if (status < 0)
         return status;
     bool open = reaches_network(&setup.settings);
@@ -392,7 +395,7 @@ static int wrap_words(const struct wrap *wrap, const struct settings_scan *scan,
     add_all(words, argv + 1, scan->command - 1);
     if (strcmp(words->items[words->count - 1], "--") == 0)
         words->count--;
-    status = try_directory(words, &setup, &project, err);
+    status = try_directory(words, 2, &setup, &project, err);
     if (status < 0)
         return status;
     setup_done(&setup);
