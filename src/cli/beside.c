@@ -25,15 +25,15 @@ static int become_user(struct brig_error *err)
     return status;
 }
 
-int beside_execute(const struct beside_program *program, const char *role,
-                   const char *const *words, struct brig_error *err)
+int beside_execute(const struct beside_program *program, const char *role, const char *const *words,
+                   struct brig_error *err)
 {
     char path[PATH_LENGTH_MAX + 1], brig[PATH_LENGTH_MAX + 1];
     size_t count = 0, given = 0;
     if (!path_find_program(program->places, program->installed, path, sizeof path)) {
-        int status = brig_fail(err, BRIG_E_UNSUPPORTED, 0,
-                               "%s is not installed beside brig, nor as '%s'", program->name,
-                               program->installed);
+        int status =
+            brig_fail(err, BRIG_E_UNSUPPORTED, 0, "%s is not installed beside brig, nor as '%s'",
+                      program->name, program->installed);
         return program->advice ? brig_advise(err, status, "%s", program->advice) : status;
     }
     if (!path_resolve("/proc/self/exe", brig))

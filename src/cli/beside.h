@@ -15,5 +15,5 @@ struct beside_program {
 /* Executes `PROGRAM [ROLE] BRIG WORDS…` with the ids of the user; `role` may be NULL, `words` ends
  * with NULL. The program deals with what a jail has written, so it has the ids that the verbs have.
  * Returns only on failure. */
-int beside_execute(const struct beside_program *program, const char *role,
-                   const char *const *words, struct brig_error *err);
+int beside_execute(const struct beside_program *program, const char *role, const char *const *words,
+                   struct brig_error *err);

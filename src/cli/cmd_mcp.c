@@ -83,8 +83,7 @@ static int try_words(struct words *words, struct setup *setup, struct brig_error
     struct settings_scan scan;
     char **argv = (char **)(uintptr_t)words->items;
     int status = settings_scan((int)words->count, argv, &scan, err);
-    return status < 0 ? status
-                      : setup_make(setup, &scan, scan.command, argv, true, err);
+    return status < 0 ? status : setup_make(setup, &scan, scan.command, argv, true, err);
 }
 
 #define DIRECTORY_AT 3 /* where words about the working directory begin */
@@ -164,7 +163,8 @@ static int run_mcp(const struct app *app, int argc, char **argv, struct brig_err
                            "brig mcp runs no command. To run another server in a jail: brig "
                            "mcp-wrap -- %s",
                            str_shown(argv[scan.command]).text);
-    if (status == 0 && scan.given[OPTION_TIMEOUT] && strcmp(scan.given[OPTION_TIMEOUT], "none") != 0)
+    if (status == 0 && scan.given[OPTION_TIMEOUT] &&
+        strcmp(scan.given[OPTION_TIMEOUT], "none") != 0)
         status = parse_duration(scan.given[OPTION_TIMEOUT], 0, &timeout_ms, err);
     const char *jail = scan.given[OPTION_JAIL];
     if (status == 0 && !jail)
@@ -221,9 +221,9 @@ struct wrap {
 /* Programs that run the server that their first argument names. */
 static bool is_runner(const char *name)
 {
-    static const char *const names[] = {"npx",  "npm",  "pnpm", "bunx",   "bun",  "yarn", "node",
-                                        "deno", "uvx",  "uv",   "pipx",   "ruby", "sh",   "bash",
-                                        "env",  "java", NULL};
+    static const char *const names[] = {"npx",  "npm",  "pnpm", "bunx", "bun",  "yarn",
+                                        "node", "deno", "uvx",  "uv",   "pipx", "ruby",
+                                        "sh",   "bash", "env",  "java", NULL};
     for (size_t i = 0; names[i]; i++)
         if (strcmp(names[i], name) == 0)
             return true;

@@ -424,9 +424,10 @@ int net_watch_init(struct net_watch *watch, const struct settings *settings,
     if (status < 0 || !settings->net_rules)
         return status;
     status = out_file_number(settings->net_rules, "--net-rules", &watch->rules, err);
-    return status == 0 ? brig_fail(err, BRIG_E_INVALID, 0, "--net-rules: '%s' is not a descriptor",
-                                   str_shown(settings->net_rules).text)
-                       : status < 0 ? status : 0;
+    return status == 0  ? brig_fail(err, BRIG_E_INVALID, 0, "--net-rules: '%s' is not a descriptor",
+                                    str_shown(settings->net_rules).text)
+           : status < 0 ? status
+                        : 0;
 }
 
 void net_watch_done(struct net_watch *watch)

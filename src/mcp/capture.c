@@ -80,7 +80,8 @@ static size_t whole_length(const struct str *text)
 static size_t part_length(const char *text, size_t length)
 {
     size_t count = 0;
-    while (count < length && count < SEQUENCE_MAX - 1 && ((unsigned char)text[count] & 0xc0) == 0x80)
+    while (count < length && count < SEQUENCE_MAX - 1 &&
+           ((unsigned char)text[count] & 0xc0) == 0x80)
         count++;
     return count;
 }

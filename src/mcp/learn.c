@@ -150,7 +150,8 @@ static void keep(const char *path, const char *header, int rules)
         (void)fprintf(stderr, "brig: cannot write '%s': %s\n", path, strerror(errno));
         return;
     }
-    (void)fprintf(stderr, "brig: the next runs are limited to these rules; edit them in %s\n", path);
+    (void)fprintf(stderr, "brig: the next runs are limited to these rules; edit them in %s\n",
+                  path);
 }
 
 int learn_main(int argc, char **argv)

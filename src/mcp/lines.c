@@ -36,9 +36,8 @@ enum lines_result lines_next(struct lines *lines, const char **ret_line, size_t 
     const struct str *buffer = &lines->buffer;
     for (;;) {
         size_t from = lines->searched;
-        const char *end = buffer->length > from
-                              ? memchr(buffer->data + from, '\n', buffer->length - from)
-                              : NULL;
+        const char *end =
+            buffer->length > from ? memchr(buffer->data + from, '\n', buffer->length - from) : NULL;
         if (!end) {
             lines->searched = buffer->length;
             return cut(lines);

@@ -18,9 +18,9 @@
 #define META_SERVER "io.modelcontextprotocol/serverInfo"
 #define CACHE_MS 3600000 /* how long a client may keep the list of tools */
 
-#define DEPTH_MAX 64         /* of arrays and objects */
-#define VALUES_MAX 100000    /* in one message */
-#define ID_LENGTH_MAX 1024   /* of an id or a token that is a text */
+#define DEPTH_MAX 64       /* of arrays and objects */
+#define VALUES_MAX 100000  /* in one message */
+#define ID_LENGTH_MAX 1024 /* of an id or a token that is a text */
 
 enum rpc_error {
     RPC_PARSE = -32700,
@@ -35,9 +35,10 @@ static const char *const legacy_versions[] = {LEGACY_NEWEST, "2025-06-18", "2025
                                               "2024-11-05", NULL};
 
 #define INSTRUCTIONS                                                                               \
-    "Code and commands run in a sandbox with a copy of the project directory. Changes stay in the " \
+    "Code and commands run in a sandbox with a copy of the project directory. Changes stay in "    \
+    "the "                                                                                         \
     "copy: look at them with diff, and use apply to ask the user to accept them. Use run_command " \
-    "for builds and tests. If the result lists something under denied, tell the user the remedy " \
+    "for builds and tests. If the result lists something under denied, tell the user the remedy "  \
     "instead of trying other ways."
 
 /* ---- Answers ---- */
@@ -51,11 +52,10 @@ static json_t *server_info(void)
 static void send_error(struct session *session, json_t *id, enum rpc_error code,
                        const char *message, json_t *data)
 {
-    json_t *error = json_pack("{s:i, s:s, s:o*}", "code", (int)code, "message", message, "data",
-                              data);
-    output_message(&session->out,
-                   json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id",
-                             id ? json_incref(id) : json_null(), "error", error));
+    json_t *error =
+        json_pack("{s:i, s:s, s:o*}", "code", (int)code, "message", message, "data", data);
+    output_message(&session->out, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id",
+                                            id ? json_incref(id) : json_null(), "error", error));
 }
 
 /* Takes the result over. */
@@ -64,8 +64,7 @@ static void send_result(struct session *session, json_t *id, json_t *result, boo
     if (modern) {
         if (!json_object_get(result, "resultType"))
             (void)json_object_set_new(result, "resultType", json_string("complete"));
-        (void)json_object_set_new(result, "_meta",
-                                  json_pack("{s:o}", META_SERVER, server_info()));
+        (void)json_object_set_new(result, "_meta", json_pack("{s:o}", META_SERVER, server_info()));
     }
     output_message(&session->out,
                    json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", result));
@@ -102,9 +101,8 @@ void session_ask(struct session *session, struct call *call, json_t *params)
     call->question = ++session->questions;
     call->state = CALL_ASKING;
     print_question(call->question, id);
-    output_message(&session->out,
-                   json_pack("{s:s, s:s, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method",
-                             "elicitation/create", "params", params));
+    output_message(&session->out, json_pack("{s:s, s:s, s:s, s:o}", "jsonrpc", "2.0", "id", id,
+                                            "method", "elicitation/create", "params", params));
 }
 
 /* ---- Methods ---- */
@@ -158,8 +156,8 @@ static void do_discover(struct session *session, const struct request *request)
 {
     send_result(session, request->id,
                 json_pack("{s:[s], s:o, s:s, s:i, s:s}", "supportedVersions", MODERN,
-                          "capabilities", own_capabilities(), "instructions", INSTRUCTIONS,
-                          "ttlMs", CACHE_MS, "cacheScope", "private"),
+                          "capabilities", own_capabilities(), "instructions", INSTRUCTIONS, "ttlMs",
+                          CACHE_MS, "cacheScope", "private"),
                 true);
 }
 
@@ -175,10 +173,10 @@ static void do_tools_list(struct session *session, const struct request *request
 
 static void refuse_call(struct session *session, const struct request *request, const char *text)
 {
-    send_result(session, request->id,
-                json_pack("{s:[{s:s, s:s}], s:b}", "content", "type", "text", "text", text,
-                          "isError", 1),
-                request->modern);
+    send_result(
+        session, request->id,
+        json_pack("{s:[{s:s, s:s}], s:b}", "content", "type", "text", "text", text, "isError", 1),
+        request->modern);
 }
 
 static void do_tools_call(struct session *session, const struct request *request)
@@ -301,8 +299,7 @@ static void take_response(struct session *session, const json_t *message)
 
 static bool is_id(const json_t *id)
 {
-    return json_is_integer(id) ||
-           (json_is_string(id) && json_string_length(id) <= ID_LENGTH_MAX);
+    return json_is_integer(id) || (json_is_string(id) && json_string_length(id) <= ID_LENGTH_MAX);
 }
 
 static void take_message(struct session *session, json_t *message)
@@ -381,8 +378,8 @@ void session_line(struct session *session, const char *line, size_t length)
         send_error(session, NULL, RPC_PARSE, "the message has too many values", NULL);
         return;
     }
-    json_t *message = json_loadb(line, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY,
-                                 &error);
+    json_t *message =
+        json_loadb(line, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
     if (message)
         take_message(session, message);
     else

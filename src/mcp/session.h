@@ -66,20 +66,20 @@ struct call {
 struct session {
     const char *brig;
     const char *jail;
-    bool jail_kept;                  /* the user has named it: it is not removed at the end */
-    bool open_world;                 /* runs can reach a network */
-    bool has_project;                /* the working directory is visible in the jail */
-    uint64_t timeout_max_s;          /* from --timeout; 0: none */
-    const char *const *run_options;  /* for each run; ends with NULL */
+    bool jail_kept;                 /* the user has named it: it is not removed at the end */
+    bool open_world;                /* runs can reach a network */
+    bool has_project;               /* the working directory is visible in the jail */
+    uint64_t timeout_max_s;         /* from --timeout; 0: none */
+    const char *const *run_options; /* for each run; ends with NULL */
     char cwd[4096];
 
     struct output out;
-    json_t *tools;        /* the list for the client */
-    bool elicits;         /* a legacy client can show a form */
-    struct call *calls;   /* in order of arrival */
+    json_t *tools;      /* the list for the client */
+    bool elicits;       /* a legacy client can show a form */
+    struct call *calls; /* in order of arrival */
     size_t call_count;
-    uint64_t generation;  /* runs that were started */
-    int questions;        /* requests that were sent to the client */
+    uint64_t generation;           /* runs that were started */
+    int questions;                 /* requests that were sent to the client */
     char token[SESSION_TOKEN_MAX]; /* of the last question to a modern client */
     uint64_t token_generation;
     bool ending;
@@ -156,6 +156,6 @@ int64_t call_number(const struct call *call, const char *name, int64_t otherwise
 bool call_flag(const struct call *call, const char *name);
 
 /* ---- The tools ---- */
-extern const struct tool tool_run_code, tool_run_command;             /* tools_run.c */
+extern const struct tool tool_run_code, tool_run_command;                 /* tools_run.c */
 extern const struct tool tool_file_read, tool_file_write, tool_file_list; /* tools_files.c */
-extern const struct tool tool_diff, tool_apply, tool_reset;           /* tools_changes.c */
+extern const struct tool tool_diff, tool_apply, tool_reset;               /* tools_changes.c */

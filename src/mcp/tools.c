@@ -9,16 +9,16 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "mcp/session.h"
 #include "mcp/mcp_tools_json.h"
+#include "mcp/session.h"
 
-#define WORDS_MAX 1280               /* of a command line */
-#define MESSAGES_BYTES 16384         /* of brig's messages that are kept */
-#define ERRORS_BYTES 8192            /* of a script's standard error */
+#define WORDS_MAX 1280                 /* of a command line */
+#define MESSAGES_BYTES 16384           /* of brig's messages that are kept */
+#define ERRORS_BYTES 8192              /* of a script's standard error */
 #define RESULT_BYTES ((size_t)4 << 20) /* of the result file */
 
-static const struct tool *const tools[] = {&tool_run_code,  &tool_run_command, &tool_file_read,
-                                           &tool_file_write, &tool_file_list,  &tool_diff,
+static const struct tool *const tools[] = {&tool_run_code,   &tool_run_command, &tool_file_read,
+                                           &tool_file_write, &tool_file_list,   &tool_diff,
                                            &tool_apply,      &tool_reset};
 
 const struct tool *tools_find(const char *name)
@@ -166,9 +166,9 @@ bool call_flag(const struct call *call, const char *name)
 void call_finish(struct call *call, const char *text, json_t *structured, bool is_error)
 {
     json_decref(call->result);
-    call->result = json_pack("{s:[{s:s, s:s}], s:o*, s:b}", "content", "type", "text", "text",
-                             text ? text : "", "structuredContent", structured, "isError",
-                             (int)is_error);
+    call->result =
+        json_pack("{s:[{s:s, s:s}], s:o*, s:b}", "content", "type", "text", "text",
+                  text ? text : "", "structuredContent", structured, "isError", (int)is_error);
     call->state = CALL_ENDED;
 }
 
@@ -219,8 +219,7 @@ bool call_script_worked(struct call *call)
         return true;
     }
     capture_print(&call->child.captures[CHILD_ERRORS], &text);
-    json_array_foreach(messages, index, line)
-        str_concat(&text, json_string_value(line), "\n");
+    json_array_foreach(messages, index, line) str_concat(&text, json_string_value(line), "\n");
     json_decref(messages);
     call_fail(call, "%s", text.length > 0 ? text.data : "failed");
     return false;
@@ -275,8 +274,8 @@ void call_start_script(struct session *session, struct call *call, const char *s
         timeout_s = session->timeout_max_s;
     (void)snprintf(timeout, sizeof timeout, "%llus", (unsigned long long)timeout_s);
     add_words(&all, session->run_options);
-    add_words(&all, (const char *const[]){"--timeout", timeout, "--pass-fd", "3", "--result", "fd:4",
-                                          "--", "sh", "-c", script, "sh", NULL});
+    add_words(&all, (const char *const[]){"--timeout", timeout, "--pass-fd", "3", "--result",
+                                          "fd:4", "--", "sh", "-c", script, "sh", NULL});
     add_words(&all, words);
     session->generation++;
     start(call, &all, input, true, output_max);

@@ -24,8 +24,8 @@ static void begin_diff(struct session *session, struct call *call)
     const char *given = call_text(call, "path");
     const char *stat = call_flag(call, "stat") ? "--stat" : "--no-pager";
     if (session->generation == 0 && !session->jail_kept) {
-        call_finish(call, "There are no changes.", json_pack("{s:s, s:b}", "diff", "", "truncated", 0),
-                    false);
+        call_finish(call, "There are no changes.",
+                    json_pack("{s:s, s:b}", "diff", "", "truncated", 0), false);
         return;
     }
     if (given && *given)
@@ -45,8 +45,7 @@ static bool verb_worked(struct call *call, int also)
     json_t *messages = call_messages(call), *line;
     size_t index;
     autostr struct str text = {0};
-    json_array_foreach(messages, index, line)
-        str_concat(&text, json_string_value(line), "\n");
+    json_array_foreach(messages, index, line) str_concat(&text, json_string_value(line), "\n");
     json_decref(messages);
     if (call->child.status == 0 || call->child.status == also)
         return true;
@@ -130,7 +129,8 @@ static void print_changes(const struct changes *changes, struct str *text)
                 continue;
             json_array_foreach(json_object_get(layer, "changes"), j, change)
             {
-                bool marked = json_object_get(change, "risk") || json_object_get(change, "conflict");
+                bool marked =
+                    json_object_get(change, "risk") || json_object_get(change, "conflict");
                 if (marked == (flagged == 1) && printed < QUESTION_CHANGES) {
                     print_change(text, root, change);
                     printed++;
@@ -154,11 +154,11 @@ static json_t *make_question(const struct session *session, const struct changes
     str_appendf(&text, "\n\nTo look at them first: brig review -j %s", session->jail);
     json_t *properties = json_object();
     if (changes->risky > 0)
-        (void)json_object_set_new(
-            properties, "risky",
-            json_pack("{s:s, s:s, s:s, s:b}", "type", "boolean", "title",
-                      "Also write the changes marked RISK", "description",
-                      "Other programs execute or obey these files.", "default", 0));
+        (void)json_object_set_new(properties, "risky",
+                                  json_pack("{s:s, s:s, s:s, s:b}", "type", "boolean", "title",
+                                            "Also write the changes marked RISK", "description",
+                                            "Other programs execute or obey these files.",
+                                            "default", 0));
     return json_pack("{s:s, s:s, s:{s:s, s:o}}", "mode", "form", "message",
                      text.failed ? "Write the changes of the sandbox to your files?" : text.data,
                      "requestedSchema", "type", "object", "properties", properties);
@@ -274,8 +274,7 @@ static void finish_apply(struct session *session, struct call *call)
     size_t index;
     autostr struct str text = {0}, command = {0};
     bool whole = call->child.status == 0;
-    json_array_foreach(messages, index, line)
-        str_concat(&text, json_string_value(line), "\n");
+    json_array_foreach(messages, index, line) str_concat(&text, json_string_value(line), "\n");
     json_t *value = json_pack("{s:s, s:o}", "status", whole ? "applied" : "partly_applied",
                               "messages", messages);
     if (!whole) {
@@ -296,8 +295,9 @@ static void consider(struct session *session, struct call *call)
     changes.status = out->head.data ? json_loadb(out->head.data, out->head.length, 0, NULL) : NULL;
     count_changes(&changes);
     if (!changes.status)
-        call_fail(call, "There are too many changes to list. The user can apply them with brig "
-                        "review -j %s.",
+        call_fail(call,
+                  "There are too many changes to list. The user can apply them with brig "
+                  "review -j %s.",
                   session->jail);
     else if (changes.count == 0)
         call_finish(call, "There are no changes.",

@@ -11,7 +11,7 @@
 
 #define READ_BYTES 32768
 #define LIST_ENTRIES 1000
-#define LIST_BYTES 24576           /* of names in a result */
+#define LIST_BYTES 24576               /* of names in a result */
 #define CAPTURE_BYTES ((size_t)262144) /* half of it is more than a script prints */
 #define TIMEOUT_S 60
 #define SIZE_DIGITS 32 /* the line with the size */

@@ -73,8 +73,7 @@ static void begin_code(struct session *session, struct call *call)
     words[count++] = code;
     if (language->before)
         words[count++] = language->before;
-    json_array_foreach(arguments, index, argument)
-        words[count++] = json_string_value(argument);
+    json_array_foreach(arguments, index, argument) words[count++] = json_string_value(argument);
     start(session, call, RUN_SCRIPT, words);
 }
 
@@ -201,10 +200,11 @@ static void ended(struct session *session, struct call *call)
     add_list(&text, denied);
     add_list(&text, messages);
     bool good = strcmp(status, "exited") == 0 && json_integer_value(code) == 0;
-    json_t *value = json_pack(
-        "{s:s, s:s#, s:s#, s:b, s:I, s:o, s:o}", "status", status, "stdout", out.data ? out.data : "",
-        out.length, "stderr", errors.data ? errors.data : "", errors.length, "truncated", (int)cut,
-        "duration_ms", (json_int_t)(wall / 1000), "denied", denied, "messages", messages);
+    json_t *value =
+        json_pack("{s:s, s:s#, s:s#, s:b, s:I, s:o, s:o}", "status", status, "stdout",
+                  out.data ? out.data : "", out.length, "stderr", errors.data ? errors.data : "",
+                  errors.length, "truncated", (int)cut, "duration_ms", (json_int_t)(wall / 1000),
+                  "denied", denied, "messages", messages);
     if (json_is_integer(code))
         (void)json_object_set(value, "exit_code", code);
     if (json_is_string(signal))

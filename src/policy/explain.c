@@ -2,6 +2,8 @@
 /* The effective policy as text and as JSON. The same functions write both: a value has a label in
  * the text and a key in the JSON. */
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"

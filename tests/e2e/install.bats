@@ -29,6 +29,7 @@ installed() {
     installed
     local name
     for name in bin/brig bin/brigd bin/brigctl libexec/brig/brig-broker libexec/brig/brig-review \
+        libexec/brig/brig-mcp \
         libexec/brig/brig-zygote.so; do
         [ -x "$PREFIX/$name" ]
     done
@@ -117,7 +118,7 @@ configured_prefix() {
     output_has "absolute paths, not 'some/where'"
 }
 
-@test "what ./brig builds at its first use has the broker of the network door and the program of brig review" {
+@test "what ./brig builds at its first use has the broker of the network door and the programs of verbs" {
     needs ninja
     local target
     target=$(sed -n 's/.*tools\/build" .* -- \([^ ]*\) .*/\1/p' "$BATS_TEST_DIRNAME/../../brig")
@@ -125,6 +126,7 @@ configured_prefix() {
     output_has src/cli/brig
     output_has src/net/brig-broker
     output_has src/review/brig-review
+    output_has src/mcp/brig-mcp
     must ninja -C "$MESON_BUILD" -t query src/cli/brig
     output_lacks brig-broker
 }
