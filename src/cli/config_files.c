@@ -385,12 +385,12 @@ int config_check_masks(const struct settings *settings, const struct identity *i
 
 /* A file name for a project's message, derived from a hash: if two projects collide, their messages
  * are only shown again in turn. */
-static void project_name(const char *cwd, char *name, size_t size)
+static void project_name(const char *cwd, char name[static 32])
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
     for (const char *c = cwd; *c != '\0'; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    (void)snprintf(name, size, "%016" PRIx64, hash);
+    (void)snprintf(name, 32, "%016" PRIx64, hash);
 }
 
 /* Whether exactly this text was recorded under the name. */
@@ -447,7 +447,7 @@ void config_show_project(const struct config *config, const char *cwd,
         return;
     char name[32];
     autofree char *note = NULL;
-    project_name(cwd, name, sizeof name);
+    project_name(cwd, name);
     if (str_make(&note, NULL, cwd, "\n", config->project_text) < 0 ||
         !is_news(config->storage, name, note, identity, remember))
         return;
@@ -460,9 +460,11 @@ bool config_is_new_project(const struct config *config, const char *cwd,
                            const struct identity *identity)
 {
     char name[32];
-    (void)memcpy(name, "tokens-", 7);
-    project_name(cwd, name + 7, sizeof name - 7);
-    return is_news(config->storage, name, cwd, identity, true);
+    autofree char *key = NULL;
+    if (str_make(&key, NULL, "tokens ", cwd) < 0)
+        return false;
+    project_name(key, name);
+    return is_news(config->storage, name, key, identity, true);
 }
 
 void config_show_jai(const struct config_files *files, const struct identity *identity,

@@ -171,11 +171,8 @@ static unsigned compare_meta(const struct change *change)
         meta |= CHANGE_MODE;
     if (before->st_uid != after->st_uid || before->st_gid != after->st_gid)
         meta |= CHANGE_OWNER;
-    bool compared =
-        !change->startup && (S_ISREG(after->st_mode) || S_ISDIR(after->st_mode));
-    int xattrs = compared
-                     ? compare_xattrs(change->lower_dir, change->upper_dir, change->name)
-                     : 0;
+    bool compared = !change->startup && (S_ISREG(after->st_mode) || S_ISDIR(after->st_mode));
+    int xattrs = compared ? compare_xattrs(change->lower_dir, change->upper_dir, change->name) : 0;
     meta |= xattrs & COMPARE_XATTRS ? CHANGE_XATTRS : 0;
     meta |= xattrs & COMPARE_ACL ? CHANGE_ACL : 0;
     return meta;
