@@ -78,7 +78,8 @@ static void turn(struct session *session, int signals, int timeout_ms, bool *ret
     size_t waiting = output_waiting(&session->out);
     bool reads = !session->ending && waiting < OUTPUT_WAITING_MAX;
     fds[POLL_INPUT] = (struct pollfd){.fd = reads ? STDIN_FILENO : -1, .events = POLLIN};
-    fds[POLL_OUTPUT] = (struct pollfd){.fd = session->out.fd, .events = waiting > 0 ? POLLOUT : 0};
+    fds[POLL_OUTPUT] = (struct pollfd){.fd = session->out.failed ? -1 : session->out.fd,
+                                       .events = waiting > 0 ? POLLOUT : 0};
     fds[POLL_SIGNALS] = (struct pollfd){.fd = signals, .events = POLLIN};
     size_t count = POLL_CALLS + calls_poll(session, fds + POLL_CALLS);
     int progress = calls_timeout(session);
@@ -124,6 +125,7 @@ static void end_calls(struct session *session, int signals)
             calls_kill_all(session);
             killed = true;
         }
+        output_flush(&session->out);
         turn(session, signals, killed ? -1 : (int)(until - now), &readable);
     }
     until = clock_now_ms() + FLUSH_MS;

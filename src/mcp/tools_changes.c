@@ -183,10 +183,10 @@ static void tell_user(struct session *session, struct call *call, const struct c
     str_appendf(&text,
                 "Nothing was applied, because this client cannot ask the user. There %s %zu "
                 "change%s. Tell the user to type, in a terminal:\n  %s\nor, to apply all of them: "
-                "brig apply -j %s %s",
+                "brig apply -j %s %s%s%s",
                 changes->count == 1 ? "is" : "are", changes->count, changes->count == 1 ? "" : "s",
-                command.data ? command.data : "", session->jail,
-                changes->in_home ? session->cwd : "--all");
+                command.data ? command.data : "", session->jail, changes->in_home ? "'" : "",
+                changes->in_home ? session->cwd : "--all", changes->in_home ? "'" : "");
     print_changes(changes, &text);
     call_finish(call, text.data,
                 json_pack("{s:s, s:s, s:[]}", "status", "user_must_apply", "command",

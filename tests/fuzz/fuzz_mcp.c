@@ -48,7 +48,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *line;
     size_t length, piece = size > 0 ? data[0] % 64 + 1 : 1;
     enum lines_result found;
-    if (!tools_load(&session))
+    static json_t *tools; /* parsed once: it takes longer than an input */
+    if (!tools && tools_load(&session))
+        tools = session.tools;
+    session.tools = tools;
+    if (!tools)
         return 0;
     for (size_t at = 0; at < size; at += piece) {
         lines_add(&lines, data + at, size - at < piece ? size - at : piece);
@@ -64,6 +68,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     calls_free(&session);
     lines_done(&lines);
     output_done(&session.out);
-    json_decref(session.tools);
     return 0;
 }
