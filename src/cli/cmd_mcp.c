@@ -171,7 +171,7 @@ static int run_mcp(const struct app *app, int argc, char **argv, struct brig_err
         status = make_name(made, err);
     autowords struct words words = {0};
     if (status == 0)
-        status = words_init(&words, (size_t)argc + 8, err);
+        status = words_init(&words, (size_t)argc + 12, err);
     if (status < 0)
         return status;
     bool kept = jail != NULL, project;
@@ -182,6 +182,9 @@ static int run_mcp(const struct app *app, int argc, char **argv, struct brig_err
     add(&words, "-R");
     add(&words, "--net");
     add(&words, "allow");
+    /* A client that ends waits for a few seconds only. */
+    add(&words, "--grace");
+    add(&words, "1s");
     add_all(&words, argv + 1, scan.command - 1);
     struct setup setup;
     status = try_directory(&words, 1, &setup, &project, err);

@@ -26,7 +26,7 @@
 
 #define EXIT_FAILED 125
 #define READ_BYTES 65536
-#define END_MS 1000   /* how long runs have to end by themselves; clients wait some seconds */
+#define END_MS 2500   /* how long runs have to end; the grace period of brig mcp is a second */
 #define FLUSH_MS 1000 /* how long the client has to take the last answers */
 
 enum { POLL_INPUT, POLL_OUTPUT, POLL_SIGNALS, POLL_CALLS };
@@ -151,11 +151,11 @@ static void remove_jail(const struct session *session)
         child_poll(&child, fds);
         (void)poll(fds, CHILD_POLL, -1);
     } while (!child_process(&child, fds, NULL, NULL));
+    autostr struct str said = {0};
+    capture_print(&child.captures[CHILD_MESSAGES], &said);
     if (child.status != 0)
-        (void)fprintf(stderr,
-                      "brig: changes were not applied; see them with brig review -j %s, or drop "
-                      "them with brig rm -f %s\n",
-                      session->jail, session->jail);
+        (void)fprintf(stderr, "%sbrig: to look at it: brig review -j %s\n",
+                      said.data && !said.failed ? said.data : "", session->jail);
     child_done(&child);
 }
 
