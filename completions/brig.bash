@@ -259,6 +259,10 @@ _brig_value() {
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
+    '--net-rules')
+        COMPREPLY=()
+        return
+        ;;
     '--facts')
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
@@ -272,7 +276,7 @@ _brig() {
     [[ $COMP_CWORD -lt 2 || ${COMP_WORDS[1]} != why ]] || why=yes
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -m | '--mode' | -j | '--jail' | -C | '--conf' | '--conf?' | '--profile' | '--storage' | '--command' | '--script' | '--script?' | '--initjail' | '--initjail?' | '--view' | '--root' | '--seccomp' | '--on-unsupported' | '--disable' | '--net' | '--allow' | '--deny' | -p | '--publish' | '--inject' | '--inject?' | '--net-log' | -d | '--dir' | '--dir!' | '--dir?' | -r | '--rdir' | '--rdir?' | '--review-dir' | '--mask' | '--mask?' | '--unmask' | '--device' | '--device?' | -x | '--xdir' | '--unprotect' | '--protect' | '--checkpoint-size' | '--timeout' | '--cpu-time' | '--grace' | '--memory' | '--cpu' | '--pids' | '--disk' | '--disk-inodes' | '--io-read' | '--io-write' | '--address-space' | '--file-size' | '--open-files' | '--output' | '--inotify-watches' | '--net-connections' | '--net-bytes' | '--net-idle' | '--setenv' | '--unsetenv' | '--workdir' | '--hostname' | '--pass-fd' | '--result' | '--facts')
+        -m | '--mode' | -j | '--jail' | -C | '--conf' | '--conf?' | '--profile' | '--storage' | '--command' | '--script' | '--script?' | '--initjail' | '--initjail?' | '--view' | '--root' | '--seccomp' | '--on-unsupported' | '--disable' | '--net' | '--allow' | '--deny' | -p | '--publish' | '--inject' | '--inject?' | '--net-log' | -d | '--dir' | '--dir!' | '--dir?' | -r | '--rdir' | '--rdir?' | '--review-dir' | '--mask' | '--mask?' | '--unmask' | '--device' | '--device?' | -x | '--xdir' | '--unprotect' | '--protect' | '--checkpoint-size' | '--timeout' | '--cpu-time' | '--grace' | '--memory' | '--cpu' | '--pids' | '--disk' | '--disk-inodes' | '--io-read' | '--io-write' | '--address-space' | '--file-size' | '--open-files' | '--output' | '--inotify-watches' | '--net-connections' | '--net-bytes' | '--net-idle' | '--setenv' | '--unsetenv' | '--workdir' | '--hostname' | '--pass-fd' | '--result' | '--net-rules' | '--facts')
             if ((i + 1 == COMP_CWORD)); then
                 compopt -o filenames
                 _brig_value "${COMP_WORDS[i]}"
@@ -321,7 +325,7 @@ _brig() {
         esac
     done
     if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --profile --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --seccomp --allow-nested --trace-denials --on-unsupported --disable --net --allow --deny --publish --inject --inject? --proxy-env --net-log --dir --dir! --dir? --rdir --rdir? --review --review-dir --mask --mask? --unmask --device --device? --xdir --nocwd --foreign --unprotect --protect --no-protect --checkpoint --checkpoint? --checkpoint-size --no-checkpoint --x11 --wayland --audio --ssh-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --net-connections --net-bytes --net-idle --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --unmount --init --print-defaults --complete --dry-run --plan --facts --json --verbose --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --profile --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --seccomp --allow-nested --trace-denials --on-unsupported --disable --net --allow --deny --publish --inject --inject? --proxy-env --net-log --dir --dir! --dir? --rdir --rdir? --review --review-dir --mask --mask? --unmask --device --device? --xdir --nocwd --foreign --unprotect --protect --no-protect --checkpoint --checkpoint? --checkpoint-size --no-checkpoint --x11 --wayland --audio --ssh-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --net-connections --net-bytes --net-idle --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --net-rules --unmount --init --print-defaults --complete --dry-run --plan --facts --json --verbose --help --version' -- "$cur")
         return
     fi
     if [[ $why ]]; then
@@ -331,7 +335,7 @@ _brig() {
     fi
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask sync status diff review apply discard undo log held keep fork gc profiles init doctor help version' -- "$cur")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask sync status diff review apply discard undo log held keep fork gc profiles init doctor mcp mcp-wrap help version' -- "$cur")
     fi
 }
 

@@ -17,7 +17,7 @@ function __brig_before_command
         switch $word
             case run explain why
                 continue
-            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--profile' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--inject?' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--review-dir' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--checkpoint-size' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
+            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--profile' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--inject?' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--review-dir' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--checkpoint-size' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--net-rules' '--facts'
                 set skip 1
             case '--'
                 return 1
@@ -76,6 +76,8 @@ complete -c brig -n __fish_use_subcommand -f -a gc -d 'remove old operations, an
 complete -c brig -n __fish_use_subcommand -f -a profiles -d 'list the profiles of agents and tools, or print one'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write example configuration files'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'check what this system can enforce, and say how to fix the rest'
+complete -c brig -n __fish_use_subcommand -f -a mcp -d 'serve a jail to an agent, by the Model Context Protocol'
+complete -c brig -n __fish_use_subcommand -f -a mcp-wrap -d 'run another MCP server in a jail, with a learned network'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
 complete -c brig -n __fish_use_subcommand -f -a version -d 'print the version'
 complete -c brig -n '__brig_awaits_jail' -f -a "(__brig_ask '--jail')"
@@ -159,6 +161,7 @@ complete -c brig -n __brig_before_command -l 'hostname' -x -d 'the host name ins
 complete -c brig -n __brig_before_command -l 'no-terminal' -d 'use /dev/null instead of a terminal'
 complete -c brig -n __brig_before_command -l 'pass-fd' -x -d 'pass this open file descriptor on (3 to 255)'
 complete -c brig -n __brig_before_command -l 'result' -r -F -d 'write the result of the run as JSON'
+complete -c brig -n __brig_before_command -l 'net-rules' -x -d 'with --net learn: write the rules to FD too'
 complete -c brig -n __brig_before_command -s u -l 'unmount' -d 'unmount all jails, or the one of -j'
 complete -c brig -n __brig_before_command -l 'init' -d 'write example configuration files'
 complete -c brig -n __brig_before_command -l 'print-defaults' -d 'print the built-in masks and filters'

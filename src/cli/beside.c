@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "cli/jails.h"
 
-static int become_user(struct brig_error *err)
+int beside_become_user(struct brig_error *err)
 {
     struct jails_place place;
     int status = jails_place_find(&place, err);
@@ -49,9 +49,6 @@ int beside_execute(const struct beside_program *program, const char *role, const
     all[count++] = brig;
     for (size_t i = 0; i < given; i++)
         all[count++] = words[i];
-    int status = become_user(err);
-    if (status < 0)
-        return status;
     (void)execv(path, (char **)(uintptr_t)all);
     return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", path);
 }

@@ -12,8 +12,11 @@ struct beside_program {
     const char *advice;        /* what to do without it; NULL: nothing */
 };
 
-/* Executes `PROGRAM [ROLE] BRIG WORDS…` with the ids of the user; `role` may be NULL, `words` ends
- * with NULL. The program deals with what a jail has written, so it has the ids that the verbs have.
- * Returns only on failure. */
+/* Changes permanently to the ids of the user, if root acts for one. The programs deal with what a
+ * jail has written, so they have the ids that the verbs have. */
+int beside_become_user(struct brig_error *err);
+
+/* Executes `PROGRAM [ROLE] BRIG WORDS…`; `role` may be NULL, `words` ends with NULL. Returns only on
+ * failure. */
 int beside_execute(const struct beside_program *program, const char *role, const char *const *words,
                    struct brig_error *err);

@@ -145,7 +145,8 @@ static int serve(const struct words *run, const char *jail, bool kept, bool open
     add(&words, timeout.text);
     for (size_t i = 1; i < run->count; i++)
         add(&words, run->items[i]);
-    return beside_execute(&program, "serve", words.items, err);
+    status = beside_become_user(err);
+    return status < 0 ? status : beside_execute(&program, "serve", words.items, err);
 }
 
 static int run_mcp(const struct app *app, int argc, char **argv, struct brig_error *err)
@@ -357,7 +358,8 @@ static int learn(const struct wrap *wrap, struct words *run, struct brig_error *
     add(&words, header.data);
     for (size_t i = 0; i < run->count; i++)
         add(&words, run->items[i]);
-    return beside_execute(&program, "learn", words.items, err);
+    status = beside_become_user(err);
+    return status < 0 ? status : beside_execute(&program, "learn", words.items, err);
 }
 
 /* Parses the options of mcp-wrap itself, which come first. Returns the index of the next word. */

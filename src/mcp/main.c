@@ -176,8 +176,7 @@ static int serve_main(int argc, char **argv)
         .out = {.fd = take_output()},
     };
     autoclose int signals = watch_signals();
-    if (!getcwd(session.cwd, sizeof session.cwd) || session.out.fd < 0 || signals < 0 ||
-        !tools_load(&session)) {
+    if (session.out.fd < 0 || signals < 0 || !tools_load(&session)) {
         (void)fprintf(stderr, "brig: cannot start the server: %s\n", strerror(errno));
         return EXIT_FAILED;
     }

@@ -71,7 +71,6 @@ struct session {
     bool has_project;               /* the working directory is visible in the jail */
     uint64_t timeout_max_s;         /* from --timeout; 0: none */
     const char *const *run_options; /* for each run; ends with NULL */
-    char cwd[4096];
 
     struct output out;
     json_t *tools;      /* the list for the client */

@@ -14,6 +14,7 @@
 #define DIFF_BYTES 32768
 #define STATUS_BYTES ((size_t)8 << 20) /* of brig status --json; half of it can be parsed */
 #define QUESTION_CHANGES 30            /* that a question lists */
+#define ROOTS_MAX 32                   /* reviewed directories of a jail */
 #define KEY "confirm"                  /* of the question, for modern clients */
 
 /* ---- diff ---- */
@@ -74,8 +75,9 @@ const struct tool tool_diff = {.name = "diff", .begin = begin_diff, .ended = end
 /* The changes of brig status. */
 struct changes {
     json_t *status;
-    size_t count, risky, conflicts;
-    bool in_home; /* there are also changes in the copy of the home directory */
+    size_t count, risky, conflicts;   /* without the copy of the home directory */
+    const char *roots[ROOTS_MAX + 1]; /* the directories that have them; ends with NULL */
+    size_t root_count;
 };
 
 static void count_changes(struct changes *changes)
@@ -85,10 +87,11 @@ static void count_changes(struct changes *changes)
     json_array_foreach(json_object_get(changes->status, "layers"), i, layer)
     {
         json_t *list = json_object_get(layer, "changes");
-        if (json_is_true(json_object_get(layer, "home"))) {
-            changes->in_home = changes->in_home || json_array_size(list) > 0;
+        const char *root = json_string_value(json_object_get(layer, "root"));
+        if (!root || json_is_true(json_object_get(layer, "home")) || json_array_size(list) == 0)
             continue;
-        }
+        if (changes->root_count < ROOTS_MAX)
+            changes->roots[changes->root_count++] = root;
         json_array_foreach(list, j, change)
         {
             changes->count++;
@@ -176,17 +179,30 @@ static bool make_token(struct session *session)
     return true;
 }
 
+/* Appends a word as a shell reads it. */
+static void append_quoted(struct str *text, const char *word)
+{
+    str_append(text, " '");
+    for (; *word; word++)
+        if (*word == '\'')
+            str_append(text, "'\\''");
+        else
+            str_append_char(text, *word);
+    str_append_char(text, '\'');
+}
+
 static void tell_user(struct session *session, struct call *call, const struct changes *changes)
 {
     autostr struct str text = {0}, command = {0};
     str_appendf(&command, "brig review -j %s", session->jail);
     str_appendf(&text,
                 "Nothing was applied, because this client cannot ask the user. There %s %zu "
-                "change%s. Tell the user to type, in a terminal:\n  %s\nor, to apply all of them: "
-                "brig apply -j %s %s%s%s",
+                "change%s. Tell the user to type, in a terminal:\n  %s\nor, to apply all of them:\n"
+                "  brig apply -j %s",
                 changes->count == 1 ? "is" : "are", changes->count, changes->count == 1 ? "" : "s",
-                command.data ? command.data : "", session->jail, changes->in_home ? "'" : "",
-                changes->in_home ? session->cwd : "--all", changes->in_home ? "'" : "");
+                command.data ? command.data : "", session->jail);
+    for (size_t i = 0; i < changes->root_count; i++)
+        append_quoted(&text, changes->roots[i]);
     print_changes(changes, &text);
     call_finish(call, text.data,
                 json_pack("{s:s, s:s, s:[]}", "status", "user_must_apply", "command",
@@ -232,12 +248,13 @@ static void answered(struct session *session, struct call *call, const json_t *a
 /* Applies exactly what the user was asked about, or says that this is not possible. */
 static void apply(struct session *session, struct call *call, const struct changes *changes)
 {
-    const char *words[4] = {NULL};
+    const char *words[ROOTS_MAX + 2] = {NULL};
     size_t count = 0;
     if (call->risky)
         words[count++] = "--risky";
-    /* --all would include the home directory, and only --all moves branches. */
-    words[count++] = changes->in_home ? "." : "--all";
+    /* By their directories: the copy of the home is not part of it, and branches follow. */
+    for (size_t i = 0; i < changes->root_count; i++)
+        words[count++] = changes->roots[i];
     call->applying = true;
     call_start_verb(session, call, "apply", words, DIFF_BYTES);
 }
