@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -76,55 +75,28 @@ static bool take_conflict(const char *value, enum conflict_rule *ret_rule)
     return false;
 }
 
-static bool take_flag(struct words *words, const char *word)
-{
-    const struct {
-        const char *name;
-        bool *flag;
-    } flags[] = {
-        {"--all", &words->all},     {"--exact", &words->exact},    {"-p", &words->hunks},
-        {"--patch", &words->hunks}, {"--dry-run", &words->dry},    {"--risky", &words->risky},
-        {"--live", &words->live},   {"--continue", &words->go_on}, {"--abort", &words->abort}};
-    for (size_t i = 0; i < ARRAY_LENGTH(flags); i++)
-        if (strcmp(word, flags[i].name) == 0) {
-            *flags[i].flag = true;
-            return true;
-        }
-    return false;
-}
-
-static int take_option(const struct app *app, int argc, char **argv, int *at, struct words *words,
-                       struct brig_error *err)
-{
-    const char *word = argv[*at], *value = NULL;
-    if (str_starts_with(word, "--conflict="))
-        value = word + strlen("--conflict=");
-    else if (strcmp(word, "--conflict") == 0 && *at + 1 < argc)
-        value = argv[++*at];
-    if (value && !take_conflict(value, &words->conflict))
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "--conflict '%s': it is mine, theirs, skip or merge",
-                         str_shown(value).text);
-    if (!value && !take_flag(words, word))
-        return command_refuse(app, argc, argv, *at, err);
-    ++*at;
-    return 0;
-}
-
 static int parse(const struct app *app, int argc, char **argv, struct words *words,
                  struct brig_error *err)
 {
-    int at = 1, status = 0;
-    while (at < argc && status == 0 && argv[at][0] == '-' && strcmp(argv[at], "--") != 0)
-        if (!jails_take_option(argc, argv, &at, &words->jail))
-            status = take_option(app, argc, argv, &at, words, err);
-    if (status < 0)
-        return status;
-    bool ended = at < argc && strcmp(argv[at], "--") == 0;
-    at += ended;
-    for (int i = at; i < argc && !ended; i++)
-        if (argv[i][0] == '-')
-            return command_refuse(app, argc, argv, i, err);
+    const char *conflict = NULL;
+    const struct jails_word options[] = {{"--all", &words->all, NULL},
+                                         {"--exact", &words->exact, NULL},
+                                         {"-p", &words->hunks, NULL},
+                                         {"--patch", &words->hunks, NULL},
+                                         {"--dry-run", &words->dry, NULL},
+                                         {"--risky", &words->risky, NULL},
+                                         {"--live", &words->live, NULL},
+                                         {"--continue", &words->go_on, NULL},
+                                         {"--abort", &words->abort, NULL},
+                                         {"--conflict", NULL, &conflict},
+                                         {0}};
+    int at = jails_parse_words(app, argc, argv, options, &words->jail, err);
+    if (at < 0)
+        return at;
+    if (conflict && !take_conflict(conflict, &words->conflict))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--conflict '%s': it is mine, theirs, skip or merge",
+                         str_shown(conflict).text);
     words->paths = argv + at;
     words->count = argc - at;
     if (words->go_on || words->abort) {

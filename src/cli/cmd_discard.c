@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig discard`: drops what a jail has changed, and deletes files that were held back. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -178,22 +176,11 @@ static int discard_changes(const struct words *words, struct brig_error *err)
 static int parse(const struct app *app, int argc, char **argv, struct words *words,
                  struct brig_error *err)
 {
-    bool ended = false;
-    int at = 1;
-    while (at < argc && argv[at][0] == '-' && !ended) {
-        ended = strcmp(argv[at], "--") == 0;
-        if (!ended && jails_take_option(argc, argv, &at, &words->jail))
-            continue;
-        bool all = strcmp(argv[at], "--all") == 0, exact = strcmp(argv[at], "--exact") == 0;
-        if (!ended && !all && !exact)
-            return command_refuse(app, argc, argv, at, err);
-        words->all = words->all || all;
-        words->exact = words->exact || exact;
-        at++;
-    }
-    for (int i = at; i < argc && !ended; i++)
-        if (argv[i][0] == '-')
-            return command_refuse(app, argc, argv, i, err);
+    const struct jails_word options[] = {
+        {"--all", &words->all, NULL}, {"--exact", &words->exact, NULL}, {0}};
+    int at = jails_parse_words(app, argc, argv, options, &words->jail, err);
+    if (at < 0)
+        return at;
     words->paths = argv + at;
     words->count = argc - at;
     if (words->all && words->count > 0)

@@ -116,26 +116,16 @@ static int treat_jail(void *context, const struct jail_info *jail, struct brig_e
 static int read_words(const struct app *app, int argc, char **argv, struct gathering *gathering,
                       struct brig_error *err)
 {
-    for (int i = 1; i < argc;) {
-        if (jails_take_option(argc, argv, &i, &gathering->jail))
-            continue;
-        const char *value = str_starts_with(argv[i], "--older=") ? argv[i] + strlen("--older=")
-                            : strcmp(argv[i], "--older") == 0 && i + 1 < argc ? argv[++i]
-                                                                              : NULL;
-        if (value) {
-            int status = parse_duration(value, PARSE_ZERO_OK, &gathering->older_ms, err);
-            if (status < 0)
-                return brig_wrap(err, status, "--older");
-        } else if (strcmp(argv[i], "--dry-run") == 0) {
-            gathering->dry = true;
-        } else if (strcmp(argv[i], "--gone") == 0) {
-            gathering->gone = true;
-        } else {
-            return command_refuse(app, argc, argv, i, err);
-        }
-        i++;
-    }
-    return 0;
+    const char *older = NULL;
+    const struct jails_word options[] = {{"--older", NULL, &older},
+                                         {"--dry-run", &gathering->dry, NULL},
+                                         {"--gone", &gathering->gone, NULL},
+                                         {0}};
+    int at = jails_parse_options(app, argc, argv, options, &gathering->jail, err);
+    if (at < 0 || at < argc)
+        return at < 0 ? at : command_refuse(app, argc, argv, at, err);
+    int status = older ? parse_duration(older, PARSE_ZERO_OK, &gathering->older_ms, err) : 0;
+    return status < 0 ? brig_wrap(err, status, "--older") : 0;
 }
 
 static int run_gc(const struct app *app, int argc, char **argv, struct brig_error *err)

@@ -416,7 +416,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
     const char *verb = app->command->name;
     enum action action = app->command == &cmd_keep ? KEEP : SHOW;
     struct asking asking = {.action = action, .storage = -1};
-    int first = jails_parse_words(app, argc, argv, &asking.jail, err);
+    int first = jails_parse_words(app, argc, argv, &(struct jails_word){0}, &asking.jail, err);
     if (first < 0)
         return first;
     if (action != SHOW && first >= argc)

@@ -247,7 +247,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
     struct jails_place place;
     static struct wanted all; /* large */
     all = (struct wanted){.unmask = app->command == &cmd_unmask};
-    int first = jails_parse_words(app, argc, argv, &all.jail, err);
+    int first = jails_parse_words(app, argc, argv, &(struct jails_word){0}, &all.jail, err);
     if (first < 0)
         return first;
     if (first >= argc)

@@ -69,21 +69,9 @@ static int run_review(const struct app *app, int argc, char **argv, struct brig_
 {
     const char *jail = NULL;
     bool plain = false;
-    int at = 1;
-    while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
-        if (strcmp(argv[at], "--plain") == 0) {
-            plain = true;
-            at++;
-        } else if (!jails_take_option(argc, argv, &at, &jail)) {
-            return command_refuse(app, argc, argv, at, err);
-        }
-    }
-    bool ended = at < argc && strcmp(argv[at], "--") == 0;
-    at += ended;
-    for (int i = at; i < argc && !ended; i++)
-        if (argv[i][0] == '-')
-            return command_refuse(app, argc, argv, i, err);
-    return review(plain, jail, argv + at, err);
+    const struct jails_word options[] = {{"--plain", &plain, NULL}, {0}};
+    int at = jails_parse_words(app, argc, argv, options, &jail, err);
+    return at < 0 ? at : review(plain, jail, argv + at, err);
 }
 
 const struct command cmd_review = {

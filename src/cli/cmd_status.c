@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -38,24 +37,11 @@ struct asking {
 static int parse(const struct app *app, int argc, char **argv, struct words *words,
                  struct brig_error *err)
 {
-    int at = 1;
-    while (at < argc) {
-        if (strcmp(argv[at], "--json") == 0) {
-            words->json = true;
-            at++;
-        } else if (strcmp(argv[at], "--grouped") == 0) {
-            words->grouped = true;
-            at++;
-        } else if (!jails_take_option(argc, argv, &at, &words->jail)) {
-            break;
-        }
-    }
-    if (at < argc && strcmp(argv[at], "--") == 0)
-        at++;
-    else
-        for (int i = at; i < argc; i++)
-            if (argv[i][0] == '-')
-                return command_refuse(app, argc, argv, i, err);
+    const struct jails_word options[] = {
+        {"--json", &words->json, NULL}, {"--grouped", &words->grouped, NULL}, {0}};
+    int at = jails_parse_words(app, argc, argv, options, &words->jail, err);
+    if (at < 0)
+        return at;
     words->paths = argv + at;
     words->count = argc - at;
     return 0;

@@ -44,22 +44,14 @@ struct undo_words {
 static int parse_undo(const struct app *app, int argc, char **argv, struct undo_words *words,
                       struct brig_error *err)
 {
-    int at = 1;
-    while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
-        if (jails_take_option(argc, argv, &at, &words->jail))
-            continue;
-        if (strcmp(argv[at], "--force") != 0)
-            return command_refuse(app, argc, argv, at, err);
-        words->force = true;
+    const struct jails_word options[] = {{"--force", &words->force, NULL}, {0}};
+    int at = jails_parse_options(app, argc, argv, options, &words->jail, err);
+    if (at > 0 && at < argc && parse_uint(argv[at], ID_MAX, 0, &words->id, NULL) == 0)
         at++;
-    }
-    if (at < argc && parse_uint(argv[at], ID_MAX, 0, &words->id, NULL) == 0)
-        at++;
-    bool ended = at < argc && strcmp(argv[at], "--") == 0;
-    at += ended;
-    for (int i = at; i < argc && !ended; i++)
-        if (argv[i][0] == '-')
-            return command_refuse(app, argc, argv, i, err);
+    if (at > 0)
+        at = jails_parse_paths(app, argc, argv, at, err);
+    if (at < 0)
+        return at;
     words->paths = argv + at;
     words->count = argc - at;
     return 0;

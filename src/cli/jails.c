@@ -115,18 +115,60 @@ bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail)
     return true;
 }
 
-int jails_parse_words(const struct app *app, int argc, char **argv, const char **ret_jail,
+/* Sets the option at argv[*at] and advances *at past it; false if it is none of them. */
+static bool take_word(int argc, char **argv, int *at, const struct jails_word *options)
+{
+    const char *word = argv[*at];
+    for (const struct jails_word *option = options; option->name; option++) {
+        size_t length = strlen(option->name);
+        if (!str_starts_with(word, option->name))
+            continue;
+        if (option->value && word[length] == '=')
+            *option->value = word + length + 1;
+        else if (word[length] || (option->value && *at + 1 >= argc))
+            continue;
+        else if (option->value)
+            *option->value = argv[++*at];
+        else
+            *option->flag = true;
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1];
+}
+
+int jails_parse_options(const struct app *app, int argc, char **argv,
+                        const struct jails_word *options, const char **ret_jail,
+                        struct brig_error *err)
+{
+    int at = 1;
+    while (at < argc && is_option(argv[at]) && strcmp(argv[at], "--") != 0)
+        if (!jails_take_option(argc, argv, &at, ret_jail) && !take_word(argc, argv, &at, options))
+            return command_refuse(app, argc, argv, at, err);
+    return at;
+}
+
+int jails_parse_paths(const struct app *app, int argc, char **argv, int at, struct brig_error *err)
+{
+    if (at < argc && strcmp(argv[at], "--") == 0)
+        return at + 1;
+    for (int i = at; i < argc; i++)
+        if (is_option(argv[i]))
+            return command_refuse(app, argc, argv, i, err);
+    return at;
+}
+
+int jails_parse_words(const struct app *app, int argc, char **argv,
+                      const struct jails_word *options, const char **ret_jail,
                       struct brig_error *err)
 {
-    int first = 1;
-    while (first < argc && jails_take_option(argc, argv, &first, ret_jail))
-        ;
-    if (first < argc && strcmp(argv[first], "--") == 0)
-        return first + 1;
-    for (int i = first; i < argc; i++)
-        if (argv[i][0] == '-' && argv[i][1])
-            return command_refuse(app, argc, argv, i, err);
-    return first;
+    int at = jails_parse_options(app, argc, argv, options, ret_jail, err);
+    return at < 0 ? at : jails_parse_paths(app, argc, argv, at, err);
 }
 
 int jails_check(const struct jails_place *place, const char *verb, const char *name,

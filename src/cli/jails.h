@@ -45,10 +45,24 @@ int jails_check(const struct jails_place *place, const char *verb, const char *n
  * false if argv[*at] is something else. */
 bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail);
 
-/* Parses the arguments of a verb that takes -j NAME and paths. Returns the index of the first path,
- * or argc. Fails for any other option before "--". */
-int jails_parse_words(const struct app *app, int argc, char **argv, const char **ret_jail,
+/* An option of a verb: a flag, or with a value as `--name VALUE` or `--name=VALUE`. */
+struct jails_word {
+    const char *name;
+    bool *flag;
+    const char **value; /* NULL: it is a flag */
+};
+
+/* Parses the arguments of a verb: -j NAME and `options`, which end with a NULL name, then paths.
+ * Returns the index of the first path, or argc. Fails for any other option before "--". */
+int jails_parse_words(const struct app *app, int argc, char **argv,
+                      const struct jails_word *options, const char **ret_jail,
                       struct brig_error *err);
+/* The two halves, for a verb with other words between them: the index after the options, and of the
+ * first path. */
+int jails_parse_options(const struct app *app, int argc, char **argv,
+                        const struct jails_word *options, const char **ret_jail,
+                        struct brig_error *err);
+int jails_parse_paths(const struct app *app, int argc, char **argv, int at, struct brig_error *err);
 
 /* Calls `visit` for each jail that has NAME.PART in the storage, sorted by name, or for one jail,
  * which must exist; `verb` is for the error message. A negative result ends the iteration. */
