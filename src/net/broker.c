@@ -377,7 +377,7 @@ void broker_done(struct broker *broker)
 {
     if (broker->loop.epoll >= 0) {
         end_connections(broker, DOOR_BECAUSE_CLOSED);
-        dns_streams_end(broker);
+        dns_end(broker);
         inject_done(broker);
         resolver_done(&broker->resolver);
         close_listeners(broker);

@@ -52,9 +52,11 @@ struct broker {
 
     struct node *connections;    /* struct connection */
     struct node *dns_streams;    /* struct dns_stream */
+    struct node *lookups;        /* struct lookup: names that are being resolved for a query */
     struct node *inject_clients; /* struct inject_client */
     size_t connection_count;     /* includes inject_clients */
     size_t dns_stream_count;
+    size_t lookup_count, asker_count;
     uint64_t last_connection;
     uint64_t bytes;
     struct task over_bytes; /* ends all connections at the byte limit */
@@ -98,7 +100,8 @@ bool broker_is_spent(const struct broker *broker);
 
 void dns_udp_ready(struct listener *listener);
 void dns_tcp_accepted(struct listener *listener, int fd);
-void dns_streams_end(struct broker *broker);
+/* Ends the connections to the name server, and forgets the queries that wait. */
+void dns_end(struct broker *broker);
 
 void connection_accepted(struct listener *listener, int fd);
 void connections_end(struct broker *broker, enum door_because because);

@@ -188,6 +188,20 @@ static const char *why_not(int status)
     }
 }
 
+static enum dns_code code_of(int status)
+{
+    switch (status) {
+    case ARES_ENOTFOUND:
+    case ARES_ENONAME:
+        return DNS_NXDOMAIN;
+    case ARES_SUCCESS:
+    case ARES_ENODATA:
+        return DNS_NOERROR;
+    default:
+        return DNS_SERVFAIL;
+    }
+}
+
 static void ares_answers(void *data, int status, int timeouts, struct ares_addrinfo *result)
 {
     struct resolve_query *query = data;
@@ -201,6 +215,7 @@ static void ares_answers(void *data, int status, int timeouts, struct ares_addri
     free(query);
     if (request) {
         request->query = NULL;
+        request->code = code_of(status);
         request->done(request, addresses, count,
                       count > 0 ? NULL : why_not(status == ARES_SUCCESS ? ARES_ENODATA : status));
     }
@@ -215,6 +230,7 @@ void resolver_ask(struct resolver *resolver, const char *name, struct resolve_re
     follow_host(resolver);
     struct resolve_query *query = resolver->in_flight < QUERIES_MAX ? malloc(sizeof *query) : NULL;
     if (!query) {
+        request->code = DNS_SERVFAIL;
         request->done(request, NULL, 0, "too many names are being resolved");
         return;
     }

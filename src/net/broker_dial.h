@@ -8,6 +8,7 @@
 
 #include "net/broker_config.h"
 #include "net/broker_loop.h"
+#include "net/dns.h"
 #include "policy/net_address.h"
 
 struct ares_channeldata;
@@ -19,9 +20,12 @@ struct resolve_query;
 
 #define RESOLVE_ADDRESSES_MAX 16
 
-/* Embedded in the requester. `why` is NULL, or a constant that says why there is no address. */
+/* Embedded in the requester. `why` is NULL, or a constant that says why there is no address; `code`
+ * is then what a name server would answer: the name does not exist, or has no address, or nobody
+ * knows. */
 struct resolve_request {
     struct resolve_query *query; /* NULL: none is pending */
+    enum dns_code code;          /* set before done() is called */
     void (*done)(struct resolve_request *request, const struct net_address *addresses, size_t count,
                  const char *why);
 };

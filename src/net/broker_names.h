@@ -23,6 +23,9 @@ void names_done(struct names *names);
  * short. */
 int names_need(struct names *names, const char *name);
 
+/* The index of the name, or -1 if it has none. */
+int names_index(const struct names *names, const char *name);
+
 /* The addresses of a name. */
 struct net_address names_ipv4(size_t index);
 struct net_address names_ipv6(size_t index);
