@@ -79,8 +79,10 @@ bool broker_admit(struct broker *broker, enum door_socket via, const void *memor
                                .via = via,
                                .connection = ++broker->last_connection};
     broker_tell(broker, &event, "", NULL, "too many connections at one time");
-    socket_reset(fd);
-    (void)close(fd);
+    if (fd >= 0) {
+        socket_reset(fd);
+        (void)close(fd);
+    }
     return false;
 }
 
@@ -174,6 +176,10 @@ static void listener_ready(struct watch *watch, uint32_t events)
         dns_udp_ready(listener);
         return;
     }
+    if (listener->kind == DOOR_SOCKET_QUEUE) {
+        hold_ready(listener);
+        return;
+    }
     for (size_t i = 0; i < ACCEPT_AT_ONCE; i++) {
         /* cppcheck-suppress nullPointer */
         int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -212,6 +218,8 @@ static bool add_socket(struct broker *broker, enum door_socket kind, unsigned in
     if (!socket_unblock(fd) || !loop_watch(&broker->loop, &listener->watch, EPOLLIN))
         return false;
     broker->listener_count++;
+    if (kind == DOOR_SOCKET_QUEUE)
+        broker->queue = fd;
     return true;
 }
 
@@ -222,6 +230,7 @@ static void close_listeners(struct broker *broker)
         loop_close(&broker->loop, &broker->listeners[i].watch);
     }
     broker->listener_count = 0;
+    broker->queue = -1;
 }
 
 /* ---- The job's messages ---- */
@@ -322,6 +331,7 @@ void broker_init(struct broker *broker)
 {
     broker->finish.fire = finish_expires;
     broker->control.fd = broker->connector.fd = broker->loop.epoll = broker->routes = -1;
+    broker->queue = -1;
     broker->over_bytes.run = over_bytes;
 }
 

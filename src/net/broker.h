@@ -64,6 +64,8 @@ struct broker {
     struct denied_name denied[DENIED_NAMES_MAX];
     size_t next_denied;
 
+    int queue; /* of held connections; -1: none */
+
     struct watch connector; /* fd -1: none */
     struct inject *inject;  /* NULL: nothing is injected */
 };
@@ -104,6 +106,7 @@ void dns_tcp_accepted(struct listener *listener, int fd);
 void dns_end(struct broker *broker);
 
 void connection_accepted(struct listener *listener, int fd);
+void hold_ready(struct listener *listener);
 void connections_end(struct broker *broker, enum door_because because);
 
 void publish_accepted(struct listener *listener, int fd);

@@ -12,6 +12,7 @@
 #include "net/sockets.h"
 
 #define LEAVE_MS 2000
+#define ARRIVE_MS 5000
 #define HALF_CLOSED_MS ((int64_t)10 * 60 * 1000)
 /* Up to BUFFERS_UNBOUND connections have the kernel's default buffers; more of them share
  * BUFFERS_BYTES. */
@@ -39,7 +40,7 @@ struct connection *connection_new(struct broker *broker, enum door_socket via, i
     connection->world.fd = -1;
     connection->timer.fire = timer_fires;
     node_add(&broker->connections, &connection->node);
-    if (loop_watch(&broker->loop, &connection->client, 0))
+    if (fd < 0 || loop_watch(&broker->loop, &connection->client, 0))
         return connection;
     connection_close(connection, DOOR_ERROR, DOOR_BECAUSE_RESET, "out of memory", true);
     return NULL;
@@ -50,7 +51,8 @@ void connection_enter(struct connection *connection, enum connection_stage stage
 {
     struct loop *loop = &connection->broker->loop;
     connection->stage = stage;
-    loop_rewatch(loop, &connection->client, events);
+    if (connection->client.fd >= 0)
+        loop_rewatch(loop, &connection->client, events);
     loop_arm(loop, &connection->timer, limit_ms);
 }
 
@@ -75,6 +77,7 @@ static void tell(const struct connection *connection, enum door_verdict verdict,
 static void end(struct connection *connection, bool reset)
 {
     struct broker *broker = connection->broker;
+    hold_release(connection, false);
     broker_count_off(broker);
     upstream_cancel(connection);
     loop_disarm(&connection->timer);
@@ -104,11 +107,24 @@ void connections_end(struct broker *broker, enum door_because because)
     }
 }
 
+/* Lets a held client in undecided; it is decided about again when it is accepted. */
+static void pass(struct connection *connection)
+{
+    hold_release(connection, true);
+    end(connection, false);
+}
+
 void connection_refuse(struct connection *connection, enum door_verdict verdict,
                        enum door_because because, const char *detail)
 {
+    /* A client whose protocol is known is told the reason in it. */
+    if (hold_waits(connection) && verdict == DOOR_DENIED &&
+        connection->inspect != INSPECT_NOTHING) {
+        pass(connection);
+        return;
+    }
     tell(connection, verdict, because, detail);
-    if (!refusal_say(connection, verdict, because, detail)) {
+    if (connection->client.fd < 0 || !refusal_say(connection, verdict, because, detail)) {
         end(connection, true);
         return;
     }
@@ -184,6 +200,7 @@ static void client_ready(struct watch *watch, uint32_t events)
     case CONNECTION_LEAVE:
         read_rest(connection);
         return;
+    case CONNECTION_ARRIVE:
     case CONNECTION_RELAY:
         return;
     }
@@ -217,6 +234,9 @@ static void timer_fires(struct timer *timer)
     case CONNECTION_UPSTREAM:
         connection_refuse(connection, DOOR_ERROR, DOOR_BECAUSE_TIMEOUT, "no answer in time");
         return;
+    case CONNECTION_ARRIVE:
+        connection_close(connection, DOOR_ERROR, DOOR_BECAUSE_RESET, "closed by the jail", true);
+        return;
     case CONNECTION_RELAY:
         look_at_relay(connection);
         return;
@@ -244,7 +264,11 @@ static void obey(struct connection *connection, struct net_verdict verdict)
         return;
     }
     connection->inspect = inspect_choose(connection, verdict.tls);
-    if (connection->inspect != INSPECT_NOTHING)
+    if (hold_waits(connection) && inspect_must_name(connection))
+        pass(connection); /* only its first bytes can tell whether it may connect at all */
+    else if (hold_waits(connection))
+        upstream_start(connection); /* before connect() succeeds; the inspection follows */
+    else if (connection->inspect != INSPECT_NOTHING)
         inspect_start(connection);
     else if (inspect_must_name(connection))
         connection_refuse(
@@ -286,8 +310,35 @@ void connection_aim(struct connection *connection, const char *name,
         obey(connection, net_rules_address(&broker->config.rules, address, port));
 }
 
+bool connection_held(struct broker *broker, const struct hold *hold)
+{
+    struct connection *connection = connection_new(broker, DOOR_SOCKET_REDIRECT, -1);
+    if (!connection)
+        return false;
+    connection->hold = *hold;
+    connection_aim(connection, NULL, &hold->to, hold->to_port);
+    return true;
+}
+
+void connection_arrived(struct connection *connection, int fd)
+{
+    connection->client.fd = fd;
+    if (!loop_watch(&connection->broker->loop, &connection->client, 0))
+        connection_close(connection, DOOR_ERROR, DOOR_BECAUSE_RESET, "out of memory", true);
+    else if (connection->inspect != INSPECT_NOTHING)
+        inspect_start(connection);
+    else
+        upstream_start(connection);
+}
+
 void connection_accepted(struct listener *listener, int fd)
 {
+    struct connection *held =
+        listener->kind == DOOR_SOCKET_REDIRECT ? hold_find(listener->broker, fd) : NULL;
+    if (held) {
+        connection_arrived(held, fd);
+        return;
+    }
     struct connection *connection = connection_new(listener->broker, listener->kind, fd);
     struct net_address address;
     uint16_t port;
@@ -328,6 +379,12 @@ static void bound_buffers(const struct broker *broker, int fd)
 void connection_connected(struct connection *connection, int fd, const void *ahead, size_t size)
 {
     struct broker *broker = connection->broker;
+    if (hold_waits(connection)) {
+        connection->world = (struct watch){.fd = fd};
+        hold_release(connection, true);
+        connection_enter(connection, CONNECTION_ARRIVE, 0, ARRIVE_MS);
+        return;
+    }
     connection->allowed = true;
     tell(connection, DOOR_ALLOWED, DOOR_BECAUSE_RULE, "");
     if (!proxy_succeed(connection)) {

@@ -15,6 +15,7 @@ enum connection_stage {
     CONNECTION_PROXY,    /* the client of a proxy sends its destination */
     CONNECTION_INSPECT,  /* the first bytes must name the same destination */
     CONNECTION_UPSTREAM, /* the name is being resolved and connected to */
+    CONNECTION_ARRIVE,   /* the other side is connected, and the held client was let in */
     CONNECTION_RELAY,
     CONNECTION_LEAVE, /* it was refused with a reply, which the client may read before the close */
 };
@@ -27,6 +28,14 @@ enum connection_inspect {
     WATCH_HTTP,
 };
 
+/* A client that waits in connect(): its SYN is in the kernel's queue. */
+struct hold {
+    bool waiting; /* the kernel waits for a verdict */
+    uint32_t packet;
+    struct net_address from, to;
+    uint16_t from_port, to_port;
+};
+
 struct connection {
     struct node node; /* in the broker's list; must be first */
     struct broker *broker;
@@ -34,7 +43,8 @@ struct connection {
     enum door_socket via;
     enum connection_stage stage;
     int64_t started_ms, active_ms;
-    struct watch client;
+    struct watch client; /* fd -1: it is held */
+    struct hold hold;
     struct timer timer; /* the timeout of the stage */
 
     /* The destination. */
@@ -58,7 +68,7 @@ struct connection {
     struct dial dial;
     struct watch world; /* during the request to the host's proxy; fd -1: none */
     char *proxy_reply;
-    size_t proxy_reply_size;
+    size_t proxy_reply_size, proxy_reply_used;
     bool inside_tried_ipv6; /* publish */
 
     struct relay relay;
@@ -92,6 +102,23 @@ void connection_refuse(struct connection *connection, enum door_verdict verdict,
 /* Reports to the job and ends the connection. */
 void connection_close(struct connection *connection, enum door_verdict verdict,
                       enum door_because because, const char *detail, bool reset);
+
+/* The client of a held connection was accepted; takes ownership of fd. */
+void connection_arrived(struct connection *connection, int fd);
+
+/* ---- broker_hold.c ---- */
+
+/* Decides about a new held connection; `hold` describes its SYN. False if there are too many. */
+bool connection_held(struct broker *broker, const struct hold *hold);
+/* Whether the client waits in connect(). */
+static inline bool hold_waits(const struct connection *connection)
+{
+    return connection->hold.waiting;
+}
+/* Lets the client's connect() succeed, or fail. */
+void hold_release(struct connection *connection, bool let_in);
+/* The held connection of this client that was let in; NULL if there is none. */
+struct connection *hold_find(const struct broker *broker, int client);
 
 /* ---- broker_inspect.c ---- */
 

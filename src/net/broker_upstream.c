@@ -164,6 +164,7 @@ static void proxy_replies(struct watch *watch, uint32_t events)
         return;
     }
     int fd = loop_forget(&connection->broker->loop, &connection->world);
+    connection->proxy_reply_used = length;
     connection_connected(connection, fd, reply + length, *size - length);
 }
 
@@ -244,6 +245,14 @@ static void dial_proxy(struct connection *connection)
 void upstream_start(struct connection *connection)
 {
     struct broker *broker = connection->broker;
+    if (connection->world.fd >= 0) {
+        /* It was connected before the client was let in. */
+        size_t used = connection->proxy_reply_used;
+        connection_connected(connection, loop_forget(&broker->loop, &connection->world),
+                             connection->proxy_reply ? connection->proxy_reply + used : NULL,
+                             connection->proxy_reply_size - used);
+        return;
+    }
     connection->resolve.done = resolved;
     connection_enter(connection, CONNECTION_UPSTREAM, 0,
                      broker->config.limits[CONFIG_LIMIT_CONNECT_MS]);

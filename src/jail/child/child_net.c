@@ -21,7 +21,7 @@ enum {
     OPTION_CONGESTION = 13,
     MESSAGE_DONTWAIT = 0x40,
     BACKLOG = 4096,
-    SUBJECTS = DOOR_ABOUT_REDIRECT + 1,
+    SUBJECTS = DOOR_ABOUT_HOLD + 1,
 };
 
 /* Stores the first error of each subject, 0 if there was none. */
@@ -41,19 +41,30 @@ static void collect_errors(const char *bytes, long length, int errors[SUBJECTS])
     }
 }
 
+static long open_netlink(int protocol)
+{
+    return SYS(socket, FAMILY_NETLINK, SOCKET_RAW | O_CLOEXEC | O_NONBLOCK, protocol);
+}
+
 /* The kernel handles the messages before sendto() returns, so all replies are available then. */
-static int tell_kernel(int protocol, const void *bytes, size_t length, int errors[SUBJECTS])
+static int tell_socket(long fd, const void *bytes, size_t length, int errors[SUBJECTS])
 {
     char answers[8192] __attribute__((aligned(8)));
-    long fd = SYS(socket, FAMILY_NETLINK, SOCKET_RAW | O_CLOEXEC, protocol);
-    if (fd < 0)
-        return (int)fd;
     long result = SYS(sendto, fd, bytes, length, 0, 0, 0), got = 0;
     while (result >= 0 &&
            (got = SYS(recvfrom, fd, answers, sizeof answers, MESSAGE_DONTWAIT, 0, 0)) > 0)
         collect_errors(answers, got, errors);
-    (void)SYS(close, fd);
     return result < 0 ? (int)result : 0;
+}
+
+static int tell_kernel(int protocol, const void *bytes, size_t length, int errors[SUBJECTS])
+{
+    long fd = open_netlink(protocol);
+    if (fd < 0)
+        return (int)fd;
+    int result = tell_socket(fd, bytes, length, errors);
+    (void)SYS(close, fd);
+    return result;
 }
 
 /* Accepted sockets inherit the congestion control algorithm; the peer has it from its route. */
@@ -94,15 +105,37 @@ static int send_listener(const struct start *start, const struct plan_listener *
 }
 
 /* Without nf_tables brig listens on the usual ports instead, and the result says so. */
-static bool redirect(const struct start *start, const struct plan_door *door)
+static int tell_nftables(const void *bytes, size_t length)
 {
     int errors[SUBJECTS] = {0};
-    int result = tell_kernel(NETLINK_NETFILTER, door->redirect, door->redirect_length, errors);
-    if (result == 0)
-        result = errors[DOOR_ABOUT_REDIRECT];
+    int result = tell_kernel(NETLINK_NETFILTER, bytes, length, errors);
+    return result < 0 ? result : errors[DOOR_ABOUT_REDIRECT];
+}
+
+static bool redirect(const struct start *start, const struct plan_door *door)
+{
+    int result = tell_nftables(door->redirect, door->redirect_length);
     if (result < 0)
         child_say(start->wire, WIRE_SOFT, PLAN_STEP_REDIRECT, -result);
     return result == 0;
+}
+
+/* Where the kernel can hold connections until they are decided about, the broker gets a queue of
+ * them. Else it accepts a connection before it knows whether the other side answers. */
+static int hold(const struct start *start, const struct plan_door *door)
+{
+    int errors[SUBJECTS] = {0}, said = 0;
+    long fd = open_netlink(NETLINK_NETFILTER);
+    if (fd < 0)
+        return 0;
+    int result = tell_socket(fd, door->queue, door->queue_length, errors);
+    if (result == 0)
+        result = errors[DOOR_ABOUT_HOLD];
+    if (result == 0 && (tell_nftables(door->holds[0], door->holds_length[0]) == 0 ||
+                        tell_nftables(door->holds[1], door->holds_length[1]) == 0))
+        said = child_say_fd(start->wire, WIRE_DOOR, DOOR_SOCKET_QUEUE << 8, (int)fd);
+    (void)SYS(close, fd);
+    return said;
 }
 
 int child_open_door(const struct start *start)
@@ -124,5 +157,7 @@ int child_open_door(const struct start *start)
         if ((result = send_listener(start, listener)) < 0)
             return child_failed(start, PLAN_STEP_DOOR, result);
     }
+    if (redirected && (result = hold(start, door)) < 0)
+        return child_failed(start, PLAN_STEP_DOOR, result);
     return 0;
 }

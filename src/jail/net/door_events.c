@@ -41,7 +41,7 @@ static const char *const via_words[DOOR_SOCKET_COUNT] = {
     [DOOR_SOCKET_DNS_UDP] = "dns",     [DOOR_SOCKET_DNS_TCP] = "dns",
     [DOOR_SOCKET_REDIRECT] = "tcp",    [DOOR_SOCKET_HTTP_PROXY] = "http-proxy",
     [DOOR_SOCKET_SOCKS] = "socks",     [DOOR_SOCKET_INJECT] = "inject",
-    [DOOR_SOCKET_PUBLISH] = "publish", [DOOR_SOCKET_CONNECTOR] = "publish",
+    [DOOR_SOCKET_QUEUE] = "redirect", [DOOR_SOCKET_PUBLISH] = "publish", [DOOR_SOCKET_CONNECTOR] = "publish",
 };
 
 static const char *const verdict_words[] = {

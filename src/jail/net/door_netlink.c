@@ -5,7 +5,10 @@
 #include <arpa/inet.h>
 #include <linux/fib_rules.h>
 #include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nf_tables_compat.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_queue.h>
+#include <linux/netfilter/xt_NFQUEUE.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,8 +29,11 @@
 #define DOOR_TABLE 100
 #define DOOR_PRIORITY 100
 /* From <linux/netfilter.h> and <linux/netfilter_ipv4.h>, which conflict with <netinet/in.h>. */
+#define HOOK_LOCAL_IN 1
 #define HOOK_LOCAL_OUT 3
+#define PRIORITY_MANGLE (-150)
 #define PRIORITY_NAT_DST (-100)
+#define PRIORITY_FILTER 0
 #define FAMILY_INET 1
 #define PROTOCOL_TCP 6
 
@@ -222,6 +228,24 @@ void door_write_routes(struct str *bytes, const struct net_range *ranges, size_t
 
 #define TABLE_NAME "brig"
 #define CHAIN_NAME "door"
+#define HOLD_CHAIN "hold"
+#define REFUSE_CHAIN "refuse"
+/* Bytes of a packet that the broker reads: the headers of IPv4 or IPv6 and TCP. */
+#define QUEUE_COPY_BYTES 128
+#define QUEUE_LENGTH 4096
+#define TCP_FLAGS_OFFSET 13
+#define TCP_SYN 0x02
+#define TCP_SYN_OR_ACK 0x12
+
+struct chain {
+    const char *name, *type;
+    unsigned hook;
+    int priority;
+};
+
+static const struct chain door_chain = {CHAIN_NAME, "nat", HOOK_LOCAL_OUT, PRIORITY_NAT_DST};
+static const struct chain hold_chain = {HOLD_CHAIN, "filter", HOOK_LOCAL_OUT, PRIORITY_MANGLE};
+static const struct chain refuse_chain = {REFUSE_CHAIN, "filter", HOOK_LOCAL_IN, PRIORITY_FILTER};
 
 static size_t begin_nft(struct str *bytes, unsigned type, unsigned flags)
 {
@@ -243,16 +267,16 @@ static void add_table(struct str *bytes)
     end(bytes, at);
 }
 
-static void add_chain(struct str *bytes)
+static void add_chain(struct str *bytes, const struct chain *chain)
 {
     size_t at = begin_nft(bytes, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
     put_text(bytes, NFTA_CHAIN_TABLE, TABLE_NAME);
-    put_text(bytes, NFTA_CHAIN_NAME, CHAIN_NAME);
+    put_text(bytes, NFTA_CHAIN_NAME, chain->name);
     size_t hook = nest(bytes, NFTA_CHAIN_HOOK);
-    put_be32(bytes, NFTA_HOOK_HOOKNUM, HOOK_LOCAL_OUT);
-    put_be32(bytes, NFTA_HOOK_PRIORITY, (uint32_t)PRIORITY_NAT_DST);
+    put_be32(bytes, NFTA_HOOK_HOOKNUM, chain->hook);
+    put_be32(bytes, NFTA_HOOK_PRIORITY, (uint32_t)chain->priority);
     unnest(bytes, hook);
-    put_text(bytes, NFTA_CHAIN_TYPE, "nat");
+    put_text(bytes, NFTA_CHAIN_TYPE, chain->type);
     end(bytes, at);
 }
 
@@ -290,25 +314,31 @@ static void load_meta(struct str *bytes, unsigned key)
     end_expression(bytes, meta);
 }
 
-static void load_destination(struct str *bytes, unsigned offset, unsigned length)
+static void load_payload(struct str *bytes, unsigned base, unsigned offset, unsigned length)
 {
     struct expression payload = begin_expression(bytes, "payload");
     put_be32(bytes, NFTA_PAYLOAD_DREG, NFT_REG_1);
-    put_be32(bytes, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
+    put_be32(bytes, NFTA_PAYLOAD_BASE, base);
     put_be32(bytes, NFTA_PAYLOAD_OFFSET, offset);
     put_be32(bytes, NFTA_PAYLOAD_LEN, length);
     end_expression(bytes, payload);
 }
 
-static void mask(struct str *bytes, const uint8_t bits[4])
+static void load_destination(struct str *bytes, unsigned offset, unsigned length)
+{
+    load_payload(bytes, NFT_PAYLOAD_NETWORK_HEADER, offset, length);
+}
+
+/* At most four bytes. */
+static void mask(struct str *bytes, const uint8_t *bits, size_t length)
 {
     static const uint8_t none[4];
     struct expression bitwise = begin_expression(bytes, "bitwise");
     put_be32(bytes, NFTA_BITWISE_SREG, NFT_REG_1);
     put_be32(bytes, NFTA_BITWISE_DREG, NFT_REG_1);
-    put_be32(bytes, NFTA_BITWISE_LEN, 4);
-    put_value(bytes, NFTA_BITWISE_MASK, bits, 4);
-    put_value(bytes, NFTA_BITWISE_XOR, none, sizeof none);
+    put_be32(bytes, NFTA_BITWISE_LEN, (uint32_t)length);
+    put_value(bytes, NFTA_BITWISE_MASK, bits, length);
+    put_value(bytes, NFTA_BITWISE_XOR, none, length);
     end_expression(bytes, bitwise);
 }
 
@@ -359,7 +389,7 @@ static void match_v4(struct str *bytes)
     load_destination(bytes, 16, 1);
     compare(bytes, NFT_CMP_NEQ, loopback, sizeof loopback);
     load_destination(bytes, 16, 4);
-    mask(bytes, bits);
+    mask(bytes, bits, sizeof bits);
     compare(bytes, NFT_CMP_NEQ, own, sizeof own);
 }
 
@@ -370,18 +400,66 @@ static void match_v6(struct str *bytes)
     compare(bytes, NFT_CMP_NEQ, loopback, sizeof loopback);
 }
 
-static void add_rule(struct str *bytes, int family)
+/* A SYN that opens a connection, not one that answers. */
+static void match_syn(struct str *bytes)
+{
+    static const uint8_t bits[1] = {TCP_SYN_OR_ACK}, syn[1] = {TCP_SYN};
+    load_payload(bytes, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS_OFFSET, 1);
+    mask(bytes, bits, sizeof bits);
+    compare(bytes, NFT_CMP_EQ, syn, sizeof syn);
+}
+
+/* To queue 0. Without a process that reads it ("bypass"), the SYN is redirected. */
+static void send_to_queue(struct str *bytes, int family)
+{
+    const uint16_t number = 0, flags = htons(NFT_QUEUE_FLAG_BYPASS);
+    (void)family;
+    struct expression queue = begin_expression(bytes, "queue");
+    put(bytes, NFTA_QUEUE_NUM, &number, sizeof number);
+    put(bytes, NFTA_QUEUE_FLAGS, &flags, sizeof flags);
+    end_expression(bytes, queue);
+}
+
+/* The same with the target of iptables, which some kernels have instead. */
+static void send_to_old_queue(struct str *bytes, int family)
+{
+    const struct xt_NFQ_info_v2 info = {.queues_total = 1, .bypass = 1};
+    (void)family;
+    struct expression target = begin_expression(bytes, "target");
+    put_text(bytes, NFTA_TARGET_NAME, "NFQUEUE");
+    put_be32(bytes, NFTA_TARGET_REV, 2);
+    put(bytes, NFTA_TARGET_INFO, &info, sizeof info);
+    end_expression(bytes, target);
+}
+
+/* A redirected SYN has the door's address by now, and is not reset. */
+static void reset(struct str *bytes, int family)
+{
+    if (family == AF_INET6) {
+        load_destination(bytes, 24, 16);
+        compare(bytes, NFT_CMP_NEQ, device_v6, sizeof device_v6);
+    }
+    struct expression reject = begin_expression(bytes, "reject");
+    put_be32(bytes, NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST);
+    end_expression(bytes, reject);
+}
+
+/* Adds a rule for TCP to any address that is redirected. */
+static void add_rule(struct str *bytes, const char *chain, int family, bool syn,
+                     void (*action)(struct str *bytes, int family))
 {
     size_t at = begin_nft(bytes, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
     put_text(bytes, NFTA_RULE_TABLE, TABLE_NAME);
-    put_text(bytes, NFTA_RULE_CHAIN, CHAIN_NAME);
+    put_text(bytes, NFTA_RULE_CHAIN, chain);
     size_t list = nest(bytes, NFTA_RULE_EXPRESSIONS);
     match_tcp(bytes, family);
+    if (syn)
+        match_syn(bytes);
     if (family == AF_INET)
         match_v4(bytes);
     else
         match_v6(bytes);
-    send_to_door(bytes, family);
+    action(bytes, family);
     unnest(bytes, list);
     end(bytes, at);
 }
@@ -390,8 +468,40 @@ void door_write_redirect(struct str *bytes)
 {
     mark_batch(bytes, NFNL_MSG_BATCH_BEGIN);
     add_table(bytes);
-    add_chain(bytes);
-    add_rule(bytes, AF_INET);
-    add_rule(bytes, AF_INET6);
+    add_chain(bytes, &door_chain);
+    add_rule(bytes, CHAIN_NAME, AF_INET, false, send_to_door);
+    add_rule(bytes, CHAIN_NAME, AF_INET6, false, send_to_door);
+    mark_batch(bytes, NFNL_MSG_BATCH_END);
+}
+
+/* ---- holding connections ---- */
+
+void door_write_queue(struct str *bytes)
+{
+    const struct nfgenmsg header = {.version = NFNETLINK_V0}; /* queue 0 */
+    const struct nfqnl_msg_config_cmd bind = {.command = NFQNL_CFG_CMD_BIND};
+    const struct nfqnl_msg_config_params copy = {.copy_range = htonl(QUEUE_COPY_BYTES),
+                                                 .copy_mode = NFQNL_COPY_PACKET};
+    size_t at = begin(bytes, (unsigned)NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_CONFIG, NLM_F_ACK,
+                      DOOR_ABOUT_HOLD, &header, sizeof header);
+    put(bytes, NFQA_CFG_CMD, &bind, sizeof bind);
+    put(bytes, NFQA_CFG_PARAMS, &copy, sizeof copy);
+    put_be32(bytes, NFQA_CFG_QUEUE_MAXLEN, QUEUE_LENGTH);
+    /* A SYN that the queue has no room for is redirected at once. */
+    put_be32(bytes, NFQA_CFG_MASK, NFQA_CFG_F_FAIL_OPEN);
+    put_be32(bytes, NFQA_CFG_FLAGS, NFQA_CFG_F_FAIL_OPEN);
+    end(bytes, at);
+}
+
+void door_write_hold(struct str *bytes, bool old)
+{
+    void (*queue)(struct str *bytes, int family) = old ? send_to_old_queue : send_to_queue;
+    mark_batch(bytes, NFNL_MSG_BATCH_BEGIN);
+    add_chain(bytes, &refuse_chain);
+    add_chain(bytes, &hold_chain);
+    add_rule(bytes, REFUSE_CHAIN, AF_INET, true, reset);
+    add_rule(bytes, REFUSE_CHAIN, AF_INET6, true, reset);
+    add_rule(bytes, HOLD_CHAIN, AF_INET, true, queue);
+    add_rule(bytes, HOLD_CHAIN, AF_INET6, true, queue);
     mark_batch(bytes, NFNL_MSG_BATCH_END);
 }

@@ -21,6 +21,7 @@ enum door_subject {
     DOOR_ABOUT_IPV6,
     DOOR_ABOUT_PACKETS, /* packet sizes: the default works, too */
     DOOR_ABOUT_REDIRECT,
+    DOOR_ABOUT_HOLD, /* holding connections until the other side is connected */
 };
 
 /* Appends the messages that bring loopback up, with the door's addresses, and route TCP to these
@@ -30,3 +31,12 @@ void door_write_routes(struct str *bytes, const struct net_range *ranges, size_t
 /* Appends one nf_tables batch: TCP to any address except loopback and the door's first 16 addresses
  * is redirected to DOOR_REDIRECT_PORT. */
 void door_write_redirect(struct str *bytes);
+
+/* Where the kernel can queue packets for a process, the broker decides about a connection before
+ * connect() succeeds in the jail. door_write_queue() binds a netlink socket to queue 0 of the
+ * network namespace. door_write_hold() appends one nf_tables batch that sends the SYN of each
+ * redirected connection to the queue, by the expression of nf_tables or by the `old` target of
+ * iptables. If the broker answers NF_ACCEPT, the SYN is redirected. If it
+ * answers NF_STOP, the SYN is not redirected, and a second chain resets every such connection. */
+void door_write_queue(struct str *bytes);
+void door_write_hold(struct str *bytes, bool old);

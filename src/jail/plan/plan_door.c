@@ -167,21 +167,33 @@ static size_t list_ranges(const struct brig_policy *policy, struct net_range ran
     return 2;
 }
 
+static const void *keep(struct plan *plan, const struct str *bytes, size_t *ret_length)
+{
+    *ret_length = bytes->length;
+    return bytes->failed ? NULL : arena_copy(&plan->arena, bytes->data, bytes->length);
+}
+
 static int write_messages(struct plan *plan, struct plan_door *door,
                           const struct brig_policy *policy, bool open, struct brig_error *err)
 {
     struct net_range ranges[RANGES_MAX];
     autostr struct str routes = {0};
     autostr struct str redirect = {0};
+    autostr struct str queue = {0};
+    autostr struct str hold = {0};
+    autostr struct str old_hold = {0};
     door_write_routes(&routes, ranges, list_ranges(policy, ranges, open));
     door_write_redirect(&redirect);
-    if (routes.failed || redirect.failed)
-        return brig_fail_nomem(err);
-    door->routes = arena_copy(&plan->arena, routes.data, routes.length);
-    door->routes_length = routes.length;
-    door->redirect = arena_copy(&plan->arena, redirect.data, redirect.length);
-    door->redirect_length = redirect.length;
-    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+    door_write_queue(&queue);
+    door_write_hold(&hold, false);
+    door_write_hold(&old_hold, true);
+    door->routes = keep(plan, &routes, &door->routes_length);
+    door->redirect = keep(plan, &redirect, &door->redirect_length);
+    door->queue = keep(plan, &queue, &door->queue_length);
+    door->holds[0] = keep(plan, &hold, &door->holds_length[0]);
+    door->holds[1] = keep(plan, &old_hold, &door->holds_length[1]);
+    bool kept = door->routes && door->redirect && door->queue && door->holds[0] && door->holds[1];
+    return kept ? 0 : brig_fail_nomem(err);
 }
 
 _Static_assert(2 * 2 + 2 + 2 + 2 * FALLBACK_PORTS_MAX + POLICY_INJECT_MAX <=

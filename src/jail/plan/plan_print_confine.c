@@ -274,7 +274,7 @@ static void print_listener(struct str *out, const struct plan_door *door, size_t
         [DOOR_SOCKET_DNS_UDP] = "name server",       [DOOR_SOCKET_DNS_TCP] = "name server, TCP",
         [DOOR_SOCKET_REDIRECT] = "connections",      [DOOR_SOCKET_HTTP_PROXY] = "HTTP proxy",
         [DOOR_SOCKET_SOCKS] = "SOCKS proxy",         [DOOR_SOCKET_INJECT] = "credential",
-        [DOOR_SOCKET_PUBLISH] = "published service", [DOOR_SOCKET_CONNECTOR] = "connector"};
+        [DOOR_SOCKET_QUEUE] = "held connections", [DOOR_SOCKET_PUBLISH] = "published service", [DOOR_SOCKET_CONNECTOR] = "connector"};
     static const char *const when[] = {[PLAN_LISTEN_ALWAYS] = "",
                                        [PLAN_LISTEN_REDIRECTED] =
                                            ", where all ports are redirected",
