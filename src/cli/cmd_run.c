@@ -127,6 +127,37 @@ static void advise_verb(const char *name, struct brig_error *err)
     (void)nearest_advise(&nearest, "brig ", err->code, err);
 }
 
+/* Cuts the path of a program to the directory that it needs: for a Node.js package the whole
+ * package, else its directory. */
+static void cut_to_directory(char *path)
+{
+    static const char modules[] = "/node_modules/";
+    char *package = NULL;
+    for (char *at = path; (at = strstr(at, modules)); at++)
+        package = at + strlen(modules);
+    char *end = package ? strchr(package, '/') : strrchr(path, '/');
+    if (package && *package == '@' && end)
+        end = strchr(end + 1, '/');
+    if (end)
+        *end = '\0';
+}
+
+/* A program may be a symbolic link: the directory that it leads to is needed as well. */
+static void advise_grants(const char *file, struct brig_error *err)
+{
+    char real[PATH_MAX], link[PATH_MAX];
+    (void)snprintf(link, sizeof link, "%s", file);
+    *strrchr(link, '/') = '\0';
+    bool leads = realpath(file, real) != NULL;
+    if (leads)
+        cut_to_directory(real);
+    bool both = leads && strcmp(real, link) != 0;
+    (void)brig_advise(err, err->code,
+                      "Outside the jail it is '%s': grant the directories it needs, for example "
+                      "with -r '%s'%s%s%s",
+                      file, link, both ? " -r '" : "", both ? real : "", both ? "'" : "");
+}
+
 /* The most common mistake: a program that is in the caller's PATH, but not in the jail. */
 static void advise_not_found(const char *name, char **envp, struct brig_error *err)
 {
@@ -143,10 +174,7 @@ static void advise_not_found(const char *name, char **envp, struct brig_error *e
         char file[PATH_MAX];
         (void)snprintf(file, sizeof file, "%.*s/%s", (int)length, path, name);
         if (path[0] == '/' && access(file, X_OK) == 0) {
-            (void)brig_advise(err, err->code,
-                              "Outside the jail it is '%s': grant the directories it needs, for "
-                              "example with -r '%.*s'",
-                              file, (int)length, path);
+            advise_grants(file, err);
             return;
         }
         path += length + (path[length] == ':');

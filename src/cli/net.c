@@ -32,13 +32,15 @@
 #define NAMES_MAX 4
 #define FILE_LENGTH_MAX 65536
 
-/* Where each tool configures its mirror. Files are relative to the home directory. */
+/* Where each tool configures its mirror. Files are relative to the home directory; the jail does
+ * not see them, because they may contain passwords. So a key that has a variable as well is set in
+ * the jail by that variable, without a password. */
 static const struct mirror_tool {
     unsigned tool;
     const char *name;
     const char *files[FILES_MAX];
     const char *keys[NAMES_MAX];
-    const char *variables[NAMES_MAX];
+    const char *variables[NAMES_MAX]; /* those of the keys first */
 } tools[] = {
     {NET_TOOL_NPM, "npm", {".npmrc"}, {"registry"}, {"npm_config_registry", "NPM_CONFIG_REGISTRY"}},
     {NET_TOOL_PYPI,
@@ -50,7 +52,7 @@ static const struct mirror_tool {
      "crates.io",
      {".cargo/config.toml", ".cargo/config"},
      {"registry", "index"},
-     {"CARGO_REGISTRY_INDEX"}},
+     {NULL, NULL, "CARGO_REGISTRY_INDEX"}},
     {NET_TOOL_GO, "Go", {".config/go/env"}, {"GOPROXY"}, {"GOPROXY"}},
 };
 
@@ -125,19 +127,87 @@ static int allow_all(struct settings *settings, const struct mirror_tool *tool, 
     return status;
 }
 
+void mirrors_clean(const char *text, size_t length, struct str *out)
+{
+    static const char blanks[] = " \t\r\n\"'";
+    while (length > 0 && strchr(blanks, text[length - 1]))
+        length--;
+    while (length > 0 && strchr(blanks, *text)) {
+        text++;
+        length--;
+    }
+    if (out->length > 0 && length > 0)
+        str_append_char(out, ' ');
+    for (size_t i = 0; i < length; i++) {
+        bool after = i >= 3 && memcmp(text + i - 3, "://", 3) == 0;
+        size_t host = 0;
+        while (after && i + host < length && !strchr("/?# \t\r\n\"',|", text[i + host]))
+            host++;
+        const char *user = after ? memrchr(text + i, '@', host) : NULL;
+        if (user)
+            i = (size_t)(user + 1 - text);
+        str_append_char(out, text[i]);
+    }
+}
+
+/* The values that the jail gets as variables, by the index of the key or variable. */
+struct mirror_values {
+    struct str items[NAMES_MAX];
+};
+
+static void take_value(struct mirror_values *values, const struct mirror_tool *tool, size_t index,
+                       const char *text, size_t length)
+{
+    if (tool->variables[index])
+        mirrors_clean(text, length, &values->items[index]);
+}
+
+static bool is_set(const struct brig_policy *policy, const char *name)
+{
+    for (size_t i = 0; i < policy->env_count; i++)
+        if (policy->env[i].kind == POLICY_ENV_SET && strcmp(policy->env[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Sets the variables, unless the user sets them. */
+static int set_values(struct settings *settings, const struct mirror_tool *tool,
+                      struct mirror_values *values, struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < NAMES_MAX; i++) {
+        struct str *value = &values->items[i];
+        if (status == 0 && value->failed)
+            status = brig_fail_nomem(err);
+        if (status == 0 && value->length > 0 && !is_set(settings->policy, tool->variables[i]))
+            status = brig_policy_setenv(settings->policy, tool->variables[i], value->data, err);
+        str_done(value);
+    }
+    return status;
+}
+
 /* A value may continue in indented lines. */
 static int allow_in_text(struct settings *settings, const struct mirror_tool *tool,
-                         const char *text, const char *origin, struct brig_error *err)
+                         const char *text, const char *origin, struct mirror_values *values,
+                         struct brig_error *err)
 {
     bool ours = false;
     int status = 0;
+    size_t key = 0;
     for (const char *line = text; *line && status == 0;) {
         size_t length = strcspn(line, "\n"), value = 0;
         bool indented = line[0] == ' ' || line[0] == '\t';
-        if (!indented || memchr(line, '=', length))
+        if (!indented || memchr(line, '=', length)) {
             ours = mirrors_is_key(line, length, tool->keys, &value);
+            for (key = 0; ours && key < NAMES_MAX - 1; key++)
+                if (mirrors_is_key(line, length, (const char *const[]){tool->keys[key], NULL},
+                                   &value))
+                    break;
+        }
         if (ours)
             status = allow_all(settings, tool, line + value, length - value, origin, err);
+        if (ours && line[0] != '@') /* the registry of a scope has no variable */
+            take_value(values, tool, key, line + value, length - value);
         line += length + (line[length] == '\n');
     }
     return status;
@@ -159,11 +229,16 @@ static int look(struct settings *settings, const struct mirror_tool *tool,
                 const struct identity *identity, struct brig_error *err)
 {
     int status = 0;
-    for (size_t i = 0; i < NAMES_MAX && tool->variables[i] && status == 0; i++) {
-        const char *value = getenv(tool->variables[i]);
-        if (value)
-            status = allow_all(settings, tool, value, strlen(value), tool->variables[i], err);
+    struct mirror_values values = {0}, given = {0};
+    for (size_t i = 0; i < NAMES_MAX && status == 0; i++) {
+        const char *value = tool->variables[i] ? getenv(tool->variables[i]) : NULL;
+        if (!value)
+            continue;
+        status = allow_all(settings, tool, value, strlen(value), tool->variables[i], err);
+        take_value(&given, tool, i, value, strlen(value));
     }
+    if (status == 0)
+        status = set_values(settings, tool, &given, err);
     for (size_t i = 0; i < FILES_MAX && tool->files[i] && status == 0; i++) {
         char path[PATH_LENGTH_MAX + 64];
         bool absolute = tool->files[i][0] == '/';
@@ -171,7 +246,9 @@ static int look(struct settings *settings, const struct mirror_tool *tool,
                        absolute ? "" : "/", tool->files[i]);
         autofree char *text = read_file(path, identity);
         if (text)
-            status = allow_in_text(settings, tool, text, path, err);
+            status = allow_in_text(settings, tool, text, path, &values, err);
+        if (status == 0)
+            status = set_values(settings, tool, &values, err);
     }
     return status;
 }
@@ -416,7 +493,9 @@ int net_watch_init(struct net_watch *watch, const struct settings *settings,
 {
     *watch = NET_WATCH_INIT;
     watch->learn = settings->net_learn;
-    watch->shown = settings->verbose || isatty(STDERR_FILENO);
+    watch->shown = settings->verbose || settings->net_learn || isatty(STDERR_FILENO);
+    watch->rules = &settings->policy->net.rules;
+    watch->implied = !settings->net_given && settings->policy->network == BRIG_NET_OPEN;
     if (settings->net_log && !policy_has_door(settings->policy))
         message_warning("--net-log: nothing is logged with the network '%s'",
                         policy_word(POLICY_NETWORK, settings->policy->network));
@@ -459,10 +538,20 @@ static const char *name_of(const struct brig_net_event *event)
     return event->name[0] ? event->name : event->address;
 }
 
-/* The option that would allow it; "" if there is no short one, or it should not be suggested. */
-static void remedy(const struct brig_net_event *event, char *text, size_t size)
+static bool is_public_address(const char *text)
 {
-    bool usual = event->port == 0 || event->port == 443 || event->port == 80;
+    struct net_address address;
+    return net_address_read(text, strlen(text), &address) &&
+           net_address_class(&address) == NET_PUBLIC;
+}
+
+/* The option that would allow it; "" if there is no short one, or it should not be suggested. With
+ * `implied` the network is open because no option says otherwise: a public destination in --allow
+ * would make it the only one. */
+static void remedy(const struct brig_net_event *event, bool implied, char *text, size_t size)
+{
+    bool usual = strcmp(event->name, NET_HOST_NAME) != 0 &&
+                 (event->port == 0 || event->port == 443 || event->port == 80);
     bool no_rule = strcmp(event->because, "no-rule") == 0;
     bool address = strcmp(event->because, "address") == 0 && event->address[0];
     char what[400];
@@ -471,17 +560,34 @@ static void remedy(const struct brig_net_event *event, char *text, size_t size)
         return;
     print_destination(address ? event->address : name_of(event),
                       no_rule && event->name[0] && usual ? 0 : event->port, what, sizeof what);
-    (void)snprintf(text, size, "allow it with --allow %s", what);
+    (void)snprintf(text, size, "allow it with %s--allow %s",
+                   implied && address && is_public_address(event->address) ? "--net open " : "",
+                   what);
 }
 
-void net_watch_line(const struct brig_net_event *event, char line[NET_LINE_MAX])
+/* A connection that was allowed and failed for a reason outside the jail. A name that does not
+ * exist is not reported: the command is told so. */
+static bool is_failure(const struct brig_net_event *event)
+{
+    static const char *const causes[] = {"no-connection", "no-name", "timeout", "tls"};
+    for (size_t i = 0; i < ARRAY_LENGTH(causes); i++)
+        if (event->verdict == BRIG_NET_FAILED && event->port != 0 && *name_of(event) &&
+            strcmp(event->because, causes[i]) == 0)
+            return true;
+    return false;
+}
+
+void net_watch_line(const struct brig_net_event *event, bool implied, char line[NET_LINE_MAX])
 {
     char what[400], how[480];
     *line = '\0';
+    print_destination(name_of(event), event->port, what, sizeof what);
+    if (is_failure(event))
+        (void)snprintf(line, NET_LINE_MAX, "failed: %s (%s)", what,
+                       event->detail[0] ? event->detail : event->because);
     if (event->verdict != BRIG_NET_DENIED)
         return;
-    print_destination(name_of(event), event->port, what, sizeof what);
-    remedy(event, how, sizeof how);
+    remedy(event, implied, how, sizeof how);
     if (*how && strcmp(event->because, "address") != 0)
         (void)snprintf(line, NET_LINE_MAX, "blocked: %s; %s", what, how);
     else if (*how)
@@ -497,7 +603,7 @@ void net_watch_line(const struct brig_net_event *event, char line[NET_LINE_MAX])
 static void note_blocked(struct net_watch *watch, const struct brig_net_event *event)
 {
     char line[NET_LINE_MAX];
-    net_watch_line(event, line);
+    net_watch_line(event, watch->implied, line);
     if (!watch->shown || !*line)
         return;
     for (size_t i = 0; i < watch->blocked_count; i++)
@@ -518,21 +624,39 @@ void net_watch_show(struct net_watch *watch)
 
 /* ---- learnt destinations ---- */
 
+static void learn(struct net_watch *watch, const char *name, unsigned port)
+{
+    for (size_t i = 0; i < watch->learnt_count; i++)
+        if (watch->learnt[i].port == port && strcmp(watch->learnt[i].name, name) == 0)
+            return;
+    if (watch->learnt_count == NET_WATCH_LEARNT_MAX)
+        return;
+    char *copy = array_grow(&watch->learnt, watch->learnt_count) ? strdup(name) : NULL;
+    if (copy)
+        watch->learnt[watch->learnt_count++] = (struct net_learnt){.name = copy, .port = port};
+}
+
+/* Whether a rule allows the address of a name as an address: then the name alone is not enough. */
+static bool is_granted(const struct net_watch *watch, const struct brig_net_event *event)
+{
+    struct net_address address;
+    if (!watch->rules || !event->name[0] ||
+        !net_address_read(event->address, strlen(event->address), &address))
+        return false;
+    const struct net_rule *rule =
+        net_rules_resolved(watch->rules, &address, (uint16_t)event->port).rule;
+    return rule && !rule->deny;
+}
+
 static void note_learnt(struct net_watch *watch, const struct brig_net_event *event)
 {
     const char *name = name_of(event);
     if (!watch->learn || event->verdict != BRIG_NET_ALLOWED || event->port == 0 || !*name ||
         strcmp(event->via, "inject") == 0 || strcmp(event->via, "publish") == 0)
         return;
-    for (size_t i = 0; i < watch->learnt_count; i++)
-        if (watch->learnt[i].port == event->port && strcmp(watch->learnt[i].name, name) == 0)
-            return;
-    if (watch->learnt_count == NET_WATCH_LEARNT_MAX)
-        return;
-    char *copy = array_grow(&watch->learnt, watch->learnt_count) ? strdup(name) : NULL;
-    if (copy)
-        watch->learnt[watch->learnt_count++] =
-            (struct net_learnt){.name = copy, .port = event->port};
+    learn(watch, name, event->port);
+    if (is_granted(watch, event))
+        learn(watch, event->address, event->port);
 }
 
 static int compare_learnt(const void *left, const void *right)
@@ -576,7 +700,8 @@ void net_watch_conclude(struct net_watch *watch)
     autostr struct str rules = {0};
     net_watch_show(watch);
     if (watch->blocked_more > 0)
-        message_note("blocked: %zu more; --net-log FILE has them all", watch->blocked_more);
+        message_note("blocked or failed: %zu more; --net-log FILE has them all",
+                     watch->blocked_more);
     if (!watch->learn)
         return;
     str_append(&rules, "net allow\n");

@@ -48,6 +48,8 @@ struct net_watch {
     int rules;  /* where the learnt rules are written; -1: nowhere */
     bool shown; /* stderr is read by a person */
     bool learn;
+    bool implied;                  /* open, and no option said so */
+    const struct net_rules *rules; /* the policy's; NULL: none */
     char *blocked[NET_WATCH_BLOCKED_MAX]; /* lines that were shown, or wait for the end */
     size_t blocked_count, blocked_shown;
     size_t blocked_more; /* how many exceeded the maximum */
@@ -70,10 +72,10 @@ void net_watch_show(struct net_watch *watch);
 /* Called at the end of the run: prints what was learnt. */
 void net_watch_conclude(struct net_watch *watch);
 
-/* Formats the line for an event that was denied or failed; "" if there is nothing to report.
- * Pure. */
+/* Formats the line for an event that was denied or failed; "" if there is nothing to report. With
+ * `implied` the network is open, and no option said so. Pure. */
 #define NET_LINE_MAX 1024
-void net_watch_line(const struct brig_net_event *event, char line[NET_LINE_MAX]);
+void net_watch_line(const struct brig_net_event *event, bool implied, char line[NET_LINE_MAX]);
 /* Appends the directives that allow the learnt destinations, sorted. Pure. */
 void net_watch_rules(const struct net_watch *watch, struct str *out);
 
@@ -82,13 +84,16 @@ void net_watch_rules(const struct net_watch *watch, struct str *out);
 
 #define MIRRORS_RULE_MAX 320 /* "HOST:PORT" */
 
-/* Allows the mirrors that the policy asks for, and prints them. */
+/* Allows the mirrors that the policy asks for, and prints them. The jail gets their addresses as
+ * variables of the tools. */
 int mirrors_apply(struct settings *settings, const struct identity *identity,
                   struct brig_error *err);
 
 /* Finds the next http or https URL in a text of `length` bytes from *at on, writes it as a rule
  * "HOST:PORT" and advances *at past it. False if there is none. Pure. */
 bool mirrors_next_url(const char *text, size_t length, size_t *at, char rule[MIRRORS_RULE_MAX]);
+/* Appends the text without passwords in its URLs, after a blank if `out` is not empty. Pure. */
+void mirrors_clean(const char *text, size_t length, struct str *out);
 /* Whether a line "KEY = VALUE" of a configuration file sets one of the keys (terminated by NULL);
  * *ret_value is then the offset of the value. The key "registry" also matches "@scope:registry".
  * Pure. */

@@ -279,6 +279,12 @@ static void answer_name(struct broker *broker, const struct asker *asker)
 {
     const char *name = asker->query.name;
     struct net_verdict verdict = net_rules_resolve(&broker->config.rules, name);
+    /* So that a connection to the host is refused with its port, which the user needs to know to
+     * allow it. */
+    if (verdict.reason == NET_NO_RULE && strcmp(name, NET_HOST_NAME) == 0) {
+        reply_name(broker, asker);
+        return;
+    }
     if (verdict.reason != NET_OK) {
         const char *detail;
         enum door_because because =

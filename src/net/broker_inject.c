@@ -293,7 +293,8 @@ const struct http_authority *inject_first_hop(const struct inject_client *client
 {
     const struct broker_config *config = &client->broker->config;
     const struct http_authority *upstream = &client->inject->upstream;
-    bool proxied = !upstream->is_address && broker_config_is_proxied(config, upstream->name);
+    bool proxied = !upstream->is_address && strcmp(upstream->name, NET_HOST_NAME) != 0 &&
+                   broker_config_is_proxied(config, upstream->name);
     return proxied ? &config->proxy : upstream;
 }
 
@@ -329,8 +330,11 @@ static void find_upstream(struct inject_client *client)
     client->resolve.done = resolved;
     loop_arm(&broker->loop, &client->timer, broker->config.limits[CONFIG_LIMIT_CONNECT_MS]);
     inject_watch(client);
+    const struct net_address loopback[] = {socket_loopback(NET_V4), socket_loopback(NET_V6)};
     if (host->is_address)
         resolved(&client->resolve, &host->address, 1, NULL);
+    else if (host == &client->inject->upstream && strcmp(host->name, NET_HOST_NAME) == 0)
+        resolved(&client->resolve, loopback, 2, NULL);
     else
         resolver_ask(&broker->resolver, host->name, &client->resolve);
 }

@@ -80,8 +80,8 @@ enum door_socket {
     DOOR_SOCKET_SOCKS,      /* listens in the jail: SOCKS5 CONNECT */
     DOOR_SOCKET_INJECT,     /* listens in the jail: plain HTTP for `inject INDEX` */
     DOOR_SOCKET_PUBLISH,    /* listens on the host: for `publish INDEX` */
-    DOOR_SOCKET_QUEUE,      /* netlink: SYN packets to the redirected addresses, see broker_hold.c */
     DOOR_SOCKET_CONNECTOR,  /* SEQPACKET, whose other end is the connector's fd 3 */
+    DOOR_SOCKET_QUEUE,      /* netlink: SYN packets to the redirected addresses, see broker_hold.c */
     DOOR_SOCKET_COUNT
 };
 

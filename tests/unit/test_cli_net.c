@@ -374,7 +374,7 @@ static struct brig_net_event refusal(const char *name, const char *address, unsi
 static void line_is(const struct brig_net_event *event, const char *wanted)
 {
     char line[NET_LINE_MAX];
-    net_watch_line(event, line);
+    net_watch_line(event, false, line);
     tap_is_str(line, wanted, "what is said");
 }
 
