@@ -21,7 +21,7 @@ enum {
     OPTION_CONGESTION = 13,
     MESSAGE_DONTWAIT = 0x40,
     BACKLOG = 4096,
-    SUBJECTS = DOOR_ABOUT_HOLD + 1,
+    SUBJECTS = DOOR_ABOUT_TARGET + 1,
 };
 
 /* Stores the first error of each subject, 0 if there was none. */
@@ -131,8 +131,8 @@ static int hold(const struct start *start, const struct plan_door *door)
     int result = tell_socket(fd, door->queue, door->queue_length, errors);
     if (result == 0)
         result = errors[DOOR_ABOUT_HOLD];
-    if (result == 0 && (tell_nftables(door->holds[0], door->holds_length[0]) == 0 ||
-                        tell_nftables(door->holds[1], door->holds_length[1]) == 0))
+    int way = errors[DOOR_ABOUT_TARGET] == 0;
+    if (result == 0 && tell_nftables(door->holds[way], door->holds_length[way]) == 0)
         said = child_say_fd(start->wire, WIRE_DOOR, DOOR_SOCKET_QUEUE << 8, (int)fd);
     (void)SYS(close, fd);
     return said;

@@ -233,6 +233,9 @@ void door_write_routes(struct str *bytes, const struct net_range *ranges, size_t
 /* Bytes of a packet that the broker reads: the headers of IPv4 or IPv6 and TCP. */
 #define QUEUE_COPY_BYTES 128
 #define QUEUE_LENGTH 4096
+#define QUEUE_TARGET "NFQUEUE"
+#define QUEUE_TARGET_REVISION 2
+#define COMPAT_TYPE_TARGET 1
 #define TCP_FLAGS_OFFSET 13
 #define TCP_SYN 0x02
 #define TCP_SYN_OR_ACK 0x12
@@ -421,13 +424,13 @@ static void send_to_queue(struct str *bytes, int family)
 }
 
 /* The same with the target of iptables, which some kernels have instead. */
-static void send_to_old_queue(struct str *bytes, int family)
+static void send_to_target(struct str *bytes, int family)
 {
     const struct xt_NFQ_info_v2 info = {.queues_total = 1, .bypass = 1};
     (void)family;
     struct expression target = begin_expression(bytes, "target");
-    put_text(bytes, NFTA_TARGET_NAME, "NFQUEUE");
-    put_be32(bytes, NFTA_TARGET_REV, 2);
+    put_text(bytes, NFTA_TARGET_NAME, QUEUE_TARGET);
+    put_be32(bytes, NFTA_TARGET_REV, QUEUE_TARGET_REVISION);
     put(bytes, NFTA_TARGET_INFO, &info, sizeof info);
     end_expression(bytes, target);
 }
@@ -476,6 +479,19 @@ void door_write_redirect(struct str *bytes)
 
 /* ---- holding connections ---- */
 
+/* The kernel loads the module of a target for this question, but not for a rule of the family inet.
+ * To try a rule instead is slow: a batch that fails waits for an RCU grace period. */
+static void ask_for_target(struct str *bytes)
+{
+    const struct nfgenmsg header = {.nfgen_family = AF_INET, .version = NFNETLINK_V0};
+    size_t at = begin(bytes, (unsigned)NFNL_SUBSYS_NFT_COMPAT << 8 | NFNL_MSG_COMPAT_GET, 0,
+                      DOOR_ABOUT_TARGET, &header, sizeof header);
+    put_text(bytes, NFTA_COMPAT_NAME, QUEUE_TARGET);
+    put_be32(bytes, NFTA_COMPAT_REV, QUEUE_TARGET_REVISION);
+    put_be32(bytes, NFTA_COMPAT_TYPE, COMPAT_TYPE_TARGET);
+    end(bytes, at);
+}
+
 void door_write_queue(struct str *bytes)
 {
     const struct nfgenmsg header = {.version = NFNETLINK_V0}; /* queue 0 */
@@ -491,11 +507,12 @@ void door_write_queue(struct str *bytes)
     put_be32(bytes, NFQA_CFG_MASK, NFQA_CFG_F_FAIL_OPEN);
     put_be32(bytes, NFQA_CFG_FLAGS, NFQA_CFG_F_FAIL_OPEN);
     end(bytes, at);
+    ask_for_target(bytes);
 }
 
-void door_write_hold(struct str *bytes, bool old)
+void door_write_hold(struct str *bytes, bool target)
 {
-    void (*queue)(struct str *bytes, int family) = old ? send_to_old_queue : send_to_queue;
+    void (*queue)(struct str * bytes, int family) = target ? send_to_target : send_to_queue;
     mark_batch(bytes, NFNL_MSG_BATCH_BEGIN);
     add_chain(bytes, &refuse_chain);
     add_chain(bytes, &hold_chain);

@@ -21,7 +21,8 @@ enum door_subject {
     DOOR_ABOUT_IPV6,
     DOOR_ABOUT_PACKETS, /* packet sizes: the default works, too */
     DOOR_ABOUT_REDIRECT,
-    DOOR_ABOUT_HOLD, /* holding connections until the other side is connected */
+    DOOR_ABOUT_HOLD,   /* holding connections until the other side is connected */
+    DOOR_ABOUT_TARGET, /* whether the kernel has the target NFQUEUE */
 };
 
 /* Appends the messages that bring loopback up, with the door's addresses, and route TCP to these
@@ -34,9 +35,10 @@ void door_write_redirect(struct str *bytes);
 
 /* Where the kernel can queue packets for a process, the broker decides about a connection before
  * connect() succeeds in the jail. door_write_queue() binds a netlink socket to queue 0 of the
- * network namespace. door_write_hold() appends one nf_tables batch that sends the SYN of each
- * redirected connection to the queue, by the expression of nf_tables or by the `old` target of
- * iptables. If the broker answers NF_ACCEPT, the SYN is redirected. If it
- * answers NF_STOP, the SYN is not redirected, and a second chain resets every such connection. */
+ * network namespace, and asks whether the kernel has the target NFQUEUE of iptables.
+ * door_write_hold() appends one nf_tables batch that sends the SYN of each redirected connection to
+ * the queue, with that target or with the expression "queue" of nf_tables: a kernel may have either
+ * one. If the broker answers NF_ACCEPT, the SYN is redirected. If it answers NF_STOP, the SYN is not
+ * redirected, and a second chain resets every such connection. */
 void door_write_queue(struct str *bytes);
-void door_write_hold(struct str *bytes, bool old);
+void door_write_hold(struct str *bytes, bool target);

@@ -181,17 +181,17 @@ static int write_messages(struct plan *plan, struct plan_door *door,
     autostr struct str redirect = {0};
     autostr struct str queue = {0};
     autostr struct str hold = {0};
-    autostr struct str old_hold = {0};
+    autostr struct str hold_target = {0};
     door_write_routes(&routes, ranges, list_ranges(policy, ranges, open));
     door_write_redirect(&redirect);
     door_write_queue(&queue);
-    door_write_hold(&old_hold, true);
     door_write_hold(&hold, false);
+    door_write_hold(&hold_target, true);
     door->routes = keep(plan, &routes, &door->routes_length);
     door->redirect = keep(plan, &redirect, &door->redirect_length);
     door->queue = keep(plan, &queue, &door->queue_length);
-    door->holds[0] = keep(plan, &old_hold, &door->holds_length[0]);
-    door->holds[1] = keep(plan, &hold, &door->holds_length[1]);
+    door->holds[0] = keep(plan, &hold, &door->holds_length[0]);
+    door->holds[1] = keep(plan, &hold_target, &door->holds_length[1]);
     bool kept = door->routes && door->redirect && door->queue && door->holds[0] && door->holds[1];
     return kept ? 0 : brig_fail_nomem(err);
 }

@@ -29,7 +29,8 @@ struct plan_listener {
 struct plan_door {
     const void *routes, *redirect; /* netlink messages, see door_netlink.h */
     size_t routes_length, redirect_length;
-    const void *queue, *holds[2]; /* the queue of held connections; two ways to fill it */
+    const void *queue,
+        *holds[2]; /* the queue of held connections; with an expression or a target */
     size_t queue_length, holds_length[2];
     struct plan_listener *listeners;
     size_t listener_count;
