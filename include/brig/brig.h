@@ -359,6 +359,7 @@ enum brig_net_verdict {
     BRIG_NET_DENIED,  /* by a rule, or for want of one */
     BRIG_NET_FAILED,  /* allowed, but there is no such name, no answer, or a limit was met */
     BRIG_NET_ENDED,   /* the end of what was allowed, with its bytes */
+    BRIG_NET_WAITING, /* no rule allows it, and it waits until the user of `brig` does */
 };
 
 struct brig_net_event {

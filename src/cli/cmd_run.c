@@ -80,7 +80,8 @@ static void close_relays(struct relay relays[RUN_LOOP_RELAYS], struct brig_resul
 
 /* Starts the command and waits for its end; *ret_result is always filled in. */
 static void run_job(struct setup *setup, const char *const *argv, char **envp,
-                    struct net_watch *net, struct brig_result *ret_result, struct brig_error *err)
+                    struct net_watch *net, struct ask *ask, struct brig_result *ret_result,
+                    struct brig_error *err)
 {
     const struct settings *settings = &setup->settings;
     const struct brig_policy *policy = settings->policy;
@@ -102,6 +103,7 @@ static void run_job(struct setup *setup, const char *const *argv, char **envp,
                             .grace_ms = policy->limits[BRIG_LIMIT_GRACE_MS],
                             .relays = relayed ? relays : NULL,
                             .net = net,
+                            .ask = ask->listener >= 0 ? ask : NULL,
                             .masks = &setup->live,
                             .guard = setup->guard};
     int status = run_loop_init(&loop, err);
@@ -197,7 +199,12 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
     struct net_watch net = NET_WATCH_INIT;
     if (status == 0)
         status = net_watch_init(&net, settings, identity, err);
+    struct ask ask = ASK_INIT;
+    if (status == 0)
+        status = ask_init(&ask, settings, identity, err);
     if (status < 0) {
+        ask_done(&ask);
+        net_watch_done(&net);
         result_file_done(&file);
         return status;
     }
@@ -208,7 +215,8 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
     struct brig_error run_error = {0};
     setup->command = argv;
     review_auto_start(&setup->review, settings, identity);
-    run_job(setup, argv, envp, &net, &result, &run_error);
+    run_job(setup, argv, envp, &net, &ask, &result, &run_error);
+    ask_done(&ask);
     net_watch_conclude(&net);
     net_watch_done(&net);
     if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)

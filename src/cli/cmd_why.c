@@ -170,7 +170,7 @@ static void why_host(const struct why *why, const char *name, struct why_answer 
         .origin = network_origin(why),
     };
     (void)snprintf(ret_answer->rule, sizeof ret_answer->rule, "net %s",
-                   policy_word(POLICY_NETWORK, policy->network));
+                   policy_network_word(policy));
     if (!policy_has_door(policy))
         return;
     if (!read_target(name, &target)) {
@@ -182,6 +182,9 @@ static void why_host(const struct why *why, const char *name, struct why_answer 
     struct net_verdict verdict = judge(policy, &target);
     ret_answer->state = verdict.reason == NET_OK ? WHY_REACHABLE : WHY_UNREACHABLE;
     say_rule(why, &verdict, ret_answer);
+    if (policy->net.ask && (verdict.reason == NET_NO_RULE || verdict.reason == NET_WRONG_PORT))
+        (void)snprintf(ret_answer->rule, sizeof ret_answer->rule,
+                       "net ask: a connection waits for brig allow");
 }
 
 /* ---- The verb ---- */

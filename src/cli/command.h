@@ -67,6 +67,7 @@ extern const struct command cmd_mask;
 extern const struct command cmd_unmask;
 extern const struct command cmd_fork;
 extern const struct command cmd_gc;
+extern const struct command cmd_allow;
 extern const struct command cmd_init;
 extern const struct command cmd_profiles;
 extern const struct command cmd_doctor;

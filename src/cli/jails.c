@@ -425,9 +425,64 @@ void jail_text_set_mask(struct str *out, const char *text, size_t length, const 
     str_done(&quoted);
 }
 
+/* Whether the line of a file decides about the rule of `line`: it is the same rule, or its name
+ * without ports. */
+static bool is_about(const char *text, size_t length, const char *line)
+{
+    const char *rule = strchr(line, ' ') + 1;
+    size_t word = text[0] == 'a' ? strlen("allow ") : strlen("deny ");
+    if (length <= word || (memcmp(text, "allow ", 6) != 0 && memcmp(text, "deny ", 5) != 0))
+        return false;
+    size_t size = length - word, name = strcspn(rule, ":");
+    return (size == strlen(rule) && memcmp(text + word, rule, size) == 0) ||
+           (size == name && memcmp(text + word, rule, size) == 0);
+}
+
+void jail_text_add_rule(struct str *out, const char *text, size_t length, const char *line)
+{
+    bool continues = false, net = false;
+    for (size_t at = 0; at < length;) {
+        const char *begin = text + at;
+        const char *end = memchr(begin, '\n', length - at);
+        size_t size = end ? (size_t)(end - begin) : length - at;
+        at += size + 1;
+        bool whole = !continues;
+        continues = is_continued(begin, size);
+        net = net || (whole && size > 4 && memcmp(begin, "net ", 4) == 0);
+        if (whole && is_about(begin, size, line))
+            continue;
+        str_append_bytes(out, begin, size);
+        str_append_char(out, '\n');
+    }
+    if (continues) /* the last line ends in a backslash */
+        str_append_char(out, '\n');
+    str_concat(out, net ? "" : "net ask\n", line, "\n");
+}
+
+/* A change of NAME.jail: masks, or a rule. */
+struct jail_change {
+    const char *const *paths;
+    size_t count;
+    bool unmask;
+    const char *rule; /* NULL: the masks */
+};
+
+static void apply_change(struct str *text, const struct jail_change *wanted)
+{
+    for (size_t i = 0; i < (wanted->rule ? 1 : wanted->count); i++) {
+        struct str changed = {.failed = text->failed};
+        const char *data = text->data ? text->data : "";
+        if (wanted->rule)
+            jail_text_add_rule(&changed, data, text->length, wanted->rule);
+        else
+            jail_text_set_mask(&changed, data, text->length, wanted->paths[i], wanted->unmask);
+        str_done(text);
+        *text = changed;
+    }
+}
+
 /* Replaces NAME.jail or, if it is a link, the file that it leads to. */
-static int change(const char *path, const char *const *paths, size_t count, bool unmask,
-                  struct brig_error *err)
+static int change(const char *path, const struct jail_change *wanted, struct brig_error *err)
 {
     char real[PATH_LENGTH_MAX + 1];
     struct stat info;
@@ -439,12 +494,7 @@ static int change(const char *path, const char *const *paths, size_t count, bool
         return status;
     autostr struct str text = {0};
     str_append_bytes(&text, source.text, source.length);
-    for (size_t i = 0; i < count; i++) {
-        struct str changed = {.failed = text.failed};
-        jail_text_set_mask(&changed, text.data ? text.data : "", text.length, paths[i], unmask);
-        str_done(&text);
-        text = changed;
-    }
+    apply_change(&text, wanted);
     if (text.failed)
         return brig_fail_nomem(err);
     mode_t mode = stat(real, &info) == 0 ? info.st_mode & 0777 : 0600;
@@ -468,5 +518,18 @@ int jail_file_set_masks(const char *storage, const char *name, const char *const
     status = config_write_jail(dir, name, BRIG_MODE_CASUAL, true, err);
     if (status == 0)
         status = str_make(&path, err, storage, "/", name, ".jail");
-    return status < 0 ? status : change(path, paths, count, unmask, err);
+    const struct jail_change wanted = {.paths = paths, .count = count, .unmask = unmask};
+    return status < 0 ? status : change(path, &wanted, err);
+}
+
+int jail_file_add_rule(const char *storage, const char *name, const char *line,
+                       struct brig_error *err)
+{
+    autofree char *path = NULL;
+    autoclose int dir = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || flock(dir, LOCK_EX) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock '%s'", str_shown(storage).text);
+    const struct jail_change wanted = {.rule = line};
+    int status = str_make(&path, err, storage, "/", name, ".jail");
+    return status < 0 ? status : change(path, &wanted, err);
 }

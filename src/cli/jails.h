@@ -112,6 +112,15 @@ int runs_find(const struct jails_place *place, const char *jail, struct runs *re
 int jail_file_set_masks(const char *storage, const char *name, const char *const *paths,
                         size_t count, bool unmask, struct brig_error *err);
 
+/* Records in NAME.jail, which must exist, a line "allow RULE" or "deny RULE", and "net ask" if no
+ * line chooses a network. Lines with the opposite decision about the same rule, or about all ports
+ * of its name, are dropped. Uses the ids of the user. */
+int jail_file_add_rule(const char *storage, const char *name, const char *line,
+                       struct brig_error *err);
+
+/* Appends the text with the line, as above. Pure. */
+void jail_text_add_rule(struct str *out, const char *text, size_t length, const char *line);
+
 /* Appends the text with a final line "mask VALUE" or "unmask VALUE". Earlier mask and unmask lines
  * with the same value are dropped; all other lines are unchanged. */
 void jail_text_set_mask(struct str *out, const char *text, size_t length, const char *value,

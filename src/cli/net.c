@@ -302,8 +302,7 @@ static int settle_network(struct settings *settings, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "--allow %s does nothing with the network '%s'. Use --net allow, or --net "
                          "open for it and everything public",
-                         str_shown(settings->allow_typed).text,
-                         policy_word(POLICY_NETWORK, policy->network));
+                         str_shown(settings->allow_typed).text, policy_network_word(policy));
     return 0;
 }
 
@@ -582,6 +581,9 @@ void net_watch_line(const struct brig_net_event *event, bool implied, char line[
     char what[400], how[480];
     *line = '\0';
     print_destination(name_of(event), event->port, what, sizeof what);
+    if (event->verdict == BRIG_NET_WAITING)
+        (void)snprintf(line, NET_LINE_MAX, "%s is waiting; in another terminal: brig allow %s",
+                       what, event->name);
     if (is_failure(event))
         (void)snprintf(line, NET_LINE_MAX, "failed: %s (%s)", what,
                        event->detail[0] ? event->detail : event->because);
@@ -593,7 +595,7 @@ void net_watch_line(const struct brig_net_event *event, bool implied, char line[
     else if (*how)
         (void)snprintf(line, NET_LINE_MAX, "blocked: %s (%s); %s", what,
                        event->detail[0] ? event->detail : event->address, how);
-    else if (event->rule[0] && strcmp(event->because, "injected") != 0)
+    else if (event->rule[0] && strcmp(event->because, "rule") == 0)
         (void)snprintf(line, NET_LINE_MAX, "blocked: %s (deny %s)", what, event->rule);
     else
         (void)snprintf(line, NET_LINE_MAX, "blocked: %s (%s)", what,
@@ -604,7 +606,7 @@ static void note_blocked(struct net_watch *watch, const struct brig_net_event *e
 {
     char line[NET_LINE_MAX];
     net_watch_line(event, watch->implied, line);
-    if (!watch->shown || !*line)
+    if (!*line || (!watch->shown && event->verdict != BRIG_NET_WAITING))
         return;
     for (size_t i = 0; i < watch->blocked_count; i++)
         if (strcmp(watch->blocked[i], line) == 0)

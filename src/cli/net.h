@@ -48,8 +48,8 @@ struct net_watch {
     int rules;  /* where the learnt rules are written; -1: nowhere */
     bool shown; /* stderr is read by a person */
     bool learn;
-    bool implied;                  /* open, and no option said so */
-    const struct net_rules *rules; /* the policy's; NULL: none */
+    bool implied;                         /* open, and no option said so */
+    const struct net_rules *rules;        /* the policy's; NULL: none */
     char *blocked[NET_WATCH_BLOCKED_MAX]; /* lines that were shown, or wait for the end */
     size_t blocked_count, blocked_shown;
     size_t blocked_more; /* how many exceeded the maximum */

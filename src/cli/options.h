@@ -110,11 +110,13 @@
       "switch a layer off, to find what stops a program",                                          \
       "For diagnosis only: the other layers remain, but the jail is weaker. The result lists "     \
       "it. May be repeated.")                                                                      \
-    X(NET, 0, "net", "none|loopback|allow|open|host|learn", CHOICE, NETWORK,                       \
+    X(NET, 0, "net", "none|loopback|allow|ask|open|host|learn", CHOICE, NETWORK,                   \
       "the network of the jail (default: open; sealed: none)",                                     \
       "\"none\": no network; the syscall profile \"code\" refuses sockets. \"loopback\": no "      \
       "network but the jail's loopback interface, in every profile. \"allow\": the destinations "  \
-      "of --allow only. \"open\": every "                                                          \
+      "of --allow only. \"ask\": the same, but a connection to another name waits until you "      \
+      "decide about it with brig allow, in another terminal, for at most two minutes. \"open\": "   \
+      "every "                                                                                     \
       "public address, but not the host itself, the local network or a cloud's metadata "          \
       "service. \"host\": the host's own network, without any restriction. \"learn\": like "       \
       "open, and prints at the end the rules that would have been enough. The names deny_all "     \

@@ -210,10 +210,17 @@ static void tell_network(const struct run_loop *loop)
     bool any = false;
     while (brig_job_take_net_event(loop->job, &event) > 0) {
         net_watch_event(loop->net, &event, false);
+        if (loop->ask)
+            ask_event(loop->ask, &event);
         any = true;
     }
-    if (!any || loop->net->blocked_shown == loop->net->blocked_count || !may_print(loop))
+    if (!any || loop->net->blocked_shown == loop->net->blocked_count)
         return;
+    if (!may_print(loop)) {
+        if (loop->ask)
+            ask_show_title(loop->ask);
+        return;
+    }
     if (loop->terminal)
         terminal_leave(loop->terminal);
     net_watch_show(loop->net);
@@ -224,12 +231,13 @@ static void tell_network(const struct run_loop *loop)
 /* One round: waits, then processes all events. Returns 1 when the job is over. */
 static int turn(struct run_loop *loop, struct brig_error *err)
 {
-    enum { JOB, SIGNALS, MASKS, RELAYS = MASKS + LIVE_MASKS_POLL };
+    enum { JOB, SIGNALS, ASK, MASKS, RELAYS = MASKS + LIVE_MASKS_POLL };
     enum { TERMINAL = RELAYS + RUN_LOOP_RELAYS };
     enum { COUNT = TERMINAL + TERMINAL_POLL_MAX };
     struct pollfd fds[COUNT] = {
         [JOB] = {.fd = brig_job_fd(loop->job), .events = POLLIN},
         [SIGNALS] = {.fd = loop->signal_fd, .events = POLLIN},
+        [ASK] = {.fd = loop->ask ? loop->ask->listener : -1, .events = POLLIN},
     };
     for (int i = MASKS; i < TERMINAL; i++)
         fds[i].fd = -1;
@@ -251,6 +259,8 @@ static int turn(struct run_loop *loop, struct brig_error *err)
 
     if (fds[SIGNALS].revents)
         handle_signals(loop);
+    if (fds[ASK].revents)
+        ask_serve(loop->ask, loop->job);
     if (loop->terminal) {
         terminal_process(loop->terminal, fds + TERMINAL);
         if (loop->terminal->suspend_typed)

@@ -4,6 +4,7 @@
 
 #include <brig/brig.h>
 
+#include "cli/ask.h"
 #include "cli/masks.h"
 #include "cli/net.h"
 #include "cli/terminal.h"
@@ -17,6 +18,7 @@ struct run_loop {
     uint64_t grace_ms;        /* between the first request to end and SIGKILL */
     struct relay *relays;     /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
     struct net_watch *net;    /* borrowed; receives the network events */
+    struct ask *ask;          /* borrowed, or NULL: destinations that wait for the user's answer */
     struct live_masks *masks; /* borrowed, or NULL */
     struct guard *guard;      /* borrowed, or NULL: fetches git commits during the run */
 

@@ -18,6 +18,7 @@
 #define PASS_FD_MIN 3
 #define PASS_FD_NUMBER_MAX 255
 #define NET_LEARN "learn"
+#define NET_ASK "ask"
 
 /* How an option is applied: by one of the functions. */
 struct setter {
@@ -236,15 +237,17 @@ static int set_net(struct settings *settings, const char *value, struct brig_err
 {
     int network = policy_word_value(POLICY_NETWORK, value);
     const struct net_policy_alias *alias = net_policy_alias_find(value);
-    bool learn = strcmp(value, NET_LEARN) == 0;
-    if (network < 0 && !alias && !learn)
-        return nearest_fail(value, "none, loopback, allow, open, host or " NET_LEARN, err);
+    bool learn = strcmp(value, NET_LEARN) == 0, ask = strcmp(value, NET_ASK) == 0;
+    if (network < 0 && !alias && !learn && !ask)
+        return nearest_fail(value, "none, loopback, allow, ask, open, host or " NET_LEARN, err);
     settings->net_given = true;
     settings->net_learn = learn;
+    settings->policy->net.ask = ask;
     if (alias)
         return set_alias(settings, alias, err);
-    return brig_policy_network(settings->policy, learn ? BRIG_NET_OPEN : (enum brig_network)network,
-                               err);
+    if (learn || ask)
+        network = learn ? BRIG_NET_OPEN : BRIG_NET_ALLOW;
+    return brig_policy_network(settings->policy, (enum brig_network)network, err);
 }
 
 static int set_allow(struct settings *settings, const char *value, struct brig_error *err)

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -295,13 +296,30 @@ static void finish_expires(struct timer *timer)
     container_of(timer, struct broker, finish)->loop.stop = true;
 }
 
+/* Adds the user's answer; false if it is invalid. */
+static bool take_rule(struct broker *broker, const struct door_rule *message)
+{
+    struct net_rules *rules = &broker->config.rules;
+    const struct net_rule *before = rules->items;
+    if (!broker->config.ask || !memchr(message->line, 0, sizeof message->line) ||
+        net_rules_read_line(rules, message->line, NULL) < 0)
+        return false;
+    connections_ask_again(broker, before);
+    return true;
+}
+
 /* False if there is nothing more to read. */
 static bool take_message(struct broker *broker)
 {
-    struct door_message message = {0};
+    union {
+        struct door_message head;
+        struct door_rule rule;
+    } received = {0};
+    struct door_message message;
     int fd = -1;
     size_t count = 1;
-    ssize_t length = socket_receive(broker->control.fd, &message, sizeof message, &fd, &count);
+    ssize_t length = socket_receive(broker->control.fd, &received, sizeof received, &fd, &count);
+    message = received.head;
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (length == 0) { /* the job shut down its end: the jail has ended */
@@ -310,6 +328,9 @@ static bool take_message(struct broker *broker)
     }
     if (is_message(length, &message) && message.type == DOOR_SOCKET && count == 1 &&
         add_socket(broker, message.kind, message.index, fd))
+        return true;
+    if (length == (ssize_t)sizeof received.rule && message.version == DOOR_WIRE_VERSION &&
+        message.type == DOOR_RULE && count == 0 && take_rule(broker, &received.rule))
         return true;
     own_close(&fd);
     broker->loop.stop = true;

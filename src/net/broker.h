@@ -108,6 +108,8 @@ void dns_end(struct broker *broker);
 void connection_accepted(struct listener *listener, int fd);
 void hold_ready(struct listener *listener);
 void connections_end(struct broker *broker, enum door_because because);
+/* The rules were changed, and may have moved from `before`: decides about those that wait. */
+void connections_ask_again(struct broker *broker, const struct net_rule *before);
 
 void publish_accepted(struct listener *listener, int fd);
 bool publish_connector(struct broker *broker, int fd);

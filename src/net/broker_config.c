@@ -89,7 +89,8 @@ static int read_policy(const struct line *line)
 {
     struct broker_config *config = line->config;
     config->open = strcmp(line->words[0], "open") == 0;
-    if (!config->open && strcmp(line->words[0], "allow") != 0)
+    config->ask = strcmp(line->words[0], "ask") == 0;
+    if (!config->open && !config->ask && strcmp(line->words[0], "allow") != 0)
         return brig_fail(line->err, BRIG_E_INVALID, 0, "no policy '%s'",
                          str_shown(line->words[0]).text);
     return config->open ? net_rules_allow(&config->rules, "*", line->err) : 0;
@@ -158,6 +159,7 @@ static const struct limit_row {
     [CONFIG_LIMIT_IDLE_MS] = {"idle-ms", PARSE_DURATION_MS_MAX, 0, PARSE_ZERO_OK},
     [CONFIG_LIMIT_CONNECT_MS] = {"connect-ms", PARSE_DURATION_MS_MAX, CONFIG_CONNECT_MS, 0},
     [CONFIG_LIMIT_INSPECT_MS] = {"inspect-ms", PARSE_DURATION_MS_MAX, CONFIG_INSPECT_MS, 0},
+    [CONFIG_LIMIT_ASK_MS] = {"ask-ms", PARSE_DURATION_MS_MAX, CONFIG_ASK_MS, 0},
 };
 
 static int read_limit(const struct line *line)

@@ -21,6 +21,7 @@ struct brig_error;
 
 #define CONFIG_CONNECT_MS 30000
 #define CONFIG_INSPECT_MS 15000
+#define CONFIG_ASK_MS 120000
 
 enum config_limit {
     CONFIG_LIMIT_CONNECTIONS,
@@ -29,6 +30,7 @@ enum config_limit {
     CONFIG_LIMIT_IDLE_MS,
     CONFIG_LIMIT_CONNECT_MS,
     CONFIG_LIMIT_INSPECT_MS,
+    CONFIG_LIMIT_ASK_MS,
     CONFIG_LIMIT_COUNT
 };
 
@@ -54,6 +56,7 @@ struct config_inject {
 struct broker_config {
     struct arena arena;
     bool open;
+    bool ask;               /* destinations that no rule mentions wait for one */
     struct net_rules rules; /* include a deny rule for the name of each inject */
     bool watches_names;     /* a rule denies a name: inspect names even where all are allowed */
     bool denies_names;      /* the user denies a name; denials for inject do not count */

@@ -13,6 +13,7 @@
 
 #define LEAVE_MS 2000
 #define ARRIVE_MS 5000
+#define ASK_MAX 64 /* connections that wait for the user's answer */
 #define HALF_CLOSED_MS ((int64_t)10 * 60 * 1000)
 /* Up to BUFFERS_UNBOUND connections have the kernel's default buffers; more of them share
  * BUFFERS_BYTES. */
@@ -192,6 +193,7 @@ static void client_ready(struct watch *watch, uint32_t events)
     case CONNECTION_INSPECT:
         inspect_ready(connection);
         return;
+    case CONNECTION_ASK:
     case CONNECTION_UPSTREAM:
         if (events & (EPOLLHUP | EPOLLERR))
             connection_close(connection, DOOR_ERROR, DOOR_BECAUSE_RESET, "closed by the jail",
@@ -231,6 +233,10 @@ static void timer_fires(struct timer *timer)
         connection_refuse(connection, DOOR_ERROR, DOOR_BECAUSE_TIMEOUT,
                           "nothing was sent that says where to");
         return;
+    case CONNECTION_ASK:
+        connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_NO_RULE,
+                          "nobody allowed it in time");
+        return;
     case CONNECTION_UPSTREAM:
         connection_refuse(connection, DOOR_ERROR, DOOR_BECAUSE_TIMEOUT, "no answer in time");
         return;
@@ -248,10 +254,44 @@ static void timer_fires(struct timer *timer)
 
 /* ---- Decisions ---- */
 
+/* Lets the connection wait for the user's answer. The user is asked once for each destination. */
+static void ask(struct connection *connection)
+{
+    struct broker *broker = connection->broker;
+    size_t waiting = 0;
+    bool asked = false;
+    for (const struct node *at = broker->connections; at; at = at->next) {
+        const struct connection *other = (const struct connection *)at;
+        if (other->stage != CONNECTION_ASK || other == connection)
+            continue;
+        waiting++;
+        asked = asked ||
+                (other->port == connection->port && strcmp(other->name, connection->name) == 0);
+    }
+    if (waiting >= ASK_MAX) {
+        connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_NO_RULE,
+                          "too many connections wait to be allowed");
+        return;
+    }
+    connection_enter(connection, CONNECTION_ASK, 0, broker->config.limits[CONFIG_LIMIT_ASK_MS]);
+    if (!asked)
+        tell(connection, DOOR_WAITING, DOOR_BECAUSE_NO_RULE, "");
+}
+
+static bool must_ask(const struct connection *connection, enum net_reason reason)
+{
+    return connection->broker->config.ask && connection->has_name &&
+           (reason == NET_NO_RULE || reason == NET_WRONG_PORT);
+}
+
 static void obey(struct connection *connection, struct net_verdict verdict)
 {
     const struct broker *broker = connection->broker;
     connection->rule = verdict.rule;
+    if (must_ask(connection, verdict.reason)) {
+        ask(connection);
+        return;
+    }
     if (verdict.reason != NET_OK) {
         const char *detail;
         enum door_because because =
@@ -276,6 +316,25 @@ static void obey(struct connection *connection, struct net_verdict verdict)
             "a name is denied that this address could belong to; use a name, or allow the address");
     else
         upstream_start(connection);
+}
+
+void connections_ask_again(struct broker *broker, const struct net_rule *before)
+{
+    const struct net_rules *rules = &broker->config.rules;
+    for (struct node *at = broker->connections; at; at = at->next) {
+        struct connection *connection = (struct connection *)at;
+        if (connection->rule)
+            connection->rule = rules->items + (connection->rule - before);
+    }
+    for (struct node *at = broker->connections, *next; at; at = next) {
+        struct connection *connection = (struct connection *)at;
+        next = at->next;
+        if (connection->stage != CONNECTION_ASK)
+            continue;
+        struct net_verdict verdict = net_rules_name(rules, connection->name, connection->port);
+        if (!must_ask(connection, verdict.reason))
+            obey(connection, verdict);
+    }
 }
 
 static void aim_at_name(struct connection *connection, const char *name)

@@ -13,6 +13,7 @@
 
 enum connection_stage {
     CONNECTION_PROXY,    /* the client of a proxy sends its destination */
+    CONNECTION_ASK,      /* no rule allows it, and the user is asked */
     CONNECTION_INSPECT,  /* the first bytes must name the same destination */
     CONNECTION_UPSTREAM, /* the name is being resolved and connected to */
     CONNECTION_ARRIVE,   /* the other side is connected, and the held client was let in */
@@ -117,6 +118,9 @@ static inline bool hold_waits(const struct connection *connection)
 }
 /* Lets the client's connect() succeed, or fail. */
 void hold_release(struct connection *connection, bool let_in);
+/* Reads the addresses and ports from the first bytes of an IP packet; false if it is not TCP. An
+ * IPv6 packet with extension headers, which need a privilege, counts as not TCP. Pure. */
+bool hold_read_packet(const uint8_t *bytes, size_t length, struct hold *hold);
 /* The held connection of this client that was let in; NULL if there is none. */
 struct connection *hold_find(const struct broker *broker, int client);
 

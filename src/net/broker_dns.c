@@ -229,8 +229,7 @@ static struct lookup *lookup_find(const struct broker *broker, const char *name)
 
 static struct lookup *lookup_new(struct broker *broker, const char *name)
 {
-    struct lookup *lookup =
-        broker->lookup_count < LOOKUPS_MAX ? calloc(1, sizeof *lookup) : NULL;
+    struct lookup *lookup = broker->lookup_count < LOOKUPS_MAX ? calloc(1, sizeof *lookup) : NULL;
     if (!lookup)
         return NULL;
     lookup->broker = broker;
@@ -246,8 +245,7 @@ static struct lookup *lookup_new(struct broker *broker, const char *name)
  * for the same answer. */
 static void look_up(struct broker *broker, const struct asker *asker)
 {
-    struct asker *waiting =
-        broker->asker_count < ASKERS_MAX ? malloc(sizeof *waiting) : NULL;
+    struct asker *waiting = broker->asker_count < ASKERS_MAX ? malloc(sizeof *waiting) : NULL;
     struct lookup *known = lookup_find(broker, asker->query.name);
     struct lookup *lookup = known || !waiting ? known : lookup_new(broker, asker->query.name);
     if (!waiting || !lookup) {
@@ -280,8 +278,8 @@ static void answer_name(struct broker *broker, const struct asker *asker)
     const char *name = asker->query.name;
     struct net_verdict verdict = net_rules_resolve(&broker->config.rules, name);
     /* So that a connection to the host is refused with its port, which the user needs to know to
-     * allow it. */
-    if (verdict.reason == NET_NO_RULE && strcmp(name, NET_HOST_NAME) == 0) {
+     * allow it; and so that the user can be asked about a connection. */
+    if (verdict.reason == NET_NO_RULE && (broker->config.ask || strcmp(name, NET_HOST_NAME) == 0)) {
         reply_name(broker, asker);
         return;
     }

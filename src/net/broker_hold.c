@@ -71,14 +71,11 @@ static uint16_t read_port(const uint8_t *bytes)
     return (uint16_t)(bytes[0] << 8 | bytes[1]);
 }
 
-/* Reads the addresses and ports; false if the packet is not TCP. The jail may send a packet with
- * options only through a socket of its own, so there are no extension headers to skip. */
-static bool read_packet(const uint8_t *bytes, size_t length, struct hold *hold)
+bool hold_read_packet(const uint8_t *bytes, size_t length, struct hold *hold)
 {
     bool v4 = length > 0 && bytes[0] >> 4 == 4;
     size_t header = v4 ? (size_t)(bytes[0] & 15) * 4 : IPV6_HEADER;
-    if (length < IPV6_HEADER || length < header + TCP_PORTS ||
-        bytes[v4 ? 9 : 6] != IPPROTO_TCP)
+    if (length < IPV6_HEADER || length < header + TCP_PORTS || bytes[v4 ? 9 : 6] != IPPROTO_TCP)
         return false;
     hold->from = v4 ? net_address_v4(bytes + 12) : net_address_v6(bytes + 8);
     hold->to = v4 ? net_address_v4(bytes + 16) : net_address_v6(bytes + 24);
@@ -108,7 +105,7 @@ static bool read_message(const struct nlmsghdr *head, struct hold *hold, bool *r
             hold->packet = ntohl(packet.packet_id);
             numbered = true;
         } else if (type == NFQA_PAYLOAD) {
-            *ret_is_tcp = read_packet(data, length, hold);
+            *ret_is_tcp = hold_read_packet(data, length, hold);
         }
         at += NLA_ALIGN(attribute.nla_len);
     }

@@ -69,6 +69,7 @@ enum door_message_type {
     DOOR_READY = 3,  /* from the broker: confined and serving */
     DOOR_FAILED = 4, /* from the broker: struct door_failure; the broker exits */
     DOOR_EVENT = 5,  /* from the broker: struct door_event */
+    DOOR_RULE = 6,   /* to a broker with `policy ask`: struct door_rule */
 };
 
 /* The purpose of a socket. All but the connector's are or become non-blocking. */
@@ -81,7 +82,7 @@ enum door_socket {
     DOOR_SOCKET_INJECT,     /* listens in the jail: plain HTTP for `inject INDEX` */
     DOOR_SOCKET_PUBLISH,    /* listens on the host: for `publish INDEX` */
     DOOR_SOCKET_CONNECTOR,  /* SEQPACKET, whose other end is the connector's fd 3 */
-    DOOR_SOCKET_QUEUE,      /* netlink: SYN packets to the redirected addresses, see broker_hold.c */
+    DOOR_SOCKET_QUEUE, /* netlink: SYN packets to the redirected addresses, see broker_hold.c */
     DOOR_SOCKET_COUNT
 };
 
@@ -98,7 +99,8 @@ struct door_message {
 /* The configuration is text in a memfd, read from its start: lines of words separated by one space.
  * A malformed line ends the broker. The first line is "brig-door 1". N counts from 0.
  *
- *     policy allow|open           allow: only what rules allow; open: every public destination
+ *     policy allow|ask|open       allow: only what rules allow; open: every public destination; ask:
+ *                                 as allow, but a connection to another name waits for a rule
  *     allow RULE, deny RULE       as in --allow and --deny, with presets already resolved
  *     user UID GID                the user the broker changes to; required if started as root
  *     resolver ADDRESS[:PORT]     instead of those of /etc/resolv.conf; may be repeated
@@ -113,6 +115,8 @@ struct door_message {
  *     limit idle-ms N             without a byte in either direction; 0 (the default) is no limit
  *     limit connect-ms N          for resolving a name and connecting to it; default 30000
  *     limit inspect-ms N          for a ClientHello or a request's head to arrive; default 15000
+ *     limit ask-ms N              for the user to allow a connection, with `policy ask`; default
+ *                                 120000
  *     inject N name NAME          the name this stands for; not reachable in any other way
  *     inject N upstream URL       http[s]://HOST[:PORT][/PREFIX]; default https://NAME
  *     inject N header HEADER K    adds it with secret K as its value; the client's is dropped
@@ -137,6 +141,7 @@ enum door_verdict {
     DOOR_DENIED,  /* refused by a rule, or because no rule allows it */
     DOOR_ERROR,   /* allowed, but failed: no such name, no answer, a limit */
     DOOR_ENDED,   /* the end of an allowed connection, with its byte counts */
+    DOOR_WAITING, /* `policy ask`: no rule allows the destination, and the connection waits for one */
 };
 
 /* The reason. `detail` has it as text; DOOR_ALLOWED has DOOR_BECAUSE_RULE. */
@@ -164,6 +169,13 @@ enum door_because {
     DOOR_BECAUSE_CLOSED,      /* ended: closed in an orderly way */
     DOOR_BECAUSE_TLS,         /* error: the certificate of the inject's upstream is not valid */
     DOOR_BECAUSE_COUNT
+};
+
+/* DOOR_RULE: one line "allow RULE" or "deny RULE", as in the configuration. It is added to the
+ * rules, and the connections that wait are decided about again. */
+struct door_rule {
+    struct door_message head; /* DOOR_RULE */
+    char line[528];           /* terminated by a NUL */
 };
 
 #define DOOR_NAME_MAX 256

@@ -341,7 +341,7 @@ static void explain(struct out *out, const struct brig_policy *policy)
     say(out, "mode", "mode", policy_word(POLICY_MODE, policy->mode));
     say(out, "view", "view", policy_word(POLICY_VIEW, policy->view));
     say_given(out, "root", "root", policy->root_path);
-    say(out, "network", "network", policy_word(POLICY_NETWORK, policy->network));
+    say(out, "network", "network", policy_network_word(policy));
     if (out->json || policy_has_door(policy))
         say_net(out, &policy->net);
     say(out, "seccomp", "seccomp", policy_word(POLICY_SECCOMP, policy->seccomp));

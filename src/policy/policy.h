@@ -134,6 +134,7 @@ struct policy_net {
     size_t publish_count;
     struct policy_inject *inject;
     size_t inject_count;
+    bool ask;           /* with BRIG_NET_ALLOW: other names wait for the user's answer */
     bool proxy_env;     /* set the usual variables to the proxies inside */
     char *broker;       /* the program, absolute; NULL: the installed one */
     char *ca;           /* CA certificates for the upstreams of credentials, or NULL */
@@ -236,6 +237,13 @@ enum policy_vocabulary {
 
 /* The word for a value, "?" if it is invalid; the value of a word, or -1. */
 const char *policy_word(enum policy_vocabulary of, int value);
+/* The word for the network of a policy, as for --net. */
+static inline const char *policy_network_word(const struct brig_policy *policy)
+{
+    return policy->network == BRIG_NET_ALLOW && policy->net.ask
+               ? "ask"
+               : policy_word(POLICY_NETWORK, (int)policy->network);
+}
 int policy_word_value(enum policy_vocabulary of, const char *word);
 /* "a, b or c", for messages; static text. */
 const char *policy_choices(enum policy_vocabulary of);

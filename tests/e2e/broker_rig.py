@@ -40,9 +40,9 @@ INTERNET = None
 RESOLVER_PORT = 5300
 
 # door_wire.h
-VERSION, CONFIG, SOCKET, READY, FAILED, EVENT = 1, 1, 2, 3, 4, 5
+VERSION, CONFIG, SOCKET, READY, FAILED, EVENT, RULE = 1, 1, 2, 3, 4, 5, 6
 KINDS = ["dns_udp", "dns_tcp", "redirect", "http_proxy", "socks", "inject", "publish", "connector"]
-VERDICTS = ["allowed", "denied", "error", "ended"]
+VERDICTS = ["allowed", "denied", "error", "ended", "waiting"]
 BECAUSE = """rule no_rule port address unknown no_sni wrong_sni not_tls wrong_host bad_request method path
 injected no_name no_connect timeout connections names bytes reset closed tls""".split()
 EVENT_FORMAT = "=4I4IqQQQQ256s48s512s256s"
@@ -389,6 +389,10 @@ class Broker:
     def give(self, kind, sock, index=0):
         self.send(SOCKET, KINDS.index(kind), index, [os.dup(sock.fileno())])
         socket.socket.close(sock)  # theirs stays open
+
+    def rule(self, line):
+        """The user's answer, with `policy ask`."""
+        self.control.send(struct.pack("=4I528s", VERSION, RULE, 0, 0, line.encode()))
 
     def receive(self):
         data = self.control.recv(4096)

@@ -17,6 +17,7 @@ NETS = (
     ("open", ["--net", "open"]),
     ("host", ["--net", "host"]),
     ("learn", ["--net", "learn"]),
+    ("ask", ["--net", "ask", "--allow", "good.example"]),
     ("allow", ["--allow", "example.com", "--allow", "*.example.org:443,8443/tls"]),
 )
 PLACES = (("nothing", ["-D"], ""), ("project", [], "project"), ("repository", [], "repo"))

@@ -397,8 +397,55 @@ static void test_lines(void)
     line_is(&event, "blocked: bad.example (deny bad.example:*)");
     event = refusal("good.example", "", 443, "wrong-sni");
     line_is(&event, "blocked: good.example:443 (wrong-sni)");
+    (void)snprintf(event.rule, sizeof event.rule, "good.example:443,80");
+    line_is(&event, "blocked: good.example:443 (wrong-sni)");
     event.verdict = BRIG_NET_ALLOWED;
     line_is(&event, "");
+    event = refusal("host", "", 80, "no-rule");
+    line_is(&event, "blocked: host:80; allow it with --allow host:80");
+    event = refusal("good.example", "", 22, "no-connection");
+    event.verdict = BRIG_NET_FAILED;
+    (void)snprintf(event.detail, sizeof event.detail, "cannot connect: Connection refused");
+    line_is(&event, "failed: good.example:22 (cannot connect: Connection refused)");
+    event.port = 0;
+    line_is(&event, "");
+    event = refusal("good.example", "", 443, "no-rule");
+    event.verdict = BRIG_NET_WAITING;
+    line_is(&event, "good.example:443 is waiting; in another terminal: brig allow good.example");
+}
+
+/* Where the network is open because nothing says otherwise, a public address alone would close
+ * it. */
+static void test_implied(void)
+{
+    char line[NET_LINE_MAX];
+    struct brig_net_event event = refusal("near.example", "93.184.218.1", 80, "address");
+    net_watch_line(&event, true, line);
+    tap_is_str(line,
+               "blocked: near.example:80 (93.184.218.1); allow it with --net open --allow "
+               "93.184.218.1:80",
+               "a public address needs --net open beside it");
+    event = refusal("in.example", "10.0.0.1", 80, "address");
+    net_watch_line(&event, true, line);
+    tap_is_str(line, "blocked: in.example:80 (10.0.0.1); allow it with --allow 10.0.0.1:80",
+               "a private one does not");
+}
+
+static void test_clean(void)
+{
+    static const struct {
+        const char *text, *clean;
+    } rows[] = {{" \"https://joe:pw@a.example/x\"\r", "https://a.example/x"},
+                {"https://t@a.example|https://b.example,direct",
+                 "https://a.example|https://b.example,direct"},
+                {"http://a.example/@scope", "http://a.example/@scope"},
+                {"://@", "://"},
+                {"", ""}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        autostr struct str out = {0};
+        mirrors_clean(rows[i].text, strlen(rows[i].text), &out);
+        tap_is_str(out.data ? out.data : "", rows[i].clean, "without passwords: %s", rows[i].text);
+    }
 }
 
 static void test_learning(void)
@@ -448,6 +495,8 @@ int main(void)
     test_mirrors();
     test_mirror_files();
     test_lines();
+    test_implied();
+    test_clean();
     test_learning();
     return tap_done();
 }

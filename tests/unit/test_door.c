@@ -255,7 +255,7 @@ static void test_bad_events(void)
     tap_ok(!door_events_add(&events, &event, sizeof event - 1), "one that is too short is none");
     event.head.version++;
     tap_ok(!door_events_add(&events, &event, sizeof event), "nor one of another version");
-    event = an_event(DOOR_ENDED + 1);
+    event = an_event(DOOR_WAITING + 1);
     tap_ok(!door_events_add(&events, &event, sizeof event), "nor one with another verdict");
     event = an_event(DOOR_ALLOWED);
     event.because = DOOR_BECAUSE_COUNT;

@@ -88,8 +88,30 @@ static void changes(const char *before, const char *value, bool unmask, const ch
     tap_ok(!text.failed && strcmp(text.data, after) == 0, "%s", what);
 }
 
+static void rule_is(const char *before, const char *line, const char *after)
+{
+    struct str text = {0};
+    jail_text_add_rule(&text, before, strlen(before), line);
+    tap_is_str(text.data, after, "%s", line);
+    str_done(&text);
+}
+
+static void test_rules(void)
+{
+    rule_is("mode bare\n", "allow a.example:443", "mode bare\nnet ask\nallow a.example:443\n");
+    rule_is("net open\nallow a.example:443\n", "allow a.example:443",
+            "net open\nallow a.example:443\n");
+    rule_is("net ask\ndeny a.example\ndeny a.example:443\ndeny a.example:4\n",
+            "allow a.example:443", "net ask\ndeny a.example:4\nallow a.example:443\n");
+    rule_is("net ask\nallow a.example:443", "deny a.example:443", "net ask\ndeny a.example:443\n");
+    rule_is("net ask\ndir \\\nallow a.example:443\n", "deny a.example:443",
+            "net ask\ndir \\\nallow a.example:443\ndeny a.example:443\n");
+    rule_is("", "deny b", "net ask\ndeny b\n");
+}
+
 int main(void)
 {
+    test_rules();
     values_come_back();
     changes("# a\nmode strict\n", "x", false, "# a\nmode strict\nmask x\n", "a mask comes last");
     changes("mask x\nmask y\n", "x", true, "mask y\nunmask x\n", "the opposite is left out");

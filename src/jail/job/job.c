@@ -498,6 +498,12 @@ int brig_job_take_net_event(struct brig_job *job, struct brig_net_event *ret_eve
     return job->door && door_take_event(job->door, ret_event);
 }
 
+int job_add_net_rule(struct brig_job *job, const char *line, struct brig_error *err)
+{
+    return job->door ? door_add_rule(job->door, line, err)
+                     : brig_fail(err, BRIG_E_INVALID, 0, "the jail has no network door");
+}
+
 int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err)
 {
     if (signal < 1 || signal > 64)

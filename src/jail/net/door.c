@@ -360,6 +360,16 @@ bool door_serve(struct door *door, int fd, struct brig_unenforced *notices)
     return true;
 }
 
+int door_add_rule(struct door *door, const char *line, struct brig_error *err)
+{
+    struct door_rule message = {.head = {.version = DOOR_WIRE_VERSION, .type = DOOR_RULE}};
+    if (!str_fill(message.line, sizeof message.line, line))
+        return brig_fail(err, BRIG_E_INVALID, 0, "the rule is too long");
+    if (door->control < 0 || !socket_send(door->control, &message, sizeof message, NULL, 0))
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "the broker does not run");
+    return 0;
+}
+
 /* ---- the end ---- */
 
 void door_conclude(struct door *door, struct brig_unenforced *notices)

@@ -52,6 +52,8 @@ int door_begin(struct door *door, const struct brig_policy *policy, struct door_
 int door_watch(struct door *door, int epoll_fd, struct brig_error *err);
 /* Serves a readable fd; false if it is not the door's. Failures are added to *notices. */
 bool door_serve(struct door *door, int fd, struct brig_unenforced *notices);
+/* Adds a rule to those of a running broker whose policy is to ask: "allow RULE" or "deny RULE". */
+int door_add_rule(struct door *door, const char *line, struct brig_error *err);
 /* Called when the jail is over: reads the broker's last events, with a short timeout. */
 void door_conclude(struct door *door, struct brig_unenforced *notices);
 

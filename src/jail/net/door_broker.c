@@ -93,7 +93,11 @@ void door_write_config(const struct brig_policy *policy, uid_t uid, gid_t gid, s
     const struct policy_net *net = &policy->net;
     struct writer writer = {.text = text, .secrets = secrets};
     bool open = policy->network == BRIG_NET_OPEN;
-    str_concat(text, DOOR_CONFIG_HEAD "\npolicy ", open ? "open" : "allow", "\n");
+    str_concat(text, DOOR_CONFIG_HEAD "\npolicy ",
+               open       ? "open"
+               : net->ask ? "ask"
+                          : "allow",
+               "\n");
     if (uid != (uid_t)-1)
         str_appendf(text, "user %u %u\n", uid, gid);
     for (size_t i = 0; i < ARRAY_LENGTH(limit_words); i++)

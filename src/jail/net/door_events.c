@@ -38,23 +38,23 @@ static const char *const because_words[DOOR_BECAUSE_COUNT] = {
 };
 
 static const char *const via_words[DOOR_SOCKET_COUNT] = {
-    [DOOR_SOCKET_DNS_UDP] = "dns",     [DOOR_SOCKET_DNS_TCP] = "dns",
-    [DOOR_SOCKET_REDIRECT] = "tcp",    [DOOR_SOCKET_HTTP_PROXY] = "http-proxy",
-    [DOOR_SOCKET_SOCKS] = "socks",     [DOOR_SOCKET_INJECT] = "inject",
-    [DOOR_SOCKET_QUEUE] = "redirect", [DOOR_SOCKET_PUBLISH] = "publish", [DOOR_SOCKET_CONNECTOR] = "publish",
+    [DOOR_SOCKET_DNS_UDP] = "dns",       [DOOR_SOCKET_DNS_TCP] = "dns",
+    [DOOR_SOCKET_REDIRECT] = "tcp",      [DOOR_SOCKET_HTTP_PROXY] = "http-proxy",
+    [DOOR_SOCKET_SOCKS] = "socks",       [DOOR_SOCKET_INJECT] = "inject",
+    [DOOR_SOCKET_QUEUE] = "tcp",         [DOOR_SOCKET_PUBLISH] = "publish",
+    [DOOR_SOCKET_CONNECTOR] = "publish",
 };
 
 static const char *const verdict_words[] = {
-    [BRIG_NET_ALLOWED] = "allowed",
-    [BRIG_NET_DENIED] = "denied",
-    [BRIG_NET_FAILED] = "failed",
-    [BRIG_NET_ENDED] = "ended",
+    [BRIG_NET_ALLOWED] = "allowed", [BRIG_NET_DENIED] = "denied",   [BRIG_NET_FAILED] = "failed",
+    [BRIG_NET_ENDED] = "ended",     [BRIG_NET_WAITING] = "waiting",
 };
 
 _Static_assert((int)BRIG_NET_ALLOWED == (int)DOOR_ALLOWED &&
                    (int)BRIG_NET_DENIED == (int)DOOR_DENIED &&
                    (int)BRIG_NET_FAILED == (int)DOOR_ERROR &&
-                   (int)BRIG_NET_ENDED == (int)DOOR_ENDED,
+                   (int)BRIG_NET_ENDED == (int)DOOR_ENDED &&
+                   (int)BRIG_NET_WAITING == (int)DOOR_WAITING,
                "the same on the wire");
 
 /* The texts come from a process that communicates with the jail: they are terminated here, and
@@ -133,7 +133,7 @@ bool door_events_add(struct door_events *events, const void *message, size_t len
         return false;
     memcpy(&event, message, sizeof event);
     if (event.head.version != DOOR_WIRE_VERSION || event.head.type != DOOR_EVENT ||
-        event.verdict > DOOR_ENDED || event.because >= DOOR_BECAUSE_COUNT ||
+        event.verdict > DOOR_WAITING || event.because >= DOOR_BECAUSE_COUNT ||
         event.via >= DOOR_SOCKET_COUNT || event.port > UINT16_MAX)
         return false;
     struct brig_net_event converted;

@@ -215,7 +215,7 @@ int plan_add_door(struct plan *plan, const struct brig_policy *policy, struct br
     add_redirect(door);
     add_proxies(door);
     add_injects(door, &policy->net);
-    add_fallback(door, &policy->net.rules, open);
+    add_fallback(door, &policy->net.rules, open || policy->net.ask);
     plan->door = door;
     return write_messages(plan, door, policy, open, err);
 }

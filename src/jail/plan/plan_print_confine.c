@@ -271,10 +271,11 @@ static bool is_alike(const struct plan_listener *a, const struct plan_listener *
 static void print_listener(struct str *out, const struct plan_door *door, size_t index)
 {
     static const char *const kinds[DOOR_SOCKET_COUNT] = {
-        [DOOR_SOCKET_DNS_UDP] = "name server",       [DOOR_SOCKET_DNS_TCP] = "name server, TCP",
-        [DOOR_SOCKET_REDIRECT] = "connections",      [DOOR_SOCKET_HTTP_PROXY] = "HTTP proxy",
-        [DOOR_SOCKET_SOCKS] = "SOCKS proxy",         [DOOR_SOCKET_INJECT] = "credential",
-        [DOOR_SOCKET_QUEUE] = "held connections", [DOOR_SOCKET_PUBLISH] = "published service", [DOOR_SOCKET_CONNECTOR] = "connector"};
+        [DOOR_SOCKET_DNS_UDP] = "name server",    [DOOR_SOCKET_DNS_TCP] = "name server, TCP",
+        [DOOR_SOCKET_REDIRECT] = "connections",   [DOOR_SOCKET_HTTP_PROXY] = "HTTP proxy",
+        [DOOR_SOCKET_SOCKS] = "SOCKS proxy",      [DOOR_SOCKET_INJECT] = "credential",
+        [DOOR_SOCKET_QUEUE] = "held connections", [DOOR_SOCKET_PUBLISH] = "published service",
+        [DOOR_SOCKET_CONNECTOR] = "connector"};
     static const char *const when[] = {[PLAN_LISTEN_ALWAYS] = "",
                                        [PLAN_LISTEN_REDIRECTED] =
                                            ", where all ports are redirected",
@@ -371,7 +372,7 @@ static void print_rule(struct str *out, const struct net_rule *rule)
 void plan_print_network(struct str *out, const struct plan *plan, const struct brig_policy *policy)
 {
     const struct policy_net *net = &policy->net;
-    str_appendf(out, "network:\n  %s%s\n", policy_word(POLICY_NETWORK, policy->network),
+    str_appendf(out, "network:\n  %s%s\n", policy_network_word(policy),
                 plan->loopback ? ", loopback is up" : "");
     for (size_t i = 0; plan->door && i < plan->door->listener_count; i++)
         print_listener(out, plan->door, i);
