@@ -133,7 +133,7 @@ static bool reaches_network(const struct settings *settings)
 static int serve(const struct words *run, const char *jail, bool kept, bool open, bool project,
                  uint64_t timeout_s, struct brig_error *err)
 {
-    autowords struct words words;
+    autowords struct words words = {0};
     const struct str_number timeout = str_number(timeout_s);
     int status = words_init(&words, run->count + 8, err);
     if (status < 0)
@@ -335,7 +335,7 @@ static int find_rules(struct wrap *wrap, const char *program_name, bool relearn,
 static int learn(const struct wrap *wrap, struct words *run, struct brig_error *err)
 {
     autostr struct str header = {0};
-    autowords struct words words;
+    autowords struct words words = {0};
     struct identity identity;
     autoclose int directory = -1;
     identity_find(&identity);

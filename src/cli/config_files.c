@@ -495,7 +495,7 @@ bool config_is_new_profile(const char *storage, const char *cwd, const char *nam
     char file[32];
     if (str_make(&key, NULL, cwd, "\n", name) < 0 || str_make(&note, NULL, key, "\n", text) < 0)
         return false;
-    project_name(key, file, sizeof file);
+    project_name(key, file);
     return is_news(storage, file, note, identity, remember);
 }
 

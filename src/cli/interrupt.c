@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/jail_option.h"
+#include "changes/layer/jail_option.h"
 
 /* For the handler. */
 static char line[512];

@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#include "base/jail_option.h"
+#include "changes/layer/jail_option.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"

@@ -501,7 +501,7 @@ int net_watch_init(struct net_watch *watch, const struct settings *settings,
     int status = settings->net_log ? open_log(settings, identity, watch, err) : 0;
     if (status < 0 || !settings->net_rules)
         return status;
-    status = out_file_number(settings->net_rules, "--net-rules", &watch->rules, err);
+    status = out_file_number(settings->net_rules, "--net-rules", &watch->rules_fd, err);
     return status == 0  ? brig_fail(err, BRIG_E_INVALID, 0, "--net-rules: '%s' is not a descriptor",
                                     str_shown(settings->net_rules).text)
            : status < 0 ? status
@@ -714,6 +714,6 @@ void net_watch_conclude(struct net_watch *watch)
             : "the command made no connection; this configuration allows none:");
     if (!rules.failed)
         (void)write_all(STDERR_FILENO, rules.data, rules.length);
-    if (!rules.failed && watch->rules >= 0)
-        (void)write_all(watch->rules, rules.data, rules.length);
+    if (!rules.failed && watch->rules_fd >= 0)
+        (void)write_all(watch->rules_fd, rules.data, rules.length);
 }

@@ -45,7 +45,7 @@ struct net_watch {
     bool log_owned;
     bool log_failed;
     uint64_t log_bytes;
-    int rules;  /* where the learnt rules are written; -1: nowhere */
+    int rules_fd; /* where the learnt rules are written; -1: nowhere */
     bool shown; /* stderr is read by a person */
     bool learn;
     bool implied;                         /* open, and no option said so */
@@ -57,7 +57,7 @@ struct net_watch {
     size_t learnt_count;
 };
 
-#define NET_WATCH_INIT ((struct net_watch){.log = -1, .rules = -1})
+#define NET_WATCH_INIT ((struct net_watch){.log = -1, .rules_fd = -1})
 
 /* Opens the log with the ids of the user. Release with net_watch_done(). */
 int net_watch_init(struct net_watch *watch, const struct settings *settings,

@@ -344,10 +344,12 @@ static int begin_guard(struct setup *setup, struct brig_error *err)
     bool foreign = owner.uid != identity->host_uid;
     autoclose int storage = foreign ? -1 : open_part(settings, JAILS_GIT_PART);
     autoclose int held = foreign ? -1 : open_part(settings, HELD_PART);
+    const struct jails_option option = jails_option(settings->jail);
     const struct guard_options options = {
         .storage = storage,
         .held = held,
         .jail = settings->jail,
+        .option = option.text,
         .user = owner,
         .environment = (const char *const *)environ,
         .workdir = settings->cwd,

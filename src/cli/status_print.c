@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
-#include "base/jail_option.h"
+#include "changes/layer/jail_option.h"
 #include "changes/layer/layer.h"
 #include "changes/show/status.h"
 #include "cli/report.h"

@@ -564,6 +564,8 @@ int guard_new(const struct guard_options *options, const struct brig_policy *pol
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &guard->began); /* the clock of file times */
     int status = str_copy(options->jail, &guard->jail, err);
     if (status == 0)
+        status = str_copy(options->option ? options->option : "", &guard->option, err);
+    if (status == 0)
         status = git_find(&guard->git, options->environment, policy, options->user, err);
     if (status == 0 && guard->storage >= 0)
         (void)files_make_dir(guard->storage, "cache", &guard->cache, NULL);
@@ -652,5 +654,6 @@ void guard_free(struct guard *guard)
             (void)close(fds[i]);
     git_done(&guard->git);
     free(guard->jail);
+    free(guard->option);
     free(guard);
 }

@@ -21,6 +21,7 @@ struct guard_options {
     int held;             /* a directory for held back files; -1: they are only reported */
     bool report_only;     /* files that execute something are reported and stay in place */
     const char *jail;     /* the refs of the run are kept below refs/brig/JAIL/RUN */
+    const char *option;   /* how the user names the jail in a command: " -j NAME"; NULL: "" */
     struct git_user user; /* the owner of the project, if the caller is root */
     const char *const *environment; /* to find and run git */
     const char *workdir;            /* the granted directory for an empty `.git`, or NULL */

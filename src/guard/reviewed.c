@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "base/jail_option.h"
 #include "base/tree.h"
 #include "guard/files.h"
 
@@ -266,7 +265,7 @@ static void count_commits(const struct transfer *t, const struct ref *ref, struc
                    short_name(ref->name));
 }
 
-static void describe(const struct transfer *t, const struct tree *tree, const char *jail,
+static void describe(const struct transfer *t, const struct tree *tree, const char *option,
                      struct str *notes)
 {
     autostr struct str list = {0};
@@ -286,7 +285,7 @@ static void describe(const struct transfer *t, const struct tree *tree, const ch
         str_append(&list, "staged files");
     if (list.length > 0 && !list.failed)
         str_concat(notes, "git: ", list.data, ": kept in the jail", commits ? " and below " : "",
-                   commits ? tree->space : "", "; brig apply", jails_option(jail).text,
+                   commits ? tree->space : "", "; brig apply", option,
                    " --all moves your branches\n");
     if (t->inside.refs.skipped > t->base.refs.skipped)
         str_append(notes, "git: refs with names that are not safe were left in the jail\n");
@@ -344,9 +343,9 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
         return status;
     if (made)
         str_concat(&text, "git: the new repository is kept in the jail; brig apply",
-                   jails_option(guard->jail).text, " --all creates it\n");
+                   guard->option, " --all creates it\n");
     else
-        describe(&t, tree, guard->jail, &text);
+        describe(&t, tree, guard->option, &text);
     say(p, &text, notes);
     write_state(p, FETCHED);
     if (!made && is_idle(&t)) {

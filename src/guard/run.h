@@ -51,6 +51,7 @@ struct root {
 struct guard {
     struct git git;
     char *jail;
+    char *option; /* how a printed command names it */
     int storage, cache;
     int run;       /* the directory of the run, or -1 */
     char name[64]; /* the name of `run` */

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "base/jail_option.h"
 #include "review/shown.h"
 
 #define READ_BYTES 65536
@@ -123,11 +122,12 @@ static void take_incoming(struct view *view)
 static void warn_about_state(struct view *view)
 {
     char text[192];
+    const char *jail = view->changes->jail && *view->changes->jail ? view->changes->jail : NULL;
     if (view->changes->interrupted > 0 && view->message.length == 0) {
         (void)snprintf(text, sizeof text,
-                       "operation %ju was interrupted: run brig apply%.80s --continue, or --abort",
-                       (uintmax_t)view->changes->interrupted,
-                       jails_option(view->changes->jail ? view->changes->jail : "").text);
+                       "operation %ju was interrupted: run brig apply%s%.80s --continue, or --abort",
+                       (uintmax_t)view->changes->interrupted, jail ? " -j " : "",
+                       jail ? jail : "");
         view_say(view, STYLE_RISK, text);
     }
 }

@@ -117,7 +117,8 @@ clones() {
             before=$(used_kib)
             must in_jail 'rm -rf big *.bin a u l .gitignore' --checkpoint
             output_lacks "left out"
-            [ ! -e big ] && [ ! -e one.bin ]
+            [ ! -e big ]
+            [ ! -e one.bin ]
             [ "$(clones)" -eq 4 ]
             is_used "$before"
             must brig undo -j "$JAIL"

@@ -27,7 +27,7 @@
 
 #include <brig/brig.h>
 
-#include "base/jail_option.h"
+#include "changes/layer/jail_option.h"
 #include "base/path.h"
 
 struct hidden;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a command that is printed for the user names its jail. */
-#include "base/jail_option.h"
+#include "changes/layer/jail_option.h"
 
 #include <stdio.h>
 #include <string.h>
