@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reviewed directories of a run (--review): their grants become copy-on-write mounts, whose upper
+/* Reviewed directories of a run (--review): their grants become copy-on-write mounts; the upper
  * directories are in the jail's storage. Nothing is written to the directory itself. */
 #pragma once
 

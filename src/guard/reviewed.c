@@ -22,7 +22,7 @@
 #define FETCHED "fetched"
 #define IDLE "idle"   /* the last state in which nothing but the index's stat data had changed */
 #define SAID "said"   /* the last message, which is not repeated */
-#define COUNTED_MAX 8 /* branches whose commits are counted */
+#define COUNTED_MAX 8 /* branches of which commits are counted */
 #define REVIEWED_MAX 4096
 #define REPORT_MAX 65536
 

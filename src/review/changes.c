@@ -115,7 +115,7 @@ struct size_text size_text(uint64_t bytes)
 
 /* ---- order ---- */
 
-/* Compares with a path whose last component begins at `name`: by layer, then by directory, such that
+/* Compares with a path; its last component begins at `name`. By layer, then by directory, such that
  * all that is below a directory follows it, then by name. */
 static int compare_path(const struct entry *entry, uint32_t layer, const char *path, size_t name)
 {

@@ -103,7 +103,7 @@ void changes_mark(struct changes *changes, size_t entry, bool marked);
 
 /* The row of a path, or the one where it would be. */
 size_t changes_find_row(const struct changes *changes, const char *root, const char *path);
-/* The next row after `row`, in either direction and around the end, whose path contains the text;
+/* The next row after `row`, in either direction and around the end, with the text in its path;
  * letters match in either case. SIZE_MAX if there is none. */
 size_t changes_search(const struct changes *changes, size_t row, const char *text, bool backwards);
 

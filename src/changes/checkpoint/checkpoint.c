@@ -62,7 +62,7 @@ struct taking {
     struct store_writer *writer; /* NULL: not started yet */
     struct manifest_writer writing;
     struct clones clones;
-    struct str cloning; /* the path of an ignored directory whose files are cloned; "": none */
+    struct str cloning; /* the path of an ignored directory: its files are cloned; "": none */
 };
 
 void checkpoint_name(unsigned number, const char *part, char ret_name[CHECKPOINT_NAME_MAX])

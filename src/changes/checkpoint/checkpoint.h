@@ -11,9 +11,9 @@
  *     operations/ID/N.before the manifest of the run's Nth root: another link of the same file
  *     operations/ID/N.after  what the run has changed: see run_changes.h
  *
- * A file whose inode, size, mtime and ctime are in the newest manifest is not read again. If nothing has changed, no
+ * A file with the inode, size, mtime and ctime of the newest manifest is not read again. If nothing has changed, no
  * git is started and nothing is written: the run gets a link of the same manifest. Otherwise one git fast-import
- * stores what is new, and makes a commit of it, whose ref is named in the manifest. */
+ * stores what is new, and makes a commit of it; the manifest names its ref. */
 #pragma once
 
 #include <stdbool.h>
@@ -57,7 +57,7 @@ struct checkpoint_report {
     struct str left_out; /* what it does not contain, in words; empty: nothing */
 };
 
-/* Takes a checkpoint of the root for the Nth root of a run, whose directory is `run`. Without an error, everything but
+/* Takes a checkpoint of the root for the Nth root of a run, which has the directory `run`. Without an error, everything but
  * report->left_out can be restored. If `run` is -1, only the contents are kept, for a
  * directory that the run does not write to itself. The caller releases report->left_out. */
 int checkpoint_take(const struct checkpoint_place *place, const struct checkpoint_root *root,

@@ -181,7 +181,7 @@ static int set_mode(struct restoring *r, const char *path, mode_t from, mode_t t
     return operation_add(r->operation, &step, err);
 }
 
-/* First pass: an existing directory whose mode is restored, or that is emptied, becomes writable. */
+/* First pass: an existing directory becomes writable, if its mode is restored or if it is emptied. */
 static int open_up(struct restoring *r, const struct run_change *change, const struct stat *now,
                    struct brig_error *err)
 {

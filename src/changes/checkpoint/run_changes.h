@@ -51,7 +51,7 @@ int run_changes_seek(struct run_changes *changes, int64_t position, struct brig_
 
 /* ---- contents ---- */
 
-/* Where the contents of checkpoints come from: the store, whose reader is started when it is first needed. */
+/* Where the contents of checkpoints come from: the store, with a reader that is started when it is first needed. */
 struct run_contents {
     int record; /* NAME.record, borrowed */
     const struct git *git;

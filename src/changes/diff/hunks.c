@@ -143,12 +143,12 @@ static bool can_be_split(const struct version *version)
             plain_is_plain(text->data, text->length));
 }
 
-static void put_line(struct version *version, const char *whose, const struct stat *info)
+static void put_line(struct version *version, const char *owner, const struct stat *info)
 {
     if (!version->mode)
         return;
     version->text.length = 0;
-    str_appendf(&version->text, "%s %s of %jd bytes, which can only be taken whole\n", whose,
+    str_appendf(&version->text, "%s %s of %jd bytes, which can only be taken whole\n", owner,
                 S_ISLNK(version->mode) ? "link" : "file", (intmax_t)info->st_size);
 }
 
@@ -197,7 +197,7 @@ static void make_prefix(struct hunks *hunks, const struct layer *layer)
         import_append_mapped(&hunks->prefix, name && name[1] ? name + 1 : "root", S_IFDIR);
 }
 
-/* Git could not find a file whose path has become too long. */
+/* Git could not find a file if its path has become too long. */
 static bool is_too_long(const char *mapped)
 {
     size_t length = strlen(mapped);

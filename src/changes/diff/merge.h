@@ -28,8 +28,8 @@ int merge_files(const struct git *git, int record, int base, int mine, int their
                 enum merge_outcome *ret_outcome, int *ret_fd, struct brig_error *err);
 
 /* After a run, with the lock of the record: copies the user's version of each modified text file that the
- * user has not changed since to LAYER.bases in the record, within the limits above, and removes the copies whose change is
- * gone. */
+ * user has not changed since to LAYER.bases in the record, within the limits above, and removes the copies of
+ * changes that are gone. */
 int merge_save_bases(const struct layer *layer, struct brig_error *err);
 
 /* Opens the copy of the user's file as it was before the jail changed it; -1 if there is none. */

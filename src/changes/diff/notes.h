@@ -14,7 +14,7 @@ struct change;
 
 struct notes {
     FILE *file;           /* owned */
-    const char *root;     /* of the layer whose changes are being added */
+    const char *root;     /* of the layer that is being added */
     const char *jail;     /* put before the paths, or NULL */
     struct str directory; /* an added or deleted directory in which nothing was found yet */
     const char *directory_note;

@@ -36,7 +36,7 @@ static int fail_writing(struct brig_error *err)
 
 /* ---- copying a tree ---- */
 
-/* A directory whose metadata is set when it has been filled. */
+/* A directory that gets its metadata when it has been filled. */
 struct filled {
     char *path;
     struct stat info;

@@ -15,7 +15,7 @@
 struct layer;
 struct layers;
 
-/* Makes the jail `to`, which must not exist, from the jail whose layers were opened and locked. */
+/* Makes the jail `to`, which must not exist, from the jail `from`, after its layers were opened and locked. */
 int fork_jail(const char *storage, const struct layers *layers, const char *from, const char *to,
               struct brig_error *err);
 

@@ -81,7 +81,7 @@ int layers_open(const char *storage, const char *jail, const char *home,
                 const struct layer_masks *masks, struct layers *ret_layers, struct brig_error *err);
 void layers_done(struct layers *layers);
 
-/* The layer whose root contains an absolute path without links, the innermost one; *ret_path gets the path
+/* The layer with a root that contains an absolute path without links, the innermost one; *ret_path gets the path
  * relative to the root, "" for the root. NULL if there is none. */
 const struct layer *layers_find(const struct layers *layers, const char *path,
                                 const char **ret_path);

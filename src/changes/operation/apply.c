@@ -400,7 +400,7 @@ static int stage_meta(struct applying *applying, const struct change *change, st
                : 0;
 }
 
-/* A directory whose mode, owner or attributes have changed gets them when it is left. */
+/* A directory gets a changed mode, owner or attributes when it is left. */
 static int change_directory(struct applying *applying, const struct change *change,
                             struct brig_error *err)
 {

@@ -15,7 +15,7 @@
  * operation with `ready` but without `done` was interrupted: it can be continued or reverted. One without `ready`
  * has changed nothing, and is removed.
  *
- * An undo is an operation whose journal has the steps of another in reverse order, each turned around. It uses the
+ * The journal of an undo has the steps of another operation in reverse order, each turned around. It uses the
  * objects of that operation, so the two versions of a file change places.
  *
  * If the user's files are on another filesystem, their objects are meanwhile in a directory .brig-JAIL-ID of the
@@ -55,7 +55,7 @@ struct operation_info {
     int64_t time_ns, end_ns;       /* end_ns is 0 if it is not complete */
     uint64_t files, skipped;       /* steps for the user, and those that could not be taken */
     uint64_t undoes, undone_by;    /* operations; 0: none */
-    uint64_t objects;              /* the operation whose objects it uses; 0: it has no steps */
+    uint64_t objects;              /* the operation that has its objects; 0: it has no steps */
     bool has_steps;                /* it can be undone, unless undone_by */
     bool has_checkpoint;           /* a run: the same, from the checkpoint; see restore.h */
     bool interrupted;

@@ -172,7 +172,7 @@ static int read_tree(struct operation *operation, const char *name, const char *
     return 0;
 }
 
-/* One "key=value". `name` is that of the layer whose root comes next. */
+/* One "key=value". `name` is that of the layer; its root comes next. */
 static int take_value(struct operation_info *info, struct operation *operation, const char *key,
                       const char *value, const char **name, struct brig_error *err)
 {
