@@ -76,7 +76,7 @@ _brig_value() {
         return
         ;;
     '--net')
-        mapfile -t COMPREPLY < <(compgen -W 'none loopback allow open host learn' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'none loopback allow ask open host learn' -- "$cur")
         return
         ;;
     '--allow')
@@ -290,7 +290,7 @@ _brig() {
             return
             ;;
         -*) ;;
-        stop | rm | fork)
+        stop | rm | fork | allow)
             ((i == 1)) || { _brig_command "$i"; return; }
             _brig_ask -j
             return
@@ -335,7 +335,7 @@ _brig() {
     fi
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask sync status diff review apply discard undo log held keep fork gc profiles init doctor mcp mcp-wrap help version' -- "$cur")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask sync status diff review apply discard undo log held keep fork gc allow profiles init doctor mcp mcp-wrap help version' -- "$cur")
     fi
 }
 

@@ -33,7 +33,7 @@ end
 function __brig_awaits_jail
     set -l words (commandline -opc)
     switch "$words[2]"
-        case stop rm fork
+        case stop rm fork allow
             return 0
         case enter
             test (count $words) = 2
@@ -73,6 +73,7 @@ complete -c brig -n __fish_use_subcommand -f -a held -d 'list files that were he
 complete -c brig -n __fish_use_subcommand -f -a keep -d 'restore a file that was held back'
 complete -c brig -n __fish_use_subcommand -f -a fork -d 'make a second jail on the state of another'
 complete -c brig -n __fish_use_subcommand -f -a gc -d 'remove old operations, and jails of projects that are gone'
+complete -c brig -n __fish_use_subcommand -f -a allow -d 'list or answer the connections that wait with --net ask'
 complete -c brig -n __fish_use_subcommand -f -a profiles -d 'list the profiles of agents and tools, or print one'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write example configuration files'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'check what this system can enforce, and say how to fix the rest'
@@ -101,7 +102,7 @@ complete -c brig -n __brig_before_command -l 'allow-nested' -d 'let programs cre
 complete -c brig -n __brig_before_command -l 'trace-denials' -d 'list the system calls that were refused'
 complete -c brig -n __brig_before_command -l 'on-unsupported' -x -a 'fail warn ignore' -d 'what to do if this system cannot enforce a rule'
 complete -c brig -n __brig_before_command -l 'disable' -x -a 'landlock seccomp caps namespaces nested' -d 'switch a layer off, to find what stops a program'
-complete -c brig -n __brig_before_command -l 'net' -x -a 'none loopback allow open host learn' -d 'the network of the jail (default: open; sealed: none)'
+complete -c brig -n __brig_before_command -l 'net' -x -a 'none loopback allow ask open host learn' -d 'the network of the jail (default: open; sealed: none)'
 complete -c brig -n __brig_before_command -l 'allow' -x -d 'allow connections to a destination'
 complete -c brig -n __brig_before_command -l 'deny' -x -d 'deny connections to a destination, even if allowed'
 complete -c brig -n __brig_before_command -s p -l 'publish' -x -d 'reach a server in the jail from the host'

@@ -8,9 +8,9 @@
 
 #include <brig/brig.h>
 
-#include "changes/layer/jail_option.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "changes/layer/jail_option.h"
 #include "cli/identity.h"
 #include "home/home.h"
 #include "jail/attach/attach.h"

@@ -46,7 +46,7 @@ struct net_watch {
     bool log_failed;
     uint64_t log_bytes;
     int rules_fd; /* where the learnt rules are written; -1: nowhere */
-    bool shown; /* stderr is read by a person */
+    bool shown;   /* stderr is read by a person */
     bool learn;
     bool implied;                         /* open, and no option said so */
     const struct net_rules *rules;        /* the policy's; NULL: none */

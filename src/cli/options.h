@@ -115,7 +115,7 @@
       "\"none\": no network; the syscall profile \"code\" refuses sockets. \"loopback\": no "      \
       "network but the jail's loopback interface, in every profile. \"allow\": the destinations "  \
       "of --allow only. \"ask\": the same, but a connection to another name waits until you "      \
-      "decide about it with brig allow, in another terminal, for at most two minutes. \"open\": "   \
+      "decide about it with brig allow, in another terminal, for at most two minutes. \"open\": "  \
       "every "                                                                                     \
       "public address, but not the host itself, the local network or a cloud's metadata "          \
       "service. \"host\": the host's own network, without any restriction. \"learn\": like "       \

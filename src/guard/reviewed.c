@@ -342,8 +342,8 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
     if (status < 0)
         return status;
     if (made)
-        str_concat(&text, "git: the new repository is kept in the jail; brig apply",
-                   guard->option, " --all creates it\n");
+        str_concat(&text, "git: the new repository is kept in the jail; brig apply", guard->option,
+                   " --all creates it\n");
     else
         describe(&t, tree, guard->option, &text);
     say(p, &text, notes);

@@ -124,10 +124,10 @@ static void warn_about_state(struct view *view)
     char text[192];
     const char *jail = view->changes->jail && *view->changes->jail ? view->changes->jail : NULL;
     if (view->changes->interrupted > 0 && view->message.length == 0) {
-        (void)snprintf(text, sizeof text,
-                       "operation %ju was interrupted: run brig apply%s%.80s --continue, or --abort",
-                       (uintmax_t)view->changes->interrupted, jail ? " -j " : "",
-                       jail ? jail : "");
+        (void)snprintf(
+            text, sizeof text,
+            "operation %ju was interrupted: run brig apply%s%.80s --continue, or --abort",
+            (uintmax_t)view->changes->interrupted, jail ? " -j " : "", jail ? jail : "");
         view_say(view, STYLE_RISK, text);
     }
 }

@@ -27,8 +27,8 @@
 
 #include <brig/brig.h>
 
-#include "changes/layer/jail_option.h"
 #include "base/path.h"
+#include "changes/layer/jail_option.h"
 
 struct hidden;
 struct mask_rules;
