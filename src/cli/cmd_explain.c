@@ -274,6 +274,11 @@ static void add_json(struct str *out, const struct settings *settings)
 int settings_explain(const struct settings *settings, struct str *out, struct brig_error *err)
 {
     autofree char *policy = NULL;
+    if (settings->profile && !settings->json && !settings->verbose) {
+        text_filtered(out, settings);
+        settings_summarise(settings, out);
+        return 0;
+    }
     int status = brig_policy_explain(settings->policy, settings->json, &policy, err);
     if (status < 0)
         return status;

@@ -271,7 +271,8 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     config_show_project(&setup->config, setup->cwd, identity, !settings->dry_run);
     config_show_jai(&setup->files, identity, !settings->dry_run);
     tokens_show_once(setup);
-    config_show_own_jails(&setup->config, identity, !settings->dry_run);
+    if (!settings->dry_run)
+        config_show_own_jails(&setup->config, identity);
     if (settings->plan)
         return plan_show(setup, argv[0] ? argv : shell, app->envp, err);
     if (settings->dry_run)

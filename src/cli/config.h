@@ -171,9 +171,8 @@ bool config_is_new_profile(const char *storage, const char *cwd, const char *nam
 void config_note_default_jail(const char *storage);
 
 /* Prints once, to users who have a jail "default" of an earlier version, that projects now have jails
- * of their own. With `remember` this is recorded in the storage. */
-void config_show_own_jails(const struct config *config, const struct identity *identity,
-                           bool remember);
+ * of their own. */
+void config_show_own_jails(const struct config *config, const struct identity *identity);
 
 /* Refuses a relative mask that names a file in the working directory: masks are relative to the
  * home directory, so it would hide nothing. */

@@ -506,15 +506,14 @@ void config_note_default_jail(const char *storage)
     remember_note(storage, OWN_JAILS_NOTE, own_jails_note);
 }
 
-void config_show_own_jails(const struct config *config, const struct identity *identity,
-                           bool remember)
+void config_show_own_jails(const struct config *config, const struct identity *identity)
 {
     if (!config->project || config->mode == BRIG_MODE_SEALED)
         return;
     identity_enter(identity);
     bool had = exists(config->storage, SETTINGS_JAIL ".jail");
     identity_leave(identity);
-    if (!had || !is_news(config->storage, OWN_JAILS_NOTE, own_jails_note, identity, remember))
+    if (!had || !is_news(config->storage, OWN_JAILS_NOTE, own_jails_note, identity, true))
         return;
     message_note(
         "each project now has a jail of its own; here it is '%s'. Your jail '" SETTINGS_JAIL

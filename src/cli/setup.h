@@ -51,6 +51,9 @@ void setup_done(struct setup *setup);
 /* Prints the plan for a command, using the facts of this kernel or of --facts. */
 int plan_show(struct setup *setup, const char *const *argv, char **envp, struct brig_error *err);
 
+/* The same on one screen, for a command with a profile (summary.c). */
+void settings_summarise(const struct settings *settings, struct str *out);
+
 /* Describes the policy with the jail, the scripts and the masks, as text or, with settings->json,
  * as one JSON object. */
 int settings_explain(const struct settings *settings, struct str *out, struct brig_error *err);

@@ -131,6 +131,19 @@ assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"
     output_has "a copy of this project, until you apply the changes"
 }
 
+@test "brig explain of an agent fits on one screen, and -v has every rule" {
+    agent "$HOME_OF_USER/.local/bin/claude"
+    must by user explain claude
+    [ "${#lines[@]}" -le 24 ]
+    output_has "can write     $PWD"
+    output_has "network       open"
+    output_has "  log-in      claude.com"
+    must by user explain -v claude
+    output_has "IS_SANDBOX=1  [profile claude:"
+    must by user explain --json claude
+    must python3 -c 'import json, sys; assert json.loads(sys.argv[1])["mode"] == "casual"' "$output"
+}
+
 @test "an agent's run can be undone" {
     echo mine | run_as_user tee file >/dev/null
     run_as_user sh -c 'cat >~/.local/bin/claude && chmod 0755 ~/.local/bin/claude' <<'END'
