@@ -176,6 +176,9 @@ starts() {
     must_exit 125 "${brig[@]}" --net none --publish 18099:3000 -- true
     output_has "use --net allow or open"
     must "${brig[@]}" --net open --publish 18099:3000 -- true
+    must_exit 125 "${brig[@]}" --net none --proxy-env -- true
+    output_has "has no proxy: use --net allow or open"
+    must "${brig[@]}" --net allow --proxy-env --allow good.example -- curl -sSf http://good.example/
     must_exit 125 "${brig[@]}" --allow host -- true
     output_has "Write it as host:5432"
     must "${brig[@]}" --allow host:5432 -- true
@@ -188,6 +191,24 @@ starts() {
 
 @test "every remedy for a network that cannot be started works when it is typed" {
     for_each_user starts
+}
+
+@test "this suite knows every remedy in the sources" {
+    # One that is added to the sources must be typed by a test above, and then be listed here.
+    local known='"%s is waiting; in another terminal: brig allow %s"
+"--allow %s does nothing with the network '"'%s'"'. Use --net allow, or --net "
+"--net open "
+"allow it with %s--allow %s"
+"cannot %s with the network '"'%s'"': use --net allow or open"
+"it has loopback in it; for a service on the host write host:PORT"
+"or run with --net none (no network) or --net host (no door)"
+"that is the jail itself; for a service on the host write host:PORT"
+"the network '"'%s'"' has no proxy: use --net allow or open"
+"which port of the host? Write it as host:5432"'
+    local src=$LIB_DIR/../../src
+    run bash -c "LC_ALL=C; export LC_ALL; cd '$src' && grep -rhoE '\"[^\"]*(--allow |--net |--publish |host:PORT|host:5432|brig allow )[^\"]*\"' \
+        cli/net.c policy/*.c jail/net/*.c net/*.c | sort -u"
+    diff <(LC_ALL=C sort <<< "$known") <(printf '%s\n' "$output")
 }
 
 @test "the remedy for a program that is a link grants what the link leads to" {

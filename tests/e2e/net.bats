@@ -441,6 +441,7 @@ publish() {
     must_exit 125 world user timeout 60 "$SCRATCH/alone/brig" run --mode sealed --nocwd --net open -- true
     output_has "cannot open the network broker"
     must world user timeout 60 "$SCRATCH/alone/brig" run --mode sealed --nocwd --net none -- true
+    must world user timeout 60 "$SCRATCH/alone/brig" run --mode sealed --nocwd --net host -- curl -sSf http://good.example/
 }
 
 @test "without namespaces the door is shut, and it is said" {
