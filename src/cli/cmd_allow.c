@@ -287,7 +287,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
 
 const struct command cmd_allow = {
     .name = "allow",
-    .summary = "list or answer the connections that wait with --net ask",
+    .summary = "list or answer connections that wait for you (network \"ask\")",
     .usage = "[-j NAME] [--once|--always|--never] [HOST[:PORT]]",
     .words = COMMAND_WORDS_JAILS,
     .run = run,

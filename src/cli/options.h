@@ -303,7 +303,7 @@
       "program in a jail may have made is refused: links are followed in / and in your home "      \
       "directory itself and, unless brig acts for root, if the link and its directory belong "     \
       "to root.")                                                                                  \
-    X(NET_RULES, 0, "net-rules", "FD", TEXT, RUN, "with --net learn: write the rules to FD too",   \
+    X(NET_RULES, 0, "net-rules", "FD", TEXT, RUN, "write the rules that were learnt to FD too",    \
       "Digits, or \"fd:N\": an open file descriptor. It gets the directives that --net learn "     \
       "prints, without other messages.")                                                           \
     X(UNMOUNT, 'u', "unmount", NULL, NONE, RUN, "unmount all jails, or the one of -j",             \

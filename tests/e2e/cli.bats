@@ -66,7 +66,7 @@ brig_in() {
 @test "a wrong value is refused by name, with what is allowed" {
     must_exit 125 brig --net bogus true
     output_has "'bogus'"
-    output_has "none, loopback, allow, open, host or learn"
+    output_has "none, loopback, allow, ask, open, host or learn"
     must_exit 125 brig --timeout fast true
     output_has "'fast'"
     must_exit 125 brig --timeout
