@@ -5,7 +5,8 @@
 # shell and one directory: a line `#> TEXT` is output of the command above (an ellipsis matches any
 # text), and `#? N` is its exit status, 0 if not given. Each C block is compiled as a user of the
 # library compiles it, and run. The blocks after `<!-- run with brigd -->`, in README.md and
-# docs/server.md, are run beside a brigd, with its address in place of 127.0.0.1:8080.
+# docs/server.md, are run beside a brigd, with its address in place of 127.0.0.1:8080. tools/demo makes the
+# demonstration in README.md.
 
 load lib
 
@@ -97,6 +98,16 @@ walk() {
     needs python3
     for who in $(each_user); do
         walk "$who" "$README"
+    done
+}
+
+@test "the demonstration of the README is what tools/demo prints" {
+    needs git curl unshare
+    sed -n '/^<!-- demo/,/^<!-- end of the demo/{/^    /p}' "$README" >"$BATS_TEST_TMPDIR/promised"
+    [ -s "$BATS_TEST_TMPDIR/promised" ]
+    for who in $(each_user); do
+        must as "$who" bash "$LIB_ROOT/tools/demo" "$BRIG"
+        diff -u "$BATS_TEST_TMPDIR/promised" - <<<"$output"
     done
 }
 
