@@ -110,9 +110,10 @@ bool inject_has_output(const struct inject_client *client)
 void inject_watch(struct inject_client *client)
 {
     uint32_t events = EPOLLRDHUP;
-    bool reads = client->stage == INJECT_LEAVE || client->stage == INJECT_HEAD ||
-                 (client->stage == INJECT_TRANSFER && !client->body_ended &&
-                  client->input_size < INJECT_INPUT_MAX);
+    bool more = !client->body_ended || client->upgrade.phase == UPGRADE_OPEN;
+    bool reads =
+        client->stage == INJECT_LEAVE || client->stage == INJECT_HEAD ||
+        (client->stage == INJECT_TRANSFER && more && client->input_size < INJECT_INPUT_MAX);
     if (reads)
         events |= EPOLLIN;
     if (inject_has_output(client))
@@ -413,6 +414,7 @@ static void describe(struct inject_client *client, const struct http_head *head)
     http_body_init(&client->body, head);
     client->body_length = head->framing == HTTP_BODY_CHUNKED ? -1 : (int64_t)head->content_length;
     client->body_ended = client->body_length == 0;
+    client->upgrade.phase = upgrade_is_asked(head) ? UPGRADE_CONNECT : UPGRADE_NONE;
 }
 
 /* ---- The request: rewritten with the credential, without credentials and framing of the client
@@ -473,6 +475,8 @@ static bool add_headers(struct inject_client *client, const struct http_head *he
         if (!is_dropped(client->inject, head, header) && !add_header(client, header))
             return false;
     }
+    if (client->upgrade.phase != UPGRADE_NONE)
+        return true; /* the lines below are for libcurl only */
     return transfer_add_header(client, "Expect:") &&
            (accepts || transfer_add_header(client, "Accept:"));
 }
@@ -495,7 +499,7 @@ static void obey(struct inject_client *client, const struct http_head *head)
 {
     enum door_because because;
     describe(client, head);
-    if (head->form != HTTP_FORM_ORIGIN || head->upgrade) {
+    if (head->form != HTTP_FORM_ORIGIN) {
         refuse(client, DOOR_DENIED, DOOR_BECAUSE_BAD_REQUEST, 400, "Bad Request",
                "this address accepts HTTP requests for its own host only; it is not a proxy");
         return;
@@ -657,6 +661,7 @@ void inject_accepted(struct listener *listener, int fd)
     client->watch = (struct watch){.fd = fd, .ready = client_ready};
     client->timer.fire = timer_fires;
     client->go_on.run = task_runs;
+    client->upgrade.watch.fd = -1;
     node_add(&broker->inject_clients, &client->node);
     socket_tune(fd, false);
     loop_arm(&broker->loop, &client->timer, KEEP_ALIVE_MS);

@@ -19,7 +19,7 @@
 struct transfer_socket {
     struct node node; /* must be first */
     struct watch watch;
-    struct inject *inject;
+    struct transfer_engine *engine;
 };
 
 /* ---- Memory. Buffers that libcurl frees may contain a credential. ---- */
@@ -91,17 +91,23 @@ static void ended(const struct curl_api *api, CURL *easy, CURLcode result)
         return;
     if (api->easy_getinfo(easy, CURLINFO_PRIMARY_IP, &address) == CURLE_OK && address)
         (void)snprintf(client->address, sizeof client->address, "%s", address);
+    if (result == CURLE_OK && client->upgrade.phase == UPGRADE_CONNECT) {
+        upgrade_connected(client);
+        return;
+    }
     inject_transferred(client, because_of(result),
                        result == CURLE_OK ? NULL : api->easy_strerror(result));
 }
 
-static void act(struct inject *inject, curl_socket_t fd, int events)
+static void act(struct transfer_engine *engine, curl_socket_t fd, int events)
 {
+    struct inject *inject = engine->inject;
     const struct curl_api *api = &inject->api;
     int running, left;
     CURLMsg *message;
-    (void)api->multi_socket_action(inject->multi, fd, events, &running);
-    while ((message = api->multi_info_read(inject->multi, &left)))
+    (void)api->multi_socket_action(engine->multi, fd, events, &running);
+    /* The end of a transfer may also be the end of an engine that is not the common one. */
+    while (engine->multi && (message = api->multi_info_read(engine->multi, &left)))
         if (message->msg == CURLMSG_DONE)
             ended(api, message->easy_handle, message->data.result);
 }
@@ -112,28 +118,29 @@ static void socket_ready(struct watch *watch, uint32_t events)
         (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0);
     if (events & (EPOLLERR | EPOLLHUP))
         mask |= CURL_CSELECT_ERR;
-    act(container_of(watch, struct transfer_socket, watch)->inject, watch->fd, mask);
+    act(container_of(watch, struct transfer_socket, watch)->engine, watch->fd, mask);
 }
 
 static void timer_fires(struct timer *timer)
 {
-    act(container_of(timer, struct inject, timer), CURL_SOCKET_TIMEOUT, 0);
+    act(container_of(timer, struct transfer_engine, timer), CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int timer_changes(CURLM *multi, long wait_ms, void *data)
 {
-    struct inject *inject = data;
+    struct transfer_engine *engine = data;
     (void)multi;
     if (wait_ms < 0)
-        loop_disarm(&inject->timer);
+        loop_disarm(&engine->timer);
     else
-        loop_arm(inject->loop, &inject->timer, (uint64_t)wait_ms);
+        loop_arm(engine->inject->loop, &engine->timer, (uint64_t)wait_ms);
     return 0;
 }
 
 static int socket_changes(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
 {
-    struct inject *inject = data;
+    struct transfer_engine *engine = data;
+    struct inject *inject = engine->inject;
     struct transfer_socket *socket = socket_data;
     uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
     (void)easy;
@@ -152,40 +159,60 @@ static int socket_changes(CURL *easy, curl_socket_t fd, int what, void *data, vo
     if (!socket)
         return -1;
     socket->watch = (struct watch){.fd = fd, .ready = socket_ready};
-    socket->inject = inject;
+    socket->engine = engine;
     if (!loop_watch(inject->loop, &socket->watch, events)) {
         free(socket);
         return -1;
     }
-    (void)inject->api.multi_assign(inject->multi, fd, socket);
+    (void)inject->api.multi_assign(engine->multi, fd, socket);
     return 0;
+}
+
+bool transfer_engine_init(struct transfer_engine *engine, struct inject *inject)
+{
+    const struct curl_api *api = &inject->api;
+    engine->inject = inject;
+    engine->timer.fire = timer_fires;
+    engine->multi = api->multi_init();
+    if (!engine->multi)
+        return false;
+    (void)api->multi_setopt(engine->multi, CURLMOPT_SOCKETFUNCTION, socket_changes);
+    (void)api->multi_setopt(engine->multi, CURLMOPT_SOCKETDATA, engine);
+    (void)api->multi_setopt(engine->multi, CURLMOPT_TIMERFUNCTION, timer_changes);
+    (void)api->multi_setopt(engine->multi, CURLMOPT_TIMERDATA, engine);
+    return true;
+}
+
+void transfer_engine_done(struct transfer_engine *engine)
+{
+    if (engine->multi)
+        (void)engine->inject->api.multi_cleanup(engine->multi);
+    engine->multi = NULL;
+    loop_disarm(&engine->timer);
+}
+
+struct transfer_engine *transfer_engine_of(struct inject_client *client)
+{
+    return client->upgrade.phase == UPGRADE_NONE ? &client->broker->inject->engine
+                                                 : &client->upgrade.engine;
 }
 
 int transfer_init(struct inject *inject, struct loop *loop, struct brig_error *err)
 {
-    const struct curl_api *api = &inject->api;
     inject->loop = loop;
-    inject->timer.fire = timer_fires;
     int status = load(&inject->api, err);
     if (status < 0)
         return status;
-    if (api->global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wiping_free, wiping_realloc, strdup,
-                             calloc) != CURLE_OK ||
-        !(inject->multi = api->multi_init()))
+    if (inject->api.global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wiping_free, wiping_realloc,
+                                    strdup, calloc) != CURLE_OK ||
+        !transfer_engine_init(&inject->engine, inject))
         return brig_fail(err, BRIG_E_SYSTEM, 0, LIBRARY " cannot be used");
-    (void)api->multi_setopt(inject->multi, CURLMOPT_SOCKETFUNCTION, socket_changes);
-    (void)api->multi_setopt(inject->multi, CURLMOPT_SOCKETDATA, inject);
-    (void)api->multi_setopt(inject->multi, CURLMOPT_TIMERFUNCTION, timer_changes);
-    (void)api->multi_setopt(inject->multi, CURLMOPT_TIMERDATA, inject);
     return 0;
 }
 
 void transfer_done(struct inject *inject)
 {
-    if (inject->multi)
-        (void)inject->api.multi_cleanup(inject->multi);
-    inject->multi = NULL;
-    loop_disarm(&inject->timer);
+    transfer_engine_done(&inject->engine);
 }
 
 /* ---- The request's body ---- */
@@ -263,14 +290,34 @@ static bool begin_head(struct inject_client *client, const char *line, size_t le
     return true;
 }
 
-static bool has_body(const struct inject_client *client)
+bool transfer_has_body(const struct inject_client *client)
 {
     return strcmp(client->method, "HEAD") != 0 && client->status != 204 && client->status != 304;
+}
+
+static bool send_head(struct inject_client *client)
+{
+    struct str *head = &client->reply_head;
+    str_append(head, "\r\n");
+    bool sent = !head->failed && inject_send(client, head->data, head->length);
+    str_done(head);
+    return sent;
+}
+
+/* The upstream agrees to a WebSocket. */
+static bool finish_upgrade(struct inject_client *client)
+{
+    client->reply_begun = true;
+    client->keep_alive = client->chunked = false;
+    str_append(&client->reply_head, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+    return send_head(client);
 }
 
 static bool finish_head(struct inject_client *client)
 {
     struct str *head = &client->reply_head;
+    if (client->status == 101)
+        return client->upgrade.phase != UPGRADE_NONE && finish_upgrade(client);
     if (client->status < 200)
         return true; /* 100 was sent already, 103 is optional */
     client->reply_begun = true;
@@ -280,7 +327,7 @@ static bool finish_head(struct inject_client *client)
         loop_queue(&client->broker->loop, &client->go_on);
     }
     bool known = client->reply_length[0] && !client->reply_encoded;
-    bool unknown = has_body(client) && !known;
+    bool unknown = transfer_has_body(client) && !known;
     client->chunked = unknown && client->minor > 0;
     if (unknown && !client->chunked)
         client->keep_alive = false; /* its end is the end of the connection */
@@ -290,10 +337,7 @@ static bool finish_head(struct inject_client *client)
         str_append(head, "Transfer-Encoding: chunked\r\n");
     if (!client->keep_alive)
         str_append(head, "Connection: close\r\n");
-    str_append(head, "\r\n");
-    bool sent = !head->failed && inject_send(client, head->data, head->length);
-    str_done(head);
-    return sent;
+    return send_head(client);
 }
 
 /* Accepts only digits, and the same value in each Content-Length header. */
@@ -313,7 +357,7 @@ static bool take_length(struct inject_client *client, struct http_slice value)
     return true;
 }
 
-static bool take_line(struct inject_client *client, const char *line, size_t length)
+bool transfer_take_line(struct inject_client *client, const char *line, size_t length)
 {
     if (client->reply_begun)
         return true; /* trailers */
@@ -341,26 +385,30 @@ static bool take_line(struct inject_client *client, const char *line, size_t len
 
 static size_t write_line(char *line, size_t size, size_t count, void *data)
 {
-    return take_line(data, line, size * count) ? size * count : 0;
+    return transfer_take_line(data, line, size * count) ? size * count : 0;
+}
+
+bool transfer_take_body(struct inject_client *client, const char *bytes, size_t length)
+{
+    client->bytes_in += length;
+    broker_count_bytes(client->broker, length);
+    if (!client->chunked)
+        return inject_send(client, bytes, length);
+    autostr struct str chunk = {0};
+    str_appendf(&chunk, "%zx\r\n", length);
+    str_append_bytes(&chunk, bytes, length);
+    str_append(&chunk, "\r\n");
+    return !chunk.failed && inject_send(client, chunk.data, chunk.length);
 }
 
 static size_t write_body(char *bytes, size_t size, size_t count, void *data)
 {
     struct inject_client *client = data;
-    size_t length = size * count;
     if (inject_has_output(client)) {
         client->paused |= CURLPAUSE_RECV;
         return CURL_WRITEFUNC_PAUSE;
     }
-    client->bytes_in += length;
-    broker_count_bytes(client->broker, length);
-    if (!client->chunked)
-        return inject_send(client, bytes, length) ? length : 0;
-    autostr struct str chunk = {0};
-    str_appendf(&chunk, "%zx\r\n", length);
-    str_append_bytes(&chunk, bytes, length);
-    str_append(&chunk, "\r\n");
-    return !chunk.failed && inject_send(client, chunk.data, chunk.length) ? length : 0;
+    return transfer_take_body(client, bytes, size * count) ? size * count : 0;
 }
 
 /* ---- A transfer ---- */
@@ -511,23 +559,33 @@ bool transfer_start(struct inject_client *client, const struct net_address *addr
     client->easy = api->easy_init();
     if (!client->easy)
         return false;
-    add_secrets(client);
+    if (client->upgrade.phase == UPGRADE_NONE)
+        add_secrets(client);
+    else if (!upgrade_prepare(client))
+        return false;
     set_security(client);
     set_transfer(client);
-    set_method(client);
+    if (client->upgrade.phase == UPGRADE_NONE)
+        set_method(client);
+    else
+        SET(CONNECT_ONLY, 1L);
     if (host == &client->broker->config.proxy)
         set_proxy(client);
     return set_addresses(client, host, addresses, count) &&
-           api->multi_add_handle(client->broker->inject->multi, client->easy) == CURLM_OK;
+           api->multi_add_handle(transfer_engine_of(client)->multi, client->easy) == CURLM_OK;
 }
 
 void transfer_drop(struct inject_client *client)
 {
     const struct curl_api *api = api_of(client);
+    upgrade_drop(client);
     if (client->easy) {
-        (void)api->multi_remove_handle(client->broker->inject->multi, client->easy);
+        (void)api->multi_remove_handle(transfer_engine_of(client)->multi, client->easy);
         api->easy_cleanup(client->easy);
     }
+    if (client->upgrade.phase != UPGRADE_NONE)
+        transfer_engine_done(&client->upgrade.engine);
+    client->upgrade.phase = UPGRADE_NONE;
     remove_secrets(client);
     api->slist_free_all(client->headers);
     api->slist_free_all(client->hosts);
@@ -540,6 +598,10 @@ void transfer_drop(struct inject_client *client)
 
 void transfer_go_on(struct inject_client *client)
 {
+    if (client->upgrade.phase != UPGRADE_NONE) {
+        upgrade_go_on(client);
+        return;
+    }
     if (!client->easy || client->paused == 0)
         return;
     client->paused = 0;

@@ -48,10 +48,24 @@ class Upstream:
             else:  # of an answer that does not wait for all of it, the beginning
                 body = stream.read(4 if target == "/early" else int(fields.get("content-length", 0)))
             self.requests.append((method, target, headers, body))
-            if not self.answer(connection, method, target, body):
+            if not self.answer(connection, method, target, body, fields):
                 return
 
-    def answer(self, connection, method, target, body):
+    def switch(self, connection, fields):
+        """Another protocol: says who was asked, then repeats what arrives, "bye" ends it."""
+        if fields.get("upgrade") != "websocket":
+            connection.sendall(b"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 4\r\n\r\nhttp")
+            return True
+        connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                           b"Sec-WebSocket-Accept: yes\r\nX-Up: 1\r\n\r\nhello")
+        self.open_streams += 1
+        with contextlib.suppress(OSError):
+            while (data := connection.recv(65536)) and data != b"bye":
+                connection.sendall(data)
+        self.open_streams -= 1
+        return False
+
+    def answer(self, connection, method, target, body, headers):
         path = target.split("?")[0].rsplit("/", 1)[1]
         if path == "stream":
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -82,6 +96,8 @@ class Upstream:
         elif path == "early":
             connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return False
+        elif path == "socket":
+            return self.switch(connection, headers)
         elif path == "move":
             connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /moved\r\nContent-Length: 0\r\n\r\n")
         elif path == "none":
@@ -275,6 +291,108 @@ def only_the_methods_and_paths_that_are_allowed(rig):
     assert door.stop() == 0
 
 
+WEBSOCKET = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Key: a2V5\r\nX-Empty:\r\n"
+
+
+def open_websocket(rig, target="/socket", more=""):
+    client = Client(rig)
+    client.send(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:9000\r\n{WEBSOCKET}{more}\r\n")
+    return client
+
+
+@test
+def a_websocket_gets_the_credential_and_is_relayed(rig):
+    upstream = Upstream(rig, 8443)
+    door = injecting(rig, "inject 0 upstream https://api.example:8443/base", "inject 0 path /v1/socket")
+    client = open_websocket(rig, "/v1/socket?q=1", "Authorization: Bearer mine\r\nX-Own: kept\r\n")
+    status, fields = client.head()
+    assert status == 101 and fields["upgrade"] == "websocket" and fields["connection"] == "Upgrade", fields
+    assert fields["sec-websocket-accept"] == "yes" and client.stream.read(5) == b"hello"
+    request = upstream.requests[0]
+    assert request[:2] == ("GET", "/base/v1/socket?q=1") and field(request, "authorization") == [SECRET], request
+    assert field(request, "host") == ["api.example:8443"] and field(request, "sec-websocket-key") == ["a2V5"], request
+    assert field(request, "x-own") == ["kept"] and "mine" not in str(request), request
+    data = os.urandom(1 << 20) * 4  # more than the buffers of everybody
+    sender = threading.Thread(target=client.socket.sendall, args=(data,))
+    sender.start()
+    assert client.stream.read(len(data)) == data
+    sender.join()
+    # Meanwhile other requests are served.
+    assert Client(rig).get("/v1/socket/other")[0] == 200
+    client.send("x")
+    assert client.stream.read(1) == b"x"
+    client.send("bye")
+    assert client.stream.read() == b""  # the upstream's end is the client's
+    ended = door.event(verdict="ended", connection=1)
+    assert ended.detail == "GET /v1/socket -> 101" and ended.bytes_in == len(data) + 6, ended
+    assert ended.bytes_out == len(data) + 4 and ended.address == PUBLIC4, ended
+    client = open_websocket(rig, "/v1/socket")
+    assert client.head()[0] == 101 and wait_for(lambda: upstream.open_streams == 1)
+    client.close()  # and the client's the upstream's
+    assert wait_for(lambda: upstream.open_streams == 0)
+    assert open_websocket(rig, "/v1/other").reply()[0] == 403
+    assert door.event(verdict="denied").because == "path"
+    assert "s3cret" not in str(door.log)
+    upstream.server.close()
+    assert door.stop() == 0
+
+
+@test
+def an_upstream_may_decline_a_websocket(rig):
+    upstream = Upstream(rig, 8443)
+    door = injecting(rig, "inject 0 upstream https://api.example:8443")
+    client = Client(rig)
+    for target, expected in (("/plain", (200, b"0 bytes")), ("/none", (204, b"")), ("/plain", (200, b"0 bytes"))):
+        status, fields, data = client.get(target, more=WEBSOCKET)
+        assert (status, data) == expected and "upgrade" not in fields, (target, status, fields, data)
+    upstream.go_on.set()
+    assert client.get("/stream", more=WEBSOCKET)[2] == b"data: one\n\ndata: two\n\n"
+    assert client.get("/old", more=WEBSOCKET)[2] == b"to the end"
+    assert client.get("/after")[0] == 200
+    assert [field(request, "authorization") for request in upstream.requests] == [[SECRET]] * 6
+    client.close()
+    client = open_websocket(rig, "/cut")
+    assert client.head()[0] == 200 and how_it_ends(client.socket)[1] in ("closed", "reset")
+    # Other protocols are not spoken: the request is an ordinary one.
+    client = Client(rig)
+    for more in ("Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AA\r\n",
+                 "Upgrade: websocket\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n", "Upgrade: websocket\r\n"):
+        assert client.get("/socket", more=more)[::2] == (426, b"http"), more
+    assert client.get("/socket", method="POST", more=WEBSOCKET + "Content-Length: 1\r\n", body="x")[0] == 426
+    assert not [one for one in upstream.requests[-4:] if field(one, "http2-settings") or field(one, "upgrade")]
+    upstream.server.close()
+    assert door.stop() == 0
+
+
+@test
+def a_websocket_has_the_limits_of_other_connections(rig):
+    upstream, proxy = Upstream(rig, 8443), UpstreamProxy(3129, ahead=b"")
+    door = injecting(rig, "inject 0 upstream https://api.example:8443", "limit idle-ms 300", "limit bytes 200000",
+                     "proxy 127.0.0.1:3129")
+    client = open_websocket(rig)
+    assert client.head()[0] == 101 and client.stream.read(5) == b"hello"
+    assert how_it_ends(client.socket)[1] in ("closed", "reset")
+    assert door.event(verdict="ended").because == "timeout"
+    assert wait_for(lambda: upstream.open_streams == 0)
+    client = open_websocket(rig)
+    assert client.head()[0] == 101
+    with contextlib.suppress(OSError):
+        client.send(bytes(300000))
+    assert how_it_ends(client.socket)[1] in ("closed", "reset")
+    assert door.event(verdict="ended").because == "bytes"
+    assert len(proxy.heads) == 2 and SECRET.encode() not in b"".join(proxy.heads)
+    upstream.server.close()
+    proxy.server.close()
+    assert door.stop() == 0
+    door = injecting(rig, "inject 0 upstream https://imposter.example:8443")
+    rig.resolver.names["imposter.example"] = [PUBLIC4]
+    upstream = Upstream(rig, 8443)
+    assert open_websocket(rig).reply()[0] == 502 and not upstream.requests
+    assert door.event(verdict="ended").because == "tls"
+    upstream.server.close()
+    assert door.stop() == 0
+
+
 @test
 def requests_that_could_be_read_in_two_ways_are_refused(rig):
     upstream = Upstream(rig, 8443)
@@ -287,7 +405,6 @@ def requests_that_could_be_read_in_two_ways_are_refused(rig):
                  "POST  /a HTTP/1.1\r\nHost: x\r\n\r\n", "POST /a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
                  "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n",
                  "GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
-                 "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
                  "GET / HTTP/1.1\r\nHost: x\r\nX: " + "a" * 70000 + "\r\n\r\n"):
         client = Client(rig)
         with contextlib.suppress(ConnectionError):
@@ -480,6 +597,7 @@ def nonsense_on_every_socket_does_no_harm(rig):
     request = b"POST /a?b HTTP/1.1\r\nHost: web.example\r\nX-One: 1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
     address = rig.address_of("web.example")
     starts = [("127.0.0.1", 9000, request), ("127.0.0.1", 9000, request.replace(b"Transfer-Encoding: chunked", b"Content-Length: 3")),
+              ("127.0.0.1", 9000, f"GET /socket HTTP/1.1\r\nHost: x\r\n{WEBSOCKET}\r\nearly".encode()),
               ("127.0.0.1", 3128, b"CONNECT echo.example:5000 HTTP/1.1\r\nHost: echo.example:5000\r\n\r\nearly"),
               ("127.0.0.1", 3128, request.replace(b"/a", b"http://web.example/a")), (address, 80, request),
               ("127.0.0.1", 1080, b"\x05\x01\x00" + socks_name("echo.example", 5000) + b"early"),
