@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Credentials that the broker adds outside: parses the requests, reads the secrets, finds the files
- * to hide, and adds them to the policy. */
+/* Credentials that the broker adds outside: the presets, the syntax of a request, and the policy. */
 #include "cli/inject.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/parse.h"
-#include "base/path.h"
 #include "base/str.h"
-#include "cli/identity.h"
 #include "cli/options.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
@@ -33,7 +25,7 @@
 
 /* Services whose clients use well-known variables for the address and the key. */
 static const struct {
-    const char *name;
+    const char *name; /* rows of one preset are adjacent */
     struct inject_spec spec;
 } presets[] = {
     {"@anthropic",
@@ -50,7 +42,31 @@ static const struct {
       .where = "OPENAI_API_KEY",
       .placeholder = "OPENAI_API_KEY",
       .variable = "OPENAI_BASE_URL",
-      .suffix = "/v1"}},
+      .suffix = "/v1",
+      .also = {{"OPENAI_API_BASE", "/v1"}},
+      .file = "~/.codex/auth.json",
+      .content = "{\"OPENAI_API_KEY\":\"" PLACEHOLDER "\"}",
+      .program = "codex",
+      .option = "-c",
+      .setting = "openai_base_url="}},
+    {"@gemini",
+     {.name = "generativelanguage.googleapis.com",
+      .header = "x-goog-api-key",
+      .where = "GEMINI_API_KEY",
+      .placeholder = "GEMINI_API_KEY",
+      .variable = "GOOGLE_GEMINI_BASE_URL",
+      .strip = {"authorization"},
+      .file = "~/.gemini/settings.json", /* with only the URL it would ask how to log in */
+      .content = "{\"security\":{\"auth\":{\"selectedType\":\"gemini-api-key\"}}}"}},
+    {"@openrouter",
+     {.name = "openrouter.ai",
+      .header = "authorization",
+      .form = INJECT_BEARER,
+      .where = "OPENROUTER_API_KEY",
+      .placeholder = "OPENROUTER_API_KEY",
+      .variable = "OPENROUTER_BASE_URL",
+      .suffix = "/api/v1",
+      .also = {{"OPENROUTER_API_BASE", "/api/v1"}, {"OPENROUTER_HOST", ""}}}},
     {"@github",
      {.name = "github.com",
       .header = "authorization",
@@ -58,22 +74,35 @@ static const struct {
       .user = "x-access-token",
       .where = "GITHUB_TOKEN",
       .git = "https://github.com/"}},
+    {"@github",
+     {.name = "api.github.com",
+      .header = "authorization",
+      .form = INJECT_BEARER,
+      .where = "GITHUB_TOKEN",
+      .variable = "GITHUB_API_URL",
+      .also = {{"GITHUB_GRAPHQL_URL", "/graphql"}}}},
     {"@npm",
      {.name = "registry.npmjs.org",
       .header = "authorization",
       .form = INJECT_BEARER,
       .where = "NPM_TOKEN",
+      .finder = INJECT_NPMRC,
       .variable = "npm_config_registry",
-      .suffix = "/"}},
+      .suffix = "/",
+      .also = {{"npm_config_replace_registry_host", "always", true}}}},
     {"@pypi",
      {.name = "pypi.org",
       .header = "authorization",
       .form = INJECT_BASIC,
       .user = "__token__",
       .where = "PYPI_TOKEN",
+      .finder = INJECT_PIP_CONF,
       .variable = "PIP_INDEX_URL",
       .suffix = "/simple/"}},
 };
+#define PRESETS "@anthropic, @openai, @gemini, @openrouter, @github, @git, @npm and @pypi"
+/* Every remote with a password in its URL. */
+#define GIT_PRESET "@git"
 
 static const struct {
     const char *word; /* including its colon */
@@ -171,10 +200,10 @@ const char *inject_preset_for(const char *variable)
     return NULL;
 }
 
-static const struct inject_spec *find_preset(const char *name)
+static const struct inject_spec *find_preset(const char *name, size_t row)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(presets); i++)
-        if (strcmp(presets[i].name, name) == 0)
+        if (strcmp(presets[i].name, name) == 0 && row-- == 0)
             return &presets[i].spec;
     return NULL;
 }
@@ -199,20 +228,23 @@ static char *next_word(char **rest)
     return word;
 }
 
-static int parse_first(char **rest, struct inject_spec *spec, struct brig_error *err)
+/* 1 after the last row of a preset. */
+static int parse_first(char **rest, size_t row, struct inject_spec *spec, struct brig_error *err)
 {
     char *text = spec->text, *name = next_word(rest);
     if (!name)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the value is empty; write NAME HEADER=SOURCE, or @PRESET");
     if (name[0] == '@') {
-        const struct inject_spec *preset = find_preset(name);
+        const struct inject_spec *preset = find_preset(name, row);
         if (!preset)
-            return nearest_fail(name, "@anthropic, @openai, @github, @npm and @pypi", err);
+            return row > 0 ? 1 : nearest_fail(name, PRESETS, err);
         *spec = *preset;
         spec->text = text;
         return 0;
     }
+    if (row > 0)
+        return 1;
     spec->name = name;
     char *header = next_word(rest);
     char *equals = header ? strchr(header, '=') : NULL;
@@ -226,18 +258,18 @@ static int parse_first(char **rest, struct inject_spec *spec, struct brig_error 
     return parse_source(equals + 1, spec, err);
 }
 
-int inject_parse(const char *text, struct inject_spec *ret_spec, struct brig_error *err)
+int inject_parse(const char *text, size_t row, struct inject_spec *ret_spec, struct brig_error *err)
 {
     struct inject_spec spec = {0};
     int status = str_copy(text, &spec.text, err);
     if (status < 0)
         return status;
     char *rest = spec.text;
-    status = parse_first(&rest, &spec, err);
+    status = parse_first(&rest, row, &spec, err);
     for (char *word; status == 0 && (word = next_word(&rest));)
         status = strcspn(word, ":") < strcspn(word, "=") ? parse_source(word, &spec, err)
                                                          : parse_word(word, &spec, err);
-    if (status < 0) {
+    if (status != 0) {
         inject_done(&spec);
         return status;
     }
@@ -247,334 +279,10 @@ int inject_parse(const char *text, struct inject_spec *ret_spec, struct brig_err
 
 void inject_done(struct inject_spec *spec)
 {
+    policy_free_secret(spec->secret);
+    free(spec->found);
     free(spec->text);
     *spec = (struct inject_spec){0};
-}
-
-/* ---- the files that a command names ---- */
-
-#define COMMAND_ENDS "\n;|&(`" /* a program name follows these */
-#define WORD_ENDS " \t<>)" COMMAND_ENDS
-#define PART_ENDS WORD_ENDS "\"'=:,@"
-
-/* Takes the word at words->rest; false if it is empty or too long. */
-static bool take_word(struct inject_words *words)
-{
-    const char *ends = words->whole ? WORD_ENDS : PART_ENDS;
-    size_t length = 0;
-    char quote = '\0';
-    const char *at = words->rest;
-    for (; *at; at++) {
-        if (quote && *at == quote) {
-            quote = '\0';
-            continue;
-        }
-        if (!quote && words->whole && (*at == '"' || *at == '\'')) {
-            quote = *at;
-            continue;
-        }
-        if (!quote && strchr(ends, *at))
-            break;
-        if (*at == '\\' && quote != '\'' && at[1])
-            at++;
-        if (length < sizeof words->text)
-            words->text[length++] = *at;
-    }
-    words->rest = at;
-    if (length == 0 || length == sizeof words->text)
-        return false;
-    words->text[length] = '\0';
-    return true;
-}
-
-bool inject_next_word(struct inject_words *words)
-{
-    const char *ends = words->whole ? WORD_ENDS : PART_ENDS;
-    for (;;) {
-        for (; *words->rest && strchr(ends, *words->rest); words->rest++)
-            if (strchr(COMMAND_ENDS, *words->rest))
-                words->inner = false;
-        if (!*words->rest)
-            return false;
-        bool taken = take_word(words);
-        words->program = !words->inner;
-        /* Assignments may precede the program. */
-        words->inner = words->inner || !taken || !strchr(words->text, '=');
-        if (taken)
-            return true;
-    }
-}
-
-/* ---- Sources of secrets: a variable, a file, a descriptor, a program ---- */
-
-#define ROOM (POLICY_SECRET_MAX + 2) /* the end of a line, and one byte to detect excess */
-#define EXIT_NO_EXEC 127
-
-static int from_variable(const char *name, char **ret_secret, struct brig_error *err)
-{
-    const char *value = getenv(name);
-    if (!value || !*value)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the variable '%s' is not set",
-                         str_shown(name).text);
-    return str_copy(value, ret_secret, err);
-}
-
-/* Reads everything, up to the maximum length of a secret. */
-static int read_secret(int fd, const char *what, char **ret_secret, struct brig_error *err)
-{
-    char *text = calloc(1, ROOM + 1);
-    size_t length = 0;
-    ssize_t count = 1;
-    if (!text)
-        return brig_fail_nomem(err);
-    while (length < ROOM && count != 0) {
-        count = read(fd, text + length, ROOM - length);
-        if (count < 0 && errno != EINTR)
-            break;
-        length += count > 0 ? (size_t)count : 0;
-    }
-    int failed = count < 0 ? errno : 0;
-    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r'))
-        text[--length] = '\0';
-    if (failed == 0 && length > 0 && length <= POLICY_SECRET_MAX && strlen(text) == length) {
-        *ret_secret = text;
-        return 0;
-    }
-    explicit_bzero(text, ROOM);
-    free(text);
-    return brig_fail(err, BRIG_E_INVALID, failed, "no secret of 1 to %d bytes without NUL in '%s'",
-                     POLICY_SECRET_MAX, str_shown(what).text);
-}
-
-/* The path of file:, with "~/" expanded; false if it is too long. */
-static bool file_path(const struct inject_spec *spec, const struct identity *identity,
-                      char path[static PATH_LENGTH_MAX + 1])
-{
-    bool at_home = str_starts_with(spec->where, "~/") && identity->host_home;
-    return str_fill(path, PATH_LENGTH_MAX + 1, at_home ? identity->host_home : "",
-                    spec->where + at_home);
-}
-
-static int from_file(const struct inject_spec *spec, const struct identity *identity,
-                     char **ret_secret, struct brig_error *err)
-{
-    char full[PATH_LENGTH_MAX + 1];
-    const char *path = spec->where;
-    bool fits = file_path(spec, identity, full);
-    identity_enter(identity);
-    autoclose int fd = fits ? open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
-    int failed = fits ? errno : ENAMETOOLONG;
-    identity_leave(identity);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_INVALID, failed, "cannot read the secret in '%s'",
-                         str_shown(path).text);
-    return read_secret(fd, path, ret_secret, err);
-}
-
-static int from_number(const char *text, char **ret_secret, struct brig_error *err)
-{
-    uint64_t number = 0;
-    int status = parse_uint(text, INT32_MAX, PARSE_ZERO_OK, &number, err);
-    if (status < 0)
-        return status;
-    if (fcntl((int)number, F_GETFD) < 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "file descriptor %s is not open", text);
-    status = read_secret((int)number, text, ret_secret, err);
-    (void)close((int)number); /* so that no other program reads it */
-    return status;
-}
-
-/* Executes the command with the ids of the user for whom brig acts. */
-static __attribute__((noreturn)) void execute(const char *line, const struct identity *identity,
-                                              int output)
-{
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
-        identity_become(identity) == 0)
-        (void)execl("/bin/sh", "sh", "-c", line, (char *)NULL);
-    _exit(EXIT_NO_EXEC);
-}
-
-static int from_command(const char *line, const struct identity *identity, char **ret_secret,
-                        struct brig_error *err)
-{
-    int pair[2];
-    if (pipe2(pair, O_CLOEXEC) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
-    autoclose int input = pair[0];
-    autoclose int output = pair[1];
-    pid_t pid = fork();
-    if (pid == 0)
-        execute(line, identity, output);
-    if (pid < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", str_shown(line).text);
-    (void)close(take_fd(&output));
-    int status = read_secret(input, line, ret_secret, err), ended = 0;
-    (void)close(take_fd(&input)); /* a program that continues to write gets SIGPIPE */
-    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
-        return status;
-    if (status == 0)
-        policy_free_secret(take_ptr(ret_secret));
-    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' failed, and so gave no secret",
-                     str_shown(line).text);
-}
-
-int inject_read_secret(const struct inject_spec *spec, const struct identity *identity,
-                       char **ret_secret, struct brig_error *err)
-{
-    switch (spec->source) {
-    case INJECT_ENV:
-        return from_variable(spec->where, ret_secret, err);
-    case INJECT_FILE:
-        return from_file(spec, identity, ret_secret, err);
-    case INJECT_FD:
-        return from_number(spec->where, ret_secret, err);
-    case INJECT_COMMAND:
-        return from_command(spec->where, identity, ret_secret, err);
-    }
-    return brig_fail(err, BRIG_E_INVALID, 0, "no such source");
-}
-
-/* ---- The files of credentials, which are hidden in the jail ---- */
-
-/* A file with the secret itself is hidden wherever it is. */
-enum kind { SECRET_FILE, OTHER_FILE };
-
-/* Whether a file need not be hidden: software and certificates that are world-readable, and that
- * would be missing inside. */
-static bool is_public(const char *path, const struct stat *info)
-{
-    static const char *const system[] = {"/bin",       "/etc", "/lib",  "/lib32", "/lib64",
-                                         "/nix/store", "/opt", "/sbin", "/usr"};
-    bool found = false;
-    for (size_t i = 0; i < ARRAY_LENGTH(system); i++)
-        found = found || path_is_beneath(system[i], path);
-    return found && (info->st_mode & S_IROTH);
-}
-
-/* In the home a mask also hides a file that gets this name later. A name with wildcards would be a
- * pattern. */
-static int hide_at_home(struct settings *settings, const char *path, const char *origin,
-                        struct brig_error *err)
-{
-    char home[PATH_LENGTH_MAX + 1];
-    const char *rest =
-        settings->home && path_resolve(settings->home, home) ? path_below(home, path) : NULL;
-    if (!rest || strcmp(home, "/") == 0)
-        return 0;
-    if (strpbrk(rest, "*?[\\") || rest[0] == '~')
-        return 0;
-    int status = brig_policy_origin(settings->policy, origin, err);
-    return status < 0 ? status : settings_hide_in_home(settings, rest, err);
-}
-
-static int note(struct settings *settings, const char *path, const struct stat *info,
-                const char *origin, struct brig_error *err)
-{
-    for (size_t i = 0; i < settings->secret_count; i++)
-        if (strcmp(settings->secrets[i].path, path) == 0)
-            return 0;
-    if (settings->secret_count == SETTINGS_SECRETS_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "credentials come from too many files: at most %d can be hidden",
-                         SETTINGS_SECRETS_MAX);
-    struct settings_secret *secret = &settings->secrets[settings->secret_count++];
-    *secret = (struct settings_secret){.dev = info->st_dev, .ino = info->st_ino};
-    int status = str_copy(path, &secret->path, err);
-    if (status == 0)
-        status = str_make(&secret->origin, err, "inject, ", origin);
-    return status < 0 ? status : hide_at_home(settings, path, secret->origin, err);
-}
-
-static int note_path(struct settings *settings, const char *path, enum kind kind,
-                     const char *origin, struct brig_error *err)
-{
-    char real[PATH_LENGTH_MAX + 1];
-    struct stat info;
-    bool found = path_resolve(path, real);
-    if (!found && kind == SECRET_FILE && errno != ENOENT && !settings->dry_run)
-        return brig_fail(err, BRIG_E_INVALID, errno, "cannot hide the secret in '%s'",
-                         str_shown(path).text);
-    /* A jail has its own /proc and /sys. */
-    if (!found || stat(real, &info) < 0 || !S_ISREG(info.st_mode) ||
-        path_is_beneath("/proc", real) || path_is_beneath("/sys", real) ||
-        (kind == OTHER_FILE && is_public(real, &info)))
-        return 0;
-    return note(settings, real, &info, origin, err);
-}
-
-/* ---- a shell command ---- */
-
-/* The path of a word; false if it is too long. */
-static bool expand(const char *word, const char *home, char path[PATH_LENGTH_MAX + 1])
-{
-    static const char *const homes[] = {"~/", "$HOME/", "${HOME}/"};
-    for (size_t i = 0; i < ARRAY_LENGTH(homes) && home; i++)
-        if (str_starts_with(word, homes[i]))
-            return str_fill(path, PATH_LENGTH_MAX + 1, home, word + strlen(homes[i]) - 1);
-    return str_fill(path, PATH_LENGTH_MAX + 1, word);
-}
-
-/* Looks for the program as the shell does. */
-static int note_program(struct settings *settings, const char *name, const char *origin,
-                        struct brig_error *err)
-{
-    const char *rest = getenv("PATH");
-    while (rest && *rest) {
-        char path[PATH_LENGTH_MAX + 1];
-        size_t length = strcspn(rest, ":");
-        autostr struct str directory = {0};
-        str_append_bytes(&directory, rest, length);
-        if (directory.failed)
-            return brig_fail_nomem(err);
-        if (str_fill(path, sizeof path, length ? directory.data : ".", "/", name) &&
-            access(path, X_OK) == 0)
-            return note_path(settings, path, OTHER_FILE, origin, err);
-        rest += length + (rest[length] == ':');
-    }
-    return 0;
-}
-
-static int note_words(struct settings *settings, const char *line, bool whole, const char *home,
-                      const char *origin, struct brig_error *err)
-{
-    struct inject_words words = {.rest = line, .whole = whole};
-    char path[PATH_LENGTH_MAX + 1];
-    int status = 0;
-    while (status == 0 && inject_next_word(&words)) {
-        if (words.program && !strchr(words.text, '/'))
-            status = note_program(settings, words.text, origin, err);
-        else if (expand(words.text, home, path))
-            status = note_path(settings, path, OTHER_FILE, origin, err);
-    }
-    return status;
-}
-
-static int note_command(struct settings *settings, const char *line,
-                        const struct identity *identity, const char *origin, struct brig_error *err)
-{
-    const char *home = getenv("HOME");
-    home = home && *home ? home : identity->host_home;
-    int status = note_words(settings, line, true, home, origin, err);
-    return status < 0 ? status : note_words(settings, line, false, home, origin, err);
-}
-
-int inject_note_files(struct settings *settings, const struct inject_spec *spec,
-                      const struct identity *identity, const char *origin, struct brig_error *err)
-{
-    char path[PATH_LENGTH_MAX + 1];
-    int status = 0;
-    identity_enter(identity);
-    if (spec->source == INJECT_FILE && file_path(spec, identity, path))
-        status = note_path(settings, path, SECRET_FILE, origin, err);
-    else if (spec->source == INJECT_COMMAND)
-        status = note_command(settings, spec->where, identity, origin, err);
-    if (status == 0 && spec->ca)
-        status = note_path(settings, spec->ca, OTHER_FILE, origin, err);
-    identity_leave(identity);
-    return status;
 }
 
 /* ---- the policy ---- */
@@ -603,17 +311,51 @@ int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_
     return status;
 }
 
+/* The number of settings that git takes from the jail's environment: those of the user, and those
+ * of other credentials. */
+static unsigned long count_git_settings(const struct brig_policy *policy)
+{
+    static const char name[] = "GIT_CONFIG_COUNT=";
+    autofree char **env = NULL;
+    if (policy_environment(policy, (const char *const *)environ, &env, NULL) < 0)
+        return 0;
+    for (size_t i = 0; env[i]; i++)
+        if (str_starts_with(env[i], name))
+            return strtoul(env[i] + strlen(name), NULL, 10);
+    return 0;
+}
+
 /* Redirects git by variables of its configuration. */
 static int redirect_git(struct brig_policy *policy, size_t index, const char *from,
                         struct brig_error *err)
 {
-    char url[POLICY_INJECT_URL_MAX], key[POLICY_INJECT_URL_MAX + 32];
+    char url[POLICY_INJECT_URL_MAX], setting[POLICY_INJECT_URL_MAX + 32];
+    char count[32], key[48], value[48];
+    unsigned long last = count_git_settings(policy);
     policy_inject_url(&policy->net.inject[index], url);
-    (void)snprintf(key, sizeof key, "url.%s/.insteadOf", url);
-    int status = brig_policy_setenv(policy, "GIT_CONFIG_COUNT", "1", err);
+    (void)snprintf(setting, sizeof setting, "url.%s/.insteadOf", url);
+    (void)snprintf(count, sizeof count, "%lu", last + 1);
+    (void)snprintf(key, sizeof key, "GIT_CONFIG_KEY_%lu", last);
+    (void)snprintf(value, sizeof value, "GIT_CONFIG_VALUE_%lu", last);
+    int status = brig_policy_setenv(policy, "GIT_CONFIG_COUNT", count, err);
     if (status == 0)
-        status = brig_policy_setenv(policy, "GIT_CONFIG_KEY_0", key, err);
-    return status == 0 ? brig_policy_setenv(policy, "GIT_CONFIG_VALUE_0", from, err) : status;
+        status = brig_policy_setenv(policy, key, setting, err);
+    return status == 0 ? brig_policy_setenv(policy, value, from, err) : status;
+}
+
+static int set_also(struct brig_policy *policy, const struct inject_spec *spec, size_t index,
+                    struct brig_error *err)
+{
+    char url[POLICY_INJECT_URL_MAX];
+    int status = 0;
+    policy_inject_url(&policy->net.inject[index], url);
+    for (size_t i = 0; status == 0 && i < INJECT_ALSO_MAX && spec->also[i].name; i++) {
+        autofree char *value = NULL;
+        status = str_make(&value, err, spec->also[i].fixed ? "" : url, spec->also[i].text);
+        if (status == 0)
+            status = brig_policy_setenv(policy, spec->also[i].name, value, err);
+    }
+    return status;
 }
 
 /* Sets the secret's variable to a placeholder, or removes it from the jail's environment. */
@@ -642,29 +384,86 @@ int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *s
     int status = hide_secret(policy, spec, err);
     if (status == 0)
         status = brig_policy_inject(policy, &inject, err);
+    if (status == 0)
+        status = set_also(policy, spec, index, err);
     return status == 0 && spec->git ? redirect_git(policy, index, spec->git, err) : status;
+}
+
+static void add_placeholder(struct settings *settings, const struct inject_spec *spec)
+{
+    if (spec->file && settings->placeholder_count < SETTINGS_INJECTS_MAX)
+        settings->placeholders[settings->placeholder_count++] =
+            (struct settings_placeholder){.path = spec->file, .content = spec->content};
+}
+
+/* Remembers the option that tells a program the URL. */
+static int add_argument(struct settings *settings, const struct inject_spec *spec,
+                        struct brig_error *err)
+{
+    struct settings_argument *argument = &settings->arguments[settings->argument_count];
+    const struct policy_net *net = &settings->policy->net;
+    char url[POLICY_INJECT_URL_MAX];
+    if (!spec->program || settings->argument_count == SETTINGS_INJECTS_MAX)
+        return 0;
+    policy_inject_url(&net->inject[net->inject_count - 1], url);
+    int status = str_make(&argument->value, err, spec->setting, "\"", url,
+                          spec->suffix ? spec->suffix : "", "\"");
+    if (status < 0)
+        return status;
+    argument->program = spec->program;
+    argument->option = spec->option;
+    settings->argument_count++;
+    return 0;
+}
+
+int inject_apply_spec(struct settings *settings, struct inject_spec *spec,
+                      const struct identity *identity, const char *origin, struct brig_error *err)
+{
+    char *secret = NULL, *value = NULL;
+    int status = 0;
+    if (settings->dry_run)
+        status = str_copy(UNREAD, &secret, err);
+    else
+        status = inject_read_secret(spec, identity, &secret, err);
+    if (status == 0)
+        status = inject_dress(spec, secret, &value, err);
+    if (status == 0)
+        status = inject_add_to_policy(settings->policy, spec, value, err);
+    if (status == 0)
+        status = add_argument(settings, spec, err);
+    if (status == 0)
+        status = inject_note_files(settings, spec, identity, origin, err);
+    if (status == 0)
+        add_placeholder(settings, spec);
+    policy_free_secret(secret);
+    policy_free_secret(value);
+    return status;
+}
+
+/* 1 after the last row. */
+static int apply_row(struct settings *settings, const struct settings_inject *asked, size_t row,
+                     const struct identity *identity, struct brig_error *err)
+{
+    struct inject_spec spec = {0};
+    int status = inject_parse(asked->text, row, &spec, err);
+    if (status != 0)
+        return status;
+    status = inject_find(&spec, identity, settings->dry_run ? NULL : err);
+    if (status == 0 || settings->dry_run)
+        status = inject_apply_spec(settings, &spec, identity, asked->origin, err);
+    inject_done(&spec);
+    return status;
 }
 
 static int apply_one(struct settings *settings, const struct settings_inject *asked,
                      const struct identity *identity, struct brig_error *err)
 {
-    struct inject_spec spec = {0};
-    char *secret = NULL, *value = NULL;
     int status = brig_policy_origin(settings->policy, asked->origin, err);
-    if (status == 0)
-        status = inject_parse(asked->text, &spec, err);
-    if (status == 0)
-        status = settings->dry_run ? str_copy(UNREAD, &secret, err)
-                                   : inject_read_secret(&spec, identity, &secret, err);
-    if (status == 0)
-        status = inject_dress(&spec, secret, &value, err);
-    if (status == 0)
-        status = inject_add_to_policy(settings->policy, &spec, value, err);
-    if (status == 0)
-        status = inject_note_files(settings, &spec, identity, asked->origin, err);
-    policy_free_secret(secret);
-    policy_free_secret(value);
-    inject_done(&spec);
+    if (status == 0 && strcmp(asked->text, GIT_PRESET) == 0)
+        status = inject_git_remotes(settings, identity, asked->origin, err);
+    else
+        for (size_t row = 0; status == 0; row++)
+            status = apply_row(settings, asked, row, identity, err);
     return status < 0 ? brig_wrap(err, status, "inject") : 0;
 }
 

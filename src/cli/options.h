@@ -145,8 +145,11 @@
       "before it selects the form. Further words: methods=GET,POST, path=/PREFIX, "                \
       "upstream=https://HOST/PREFIX, strip=HEADER, ca=/FILE. With path= or a PREFIX, the path "    \
       "of a request is compared and sent without '.', '..' and empty segments, and refused if "    \
-      "servers could read it in more than one way. Short forms: @anthropic, @openai, @github, "    \
-      "@npm, @pypi, each followed by a SOURCE if the secret is not in the usual variable. The "    \
+      "servers could read it in more than one way. WebSockets are relayed. Short forms: "          \
+      "@anthropic, @openai, @gemini, @openrouter, @github, @npm, @pypi, each followed by a "       \
+      "SOURCE if the secret is not in the usual variable, and @git: passwords in the URLs of "     \
+      "the remotes of the repository here. @npm and @pypi also find the secret in ~/.npmrc "       \
+      "and in pip's configuration. The "                                                           \
       "file of file: is hidden in the jail under every name and cannot be granted. The file of "   \
       "ca= and the files named in the line of cmd:, the program included, are hidden as well, "    \
       "unless every user can read them in a directory of the system such as /usr or /etc. Hard "   \

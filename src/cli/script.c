@@ -95,14 +95,28 @@ static int choose_path(const struct settings *settings, char **ret_path, struct 
     return str_take(&path, ret_path, err);
 }
 
+/* Appends lines that create the placeholders of credentials. */
+static void append_placeholders(const struct settings *settings, struct str *body)
+{
+    for (size_t i = 0; i < settings->placeholder_count; i++) {
+        const struct settings_placeholder *file = &settings->placeholders[i];
+        bool at_home = str_starts_with(file->path, "~/");
+        str_appendf(body,
+                    "_f=\"%s%s\"; [ -s \"$_f\" ] || (umask 077; mkdir -p \"${_f%%/*}\" && "
+                    "printf '%%s\\n' '%s' >\"$_f\") 2>/dev/null; unset _f\n",
+                    at_home ? "$HOME" : "", file->path + at_home, file->content);
+    }
+}
+
 int script_prepare(struct settings *settings, const struct identity *identity,
                    struct brig_error *err)
 {
     autostr struct str body = {0};
+    append_placeholders(settings, &body);
     identity_enter(identity);
     int status = read_scripts(settings, &body, err);
     identity_leave(identity);
-    if (status <= 0)
+    if (status < 0 || (status == 0 && settings->placeholder_count == 0))
         return status;
     autofree char *path = NULL;
     status = choose_path(settings, &path, err);
@@ -136,13 +150,29 @@ int script_prepare(struct settings *settings, const struct identity *identity,
     return 0;
 }
 
+/* Adds the options that the program gets. */
+static size_t add_arguments(const struct settings *settings, const char *word, const char **to)
+{
+    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+    size_t count = 0;
+    for (size_t i = 0; i < settings->argument_count; i++) {
+        const struct settings_argument *argument = &settings->arguments[i];
+        if (strcmp(argument->program, name) != 0)
+            continue;
+        to[count++] = argument->option;
+        to[count++] = argument->value;
+    }
+    return count;
+}
+
 int script_words(const struct settings *settings, const char *const *words,
                  const char *const **ret_words, struct brig_error *err)
 {
     size_t count = 0;
     while (words[count])
         count++;
-    const char **all = calloc(count + 4, sizeof *all); /* with "BASH -c LINE" and the NULL */
+    /* With "BASH -c LINE", options for the program and the NULL. */
+    const char **all = calloc(count + 4 + 2 * settings->argument_count, sizeof *all);
     if (!all)
         return brig_fail_nomem(err);
     size_t next = 0;
@@ -151,7 +181,11 @@ int script_words(const struct settings *settings, const char *const *words,
         all[next++] = "-c";
         all[next++] = settings->command;
     }
-    memcpy(&all[next], words, count * sizeof *all);
+    if (count > 0) {
+        all[next++] = words[0];
+        next += add_arguments(settings, words[0], &all[next]);
+        memcpy(&all[next], words + 1, (count - 1) * sizeof *all);
+    }
     *ret_words = all;
     return 0;
 }

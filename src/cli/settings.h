@@ -57,6 +57,20 @@ struct settings_inject {
     bool optional; /* given as inject?: ignored if there is no secret */
 };
 
+/* An option that a program gets as its first arguments: where a credential is injected. */
+struct settings_argument {
+    const char *program; /* the file name of the command; constant */
+    const char *option;  /* constant */
+    char *value;         /* owned */
+};
+
+/* A file that a shell in the jail creates before the command, unless it exists: the placeholder of a
+ * credential, for a program that does not start without. */
+struct settings_placeholder {
+    const char *path;    /* "~/…" or absolute; constant, without quotes */
+    const char *content; /* constant, without single quotes */
+};
+
 /* A file that contains a credential, which is hidden in the jail. */
 struct settings_secret {
     char *path; /* absolute, without links */
@@ -147,6 +161,10 @@ struct settings {
     char *allow_typed; /* the last --allow of the command line, or NULL; owned */
     struct settings_inject injects[SETTINGS_INJECTS_MAX];
     size_t inject_count;
+    struct settings_argument arguments[SETTINGS_INJECTS_MAX]; /* by inject_apply() */
+    size_t argument_count;
+    struct settings_placeholder placeholders[SETTINGS_INJECTS_MAX]; /* by inject_apply() */
+    size_t placeholder_count;
     struct settings_secret secrets[SETTINGS_SECRETS_MAX]; /* by inject_apply(); owned */
     size_t secret_count;
     char *net_log;   /* a path or a number; owned, or NULL */

@@ -178,9 +178,10 @@ static int sanitise_one(const struct git *git, int folder, const char *key, cons
     }
     if (!value || config_strip_url(value, &url) == 0)
         return 0;
-    str_appendf(notes,
-                "the credential in %s is not visible in the jail; to use it there, see --inject\n",
-                str_shown(key).text);
+    str_appendf(
+        notes,
+        "the credential in %s is not visible in the jail; to use it there, add --inject @git\n",
+        str_shown(key).text);
     return url.failed ? brig_fail_nomem(err) : change(git, folder, key, url.data, err);
 }
 

@@ -25,7 +25,7 @@ static void try_inject(const char *text)
     struct inject_spec spec;
     struct brig_error err = {0};
     char *value = NULL;
-    if (inject_parse(text, &spec, &err) < 0) {
+    if (inject_parse(text, 0, &spec, &err) < 0) {
         expect(err.message[0] != '\0');
         return;
     }

@@ -35,7 +35,7 @@ static void test_inject(void)
     tap_is_int(
         inject_parse("api.example.com  Authorization=bearer:env:KEY url=API upstream=http://x "
                      "methods=GET,POST path=/a path=/b strip=x,y ca=/c",
-                     &spec, &err),
+                     0, &spec, &err),
         0, "all its words");
     tap_is_str(spec.name, "api.example.com", "the name");
     tap_is_str(spec.header, "Authorization", "the header");
@@ -47,17 +47,17 @@ static void test_inject(void)
                strcmp(spec.ca, "/c") == 0,
            "and the rest");
     inject_done(&spec);
-    tap_is_int(inject_parse("a.example h=basic:joe:cmd:pass show a b", &spec, &err), 0,
+    tap_is_int(inject_parse("a.example h=basic:joe:cmd:pass show a b", 0, &spec, &err), 0,
                "a line of shell");
     tap_is_str(spec.where, "pass show a b", "is all that is left");
     tap_is_str(spec.user, "joe", "and has a user before it");
     inject_done(&spec);
-    tap_is_int(inject_parse("@anthropic", &spec, &err), 0, "a short form");
+    tap_is_int(inject_parse("@anthropic", 0, &spec, &err), 0, "a short form");
     tap_is_str(spec.name, "api.anthropic.com", "has a name");
     tap_is_str(spec.where, "ANTHROPIC_API_KEY", "and a variable");
     tap_is_str(spec.strip[0], "authorization", "and drops what could stand for it");
     inject_done(&spec);
-    tap_is_int(inject_parse("@openai file:/run/key methods=GET", &spec, &err), 0,
+    tap_is_int(inject_parse("@openai file:/run/key methods=GET", 0, &spec, &err), 0,
                "with a source of its own");
     tap_ok(spec.source == INJECT_FILE && strcmp(spec.where, "/run/key") == 0 &&
                spec.form == INJECT_BEARER && strcmp(spec.methods[0], "GET") == 0,
@@ -84,7 +84,7 @@ static void test_bad_inject(void)
         {"@openai pipe:x", "where the secret comes from"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        refused(inject_parse(rows[i].text, &spec, &err), rows[i].why, rows[i].text);
+        refused(inject_parse(rows[i].text, 0, &spec, &err), rows[i].why, rows[i].text);
 }
 
 /* The words of a line, each with a star before it if it is a program. */
@@ -145,7 +145,7 @@ static int note_files(int count, size_t *ret_noted)
     if (!mkdtemp(directory) || settings_init(&settings, BRIG_MODE_SEALED, "/", &err) < 0)
         tap_bail("cannot begin");
     names_files(directory, count, &line);
-    if (inject_parse(line.data, &spec, &err) < 0)
+    if (inject_parse(line.data, 0, &spec, &err) < 0)
         tap_bail("%s", err.message);
     int status = inject_note_files(&settings, &spec, &identity, "test", &err);
     *ret_noted = settings.secret_count;
@@ -172,7 +172,7 @@ static char *value_of(const char *text, const char *secret)
 {
     struct inject_spec spec;
     char *value = NULL;
-    if (inject_parse(text, &spec, &err) < 0 || inject_dress(&spec, secret, &value, &err) < 0)
+    if (inject_parse(text, 0, &spec, &err) < 0 || inject_dress(&spec, secret, &value, &err) < 0)
         tap_bail("%s", err.message);
     inject_done(&spec);
     return value;
@@ -199,7 +199,7 @@ static void secret_is(const char *text, const char *wanted, const struct identit
 {
     struct inject_spec spec;
     char *secret = NULL;
-    if (inject_parse(text, &spec, &err) < 0)
+    if (inject_parse(text, 0, &spec, &err) < 0)
         tap_bail("%s", err.message);
     tap_is_int(inject_read_secret(&spec, identity, &secret, &err), 0, "%s is read", text);
     tap_is_str(secret, wanted, "and is the secret");
@@ -211,7 +211,7 @@ static void no_secret(const char *text, const char *why, const struct identity *
 {
     struct inject_spec spec;
     char *secret = NULL;
-    if (inject_parse(text, &spec, &err) < 0)
+    if (inject_parse(text, 0, &spec, &err) < 0)
         tap_bail("%s", err.message);
     refused(inject_read_secret(&spec, identity, &secret, &err), why, text);
     inject_done(&spec);
