@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/host_command.h"
 #include "cli/identity.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -193,6 +194,75 @@ static int open_ssh_agent(const struct grant *grant, struct brig_error *err)
     return status < 0 ? status : grant_socket(grant, "SSH_AUTH_SOCK", path, err);
 }
 
+/* ---- GnuPG ---- */
+
+/* GNUPGHOME in the jail: outside the user's home, so that it is the same in every mode. */
+#define GNUPG_INSIDE "/run/brig-gnupg"
+
+/* Where /run/user/UID exists, gpg looks for the socket there and not in its home. A file with this
+ * content in place of the socket leads it to the real one. */
+static const char gnupg_line[] =
+    "chmod 700 " GNUPG_INSIDE " 2>/dev/null; _f=$(gpgconf --list-dirs agent-socket 2>/dev/null)\n"
+    "[ -S " GNUPG_INSIDE "/S.gpg-agent ] && case $_f in ''|" GNUPG_INSIDE "/*) ;; *)\n"
+    "  (umask 077; mkdir -p \"${_f%/*}\"; rm -f \"$_f\"\n"
+    "  printf '%%Assuan%%\\nsocket=" GNUPG_INSIDE "/S.gpg-agent\\n' >\"$_f\") 2>/dev/null;; esac\n"
+    "unset _f\n";
+
+/* Grants a file of the user's GnuPG directory, if it exists. */
+static int grant_gnupg(const struct grant *grant, const char *home, const char *name, bool *found,
+                       struct brig_error *err)
+{
+    char path[PATH_LENGTH_MAX + 1], dest[sizeof GNUPG_INSIDE + 64];
+    if (!str_fill(path, sizeof path, home, "/", name) || !is_there(grant, path, S_IFREG))
+        return 0;
+    (void)snprintf(dest, sizeof dest, GNUPG_INSIDE "/%s", name);
+    *found = true;
+    return brig_policy_grant(grant->settings->policy, BRIG_READ_ONLY, path, dest, 0, err);
+}
+
+static int grant_public_keys(const struct grant *grant, const char *home, struct brig_error *err)
+{
+    bool keys = false, other = false;
+    int status = grant_gnupg(grant, home, "pubring.kbx", &keys, err);
+    if (status == 0)
+        status = grant_gnupg(grant, home, "pubring.gpg", &keys, err);
+    if (status == 0)
+        status = grant_gnupg(grant, home, "gpg.conf", &other, err);
+    if (status == 0 && !keys)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--%s: '%s' has neither pubring.kbx nor pubring.gpg; keys of keyboxd "
+                         "cannot be granted",
+                         grant->option, str_shown(home).text);
+    return status;
+}
+
+/* Asks GnuPG for its directory and its restricted socket, and starts the agent. */
+static int open_gpg_agent(const struct grant *grant, struct brig_error *err)
+{
+    struct brig_policy *policy = grant->settings->policy;
+    autofree char *socket = NULL;
+    autofree char *home = NULL;
+    int status =
+        host_command("gpgconf --launch gpg-agent && gpgconf --list-dirs agent-extra-socket",
+                     grant->identity, &socket, err);
+    if (status == 0)
+        status = host_command("gpgconf --list-dirs homedir", grant->identity, &home, err);
+    if (status < 0)
+        return brig_wrap(err, status, "--%s", grant->option);
+    if (!is_there(grant, socket, S_IFSOCK))
+        return brig_fail(err, BRIG_E_INVALID, 0, "--%s: GnuPG's agent has no socket '%s'",
+                         grant->option, str_shown(socket).text);
+    status = brig_policy_private(policy, BRIG_READ_WRITE, GNUPG_INSIDE, err);
+    if (status == 0)
+        status =
+            brig_policy_grant(policy, BRIG_READ_WRITE, socket, GNUPG_INSIDE "/S.gpg-agent", 0, err);
+    if (status == 0)
+        status = grant_public_keys(grant, home, err);
+    if (grant->settings->prelude_count < SETTINGS_PRELUDES_MAX)
+        grant->settings->preludes[grant->settings->prelude_count++].text = gnupg_line;
+    return status < 0 ? status : brig_policy_setenv(policy, "GNUPGHOME", GNUPG_INSIDE, err);
+}
+
 /* Extracts the first path of "unix:path=PATH[,key=value…][;address…]", with %XX escapes. */
 static bool bus_path(const char *address, char ret_path[PATH_LENGTH_MAX + 1])
 {
@@ -249,6 +319,9 @@ static const struct {
     [SETTINGS_SSH_AGENT] = {OPTION_SSH_AGENT, open_ssh_agent,
                             "the SSH agent: one can log in with its keys wherever they open, "
                             "though not read them"},
+    [SETTINGS_GPG_AGENT] = {OPTION_GPG_AGENT, open_gpg_agent,
+                            "GnuPG's agent: one can sign and decrypt with your keys, though not "
+                            "read them"},
     [SETTINGS_DBUS] = {OPTION_DBUS, open_dbus,
                        "the session bus: one can start programs outside, and so do everything "
                        "you can"},

@@ -391,9 +391,9 @@ int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *s
 
 static void add_placeholder(struct settings *settings, const struct inject_spec *spec)
 {
-    if (spec->file && settings->placeholder_count < SETTINGS_INJECTS_MAX)
-        settings->placeholders[settings->placeholder_count++] =
-            (struct settings_placeholder){.path = spec->file, .content = spec->content};
+    if (spec->file && settings->prelude_count < SETTINGS_PRELUDES_MAX)
+        settings->preludes[settings->prelude_count++] =
+            (struct settings_prelude){.path = spec->file, .text = spec->content};
 }
 
 /* Remembers the option that tells a program the URL. */

@@ -241,6 +241,10 @@
       "command can record the microphone.")                                                        \
     X(SSH_AGENT, 0, "ssh-agent", NULL, NONE, DESKTOP, "grant the SSH agent of $SSH_AUTH_SOCK",     \
       "The command can log in with its keys, but cannot read them.")                               \
+    X(GPG_AGENT, 0, "gpg-agent", NULL, NONE, DESKTOP, "grant GnuPG's agent, to sign commits",      \
+      "The agent's restricted socket, and the public keys read-only, in a directory that "         \
+      "$GNUPGHOME names in the jail. The command can sign and decrypt with your keys, but "        \
+      "cannot read them. The agent asks for passphrases outside.")                                 \
     X(DBUS, 0, "dbus", NULL, NONE, DESKTOP, "grant the session bus",                               \
       "The bus of $DBUS_SESSION_BUS_ADDRESS. The command can start programs outside the jail "     \
       "through it, and so leave the jail.")                                                        \

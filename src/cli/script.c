@@ -95,16 +95,19 @@ static int choose_path(const struct settings *settings, char **ret_path, struct 
     return str_take(&path, ret_path, err);
 }
 
-/* Appends lines that create the placeholders of credentials. */
-static void append_placeholders(const struct settings *settings, struct str *body)
+static void append_preludes(const struct settings *settings, struct str *body)
 {
-    for (size_t i = 0; i < settings->placeholder_count; i++) {
-        const struct settings_placeholder *file = &settings->placeholders[i];
-        bool at_home = str_starts_with(file->path, "~/");
-        str_appendf(body,
-                    "_f=\"%s%s\"; [ -s \"$_f\" ] || (umask 077; mkdir -p \"${_f%%/*}\" && "
-                    "printf '%%s\\n' '%s' >\"$_f\") 2>/dev/null; unset _f\n",
-                    at_home ? "$HOME" : "", file->path + at_home, file->content);
+    for (size_t i = 0; i < settings->prelude_count; i++) {
+        const struct settings_prelude *prelude = &settings->preludes[i];
+        const char *path = prelude->path;
+        bool at_home = path && str_starts_with(path, "~/");
+        if (path)
+            str_appendf(body,
+                        "_f=\"%s%s\"; [ -s \"$_f\" ] || (umask 077; mkdir -p \"${_f%%/*}\" && "
+                        "printf '%%s\\n' '%s' >\"$_f\") 2>/dev/null; unset _f\n",
+                        at_home ? "$HOME" : "", path + at_home, prelude->text);
+        else
+            str_append(body, prelude->text);
     }
 }
 
@@ -112,11 +115,11 @@ int script_prepare(struct settings *settings, const struct identity *identity,
                    struct brig_error *err)
 {
     autostr struct str body = {0};
-    append_placeholders(settings, &body);
+    append_preludes(settings, &body);
     identity_enter(identity);
     int status = read_scripts(settings, &body, err);
     identity_leave(identity);
-    if (status < 0 || (status == 0 && settings->placeholder_count == 0))
+    if (status < 0 || (status == 0 && settings->prelude_count == 0))
         return status;
     autofree char *path = NULL;
     status = choose_path(settings, &path, err);

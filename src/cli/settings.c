@@ -467,6 +467,7 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_WAYLAND] = {.set_by_row = set_desktop, .what = SETTINGS_WAYLAND},
     [OPTION_AUDIO] = {.set_by_row = set_desktop, .what = SETTINGS_AUDIO},
     [OPTION_SSH_AGENT] = {.set_by_row = set_desktop, .what = SETTINGS_SSH_AGENT},
+    [OPTION_GPG_AGENT] = {.set_by_row = set_desktop, .what = SETTINGS_GPG_AGENT},
     [OPTION_DBUS] = {.set_by_row = set_desktop, .what = SETTINGS_DBUS},
     [OPTION_TIMEOUT] = LIMIT(WALL_MS, DURATION),
     [OPTION_CPU_TIME] = LIMIT(CPU_MS, DURATION),

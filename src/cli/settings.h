@@ -64,12 +64,14 @@ struct settings_argument {
     char *value;         /* owned */
 };
 
-/* A file that a shell in the jail creates before the command, unless it exists: the placeholder of a
- * credential, for a program that does not start without. */
-struct settings_placeholder {
-    const char *path;    /* "~/…" or absolute; constant, without quotes */
-    const char *content; /* constant, without single quotes */
+/* What a shell in the jail does before the command. */
+struct settings_prelude {
+    /* A file to create unless it exists: the placeholder of a credential, for a program that does
+     * not start without. "~/…" or absolute, without quotes. NULL: `text` is shell. */
+    const char *path;
+    const char *text; /* the content of the file, without single quotes */
 };
+#define SETTINGS_PRELUDES_MAX (SETTINGS_INJECTS_MAX + 1)
 
 /* A file that contains a credential, which is hidden in the jail. */
 struct settings_secret {
@@ -85,6 +87,7 @@ enum settings_desktop {
     SETTINGS_WAYLAND,
     SETTINGS_AUDIO,
     SETTINGS_SSH_AGENT,
+    SETTINGS_GPG_AGENT,
     SETTINGS_DBUS,
     SETTINGS_DESKTOP_COUNT_,
 };
@@ -163,8 +166,8 @@ struct settings {
     size_t inject_count;
     struct settings_argument arguments[SETTINGS_INJECTS_MAX]; /* by inject_apply() */
     size_t argument_count;
-    struct settings_placeholder placeholders[SETTINGS_INJECTS_MAX]; /* by inject_apply() */
-    size_t placeholder_count;
+    struct settings_prelude preludes[SETTINGS_PRELUDES_MAX]; /* texts are constant */
+    size_t prelude_count;
     struct settings_secret secrets[SETTINGS_SECRETS_MAX]; /* by inject_apply(); owned */
     size_t secret_count;
     char *net_log;   /* a path or a number; owned, or NULL */

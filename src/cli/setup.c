@@ -262,10 +262,10 @@ static int build_policy(struct setup *setup, int argc, char **argv, const char *
         status = config_check_masks(settings, identity, err);
     if (status == 0 && !settings->unmount)
         status = net_apply(settings, identity, err);
-    if (status == 0)
-        status = script_prepare(settings, identity, err);
     if (status == 0 && settings->desktop_asked && !settings->unmount)
         status = desktop_apply(settings, identity, err);
+    if (status == 0)
+        status = script_prepare(settings, identity, err);
     if (status == 0 && !settings->unmount)
         status = workdir_choose(settings, identity, held_back, err);
     return status;

@@ -243,3 +243,30 @@ says() {
     must_exit 125 by sudo --ssh-agent -- true
     output_has "SSH_AUTH_SOCK names"
 }
+
+@test "--gpg-agent signs commits, and no private key is inside" {
+    needs gpg gpgconf git
+    local mode
+    lib_is_root || cannot "it would use your own keys"
+    as user gpg --batch --quiet --passphrase '' --quick-gen-key 'Me <me@example.com>' ed25519 sign
+    as user git init -q "$SCRATCH/signed"
+    cd "$SCRATCH/signed"
+    as user git config user.name Me
+    as user git config user.email me@example.com
+    as user git config user.signingkey me@example.com
+    for mode in casual bare strict sealed; do
+        must by user -m "$mode" -j "gpg-$mode" --gpg-agent -- sh -c '
+            echo "$1" >file; git add file; git commit -q -S -m "$1"
+            gpg --batch --export-secret-keys; find / -name "*.key" -path "*private-keys*" 2>/dev/null; true' - "$mode"
+        output_lacks private-keys
+        output_lacks "BEGIN PGP PRIVATE"
+        [ "$(as user git log -1 --format='%s %G?')" = "$mode G" ]
+        # The twin: without it there is no key to sign with.
+        must_fail by user -m "$mode" -j "gpg-$mode" -- git commit -q --allow-empty -S -m none
+    done
+    # Outside, the agent gives the key to its owner.
+    must as user gpg --batch --armor --export-secret-keys
+    output_has "BEGIN PGP PRIVATE"
+    as user gpgconf --kill gpg-agent
+    rm -rf "$HOME_DIR/.gnupg"
+}
