@@ -45,10 +45,7 @@ static const struct {
       .suffix = "/v1",
       .also = {{"OPENAI_API_BASE", "/v1"}},
       .file = "~/.codex/auth.json",
-      .content = "{\"OPENAI_API_KEY\":\"" PLACEHOLDER "\"}",
-      .program = "codex",
-      .option = "-c",
-      .setting = "openai_base_url="}},
+      .content = "{\"OPENAI_API_KEY\":\"" PLACEHOLDER "\"}"}},
     {"@gemini",
      {.name = "generativelanguage.googleapis.com",
       .header = "x-goog-api-key",
@@ -396,26 +393,6 @@ static void add_placeholder(struct settings *settings, const struct inject_spec 
             (struct settings_prelude){.path = spec->file, .text = spec->content};
 }
 
-/* Remembers the option that tells a program the URL. */
-static int add_argument(struct settings *settings, const struct inject_spec *spec,
-                        struct brig_error *err)
-{
-    struct settings_argument *argument = &settings->arguments[settings->argument_count];
-    const struct policy_net *net = &settings->policy->net;
-    char url[POLICY_INJECT_URL_MAX];
-    if (!spec->program || settings->argument_count == SETTINGS_INJECTS_MAX)
-        return 0;
-    policy_inject_url(&net->inject[net->inject_count - 1], url);
-    int status = str_make(&argument->value, err, spec->setting, "\"", url,
-                          spec->suffix ? spec->suffix : "", "\"");
-    if (status < 0)
-        return status;
-    argument->program = spec->program;
-    argument->option = spec->option;
-    settings->argument_count++;
-    return 0;
-}
-
 int inject_apply_spec(struct settings *settings, struct inject_spec *spec,
                       const struct identity *identity, const char *origin, struct brig_error *err)
 {
@@ -429,8 +406,6 @@ int inject_apply_spec(struct settings *settings, struct inject_spec *spec,
         status = inject_dress(spec, secret, &value, err);
     if (status == 0)
         status = inject_add_to_policy(settings->policy, spec, value, err);
-    if (status == 0)
-        status = add_argument(settings, spec, err);
     if (status == 0)
         status = inject_note_files(settings, spec, identity, origin, err);
     if (status == 0)
@@ -473,7 +448,7 @@ static bool is_wanted(const struct settings *settings, const char *text)
 {
     const struct brig_policy *policy = settings->policy;
     struct inject_spec spec = {0};
-    if (!policy_has_door(policy) || inject_parse(text, &spec, NULL) < 0)
+    if (!policy_has_door(policy) || inject_parse(text, 0, &spec, NULL) < 0)
         return policy_has_door(policy); /* a mistake is reported later */
     const char *value = spec.source == INJECT_ENV ? getenv(spec.where) : spec.where;
     bool wanted = value && *value && (spec.source != INJECT_FILE || access(value, R_OK) == 0);

@@ -53,8 +53,6 @@ struct inject_spec {
         bool fixed;
     } also[INJECT_ALSO_MAX];
     const char *file, *content; /* a file that the program needs (struct settings_prelude) */
-    /* A program that takes the URL from an option: "codex", "-c", "openai_base_url=". */
-    const char *program, *option, *setting;
     const char *methods[INJECT_WORDS_MAX + 1];
     const char *paths[INJECT_WORDS_MAX + 1];
     const char *strip[INJECT_WORDS_MAX + 1];

@@ -263,11 +263,14 @@ int program_words(const struct settings *settings, const char *const *argv,
         .added = calloc(ARGUMENTS_MAX + 1, sizeof *ret_words->added),
     };
     int status = ret_words->words && ret_words->added ? 0 : brig_fail_nomem(err);
-    bool wanted = settings->profile && given > 0 && !is_unnecessary(settings->profile, argv);
+    bool has = settings->profile && given > 0;
+    bool wanted = has && !is_unnecessary(settings->profile, argv);
     const char *line;
-    while (status == 0 && wanted &&
-           (line = profile_next(settings->profile, PROFILE_ARGUMENTS, &at)))
-        status = add_line(settings, line, ret_words, &added, err);
+    /* A line with a variable says where a service is, which no argument of the user makes
+     * unnecessary. */
+    while (status == 0 && has && (line = profile_next(settings->profile, PROFILE_ARGUMENTS, &at)))
+        if (wanted || strstr(line, "${"))
+            status = add_line(settings, line, ret_words, &added, err);
     if (status < 0) {
         program_words_done(ret_words);
         return status;

@@ -153,29 +153,13 @@ int script_prepare(struct settings *settings, const struct identity *identity,
     return 0;
 }
 
-/* Adds the options that the program gets. */
-static size_t add_arguments(const struct settings *settings, const char *word, const char **to)
-{
-    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
-    size_t count = 0;
-    for (size_t i = 0; i < settings->argument_count; i++) {
-        const struct settings_argument *argument = &settings->arguments[i];
-        if (strcmp(argument->program, name) != 0)
-            continue;
-        to[count++] = argument->option;
-        to[count++] = argument->value;
-    }
-    return count;
-}
-
 int script_words(const struct settings *settings, const char *const *words,
                  const char *const **ret_words, struct brig_error *err)
 {
     size_t count = 0;
     while (words[count])
         count++;
-    /* With "BASH -c LINE", options for the program and the NULL. */
-    const char **all = calloc(count + 4 + 2 * settings->argument_count, sizeof *all);
+    const char **all = calloc(count + 4, sizeof *all); /* with "BASH -c LINE" and the NULL */
     if (!all)
         return brig_fail_nomem(err);
     size_t next = 0;
@@ -184,11 +168,7 @@ int script_words(const struct settings *settings, const char *const *words,
         all[next++] = "-c";
         all[next++] = settings->command;
     }
-    if (count > 0) {
-        all[next++] = words[0];
-        next += add_arguments(settings, words[0], &all[next]);
-        memcpy(&all[next], words + 1, (count - 1) * sizeof *all);
-    }
+    memcpy(&all[next], words, count * sizeof *all);
     *ret_words = all;
     return 0;
 }

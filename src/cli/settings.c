@@ -589,8 +589,6 @@ void settings_done(struct settings *settings)
     settings_files_done(settings);
     programs_done(&settings->scripts);
     programs_done(&settings->initjails);
-    for (size_t i = 0; i < settings->argument_count; i++)
-        free(settings->arguments[i].value);
     for (size_t i = 0; i < settings->inject_count; i++) {
         free(settings->injects[i].text);
         free(settings->injects[i].origin);

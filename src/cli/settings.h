@@ -57,13 +57,6 @@ struct settings_inject {
     bool optional; /* given as inject?: ignored if there is no secret */
 };
 
-/* An option that a program gets as its first arguments: where a credential is injected. */
-struct settings_argument {
-    const char *program; /* the file name of the command; constant */
-    const char *option;  /* constant */
-    char *value;         /* owned */
-};
-
 /* What a shell in the jail does before the command. */
 struct settings_prelude {
     /* A file to create unless it exists: the placeholder of a credential, for a program that does
@@ -164,8 +157,6 @@ struct settings {
     char *allow_typed; /* the last --allow of the command line, or NULL; owned */
     struct settings_inject injects[SETTINGS_INJECTS_MAX];
     size_t inject_count;
-    struct settings_argument arguments[SETTINGS_INJECTS_MAX]; /* by inject_apply() */
-    size_t argument_count;
     struct settings_prelude preludes[SETTINGS_PRELUDES_MAX]; /* texts are constant */
     size_t prelude_count;
     struct settings_secret secrets[SETTINGS_SECRETS_MAX]; /* by inject_apply(); owned */

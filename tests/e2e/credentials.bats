@@ -81,7 +81,7 @@ END
     run_as_user sh -c 'printf "#!/bin/sh\necho \"\$@\"; cat ~/.codex/auth.json ~/.gemini/settings.json\n" >bin/codex; chmod +x bin/codex'
     OPENAI_API_KEY=k GEMINI_API_KEY=k must sealed user --inject "@openai upstream=$URL" --inject "@gemini upstream=$URL" -- \
         "$PWD/bin/codex" exec
-    output_has '-c openai_base_url="http://127.18.0.1:8001/v1" exec'
+    output_has '-c openai_base_url="http://127.18.0.1:8001/v1"'
     output_has '{"OPENAI_API_KEY":"injected-by-brig"}'
     output_has '{"security":{"auth":{"selectedType":"gemini-api-key"}}}'
     # A file that exists is kept, and another program has no such option.
