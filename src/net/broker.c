@@ -258,13 +258,15 @@ static int read_config(struct broker *broker, int fd, struct brig_error *err)
     return status;
 }
 
-/* Receives the first message; *ret_secrets is -1 if there are none. The caller closes both. */
-static int receive_config(int control, int *ret_config, int *ret_secrets, struct brig_error *err)
+/* Receives the first message; *ret_secrets and *ret_live are -1 if there are none. The caller closes
+ * them. */
+static int receive_config(int control, int *ret_config, int *ret_secrets, int *ret_live,
+                          struct brig_error *err)
 {
     struct door_message message = {0};
     struct pollfd waiting = {.fd = control, .events = POLLIN};
-    int fds[2] = {-1, -1};
-    size_t count = 2;
+    int fds[3] = {-1, -1, -1};
+    size_t count = 3;
     while (poll(&waiting, 1, -1) < 0)
         if (errno != EINTR)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for the job");
@@ -273,6 +275,7 @@ static int receive_config(int control, int *ret_config, int *ret_secrets, struct
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot hear the job");
     *ret_config = fds[0];
     *ret_secrets = fds[1];
+    *ret_live = fds[2];
     if (!is_message(length, &message) || message.type != DOOR_CONFIG || count == 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the job does not begin with a configuration of version %d",
@@ -353,6 +356,7 @@ void broker_init(struct broker *broker)
     broker->finish.fire = finish_expires;
     broker->control.fd = broker->connector.fd = broker->loop.epoll = broker->routes = -1;
     broker->queue = -1;
+    broker->live = -1;
     broker->over_bytes.run = over_bytes;
 }
 
@@ -360,7 +364,7 @@ int broker_start(struct broker *broker, int control, struct brig_error *err)
 {
     autoclose int config = -1;
     autoclose int secrets = -1;
-    int status = receive_config(control, &config, &secrets, err);
+    int status = receive_config(control, &config, &secrets, &broker->live, err);
     if (status == 0 && secrets >= 0)
         status = secrets_read(&broker->secrets, secrets, err);
     if (status == 0)
@@ -416,6 +420,7 @@ void broker_done(struct broker *broker)
         own_close(&broker->routes);
         loop_done(&broker->loop);
     }
+    own_close(&broker->live);
     broker_config_done(&broker->config);
     secrets_done(&broker->secrets);
 }

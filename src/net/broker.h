@@ -37,6 +37,7 @@ struct broker {
     struct loop loop;
     struct broker_config config;
     struct secrets secrets;
+    int live; /* the job's memfd of live secrets, or -1 */
     struct names names;
     struct resolver resolver;
     int routes; /* a netlink socket */

@@ -228,6 +228,13 @@ static int read_header(const struct line *line)
     return status;
 }
 
+static int read_live(const struct line *line)
+{
+    int status = read_number(line, 0, DOOR_INJECT_MAX - 1, &line->inject->live);
+    line->inject->is_live = status == 0;
+    return status;
+}
+
 static int read_strip(const struct line *line)
 {
     return add(line, &line->inject->strip, line->words[0]);
@@ -265,6 +272,7 @@ static const struct row {
     {true, "name", 1, read_name},
     {true, "upstream", 1, read_upstream},
     {true, "header", 2, read_header},
+    {true, "live", 1, read_live},
     {true, "strip", 1, read_strip},
     {true, "method", 1, read_method},
     {true, "path", 1, read_path},
@@ -456,7 +464,7 @@ static int fill(struct secrets *secrets, int fd, struct brig_error *err)
     return 0;
 }
 
-static bool is_header_value(const char *text)
+bool secrets_is_value(const char *text)
 {
     if (!*text)
         return false;
@@ -472,7 +480,7 @@ static int split(struct secrets *secrets, struct brig_error *err)
     for (const char *at = secrets->memory; at < end; at += strlen(at) + 1) {
         if (!memchr(at, 0, (size_t)(end - at)) || secrets->count == SECRETS_MAX)
             return brig_fail(err, BRIG_E_INVALID, 0, "the credentials are not as they should be");
-        if (!is_header_value(at))
+        if (!secrets_is_value(at))
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "credential %zu is empty or has control characters in it",
                              secrets->count);

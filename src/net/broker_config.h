@@ -49,6 +49,8 @@ struct config_inject {
         unsigned secret;
     } headers[CONFIG_INJECT_HEADERS_MAX];
     size_t header_count;
+    bool is_live; /* the value of the first header is live secret `live` */
+    unsigned live;
     struct config_list strip, methods, paths;
 };
 
@@ -104,6 +106,8 @@ struct secrets {
 /* Reads the secrets from a memfd: texts, each terminated by a NUL. Refuses a text that is not a
  * valid header value. Errors contain the number of a secret, never its text. */
 int secrets_read(struct secrets *secrets, int fd, struct brig_error *err);
+/* Whether a text can be the value of a header. */
+bool secrets_is_value(const char *text);
 /* Maps empty memory of the same kind. */
 int secrets_map(struct secrets *secrets, size_t size, struct brig_error *err);
 void secrets_done(struct secrets *secrets);

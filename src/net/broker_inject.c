@@ -39,6 +39,34 @@ static const char *write_line(char **at, const char *name, const char *secret)
     return line;
 }
 
+/* Additional room for a value that changes. */
+static size_t room_of(const struct config_inject *inject, size_t header)
+{
+    return inject->is_live && header == 0 ? DOOR_LIVE_TEXT_MAX : 0;
+}
+
+void inject_refresh(struct broker *broker, unsigned index)
+{
+    const struct config_inject *from = &broker->config.injects[index];
+    struct inject *inject = broker->inject;
+    off_t start = (off_t)(from->live * sizeof(struct door_live));
+    uint64_t generation = 0;
+    if (!from->is_live || broker->live < 0 ||
+        pread(broker->live, &generation, sizeof generation, start) != sizeof generation ||
+        generation == inject->generations[index])
+        return;
+    char text[DOOR_LIVE_TEXT_MAX];
+    size_t place = offsetof(struct door_live, texts) + (generation & 1) * sizeof text;
+    /* The line is in locked memory, which is ours. */
+    char *line = (char *)(uintptr_t)inject->header_lines[index][0];
+    if (pread(broker->live, text, sizeof text, start + (off_t)place) == sizeof text &&
+        memchr(text, 0, sizeof text) && secrets_is_value(text)) {
+        (void)snprintf(line + strlen(from->headers[0].name), sizeof text + 2, ": %s", text);
+        inject->generations[index] = generation;
+    }
+    explicit_bzero(text, sizeof text);
+}
+
 /* Builds "Header: secret" for each header, in memory of the same kind as the secrets. */
 static int make_lines(struct broker *broker, struct brig_error *err)
 {
@@ -50,7 +78,8 @@ static int make_lines(struct broker *broker, struct brig_error *err)
     for (size_t i = 0; i < config->inject_count; i++)
         for (size_t k = 0; k < config->injects[i].header_count; k++)
             size += line_size(config->injects[i].headers[k].name,
-                              secrets[config->injects[i].headers[k].secret]);
+                              secrets[config->injects[i].headers[k].secret]) +
+                    room_of(&config->injects[i], k);
     if (config->proxy_secret >= 0)
         size += line_size(proxy_header, secrets[config->proxy_secret]);
     int status = secrets_map(&inject->lines, size, err);
@@ -59,8 +88,11 @@ static int make_lines(struct broker *broker, struct brig_error *err)
     char *at = inject->lines.memory;
     for (size_t i = 0; i < config->inject_count; i++)
         for (size_t k = 0; k < config->injects[i].header_count; k++)
+        {
             inject->header_lines[i][k] = write_line(&at, config->injects[i].headers[k].name,
                                                     secrets[config->injects[i].headers[k].secret]);
+            at += room_of(&config->injects[i], k);
+        }
     if (config->proxy_secret >= 0)
         inject->proxy_line = write_line(&at, proxy_header, secrets[config->proxy_secret]);
     return 0;

@@ -57,6 +57,7 @@ struct inject {
     struct transfer_engine engine; /* of all requests but those for a WebSocket */
     struct secrets lines;          /* the header lines "Header: secret", in locked memory */
     const char *header_lines[DOOR_INJECT_MAX][CONFIG_INJECT_HEADERS_MAX];
+    uint64_t generations[DOOR_INJECT_MAX]; /* of live secrets, that header_lines have */
     const char *proxy_line; /* NULL: none */
     const char *certificates;
 };
@@ -142,6 +143,8 @@ struct inject_client {
 
 /* ---- broker_inject.c ---- */
 
+/* Takes a live secret that the job has refreshed. Called before a request uses header_lines. */
+void inject_refresh(struct broker *broker, unsigned index);
 /* Watches the events that the stage needs. */
 void inject_watch(struct inject_client *client);
 /* Sends to the client, and buffers what it does not accept yet. False if memory is short or the

@@ -559,6 +559,7 @@ bool transfer_start(struct inject_client *client, const struct net_address *addr
     client->easy = api->easy_init();
     if (!client->easy)
         return false;
+    inject_refresh(client->broker, client->index);
     if (client->upgrade.phase == UPGRADE_NONE)
         add_secrets(client);
     else if (!upgrade_prepare(client))

@@ -64,7 +64,7 @@ static inline uint64_t door_memory_bytes(uint64_t connections)
 /* ---- From the job ---------------------------------------------------------------------------- */
 
 enum door_message_type {
-    DOOR_CONFIG = 1, /* to the broker; fds: the configuration, and the secrets if there are any */
+    DOOR_CONFIG = 1, /* to the broker; fds: the configuration, the secrets and the live secrets */
     DOOR_SOCKET = 2, /* to the broker; fd: one socket */
     DOOR_READY = 3,  /* from the broker: confined and serving */
     DOOR_FAILED = 4, /* from the broker: struct door_failure; the broker exits */
@@ -120,6 +120,7 @@ struct door_message {
  *     inject N name NAME          the name this stands for; not reachable in any other way
  *     inject N upstream URL       http[s]://HOST[:PORT][/PREFIX]; default https://NAME
  *     inject N header HEADER K    adds it with secret K as its value; the client's is dropped
+ *     inject N live L             the value of its header is live secret L, once that was written
  *     inject N strip HEADER       another header of the client that is dropped
  *     inject N method METHOD      allowed; repeated; none means all
  *     inject N path PREFIX        allowed; repeated; none means all
@@ -128,6 +129,16 @@ struct door_message {
  * The secrets are in a memfd of their own: texts, each terminated by a NUL, counted from 0. The
  * broker copies them into locked memory and closes the memfd; the job should have sealed it, and
  * must not keep it. */
+#define DOOR_LIVE_TEXT_MAX 4352 /* with the NUL; "Bearer " and the longest secret */
+
+/* Live secrets are refreshed during a run, by the job: its memfd is an array of this struct, which
+ * the broker can only read. The job writes the text that `generation + 1` selects (even: the first)
+ * and then the generation. The broker looks for a new generation before each request. */
+struct door_live {
+    uint64_t generation; /* 0: nothing was written yet */
+    char texts[2][DOOR_LIVE_TEXT_MAX];
+};
+
 #define DOOR_CONFIG_HEAD "brig-door 1"
 #define DOOR_CONFIG_MAX ((uint32_t)4 << 20)
 #define DOOR_SECRETS_MAX ((uint32_t)64 << 10)

@@ -121,6 +121,8 @@ struct policy_inject {
     char *header;  /* that is added, */
     char *secret;  /* with this value; wiped on release */
     char *upstream;
+    bool is_live; /* the secret is refreshed during the run: it is live secret `live` */
+    unsigned live;
     char *variable;                   /* gets the URL inside; or NULL */
     char **methods, **paths, **strip; /* terminated by NULL; NULL: none */
     char *origin;
@@ -135,6 +137,7 @@ struct policy_net {
     struct policy_inject *inject;
     size_t inject_count;
     bool ask;           /* with BRIG_NET_ALLOW: other names wait for the user's answer */
+    int live_fd; /* with is_live: the memfd of live secrets (broker_wire.h), borrowed */
     bool proxy_env;     /* set the usual variables to the proxies inside */
     char *broker;       /* the program, absolute; NULL: the installed one */
     char *ca;           /* CA certificates for the upstreams of credentials, or NULL */

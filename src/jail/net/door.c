@@ -36,6 +36,7 @@ struct door {
     uid_t uid;                   /* the jail's host uid */
     gid_t gid;
     int config, secrets;         /* memfds, or -1 */
+    int live;                    /* the memfd of live secrets, or -1; borrowed */
     int epoll;                   /* borrowed; -1: not watching */
     int control;                 /* socket to the broker; -1: not started, or gone */
     pid_t broker, connector;     /* 0: none */
@@ -119,7 +120,7 @@ int door_new(const struct brig_policy *policy, struct door **ret_door, struct br
     struct door *door = calloc(1, sizeof *door);
     if (!door)
         return brig_fail_nomem(err);
-    door->config = door->secrets = door->epoll = door->control = -1;
+    door->config = door->secrets = door->epoll = door->control = door->live = -1;
     int result = door->program = open_program(policy, err);
     if (result >= 0)
         result = open_all_published(door, &policy->net, err);
@@ -162,6 +163,9 @@ int door_begin(struct door *door, const struct brig_policy *policy, struct door_
     sockets->count = 0;
     /* As root, the broker is told which user to become; otherwise it keeps the caller's. */
     bool root = geteuid() == 0;
+    for (size_t i = 0; i < policy->net.inject_count; i++)
+        if (policy->net.inject[i].is_live)
+            door->live = policy->net.live_fd;
     return door_make_files(policy, root ? uid : (uid_t)-1, gid, &door->config, &door->secrets, err);
 }
 
@@ -220,8 +224,9 @@ static void break_door(struct door *door, struct brig_unenforced *notices, const
 
 static int hand_over(struct door *door, int control, struct brig_error *err)
 {
-    int files[2] = {door->config, door->secrets};
-    int result = door_send(control, DOOR_CONFIG, 0, 0, files, door->secrets >= 0 ? 2 : 1, err);
+    int files[3] = {door->config, door->secrets, door->live};
+    size_t count = door->secrets < 0 ? 1 : (door->live < 0 ? 2 : 3);
+    int result = door_send(control, DOOR_CONFIG, 0, 0, files, count, err);
     for (size_t i = 0; result == 0 && i < door->sockets.count; i++) {
         const struct door_socket_item *item = &door->sockets.items[i];
         result = door_send(control, DOOR_SOCKET, item->kind, item->index, &item->fd, 1, err);

@@ -82,6 +82,8 @@ static void write_inject(struct writer *writer, size_t index, const struct polic
         str_appendf(writer->text, "inject %zu upstream %s\n", index, inject->upstream);
     str_appendf(writer->text, "inject %zu header %s %u\n", index, inject->header,
                 add_secret(writer, inject->secret));
+    if (inject->is_live)
+        str_appendf(writer->text, "inject %zu live %u\n", index, inject->live);
     write_words(writer->text, index, "strip", inject->strip);
     write_words(writer->text, index, "method", inject->methods);
     write_words(writer->text, index, "path", inject->paths);
