@@ -104,6 +104,7 @@ static void run_job(struct setup *setup, const char *const *argv, char **envp,
                             .relays = relayed ? relays : NULL,
                             .net = net,
                             .ask = ask->listener >= 0 ? ask : NULL,
+                            .oauth = settings->oauth,
                             .masks = &setup->live,
                             .guard = setup->guard};
     int status = run_loop_init(&loop, err);

@@ -66,6 +66,8 @@ extern const struct command cmd_diff;
 extern const struct command cmd_mask;
 extern const struct command cmd_unmask;
 extern const struct command cmd_fork;
+extern const struct command cmd_login;
+extern const struct command cmd_logout;
 extern const struct command cmd_gc;
 extern const struct command cmd_allow;
 extern const struct command cmd_init;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/str.h"
+#include "cli/oauth.h"
 #include "cli/options.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
@@ -78,6 +79,25 @@ static const struct {
       .where = "GITHUB_TOKEN",
       .variable = "GITHUB_API_URL",
       .also = {{"GITHUB_GRAPHQL_URL", "/graphql"}}}},
+    {"@claude",
+     {.name = "api.anthropic.com",
+      .header = "authorization",
+      .form = INJECT_BEARER,
+      .source = INJECT_OAUTH,
+      .where = "claude",
+      .placeholder = "CLAUDE_CODE_OAUTH_TOKEN",
+      .variable = "ANTHROPIC_BASE_URL",
+      .strip = {"x-api-key"}}},
+    {"@codex",
+     {.name = "chatgpt.com",
+      .header = "authorization",
+      .form = INJECT_BEARER,
+      .source = INJECT_OAUTH,
+      .where = "codex",
+      .variable = "OPENAI_BASE_URL",
+      .suffix = "/backend-api/codex",
+      .also = {{"CHATGPT_BASE_URL", "/backend-api/"}},
+      .file = "~/.codex/auth.json"}},
     {"@npm",
      {.name = "registry.npmjs.org",
       .header = "authorization",
@@ -97,7 +117,8 @@ static const struct {
       .variable = "PIP_INDEX_URL",
       .suffix = "/simple/"}},
 };
-#define PRESETS "@anthropic, @openai, @gemini, @openrouter, @github, @git, @npm and @pypi"
+#define PRESETS                                                                                    \
+    "@anthropic, @claude, @openai, @codex, @gemini, @openrouter, @github, @git, @npm and @pypi"
 /* Every remote with a password in its URL. */
 #define GIT_PRESET "@git"
 
@@ -105,7 +126,9 @@ static const struct {
     const char *word; /* including its colon */
     enum inject_source source;
 } sources[] = {
-    {"env:", INJECT_ENV}, {"file:", INJECT_FILE}, {"fd:", INJECT_FD}, {"cmd:", INJECT_COMMAND}};
+    {"env:", INJECT_ENV},     {"file:", INJECT_FILE},   {"fd:", INJECT_FD},
+    {"cmd:", INJECT_COMMAND}, {"oauth:", INJECT_OAUTH},
+};
 
 /* ---- parsing ---- */
 
@@ -388,9 +411,55 @@ int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *s
 
 static void add_placeholder(struct settings *settings, const struct inject_spec *spec)
 {
-    if (spec->file && settings->prelude_count < SETTINGS_PRELUDES_MAX)
+    if (spec->file && spec->content && settings->prelude_count < SETTINGS_PRELUDES_MAX)
         settings->preludes[settings->prelude_count++] =
             (struct settings_prelude){.path = spec->file, .text = spec->content};
+}
+
+/* Appends base64 as RFC 4648, 5 has it, without padding. */
+static void append_url64(struct str *to, const char *text)
+{
+    size_t start = to->length;
+    base64_append(to, text, strlen(text));
+    while (!to->failed && to->length > start && to->data[to->length - 1] == '=')
+        to->data[--to->length] = '\0';
+    for (size_t i = start; !to->failed && i < to->length; i++)
+        to->data[i] = to->data[i] == '+' ? '-' : (to->data[i] == '/' ? '_' : to->data[i]);
+}
+
+/* Codex reads the account from its file: tokens that say who the user is, and open nothing. */
+static int write_codex_file(const char *account, char **ret_text, struct brig_error *err)
+{
+    autostr struct str claims = {0}, token = {0}, text = {0};
+    if (strpbrk(account, "\"'\\"))
+        return brig_fail(err, BRIG_E_INVALID, 0, "the account of the credential is malformed");
+    str_concat(&claims, "{\"exp\":4102444800,\"email\":\"" PLACEHOLDER "\",",
+               "\"https://api.openai.com/auth\":{\"chatgpt_account_id\":\"", account,
+               "\",\"chatgpt_plan_type\":\"pro\"}}");
+    append_url64(&token, "{\"alg\":\"none\"}");
+    str_append(&token, ".");
+    append_url64(&token, claims.data ? claims.data : "");
+    str_append(&token, ".");
+    append_url64(&token, PLACEHOLDER);
+    const char *jwt = token.data ? token.data : "";
+    str_concat(&text,
+               "{\"auth_mode\":\"chatgpt\",\"OPENAI_API_KEY\":null,\"tokens\":{\"id_token\":\"",
+               jwt, "\",\"access_token\":\"", jwt, "\",\"refresh_token\":\"" PLACEHOLDER,
+               "\",\"account_id\":\"", account, "\"},\"last_refresh\":\"2999-01-01T00:00:00Z\"}");
+    text.failed = text.failed || token.failed || claims.failed;
+    return str_take(&text, ret_text, err);
+}
+
+static int take_token(struct settings *settings, struct inject_spec *spec,
+                      const struct identity *identity, char **ret_secret, struct brig_error *err)
+{
+    autofree char *account = NULL;
+    int status = oauth_take(settings, identity, spec->where, ret_secret, &account, err);
+    if (status == 0 && spec->file && !spec->content && !settings->account_file) {
+        status = write_codex_file(account ? account : "", &settings->account_file, err);
+        spec->content = settings->account_file;
+    }
+    return status;
 }
 
 int inject_apply_spec(struct settings *settings, struct inject_spec *spec,
@@ -401,11 +470,14 @@ int inject_apply_spec(struct settings *settings, struct inject_spec *spec,
     if (settings->dry_run)
         status = str_copy(UNREAD, &secret, err);
     else
-        status = inject_read_secret(spec, identity, &secret, err);
+        status = spec->source == INJECT_OAUTH ? take_token(settings, spec, identity, &secret, err)
+                                              : inject_read_secret(spec, identity, &secret, err);
     if (status == 0)
         status = inject_dress(spec, secret, &value, err);
     if (status == 0)
         status = inject_add_to_policy(settings->policy, spec, value, err);
+    if (status == 0 && spec->source == INJECT_OAUTH && !settings->dry_run)
+        status = oauth_make_live(settings, err);
     if (status == 0)
         status = inject_note_files(settings, spec, identity, origin, err);
     if (status == 0)
@@ -448,10 +520,14 @@ static bool is_wanted(const struct settings *settings, const char *text)
 {
     const struct brig_policy *policy = settings->policy;
     struct inject_spec spec = {0};
+    if (str_starts_with(settings->jail, SETTINGS_LOGIN_JAIL))
+        return false;
     if (!policy_has_door(policy) || inject_parse(text, 0, &spec, NULL) < 0)
         return policy_has_door(policy); /* a mistake is reported later */
     const char *value = spec.source == INJECT_ENV ? getenv(spec.where) : spec.where;
     bool wanted = value && *value && (spec.source != INJECT_FILE || access(value, R_OK) == 0);
+    if (spec.source == INJECT_OAUTH)
+        wanted = oauth_is_kept(settings, spec.where);
     for (size_t i = 0; i < policy->net.inject_count; i++)
         wanted = wanted && strcmp(policy->net.inject[i].name, spec.name) != 0;
     inject_done(&spec);

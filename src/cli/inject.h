@@ -26,6 +26,7 @@ enum inject_source {
     INJECT_FILE,
     INJECT_FD,
     INJECT_COMMAND,
+    INJECT_OAUTH, /* the token of the agent `where` */
     INJECT_GIVEN, /* inject_find() has filled in `secret` */
 };
 

@@ -76,6 +76,7 @@ int inject_read_secret(const struct inject_spec *spec, const struct identity *id
         return from_number(spec->where, ret_secret, err);
     case INJECT_COMMAND:
         return host_command(spec->where, identity, ret_secret, err);
+    case INJECT_OAUTH: /* inject_find_token() */
     case INJECT_GIVEN:
         return str_copy(spec->secret, ret_secret, err);
     }

@@ -212,6 +212,7 @@ static void tell_network(const struct run_loop *loop)
         net_watch_event(loop->net, &event, false);
         if (loop->ask)
             ask_event(loop->ask, &event);
+        oauth_event(loop->oauth, &event);
         any = true;
     }
     if (!any || loop->net->blocked_shown == loop->net->blocked_count)
@@ -232,7 +233,7 @@ static void tell_network(const struct run_loop *loop)
 static int turn(struct run_loop *loop, struct brig_error *err)
 {
     enum { JOB, SIGNALS, ASK, MASKS, RELAYS = MASKS + LIVE_MASKS_POLL };
-    enum { TERMINAL = RELAYS + RUN_LOOP_RELAYS };
+    enum { TOKENS = RELAYS + RUN_LOOP_RELAYS, TERMINAL = TOKENS + OAUTH_MAX };
     enum { COUNT = TERMINAL + TERMINAL_POLL_MAX };
     struct pollfd fds[COUNT] = {
         [JOB] = {.fd = brig_job_fd(loop->job), .events = POLLIN},
@@ -252,6 +253,7 @@ static int turn(struct run_loop *loop, struct brig_error *err)
         terminal_poll(loop->terminal, fds + TERMINAL, &timeout_ms);
         count = COUNT;
     }
+    oauth_poll(loop->oauth, fds + TOKENS, &timeout_ms);
     wait_until(loop->hang_up_ms, &timeout_ms);
     wait_until(loop->guard ? loop->fetch_ms : 0, &timeout_ms);
     if (poll(fds, count, timeout_ms) < 0 && errno != EINTR)
@@ -270,6 +272,7 @@ static int turn(struct run_loop *loop, struct brig_error *err)
             hang_up(loop);
     }
     end_after_hang_up(loop);
+    oauth_process(loop->oauth, fds + TOKENS);
     fetch_commits(loop);
     for (int i = 0; i < RUN_LOOP_RELAYS && loop->relays; i++)
         relay_process(&loop->relays[i], fds[RELAYS + i].revents);

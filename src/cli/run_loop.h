@@ -7,6 +7,7 @@
 #include "cli/ask.h"
 #include "cli/masks.h"
 #include "cli/net.h"
+#include "cli/oauth.h"
 #include "cli/terminal.h"
 #include "guard/guard.h"
 
@@ -19,6 +20,7 @@ struct run_loop {
     struct relay *relays;     /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
     struct net_watch *net;    /* borrowed; receives the network events */
     struct ask *ask;          /* borrowed, or NULL: destinations that wait for the user's answer */
+    struct oauth *oauth;      /* borrowed, or NULL: refreshes tokens during the run */
     struct live_masks *masks; /* borrowed, or NULL */
     struct guard *guard;      /* borrowed, or NULL: fetches git commits during the run */
 

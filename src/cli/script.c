@@ -102,10 +102,12 @@ static void append_preludes(const struct settings *settings, struct str *body)
         const char *path = prelude->path;
         bool at_home = path && str_starts_with(path, "~/");
         if (path)
-            str_appendf(body,
-                        "_f=\"%s%s\"; [ -s \"$_f\" ] || (umask 077; mkdir -p \"${_f%%/*}\" && "
-                        "printf '%%s\\n' '%s' >\"$_f\") 2>/dev/null; unset _f\n",
-                        at_home ? "$HOME" : "", path + at_home, prelude->text);
+            str_appendf(
+                body,
+                "_f=\"%s%s\"; { [ -s \"$_f\" ] && "
+                "! grep -qs injected-by-brig \"$_f\"; } || (umask 077; mkdir -p \"${_f%%/*}\" && "
+                "printf '%%s\\n' '%s' >\"$_f\") 2>/dev/null; unset _f\n",
+                at_home ? "$HOME" : "", path + at_home, prelude->text);
         else
             str_append(body, prelude->text);
     }

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/oauth.h"
 #include "cli/options.h"
 #include "policy/policy.h"
 
@@ -589,6 +590,8 @@ void settings_done(struct settings *settings)
     settings_files_done(settings);
     programs_done(&settings->scripts);
     programs_done(&settings->initjails);
+    oauth_free(settings->oauth);
+    free(settings->account_file);
     for (size_t i = 0; i < settings->inject_count; i++) {
         free(settings->injects[i].text);
         free(settings->injects[i].origin);

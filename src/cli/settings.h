@@ -64,6 +64,8 @@ struct settings_prelude {
     const char *path;
     const char *text; /* the content of the file, without single quotes */
 };
+/* The jail in which an agent logs in gets no optional credential. */
+#define SETTINGS_LOGIN_JAIL "login-"
 #define SETTINGS_PRELUDES_MAX (SETTINGS_INJECTS_MAX + 1)
 
 /* A file that contains a credential, which is hidden in the jail. */
@@ -159,6 +161,8 @@ struct settings {
     size_t inject_count;
     struct settings_prelude preludes[SETTINGS_PRELUDES_MAX]; /* texts are constant */
     size_t prelude_count;
+    struct oauth *oauth; /* tokens that are refreshed, by inject_apply(); owned, or NULL */
+    char *account_file;  /* the content of a prelude; owned */
     struct settings_secret secrets[SETTINGS_SECRETS_MAX]; /* by inject_apply(); owned */
     size_t secret_count;
     char *net_log;   /* a path or a number; owned, or NULL */

@@ -87,8 +87,7 @@ static int make_lines(struct broker *broker, struct brig_error *err)
         return status;
     char *at = inject->lines.memory;
     for (size_t i = 0; i < config->inject_count; i++)
-        for (size_t k = 0; k < config->injects[i].header_count; k++)
-        {
+        for (size_t k = 0; k < config->injects[i].header_count; k++) {
             inject->header_lines[i][k] = write_line(&at, config->injects[i].headers[k].name,
                                                     secrets[config->injects[i].headers[k].secret]);
             at += room_of(&config->injects[i], k);

@@ -58,7 +58,7 @@ struct inject {
     struct secrets lines;          /* the header lines "Header: secret", in locked memory */
     const char *header_lines[DOOR_INJECT_MAX][CONFIG_INJECT_HEADERS_MAX];
     uint64_t generations[DOOR_INJECT_MAX]; /* of live secrets, that header_lines have */
-    const char *proxy_line; /* NULL: none */
+    const char *proxy_line;                /* NULL: none */
     const char *certificates;
 };
 

@@ -99,8 +99,8 @@ static int take(int directory, const struct token_facts *facts, struct token *to
         status = renew(directory, facts, token, err);
     if (status < 0)
         return status;
-    (void)printf("%llu %lld %s %s\n", (unsigned long long)token->serial,
-                 (long long)token->expires, token->account ? token->account : "-", token->access);
+    (void)printf("%llu %lld %s %s\n", (unsigned long long)token->serial, (long long)token->expires,
+                 token->account ? token->account : "-", token->access);
     return fflush(stdout) == 0 ? 0 : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write");
 }
 
@@ -117,8 +117,8 @@ static int work(char **argv, struct brig_error *err)
     if (status == 0)
         status = store_open(argv[2], &directory, &lock, err);
     if (status == 0)
-        status = keeps ? keep(directory, &facts, &token, err)
-                       : take(directory, &facts, &token, err);
+        status =
+            keeps ? keep(directory, &facts, &token, err) : take(directory, &facts, &token, err);
     token_done(&token);
     return status;
 }

@@ -114,9 +114,8 @@ static int take_token(const json_t *root, struct token *token, struct brig_error
                             .refresh = new_refresh,
                             .account = take_ptr(&token->account),
                             .serial = token->serial + 1};
-    renewed.expires = json_is_integer(lifetime)
-                          ? (int64_t)time(NULL) + json_integer_value(lifetime)
-                          : token_jwt_expires(access);
+    renewed.expires = json_is_integer(lifetime) ? (int64_t)time(NULL) + json_integer_value(lifetime)
+                                                : token_jwt_expires(access);
     token_done(token);
     *token = renewed;
     return 0;
@@ -125,8 +124,8 @@ static int take_token(const json_t *root, struct token *token, struct brig_error
 static int read_answer(const struct str *answer, long http_status, struct token *token,
                        struct brig_error *err)
 {
-    json_t *root = json_loadb(answer->data ? answer->data : "", answer->length,
-                              JSON_REJECT_DUPLICATES, NULL);
+    json_t *root =
+        json_loadb(answer->data ? answer->data : "", answer->length, JSON_REJECT_DUPLICATES, NULL);
     int status;
     if (http_status >= 400 && http_status < 500)
         status = brig_fail(err, BRIG_E_STATE, 0,
@@ -148,9 +147,9 @@ int token_refresh(struct token *token, const struct token_facts *facts, struct b
         return brig_fail(err, BRIG_E_STATE, 0, "the token has expired and cannot be refreshed");
     CURL *curl = curl_easy_init();
     char *body = !curl ? NULL : json ? make_json(token, facts) : make_form(curl, token, facts);
-    struct curl_slist *headers = curl_slist_append(
-        NULL, json ? "Content-Type: application/json"
-                   : "Content-Type: application/x-www-form-urlencoded");
+    struct curl_slist *headers =
+        curl_slist_append(NULL, json ? "Content-Type: application/json"
+                                     : "Content-Type: application/x-www-form-urlencoded");
     struct str answer = {0};
     long http_status = 0;
     int status = curl && body && headers ? 0 : brig_fail_nomem(err);

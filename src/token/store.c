@@ -115,7 +115,8 @@ int64_t token_jwt_expires(const char *text)
     uint32_t bits = 0;
     size_t size = 0;
     for (size_t i = 0, count = 0; json && i < length; i++) {
-        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        static const char digits[] =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         const char *digit = strchr(digits, start[1 + i]);
         if (!digit)
             return 0;
