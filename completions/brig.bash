@@ -325,7 +325,7 @@ _brig() {
         esac
     done
     if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --profile --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --seccomp --allow-nested --trace-denials --on-unsupported --disable --net --allow --deny --publish --inject --inject? --proxy-env --net-log --dir --dir! --dir? --rdir --rdir? --review --review-dir --mask --mask? --unmask --device --device? --xdir --nocwd --foreign --unprotect --protect --no-protect --checkpoint --checkpoint? --checkpoint-size --no-checkpoint --x11 --wayland --audio --ssh-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --net-connections --net-bytes --net-idle --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --net-rules --unmount --init --print-defaults --complete --dry-run --plan --facts --json --verbose --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --profile --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --seccomp --allow-nested --trace-denials --on-unsupported --disable --net --allow --deny --publish --inject --inject? --proxy-env --net-log --dir --dir! --dir? --rdir --rdir? --review --review-dir --mask --mask? --unmask --device --device? --xdir --nocwd --foreign --unprotect --protect --no-protect --checkpoint --checkpoint? --checkpoint-size --no-checkpoint --x11 --wayland --audio --ssh-agent --gpg-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --net-connections --net-bytes --net-idle --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --net-rules --unmount --init --print-defaults --complete --dry-run --plan --facts --json --verbose --help --version' -- "$cur")
         return
     fi
     if [[ $why ]]; then
@@ -335,7 +335,7 @@ _brig() {
     fi
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask sync status diff review apply discard undo log held keep fork gc allow profiles init doctor mcp mcp-wrap help version' -- "$cur")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask sync status diff review apply discard undo log held keep fork gc allow profiles login logout init doctor mcp mcp-wrap help version' -- "$cur")
     fi
 }
 

@@ -214,7 +214,9 @@ static int open_login(struct login *login, int argc, char **argv, struct brig_er
     if (!profile_find(argv[1]))
         return brig_fail(err, BRIG_E_INVALID, 0, "there is no profile '%s'; see brig profiles",
                          str_shown(argv[1]).text);
-    char *words[] = {argv[0], "-D", "--profile", argv[1], "--", argv[1], NULL};
+    char *words[] = {argv[0], (char *)(uintptr_t) "-D", (char *)(uintptr_t) "--profile",
+                     argv[1], (char *)(uintptr_t) "--", argv[1],
+                     NULL};
     struct settings_scan scan = {0};
     login->agent = argv[1];
     (void)snprintf(login->jail, sizeof login->jail, SETTINGS_LOGIN_JAIL "%s", argv[1]);

@@ -137,7 +137,7 @@ struct policy_net {
     struct policy_inject *inject;
     size_t inject_count;
     bool ask;           /* with BRIG_NET_ALLOW: other names wait for the user's answer */
-    int live_fd; /* with is_live: the memfd of live secrets (broker_wire.h), borrowed */
+    int live_fd;        /* with is_live: the memfd of live secrets (broker_wire.h), borrowed */
     bool proxy_env;     /* set the usual variables to the proxies inside */
     char *broker;       /* the program, absolute; NULL: the installed one */
     char *ca;           /* CA certificates for the upstreams of credentials, or NULL */

@@ -37,7 +37,8 @@ jailed() { # jailed ARGS…
         /etc/{protocols,services,debian_version,maven/m2.conf,R/Renviron,texmf} 2>/dev/null || true)
     hidden=$(ls -d /etc/{shadow,gshadow,machine-id,ssh,sudoers,npmrc,pip.conf,environment,profile,maven/settings.xml} \
         /etc/{hostname,fstab,ssl/private,R/Renviron.site,postgresql} 2>/dev/null || true)
-    [ -n "$shown" ] && [ -n "$hidden" ]
+    [ -n "$shown" ]
+    [ -n "$hidden" ]
     check() {
         # shellcheck disable=SC2086 # several paths
         must jailed -- ls -d $shown
