@@ -1,38 +1,58 @@
 # SPDX-License-Identifier: MIT
-"""A stand-in for the APIs of three models: stand_in.py FILE. It answers the first request with a call of the tool whose
-name ends with run_command, and a request that has its result with the text "done". The result is appended to FILE, a
-line of JSON each. The first line of standard output is the port.
+"""A stand-in for the APIs of three models: stand_in.py FILE [COMMAND…]. Each request is answered with a call of the
+tool that runs shell commands, with the first COMMAND whose result the request does not have, and then with the text
+"done". FILE gets a line of JSON for each request to a model: its credential, and the results that it has. The first
+line of standard output is the port, on loopback.
 
     Anthropic   POST /v1/messages, as a stream
-    OpenAI      POST /v1/responses, as a stream
+    OpenAI      POST /v1/responses, as a stream; WebSockets are refused
     Gemini      POST /v1beta/models/…:streamGenerateContent
 """
 import http.server
 import json
 import sys
+import threading
 
-COMMAND = {"command": "echo from the jail > made.txt; cat made.txt; cat ~/.ssh/id_rsa"}
+COMMANDS = sys.argv[2:] or ["echo from the jail > made.txt; cat made.txt; cat ~/.ssh/id_rsa"]
+# How tools end that run commands, and their arguments. The first is brig mcp's, which an agent has beside its own.
+TOOLS = {
+    "run_command": lambda command: {"command": command},
+    "Bash": lambda command: {"command": command, "description": "Run it", "timeout": 60000},
+    "exec_command": lambda command: {"cmd": command, "yield_time_ms": 30000},
+    "run_shell_command": lambda command: {"command": command},
+}
+CREDENTIALS = "authorization", "x-api-key", "x-goog-api-key"
+
+lock = threading.Lock()
 
 
-def find_tool(request):
-    """The name of the tool, and of its namespace or "", wherever this API has its list of tools."""
+def list_tools(request):
+    """Pairs of a tool's name and of its namespace or "", wherever this API has its list of tools."""
     for tool in request.get("tools") or []:
         for item in tool.get("functionDeclarations") or tool.get("tools") or [tool]:
-            if item.get("name", "").endswith("run_command"):
-                return item["name"], tool["name"] if item is not tool and "name" in tool else ""
-    return None, ""
+            yield item.get("name", ""), tool["name"] if item is not tool and "name" in tool else ""
+
+
+def next_call(request, results):
+    """The name, the namespace and the arguments of the next call, or None."""
+    tools = list(list_tools(request))
+    for end, arguments in TOOLS.items():
+        for name, space in tools if len(results) < len(COMMANDS) else []:
+            if name.endswith(end):
+                return name, space, arguments(COMMANDS[len(results)])
+    return None
 
 
 def anthropic(request):
     results = [part for message in request["messages"] if isinstance(message["content"], list)
                for part in message["content"] if part.get("type") == "tool_result"]
-    tool, _ = find_tool(request)
+    call = next_call(request, results)
     yield "message_start", {"message": {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": request["model"], "content": [],
+        "id": f"msg_{len(results)}", "type": "message", "role": "assistant", "model": request["model"], "content": [],
         "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1}}}
-    if tool and not results:
-        block = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(COMMAND)}
+    if call:
+        block = {"type": "tool_use", "id": f"toolu_{len(results)}", "name": call[0], "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(call[2])}
     else:
         block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": "done"}
     yield "content_block_start", {"index": 0, "content_block": block}
@@ -46,10 +66,10 @@ def anthropic(request):
 
 def openai(request):
     results = [item for item in request["input"] if item.get("type") == "function_call_output"]
-    tool, space = find_tool(request)
-    if tool and not results:
-        item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": tool, "status": "completed",
-                "arguments": json.dumps(COMMAND), **({"namespace": space} if space else {})}
+    call = next_call(request, results)
+    if call:
+        item = {"type": "function_call", "id": f"fc_{len(results)}", "call_id": f"call_{len(results)}", "name": call[0],
+                "status": "completed", "arguments": json.dumps(call[2]), **({"namespace": call[1]} if call[1] else {})}
     else:
         item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
                 "content": [{"type": "output_text", "text": "done", "annotations": []}]}
@@ -64,8 +84,8 @@ def openai(request):
 def gemini(request):
     results = [part["functionResponse"] for content in request["contents"] for part in content.get("parts") or []
                if "functionResponse" in part]
-    tool, _ = find_tool(request)
-    part = {"functionCall": {"name": tool, "args": COMMAND}} if tool and not results else {"text": "done"}
+    call = next_call(request, results)
+    part = {"functionCall": {"name": call[0], "args": call[2]}} if call else {"text": "done"}
     yield None, {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
                  "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}}
     return results
@@ -85,7 +105,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        self.answer(404, "application/json", b"{}")
+        # 426: Codex then uses HTTP at once.
+        self.answer(426 if self.headers["Upgrade"] else 404, "application/json", b"{}")
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
@@ -103,9 +124,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 break
             data = {"type": name, **data} if name else data
             body.append((f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n")
-        if results:
-            with open(sys.argv[1], "a") as file:
-                file.write(json.dumps(results) + "\n")
+        sent = [self.headers[name] for name in CREDENTIALS if self.headers[name]]
+        with lock, open(sys.argv[1], "a") as file:
+            file.write(json.dumps({"path": path, "credentials": sent, "results": results}) + "\n")
         if api is gemini and not path.endswith(":streamGenerateContent"):
             self.answer(200, "application/json", body[0].partition("data: ")[2].encode())
         elif api is anthropic and not request.get("stream"):
