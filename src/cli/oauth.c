@@ -88,29 +88,29 @@ bool oauth_is_kept(const struct settings *settings, const char *agent)
     return access(path, F_OK) == 0;
 }
 
-/* The facts of the agent: those of the run's profile, which the user may have changed, or of the
- * built-in one. */
-static int read_facts(const struct settings *settings, const char *agent, char **ret_line,
-                      struct brig_error *err)
+/* The facts of the agent: of its built-in profile and of the user's file AGENT.conf, whatever the
+ * program of the run is. */
+static int read_facts(const struct settings *settings, const struct identity *identity,
+                      const char *agent, char **ret_line, struct brig_error *err)
 {
-    struct profile read = {0};
-    const struct profile *profile = settings->profile;
+    struct profile profile = {0};
+    char path[PATH_LENGTH_MAX + 1];
     const struct profile_text *text = is_agent(agent) ? profile_find(agent) : NULL;
-    int status = 0;
-    if (!profile || strcmp(profile->name, agent) != 0) {
-        profile = &read;
-        status = text ? profile_read(text, &read, err)
-                      : brig_fail(err, BRIG_E_INVALID, 0, "there is no profile of an agent '%s'",
-                                  str_shown(agent).text);
-    }
-    const char *line = status == 0 ? profile_get(profile, PROFILE_OAUTH) : NULL;
+    if (!text)
+        return brig_fail(err, BRIG_E_INVALID, 0, "there is no profile of an agent '%s'",
+                         str_shown(agent).text);
+    int status = profile_read(text, &profile, err);
+    identity_enter(identity);
+    if (status == 0 && str_fill(path, sizeof path, settings->config_dir, "/", agent, ".conf"))
+        status = profile_read_file(path, &profile, err);
+    identity_leave(identity);
+    const char *line = status == 0 ? profile_get(&profile, PROFILE_OAUTH) : NULL;
     if (status == 0 && !line)
         status = brig_fail(err, BRIG_E_INVALID, 0,
-                           "the profile of '%s' does not say how its tokens are refreshed",
-                           str_shown(agent).text);
+                           "the profile of '%s' does not say how its tokens are refreshed", agent);
     if (status == 0)
         status = str_copy(line, ret_line, err);
-    profile_done(&read);
+    profile_done(&profile);
     return status;
 }
 
@@ -160,7 +160,7 @@ int oauth_run(const struct settings *settings, const struct identity *identity, 
     char *words[WORDS_MAX + 1];
     autofree char *line = NULL;
     int pair[2];
-    int status = read_facts(settings, agent, &line, err);
+    int status = read_facts(settings, identity, agent, &line, err);
     if (status < 0)
         return status;
     split(line, words);
@@ -248,7 +248,7 @@ int oauth_take(struct settings *settings, const struct identity *identity, const
     *item = (struct item){.pipe = -1};
     status = oauth_run(settings, identity, agent, "take", -1, &text, err);
     if (status == 0)
-        status = read_facts(settings, agent, &item->line, err);
+        status = read_facts(settings, identity, agent, &item->line, err);
     if (status == 0 && !parse_line(text, item, &account, &access))
         status = brig_fail(err, BRIG_E_STATE, 0, "brig-token gave no token");
     if (status == 0) {

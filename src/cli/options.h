@@ -141,12 +141,14 @@
       "add a credential to requests, outside the jail",                                            \
       "Inside, NAME is reached by plain HTTP at a loopback address, which is in the variable "     \
       "of url=VARIABLE; outside, the header is added and TLS is used. SOURCE is env:VARIABLE, "    \
-      "file:PATH, fd:NUMBER or cmd:COMMAND LINE (which must come last); bearer: or basic:USER: "   \
+      "file:PATH, fd:NUMBER, oauth:AGENT (see brig login) or cmd:COMMAND LINE (which must come "   \
+      "last); bearer: or basic:USER: "                                                             \
       "before it selects the form. Further words: methods=GET,POST, path=/PREFIX, "                \
       "upstream=https://HOST/PREFIX, strip=HEADER, ca=/FILE. With path= or a PREFIX, the path "    \
       "of a request is compared and sent without '.', '..' and empty segments, and refused if "    \
       "servers could read it in more than one way. WebSockets are relayed. Short forms: "          \
-      "@anthropic, @openai, @gemini, @openrouter, @github, @npm, @pypi, each followed by a "       \
+      "@anthropic, @claude, @openai, @codex, @gemini, @openrouter, @github, @npm, @pypi, each "    \
+      "followed by a "                                                                             \
       "SOURCE if the secret is not in the usual variable, and @git: passwords in the URLs of "     \
       "the remotes of the repository here. @npm and @pypi also find the secret in ~/.npmrc "       \
       "and in pip's configuration. The "                                                           \

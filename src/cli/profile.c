@@ -2,6 +2,7 @@
 /* The facts of profiles, and the profiles that are part of brig. */
 #include "cli/profile.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,14 @@ int profile_read(const struct profile_text *text, struct profile *ret_profile,
     if (status == 0)
         status = str_copy(text->name, &source.name, err);
     return status < 0 ? status : conf_read(&source, &hooks, err);
+}
+
+int profile_read_file(const char *path, struct profile *profile, struct brig_error *err)
+{
+    const struct conf_hooks hooks = {.context = profile, .directive = take_fact};
+    autosource struct conf_source source = {0};
+    int status = conf_load(AT_FDCWD, NULL, path, true, &source, err);
+    return status <= 0 ? status : conf_read(&source, &hooks, err);
 }
 
 /* Whether a profile is for this command. */

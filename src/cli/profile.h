@@ -79,6 +79,8 @@ const struct profile_text *profile_texts(size_t *ret_count);
 /* The profile of this name, or for this command; NULL: none. */
 const struct profile_text *profile_find(const char *name);
 const struct profile_text *profile_of_command(const char *command);
+/* Adds the facts in a file of the user, if it exists; its includes are not read. */
+int profile_read_file(const char *path, struct profile *profile, struct brig_error *err);
 /* The facts of a profile alone. */
 int profile_read(const struct profile_text *text, struct profile *ret_profile,
                  struct brig_error *err);

@@ -82,7 +82,7 @@ ask() {
 }
 
 # The environment, files, descriptors and processes of the jail, and the store.
-LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/fd/[3-9] 2>/dev/null | tr "\0" "\n"
+LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" "\n"; ls -l /proc/[0-9]*/fd
       grep -rs "s3cre[t]" ~ . /tmp /run /etc 2>/dev/null; true'
 
 @test "brig login takes the credential out of a jail that is then removed" {
@@ -98,7 +98,7 @@ LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/fd/[3-9] 2
     output_lacks login-claude
     [ ! -e "$HOME_OF_USER/.local/share/brig/login-claude.home" ]
     must ask ./agent ask
-    [ "$output" = 200 ]
+    output_has 200
     [ "$(seen)" = "Bearer access-1-s3cret" ]
     # The user's own directory of the agent is not touched.
     [ ! -e "$HOME_OF_USER/.claude" ]
@@ -129,6 +129,7 @@ LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/fd/[3-9] 2
             sh -c "$LOOK; cat $STORE/credential.json 2>/dev/null; ./agent ask"
         jail user "look-$mode"
         output_lacks s3cret
+        output_lacks memfd
         output_has "CLAUDE_CODE_OAUTH_TOKEN=injected-by-brig"
     done
     [ "$(seen | sort -u)" = "Bearer the-access-s3cret" ]
@@ -144,7 +145,7 @@ LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/fd/[3-9] 2
     put old-s3cret "$(($(date +%s) + 60))"
     RUNS=
     for i in 1 2 3 4; do
-        ask ./agent ask >"$SCRATCH/run.$i" 2>&1 3>&- &
+        ask ./agent ask >"$SCRATCH/run.$i" 2>/dev/null 3>&- &
         RUNS="$RUNS $!"
     done
     for i in $RUNS; do
@@ -169,7 +170,7 @@ LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/fd/[3-9] 2
 @test "a token is refreshed while a run lasts" {
     standin_start --expires 302
     put first-s3cret "$(($(date +%s) + 302))"
-    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>&1 3>&- &
+    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>/dev/null 3>&- &
     RUNS=$!
     await sh -c 'grep -q "Bearer access-2-s3cret" "$1"' - "$SCRATCH/log"
     run_as_user touch done
@@ -181,7 +182,7 @@ LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/fd/[3-9] 2
 
 @test "a refusal causes one refresh" {
     put stale-s3cret 4102444800
-    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>&1 3>&- &
+    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>/dev/null 3>&- &
     RUNS=$!
     await sh -c 'grep -q 200 "$1"' - "$SCRATCH/run"
     run_as_user touch done
@@ -193,7 +194,7 @@ LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/fd/[3-9] 2
     rm -f done
     standin_start --deny
     put any-s3cret 4102444800
-    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>&1 3>&- &
+    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>/dev/null 3>&- &
     RUNS=$!
     await sh -c '[ "$(grep -c "Bearer access-2" "$1")" -ge 3 ]' - "$SCRATCH/log"
     run_as_user touch done
