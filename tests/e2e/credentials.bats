@@ -79,7 +79,7 @@ END
 @test "a program that needs a file or an option gets it" {
     run_as_user mkdir bin
     run_as_user sh -c 'printf "#!/bin/sh\necho \"\$@\"; cat ~/.codex/auth.json ~/.gemini/settings.json\n" >bin/codex; chmod +x bin/codex'
-    OPENAI_API_KEY=k GEMINI_API_KEY=k must sealed user --inject "@openai upstream=$URL" --inject "@gemini upstream=$URL" -- \
+    OPENAI_API_KEY=k GEMINI_API_KEY=k must sealed user --profile codex --inject "@openai upstream=$URL" --inject "@gemini upstream=$URL" -- \
         "$PWD/bin/codex" exec
     output_has '-c openai_base_url="http://127.18.0.1:8001/v1"'
     output_has '{"OPENAI_API_KEY":"injected-by-brig"}'
