@@ -540,6 +540,8 @@ plain() {
 
 # reviewed_run [SCRIPT]: a run with --review in the terminal, up to the question at its end.
 reviewed_run() {
+    type_line clear
+    await_not on_screen 'look at the changes' # the question of an earlier run
     type_line "cd '$FILES'; clear; \$BRIG -m sealed -j $JAIL --review -- sh -c '${1:-echo new >fresh}'; echo \"status \$?\""
     shows 'look at the changes now\? \[y/N\]'
 }
@@ -599,6 +601,8 @@ reviewed_run() {
 
 @test "what is typed while a reviewed command runs is no answer" {
     terminal
+    type_line clear
+    await_not on_screen 'look at the changes' # the question of an earlier run
     type_line "cd '$FILES'; clear; \$BRIG -m sealed -j $JAIL -d '$SCRATCH/project' --review -- \\
         sh -c 'echo new >fresh; : >$SCRATCH/project/up; while [ ! -e $SCRATCH/project/go ]; do sleep 0.1; done'; echo \"status \$?\""
     await_file "$SCRATCH/project/up"
