@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -304,6 +305,9 @@ static bool find_place(const struct layer *layer, char ret_path[PATH_LENGTH_MAX 
                                                  layer->jail, LAYER_REVIEW_PART);
 }
 
+#define STOP_TRIES 20
+#define STOP_PAUSE_NS 50000000
+
 /* Ends the holder, which keeps the overlay mounted for a while after the last run. */
 static int unmount(const struct layer *layer, struct brig_error *err)
 {
@@ -311,8 +315,14 @@ static int unmount(const struct layer *layer, struct brig_error *err)
     struct home_state state;
     if (!find_place(layer, place))
         return brig_fail(err, BRIG_E_SYSTEM, ENOENT, "cannot find the jail's storage");
-    int status = home_stop(place, layer_is_home(layer->name) ? layer->jail : layer->name,
-                           layer->jail_uid, &state, err);
+    const char *name = layer_is_home(layer->name) ? layer->jail : layer->name;
+    int status = home_stop(place, name, layer->jail_uid, &state, err);
+    /* Other verbs, such as the diff in a view, talk to the holder for a moment. */
+    for (int i = 0; i < STOP_TRIES && status == BRIG_E_STATE && state.pid_count > 0; i++) {
+        const struct timespec pause = {.tv_nsec = STOP_PAUSE_NS};
+        (void)nanosleep(&pause, NULL);
+        status = home_stop(place, name, layer->jail_uid, &state, err);
+    }
     if (status == BRIG_E_STATE && state.pid_count > 0) /* the holder knows only the layer's name */
         return brig_fail(err, BRIG_E_STATE, 0, "the jail '%s' is in use by process %d", layer->jail,
                          state.pids[0]);
