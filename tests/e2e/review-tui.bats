@@ -391,7 +391,7 @@ is_raw() {
     hides '^status'
     for signal in TERM HUP INT QUIT SEGV; do
         review
-        pid=$(pgrep -u "$LIB_USER" -f "^[^ ]*brig-review .*$JAIL\$")
+        pid=$(pgrep -o -u "$LIB_USER" -f "^[^ ]*brig-review .*$JAIL\$")
         kill -"$signal" "$pid"
         await has_ended "$pid"
         shows '^status 1[0-9][0-9]'

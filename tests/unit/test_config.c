@@ -439,8 +439,8 @@ static void test_errors(void)
         {"", "conf sub\n", DIR "/sub.conf:1: 'jail' is not possible in a .jail file"},
         {"memory lots\n", "", DIR "/default.conf:1: memory: "},
         {"net some\n", "",
-         DIR
-         "/default.conf:1: net: 'some' is not one of none, loopback, allow, open, host or learn"},
+         DIR "/default.conf:1: net: 'some' is not one of none, loopback, allow, ask, open, host or "
+             "learn"},
         {"setenv A b\n", "", "setenv: 'A b' has a blank in the name; write NAME=VALUE"},
         {"setenv *_NOPE\n", "", "setenv: no earlier filter is exactly '*_NOPE'"},
         {"mask ..\n", "", DIR "/default.conf:1: mask: "},

@@ -205,7 +205,7 @@ static void test_values(void)
     tap_has_str(apply(WORDS(W("--mode=open"), W("--mode=strict")), &s), "'open' is not one of",
                 "a wrong mode before a right one");
     tap_has_str(apply(WORDS(W("--net=x")), &s),
-                "--net: 'x' is not one of none, loopback, allow, open, host or learn",
+                "--net: 'x' is not one of none, loopback, allow, ask, open, host or learn",
                 "a wrong choice is answered with the right ones");
     tap_has_str(apply(WORDS(W("--view=root")), &s), "--root DIR", "the view root needs --root");
     tap_has_str(apply(WORDS(W("--timeout=soon")), &s), "--timeout: ", "a wrong duration");

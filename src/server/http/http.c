@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -410,9 +411,13 @@ static void tear_down(struct http *http)
     free(http);
 }
 
+#define LARGE_BYTES (128 << 10)
+
 int http_main(const struct server_config *config, struct channel *control, int listener,
               struct brig_error *err)
 {
+    /* Large buffers are given back when they are freed: libc would keep them once it has seen one. */
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     struct http *http = calloc(1, sizeof *http);
     if (!http)
         return brig_fail_nomem(err);
