@@ -186,6 +186,8 @@ def other_suites():
     yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", needs=(), background=True, seconds=6 * 3600)
     # It downloads the clients, once.
     yield Suite("mcp-clients", ["tests/mcp/run"], ("all",), who="here", seconds=3600)
+    # It downloads the agents each time, and removes them.
+    yield Suite("agents", ["tests/agents/run"], ("all",), who="here", seconds=3600)
     for path in sorted(glob.glob("tests/slow/*")):
         yield Suite(f"slow/{os.path.basename(path)}", [path], ("slow",), who="here", seconds=3600)
 

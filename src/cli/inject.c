@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cli/oauth.h"
 #include "cli/options.h"
+#include "cli/profile.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 
@@ -87,7 +88,9 @@ static const struct {
       .where = "claude",
       .placeholder = "CLAUDE_CODE_OAUTH_TOKEN",
       .variable = "ANTHROPIC_BASE_URL",
-      .strip = {"x-api-key"}}},
+      .strip = {"x-api-key"},
+      .file = "~/.claude.json", /* else its first start asks api.anthropic.com itself */
+      .content = "{\"hasCompletedOnboarding\":true}"}},
     {"@codex",
      {.name = "chatgpt.com",
       .header = "authorization",
@@ -382,9 +385,12 @@ static int set_also(struct brig_policy *policy, const struct inject_spec *spec, 
 static int hide_secret(struct brig_policy *policy, const struct inject_spec *spec,
                        struct brig_error *err)
 {
-    if (spec->placeholder)
-        return brig_policy_setenv(policy, spec->placeholder, PLACEHOLDER, err);
-    return spec->source == INJECT_ENV ? brig_policy_unsetenv(policy, spec->where, err) : 0;
+    int status =
+        spec->placeholder ? brig_policy_setenv(policy, spec->placeholder, PLACEHOLDER, err) : 0;
+    bool replaced = spec->placeholder && strcmp(spec->placeholder, spec->where) == 0;
+    return status == 0 && spec->source == INJECT_ENV && !replaced
+               ? brig_policy_unsetenv(policy, spec->where, err)
+               : status;
 }
 
 int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *spec,
@@ -495,6 +501,10 @@ static int apply_row(struct settings *settings, const struct settings_inject *as
     int status = inject_parse(asked->text, row, &spec, err);
     if (status != 0)
         return status;
+    char placeholder[PROFILE_VARIABLE_MAX];
+    if (settings->profile && spec.placeholder &&
+        profile_placeholder(settings->profile, spec.placeholder, placeholder))
+        spec.placeholder = placeholder;
     status = inject_find(&spec, identity, settings->dry_run ? NULL : err);
     if (status == 0 || settings->dry_run)
         status = inject_apply_spec(settings, &spec, identity, asked->origin, err);

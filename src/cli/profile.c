@@ -111,6 +111,29 @@ bool profile_next_word(const struct profile *profile, enum profile_word word, si
     return false;
 }
 
+bool profile_next_key(const struct profile *profile, size_t *at, struct profile_key *ret_key)
+{
+    const char *line;
+    while ((line = profile_next(profile, PROFILE_KEY, at))) {
+        *ret_key = (struct profile_key){0};
+        if (sscanf(line, "%127s %63s %127s", ret_key->name, ret_key->preset, ret_key->placeholder) >
+            0)
+            return true;
+    }
+    return false;
+}
+
+bool profile_placeholder(const struct profile *profile, const char *variable,
+                         char ret_name[static PROFILE_VARIABLE_MAX])
+{
+    struct profile_key key;
+    size_t at = 0;
+    while (profile_next_key(profile, &at, &key))
+        if (key.placeholder[0] && strcmp(key.name, variable) == 0)
+            return str_fill(ret_name, PROFILE_VARIABLE_MAX, key.placeholder);
+    return false;
+}
+
 /* ---- The profiles that are part of brig ---- */
 
 const struct profile_text *profile_texts(size_t *ret_count)

@@ -13,6 +13,7 @@
 #include <brig/brig.h>
 
 #define PROFILE_NAME_MAX 32
+#define PROFILE_VARIABLE_MAX 128
 #define PROFILE_NONE "none" /* the value of --profile that means no profile */
 
 /* Rows: id, word, whether each line adds a value (else it replaces the value), what it says. */
@@ -26,7 +27,7 @@
     X(HOST_LOGIN, "host-login", true, "hosts that it needs to log in")                             \
     X(HOST_UPDATE, "host-update", true, "hosts that it updates itself from")                       \
     X(HOST_TELEMETRY, "host-telemetry", true, "hosts that it reports to")                          \
-    X(KEY, "key", true, "a variable with a credential, and the preset of --inject for it")         \
+    X(KEY, "key", true, "a variable with a credential, its preset, where the placeholder goes")    \
     X(ARGUMENTS, "arguments", true, "arguments to add; not if they use a variable that is unset")  \
     X(UNLESS, "unless", true, "arguments of the user that make these unnecessary")                 \
     X(LOGIN, "login", false, "the command that logs in")                                           \
@@ -68,6 +69,16 @@ const char *profile_next(const struct profile *profile, enum profile_word word, 
 /* The same, split into words at blanks. *at and *offset begin at 0. */
 bool profile_next_word(const struct profile *profile, enum profile_word word, size_t *at,
                        size_t *offset, char *buffer, size_t size);
+
+/* The words of a value of PROFILE_KEY: a variable, the preset of --inject for it, and the variable
+ * that gets the placeholder instead. Absent ones are "". */
+struct profile_key {
+    char name[PROFILE_VARIABLE_MAX], preset[64], placeholder[PROFILE_VARIABLE_MAX];
+};
+bool profile_next_key(const struct profile *profile, size_t *at, struct profile_key *ret_key);
+/* Whether the placeholder for a variable goes into another, and into which. */
+bool profile_placeholder(const struct profile *profile, const char *variable,
+                         char ret_name[static PROFILE_VARIABLE_MAX]);
 
 /* ---- The profiles that are part of brig ---- */
 

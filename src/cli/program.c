@@ -306,20 +306,18 @@ static bool is_passed(const struct settings *settings, const char *name)
  * get. */
 static void tell_withheld(const struct settings *settings)
 {
-    const char *line;
+    struct profile_key key;
     size_t at = 0;
-    while ((line = profile_next(settings->profile, PROFILE_KEY, &at))) {
-        char name[128], preset[64] = "";
-        if (sscanf(line, "%127s %63s", name, preset) < 1)
+    while (profile_next_key(settings->profile, &at, &key)) {
+        const char *value = getenv(key.name);
+        if (!value || !*value || is_passed(settings, key.name) ||
+            (key.placeholder[0] && is_passed(settings, key.placeholder)))
             continue;
-        const char *value = getenv(name);
-        if (!value || !*value || is_passed(settings, name))
-            continue;
-        if (preset[0])
+        if (key.preset[0])
             message_note("%s was not passed; use --inject %s (it stays outside) or --setenv %s",
-                         name, preset, name);
+                         key.name, key.preset, key.name);
         else
-            message_note("%s was not passed; use --setenv %s", name, name);
+            message_note("%s was not passed; use --setenv %s", key.name, key.name);
     }
 }
 

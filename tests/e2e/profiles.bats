@@ -97,6 +97,13 @@ assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"
     must by user claude
     output_has "credentials: requests to api.anthropic.com get yours outside the jail"
     output_has ANTHROPIC_BASE_URL=http://127.
+    # Claude Code asks about a key that it finds in ANTHROPIC_API_KEY.
+    output_has ANTHROPIC_AUTH_TOKEN=injected-by-brig
+    output_lacks ANTHROPIC_API_KEY=
+    output_lacks "was not passed"
+    must by user --inject @anthropic --profile none "$HOME_OF_USER/.local/bin/claude"
+    output_has ANTHROPIC_API_KEY=injected-by-brig
+    output_lacks ANTHROPIC_AUTH_TOKEN
     output_lacks sk-secret-1
     # Without a network door there is no injection: it says what to do.
     must by user --net host claude

@@ -31,6 +31,27 @@ static void test_values(void)
     profile_done(&profile);
 }
 
+static void test_keys(void)
+{
+    struct profile profile = {0};
+    struct profile_key key;
+    char name[PROFILE_VARIABLE_MAX] = "";
+    size_t at = 0;
+    (void)profile_add(&profile, PROFILE_KEY, "A_KEY @a A_TOKEN", NULL);
+    (void)profile_add(&profile, PROFILE_KEY, "B_KEY", NULL);
+    tap_ok(profile_next_key(&profile, &at, &key) && strcmp(key.name, "A_KEY") == 0 &&
+               strcmp(key.preset, "@a") == 0 && strcmp(key.placeholder, "A_TOKEN") == 0,
+           "a key, its preset, and where the placeholder goes");
+    tap_ok(profile_next_key(&profile, &at, &key) && strcmp(key.name, "B_KEY") == 0 &&
+               !key.preset[0] && !key.placeholder[0],
+           "a key alone");
+    tap_ok(!profile_next_key(&profile, &at, &key), "the end of the keys");
+    tap_ok(profile_placeholder(&profile, "A_KEY", name) && strcmp(name, "A_TOKEN") == 0,
+           "the placeholder goes into another variable");
+    tap_ok(!profile_placeholder(&profile, "B_KEY", name), "or into the same");
+    profile_done(&profile);
+}
+
 static void test_texts(void)
 {
     size_t count = 0;
@@ -56,6 +77,7 @@ static void test_texts(void)
 int main(void)
 {
     test_values();
+    test_keys();
     test_texts();
     return tap_done();
 }
