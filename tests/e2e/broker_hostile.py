@@ -104,7 +104,6 @@ def what_follows_a_refusal_is_not_read(rig):
     door = injecting(rig, "inject 0 upstream https://api.example:8443", "inject 0 path /v1/")
     good = "GET /v1/good HTTP/1.1\r\nHost: x\r\n\r\n"
     for bad in ("GET /v2/ HTTP/1.1\r\nHost: x\r\n\r\n", "TRACE /v1/ HTTP/1.1\r\nHost: x\r\n\r\n", "GET /v1/\r\n",
-                "GET /v1/x HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: upgrade, http2-settings\r\n\r\n",
                 "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "POST /v2/ HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
                 "GET /v1/x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"):
         client = Client(rig).send(bad + good * 3)
