@@ -767,9 +767,11 @@ sys.exit(1)' "$to" "$victim" 3>&- &
 
 # with_ranges LINE COMMAND…: with another /etc/subuid.
 with_ranges() {
-    echo "$1" >"$SCRATCH/subuid"
+    # A mount over the file itself would be lost when another suite makes a user.
+    [ -d "$SCRATCH/etc" ] || cp -a /etc "$SCRATCH/etc"
+    echo "$1" >"$SCRATCH/etc/subuid"
     shift
-    unshare -m --propagation private sh -ec 'mount --bind "$1" /etc/subuid; shift; exec "$@"' - "$SCRATCH/subuid" "$@"
+    unshare -m --propagation private sh -ec 'mount --bind "$1" /etc; shift; exec "$@"' - "$SCRATCH/etc" "$@"
 }
 
 # id_of COMMAND…: the host's id of what runs in the jail, which makes `up` and ends with `enough`.
