@@ -112,6 +112,10 @@ def is_program(path):
     return os.path.isfile(path) and os.access(path, os.X_OK) and not path.endswith((".bats", ".bash", ".py"))
 
 
+# Begun first where it is not known yet how long they take.
+LONG = """e2e/net escape/user escape/root e2e/server_http e2e/git-hostile e2e/apply e2e/git e2e/server_pools e2e/git-nested
+    e2e/review e2e/held e2e/status""".split()
+
 # Each takes more than a few seconds.
 SLOW_E2E = "git-served git-large reflink".split()
 
