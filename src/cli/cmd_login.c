@@ -159,7 +159,7 @@ static int open_credential(const struct login *login, const char *name, int *ret
 static int make_store(const struct login *login, char *path, size_t size, struct brig_error *err)
 {
     autoclose int fd = -1;
-    if (!oauth_directory(&login->setup.settings, login->agent, path, size))
+    if (!oauth_directory(login->setup.settings.storage, login->agent, path, size))
         return brig_fail(err, BRIG_E_INVALID, 0, "the path of the storage is too long");
     identity_enter(&login->setup.identity);
     int status = config_make_directory(path, &fd, err);
@@ -249,9 +249,10 @@ static int logout_run(const struct app *app, int argc, char **argv, struct brig_
     if (status < 0)
         return status;
     identity_enter(&login->setup.identity);
-    autoclose int dir = oauth_directory(&login->setup.settings, login->agent, path, sizeof path)
-                            ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                            : -1;
+    autoclose int dir =
+        oauth_directory(login->setup.settings.storage, login->agent, path, sizeof path)
+            ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            : -1;
     bool removed = dir >= 0 && unlinkat(dir, "credential.json", 0) == 0;
     identity_leave(&login->setup.identity);
     if (removed)

@@ -387,10 +387,7 @@ int config_check_masks(const struct settings *settings, const struct identity *i
  * are only shown again in turn. */
 static void project_name(const char *cwd, char name[static 32])
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *c = cwd; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    (void)snprintf(name, 32, "%016" PRIx64, hash);
+    (void)snprintf(name, 32, "%016" PRIx64, project_hash(cwd));
 }
 
 /* Whether exactly this text was recorded under the name. */

@@ -73,16 +73,16 @@ static bool is_agent(const char *name)
            strlen(name) < PROFILE_NAME_MAX;
 }
 
-bool oauth_directory(const struct settings *settings, const char *agent, char *path, size_t size)
+bool oauth_directory(const char *storage, const char *agent, char *path, size_t size)
 {
-    int length = snprintf(path, size, "%s/.agents/%s", settings->storage, agent);
+    int length = snprintf(path, size, "%s/.agents/%s", storage, agent);
     return length > 0 && (size_t)length < size;
 }
 
 bool oauth_is_kept(const struct settings *settings, const char *agent)
 {
     char directory[PATH_LENGTH_MAX + 1], path[PATH_LENGTH_MAX + 32];
-    if (!is_agent(agent) || !oauth_directory(settings, agent, directory, sizeof directory))
+    if (!is_agent(agent) || !oauth_directory(settings->storage, agent, directory, sizeof directory))
         return false;
     (void)snprintf(path, sizeof path, "%s/credential.json", directory);
     return access(path, F_OK) == 0;
@@ -165,7 +165,7 @@ int oauth_run(const struct settings *settings, const struct identity *identity, 
         return status;
     split(line, words);
     if (!find_program(program, sizeof program) ||
-        !oauth_directory(settings, agent, directory, sizeof directory))
+        !oauth_directory(settings->storage, agent, directory, sizeof directory))
         return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "brig-token is not installed");
     if (pipe2(pair, O_CLOEXEC) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
@@ -311,11 +311,11 @@ static int64_t seconds_left(const struct item *item, int64_t now)
 
 static void start(struct oauth *oauth, struct item *item)
 {
-    char directory[PATH_LENGTH_MAX + 64], stale[32];
+    char directory[PATH_LENGTH_MAX + 1], stale[32];
     int pair[2];
-    if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (!oauth_directory(oauth->storage, item->agent, directory, sizeof directory) ||
+        pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
         return;
-    (void)snprintf(directory, sizeof directory, "%s/.agents/%s", oauth->storage, item->agent);
     (void)snprintf(stale, sizeof stale, "stale=%" PRIu64, item->serial);
     autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     const int fds[3] = {null, pair[1], null};

@@ -14,7 +14,7 @@ struct settings;
 #define OAUTH_MAX 4 /* agents whose tokens a run uses */
 
 /* The directory of an agent's credential in the storage; false if it is too long. */
-bool oauth_directory(const struct settings *settings, const char *agent, char *path, size_t size);
+bool oauth_directory(const char *storage, const char *agent, char *path, size_t size);
 /* Whether the store has a credential of the agent. */
 bool oauth_is_kept(const struct settings *settings, const char *agent);
 /* Runs `brig-token VERB DIRECTORY` with the facts of the agent's profile, with the ids of the user.

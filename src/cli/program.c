@@ -289,17 +289,10 @@ int program_words(const struct settings *settings, const char *const *argv,
 /* Whether the jail gets the variable, or a credential in its place. */
 static bool is_passed(const struct settings *settings, const char *name)
 {
-    const struct brig_policy *policy = settings->policy;
-    bool passed = true;
-    for (size_t i = 0; i < policy->env_count; i++) {
-        const struct policy_env *rule = &policy->env[i];
-        const char *value = getenv(name);
-        if (rule->kind == POLICY_ENV_UNSET
-                ? policy_filter_matches(rule->name, name, strlen(name), value ? value : "")
-                : policy_pattern_matches(rule->name, name))
-            passed = rule->kind != POLICY_ENV_UNSET;
-    }
-    return passed;
+    const char *value = getenv(name);
+    const struct policy_env *rule =
+        policy_env_rule(settings->policy, name, strlen(name), value ? value : "");
+    return !rule || rule->kind != POLICY_ENV_UNSET;
 }
 
 /* "ANTHROPIC_API_KEY was not passed; …" for each credential that the user has and the jail does not

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -58,11 +57,17 @@ static char plain(char c)
     return ok ? c : '_';
 }
 
-void project_jail(const char *path, char name[static PROJECT_JAIL_MAX])
+uint64_t project_hash(const char *path)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
     for (const char *c = path; *c != '\0'; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+void project_jail(const char *path, char name[static PROJECT_JAIL_MAX])
+{
+    uint64_t hash = project_hash(path);
     const char *last = strrchr(path, '/');
     last = last ? last + 1 : path;
     last += strspn(last, ".-"); /* a name does not begin like an option or a hidden file */

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <brig/brig.h>
 
@@ -21,6 +22,9 @@ struct identity;
  * belongs to none because it is not granted by itself, such as the home directory. */
 int project_find(const char *directory, const struct identity *identity, char **ret_path,
                  struct brig_error *err);
+
+/* A hash of a path, for names in the storage. Pure. */
+uint64_t project_hash(const char *path);
 
 /* The name of a project's jail: the last component of the path and a hash of the whole. Pure. */
 void project_jail(const char *path, char name[static PROJECT_JAIL_MAX]);

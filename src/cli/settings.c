@@ -102,36 +102,22 @@ static int set_review(struct settings *settings, const char *value, struct brig_
     return 0;
 }
 
-static int set_checkpoint(struct settings *settings, const char *value, struct brig_error *err)
-{
-    (void)value;
-    (void)err;
-    settings->checkpoint = true;
-    settings->checkpoint_optional = false;
-    return 0;
-}
+/* What the options about checkpoints ask for. */
+enum { CHECKPOINT_NONE, CHECKPOINT_REQUIRED, CHECKPOINT_IF_POSSIBLE };
 
-static int set_checkpoint_optional(struct settings *settings, const char *value,
-                                   struct brig_error *err)
+static int set_checkpoint(struct settings *settings, const struct setter *setter, const char *value,
+                          struct brig_error *err)
 {
     (void)value;
     (void)err;
-    settings->checkpoint = true;
-    settings->checkpoint_optional = true;
+    settings->checkpoint = setter->what != CHECKPOINT_NONE;
+    settings->checkpoint_optional = setter->what == CHECKPOINT_IF_POSSIBLE;
     return 0;
 }
 
 static int set_checkpoint_size(struct settings *settings, const char *value, struct brig_error *err)
 {
     return parse_size(value, 0, &settings->checkpoint_bytes, err);
-}
-
-static int set_no_checkpoint(struct settings *settings, const char *value, struct brig_error *err)
-{
-    (void)value;
-    (void)err;
-    settings->checkpoint = false;
-    return 0;
 }
 
 static int set_no_terminal(struct settings *settings, const char *value, struct brig_error *err)
@@ -260,25 +246,15 @@ static int set_allow(struct settings *settings, const char *value, struct brig_e
     return str_copy(value, &settings->allow_typed, err);
 }
 
-static int add_inject(struct settings *settings, const char *value, bool optional,
+static int set_inject(struct settings *settings, const struct setter *setter, const char *value,
                       struct brig_error *err)
 {
     if (settings->inject_count == SETTINGS_INJECTS_MAX)
         return option_fail_too_many(value, SETTINGS_INJECTS_MAX, err);
     struct settings_inject *added = &settings->injects[settings->inject_count++];
-    added->optional = optional;
+    added->optional = setter->what == OPTION_INJECT_OPTIONAL;
     int status = str_copy(value, &added->text, err);
     return status < 0 ? status : str_copy(settings->policy->origin, &added->origin, err);
-}
-
-static int set_inject(struct settings *settings, const char *value, struct brig_error *err)
-{
-    return add_inject(settings, value, false, err);
-}
-
-static int set_inject_optional(struct settings *settings, const char *value, struct brig_error *err)
-{
-    return add_inject(settings, value, true, err);
 }
 
 static int refuse_empty(struct brig_error *err)
@@ -432,8 +408,8 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_ALLOW] = {.set = set_allow},
     [OPTION_DENY] = {.policy_text = brig_policy_deny},
     [OPTION_PUBLISH] = {.policy_text = brig_policy_publish},
-    [OPTION_INJECT] = {.set = set_inject},
-    [OPTION_INJECT_OPTIONAL] = {.set = set_inject_optional},
+    [OPTION_INJECT] = {.set_by_row = set_inject, .what = OPTION_INJECT},
+    [OPTION_INJECT_OPTIONAL] = {.set_by_row = set_inject, .what = OPTION_INJECT_OPTIONAL},
     [OPTION_PROXY_ENV] = {.policy_on = brig_policy_proxy_env},
     [OPTION_NET_LOG] = {.set = set_net_log},
     [OPTION_NET_RULES] = {.set = set_net_rules},
@@ -460,10 +436,10 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_NO_PROTECT] = FLAG(no_protect),
     [OPTION_PROTECT] = {.set = set_protect},
     [OPTION_FOREIGN] = FLAG(foreign),
-    [OPTION_CHECKPOINT] = {.set = set_checkpoint},
-    [OPTION_CHECKPOINT_OPTIONAL] = {.set = set_checkpoint_optional},
+    [OPTION_CHECKPOINT] = {.set_by_row = set_checkpoint, .what = CHECKPOINT_REQUIRED},
+    [OPTION_CHECKPOINT_OPTIONAL] = {.set_by_row = set_checkpoint, .what = CHECKPOINT_IF_POSSIBLE},
     [OPTION_CHECKPOINT_SIZE] = {.set = set_checkpoint_size},
-    [OPTION_NO_CHECKPOINT] = {.set = set_no_checkpoint},
+    [OPTION_NO_CHECKPOINT] = {.set_by_row = set_checkpoint, .what = CHECKPOINT_NONE},
     [OPTION_X11] = {.set_by_row = set_desktop, .what = SETTINGS_X11},
     [OPTION_WAYLAND] = {.set_by_row = set_desktop, .what = SETTINGS_WAYLAND},
     [OPTION_AUDIO] = {.set_by_row = set_desktop, .what = SETTINGS_AUDIO},
