@@ -155,7 +155,7 @@ static int open_credential(const struct login *login, const char *name, int *ret
     return 0;
 }
 
-/* Makes STORAGE/.agents/AGENT, for nobody else. */
+/* Makes STORAGE/.agents/AGENT, readable by the user only. */
 static int make_store(const struct login *login, char *path, size_t size, struct brig_error *err)
 {
     autoclose int fd = -1;

@@ -142,7 +142,7 @@ static int hide_now(struct jails_place *place, const struct wanted *wanted,
     return status;
 }
 
-/* A run without a home that is held does not hear about new masks: names a reviewed directory that one has. */
+/* A sealed run has no holder that could tell it about new masks. Finds a reviewed directory of such a run. */
 static bool has_deaf_run(const struct jails_place *place, const struct wanted *wanted,
                          char ret_root[PATH_LENGTH_MAX + 1])
 {

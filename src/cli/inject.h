@@ -100,7 +100,7 @@ int inject_pip_index(const char *text, char **ret_url, struct brig_error *err);
  * has a password. */
 int inject_git_remotes(struct settings *settings, const struct identity *identity,
                        const char *origin, struct brig_error *err);
-/* Adds one credential, whose secret is read if it was not found yet. */
+/* Adds one credential. Its secret is read if it was not found yet. */
 int inject_apply_spec(struct settings *settings, struct inject_spec *spec,
                       const struct identity *identity, const char *origin, struct brig_error *err);
 
