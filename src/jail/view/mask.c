@@ -39,8 +39,11 @@ static bool lies_below(const char *parent, const char *path)
 /* Returns whether a pattern matches a path or a directory above it. */
 static bool covers(const char *pattern, const char *path)
 {
+    static const char special[] = WILDCARDS "\\";
     char part[PATH_SIZE];
-    if (!strpbrk(pattern, WILDCARDS "\\"))
+    if (*pattern != *path && !strchr(special, *pattern))
+        return false; /* most rules, and brig status asks for every file of a tree */
+    if (!strpbrk(pattern, special))
         return path_is_beneath(pattern, path);
     for (size_t length = 1; length < PATH_SIZE; length++) {
         if (path[length] == '/' || path[length] == '\0') {
