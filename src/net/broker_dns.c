@@ -332,9 +332,13 @@ void dns_udp_ready(struct listener *listener)
 
 /* ---- TCP ---- */
 
+/* Ends a connection, once: a name may be resolved, and its answer fail, while the query is still
+ * being read. */
 static void stream_end(struct dns_stream *stream)
 {
     struct loop *loop = &stream->broker->loop;
+    if (stream->watch.fd < 0)
+        return;
     stream->broker->dns_stream_count--;
     forget_stream(stream->broker, stream);
     loop_disarm(&stream->timer);

@@ -518,3 +518,22 @@ def fixed_buffers(door, port):
                 sizes.append(copy.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
     os.close(pidfd)
     return sizes
+
+
+@test
+def a_client_of_the_name_server_that_does_not_read_loses_its_connection_alone(rig):
+    rig.resolver.names["real.example"] = [PUBLIC4]
+    door = rig.door(policy="open")
+    for name in ("hidden.onion", "real.example"):  # the first one is answered without a resolver
+        with rig.namespaces.jail():
+            client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        client.settimeout(60)
+        rig_module.connected(client, ("198.18.0.2", 53))
+        query = rig.query(name)
+        with client, contextlib.suppress(ConnectionError):
+            while True:
+                client.sendall((struct.pack(">H", len(query)) + query) * 64)
+        assert rig.ask("real.example")[0] == 0
+    assert rig.ask("hidden.onion") == (3, [])
+    assert door.stop() == 0
