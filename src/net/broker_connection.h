@@ -121,6 +121,14 @@ void hold_release(struct connection *connection, bool let_in);
 /* Reads the addresses and ports from the first bytes of an IP packet; false if it is not TCP. An
  * IPv6 packet with extension headers, which need a privilege, counts as not TCP. Pure. */
 bool hold_read_packet(const uint8_t *bytes, size_t length, struct hold *hold);
+/* A message of the kernel's queue. */
+struct hold_message {
+    enum { HOLD_OTHER, HOLD_PACKET, HOLD_FORBIDDEN } kind; /* FORBIDDEN: it takes no verdict */
+    struct hold hold;
+    bool is_tcp; /* else only the number of the packet is known */
+};
+/* Reads the first message and returns the bytes up to the next one; 0 if there is none. Pure. */
+size_t hold_read_message(const uint8_t *bytes, size_t length, struct hold_message *ret_message);
 /* The held connection of this client that was let in; NULL if there is none. */
 struct connection *hold_find(const struct broker *broker, int client);
 

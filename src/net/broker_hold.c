@@ -84,32 +84,57 @@ bool hold_read_packet(const uint8_t *bytes, size_t length, struct hold *hold)
     return true;
 }
 
-/* Finds the packet's number and its first bytes. False if there is no number. */
-static bool read_message(const struct nlmsghdr *head, struct hold *hold, bool *ret_is_tcp)
+/* Finds the packet's number and its first bytes; false if there is no number. */
+static bool read_packet(const uint8_t *bytes, size_t length, struct hold_message *message)
 {
-    size_t at = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(struct nfgenmsg)), end = head->nlmsg_len;
-    const uint8_t *bytes = (const uint8_t *)head;
+    size_t at = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(struct nfgenmsg));
     bool numbered = false;
-    *ret_is_tcp = false;
-    while (at + NLA_HDRLEN <= end) {
+    while (at + NLA_HDRLEN <= length) {
         struct nlattr attribute;
         struct nfqnl_msg_packet_hdr packet;
         memcpy(&attribute, bytes + at, sizeof attribute);
-        if (attribute.nla_len < NLA_HDRLEN || at + attribute.nla_len > end)
+        if (attribute.nla_len < NLA_HDRLEN || attribute.nla_len > length - at)
             break;
         const uint8_t *data = bytes + at + NLA_HDRLEN;
-        size_t length = attribute.nla_len - NLA_HDRLEN;
+        size_t size = attribute.nla_len - NLA_HDRLEN;
         int type = attribute.nla_type & NLA_TYPE_MASK;
-        if (type == NFQA_PACKET_HDR && length >= sizeof packet) {
+        if (type == NFQA_PACKET_HDR && size >= sizeof packet) {
             memcpy(&packet, data, sizeof packet);
-            hold->packet = ntohl(packet.packet_id);
+            message->hold.packet = ntohl(packet.packet_id);
             numbered = true;
         } else if (type == NFQA_PAYLOAD) {
-            *ret_is_tcp = hold_read_packet(data, length, hold);
+            message->is_tcp = hold_read_packet(data, size, &message->hold);
         }
         at += NLA_ALIGN(attribute.nla_len);
     }
     return numbered;
+}
+
+static bool is_forbidden(const uint8_t *bytes, size_t length)
+{
+    struct nlmsgerr error;
+    if (length < NLMSG_LENGTH(sizeof error))
+        return false;
+    memcpy(&error, bytes + NLMSG_HDRLEN, sizeof error);
+    return error.error == -EPERM;
+}
+
+size_t hold_read_message(const uint8_t *bytes, size_t length, struct hold_message *ret_message)
+{
+    struct nlmsghdr head;
+    if (length < sizeof head)
+        return 0;
+    memcpy(&head, bytes, sizeof head);
+    if (head.nlmsg_len < sizeof head || head.nlmsg_len > length)
+        return 0;
+    *ret_message = (struct hold_message){.hold.waiting = true};
+    if (head.nlmsg_type == PACKET_TYPE && read_packet(bytes, head.nlmsg_len, ret_message))
+        ret_message->kind = HOLD_PACKET;
+    else if (head.nlmsg_type == NLMSG_ERROR && is_forbidden(bytes, head.nlmsg_len))
+        ret_message->kind = HOLD_FORBIDDEN;
+    /* The kernel does not pad a packet whose length is not a multiple of four. */
+    size_t next = NLMSG_ALIGN(head.nlmsg_len);
+    return next < length ? next : length;
 }
 
 /* ---- Connections ---- */
@@ -144,7 +169,7 @@ struct connection *hold_find(const struct broker *broker, int client)
 }
 
 /* A client repeats its SYN while it waits: the first one is decided about. */
-static void take_packet(struct broker *broker, struct hold *hold)
+static void take_packet(struct broker *broker, const struct hold *hold)
 {
     const struct connection *known = find(broker, hold);
     if (known)
@@ -168,45 +193,32 @@ static void give_up(struct listener *listener)
     broker->queue = -1;
 }
 
-static bool is_forbidden(const struct nlmsghdr *head)
+/* Takes the messages of one datagram; false if the kernel takes no verdict. */
+static bool take_messages(struct broker *broker, const uint8_t *bytes, size_t length)
 {
-    struct nlmsgerr error = {0};
-    if (head->nlmsg_type != NLMSG_ERROR || head->nlmsg_len < NLMSG_LENGTH(sizeof error))
-        return false;
-    memcpy(&error, (const char *)head + NLMSG_HDRLEN, sizeof error);
-    return error.error == -EPERM;
-}
-
-static void take_message(struct broker *broker, const struct nlmsghdr *head)
-{
-    struct hold hold = {.waiting = true};
-    bool is_tcp;
-    if (head->nlmsg_type != PACKET_TYPE || !read_message(head, &hold, &is_tcp))
-        return;
-    if (is_tcp)
-        take_packet(broker, &hold);
-    else
-        (void)send_verdict(broker, hold.packet, VERDICT_STOP);
+    struct hold_message message;
+    for (size_t at = 0, used; (used = hold_read_message(bytes + at, length - at, &message)) > 0;
+         at += used) {
+        if (message.kind == HOLD_FORBIDDEN)
+            return false;
+        if (message.kind == HOLD_PACKET && message.is_tcp)
+            take_packet(broker, &message.hold);
+        else if (message.kind == HOLD_PACKET)
+            (void)send_verdict(broker, message.hold.packet, VERDICT_STOP);
+    }
+    return true;
 }
 
 void hold_ready(struct listener *listener)
 {
-    union {
-        struct nlmsghdr head;
-        char bytes[8192];
-    } buffer;
+    uint8_t bytes[8192];
     for (size_t i = 0; i < PACKETS_AT_ONCE; i++) {
-        ssize_t got = recv(listener->watch.fd, &buffer, sizeof buffer, MSG_DONTWAIT);
+        ssize_t got = recv(listener->watch.fd, bytes, sizeof bytes, MSG_DONTWAIT);
         if (got < 0)
             return;
-        size_t length = (size_t)got;
-        for (const struct nlmsghdr *head = &buffer.head; NLMSG_OK(head, length);
-             head = NLMSG_NEXT(head, length)) {
-            if (is_forbidden(head)) {
-                give_up(listener);
-                return;
-            }
-            take_message(listener->broker, head);
+        if (!take_messages(listener->broker, bytes, (size_t)got)) {
+            give_up(listener);
+            return;
         }
     }
 }

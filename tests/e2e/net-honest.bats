@@ -105,6 +105,28 @@ socket.create_connection(("127.0.0.1", 5999), 30)
     output_has "brig: failed: host:5999 (cannot connect: Connection refused)"
 }
 
+# A SYN with data, whose message the kernel does not pad, after one whose data looks like a message.
+FAST_OPEN='
+import socket, struct, sys
+FAST_OPEN_NO_COOKIE = 34
+fake = struct.pack("=IHHII", 0x7ffffff0, 0x300, 0, 0, 0) + bytes(4) + struct.pack("=HH", 0x8000, 99)
+for data in (b"aaaa" + fake, b"b", b"cc", b"ddd", b"eeee"):
+    s = socket.socket()
+    s.settimeout(30)
+    s.setsockopt(socket.IPPROTO_TCP, FAST_OPEN_NO_COOKIE, 1)
+    s.sendto(data, socket.MSG_FASTOPEN, (sys.argv[1], 5000))
+    print("echo", s.recv(len(data), socket.MSG_WAITALL)[:4].decode())
+'
+
+fast_open() {
+    must jail "$1" --allow 93.184.216.34:5000 -- python3 -c "$FAST_OPEN" 93.184.216.34
+    [ "$output" = "$(printf 'echo %s\n' aaaa b cc ddd eeee)" ]
+}
+
+@test "a SYN with data of any length is read, and nothing behind it" {
+    for_each_user fast_open
+}
+
 @test "a broker that is gone leaves no connection waiting" {
     jail user --allow good.example:5000 --allow 93.184.216.34:5000 --dir "$SCRATCH" -- sh -c "$AWAIT
         python3 -c '$CONNECT' 93.184.216.34 5000
