@@ -117,25 +117,55 @@ static int grant(const struct settings *settings, const char *source, const char
     return brig_policy_grant(settings->policy, BRIG_READ_ONLY, source, dest, 0, err);
 }
 
-/* Grants the program under its name and, if it is installed as a package of Node.js, the directory
- * with the packages and with node. A program that is a link needs the directory with its real
- * file. */
-static int show(const struct settings *settings, const char *program, struct brig_error *err)
+/* Whether a directory is the program's own: a home contains other things than programs, so there
+ * the name of the program must be in the path. */
+static bool is_own_directory(const struct settings *settings, const struct identity *identity,
+                             const char *path, const char *program)
+{
+    char home[PATH_LENGTH_MAX + 1];
+    const char *below = path_resolve(settings->home, home) ? path_below(home, path) : path;
+    const char *name = strrchr(program, '/') + 1;
+    return !workdir_is_precious(path, identity) &&
+           (!below || strstr(below, name) || strstr(below, settings->profile->name));
+}
+
+/* A package of Node.js: the links to programs and the interpreter are in PREFIX/bin. PREFIX itself
+ * may be ~/.local or the home. */
+static int show_packages(const struct settings *settings, const char *prefix,
+                         struct brig_error *err)
+{
+    static const char *const parts[] = {"/bin", "/lib/node_modules"};
+    char path[PATH_LENGTH_MAX + 1];
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts) && status == 0; i++)
+        if (str_fill(path, sizeof path, prefix, parts[i]) && access(path, F_OK) == 0)
+            status = grant(settings, path, path, err);
+    return status;
+}
+
+/* Grants the program under its name and, if it is a link, the real file with the program's own
+ * directory. A link in a directory that the jail can write to chooses nothing: the author of the
+ * project or an earlier run may have made it. */
+static int show(const struct settings *settings, const struct identity *identity,
+                const char *program, struct brig_error *err)
 {
     char real[PATH_LENGTH_MAX + 1];
-    if (!path_resolve(program, real))
+    const struct policy_grant *rule = policy_rule_of(settings->policy, program);
+    if ((rule && rule->access == BRIG_READ_WRITE) || !path_resolve(program, real))
         return 0;
     char *packages = strstr(real, "/lib/node_modules/");
     if (packages) {
         *packages = '\0';
-        return grant(settings, real, real, err);
+        return show_packages(settings, real, err);
     }
     int status = grant(settings, real, program, err);
-    if (status == 0 && strcmp(real, program) != 0) {
-        *strrchr(real, '/') = '\0';
-        status = grant(settings, real, real, err);
-    }
-    return status;
+    if (status < 0 || strcmp(real, program) == 0)
+        return status;
+    char *slash = strrchr(real, '/');
+    *slash = '\0';
+    if (!is_own_directory(settings, identity, real, program))
+        *slash = '/';
+    return grant(settings, real, real, err);
 }
 
 int program_show(struct settings *settings, const struct identity *identity, const char *command,
@@ -153,7 +183,7 @@ int program_show(struct settings *settings, const struct identity *identity, con
     if (status == 0 && elsewhere)
         status = add_to_path(settings, path, err);
     if (status == 0 && (found || elsewhere))
-        status = show(settings, path, err);
+        status = show(settings, identity, path, err);
     identity_leave(identity);
     return status;
 }

@@ -91,6 +91,61 @@ assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"
     run_as_user rm "$HOME_OF_USER/.private-file"
 }
 
+@test "of the directories around a program, strict shows those that are the program's own" {
+    local mode prefix
+    run_as_user sh -c 'mkdir -p ~/papers ~/.local/share/notes && echo secret | tee ~/.private ~/papers/one ~/.local/share/notes/one' >/dev/null
+    # Packages of Node.js in the home and in ~/.local, as `npm config set prefix` has them.
+    for prefix in "$HOME_OF_USER" "$HOME_OF_USER/.local"; do
+        agent "$prefix/lib/node_modules/claude/cli.js"
+        run_as_user mkdir -p "$prefix/bin"
+        run_as_user ln -sf ../lib/node_modules/claude/cli.js "$prefix/bin/claude"
+        for mode in bare strict; do
+            must by user -m "$mode" --setenv "PATH=$prefix/bin:$PATH" "$prefix/bin/claude" one
+            output_has "arguments: one"
+            leaks "$mode" "$prefix/bin/claude"
+        done
+        rm -r "$prefix/lib/node_modules" "$prefix/bin/claude"
+    done
+    # A link to a script of the user's, in a directory with other files.
+    for prefix in "$HOME_OF_USER" "$HOME_OF_USER/papers"; do
+        agent "$prefix/wrapper.sh"
+        run_as_user ln -sf "$prefix/wrapper.sh" "$HOME_OF_USER/.local/bin/claude"
+        for mode in bare strict; do
+            must by user -m "$mode" claude two
+            output_has "arguments: two"
+            leaks "$mode" "$HOME_OF_USER/.local/bin/claude"
+        done
+    done
+    # A link in the project leads nowhere: its author has chosen where to.
+    agent "$HOME_OF_USER/papers/claude-tools/run.sh"
+    run_as_user sh -c 'echo secret >~/papers/claude-tools/one'
+    run_as_user ln -s "$HOME_OF_USER/papers/claude-tools/run.sh" claude
+    for mode in bare strict; do
+        must by user explain -v -m "$mode" "$PWD/claude"
+        output_lacks claude-tools
+    done
+    # The twin: the same link elsewhere.
+    run_as_user ln -sf "$HOME_OF_USER/papers/claude-tools/run.sh" "$HOME_OF_USER/.local/bin/claude"
+    must by user explain -v -m strict claude
+    output_has "$HOME_OF_USER/papers/claude-tools"
+    run_as_user sh -c 'rm -r ~/papers ~/.local/share/notes ~/.private ~/wrapper.sh'
+}
+
+# leaks MODE PROGRAM: no file of the user is visible where the program is shown.
+leaks() {
+    local file
+    for file in .private papers/one .local/share/notes/one; do
+        must run_as_user test -e "$HOME_OF_USER/$file"
+        run_as_user sh -c 'cat >"$1"' sh "$(readlink -f "$2")" <<END
+#!/bin/sh
+cat "$HOME_OF_USER/$file"
+END
+        must_fail by user -m "$1" "$2"
+        output_lacks secret
+    done
+    agent "$(readlink -f "$2")"
+}
+
 @test "a key of the user stays outside, and brig says which ones it did not pass on" {
     agent "$HOME_OF_USER/.local/bin/claude"
     export BRIG_TEST_KEY=x ANTHROPIC_API_KEY=sk-secret-1
