@@ -18,6 +18,8 @@
 #include "policy/conf.h"
 #include "policy/policy.h"
 
+#define PROJECT_JAILS_MAX 99 /* of the same name; project_jail() has room for two digits */
+
 /* The file that is being read. */
 struct reading {
     struct config *config;
@@ -231,8 +233,9 @@ static const char *jail_so_far(const struct reading *r)
 static enum brig_mode default_mode(const struct reading *r, const char *jail)
 {
     const char *storage = r->config->storage ? r->config->storage : r->world->storage;
+    char project[PATH_LENGTH_MAX + 1];
     bool unnamed = strcmp(jail, SETTINGS_JAIL) == 0 || strcmp(jail, r->project_jail) == 0 ||
-                   r->world->of_project(r->world->context, storage, jail);
+                   r->world->of_project(r->world->context, storage, jail, project);
     return unnamed ? BRIG_MODE_CASUAL : BRIG_MODE_STRICT;
 }
 
@@ -578,6 +581,23 @@ static int choose_mode(struct reading *r, struct brig_error *err)
     return str_copy(origin, &config->mode_origin, err);
 }
 
+/* Chooses a name for the project's jail that no other project has. */
+static int choose_project_jail(struct reading *r, struct brig_error *err)
+{
+    const char *project = r->world->project;
+    char path[PATH_LENGTH_MAX + 1];
+    unsigned number = 1;
+    while (project && number <= PROJECT_JAILS_MAX &&
+           r->world->of_project(r->world->context, r->config->storage, r->project_jail, path) &&
+           strcmp(path, project) != 0)
+        project_jail(project, ++number, r->project_jail);
+    return number <= PROJECT_JAILS_MAX
+               ? 0
+               : brig_fail(err, BRIG_E_INVALID, 0,
+                           "there are too many jails named as that of this project; choose another "
+                           "name with -j");
+}
+
 static int read_files(struct reading *r, const char *command, struct brig_error *err)
 {
     struct config *config = r->config;
@@ -588,13 +608,15 @@ static int read_files(struct reading *r, const char *command, struct brig_error 
         status = read_conf(r, command, err);
     config->jail_given = r->scan->given[OPTION_JAIL] != NULL;
     if (status == 0)
+        status = choose_storage(r, err);
+    if (status == 0)
+        status = choose_project_jail(r, err);
+    if (status == 0)
         status = str_copy(jail_so_far(r), &config->jail, err);
     if (status == 0)
         status = str_copy(jail_without_option(r, true), &config->jail_here, err);
     if (status == 0 && strcmp(config->jail, r->project_jail) == 0)
         config->project = r->world->project;
-    if (status == 0)
-        status = choose_storage(r, err);
     if (status == 0)
         status = read_jail(r, err);
     if (status == 0)
@@ -614,7 +636,7 @@ int config_read(const struct config_world *world, const struct settings_scan *sc
 {
     struct reading r = {.config = config, .world = world, .scan = scan, .argv = argv, .argc = argc};
     if (world->project)
-        project_jail(world->project, r.project_jail);
+        project_jail(world->project, 1, r.project_jail);
     int status = read_files(&r, scan->command < argc ? argv[scan->command] : NULL, err);
     if (status < 0)
         config_done(config);

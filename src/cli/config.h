@@ -15,6 +15,7 @@
 
 #include <brig/brig.h>
 
+#include "base/path.h"
 #include "cli/profile.h"
 
 struct conf_source;
@@ -43,8 +44,9 @@ struct config_world {
      * added. */
     int (*load)(void *context, const char *dir, const char *name, bool exact, bool optional,
                 struct conf_source *ret_source, struct brig_error *err);
-    /* Whether a jail belongs to a project. */
-    bool (*of_project)(void *context, const char *storage, const char *jail);
+    /* The project of a jail; false if it has none. */
+    bool (*of_project)(void *context, const char *storage, const char *jail,
+                       char project[static PATH_LENGTH_MAX + 1]);
     /* Reads the project's file: 1, or 0 if it does not exist. */
     int (*load_project)(void *context, struct conf_source *ret_source, struct brig_error *err);
 };

@@ -234,12 +234,12 @@ static int on_project(void *context, struct conf_source *ret_source, struct brig
     return status;
 }
 
-static bool on_of_project(void *context, const char *storage, const char *jail)
+static bool on_of_project(void *context, const char *storage, const char *jail,
+                          char project[static PATH_LENGTH_MAX + 1])
 {
     const struct config_files *files = context;
-    char path[PATH_LENGTH_MAX + 1];
     identity_enter(files->identity);
-    bool found = project_of(storage, jail, path);
+    bool found = project_of(storage, jail, project);
     identity_leave(files->identity);
     return found;
 }

@@ -65,7 +65,7 @@ uint64_t project_hash(const char *path)
     return hash;
 }
 
-void project_jail(const char *path, char name[static PROJECT_JAIL_MAX])
+void project_jail(const char *path, unsigned number, char name[static PROJECT_JAIL_MAX])
 {
     uint64_t hash = project_hash(path);
     const char *last = strrchr(path, '/');
@@ -74,8 +74,9 @@ void project_jail(const char *path, char name[static PROJECT_JAIL_MAX])
     size_t length = 0;
     for (; last[length] && length < NAME_SHOWN; length++)
         name[length] = plain(last[length]);
-    (void)snprintf(name + length, PROJECT_JAIL_MAX - length, "%s%08" PRIx32, length > 0 ? "-" : "",
-                   (uint32_t)(hash ^ hash >> 32));
+    (void)snprintf(name + length, PROJECT_JAIL_MAX - length, "%s%08" PRIx32 "%s%s",
+                   length > 0 ? "-" : "", (uint32_t)(hash ^ hash >> 32), number > 1 ? "-" : "",
+                   number > 1 ? str_number(number).text : "");
 }
 
 void project_record(int storage, const char *jail, const char *path)

@@ -26,8 +26,10 @@ int project_find(const char *directory, const struct identity *identity, char **
 /* A hash of a path, for names in the storage. Pure. */
 uint64_t project_hash(const char *path);
 
-/* The name of a project's jail: the last component of the path and a hash of the whole. Pure. */
-void project_jail(const char *path, char name[static PROJECT_JAIL_MAX]);
+/* The name of a project's jail: the last component of the path and a hash of the whole. Whoever
+ * names a directory can make it equal to that of another project, so NAME.project decides whose it
+ * is, and `number` (from 1 on) gives further names. Pure. */
+void project_jail(const char *path, unsigned number, char name[static PROJECT_JAIL_MAX]);
 
 /* Records to which project a jail belongs, with the ids of the user. */
 void project_record(int storage, const char *jail, const char *path);

@@ -159,6 +159,29 @@ jail_in() {
     output_lacks "$name"
 }
 
+@test "a project whose jail would have the name of another project's gets a jail of its own" {
+    local name who store
+    for who in $(everyone); do
+        must in_dir "$ONE" "$who" sh -c 'echo planted >~/.left; echo $BRIG_JAIL'
+        name=${lines[0]}
+        # Directories can be named so that the hashes are the same; here the record is changed instead.
+        [ "$(cat "$STORE/$name.project")" = "$ONE" ]
+        printf %s "$SCRATCH/another" | run_as_user tee "$STORE/$name.project" >/dev/null
+        must_fail in_dir "$ONE" "$who" cat "$HOME_OF_USER/.left"
+        must in_dir "$ONE" "$who" sh -c 'echo $BRIG_JAIL $BRIG_MODE'
+        [ "${lines[0]}" = "$name-2 casual" ]
+        must in_dir "$ONE" "$who" status
+        output_lacks .left
+        [ "$(cat "$STORE/$name-2.project")" = "$ONE" ]
+        # The twin: with its own record it is the same jail.
+        printf %s "$ONE" | run_as_user tee "$STORE/$name.project" >/dev/null
+        must in_dir "$ONE" "$who" cat "$HOME_OF_USER/.left"
+        by "$who" stop "$name-2" || true
+        must by "$who" rm "$name-2"
+        must in_dir "$ONE" "$who" discard --all
+    done
+}
+
 @test "removing the jail of a project leaves the project's files" {
     local name
     echo mine | run_as_user tee "$ONE/file" >/dev/null

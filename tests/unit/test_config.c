@@ -91,10 +91,12 @@ static void chain_done(struct chain *chain)
     config_done(&chain->config);
 }
 
-static bool on_test_of_project(void *context, const char *storage, const char *jail)
+static bool on_test_of_project(void *context, const char *storage, const char *jail,
+                               char project[static PATH_LENGTH_MAX + 1])
 {
     (void)context;
     (void)storage;
+    (void)snprintf(project, PATH_LENGTH_MAX + 1, "/of/project");
     return strcmp(jail, "of-project") == 0;
 }
 
