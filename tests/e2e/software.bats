@@ -51,6 +51,42 @@ jailed() { # jailed ARGS…
     in_each check
 }
 
+# with_etc CMD...: with keys and tokens in directories of /etc, some of which are shown.
+with_etc() {
+    unshare --mount "$BASH" -c '
+        set -e
+        . "$1/lib.bash"
+        mount -t tmpfs none "$2"
+        mkdir "$2/upper" "$2/work"
+        mount -t overlay none -o "lowerdir=/etc,upperdir=$2/upper,workdir=$2/work" /etc
+        mkdir -p /etc/pki/tls/{private,certs} /etc/chromium/policies/{enrollment,managed} /etc/ssl/private
+        for file in pki/tls/private/key ssl/private/key chromium/policies/enrollment/token; do
+            echo of-the-host >"/etc/$file"
+        done
+        chmod 0755 /etc/ssl/private
+        for file in pki/tls/certs/one chromium/policies/managed/one; do
+            echo shown >"/etc/$file"
+        done
+        shift 2
+        "$@"' - "$LIB_DIR" "$SCRATCH/over" "$@"
+}
+
+@test "keys and tokens in directories of /etc that are shown are hidden" {
+    lib_is_root || cannot "only root can change /etc"
+    mkdir "$SCRATCH/over"
+    look='cat /etc/pki/tls/certs/one /etc/chromium/policies/managed/one && grep -rs of-the-host /etc || true'
+    for mode in strict sealed; do
+        must with_etc by user -m "$mode" -D -j "soft-user" -- sh -c "$look"
+        [ "$(grep -c shown <<<"$output")" -eq 2 ]
+        output_lacks of-the-host
+    done
+    # The twin: bare shows the host's files.
+    must with_etc by user -m bare -D -j "soft-bare" -- sh -c "$look"
+    [ "$(grep -c "^/etc.*of-the-host" <<<"$output")" -eq 3 ]
+    jail user soft-user
+    jail user soft-bare
+}
+
 @test "of /sys there are the processors, and they cannot be switched off" {
     [ -d /sys/devices/system/cpu ] || cannot "this system shows no processors in /sys"
     check() {

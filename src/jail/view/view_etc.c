@@ -36,43 +36,50 @@ static const struct etc_entry {
     {"/etc/R/ldpaths", ETC_ALWAYS},                 /* R does not start without it */
     {"/etc/alternatives", ETC_ALWAYS},              /* /usr/bin/awk and others are links into it */
     {"/etc/ca-certificates/extracted", ETC_ALWAYS}, /* Arch's certificates */
-    {"/etc/chromium", ETC_ALWAYS},                  /* chromium: policies and defaults */
-    {"/etc/chromium.d", ETC_ALWAYS},                /* chromium: Debian's start script reads it */
-    {"/etc/crypto-policies", ETC_ALWAYS},           /* Fedora's OpenSSL includes it */
-    {"/etc/debian_version", ETC_ALWAYS},            /* which distribution this is */
-    {"/etc/emacs", ETC_ALWAYS},                     /* emacs: site-start of Debian's packages */
-    {"/etc/firefox-esr", ETC_ALWAYS},               /* the same in Debian */
-    {"/etc/fonts", ETC_ALWAYS},                     /* fontconfig: browsers, emacs, plots, PDF */
-    {"/etc/fpc*.cfg", ETC_ALWAYS},                  /* Free Pascal: where its units are */
-    {"/etc/ghostscript", ETC_ALWAYS},               /* gs: fonts */
-    {"/etc/gnucobol", ETC_ALWAYS},                  /* cobc: the COBOL dialects */
-    {"/etc/group", ETC_ALONE},                      /* getgrgid */
-    {"/etc/hosts", ETC_ALONE},                      /* getaddrinfo */
-    {"/etc/java-*-openjdk", ETC_ALWAYS},            /* java, javac: security properties, logging */
-    {"/etc/ld.so.cache", ETC_ALWAYS},               /* the dynamic linker */
-    {"/etc/ld.so.conf", ETC_ALONE},                 /* ldconfig */
-    {"/etc/ld.so.conf.d", ETC_ALONE},               /* ldconfig */
-    {"/etc/localtime", ETC_LINK},                   /* local time */
-    {"/etc/lsb-release", ETC_LINK},                 /* which distribution this is */
-    {"/etc/man_db.conf", ETC_ALWAYS},               /* man, as Fedora names it */
-    {"/etc/manpath.config", ETC_ALWAYS},            /* man finds no page without it */
+    {"/etc/chromium/initial_preferences", ETC_ALWAYS}, /* chromium: defaults */
+    {"/etc/chromium/master_preferences", ETC_ALWAYS},  /* the same in older versions */
+    {"/etc/chromium/policies/managed", ETC_ALWAYS},    /* policies; not enrollment, it has tokens */
+    {"/etc/chromium/policies/recommended", ETC_ALWAYS}, /* policies */
+    {"/etc/chromium.d", ETC_ALWAYS},      /* chromium: Debian's start script reads it */
+    {"/etc/crypto-policies", ETC_ALWAYS}, /* Fedora's OpenSSL includes it */
+    {"/etc/debian_version", ETC_ALWAYS},  /* which distribution this is */
+    {"/etc/emacs", ETC_ALWAYS},           /* emacs: site-start of Debian's packages */
+    {"/etc/firefox-esr", ETC_ALWAYS},     /* the same in Debian */
+    {"/etc/fonts", ETC_ALWAYS},           /* fontconfig: browsers, emacs, plots, PDF */
+    {"/etc/fpc*.cfg", ETC_ALWAYS},        /* Free Pascal: where its units are */
+    {"/etc/ghostscript", ETC_ALWAYS},     /* gs: fonts */
+    {"/etc/gnucobol", ETC_ALWAYS},        /* cobc: the COBOL dialects */
+    {"/etc/group", ETC_ALONE},            /* getgrgid */
+    {"/etc/hosts", ETC_ALONE},            /* getaddrinfo */
+    {"/etc/java-*-openjdk", ETC_ALWAYS},  /* java, javac: security properties, logging */
+    {"/etc/ld.so.cache", ETC_ALWAYS},     /* the dynamic linker */
+    {"/etc/ld.so.conf", ETC_ALONE},       /* ldconfig */
+    {"/etc/ld.so.conf.d", ETC_ALONE},     /* ldconfig */
+    {"/etc/localtime", ETC_LINK},         /* local time */
+    {"/etc/lsb-release", ETC_LINK},       /* which distribution this is */
+    {"/etc/man_db.conf", ETC_ALWAYS},     /* man, as Fedora names it */
+    {"/etc/manpath.config", ETC_ALWAYS},  /* man finds no page without it */
     {"/etc/maven/logging/simplelogger.properties", ETC_ALWAYS}, /* mvn */
     {"/etc/maven/m2.conf", ETC_ALWAYS},                         /* mvn does not start without it */
-    {"/etc/mime.types", ETC_ALWAYS},      /* web servers and Python: types of files */
-    {"/etc/mono", ETC_ALWAYS},            /* mono: which libraries it loads */
-    {"/etc/nsswitch.conf", ETC_NO_DOOR},  /* getpwuid, getaddrinfo */
-    {"/etc/os-release", ETC_LINK},        /* which distribution this is */
-    {"/etc/passwd", ETC_ALONE},           /* getpwuid */
-    {"/etc/pki/ca-trust", ETC_ALWAYS},    /* Fedora's certificates */
-    {"/etc/pki/tls", ETC_ALWAYS},         /* Fedora's certificates */
-    {"/etc/protocols", ETC_ALWAYS},       /* getprotobyname */
-    {"/etc/resolv.conf", ETC_HOST_NET},   /* name resolution */
-    {"/etc/services", ETC_ALWAYS},        /* getservbyname: ports */
-    {"/etc/ssl/certs", ETC_ALWAYS},       /* certificates, never /etc/ssl/private */
-    {"/etc/ssl/openssl.cnf", ETC_ALWAYS}, /* OpenSSL */
-    {"/etc/texmf", ETC_ALWAYS},           /* TeX */
-    {"/etc/timezone", ETC_ALWAYS},        /* local time, for Java and Python */
-    {"/etc/xml", ETC_ALWAYS},             /* catalogs of xmllint and xsltproc */
+    {"/etc/mime.types", ETC_ALWAYS},       /* web servers and Python: types of files */
+    {"/etc/mono", ETC_ALWAYS},             /* mono: which libraries it loads */
+    {"/etc/nsswitch.conf", ETC_NO_DOOR},   /* getpwuid, getaddrinfo */
+    {"/etc/os-release", ETC_LINK},         /* which distribution this is */
+    {"/etc/passwd", ETC_ALONE},            /* getpwuid */
+    {"/etc/pki/ca-trust", ETC_ALWAYS},     /* Fedora's certificates */
+    {"/etc/pki/tls/cert.pem", ETC_ALWAYS}, /* Fedora's certificates, never /etc/pki/tls/private */
+    {"/etc/pki/tls/certs", ETC_ALWAYS},    /* Fedora's certificates */
+    {"/etc/pki/tls/ct_log_list.cnf", ETC_ALWAYS}, /* Fedora's OpenSSL */
+    {"/etc/pki/tls/openssl.cnf", ETC_ALWAYS},     /* Fedora's OpenSSL */
+    {"/etc/pki/tls/openssl.d", ETC_ALWAYS},       /* Fedora's OpenSSL includes it */
+    {"/etc/protocols", ETC_ALWAYS},               /* getprotobyname */
+    {"/etc/resolv.conf", ETC_HOST_NET},           /* name resolution */
+    {"/etc/services", ETC_ALWAYS},                /* getservbyname: ports */
+    {"/etc/ssl/certs", ETC_ALWAYS},               /* certificates, never /etc/ssl/private */
+    {"/etc/ssl/openssl.cnf", ETC_ALWAYS},         /* OpenSSL */
+    {"/etc/texmf", ETC_ALWAYS},                   /* TeX */
+    {"/etc/timezone", ETC_ALWAYS},                /* local time, for Java and Python */
+    {"/etc/xml", ETC_ALWAYS},                     /* catalogs of xmllint and xsltproc */
 };
 
 #define ETC "/etc/"
