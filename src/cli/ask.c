@@ -81,6 +81,20 @@ static struct ask_destination *find(struct ask *ask, const char *text)
     return NULL;
 }
 
+/* Makes room: the program decides how many destinations it asks for, and what it asked for long ago
+ * must not hide what waits now. */
+static void forget_refused(struct ask *ask)
+{
+    size_t oldest = 0;
+    while (oldest < ask->count && ask->destinations[oldest].waiting)
+        oldest++;
+    if (oldest == ask->count)
+        return;
+    ask->count--;
+    memmove(&ask->destinations[oldest], &ask->destinations[oldest + 1],
+            (ask->count - oldest) * sizeof ask->destinations[0]);
+}
+
 void ask_event(struct ask *ask, const struct brig_net_event *event)
 {
     char text[sizeof ask->destinations[0].text];
@@ -88,7 +102,11 @@ void ask_event(struct ask *ask, const struct brig_net_event *event)
     struct ask_destination *found = find(ask, text);
     if (found)
         found->waiting = event->verdict == BRIG_NET_WAITING;
-    if (event->verdict != BRIG_NET_WAITING || found || ask->count == ASK_DESTINATIONS_MAX)
+    if (event->verdict != BRIG_NET_WAITING || found)
+        return;
+    if (ask->count == ASK_DESTINATIONS_MAX)
+        forget_refused(ask);
+    if (ask->count == ASK_DESTINATIONS_MAX)
         return;
     found = &ask->destinations[ask->count++];
     found->waiting = true;

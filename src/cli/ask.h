@@ -16,7 +16,7 @@
 
 #define ASK_SOCKET_PREFIX "ask-"
 #define ASK_TEXT_MAX 32768
-#define ASK_DESTINATIONS_MAX 64 /* that are listed; further ones can be answered by their names */
+#define ASK_DESTINATIONS_MAX 64 /* as many as the broker lets wait, and the latest refused ones */
 
 struct identity;
 struct settings;
