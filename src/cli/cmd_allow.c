@@ -167,6 +167,26 @@ static bool has_match(const struct asking_run *run, const struct wanted *wanted)
     return false;
 }
 
+/* A name without a port allows the one port that was asked for. With several, the user may have seen
+ * only one of them. */
+static int refuse_other_ports(const struct asking_runs *runs, const struct wanted *wanted,
+                              struct brig_error *err)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < runs->count; i++)
+        for (size_t k = 0; is_jail(wanted, &runs->items[i]) && k < runs->items[i].count; k++) {
+            const char *destination = destination_of(runs->items[i].lines[k]);
+            if (!matches(destination, wanted->host))
+                continue;
+            if (first && strcmp(first, destination) != 0)
+                return brig_fail(err, BRIG_E_INVALID, 0,
+                                 "the command asked for %s and for %s; choose one of them",
+                                 str_shown(first).text, str_shown(destination).text);
+            first = destination;
+        }
+    return 0;
+}
+
 /* Keeps the answer in the jail's file. */
 static int keep(const struct jails_place *place, const struct asking_run *run, const char *line,
                 struct brig_error *err)
@@ -236,7 +256,7 @@ static int answer(const struct jails_place *place, const struct asking_runs *run
     if (!jail)
         return brig_fail(err, BRIG_E_INVALID, 0, "nothing waits for '%s'; see brig allow",
                          str_shown(wanted->host).text);
-    int status = 0;
+    int status = wanted->answer == ANSWER_NEVER ? 0 : refuse_other_ports(runs, wanted, err);
     for (size_t i = 0; i < runs->count && status == 0; i++)
         if (has_match(&runs->items[i], wanted))
             status = answer_run(place, &runs->items[i], wanted, err);

@@ -583,7 +583,7 @@ void net_watch_line(const struct brig_net_event *event, bool implied, char line[
     print_destination(name_of(event), event->port, what, sizeof what);
     if (event->verdict == BRIG_NET_WAITING)
         (void)snprintf(line, NET_LINE_MAX, "%s is waiting; in another terminal: brig allow %s",
-                       what, event->name);
+                       what, what);
     if (is_failure(event))
         (void)snprintf(line, NET_LINE_MAX, "failed: %s (%s)", what,
                        event->detail[0] ? event->detail : event->because);

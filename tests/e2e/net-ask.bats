@@ -47,7 +47,7 @@ ended() {
 once() {
     asking "$1" -- python3 -c "$GET" 80 good.example good.example
     await waits "$1" good.example:80
-    grep -q "brig: good.example:80 is waiting; in another terminal: brig allow good.example" "$SCRATCH/out"
+    grep -q "brig: good.example:80 is waiting; in another terminal: brig allow good.example:80" "$SCRATCH/out"
     must world "$1" "$BRIG" allow good.example
     output_has "allowed good.example:80 in the jail 'asks' until the run ends"
     ended
@@ -164,6 +164,28 @@ print("reply", len(s.recv(9999)))'
     [[ $output == *"reply "[1-9]* ]]
     must world user "$BRIG" allow --never good.example
     ended
+}
+
+ports() {
+    asking "$1" -- sh -c "python3 -c '$GET' 80 good.example & python3 -c '$GET' 5432 good.example; wait"
+    await waits "$1" good.example:80
+    await waits "$1" good.example:5432
+    # Only one of them may have been on the screen.
+    must_exit 125 world "$1" "$BRIG" allow good.example
+    output_has "choose one of them"
+    waits "$1" good.example:80
+    waits "$1" good.example:5432
+    must world "$1" "$BRIG" allow good.example:80
+    output_has "allowed good.example:80"
+    # The twin: with one left, its name is enough; and never means all ports.
+    must world "$1" "$BRIG" allow --never good.example
+    ended
+    output_has "good.example answer 1"
+    output_has "good.example error"
+}
+
+@test "a name without a port allows nothing that was not shown" {
+    for_each_user ports
 }
 
 @test "an answer that does not come is a refusal, and the broker's limits hold" {

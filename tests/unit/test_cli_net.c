@@ -411,7 +411,8 @@ static void test_lines(void)
     line_is(&event, "");
     event = refusal("good.example", "", 443, "no-rule");
     event.verdict = BRIG_NET_WAITING;
-    line_is(&event, "good.example:443 is waiting; in another terminal: brig allow good.example");
+    line_is(&event,
+            "good.example:443 is waiting; in another terminal: brig allow good.example:443");
 }
 
 /* Where the network is open because nothing says otherwise, a public address alone would close
