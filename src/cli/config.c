@@ -475,13 +475,24 @@ static int load_conf(const struct reading *r, const char *command, struct conf_s
     return status == 0 ? load(r, dir, "default.conf", true, true, ret_source, err) : status;
 }
 
+/* Whether a command is a file of the project: then its author has chosen its name, and a profile
+ * would let it use the user's credentials. */
+static bool is_of_project(const struct config_world *world, const char *command)
+{
+    autofree char *path = NULL;
+    return world->project && strchr(command, '/') &&
+           path_make_absolute(world->cwd, command, &path, NULL) == 0 &&
+           path_is_beneath(world->project, path);
+}
+
 /* The profile that --profile names, else that of the command. */
 static int read_profile(struct reading *r, const char *command, struct brig_error *err)
 {
     const char *typed = r->scan->given[OPTION_PROFILE];
-    const struct profile_text *text = typed     ? profile_find(typed)
-                                      : command ? profile_of_command(command)
-                                                : NULL;
+    const struct profile_text *text = typed ? profile_find(typed)
+                                      : command && !is_of_project(r->world, command)
+                                          ? profile_of_command(command)
+                                          : NULL;
     autosource struct conf_source source = {0};
     if ((typed && strcmp(typed, PROFILE_NONE) == 0) || (!typed && !text))
         return 0;

@@ -121,7 +121,7 @@ assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"
     run_as_user sh -c 'echo secret >~/papers/claude-tools/one'
     run_as_user ln -s "$HOME_OF_USER/papers/claude-tools/run.sh" claude
     for mode in bare strict; do
-        must by user explain -v -m "$mode" "$PWD/claude"
+        must by user explain -v -m "$mode" --profile claude "$PWD/claude"
         output_lacks claude-tools
     done
     # The twin: the same link elsewhere.
@@ -176,6 +176,24 @@ END
     must by user claude
     output_lacks "was not passed"
     output_lacks ANTHROPIC_BASE_URL
+}
+
+@test "a program of the project is not taken for an agent, and uses no credential" {
+    agent "$PWD/tools/claude"
+    export BRIG_TEST_KEY=x ANTHROPIC_API_KEY=sk-secret-1
+    local program
+    for program in ./tools/claude "$PWD/tools/claude" "tools/../tools/claude"; do
+        must by user "$program"
+        output_has "arguments:"
+        output_lacks ANTHROPIC
+        output_lacks "for the first time"
+    done
+    # The twins: the user's own program by its path, and a profile that is asked for.
+    agent "$HOME_OF_USER/.local/bin/claude"
+    must by user "$HOME_OF_USER/.local/bin/claude"
+    output_has ANTHROPIC_BASE_URL
+    must by user --profile claude ./tools/claude
+    output_has ANTHROPIC_BASE_URL
 }
 
 @test "what an agent can do is said at its first use in a project" {
