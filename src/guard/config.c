@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "guard/files.h"
+#include "policy/defaults.h"
+#include "policy/policy.h"
 
 #define CONFIG_COPY "config.copy"
 #define CONFIG_MAX ((off_t)4 << 20)
@@ -40,6 +42,30 @@ int config_strip_url(const char *url, struct str *ret_url)
     str_append_bytes(ret_url, url, (size_t)(host - url));
     str_append(ret_url, at + 1);
     return 1;
+}
+
+/* Whether the text before "://" is http or https. */
+static bool is_web(const char *text, const char *colon)
+{
+    size_t length = (size_t)(colon - text);
+    return (length >= 4 && strncasecmp(colon - 4, "http", 4) == 0) ||
+           (length >= 5 && strncasecmp(colon - 5, "https", 5) == 0);
+}
+
+void config_strip_text(const char *text, struct str *ret_text)
+{
+    const char *done = text;
+    for (const char *colon = text; (colon = strstr(colon, "://"));) {
+        const char *host = colon + 3;
+        size_t length = strcspn(host, "/?#;\\\"' \t\r\n");
+        const char *at = memrchr(host, '@', length);
+        if (at && (is_web(text, colon) || memchr(host, ':', (size_t)(at - host)))) {
+            str_append_bytes(ret_text, done, (size_t)(host - done));
+            done = at + 1;
+        }
+        colon = host;
+    }
+    str_append(ret_text, done);
 }
 
 /* The variable of a key: its last part. */
@@ -77,11 +103,13 @@ static bool is_plain_text(const char *value)
     return *value && *value != '-' && strlen(value) < 2000;
 }
 
-/* Accepts https, http, ssh, git, and host:path; never a program (ext::) or a path of the host. */
+/* Accepts https, http, ssh, git, and host:path; never a program (ext::) or a path of the host, and no password: for a
+ * remote with one, --inject @git makes its host reachable in the next run, whatever the network rules say. */
 static bool is_remote_url(const char *url)
 {
     static const char *const schemes[] = {"https://", "http://", "ssh://", "git://"};
-    if (!is_plain_text(url) || strstr(url, "::"))
+    autostr struct str stripped = {0};
+    if (!is_plain_text(url) || strstr(url, "::") || config_strip_url(url, &stripped) != 0)
         return false;
     for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++)
         if (str_starts_with(url, schemes[i]))
@@ -134,9 +162,23 @@ static bool is_of_outside(const char *key)
     return strcasecmp(key, "core.worktree") == 0 || strcasecmp(key, "core.fsmonitor") == 0;
 }
 
+/* Whether a variable of this name would not be passed on: github.token, sendemail.smtpPass. */
+static bool is_filtered(const char *variable)
+{
+    for (const char *filter = policy_default_filters; *filter; filter = policy_next_default(filter))
+        if (!strstr(filter, "://") && policy_filter_matches(filter, variable, strlen(variable), ""))
+            return true;
+    return false;
+}
+
 static bool is_secret(const char *key, const char *value, struct str *scratch)
 {
     const char *variable = variable_of(key);
+    if (is_filtered(variable))
+        return true;
+    /* A script that prints a password, or asks a program outside for one. */
+    if (begins(key, "credential.") && value && value[0] == '!')
+        return true;
     if (strcasecmp(variable, "proxy") == 0 && value && strchr(value, '@'))
         return true;
     if (begins(key, "http.") && strcasecmp(variable, "extraheader") == 0)
@@ -210,8 +252,11 @@ int config_sanitise(const struct git *git, int dir, const char *name, int folder
         at = next;
     }
     str_append_bytes(ret_answer, "", 1);
-    if (status == 0 && !files_read(folder, CONFIG_COPY, ret_answer))
+    autostr struct str made = {0};
+    if (status == 0 && !files_read(folder, CONFIG_COPY, &made))
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the copy of the config");
+    if (status == 0 && made.data) /* comments, and values with several URLs */
+        config_strip_text(made.data, ret_answer);
     (void)unlinkat(folder, CONFIG_COPY, 0);
     return status == 0 && ret_answer->failed ? brig_fail_nomem(err) : status;
 }

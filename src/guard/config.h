@@ -15,6 +15,8 @@ int config_sanitise(const struct git *git, int dir, const char *name, int folder
 /* Removes credentials from a value: 1 and the URL without user and password, 0 if it has none.
  * Pure. */
 int config_strip_url(const char *url, struct str *ret_url);
+/* Appends a text without users and passwords in the URLs in it. Pure. */
+void config_strip_text(const char *text, struct str *ret_text);
 
 /* Takes over from a jail's private config what config_may_cross() allows: new remotes, and the
  * upstreams of branches. `base` is the directory with the initial config of the jail. Other changes

@@ -216,7 +216,7 @@ static int find_config(const struct git *git, int cache, int folder, int dir, co
     char id[FILES_ID_MAX], name[FILES_ID_MAX + 32];
     if (!files_exists(dir, file) || !files_identify(dir, "", id))
         return 0;
-    (void)snprintf(name, sizeof name, "%s-%s", file, id);
+    (void)snprintf(name, sizeof name, "%s-2-%s", file, id); /* 2: the rules of config_sanitise() */
     if (!files_read_answer(cache, name, &answer)) {
         str_concat(&path, dir_path, "/", file);
         if (path.failed)

@@ -463,6 +463,8 @@ with_submodule() {
             git config remote.scpdash.url "-oProxyCommand=touch:x"
             git remote add path /etc
             git remote add file file:///etc
+            git remote add password http://a:b@127.0.0.1:631/
+            git remote add token https://token@evil.example/
             git config remote.over.url https://example.com/z.git
             git config remote.over.fetch "+refs/heads/*:refs/heads/*"
             git config remote.vcs.vcs ext
@@ -492,11 +494,20 @@ with_submodule() {
             git config http.extraHeader "X-Token: sesame"
             git config url.https://user:sesame@example.com/.insteadOf gh:
             git config remote.origin.proxy http://user:sesame@proxy.example:3128
-            git config http.proxy http://user:sesame@proxy.example:3128'
+            git config http.proxy http://user:sesame@proxy.example:3128
+            git config github.token sesame
+            git config sendemail.smtpPass sesame
+            git config credential.https://example.com.helper "!echo password=sesame; true"
+            git config credential.helper cache
+            git config alias.up "!git push https://example.com/a https://sesame@example.com/b"
+            echo "# was https://user:sesame@example.com/old" >>.git/config'
         before=$(cat .git/config)
         must inside "$pair" 'cat .git/config; git config --list; grep -r sesame .git /run/brig 2>/dev/null || true; git remote -v'
         output_lacks sesame
         output_has https://example.com/x.git
+        output_has "# was https://example.com/old"
+        output_has "alias.up=!git push https://example.com/a https://example.com/b"
+        output_has credential.helper=cache
         output_has "--inject"
         [ "$(cat .git/config)" = "$before" ]
         # Nor do they come from a linked worktree or a submodule.
@@ -504,6 +515,21 @@ with_submodule() {
         [ "$(out config remote.origin.url)" = https://user:sesame@example.com/x.git ]
         [ "$(out config remote.more.url)" = https://example.com/z ]
         [ "$(out config remote.token.url)" = https://sesame@example.com/y.git ]
+    done
+}
+
+@test "a remote that a jail has added does not become reachable by --inject @git" {
+    needs curl
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        out remote add origin https://user:sesame@example.com/x.git
+        must inside "$pair" 'git remote add evil https://a:b@evil.example/x; git remote add web https://web.example/x'
+        [ "$(out config remote.web.url)" = https://web.example/x ]
+        must_fail out config remote.evil.url
+        must as "${pair%:*}" "$BRIG" --net allow --inject @git -j "$JAIL" -- env
+        output_has GIT_CONFIG_VALUE_0=https://example.com/
+        output_has GIT_CONFIG_COUNT=1
+        output_lacks evil.example
     done
 }
 

@@ -90,6 +90,10 @@ static void settings(void)
         {"remote.up.url", "/home/user/private", false},
         {"remote.up.url", "file:///etc", false},
         {"remote.up.url", "../x", false},
+        {"remote.up.url", "https://user:password@example.com/x", false},
+        {"remote.up.url", "http://a:b@127.0.0.1:631/", false},
+        {"remote.up.url", "https://token@example.com/x", false},
+        {"remote.up.url", "ssh://git:password@example.com/x", false},
         {"remote.-x.url", "https://example.com/x", false},
         {"remote.up.fetch", "+refs/heads/*:refs/remotes/up/*", true},
         {"remote.up.fetch", "+refs/heads/*:refs/heads/*", false},
@@ -114,6 +118,27 @@ static void settings(void)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         tap_ok(config_may_cross(rows[i].key, rows[i].value) == rows[i].crosses, "%s = %s %s",
                rows[i].key, rows[i].value, rows[i].crosses ? "crosses" : "stays");
+}
+
+static void texts(void)
+{
+    static const struct {
+        const char *text, *without;
+    } rows[] = {
+        {"# url = https://me:SECRET@example.com/x\n", "# url = https://example.com/x\n"},
+        {"a = https://a.example/ http://SECRET@b.example:1/x",
+         "a = https://a.example/ http://b.example:1/x"},
+        {"ssh://git:SECRET@x/ HTTPS://SECRET@y", "ssh://x/ HTTPS://y"},
+        {"ssh://git@example.com/x https://example.com/a@b",
+         "ssh://git@example.com/x https://example.com/a@b"},
+        {"https://example.com/ # by me@example.com", "https://example.com/ # by me@example.com"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        autostr struct str made = {0};
+        config_strip_text(rows[i].text, &made);
+        tap_is_str(made.data ? made.data : "", rows[i].without, "URLs in: %s", rows[i].without);
+    }
 }
 
 static void urls(void)
@@ -240,6 +265,7 @@ int main(void)
     ref_lists();
     settings();
     urls();
+    texts();
     pointers();
     protected_names();
     return tap_done();
