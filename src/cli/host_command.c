@@ -13,10 +13,13 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "cli/identity.h"
+#include "guard/outside_path.h"
 #include "policy/policy.h"
 
 #define ROOM (POLICY_SECRET_MAX + 2) /* the end of a line, and one byte to detect excess */
 #define EXIT_NO_EXEC 127
+#define SYSTEM_PATH                                                                                \
+    "/usr/bin:/bin" /* if nothing else is left: an empty PATH is the working directory */
 
 int host_read_text(int fd, const char *what, char **ret_text, struct brig_error *err)
 {
@@ -44,13 +47,14 @@ int host_read_text(int fd, const char *what, char **ret_text, struct brig_error 
                      POLICY_SECRET_MAX, str_shown(what).text);
 }
 
-/* Executes the command with the ids of the user for whom brig acts. */
-static __attribute__((noreturn)) void execute(const char *line, const struct identity *identity,
-                                              int output)
+/* Executes the command with the ids of the user for whom brig acts. `path` is PATH without directories in which a jail
+ * could have put a program. */
+static __attribute__((noreturn)) void execute(const char *line, const char *path,
+                                              const struct identity *identity, int output)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
-        identity_become(identity) == 0)
+        identity_become(identity) == 0 && setenv("PATH", *path ? path : SYSTEM_PATH, 1) == 0)
         (void)execl("/bin/sh", "sh", "-c", line, (char *)NULL);
     _exit(EXIT_NO_EXEC);
 }
@@ -59,13 +63,16 @@ int host_command(const char *line, const struct identity *identity, char **ret_t
                  struct brig_error *err)
 {
     int pair[2];
+    autofree char *path = NULL;
+    if (outside_path((const char *const *)environ, NULL, &path, err) < 0)
+        return BRIG_E_NOMEM;
     if (pipe2(pair, O_CLOEXEC) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
     autoclose int input = pair[0];
     autoclose int output = pair[1];
     pid_t pid = fork();
     if (pid == 0)
-        execute(line, identity, output);
+        execute(line, path, identity, output);
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", str_shown(line).text);
     (void)close(take_fd(&output));

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "guard/files.h"
+#include "guard/outside_path.h"
 #include "policy/policy.h"
 
 #define GIT_CALL_MS (10 * 60 * 1000)
@@ -32,15 +33,6 @@
 #define GIT_SAYS_MAX 4096
 
 /* ---- finding git ---- */
-
-static bool is_writable_inside(const struct brig_policy *policy, const char *path)
-{
-    for (size_t i = 0; policy && i < policy->grant_count; i++)
-        if (policy->grants[i].access == BRIG_READ_WRITE &&
-            path_is_beneath(policy->grants[i].source, path))
-            return true;
-    return false;
-}
 
 const char *git_variable(const char *const *environment, const char *name)
 {
@@ -55,23 +47,29 @@ int git_find(struct git *git, const char *const *environment, const struct brig_
              struct git_user user, struct brig_error *err)
 {
     *git = (struct git){.user = user, .environment = environment};
-    for (const char *at = git_variable(environment, "PATH"); at && *at;) {
+    autofree char *list = NULL;
+    int status = outside_path(environment, policy, &list, err);
+    if (status == 0)
+        status = str_make(&git->path, err, "PATH=", list);
+    for (const char *at = list; status == 0 && !git->program && *at;) {
         size_t length = strcspn(at, ":");
         char file[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1];
         int used = snprintf(file, sizeof file, "%.*s/git", (int)length, at);
-        if (at[0] == '/' && (size_t)used < sizeof file && path_resolve(file, real) &&
-            access(real, X_OK) == 0 && !is_writable_inside(policy, real) &&
-            !is_writable_inside(policy, file))
-            return str_copy(file, &git->program, err);
+        if ((size_t)used < sizeof file && path_resolve(file, real) && access(real, X_OK) == 0 &&
+            !outside_path_is_writable(policy, real))
+            status = str_copy(file, &git->program, err);
         at += length + (at[length] == ':');
     }
-    return 0;
+    if (status < 0)
+        git_done(git);
+    return status;
 }
 
 void git_done(struct git *git)
 {
     free(git->program);
-    git->program = NULL;
+    free(git->path);
+    git->program = git->path = NULL;
 }
 
 /* ---- outside ---- */
@@ -117,7 +115,9 @@ static bool set_environment(const struct git *git, const struct git_call *call)
                {"GIT_CONFIG_GLOBAL", call->own_settings ? "/dev/null" : NULL}};
     const char *values[ARRAY_LENGTH(passed)]; /* looked up first: the array may be environ */
     for (size_t i = 0; i < ARRAY_LENGTH(passed); i++)
-        values[i] = git_variable(git->environment, passed[i]);
+        values[i] = git->path && strcmp(passed[i], "PATH") == 0
+                        ? git->path + strlen("PATH=")
+                        : git_variable(git->environment, passed[i]);
     bool set = clearenv() == 0;
     for (size_t i = 0; i < ARRAY_LENGTH(passed) && set; i++)
         set = !values[i] || setenv(passed[i], values[i], 1) == 0;
@@ -151,7 +151,9 @@ static const char **make_user_environment(const struct git *git, const struct gi
     const char **made = calloc(count + ARRAY_LENGTH(own) + 2, sizeof *made);
     for (size_t i = 0; i < count && made; i++)
         if (is_for_user(git->environment[i]))
-            made[used++] = git->environment[i];
+            made[used++] = git->path && str_starts_with(git->environment[i], "PATH=")
+                               ? git->path
+                               : git->environment[i];
     for (size_t i = 0; i < ARRAY_LENGTH(own) && made; i++)
         made[used++] = own[i];
     if (made && call->git_dir > 0)

@@ -22,13 +22,13 @@ struct git_user {
 /* The git program and the user who runs it. */
 struct git {
     char *program; /* absolute, owned; NULL: git is not installed */
+    char *path;    /* owned: "PATH=" and the list of outside_path(), for git's own programs */
     struct git_user user;
     const char *const
         *environment; /* of the caller, borrowed; a few of its variables are passed on */
 };
 
-/* Finds git in the environment's PATH. Directories that the policy lets a jail write to are
- * skipped. Release with git_done(). */
+/* Finds git in the environment's PATH, except where a jail may have put one: see outside_path(). Release with git_done(). */
 int git_find(struct git *git, const char *const *environment, const struct brig_policy *policy,
              struct git_user user, struct brig_error *err);
 void git_done(struct git *git);
