@@ -535,6 +535,8 @@ static int hide(const struct settings *settings, const char *home, struct hidden
     if (status == 0 && shows_host(settings)) {
         status = masks_apply(&hidden->masks, &hidden->names, err);
         if (status == 0)
+            status = masks_apply_startup(policy, &hidden->names, err);
+        if (status == 0)
             status = find_own(settings, home, &hidden->own, err);
         if (status == 0)
             status = refuse_own(&hidden->own, &hidden->names, err);

@@ -3,6 +3,7 @@
 #include "cli/masks.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
@@ -20,6 +22,7 @@
 #include "jail/view/mask_names.h"
 #include "policy/defaults.h"
 #include "policy/policy.h"
+#include "policy/startup.h"
 
 /* ---- rules in their order ---- */
 
@@ -183,6 +186,51 @@ int masks_apply(const struct masks *masks, const struct mask_names *names, struc
 {
     struct applying applying = {masks, names};
     return resolve(names->home, &masks->rules, apply_path, &applying, err);
+}
+
+/* ---- start-up files outside the home ---- */
+
+struct startup_links {
+    const struct mask_names *names;
+    struct startup_rules rules;
+};
+
+/* Whether a file has lines that are hidden, or cannot be examined. */
+static bool has_hidden_lines(const struct startup_links *links, const char *path)
+{
+    const struct startup_filter filter = {links->rules.items, links->rules.count};
+    struct startup_text seen = {0};
+    autostr struct str text = {0};
+    struct stat info;
+    autoclose int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return false;
+    bool hides = read_all(fd, STARTUP_FILE_MAX, &text) < 0 || text.length > STARTUP_FILE_MAX ||
+                 startup_hide(&filter, 1, text.data, text.length, &seen, NULL) < 0 ||
+                 seen.hidden > 0;
+    startup_text_done(&seen);
+    return hides;
+}
+
+static int hide_startup(void *context, const struct mask_path *path, struct brig_error *err)
+{
+    const struct startup_links *links = context;
+    return path->outside && has_hidden_lines(links, path->path)
+               ? mask_names_hide(links->names, path->path, "a start-up file", err)
+               : 0;
+}
+
+int masks_apply_startup(const struct brig_policy *policy, const struct mask_names *names,
+                        struct brig_error *err)
+{
+    const struct mask_rules rules = {.hidden = (const char **)(uintptr_t)startup_names,
+                                     .hidden_count = startup_name_count};
+    struct startup_links links = {.names = names};
+    int status = startup_rules_init(policy, &links.rules, err);
+    if (status == 0 && links.rules.count > 0)
+        status = resolve(names->home, &rules, hide_startup, &links, err);
+    startup_rules_done(&links.rules);
+    return status;
 }
 
 static int add_linked(void *context, const struct mask_path *path, struct brig_error *err)

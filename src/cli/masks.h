@@ -40,6 +40,12 @@ int masks_mark_found(struct settings *settings, const char *home, struct brig_er
  * user. */
 int masks_apply(const struct masks *masks, const struct mask_names *names, struct brig_error *err);
 
+/* Adds masks for start-up files of shells that are links to files outside the home directory, if these have lines that
+ * would be hidden. The copy-on-write home shows such lines of its own files blanked (home/overlay_startup.h); a file of
+ * the host is hidden as a whole. Uses the ids of the user. */
+int masks_apply_startup(const struct brig_policy *policy, const struct mask_names *names,
+                        struct brig_error *err);
+
 /* Adds rules for the paths in the home directory that masked symbolic links lead to. */
 int masks_follow_links(struct masks *masks, const char *home, struct brig_error *err);
 

@@ -23,19 +23,49 @@ const char *const startup_names[] = {
     ".bashrc",
     ".bash_profile",
     ".bash_login",
+    ".bash_logout",
     ".bash_aliases",
+    ".bash_functions",
+    ".bash_completion",
     ".profile",
+    ".shrc",
+    ".shinit",
     ".zshrc",
     ".zshenv",
     ".zprofile",
     ".zlogin",
+    ".zlogout",
     ".config/fish/config.fish",
     ".kshrc",
+    ".mkshrc",
     ".cshrc",
     ".tcshrc",
     ".login",
-    ".config/environment.d/*.conf",
+    ".logout",
     ".pam_environment",
+    ".environment",
+    ".xprofile",
+    ".xinitrc",
+    ".xsession",
+    ".xsessionrc",
+    /* What they read, and copies that editors, installers and users leave beside them: .zshrc.local, .bashrc~,
+     * .bashrc.swp, .zshrc.pre-oh-my-zsh. */
+    ".*sh*[.~]*",
+    ".profile[.~]*",
+    ".z[lp]*[.~]*",
+    ".x[ip]*[.~]*",
+    ".bashrc.d/*",
+    ".profile.d/*",
+    ".zshrc.d/*",
+    ".zsh/*",
+    ".config/bash/*",
+    ".config/zsh/*",
+    ".oh-my-zsh/custom/*",
+    ".config/fish/*",
+    ".config/fish/conf.d/*",
+    ".config/nushell/*",
+    ".config/environment.d/*",
+    ".config/plasma-workspace/env/*",
 };
 const size_t startup_name_count = ARRAY_LENGTH(startup_names);
 
@@ -118,7 +148,7 @@ static bool is_word(const char *text, size_t length, const char *word)
     return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
-/* The position after "=", "+=", "[index]=" or, in "${NAME:=value}" and alike, the operator; NULL: there is none. */
+/* The position after "=", "+=", "[index]=", "]=" or, in "${NAME:=value}" and alike, the operator; NULL: there is none. */
 static const char *skip_assignment(const char *after, bool braced)
 {
     if (braced) {
@@ -126,6 +156,7 @@ static const char *skip_assignment(const char *after, bool braced)
         bool sets = *operator&& strchr("=-+", *operator) && operator[1] != '}';
         return sets ? operator+ 1 : NULL;
     }
+    after += *after == ']'; /* an element of an array: [NAME]=value */
     if (*after == '[') {
         const char *closed = strchr(after, ']');
         after = closed ? closed + 1 : after;
@@ -140,6 +171,14 @@ static bool is_pam(const char *after)
 {
     after += strspn(after, " \t");
     return strncmp(after, "DEFAULT=", 8) == 0 || strncmp(after, "OVERRIDE=", 9) == 0;
+}
+
+/* In the files of Nushell: "$env.NAME = value". */
+static const char *skip_spaced(const char *line, size_t start, const char *after)
+{
+    after += strspn(after, " \t");
+    return start >= 5 && memcmp(line + start - 5, "$env.", 5) == 0 && *after == '=' ? after + 1
+                                                                                    : NULL;
 }
 
 struct hit {
@@ -180,6 +219,7 @@ static bool next_set(const char *line, size_t *at, bool *words, struct found_nam
         char before = start > 0 ? line[start - 1] : '\0';
         bool braced = before == '{' && start > 1 && line[start - 2] == '$';
         const char *value = before == '$' ? NULL : skip_assignment(after, braced);
+        value = value ? value : skip_spaced(line, start, after);
         if (!value && !braced && ends_word(before) && ends_word(*after) &&
             (*words || is_pam(after)))
             value = after;

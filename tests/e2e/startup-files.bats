@@ -105,6 +105,48 @@ unchanged() {
     home 'rm .bashrc; mv .dotfiles/bashrc .bashrc'
 }
 
+@test "what start-up files read, and copies of them, have their lines hidden, too" {
+    local who file
+    local files=".bashrc~ .bashrc.bak .bashrc.swp .bashrc.d/mine.sh .zshrc.local .zshrc.pre-oh-my-zsh .config/zsh/.zshrc
+        .config/fish/conf.d/a.fish .xprofile .bash_logout"
+    home "mkdir -p .bashrc.d .config/zsh .config/fish/conf.d .plain; for f in $(echo $files); do printf 'export A_TOKEN=other-secret\n# rest\n' >\$f; done
+          cp .bashrc.bak .plain/bashrc.bak"
+    for who in $(everyone); do
+        must inside "$who" "cat $(echo $files)"
+        output_lacks secret
+        output_has 'which sets A_TOKEN'
+        output_has '# rest'
+        # The twin: a file that no shell reads is a file as any other.
+        must inside "$who" 'cat .plain/bashrc.bak'
+        output_has other-secret
+        # Such a file is flagged, and keeps its lines when it is applied.
+        must inside "$who" 'echo new >>.zshrc.local'
+        must_exit 1 by "$who" apply -j "$JAIL" --all
+        must by "$who" apply -j "$JAIL" --all --risky
+        home 'grep -q new .zshrc.local && grep -q other-secret .zshrc.local'
+        must by "$who" undo -j "$JAIL"
+        must by "$who" discard -j "$JAIL" --all
+    done
+    home "rm -r $(echo $files) .plain"
+}
+
+@test "a start-up file that is a link to a file outside the home is hidden with its target" {
+    local who outside
+    lib_is_root || cannot "it needs a directory outside the home"
+    outside=$(mktemp -d /var/lib/brig-dotfiles.XXXXXX)
+    chmod 755 "$outside"
+    echo 'export A_TOKEN=outside-secret' >"$outside/bashrc"
+    echo 'alias l=ls' >"$outside/aliases"
+    home "mv .bashrc .saved-bashrc; ln -s $outside/bashrc .bashrc; ln -s $outside/aliases .bash_aliases"
+    for who in $(everyone); do
+        must inside "$who" "cat .bashrc $outside/bashrc 2>/dev/null; cat .bash_aliases $outside/aliases"
+        output_lacks secret
+        output_has 'alias l=ls'
+    done
+    home 'rm .bashrc .bash_aliases; mv .saved-bashrc .bashrc'
+    rm -r "$outside"
+}
+
 @test "while a run lasts, new and changed files do not show what is hidden, and the next run has them" {
     home 'rm -rf .config/fish'
     run_as_user "$BRIG" -m casual -j "$JAIL" -- bash -c "$AWAIT;"'

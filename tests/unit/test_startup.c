@@ -76,6 +76,9 @@ static void restores(const char *name, const char *user, const char *jail, const
 
 static void test_hidden(void)
 {
+    hides("an element of an array", "declare -A keys=([GITHUB_TOKEN]=SECRET [b]=c)\n");
+    hides("Nushell", "$env.OPENAI_API_KEY = \"SECRET\"\n");
+    shows("a test", "[ \"$GITHUB_TOKEN\" = x ] || a[$GITHUB_TOKEN]=1\n");
     hides("export", "export GITHUB_TOKEN=SECRET\n");
     hides("without export", "GITHUB_TOKEN=SECRET\nexport GITHUB_TOKEN\n");
     hides("without a newline", "export GITHUB_TOKEN=SECRET");

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,12 +204,11 @@ bool hidden_has(const struct hidden *hidden, const char *path)
 
 bool hidden_is_startup(const struct hidden *hidden, const char *path)
 {
-    const struct mask_rules names = {.hidden = (const char **)(uintptr_t)startup_names,
-                                     .hidden_count = startup_name_count};
     if (hidden->filter_count == 0)
         return false;
-    if (mask_find(&names, path) >= 0)
-        return true;
+    for (size_t i = 0; i < startup_name_count; i++)
+        if (fnmatch(startup_names[i], path, FNM_PATHNAME) == 0)
+            return true;
     for (size_t i = 0; i < hidden->count; i++)
         for (const char *at = NULL; (at = str_list_next(&hidden->sets[i].text, at));)
             if (*at == LINKED && strcmp(at + 1, path) == 0)
