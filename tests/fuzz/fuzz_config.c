@@ -61,6 +61,13 @@ static int on_fuzz_project(void *context, struct conf_source *ret_source, struct
     return in->project ? give(in->parts[PART_PROJECT], PART_PROJECT, ret_source) : 0;
 }
 
+static bool on_fuzz_of_project(void *context, const char *storage, const char *jail)
+{
+    (void)context;
+    (void)storage;
+    return jail[0] == 'p';
+}
+
 static const char *on_fuzz_variable(void *context, const char *name)
 {
     (void)context;
@@ -80,7 +87,9 @@ static bool run_chain(struct input *in, bool project, int argc, char **argv, str
         .storage = "/s",
         .variable = on_fuzz_variable,
         .load = on_fuzz_load,
-        .project = on_fuzz_project,
+        .project = CWD,
+        .of_project = on_fuzz_of_project,
+        .load_project = on_fuzz_project,
     };
     struct brig_error err = {0};
     struct settings_scan scan;
