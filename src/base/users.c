@@ -9,12 +9,12 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/process.h"
 
 /* The part of a file beyond this is left to getent. */
 #define USERS_FILE_MAX 32768
@@ -188,8 +188,7 @@ size_t users_ask_getent(const char *database, unsigned id, char *text, size_t ma
         return 0;
     size_t size = read_answer(in, text, max);
     (void)kill(pid, SIGKILL); /* the answer is complete, too long or late */
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
+    (void)process_wait(pid);
     return size;
 }
 

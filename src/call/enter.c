@@ -25,10 +25,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/process.h"
 #include "call/call.h"
 #include "jail/child/child_start.h"
 #include "jail/sys.h"
@@ -134,9 +134,7 @@ static __attribute__((noreturn)) void wait_outside(const struct brig_call *call,
     if (pidfd >= 0)
         (void)child_say_fd(call->wire_child, WIRE_PID, first, pidfd);
     child_close_all_but(0, NULL, 0);
-    int status = 0;
-    while (waitpid(first, &status, 0) < 0 && errno == EINTR)
-        ;
+    (void)process_wait(first);
     _exit(0);
 }
 

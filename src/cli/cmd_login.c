@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/config.h"
@@ -53,10 +53,9 @@ static void clear(struct login *login)
     login->count = 0;
 }
 
-/* Runs brig with the words and returns its exit status, or -1. */
+/* Runs brig with the words; its status as process_wait() has it. */
 static int run_brig(struct login *login)
 {
-    int status = 0;
     pid_t pid = login->failed ? -1 : fork();
     if (pid == 0) {
         (void)execv("/proc/self/exe", login->words);
@@ -64,11 +63,9 @@ static int run_brig(struct login *login)
     }
     /* The keyboard's signals are for the jail. */
     void (*before)(int) = signal(SIGINT, SIG_IGN);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            break;
+    int status = process_wait(pid);
     (void)signal(SIGINT, before);
-    return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return status;
 }
 
 static void remove_jail(struct login *login)

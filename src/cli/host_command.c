@@ -6,11 +6,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "cli/identity.h"
 #include "guard/outside_path.h"
@@ -76,11 +77,9 @@ int host_command(const char *line, const struct identity *identity, char **ret_t
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", str_shown(line).text);
     (void)close(take_fd(&output));
-    int status = host_read_text(input, line, ret_text, err), ended = 0;
+    int status = host_read_text(input, line, ret_text, err);
     (void)close(take_fd(&input)); /* a program that continues to write gets SIGPIPE */
-    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
+    if (process_wait(pid) == 0)
         return status;
     if (status == 0)
         policy_free_secret(take_ptr(ret_text));

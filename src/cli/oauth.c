@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "cli/host_command.h"
 #include "cli/identity.h"
@@ -144,15 +144,6 @@ static __attribute__((noreturn)) void execute(const char *program, const char *v
     _exit(EXIT_NO_EXEC);
 }
 
-static int end_of(pid_t pid)
-{
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 int oauth_run(const struct settings *settings, const struct identity *identity, const char *agent,
               const char *verb, int input, char **ret_text, struct brig_error *err)
 {
@@ -180,7 +171,7 @@ int oauth_run(const struct settings *settings, const struct identity *identity, 
     char *text = NULL;
     if (pid > 0 && ret_text)
         (void)host_read_text(from, "brig-token", &text, NULL);
-    if (pid < 0 || end_of(pid) != 0 || (ret_text && !text)) {
+    if (pid < 0 || process_wait(pid) != 0 || (ret_text && !text)) {
         policy_free_secret(text);
         return brig_fail(err, BRIG_E_STATE, 0,
                          "there is no usable credential of '%s'. Log in: brig login %s", agent,
@@ -287,7 +278,8 @@ void oauth_free(struct oauth *oauth)
         struct item *item = &oauth->items[i];
         if (item->pid > 0) {
             (void)close(item->pipe);
-            (void)end_of(item->pid); /* it may be about to write a token that is valid only once */
+            /* It may be about to write a token that is valid only once. */
+            (void)process_wait(item->pid);
         }
         explicit_bzero(item->text, sizeof item->text);
         free(item->line);
@@ -354,7 +346,7 @@ static void finish(struct oauth *oauth, struct item *item)
     uint64_t before = item->serial;
     char *account, *access;
     (void)close(item->pipe);
-    bool good = end_of(item->pid) == 0;
+    bool good = process_wait(item->pid) == 0;
     item->pid = 0;
     item->pipe = -1;
     item->text[item->length] = '\0';

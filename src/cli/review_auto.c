@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "changes/layer/change.h"
 #include "changes/layer/upper.h"
@@ -203,8 +203,7 @@ void review_auto_stop(struct review *review)
 {
     own_close(&review->applier_end);
     review->applier_end = -1;
-    while (review->applier > 0 && waitpid(review->applier, NULL, 0) < 0 && errno == EINTR)
-        ;
+    (void)process_wait(review->applier);
     review->applier = 0;
 }
 
@@ -262,8 +261,7 @@ void review_auto_finish(const struct review *review, const struct settings *sett
         apply_in_child(review, settings, identity, theirs);
     close_fd(&theirs);
     ssize_t length = pid < 0 ? -1 : read(ours, &outcome, sizeof outcome);
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    (void)process_wait(pid);
     if (length != (ssize_t)sizeof outcome)
         message_warning("--review=auto: not everything was applied; see brig status%s",
                         jails_option(settings->jail).text);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "changes/diff/merge.h"
 #include "changes/layer/base.h"
@@ -296,6 +296,5 @@ void review_offer(const struct review *review, const struct settings *settings,
         (void)execv("/proc/self/exe", (char *const *)(uintptr_t)words);
         _exit(APP_FAILED);
     }
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    (void)process_wait(pid);
 }

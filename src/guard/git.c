@@ -14,13 +14,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "guard/files.h"
 #include "guard/outside_path.h"
 #include "policy/policy.h"
@@ -269,15 +269,6 @@ static bool collect(const struct git_call *call, int streams[2])
     return true;
 }
 
-int git_wait(pid_t pid)
-{
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 pid_t git_start(const struct git *git, const struct git_call *call, const int fds[3],
                 struct brig_error *err)
 {
@@ -315,7 +306,7 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
         return BRIG_E_SYSTEM;
     if (!whole)
         (void)kill(pid, SIGKILL);
-    int status = git_wait(pid);
+    int status = process_wait(pid);
     return whole ? status
                  : brig_fail(err, BRIG_E_SYSTEM, 0, "git %s took too long or wrote too much",
                              call->words[0]);
@@ -359,7 +350,7 @@ int git_talk_end(struct git_talk *talk, bool kills, struct str *says)
     if (kills)
         (void)kill(talk->pid, SIGKILL);
     close_fd(&talk->channel);
-    int status = git_wait(talk->pid);
+    int status = process_wait(talk->pid);
     ssize_t length = pread(talk->says, text, sizeof text, 0);
     if (says && length > 0)
         str_append_bytes(says, text, (size_t)length);

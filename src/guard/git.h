@@ -42,9 +42,6 @@ bool git_become(const struct git_user *user);
 /* The value of a variable in an environment, or NULL. */
 const char *git_variable(const char *const *environment, const char *name);
 
-/* Waits for a child: its exit status, 128 plus the signal, or -1. */
-int git_wait(pid_t pid);
-
 /* One call of git outside the jail. Hooks, filesystem monitors, garbage collection and all
  * transports are disabled, and no GIT_* variable of the caller is passed on. */
 struct git_call {
@@ -72,7 +69,7 @@ struct git_call {
 int git_run(const struct git *git, const struct git_call *call, struct brig_error *err);
 
 /* Starts git with these standard input, output and error, and does not wait for it; `input`, `out`
- * and the like of the call are not used. Returns the process id, for git_wait(), or a negative
+ * and the like of the call are not used. Returns the process id, for process_wait(), or a negative
  * code. */
 pid_t git_start(const struct git *git, const struct git_call *call, const int fds[3],
                 struct brig_error *err);

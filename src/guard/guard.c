@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/tree.h"
 #include "guard/files.h"
 #include "guard/names.h"
@@ -315,7 +316,7 @@ static int finish(struct guard *guard, struct str *notes, struct brig_error *err
         finish_in_child(guard, out);
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
-    guard->unfinished = git_wait(pid) != 0;
+    guard->unfinished = process_wait(pid) != 0;
     autofree char *text = malloc(REPORT_MAX + 1);
     ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
     if (length > 0)
@@ -332,7 +333,7 @@ static void end_fetch(struct guard *guard)
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     if (fd >= 0 && poll(&ended, 1, FETCH_END_MS) == 0)
         (void)kill(guard->fetching, SIGKILL);
-    (void)git_wait(guard->fetching);
+    (void)process_wait(guard->fetching);
     guard->fetching = 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/process.h"
 #include "base/tree.h"
 #include "guard/files.h"
 
@@ -466,7 +467,7 @@ static int apply_all(struct guard *guard, const struct found *found, size_t coun
         apply_in_child(guard, found, count, out);
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
-    bool failed = git_wait(pid) != 0;
+    bool failed = process_wait(pid) != 0;
     autofree char *text = calloc(1, REPORT_MAX + 1);
     ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
     if (length > 0)

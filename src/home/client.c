@@ -16,13 +16,14 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/path.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "home/client.h"
 #include "home/home.h"
@@ -205,8 +206,7 @@ static int fork_holder(const struct home_spec *spec, struct brig_error *err)
     }
     if (starter < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
-    while (waitpid(starter, NULL, 0) < 0 && errno == EINTR)
-        ;
+    (void)process_wait(starter);
     return take_fd(&ours);
 }
 

@@ -7,12 +7,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/process.h"
 
 #define FDS_ABOVE 16 /* above the numbers that a child uses */
 #define READ_BYTES 65536
@@ -130,21 +130,12 @@ static void read_stream(struct child *child, enum child_stream stream, bool all,
     } while (all);
 }
 
-static int wait_for(pid_t pid)
-{
-    int status;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return EXIT_FAILED;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 bool child_process(struct child *child, const struct pollfd fds[static CHILD_POLL], child_seen seen,
                    void *context)
 {
     bool ended = fds[CHILD_STREAMS_].revents != 0;
     if (ended) {
-        child->status = wait_for(child->pid);
+        child->status = process_wait(child->pid);
         child->pid = 0;
         close_fd(&child->pid_fd);
     }
@@ -172,8 +163,7 @@ void child_kill(const struct child *child)
 void child_done(struct child *child)
 {
     child_kill(child);
-    if (child->pid > 0)
-        (void)wait_for(child->pid);
+    (void)process_wait(child->pid);
     close_fd(&child->pid_fd);
     close_fd(&child->result);
     for (int i = 0; i < CHILD_STREAMS_; i++) {

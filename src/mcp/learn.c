@@ -17,11 +17,11 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fds.h"
+#include "base/process.h"
 #include "base/str.h"
 
 #define EXIT_FAILED 125
@@ -104,7 +104,6 @@ static void pass_on(struct server *server, struct search *search, bool *ended)
 static int run(struct server *server, int signals, struct search *search)
 {
     bool ended = false;
-    int status;
     for (;;) {
         struct pollfd fds[] = {{.fd = ended ? -1 : STDIN_FILENO, .events = POLLIN},
                                {.fd = signals, .events = POLLIN},
@@ -119,10 +118,8 @@ static int run(struct server *server, int signals, struct search *search)
         if (fds[2].revents)
             break;
     }
-    while (waitpid(server->pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return EXIT_FAILED;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    int status = process_wait(server->pid);
+    return status < 0 ? EXIT_FAILED : status;
 }
 
 /* ---- The rules ---- */

@@ -7,11 +7,11 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/process.h"
 
 #define FIXED_WORDS 16             /* the program, the verb and options */
 #define ERRORS_MAX ((size_t)65536) /* bytes of messages that are kept */
@@ -124,18 +124,9 @@ int verb_start(const struct verbs *verbs, const char *verb, const char *const *o
 
 /* ---- the end ---- */
 
-static int wait_for(pid_t pid)
-{
-    int status;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 int verb_wait(struct verb_child *child, struct str *errors)
 {
-    int status = wait_for(child->pid);
+    int status = process_wait(child->pid);
     if (lseek(child->errors, 0, SEEK_SET) == 0)
         (void)read_all(child->errors, ERRORS_MAX, errors);
     close_fd(&child->output);
@@ -161,5 +152,5 @@ int verb_run_here(const struct verbs *verbs, const char *verb, const char *const
     pid_t pid;
     if (!words || spawn(words, NULL, 0, &pid) != 0)
         return -1;
-    return wait_for(pid);
+    return process_wait(pid);
 }

@@ -13,11 +13,11 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/process.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/run_changes.h"
 #include "tap.h"
@@ -62,7 +62,7 @@ static inline int shell_status(const char *script)
             (void)execl("/bin/sh", "sh", "-ec", script, (char *)NULL);
         _exit(127);
     }
-    return git_wait(pid);
+    return process_wait(pid);
 }
 
 static inline void shell(const char *script)

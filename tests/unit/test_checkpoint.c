@@ -11,11 +11,11 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/process.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/run_changes.h"
 #include "checkpoint_support.h"
@@ -283,7 +283,7 @@ static void test_killed(void)
         (void)setpgid(pid, pid);
         (void)usleep((useconds_t)(i * 60000 / rounds));
         (void)kill(-pid, SIGKILL);
-        (void)git_wait(pid);
+        (void)process_wait(pid);
         shell("echo changed >>project/1; cp -a project/1 expected/1");
         bad += shell_status("test ! -d record/store.git || git -C record/store.git fsck --full "
                             ">/dev/null 2>&1") != 0;

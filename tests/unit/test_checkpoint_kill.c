@@ -2,6 +2,7 @@
 /* A checkpoint, and an undo from it, is killed at each of its system calls, and recovered. All of them in a thorough run;
  * otherwise some, others each time. */
 #include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "changes/checkpoint/restore.h"
 #include "changes/layer/layer.h"

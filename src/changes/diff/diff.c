@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "changes/diff/drivers.h"
 #include "changes/diff/import.h"
@@ -571,7 +572,7 @@ static int run_git(struct diff *diff, struct brig_error *err)
                           (const int[3]){STDIN_FILENO, diff->options.output, STDERR_FILENO}, err);
     if (pid < 0)
         return pid;
-    int status = git_wait(pid);
+    int status = process_wait(pid);
     if (status == 0 || (status == 128 + SIGPIPE && diff->options.form != DIFF_PATCH))
         return 0;
     return brig_fail(err, BRIG_E_SYSTEM, 0, "git diff failed with status %d", status);

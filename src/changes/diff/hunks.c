@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "changes/diff/import.h"
 #include "changes/diff/plain.h"
@@ -352,7 +353,7 @@ static int ask(struct hunks *hunks, struct brig_error *err)
     const struct git_call call = {.words = all, .dir = hunks->tree, .for_user = true};
     pid_t pid = git_start(hunks->git, &call,
                           (const int[3]){STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, err);
-    int status = pid < 0 ? pid : git_wait(pid);
+    int status = pid < 0 ? pid : process_wait(pid);
     return status <= 0 ? status
                        : brig_fail(err, BRIG_E_STATE, 0, "git add -p ended with status %d", status);
 }

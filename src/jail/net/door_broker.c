@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "jail/cgroup/cgroup.h"
 #include "jail/sys.h"
@@ -335,6 +336,5 @@ void door_end_process(pid_t pid)
     if (waitpid(pid, NULL, WNOHANG) != 0)
         return;
     (void)kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    (void)process_wait(pid);
 }

@@ -29,6 +29,7 @@
 #include "base/cleanup.h"
 #include "base/fds.h"
 #include "base/mountinfo.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "base/users.h"
@@ -283,8 +284,7 @@ static void run_check(check_function *check, struct attempt *attempt)
         collect(ends[0], attempt);
         if (kill(-pid, SIGKILL) < 0)
             (void)kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            ;
+        (void)process_wait(pid);
     }
     (void)close(ends[0]);
 }

@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/str.h"
 #include "jail/sys.h"
 
@@ -74,8 +74,7 @@ static int open_namespace(const struct stat *info, uid_t host_uid, gid_t host_gi
             result = -errno;
     }
     (void)kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) /* interrupted by a handler of the caller */
-        ;
+    (void)process_wait(pid);
     return result;
 }
 
