@@ -104,6 +104,17 @@ static bool follows(struct sequence sequence, const unsigned char *p, size_t cou
     return true;
 }
 
+void percent_decode(struct str *out, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        int high = text[i] == '%' && i + 2 < length ? hex_value(text[i + 1]) : -1;
+        int low = high >= 0 ? hex_value(text[i + 2]) : -1;
+        str_append_char(out, low >= 0 ? (char)(high << 4 | low) : text[i]);
+        if (low >= 0)
+            i += 2;
+    }
+}
+
 size_t utf8_length(const unsigned char *p, size_t left)
 {
     struct sequence sequence = sequence_of(p[0]);

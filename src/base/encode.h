@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Base64, hexadecimal digits and UTF-8. Pure, independent of the locale. */
+/* Base64, hexadecimal digits, percent-encoding and UTF-8. Pure, independent of the locale. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,6 +22,9 @@ static inline int hex_value(char c)
         return c - 'a' + 10;
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
+
+/* Appends the text with its escapes %XX decoded; others stay as they are. */
+void percent_decode(struct str *out, const char *text, size_t length);
 
 /* The length of the well-formed sequence at p, 0 if it is malformed or incomplete; `left` is at
  * least 1. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs shell commands outside the jail for their output. */
+/* Reads files of the user, and runs shell commands for their output. */
 #include "cli/host_command.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include "policy/policy.h"
 
 #define ROOM (POLICY_SECRET_MAX + 2) /* the end of a line, and one byte to detect excess */
+#define FILE_LENGTH_MAX 65536
 #define EXIT_NO_EXEC 127
 #define SYSTEM_PATH                                                                                \
     "/usr/bin:/bin" /* if nothing else is left: an empty PATH is the working directory */
@@ -46,6 +47,21 @@ int host_read_text(int fd, const char *what, char **ret_text, struct brig_error 
     free(text);
     return brig_fail(err, BRIG_E_INVALID, failed, "no secret of 1 to %d bytes without NUL in '%s'",
                      POLICY_SECRET_MAX, str_shown(what).text);
+}
+
+char *host_read_file(const char *home, const char *name, const struct identity *identity,
+                     char *ret_path)
+{
+    bool absolute = name[0] == '/';
+    if (!str_fill(ret_path, PATH_LENGTH_MAX + 1, absolute ? "" : home, absolute ? "" : "/", name))
+        return NULL;
+    identity_enter(identity);
+    autoclose int fd = open(ret_path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    char *text = fd >= 0 ? calloc(1, FILE_LENGTH_MAX + 1) : NULL;
+    if (text && read(fd, text, FILE_LENGTH_MAX) < 0)
+        text[0] = '\0';
+    identity_leave(identity);
+    return text;
 }
 
 /* Executes the command with the ids of the user for whom brig acts. `path` is PATH without directories in which a jail

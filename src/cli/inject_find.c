@@ -3,7 +3,6 @@
  * of pip's index and of git's remotes. The files are the user's own; those of a project, which a
  * jail can write, are not read. */
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,13 +13,13 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/host_command.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
 #include "cli/settings.h"
 #include "guard/git.h"
 #include "policy/policy.h"
 
-#define FILE_LENGTH_MAX 65536
 #define NPM_REGISTRY "https://registry.npmjs.org/"
 
 /* ---- URLs ---- */
@@ -59,30 +58,6 @@ static bool url_split(const char *text, struct url *ret)
     return length > 0;
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Appends the text with its %XX escapes decoded, and a NUL. */
-static void append_decoded(struct str *to, const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        bool escape =
-            text[i] == '%' && i + 2 < length && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
-        if (escape) {
-            str_append_char(to, (char)(digit(text[i + 1]) * 16 + digit(text[i + 2])));
-            i += 2;
-        } else {
-            str_append_char(to, text[i]);
-        }
-    }
-    str_append_char(to, '\0');
-}
-
 /* Appends the name of the service. An address has none, so it gets one that does not exist. */
 static void append_name(struct str *to, const char *host, size_t length)
 {
@@ -111,7 +86,7 @@ static int set_service(struct inject_spec *spec, const struct url *url, struct b
     str_append_bytes(&all, url->path, url->path_length);
     str_append_char(&all, '\0');
     user = all.length;
-    append_decoded(&all, url->user ? url->user : "", url->user_length);
+    percent_decode(&all, url->user ? url->user : "", url->user_length);
     int status = str_take(&all, &spec->found, err);
     if (status < 0)
         return status;
@@ -130,7 +105,7 @@ int inject_from_url(const char *text, struct inject_spec *spec, struct brig_erro
         return 0;
     struct str secret = {0};
     str_reserve(&secret, url.password_length + 2);
-    append_decoded(&secret, url.password, url.password_length);
+    percent_decode(&secret, url.password, url.password_length);
     int status = str_take(&secret, &spec->secret, err);
     spec->form = INJECT_BASIC;
     if (status == 0)
@@ -268,22 +243,6 @@ int inject_pip_index(const char *text, char **ret_url, struct brig_error *err)
 
 /* ---- Files ---- */
 
-/* Reads a file of the user: the text, or NULL. It may contain a secret. */
-static char *read_file(const char *home, const char *name, const struct identity *identity)
-{
-    char path[PATH_LENGTH_MAX + 1];
-    bool absolute = name[0] == '/';
-    if (!str_fill(path, sizeof path, absolute ? "" : home, absolute ? "" : "/", name))
-        return NULL;
-    identity_enter(identity);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    char *text = fd >= 0 ? calloc(1, FILE_LENGTH_MAX + 1) : NULL;
-    if (text && read(fd, text, FILE_LENGTH_MAX) < 0)
-        text[0] = '\0';
-    identity_leave(identity);
-    return text;
-}
-
 static const char *variable_of_user(const char *name)
 {
     return getenv(name);
@@ -293,8 +252,9 @@ static int find_npm(struct inject_spec *spec, const struct identity *identity,
                     struct brig_error *err)
 {
     const char *named = getenv("NPM_CONFIG_USERCONFIG");
-    char *text =
-        read_file(identity->host_home, named && named[0] == '/' ? named : ".npmrc", identity);
+    char path[PATH_LENGTH_MAX + 1];
+    char *text = host_read_file(identity->host_home, named && named[0] == '/' ? named : ".npmrc",
+                                identity, path);
     int status = text ? inject_from_npmrc(text, variable_of_user, spec, err) : 0;
     policy_free_secret(text);
     return status;
@@ -307,7 +267,8 @@ static int find_pip(struct inject_spec *spec, const struct identity *identity,
     const char *given = getenv("PIP_INDEX_URL");
     int status = given ? inject_from_url(given, spec, err) : 0;
     for (size_t i = 0; status == 0 && !given && i < ARRAY_LENGTH(files); i++) {
-        char *text = read_file(identity->host_home, files[i], identity), *url = NULL;
+        char path[PATH_LENGTH_MAX + 1], *url = NULL;
+        char *text = host_read_file(identity->host_home, files[i], identity, path);
         if (text)
             status = inject_pip_index(text, &url, err);
         if (status > 0)

@@ -6,7 +6,7 @@
 
 #include "cli/ask.h"
 #include "cli/masks.h"
-#include "cli/net.h"
+#include "cli/net_watch.h"
 #include "cli/oauth.h"
 #include "cli/terminal.h"
 #include "guard/guard.h"

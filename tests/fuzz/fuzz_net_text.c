@@ -8,7 +8,9 @@
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
+#include "cli/mirrors.h"
 #include "cli/net.h"
+#include "cli/net_watch.h"
 #include "cli/report.h"
 #include "jail/net/door_events.h"
 #include "net/broker_wire.h"
@@ -56,7 +58,7 @@ static void try_mirrors(const char *text, size_t length)
     size_t at = 0, value = 0;
     while (mirrors_next_url(text, length, &at, rule))
         expect(at <= length && strlen(rule) < sizeof rule && strchr(rule, ':'));
-    if (mirrors_is_key(text, strcspn(text, "\n"), keys, &value))
+    if (mirrors_find_key(text, strcspn(text, "\n"), keys, &value) >= 0)
         expect(value <= length);
 }
 
@@ -81,7 +83,7 @@ static void try_event(const uint8_t *data, size_t size)
         autofree char *json = NULL;
         char line[NET_LINE_MAX];
         expect(door_events_take(&events, &kept) && brig_net_event_json(&kept, &json, NULL) == 0);
-        net_watch_line(&kept, line);
+        net_watch_line(&kept, size % 2 == 0, line);
         expect(strlen(line) < sizeof line);
     }
     door_events_done(&events);
