@@ -411,13 +411,12 @@ static const char *check(void *context, const struct change *change)
 }
 
 /* Copies the merged or chosen contents. */
-static int write_contents(void *context, const struct change *change, enum apply_choice choice,
-                          int fd, struct brig_error *err)
+static int write_contents(void *context, const struct change *change, int fd,
+                          struct brig_error *err)
 {
     const struct applying *applying = context;
     char part[PART_BYTES];
     ssize_t length;
-    (void)choice;
     if (lseek(applying->contents, 0, SEEK_SET) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the new contents");
     while ((length = read(applying->contents, part, sizeof part)) > 0) {

@@ -136,7 +136,7 @@ static inline struct run_changes_count finish(int run)
 static inline const char *told(int run)
 {
     static char text[4096];
-    struct run_changes *changes = NULL;
+    struct manifest_reader *changes = NULL;
     struct run_change change;
     struct brig_error err = {0};
     (void)finish(run);
@@ -153,7 +153,7 @@ static inline const char *told(int run)
                                                       : '!',
                        change.before.path);
     }
-    run_changes_close(changes);
+    manifest_close(changes);
     return text;
 }
 
@@ -185,7 +185,7 @@ static inline void restore_entry(struct run_contents *contents, const struct man
 /* A plain restorer, for trees from which a run has only removed something. */
 static inline void restore(int run)
 {
-    struct run_changes *changes = NULL;
+    struct manifest_reader *changes = NULL;
     struct run_change change;
     struct brig_error err = {0};
     struct run_contents contents;
@@ -196,7 +196,7 @@ static inline void restore(int run)
     while (run_changes_next(changes, &change, &err) > 0)
         if (change.before.ident.mode != 0)
             restore_entry(&contents, &change.before);
-    run_changes_close(changes);
+    manifest_close(changes);
     run_contents_done(&contents);
 }
 

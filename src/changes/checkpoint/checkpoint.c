@@ -297,18 +297,13 @@ static int take_content(struct taking *t, const struct walk_entry *entry,
 
 /* ---- which entries ---- */
 
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool is_masked(const struct taking *t, const struct walk_entry *entry)
 {
     const struct stat *storage = &t->place->storage;
     if (entry->info.st_ino == storage->st_ino && entry->info.st_dev == storage->st_dev)
         return true;
     return t->masked_count > 0 &&
-           bsearch(&entry->path, t->masked, t->masked_count, sizeof *t->masked, compare_texts);
+           bsearch(&entry->path, t->masked, t->masked_count, sizeof *t->masked, base_compare_items);
 }
 
 /* An ignored entry that is too large is cloned or left out. */
@@ -555,7 +550,7 @@ static int find_masks(struct taking *t, struct brig_error *err)
         t->masked[t->masked_count++] = at;
     }
     if (t->masked_count > 1)
-        qsort(t->masked, t->masked_count, sizeof *t->masked, compare_texts);
+        qsort(t->masked, t->masked_count, sizeof *t->masked, base_compare_items);
     sha256_begin(&hash);
     for (size_t i = 0; i < t->masked_count; i++)
         sha256_add(&hash, t->masked[i], strlen(t->masked[i]) + 1);

@@ -43,7 +43,7 @@ struct restoring {
     struct undo_found found;
     /* Of the current root: */
     struct layer *layer;
-    struct run_changes *changes;
+    struct manifest_reader *changes;
     int64_t *positions; /* of each change that is undone */
     size_t count;
     struct added *added;
@@ -301,7 +301,7 @@ static int find_wanted(struct restoring *r, struct brig_error *err)
     int status = 0;
     r->count = 0;
     for (;;) {
-        int64_t position = run_changes_tell(r->changes);
+        int64_t position = manifest_tell(r->changes);
         status = run_changes_next(r->changes, &change, err);
         if (status <= 0)
             break;
@@ -328,7 +328,7 @@ static int make_pass(struct restoring *r, restore_pass pass, bool backwards, str
     int status = 0;
     for (size_t i = 0; i < r->count && status >= 0; i++) {
         size_t at = backwards ? r->count - 1 - i : i;
-        status = run_changes_seek(r->changes, r->positions[at], err);
+        status = manifest_seek(r->changes, r->positions[at], err);
         if (status == 0)
             status = run_changes_next(r->changes, &change, err);
         if (status == 0)
@@ -357,7 +357,7 @@ static int restore_root(struct restoring *r, int run, unsigned number, const cha
         return brig_fail_nomem(err);
     (void)str_fill(layer->jail, sizeof layer->jail, jail);
     (void)str_fill(layer->name, sizeof layer->name, LAYER_DIRECT);
-    (void)str_fill(layer->root, sizeof layer->root, run_changes_root(r->changes));
+    (void)str_fill(layer->root, sizeof layer->root, manifest_header(r->changes, "root"));
     layer->record = -1;
     layer->lower = open(layer->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (layer->lower < 0)
@@ -365,7 +365,7 @@ static int restore_root(struct restoring *r, int run, unsigned number, const cha
     status = find_wanted(r, err);
     for (size_t i = 0; i < ARRAY_LENGTH(passes) && status == 0 && r->found.changed == 0; i++)
         status = make_pass(r, passes[i].pass, passes[i].backwards, err);
-    run_changes_close(take_ptr(&r->changes));
+    manifest_close(take_ptr(&r->changes));
     close_fd(&r->parent);
     return status;
 }
@@ -430,16 +430,16 @@ int restore_settle(int record, struct brig_error *err)
 static int visit_root(int run, unsigned number, operation_step_visit visit, void *context,
                       struct brig_error *err)
 {
-    struct run_changes *changes = NULL;
+    struct manifest_reader *changes = NULL;
     struct run_change change;
     int status = run_changes_open(run, number, &changes, err);
     while (status == 0 && (status = run_changes_next(changes, &change, err)) > 0)
-        status = visit(context, run_changes_root(changes), change.before.path,
+        status = visit(context, manifest_header(changes, "root"), change.before.path,
                        change.before.ident.mode == 0  ? "add"
                        : change.after.ident.mode == 0 ? "delete"
                                                       : "replace",
                        err);
-    run_changes_close(changes);
+    manifest_close(changes);
     return status;
 }
 
@@ -458,7 +458,7 @@ static void restoring_done(struct restoring *r)
 {
     operation_free(r->operation);
     run_contents_done(&r->contents);
-    run_changes_close(r->changes);
+    manifest_close(r->changes);
     leave_added(r, NULL);
     for (size_t i = 0; i < CHECKPOINT_ROOTS_MAX; i++) {
         if (r->layers[i])

@@ -190,14 +190,14 @@ static int record_root(int run, unsigned number, struct run_changes_count *count
 static int count_root(int run, unsigned number, struct run_changes_count *count,
                       struct brig_error *err)
 {
-    struct run_changes *changes = NULL;
+    struct manifest_reader *changes = NULL;
     struct run_change change;
     int status = run_changes_open(run, number, &changes, err);
     while (status >= 0 && (status = run_changes_next(changes, &change, err)) > 0)
         *(change.before.ident.mode == 0  ? &count->added
           : change.after.ident.mode == 0 ? &count->deleted
                                          : &count->modified) += 1;
-    run_changes_close(changes);
+    manifest_close(changes);
     return status;
 }
 
@@ -229,62 +229,27 @@ int run_changes_record(int run, struct run_changes_count *ret_count, struct str 
 
 /* ---- reading ---- */
 
-struct run_changes {
-    struct manifest_reader *reader;
-};
-
-int run_changes_open(int run, unsigned number, struct run_changes **ret_changes,
+int run_changes_open(int run, unsigned number, struct manifest_reader **ret_changes,
                      struct brig_error *err)
 {
     char name[CHECKPOINT_NAME_MAX];
-    struct run_changes *changes = calloc(1, sizeof *changes);
-    if (!changes)
-        return brig_fail_nomem(err);
     checkpoint_name(number, CHECKPOINT_AFTER, name);
-    int status = manifest_open(run, name, &changes->reader, err);
-    if (status < 0)
-        free(changes);
-    else
-        *ret_changes = changes;
-    return status;
+    return manifest_open(run, name, ret_changes, err);
 }
 
-void run_changes_close(struct run_changes *changes)
-{
-    if (!changes)
-        return;
-    manifest_close(changes->reader);
-    free(changes);
-}
-
-const char *run_changes_root(const struct run_changes *changes)
-{
-    return manifest_header(changes->reader, "root");
-}
-
-int run_changes_next(struct run_changes *changes, struct run_change *ret_change,
+int run_changes_next(struct manifest_reader *changes, struct run_change *ret_change,
                      struct brig_error *err)
 {
-    int status = manifest_next(changes->reader, &ret_change->before, err);
+    int status = manifest_next(changes, &ret_change->before, err);
     if (status <= 0)
         return status;
-    status = manifest_next(changes->reader, &ret_change->after, err);
+    status = manifest_next(changes, &ret_change->after, err);
     if (status <= 0)
         return status < 0 ? status
                           : brig_fail(err, BRIG_E_SYSTEM, 0,
                                       "a list of files in brig's storage is incomplete");
     ret_change->before.path = ret_change->after.path; /* the same text */
     return 1;
-}
-
-int64_t run_changes_tell(const struct run_changes *changes)
-{
-    return manifest_tell(changes->reader);
-}
-
-int run_changes_seek(struct run_changes *changes, int64_t position, struct brig_error *err)
-{
-    return manifest_seek(changes->reader, position, err);
 }
 
 /* ---- contents ---- */

@@ -34,20 +34,13 @@ struct run_change {
     struct manifest_entry before, after;
 };
 
-struct run_changes;
-/* Opens the record of the Nth root, counted from 0. */
-int run_changes_open(int run, unsigned number, struct run_changes **ret_changes,
+/* Opens the record of the Nth root, counted from 0: a manifest with two entries for each change. Its header "root" is
+ * the absolute path of the root directory; for a single file, of the directory that contains it. */
+int run_changes_open(int run, unsigned number, struct manifest_reader **ret_changes,
                      struct brig_error *err);
-void run_changes_close(struct run_changes *changes);
-/* The absolute path of the root directory; for a single file, of the directory that contains it. */
-const char *run_changes_root(const struct run_changes *changes);
 /* The next change in the order of base_compare(): 1, 0 at the end, or a code. Paths are valid until the next call. */
-int run_changes_next(struct run_changes *changes, struct run_change *ret_change,
+int run_changes_next(struct manifest_reader *changes, struct run_change *ret_change,
                      struct brig_error *err);
-
-/* The position of the next change, and going back to it. */
-int64_t run_changes_tell(const struct run_changes *changes);
-int run_changes_seek(struct run_changes *changes, int64_t position, struct brig_error *err);
 
 /* ---- contents ---- */
 

@@ -109,7 +109,7 @@ static int write_contents(void *context, int fd, struct brig_error *err)
         return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write the new contents")
                           : 0;
     }
-    return options->write(options->context, writing->change, writing->choice, fd, err);
+    return options->write(options->context, writing->change, fd, err);
 }
 
 /* Errors that concern this file only. */
@@ -147,8 +147,7 @@ static int read_chosen(const struct writing *writing, struct str *text, struct b
         writes ? memfd_create("chosen", MFD_CLOEXEC) : change_open_after(writing->change);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's file");
-    int status =
-        writes ? options->write(options->context, writing->change, writing->choice, fd, err) : 0;
+    int status = writes ? options->write(options->context, writing->change, fd, err) : 0;
     if (status < 0)
         return status;
     int failed = lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_all(fd, STARTUP_JAIL_MAX, text);

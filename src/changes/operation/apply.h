@@ -33,8 +33,7 @@ struct apply_options {
      * the file since `choose` was asked. Returns the reason why it is skipped, or NULL. May be NULL. */
     const char *(*check)(void *context, const struct change *change);
     /* Writes the contents of a file for APPLY_WRITE and APPLY_MERGE. */
-    int (*write)(void *context, const struct change *change, enum apply_choice choice, int fd,
-                 struct brig_error *err);
+    int (*write)(void *context, const struct change *change, int fd, struct brig_error *err);
     /* Told what is planned, or with a reason that it is skipped. */
     void (*tell)(void *context, const struct change *change, enum apply_choice choice,
                  const char *reason);
