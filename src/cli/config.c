@@ -395,23 +395,13 @@ static int add_built_in(struct reading *r, struct brig_error *err)
     return status < 0 ? status : 0;
 }
 
-/* The text of a profile, as if it came from a file. */
+/* `name` is for the message if there is no such profile. */
 static int load_profile(const struct profile_text *text, const char *name,
                         struct conf_source *ret_source, struct brig_error *err)
 {
-    autosource struct conf_source source = {0};
-    if (!text)
-        return brig_fail(err, BRIG_E_INVALID, 0, "there is no profile '%s'. See brig profiles",
-                         str_shown(name).text);
-    int status = str_make(&source.name, err, "profile ", text->name);
-    if (status == 0)
-        status = str_copy(text->text, &source.text, err);
-    if (status < 0)
-        return status;
-    source.length = strlen(text->text);
-    *ret_source = source;
-    source = (struct conf_source){0};
-    return 1;
+    return text ? profile_load(text, ret_source, err)
+                : brig_fail(err, BRIG_E_INVALID, 0, "there is no profile '%s'. See brig profiles",
+                            str_shown(name).text);
 }
 
 /* Included files are relative to the configuration directory, even with a slash in the name. jai

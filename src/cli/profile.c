@@ -156,15 +156,27 @@ static int take_fact(void *context, const struct conf_directive *directive, stru
     return word < 0 ? 0 : profile_add(context, (enum profile_word)word, directive->value, err);
 }
 
+int profile_load(const struct profile_text *text, struct conf_source *ret_source,
+                 struct brig_error *err)
+{
+    autosource struct conf_source source = {.length = strlen(text->text)};
+    int status = str_make(&source.name, err, "profile ", text->name);
+    if (status == 0)
+        status = str_copy(text->text, &source.text, err);
+    if (status < 0)
+        return status;
+    *ret_source = source;
+    source = (struct conf_source){0};
+    return 1;
+}
+
 int profile_read(const struct profile_text *text, struct profile *ret_profile,
                  struct brig_error *err)
 {
     const struct conf_hooks hooks = {.context = ret_profile, .directive = take_fact};
-    autosource struct conf_source source = {.length = strlen(text->text)};
-    (void)snprintf(ret_profile->name, sizeof ret_profile->name, "%s", text->name);
-    int status = str_copy(text->text, &source.text, err);
-    if (status == 0)
-        status = str_copy(text->name, &source.name, err);
+    autosource struct conf_source source = {0};
+    (void)str_fill(ret_profile->name, sizeof ret_profile->name, text->name);
+    int status = profile_load(text, &source, err);
     return status < 0 ? status : conf_read(&source, &hooks, err);
 }
 

@@ -12,6 +12,8 @@
 
 #include <brig/brig.h>
 
+struct conf_source;
+
 #define PROFILE_NAME_MAX 32
 #define PROFILE_VARIABLE_MAX 128
 #define PROFILE_NONE "none" /* the value of --profile that means no profile */
@@ -92,6 +94,9 @@ const struct profile_text *profile_find(const char *name);
 const struct profile_text *profile_of_command(const char *command);
 /* Adds the facts in a file of the user, if it exists; its includes are not read. */
 int profile_read_file(const char *path, struct profile *profile, struct brig_error *err);
+/* The text of a profile as if it came from a file: 1. */
+int profile_load(const struct profile_text *text, struct conf_source *ret_source,
+                 struct brig_error *err);
 /* The facts of a profile alone. */
 int profile_read(const struct profile_text *text, struct profile *ret_profile,
                  struct brig_error *err);
