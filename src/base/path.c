@@ -187,11 +187,28 @@ int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int
     return open_resolved(root_fd, path, flags, mode, RESOLVE_IN_ROOT, ret_fd, err);
 }
 
+int path_open_plain(int dir_fd, const char *path, int flags)
+{
+    const struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, dir_fd, *path ? path : ".", &how, sizeof how);
+}
+
+int path_rename_new(int from_fd, const char *old, int to_fd, const char *name)
+{
+    struct stat info;
+    if (renameat2(from_fd, old, to_fd, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS) /* the filesystem does not support the flag */
+        return -errno;
+    if (fstatat(to_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(from_fd, old, to_fd, name) == 0 ? 0 : -errno;
+}
+
 bool path_of_fd(int fd, char *ret_path)
 {
-    char link[64];
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, ret_path, PATH_LENGTH_MAX + 1);
+    ssize_t length = readlink(path_proc(fd).text, ret_path, PATH_LENGTH_MAX + 1);
     if (length <= 0 || length > PATH_LENGTH_MAX || ret_path[0] != '/')
         return false;
     ret_path[length] = '\0';
@@ -211,7 +228,7 @@ struct path_proc path_proc(int fd)
     return path;
 }
 
-int path_make_directories(const char *path, size_t length, struct brig_error *err)
+int path_make_directories(const char *path, size_t length, mode_t mode, struct brig_error *err)
 {
     char part[PATH_LENGTH_MAX + 1];
     if (length > PATH_LENGTH_MAX)
@@ -221,11 +238,24 @@ int path_make_directories(const char *path, size_t length, struct brig_error *er
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make the directory '%s'",
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot create the directory '%s'",
                              str_shown(part).text);
     }
     return 0;
+}
+
+bool path_next_program(const char **list, const char *name, char *ret_path)
+{
+    while (*list && **list) {
+        size_t length = strcspn(*list, ":");
+        int written = snprintf(ret_path, PATH_LENGTH_MAX + 1, "%.*s/%s", length ? (int)length : 1,
+                               length ? *list : ".", name);
+        *list += length + ((*list)[length] == ':');
+        if (written > 0 && written <= PATH_LENGTH_MAX)
+            return true;
+    }
+    return false;
 }
 
 bool path_find_program(const char *const *places, const char *installed, char *ret_path,

@@ -48,6 +48,13 @@ int path_open_beneath(int dir_fd, const char *name, int flags, mode_t mode, int 
 int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int *ret_fd,
                       struct brig_error *err);
 
+/* Opens a relative path from dir_fd that contains no symbolic link; "" is dir_fd itself. With O_PATH |
+ * O_NOFOLLOW the last component may be one, and is opened. O_CLOEXEC is added. -1 with errno. */
+int path_open_plain(int dir_fd, const char *path, int flags);
+
+/* Renames without replacing anything: 0, or -errno, which is -EEXIST if the name exists. */
+int path_rename_new(int from_fd, const char *old, int to_fd, const char *name);
+
 /* Writes the absolute path of the file that `path` leads to, without symbolic links, to ret_path
  * (PATH_LENGTH_MAX + 1 bytes). The kernel resolves it once, into a descriptor, and the path is read
  * from /proc. False if the file does not exist or the caller may not look it up. The name can mean
@@ -63,9 +70,13 @@ struct path_proc {
 };
 struct path_proc path_proc(int fd);
 
-/* Creates the missing directories of an absolute path with mode 0700. Only the first `length` bytes
- * of the path count. */
-int path_make_directories(const char *path, size_t length, struct brig_error *err);
+/* Creates the missing directories of an absolute path. Only the first `length` bytes of it count. */
+int path_make_directories(const char *path, size_t length, mode_t mode, struct brig_error *err);
+
+/* Takes the next candidate for a program from a list of directories, separated by colons as in PATH:
+ * "DIRECTORY/NAME" in ret_path (PATH_LENGTH_MAX + 1 bytes), "./NAME" for an empty directory. Advances
+ * *list, which may be NULL; false at its end. Paths that are too long are skipped. */
+bool path_next_program(const char **list, const char *name, char *ret_path);
 
 /* Finds a program of this project that can be executed: at one of the `places`, which are relative
  * to the directory of the running program and end with NULL, else at `installed`. False if there is

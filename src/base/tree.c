@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 
 #define SIZE_DEPTH_MAX 128
 /* Directories below this depth are first moved to the top, so that neither the stack nor the
@@ -124,10 +125,8 @@ static int open_anyhow(int above, const char *name)
     if (fd >= 0 || errno != EACCES)
         return fd;
     autoclose int place = openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d",
-                   place); /* through the fd: a name could be a link by now */
-    return place < 0 || chmod(path, 0700) < 0 ? -1 : open_directory(above, name);
+    /* Through the fd: a name could be a link by now. */
+    return place < 0 || chmod(path_proc(place).text, 0700) < 0 ? -1 : open_directory(above, name);
 }
 
 static int remove_below(struct removal *removal, int above, const char *name, int depth)

@@ -247,14 +247,8 @@ static int make_ruleset(const struct brig_policy *policy, int *ret_ruleset,
 /* Returns whether `real`, a path without symlinks, is below `directory`, which is resolved now. */
 static bool lies_below(const char *directory, const char *real)
 {
-    char link[64], text[PATH_LENGTH_MAX + 1];
-    autoclose int fd = open(directory, O_PATH | O_CLOEXEC);
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = fd < 0 ? -1 : readlink(link, text, PATH_LENGTH_MAX);
-    if (length <= 0)
-        return false;
-    text[length] = 0;
-    return path_is_beneath(text, real);
+    char text[PATH_LENGTH_MAX + 1];
+    return path_resolve(directory, text) && path_is_beneath(text, real);
 }
 
 bool confine_cover(const struct brig_policy *policy, const char *real, bool write)

@@ -301,7 +301,7 @@ static bool cut_last(char *path)
  * be opened. */
 static bool resolve(const char *path, char real[PATH_LENGTH_MAX + 1], bool *ret_exists)
 {
-    char above[PATH_LENGTH_MAX + 1], link[64];
+    char above[PATH_LENGTH_MAX + 1];
     if (strlen(path) >= sizeof above)
         return false;
     (void)snprintf(above, sizeof above, "%s", path);
@@ -313,12 +313,7 @@ static bool resolve(const char *path, char real[PATH_LENGTH_MAX + 1], bool *ret_
         fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t got = readlink(link, real, PATH_LENGTH_MAX);
-    if (got <= 0)
-        return false;
-    real[got] = 0;
-    return real[0] == '/';
+    return path_of_fd(fd, real);
 }
 
 static void fill(struct brig_call_denial *denial, enum brig_call_outcome kind,

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "call/call.h"
 #include "call/caller.h"
 #include "jail/confine/seccomp.h"
@@ -24,15 +25,13 @@
  * without either, the child gets /dev/null. */
 static int open_inherited(const struct brig_caller *caller, int number)
 {
-    char path[64];
     if (fcntl(number, F_GETFD) < 0)
         return caller->null_fd;
     if (!isatty(number))
         return -1;
     if (number == 0 || (!caller->full && caller->ruleset < 0))
         return caller->null_fd;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", number);
-    int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    int fd = open(path_proc(number).text, O_WRONLY | O_NOCTTY | O_CLOEXEC);
     return fd < 0 ? caller->null_fd : fd;
 }
 

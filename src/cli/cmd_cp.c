@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -18,7 +17,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,14 +95,6 @@ static bool is_dots(const char *name)
 static int open_directory(int above, const char *name)
 {
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* Opens a path that contains no link; "" is the directory itself. */
-static int open_plain(int directory, const char *path, int flags)
-{
-    const struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
-                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    return (int)syscall(SYS_openat2, directory, *path ? path : ".", &how, sizeof how);
 }
 
 /* Uses the descriptor: the name may lead to another file by now, which stays unless it is an empty
@@ -347,7 +337,7 @@ static int set_links_aside(struct walk *walk, struct brig_error *err)
         struct stat info;
         const char *name = split(walk->links[i].path, above);
         (void)snprintf(number, sizeof number, "%zu", i);
-        autoclose int fd = open_plain(walk->copy->files, above, O_RDONLY | O_DIRECTORY);
+        autoclose int fd = path_open_plain(walk->copy->files, above, O_RDONLY | O_DIRECTORY);
         if (fd < 0 || fstat(fd, &info) < 0)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read what was copied, '%s'",
                              str_shown(above).text);
@@ -379,15 +369,8 @@ static int check(struct walk *walk, struct brig_error *err)
 /* Moves an entry to another directory; -EEXIST if the name exists there and may not be replaced. */
 static int rename_to(int from, const char *old, int to, const char *name, bool replace)
 {
-    struct stat info;
-    if (replace)
-        return renameat(from, old, to, name) == 0 ? 0 : -errno;
-    if (renameat2(from, old, to, name, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS) /* the filesystem does not support the flag */
-        return -errno;
-    if (fstatat(to, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
-        return -EEXIST;
+    if (!replace)
+        return path_rename_new(from, old, to, name);
     return renameat(from, old, to, name) == 0 ? 0 : -errno;
 }
 
@@ -488,12 +471,12 @@ static bool is_placed(const struct walk *walk, const char *path, const struct st
                       struct stat *ret_there)
 {
     struct stat rest;
-    autoclose int fd = open_plain(walk->copy->above, path, O_PATH);
+    autoclose int fd = path_open_plain(walk->copy->above, path, O_PATH);
     if (fd < 0 || fstat(fd, ret_there) < 0)
         return false;
     if (is_same(ret_there, file))
         return true;
-    autoclose int merged = open_plain(walk->copy->files, path, O_PATH);
+    autoclose int merged = path_open_plain(walk->copy->files, path, O_PATH);
     return S_ISDIR(ret_there->st_mode) && merged >= 0 && fstat(merged, &rest) == 0 &&
            S_ISDIR(rest.st_mode) && is_same(&rest, file);
 }
@@ -528,7 +511,7 @@ static int place_link(struct walk *walk, size_t index, struct brig_error *err)
     if (!is_placed(walk, above, &link->directory, &there) ||
         !leads_there(walk, above, number, link))
         return 0;
-    autoclose int fd = open_plain(walk->copy->above, above, O_RDONLY | O_DIRECTORY);
+    autoclose int fd = path_open_plain(walk->copy->above, above, O_RDONLY | O_DIRECTORY);
     if (fd < 0 || fstat(fd, &info) < 0 || !is_same(&info, &there))
         return 0;
     bool ours = is_same(&there, &link->directory);

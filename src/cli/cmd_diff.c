@@ -263,7 +263,7 @@ struct patch_file {
 static int patch_open(const struct asking *asking, const struct identity *identity,
                       struct patch_file *file, struct brig_error *err)
 {
-    char cwd[PATH_LENGTH_MAX + 1], link[32];
+    char cwd[PATH_LENGTH_MAX + 1];
     autofree char *absolute = NULL;
     struct stat info;
     *file = (struct patch_file){.path = OUT_PATH_INIT, .fd = -1};
@@ -282,8 +282,7 @@ static int patch_open(const struct asking *asking, const struct identity *identi
     if (status < 0)
         return status;
     if (file->path.fd >= 0 && fstat(file->path.fd, &info) == 0 && !S_ISREG(info.st_mode)) {
-        (void)snprintf(link, sizeof link, "/proc/self/fd/%d", file->path.fd);
-        file->fd = open(link, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        file->fd = open(path_proc(file->path.fd).text, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     } else {
         (void)snprintf(file->temporary, sizeof file->temporary, ".brig-patch.%d", (int)getpid());
         file->fd = openat(file->path.dir_fd, file->temporary,

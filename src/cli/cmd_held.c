@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/held.h"
@@ -199,7 +200,6 @@ static int show(struct asking *asking, const struct held_item *item, const char 
                 struct brig_error *err)
 {
     struct stat info;
-    char path[32];
     autoclose int fd = held_open(asking->storage, item, below, NULL);
     if (fd < 0 || fstat(fd, &info) < 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' in '%s/%s' is not held back. See brig held",
@@ -209,8 +209,7 @@ static int show(struct asking *asking, const struct held_item *item, const char 
         str_append_char(&asking->out, '\n');
         return 0;
     }
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    autoclose int file = open(path, O_RDONLY | O_CLOEXEC);
+    autoclose int file = open(path_proc(fd).text, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the copy of '%s'", item->path);
     return S_ISDIR(info.st_mode)
@@ -222,12 +221,10 @@ static int show(struct asking *asking, const struct held_item *item, const char 
 static void append_hash(struct str *text, int storage, const struct held_item *item)
 {
     struct git git;
-    char path[32];
     autostr struct str out = {0};
     autoclose int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autoclose int content = held_open(storage, item, "", NULL);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", content);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    autoclose int fd = open(path_proc(content).text, O_RDONLY | O_CLOEXEC);
     static const char *const words[] = {"hash-object", "--no-filters", "--stdin", NULL};
     if (git_find(&git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, NULL) < 0)
         return;

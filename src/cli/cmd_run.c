@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/nearest.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/config.h"
@@ -172,16 +173,12 @@ static void advise_not_found(const char *name, char **envp, struct brig_error *e
         (void)brig_advise(err, err->code, "For a line of shell: brig sh -c '…'");
     else if (!strchr(name, '/') && access(name, F_OK) == 0)
         (void)brig_advise(err, err->code, "For the file here: ./%s", name);
-    while (path && *path && !strchr(name, '/')) {
-        size_t length = strcspn(path, ":");
-        char file[PATH_MAX];
-        (void)snprintf(file, sizeof file, "%.*s/%s", (int)length, path, name);
-        if (path[0] == '/' && access(file, X_OK) == 0) {
+    char file[PATH_LENGTH_MAX + 1];
+    while (!strchr(name, '/') && path_next_program(&path, name, file))
+        if (file[0] == '/' && access(file, X_OK) == 0) {
             advise_grants(file, err);
             return;
         }
-        path += length + (path[length] == ':');
-    }
     advise_verb(name, err);
 }
 

@@ -215,9 +215,7 @@ static int load_project(const char *cwd, struct conf_source *ret_source, struct 
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s/%s' is not a regular file: only such are read as configuration",
                          str_shown(cwd).text, CONFIG_PROJECT_FILE);
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int status = conf_load(AT_FDCWD, NULL, path, false, ret_source, err);
+    int status = conf_load(AT_FDCWD, NULL, path_proc(fd).text, false, ret_source, err);
     if (status <= 0)
         return status;
     free(take_ptr(&ret_source->name));
@@ -311,29 +309,9 @@ int config_write_jail(int dir_fd, const char *name, enum brig_mode mode, bool of
     return status < 0 ? status : 0;
 }
 
-static int make_parents(char *path, struct brig_error *err)
-{
-    for (char *at = path + 1;; at++) {
-        char kept = *at;
-        if (kept != '/' && kept != '\0')
-            continue;
-        *at = '\0';
-        int failed = mkdir(path, 0700) < 0 && errno != EEXIST ? errno : 0;
-        if (failed)
-            return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot create the directory '%s'",
-                             str_shown(path).text);
-        *at = kept;
-        if (kept == '\0')
-            return 0;
-    }
-}
-
 int config_make_directory(const char *path, int *ret_fd, struct brig_error *err)
 {
-    autofree char *copy = NULL;
-    int status = str_copy(path, &copy, err);
-    if (status == 0)
-        status = make_parents(copy, err);
+    int status = path_make_directories(path, strlen(path), 0700, err);
     if (status < 0)
         return status;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -153,19 +153,11 @@ static bool expand(const char *word, const char *home, char path[PATH_LENGTH_MAX
 static int note_program(struct settings *settings, const char *name, const char *origin,
                         struct brig_error *err)
 {
-    const char *rest = getenv("PATH");
-    while (rest && *rest) {
-        char path[PATH_LENGTH_MAX + 1];
-        size_t length = strcspn(rest, ":");
-        autostr struct str directory = {0};
-        str_append_bytes(&directory, rest, length);
-        if (directory.failed)
-            return brig_fail_nomem(err);
-        if (str_fill(path, sizeof path, length ? directory.data : ".", "/", name) &&
-            access(path, X_OK) == 0)
+    const char *list = getenv("PATH");
+    char path[PATH_LENGTH_MAX + 1];
+    while (path_next_program(&list, name, path))
+        if (access(path, X_OK) == 0)
             return note_path(settings, path, OTHER_FILE, origin, err);
-        rest += length + (rest[length] == ':');
-    }
     return 0;
 }
 

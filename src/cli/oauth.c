@@ -200,12 +200,10 @@ static bool parse_line(char *text, struct item *item, char **ret_account, char *
 
 static int make_memory(struct oauth *oauth, struct brig_error *err)
 {
-    char path[64];
     oauth->memory = memfd_create("brig-live-secrets", MFD_CLOEXEC);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", oauth->memory);
     if (oauth->memory < 0 ||
         ftruncate(oauth->memory, (off_t)(OAUTH_MAX * sizeof(struct door_live))) < 0 ||
-        (oauth->readable = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        (oauth->readable = open(path_proc(oauth->memory).text, O_RDONLY | O_CLOEXEC)) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make memory for credentials");
     return 0;
 }

@@ -38,16 +38,12 @@ static bool is_program(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Looks for the program in a list of directories, separated by colons. */
-static bool find_in(const char *list, const char *name, char path[static PATH_LENGTH_MAX + 1])
+static bool find_in_path(const char *name, char path[static PATH_LENGTH_MAX + 1])
 {
-    for (const char *rest = list; rest && *rest;) {
-        size_t length = strcspn(rest, ":");
-        int written = snprintf(path, PATH_LENGTH_MAX + 1, "%.*s/%s", (int)length, rest, name);
-        if (rest[0] == '/' && written > 0 && written <= PATH_LENGTH_MAX && is_program(path))
+    const char *list = getenv("PATH");
+    while (path_next_program(&list, name, path))
+        if (path[0] == '/' && is_program(path))
             return true;
-        rest += length + (rest[length] == ':');
-    }
     return false;
 }
 
@@ -176,7 +172,7 @@ int program_show(struct settings *settings, const struct identity *identity, con
         return 0;
     identity_enter(identity);
     bool plain = !strchr(command, '/');
-    bool found = plain ? find_in(getenv("PATH"), command, path)
+    bool found = plain ? find_in_path(command, path)
                        : str_fill(path, sizeof path, command) && path[0] == '/' && is_program(path);
     bool elsewhere = !found && plain && find_elsewhere(settings->home, command, path);
     int status = found || elsewhere ? set_origin(settings, err) : 0;

@@ -426,10 +426,8 @@ int review_begin_home(struct review *review, const struct settings *settings,
 static void copy_mode(const struct review_root *root)
 {
     struct stat info;
-    char mount[64];
-    (void)snprintf(mount, sizeof mount, "/proc/self/fd/%d", root->mounts.home);
     if (stat(root->root, &info) == 0)
-        (void)chmod(mount, info.st_mode & 07777);
+        (void)chmod(path_proc(root->mounts.home).text, info.st_mode & 07777);
 }
 
 static int join_root(const struct settings *settings, const struct identity *identity,

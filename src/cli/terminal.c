@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/path.h"
 
 /* How soon to check again for changes that the kernel does not report. */
 #define TERMINAL_RECHECK_MS 200
@@ -27,9 +28,7 @@
  * it cannot be opened (for example after su), the inherited one is used. */
 static int open_again(int fd, bool *ret_owned)
 {
-    char path[32];
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    int again = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int again = open(path_proc(fd).text, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     *ret_owned = again >= 0;
     return again >= 0 ? again : fd;
 }

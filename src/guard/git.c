@@ -51,15 +51,12 @@ int git_find(struct git *git, const char *const *environment, const struct brig_
     int status = outside_path(environment, policy, &list, err);
     if (status == 0)
         status = str_make(&git->path, err, "PATH=", list);
-    for (const char *at = list; status == 0 && !git->program && *at;) {
-        size_t length = strcspn(at, ":");
-        char file[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1];
-        int used = snprintf(file, sizeof file, "%.*s/git", (int)length, at);
-        if ((size_t)used < sizeof file && path_resolve(file, real) && access(real, X_OK) == 0 &&
+    const char *rest = list;
+    char file[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1];
+    while (status == 0 && !git->program && path_next_program(&rest, "git", file))
+        if (path_resolve(file, real) && access(real, X_OK) == 0 &&
             !outside_path_is_writable(policy, real))
             status = str_copy(file, &git->program, err);
-        at += length + (at[length] == ':');
-    }
     if (status < 0)
         git_done(git);
     return status;

@@ -281,15 +281,14 @@ static int compare_entries(const FTSENT **left, const FTSENT **right)
 
 int held_walk(int directory, held_visit visit, void *context, struct brig_error *err)
 {
-    char top[32];
-    char *const paths[] = {top, NULL};
-    (void)snprintf(top, sizeof top, "/proc/self/fd/%d", directory);
+    struct path_proc top = path_proc(directory);
+    char *const paths[] = {top.text, NULL};
     FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, compare_entries);
     if (!walk)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage");
     for (const FTSENT *entry; (entry = fts_read(walk));)
         if (entry->fts_info == FTS_F || entry->fts_info == FTS_SL)
-            visit(context, entry->fts_path + strlen(top) + 1, entry->fts_statp);
+            visit(context, entry->fts_path + strlen(top.text) + 1, entry->fts_statp);
     (void)fts_close(walk);
     return 0;
 }

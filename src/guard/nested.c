@@ -63,13 +63,11 @@ static int open_any(int at, const char *name, const struct timespec *since)
 {
     int fd = files_open_dir(at, name);
     struct stat info;
-    char link[64];
     if (fd >= 0 || errno != EACCES || !since)
         return fd;
     autoclose int place = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", place);
     return place >= 0 && fstat(place, &info) == 0 && is_since(&info, *since) &&
-                   chmod(link, (info.st_mode & 07777) | 0700) == 0
+                   chmod(path_proc(place).text, (info.st_mode & 07777) | 0700) == 0
                ? files_open_dir(place, ".")
                : -1;
 }

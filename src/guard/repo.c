@@ -39,13 +39,10 @@ int repo_parse_gitdir(const char *text, size_t length, char ret_path[REPO_POINTE
 
 int repo_path_of(int fd, char **ret_path, struct brig_error *err)
 {
-    char link[64], path[PATH_LENGTH_MAX + 1];
+    char path[PATH_LENGTH_MAX + 1];
     struct stat named, opened;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, sizeof path);
-    if (length <= 0 || (size_t)length >= sizeof path || path[0] != '/')
+    if (!path_of_fd(fd, path))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out the path of a directory");
-    path[length] = '\0';
     /* /proc reports a wrong path for a removed directory. */
     if (lstat(path, &named) < 0 || fstat(fd, &opened) < 0 || named.st_dev != opened.st_dev ||
         named.st_ino != opened.st_ino)

@@ -156,10 +156,8 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
     if (storage < 0)
         return storage;
     if (spec->kind != POLICY_HOME_OVERLAY) {
-        char path[4096];
         autoclose int home = make_isolated_uid_part(storage, spec, "home", err);
-        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", home);
-        int status = home < 0 ? home : give(given, clone_tree(path, spec, err));
+        int status = home < 0 ? home : give(given, clone_tree(path_proc(home).text, spec, err));
         if (status == 0 && flock(home, LOCK_SH | LOCK_NB) == 0)
             given->in_use = take_fd(&home);
         return status;

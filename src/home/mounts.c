@@ -296,12 +296,10 @@ static void lower_text(const char *prefix, size_t below, char ret_text[LOWER_TEX
 static int new_overlay(const char *lower, int changes, int work, const char *label,
                        struct brig_error *err)
 {
-    char upper[64], scratch[64];
-    (void)snprintf(upper, sizeof upper, "/proc/self/fd/%d", changes);
-    (void)snprintf(scratch, sizeof scratch, "/proc/self/fd/%d", work);
+    const struct path_proc upper = path_proc(changes), scratch = path_proc(work);
     const struct option options[] = {
-        {"source", label},    {"lowerdir", lower}, {"upperdir", upper},
-        {"workdir", scratch}, {"userxattr", NULL}, {"index", "off"},
+        {"source", label},         {"lowerdir", lower}, {"upperdir", upper.text},
+        {"workdir", scratch.text}, {"userxattr", NULL}, {"index", "off"},
     };
     autoclose int mount = new_filesystem("overlay", options, ARRAY_LENGTH(options), err);
     int status = mount < 0 ? mount : attach(mount, parts[MOUNTS_OVERLAY], err);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +17,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/tree.h"
 #include "home/fuse.h"
 #include "home/mounts.h"
 #include "home/overlay_startup.h"
-#include "jail/sys.h"
 
 #define REFRESH_MS 2000
 
@@ -145,15 +144,6 @@ int overlay_masks_hide(struct overlay_masks *masks, const char *path, struct bri
 
 /* ---- covers on the mounted overlay ---- */
 
-/* Opens a path below a directory; -1 if it contains a link. */
-static int open_plain(int directory, const char *path)
-{
-    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    long fd = SYS(openat2, directory, path, &how, sizeof how);
-    return fd < 0 ? -1 : (int)fd;
-}
-
 static int open_directory(int above, const char *name)
 {
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -162,11 +152,9 @@ static int open_directory(int above, const char *name)
 /* Whether a run has changed a file of the home: then the upper directory has a copy. */
 static bool has_copy(const struct overlay_masks *masks, const char *path)
 {
-    char name[64];
-    autoclose int fd = open_plain(masks->changes, path);
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    autoclose int fd = path_open_plain(masks->changes, path, O_PATH | O_NOFOLLOW);
     const char *mark = mounts_is_fuse() ? "user.fuseoverlayfs.origin" : "user.overlay.origin";
-    return fd >= 0 && getxattr(name, mark, NULL, 0) >= 0;
+    return fd >= 0 && getxattr(path_proc(fd).text, mark, NULL, 0) >= 0;
 }
 
 /* Only the marks of the mounted kind of overlay count: a run could create those of the other
@@ -208,11 +196,11 @@ static bool is_of_run(int changes, const char *path)
 static int cover(struct overlay_masks *masks, const char *path, struct brig_error *err)
 {
     bool copied = has_copy(masks, path);
-    autoclose int real = copied ? -1 : open_plain(masks->home.fd, path);
+    autoclose int real = copied ? -1 : path_open_plain(masks->home.fd, path, O_PATH | O_NOFOLLOW);
     if (real < 0 && !copied)
         return 0;
     autoclose int overlay = mounts_open(MOUNTS_OVERLAY);
-    autoclose int seen = overlay < 0 ? -1 : open_plain(overlay, path);
+    autoclose int seen = overlay < 0 ? -1 : path_open_plain(overlay, path, O_PATH | O_NOFOLLOW);
     struct stat info;
     struct statfs system, covered;
     if (seen < 0 || fstat(seen, &info) < 0)

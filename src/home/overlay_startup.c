@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,10 +12,10 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "home/mounts.h"
 #include "home/overlay_masks.h"
-#include "jail/sys.h"
 #include "policy/startup.h"
 
 #define NEW                                                                                        \
@@ -39,14 +38,6 @@ static void wanted_done(struct wanted *wanted)
     str_done(&wanted->text);
 }
 
-static int open_beneath(int directory, const char *path, uint64_t flags)
-{
-    struct open_how how = {.flags = flags | O_NOFOLLOW | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    long fd = SYS(openat2, directory, path, &how, sizeof how);
-    return fd < 0 ? -1 : (int)fd;
-}
-
 /* ---- the user's file ---- */
 
 static int read_link(int file, struct wanted *wanted, struct brig_error *err)
@@ -65,7 +56,8 @@ static int read_file(const struct showing *showing, const char *path, struct wan
 {
     autostr struct str text = {0};
     struct startup_text seen = {0};
-    autoclose int fd = open_beneath(showing->masks->home.fd, path, O_RDONLY | O_NONBLOCK);
+    autoclose int fd =
+        path_open_plain(showing->masks->home.fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &wanted->info) < 0 || !S_ISREG(wanted->info.st_mode) ||
         read_all(fd, STARTUP_FILE_MAX, &text) < 0 || text.length > STARTUP_FILE_MAX) {
         wanted->info.st_mode = 0;
@@ -84,7 +76,7 @@ static int read_file(const struct showing *showing, const char *path, struct wan
 static int find_wanted(const struct showing *showing, const char *path, struct wanted *wanted,
                        struct brig_error *err)
 {
-    autoclose int file = open_beneath(showing->masks->home.fd, path, O_PATH);
+    autoclose int file = path_open_plain(showing->masks->home.fd, path, O_PATH | O_NOFOLLOW);
     if (file < 0)
         return 0;
     if (fstat(file, &wanted->info) < 0)

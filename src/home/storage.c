@@ -25,24 +25,6 @@
 
 #define NAME_SIZE 128
 
-static int make_directories(const char *path, struct brig_error *err)
-{
-    autofree char *copy = strdup(path);
-    if (!copy)
-        return brig_fail_nomem(err);
-    for (char *at = copy + 1;; at++) {
-        if (*at && *at != '/')
-            continue;
-        char kept = *at;
-        *at = 0;
-        if (mkdir(copy, 0700) < 0 && errno != EEXIST)
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot make the directory '%s'", copy);
-        *at = kept;
-        if (!kept)
-            return 0;
-    }
-}
-
 static int check_owner(int fd, const char *path, uid_t owner, struct brig_error *err)
 {
     struct stat info;
@@ -63,7 +45,7 @@ int storage_open(const char *path, uid_t owner, struct brig_error *err)
 {
     autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) {
-        int status = make_directories(path, err);
+        int status = path_make_directories(path, strlen(path), 0700, err);
         if (status < 0)
             return status;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -96,13 +96,10 @@ int policy_mount(struct brig_policy *policy, int fd, const char *source, const c
 int policy_grant_fd(struct brig_policy *policy, enum brig_access access, int fd, const char *dest,
                     struct brig_error *err)
 {
-    char link[64], path[PATH_LENGTH_MAX + 1];
+    char path[PATH_LENGTH_MAX + 1];
     struct stat info;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, PATH_LENGTH_MAX);
-    if (length <= 0 || length >= PATH_LENGTH_MAX || fstat(fd, &info) < 0)
+    if (!path_of_fd(fd, path) || fstat(fd, &info) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out what fd %d is", fd);
-    path[length] = '\0';
     int rc = brig_policy_grant(policy, access, path, dest, 0, err);
     if (rc < 0)
         return rc;

@@ -72,7 +72,7 @@ static inline void put_bytes(const char *place, const char *path, const char *by
 {
     const char *whole = join(place, path);
     struct brig_error err = {0};
-    if (path_make_directories(whole, (size_t)(strrchr(whole, '/') - whole), &err) < 0)
+    if (path_make_directories(whole, (size_t)(strrchr(whole, '/') - whole), 0700, &err) < 0)
         tap_bail("%s", err.message);
     autoclose int fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0 || write_all(fd, bytes, length) < 0)

@@ -178,6 +178,61 @@ static void opens_links(int in)
                "'..' stays in the root");
 }
 
+static int try_plain(int in, const char *path, int flags)
+{
+    autoclose int fd = path_open_plain(in, path, flags);
+    return fd < 0 ? errno : 0;
+}
+
+static void opens_plain(int in)
+{
+    tap_is_int(try_plain(in, "sub/file", O_RDONLY), 0, "a path without links");
+    tap_is_int(try_plain(in, "", O_PATH), 0, "the directory itself");
+    tap_is_int(try_plain(in, "inside/file", O_RDONLY), ELOOP, "a link on the path");
+    tap_is_int(try_plain(in, "inside", O_PATH), ELOOP, "a link at its end");
+    tap_is_int(try_plain(in, "inside", O_PATH | O_NOFOLLOW), 0, "the link itself, asked for");
+    tap_is_int(try_plain(in, "../secret", O_RDONLY), EXDEV, "up");
+}
+
+static void renames(int in)
+{
+    tap_is_int(path_rename_new(in, "sub/file", in, "inside"), -EEXIST, "a name that is taken");
+    tap_is_int(path_rename_new(in, "sub/file", in, "sub/new"), 0, "a name that is free");
+    tap_is_int(path_rename_new(in, "sub/file", in, "sub/other"), -ENOENT, "which was the file");
+    tap_is_int(path_rename_new(in, "sub/new", in, "sub/file"), 0, "and back");
+}
+
+static void next_is(const char **list, const char *wanted)
+{
+    char path[PATH_LENGTH_MAX + 1] = "";
+    bool more = path_next_program(list, "x", path);
+    tap_is_str(more ? path : NULL, wanted, "next: %s", wanted ? wanted : "none");
+}
+
+static void searches(void)
+{
+    const char *list = "/bin::b:/usr/bin";
+    next_is(&list, "/bin/x");
+    next_is(&list, "./x");
+    next_is(&list, "b/x");
+    next_is(&list, "/usr/bin/x");
+    next_is(&list, NULL);
+    list = NULL;
+    next_is(&list, NULL);
+    char longest[PATH_LENGTH_MAX + 8];
+    memset(longest, 'd', sizeof longest);
+    memcpy(longest + PATH_LENGTH_MAX - 2, ":/a:", 4);
+    memcpy(longest + PATH_LENGTH_MAX + 2, "/b", 3);
+    longest[0] = '/';
+    list = longest;
+    char path[PATH_LENGTH_MAX + 1];
+    tap_ok(path_next_program(&list, "x", path) && strlen(path) == PATH_LENGTH_MAX,
+           "the longest path");
+    list = longest;
+    tap_ok(path_next_program(&list, "xy", path), "a longer one is skipped");
+    tap_is_str(path, "/a/xy", "for the next");
+}
+
 int main(void)
 {
     normalises();
@@ -193,6 +248,9 @@ int main(void)
     autoclose int in = openat(top, "in", O_PATH | O_DIRECTORY | O_CLOEXEC);
     opens(in);
     opens_links(in);
+    opens_plain(in);
+    renames(in);
+    searches();
     remove_tree(top);
     (void)rmdir(name);
     return tap_done();

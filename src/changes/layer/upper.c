@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -334,9 +332,7 @@ int upper_walk(const struct layer *layer, bool lower, upper_visit visit, void *c
 bool upper_hides_lower(const struct layer *layer, const char *path)
 {
     for (size_t i = 0; i < layer->upper_count; i++) {
-        const struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
-                                     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-        autoclose int fd = (int)syscall(SYS_openat2, layer->uppers[i], path, &how, sizeof how);
+        autoclose int fd = path_open_plain(layer->uppers[i], path, O_PATH | O_NOFOLLOW);
         struct stat info;
         if (fd < 0 || fstat(fd, &info) < 0)
             continue;

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/layer/compare.h"
@@ -171,30 +172,18 @@ static int fail(const struct step *step, int failed, const char **ret_reason,
     return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot replace '%s'", str_shown(step->path).text);
 }
 
-static int rename_exclusive(int from, const char *old, int to, const char *name)
-{
-    struct stat info;
-    if (renameat2(from, old, to, name, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS) /* the filesystem does not support the flag */
-        return -errno;
-    if (fstatat(to, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
-        return -EEXIST;
-    return renameat(from, old, to, name) == 0 ? 0 : -errno;
-}
-
 /* Moves the user's file away. If it turns out to be another one than expected, it goes back. */
 static int move_away(const struct swap *swap, int dir, const char *name, const struct step *step)
 {
     struct stat info;
-    int result = rename_exclusive(dir, name, swap->objects, swap->to);
+    int result = path_rename_new(dir, name, swap->objects, swap->to);
     if (result < 0)
         return result;
     result = look(swap->objects, swap->to, &info);
     if (result == 0 && is_same(&step->before, &info) &&
         (!S_ISDIR(info.st_mode) || tree_is_empty(swap->objects, swap->to)))
         return 0;
-    (void)rename_exclusive(swap->objects, swap->to, dir, name);
+    (void)path_rename_new(swap->objects, swap->to, dir, name);
     return result < 0 ? result : -EEXIST;
 }
 
@@ -206,12 +195,12 @@ static int exchange(const struct swap *swap, int dir, const char *name, const st
         if (errno != EINVAL && errno != ENOSYS)
             return -errno;
         int result = move_away(swap, dir, name, step); /* the filesystem cannot exchange */
-        return result < 0 ? result : rename_exclusive(swap->objects, swap->from, dir, name);
+        return result < 0 ? result : path_rename_new(swap->objects, swap->from, dir, name);
     }
     int result = look(swap->objects, swap->from, &info);
     if (result == 0 && is_same(&step->before, &info) &&
         (!S_ISDIR(info.st_mode) || tree_is_empty(swap->objects, swap->from)))
-        return rename_exclusive(swap->objects, swap->from, swap->objects, swap->to);
+        return path_rename_new(swap->objects, swap->from, swap->objects, swap->to);
     (void)renameat2(swap->objects, swap->from, dir, name, RENAME_EXCHANGE);
     return result < 0 ? result : -EEXIST;
 }
@@ -234,7 +223,7 @@ static int take_swap(struct step_context *context, const struct step *step, cons
     if (result < 0)
         return fail(step, -result, ret_reason, err);
     if (now.st_mode == 0 && step->other.mode && swap.at_to.st_mode) /* the second half */
-        result = rename_exclusive(swap.objects, swap.from, at->fd, name);
+        result = path_rename_new(swap.objects, swap.from, at->fd, name);
     else if (!is_same(&step->before, &now))
         result = -EEXIST;
     else if (S_ISDIR(now.st_mode) && !tree_is_empty(at->fd, name)) {
@@ -243,7 +232,7 @@ static int take_swap(struct step_context *context, const struct step *step, cons
     } else if (step->other.mode == 0)
         result = move_away(&swap, at->fd, name, step);
     else if (now.st_mode == 0)
-        result = rename_exclusive(swap.objects, swap.from, at->fd, name);
+        result = path_rename_new(swap.objects, swap.from, at->fd, name);
     else
         result = exchange(&swap, at->fd, name, step);
     if (S_ISDIR(step->before.mode) || S_ISDIR(step->other.mode))
@@ -326,8 +315,8 @@ static int move_entry(struct step_context *context, const struct step *step, int
         return 0;
     }
     for (bool opened = false;; opened = true) {
-        int result = is_here ? rename_exclusive(context->objects, object, dir, name)
-                             : rename_exclusive(dir, name, context->objects, object);
+        int result = is_here ? path_rename_new(context->objects, object, dir, name)
+                             : path_rename_new(dir, name, context->objects, object);
         if (result == 0 && !is_here)
             step_close_moved(context, step->tree, step->path, object);
         if (result != -EACCES || opened)

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/path.h"
 #include "jail/cgroup/cgroup_driver.h"
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
@@ -125,7 +126,7 @@ bool cgroup_open_dirs(struct cgroup *group, const struct cgroup_bases *bases)
  * files. */
 static int remove_self(int dir_fd, const char *name)
 {
-    char up[NAME_MAX + sizeof "../"], link[32], path[PATH_MAX];
+    char up[NAME_MAX + sizeof "../"], path[PATH_LENGTH_MAX + 1];
     (void)snprintf(up, sizeof up, "../%s", name);
     if (unlinkat(dir_fd, up, AT_REMOVEDIR) == 0)
         return 0;
@@ -133,10 +134,7 @@ static int remove_self(int dir_fd, const char *name)
         return -errno;
     if (faccessat(dir_fd, "cgroup.procs", F_OK, 0) < 0)
         return 0;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", dir_fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    const char *slash = strrchr(path, '/');
+    const char *slash = path_of_fd(dir_fd, path) ? strrchr(path, '/') : NULL;
     if (!slash || strlen(slash + 1) > NAME_MAX)
         return -ENOENT;
     (void)snprintf(up, sizeof up, "../%s", slash + 1);

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/path.h"
 #include "jail/job/job.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -108,9 +109,7 @@ static int make_input(struct brig_error *err)
 
 static int open_input(int fd, struct brig_error *err)
 {
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int reader = open(path, O_RDONLY | O_CLOEXEC);
+    int reader = open(path_proc(fd).text, O_RDONLY | O_CLOEXEC);
     return reader < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open standard input") : reader;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/path.h"
 
 /* Minimum pause between two rescans; the pause is also at least this many times a rescan's
  * duration. */
@@ -95,14 +96,13 @@ static struct mask_watch_directory *add_directory(struct mask_watch *watch, cons
 /* Returns the inotify watch, or -1 if the directory is missing or cannot be watched. */
 static int watch_directory(struct mask_watch *watch, int at, const char *path)
 {
-    char name[64];
     autoclose int fd = openat(at, *path ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
         watch->blind = errno;
     if (fd < 0)
         return -1;
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    int descriptor = inotify_add_watch(watch->fd, name, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+    int descriptor =
+        inotify_add_watch(watch->fd, path_proc(fd).text, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
     if (descriptor < 0)
         watch->blind = errno;
     return descriptor;

@@ -492,36 +492,16 @@ int view_add_entries(struct view *view, struct brig_error *err)
 
 /* ---- sources of grants ---- */
 
-/* Creates all missing directories of a path. */
-
-static int make_directories(char *path, struct brig_error *err)
-{
-    for (char *at = path + 1;; at++) {
-        if (*at && *at != '/')
-            continue;
-        char kept = *at;
-        *at = 0;
-        if (mkdir(path, 0777) < 0 && errno != EEXIST)
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot create '%s'", path);
-        *at = kept;
-        if (!kept)
-            return 0;
-    }
-}
-
 /* mkdir -p for `create` grants, as the jail's user. */
 static int create_source(struct view *view, const char *path, struct brig_error *err)
 {
     const struct jail_identity *identity = view->identity;
-    char *copy = arena_strdup(&view->plan->arena, path);
-    if (!copy)
-        return brig_fail_nomem(err);
     bool for_user = identity->become && !identity->synthetic;
     if (for_user) { /* affects only this thread and only filesystem access */
         (void)SYS(setfsgid, identity->host_gid);
         (void)SYS(setfsuid, identity->host_uid);
     }
-    int result = make_directories(copy, err);
+    int result = path_make_directories(path, strlen(path), 0777, err);
     if (for_user) {
         (void)SYS(setfsuid, 0);
         (void)SYS(setfsgid, 0);

@@ -51,7 +51,7 @@ int executor_instance_open(const char *state_dir, struct instance *ret_instance,
     autofree char *path = NULL;
     int result = path_normalise(state_dir, 0, &path, err);
     if (result == 0)
-        result = path_make_directories(path, strlen(path), err);
+        result = path_make_directories(path, strlen(path), 0700, err);
     if (result < 0)
         return brig_wrap(err, result, "sandbox.state_dir");
     autoclose int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -363,13 +363,9 @@ bool executor_workdir_is_refused(const char *path)
 /* The kernel's name for the opened directory. */
 static int name_of(int fd, char path[PATH_LENGTH_MAX + 1], struct brig_error *err)
 {
-    char link[64];
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, PATH_LENGTH_MAX);
-    if (length <= 0 || length >= PATH_LENGTH_MAX)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out what work_dir is");
-    path[length] = '\0';
-    return 0;
+    return path_of_fd(fd, path)
+               ? 0
+               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out what work_dir is");
 }
 
 static int judge(int fd, const char *wanted, struct brig_error *err)

@@ -109,7 +109,7 @@ static int take_lock(struct sqlite_store *store, struct brig_error *err)
     autofree char *name = NULL;
     int result = str_make(&name, err, store->path, ".lock");
     if (result == 0)
-        result = path_make_directories(name, (size_t)(strrchr(name, '/') - name), err);
+        result = path_make_directories(name, (size_t)(strrchr(name, '/') - name), 0700, err);
     if (result < 0)
         return result;
     store->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
