@@ -6,6 +6,7 @@
  * relays: keys and window sizes into the jail, output and the exit status out of it. It does not
  * interpret anything that comes out of the jail. When it dies, the jail dies with it. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ int main(int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], HOME_HOLDER_NAME) == 0)
         return home_holder_main();
     fill_standard_fds();
+    (void)signal(SIGCHLD, SIG_DFL); /* else the kernel keeps no exit status of git and other children */
     struct brig_error err = {0};
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     const struct app app = {

@@ -38,6 +38,15 @@ teardown() {
     done
 }
 
+@test "a caller that ignores SIGCHLD, as some daemons do, changes nothing" {
+    project user
+    printf '#!/bin/sh\nexec env --ignore-signal=CHLD "%s" "$@"\n' "$BRIG" >"$SCRATCH/ignoring"
+    chmod 755 "$SCRATCH/ignoring"
+    BRIG=$SCRATCH/ignoring must inside user:strict 'echo c >c; git add c; git commit -q -m second'
+    output_has "git: 1 commit on main"
+    [ "$(out log --format=%s)" = $'second\nfirst' ]
+}
+
 @test "a run that changes nothing in git says nothing, and starts no git" {
     local wrapper
     for pair in $(pairs); do
