@@ -15,7 +15,6 @@
 #include "base/str.h"
 #include "changes/diff/diff.h"
 #include "changes/diff/plain.h"
-#include "changes/layer/base.h"
 #include "changes/layer/change.h"
 #include "changes/show/ignored_trees.h"
 #include "cli/command.h"
@@ -23,6 +22,7 @@
 #include "cli/layers.h"
 #include "cli/out_path.h"
 #include "cli/report.h"
+#include "cli/selection.h"
 #include "guard/git.h"
 
 #define JAILS_MAX 2
@@ -90,79 +90,20 @@ static int parse(const struct app *app, int argc, char **argv, struct asking *as
     return 0;
 }
 
-/* ---- the layers, and the paths in them ---- */
+/* ---- the layers ---- */
 
-/* The paths that were given in one layer. */
-struct selection {
-    const struct layer *layer;
-    const char **paths; /* relative to its root, sorted, none below another */
+/* One jail, or two that are compared. */
+struct jails {
+    struct verb_layers layers[JAILS_MAX];
+    struct selections selections[JAILS_MAX]; /* the paths that were given */
     size_t count;
 };
 
-static void sort_paths(struct selection *selection)
+static struct change_options options_of(const struct jails *jails, size_t side, size_t index)
 {
-    size_t kept = 0;
-    if (selection->count > 0)
-        qsort(selection->paths, selection->count, sizeof *selection->paths, base_compare_items);
-    for (size_t i = 0; i < selection->count; i++) {
-        const char *last = kept > 0 ? selection->paths[kept - 1] : NULL;
-        if (last && (!*last || path_is_beneath(last, selection->paths[i])))
-            free((void *)(uintptr_t)selection->paths[i]);
-        else
-            selection->paths[kept++] = selection->paths[i];
-    }
-    selection->count = kept;
-}
-
-static void selection_done(struct selection *selection)
-{
-    for (size_t i = 0; i < selection->count; i++)
-        free((void *)(uintptr_t)selection->paths[i]);
-    free(selection->paths);
-}
-
-#define autoselection __attribute__((cleanup(selection_done)))
-
-/* Collects the paths in a layer. Returns 1, or 0 if paths were given but none is in it. */
-static int select_paths(const struct asking *asking, const struct verb_layers *layers,
-                        struct selection *selection, struct brig_error *err)
-{
-    for (int i = 0; i < asking->path_count; i++) {
-        autofree char *path = NULL;
-        const struct layer *layer = verb_layers_find(layers, asking->paths[i], &path, NULL);
-        if (layer != selection->layer)
-            continue;
-        if (!array_grow(&selection->paths, selection->count))
-            return brig_fail_nomem(err);
-        selection->paths[selection->count++] = take_ptr(&path);
-    }
-    sort_paths(selection);
-    return asking->path_count == 0 || selection->count > 0;
-}
-
-static struct change_options make_options(const struct selection *selection)
-{
-    return (struct change_options){.paths = selection->count > 0 ? selection->paths : NULL,
-                                   .path_count = selection->count,
-                                   .expand = true};
-}
-
-/* Fails for a path that is in no layer of any of the jails. */
-static int check_paths(const struct asking *asking, const struct verb_layers *const *layers,
-                       size_t count, struct brig_error *err)
-{
-    for (int i = 0; i < asking->path_count; i++) {
-        bool found = false;
-        for (size_t j = 0; j < count && !found; j++) {
-            autofree char *path = NULL;
-            found = verb_layers_find(layers[j], asking->paths[i], &path, j == 0 ? err : NULL);
-        }
-        if (!found)
-            return BRIG_E_INVALID;
-        if (err) /* the first jail may have no such layer, but the second */
-            *err = (struct brig_error){0};
-    }
-    return 0;
+    const struct selection *selection = &jails->selections[side].items[index];
+    return (struct change_options){
+        .paths = selection->paths, .path_count = selection->path_count, .expand = true};
 }
 
 static void tell_running(const struct verb_layers *layers)
@@ -223,32 +164,30 @@ static int print_name(void *context, const struct change *change, struct brig_er
     return status;
 }
 
-static int print_names(const struct asking *asking, const struct verb_layers *layers,
-                       struct brig_error *err)
+static int print_names(const struct jails *jails, struct brig_error *err)
 {
+    const struct layers *layers = &jails->layers[0].layers;
     struct git git = {0}; /* without one, nothing is ignored */
     int status =
         git_find(&git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, err);
-    for (size_t i = 0; i < layers->layers.count && status >= 0; i++) {
-        autoselection struct selection selection = {.layer = &layers->layers.items[i]};
-        struct names names = {.layer = selection.layer};
-        status = select_paths(asking, layers, &selection, err);
-        const struct change_options options = make_options(&selection);
-        if (status > 0) {
-            status = ignored_trees_find(selection.layer, options.paths, options.path_count, &git,
-                                        &names.trees, err);
-            if (status == 0)
-                status = changes_walk(selection.layer, &options, print_name, &names, err);
-        }
+    for (size_t i = 0; i < layers->count && status == 0; i++) {
+        struct names names = {.layer = &layers->items[i]};
+        const struct change_options options = options_of(jails, 0, i);
+        if (selection_is_empty(&jails->selections[0], i))
+            continue;
+        status = ignored_trees_find(names.layer, options.paths, options.path_count, &git,
+                                    &names.trees, err);
+        if (status == 0)
+            status = changes_walk(names.layer, &options, print_name, &names, err);
         end_directory(&names, NULL);
         ignored_trees_done(&names.trees);
-        if (status >= 0)
+        if (status == 0)
             status = message_print(&names.out, err);
         str_done(&names.out);
         str_done(&names.directory);
     }
     git_done(&git);
-    return status < 0 ? status : 0;
+    return status;
 }
 
 /* ---- the patch ---- */
@@ -338,18 +277,40 @@ static int show(const struct asking *asking, struct diff *diff, struct brig_erro
     return status;
 }
 
-typedef int (*adder)(const struct asking *asking, void *context, struct diff *diff,
-                     struct brig_error *err);
+static const struct layer *find_root(const struct verb_layers *layers, const char *root)
+{
+    for (size_t i = 0; i < layers->layers.count; i++)
+        if (strcmp(layers->layers.items[i].root, root) == 0)
+            return &layers->layers.items[i];
+    return NULL;
+}
 
-static int run_diff(const struct asking *asking, const struct verb_layers *layers, adder add,
-                    void *context, struct brig_error *err)
+static int add_layer(const struct jails *jails, size_t side, size_t index, struct diff *diff,
+                     struct brig_error *err)
+{
+    const struct layer *layer = &jails->layers[side].layers.items[index];
+    const struct change_options options = options_of(jails, side, index);
+    if (selection_is_empty(&jails->selections[side], index))
+        return 0;
+    if (jails->count == 1)
+        return diff_add(diff, layer, &options, err);
+    const struct layer *other = find_root(&jails->layers[!side], layer->root);
+    if (side == 1 && other)
+        return 0; /* added with the first jail */
+    return diff_add_jails(diff, side == 0 ? layer : other, side == 0 ? other : layer, &options,
+                          err);
+}
+
+/* `record` has the temporary files of git. */
+static int run_diff(const struct asking *asking, const struct jails *jails, int record,
+                    struct brig_error *err)
 {
     struct git git = {0};
     struct diff *diff = NULL;
     struct patch_file file = {.fd = -1, .path = OUT_PATH_INIT};
     int status = find_git(&git, err);
     if (status == 0 && asking->patch)
-        status = patch_open(asking, &layers->setup.identity, &file, err);
+        status = patch_open(asking, &jails->layers[0].setup.identity, &file, err);
     struct diff_options options = {.form = asking->patch   ? DIFF_PATCH
                                            : asking->stat  ? DIFF_STAT
                                            : asking->names ? DIFF_NAMES
@@ -359,66 +320,16 @@ static int run_diff(const struct asking *asking, const struct verb_layers *layer
                                    .output = asking->patch ? file.fd : STDOUT_FILENO,
                                    .notes = asking->patch ? STDERR_FILENO : STDOUT_FILENO};
     if (status == 0)
-        status = diff_new(&git, layers->layers.items[0].record, &options, &diff, err);
-    if (status == 0)
-        status = add(asking, context, diff, err);
+        status = diff_new(&git, record, &options, &diff, err);
+    for (size_t side = 0; side < jails->count; side++)
+        for (size_t i = 0; i < jails->layers[side].layers.count && status >= 0; i++)
+            status = add_layer(jails, side, i, diff, err);
     if (status >= 0)
         status = show(asking, diff, err);
     diff_free(diff);
     if (asking->patch)
         status = patch_close(asking, &file, status, err);
     git_done(&git);
-    return status;
-}
-
-static int add_layers(const struct asking *asking, void *context, struct diff *diff,
-                      struct brig_error *err)
-{
-    const struct verb_layers *layers = context;
-    int status = 0;
-    for (size_t i = 0; i < layers->layers.count && status >= 0; i++) {
-        autoselection struct selection selection = {.layer = &layers->layers.items[i]};
-        status = select_paths(asking, layers, &selection, err);
-        const struct change_options options = make_options(&selection);
-        if (status > 0)
-            status = diff_add(diff, selection.layer, &options, err);
-    }
-    return status;
-}
-
-/* ---- two jails ---- */
-
-static const struct layer *find_root(const struct verb_layers *layers, const char *root)
-{
-    for (size_t i = 0; i < layers->layers.count; i++)
-        if (strcmp(layers->layers.items[i].root, root) == 0)
-            return &layers->layers.items[i];
-    return NULL;
-}
-
-static int add_pair(const struct asking *asking, struct verb_layers *const *both, size_t side,
-                    const struct layer *layer, struct diff *diff, struct brig_error *err)
-{
-    autoselection struct selection selection = {.layer = layer};
-    const struct layer *other = find_root(both[!side], layer->root);
-    if (side == 1 && other)
-        return 0; /* added with the first jail */
-    int status = select_paths(asking, both[side], &selection, err);
-    const struct change_options options = make_options(&selection);
-    if (status <= 0)
-        return status;
-    return diff_add_jails(diff, side == 0 ? layer : other, side == 0 ? other : layer, &options,
-                          err);
-}
-
-static int add_both(const struct asking *asking, void *context, struct diff *diff,
-                    struct brig_error *err)
-{
-    struct verb_layers *const *both = context;
-    int status = 0;
-    for (size_t side = 0; side < JAILS_MAX; side++)
-        for (size_t i = 0; i < both[side]->layers.count && status >= 0; i++)
-            status = add_pair(asking, both, side, &both[side]->layers.items[i], diff, err);
     return status;
 }
 
@@ -450,64 +361,61 @@ static const char *limit(struct asking *asking, const struct verb_layers *layers
     return here;
 }
 
-static int diff_one(struct asking *asking, struct brig_error *err)
+static void tell_unseen(const struct asking *asking, const struct jails *jails, const char *here)
 {
-    autofree struct verb_layers *layers = calloc(1, sizeof *layers);
-    int status = layers ? open_layers(layers, asking->jail, err) : brig_fail_nomem(err);
-    if (status < 0)
-        return status;
-    const struct verb_layers *const one[] = {layers};
-    const char *here = limit(asking, layers);
-    status = layers->layers.count > 0 ? check_paths(asking, one, 1, err) : 0;
-    if (layers->layers.count == 0)
-        message_note("the jail '%s' has no changes", layers->setup.settings.jail);
-    else if (status == 0 && asking->names)
-        status = print_names(asking, layers, err);
-    else if (status == 0)
-        status = run_diff(asking, layers, add_layers, layers, err);
-    if (status == 0)
-        verb_tell_elsewhere(layers, here, cmd_diff.name);
-    verb_layers_done(layers);
-    return status;
-}
-
-static int diff_both(struct asking *asking, struct brig_error *err)
-{
-    autofree struct verb_layers *a = calloc(1, sizeof *a);
-    autofree struct verb_layers *b = calloc(1, sizeof *b);
-    int status = a && b ? open_layers(a, asking->others[0], err) : brig_fail_nomem(err);
-    if (status < 0)
-        return status;
-    status = open_layers(b, asking->others[1], err);
-    if (status < 0) {
-        verb_layers_done(a);
-        return status;
-    }
-    struct verb_layers *both[] = {a, b};
-    const struct verb_layers *with = a->layers.count > 0 ? a : b;
-    const char *here = limit(asking, a);
-    here = here ? here : limit(asking, b);
-    if (with->layers.count == 0)
-        message_note("neither jail has changes");
-    else
-        status = check_paths(asking, (const struct verb_layers *const *)both, JAILS_MAX, err);
-    if (status == 0 && with->layers.count > 0)
-        status = run_diff(asking, with, add_both, both, err);
-    if (status == 0 && here && a->layers.count + b->layers.count > 2)
+    if (!asking->jails)
+        verb_tell_elsewhere(&jails->layers[0], here, cmd_diff.name);
+    else if (here && jails->layers[0].layers.count + jails->layers[1].layers.count > 2)
         message_note("only '%s' was compared; name other directories to compare those",
                      str_shown(here).text);
-    verb_layers_done(b);
-    verb_layers_done(a);
+}
+
+static int diff_jails(struct asking *asking, struct jails *jails, struct brig_error *err)
+{
+    const char *here = NULL;
+    int record = -1;
+    for (size_t side = 0; side < jails->count; side++) {
+        here = here ? here : limit(asking, &jails->layers[side]);
+        if (record < 0 && jails->layers[side].layers.count > 0)
+            record = jails->layers[side].layers.items[0].record;
+    }
+    if (record < 0 && asking->jails)
+        message_note("neither jail has changes");
+    else if (record < 0)
+        message_note("the jail '%s' has no changes", jails->layers[0].setup.settings.jail);
+    if (record < 0)
+        return 0;
+    struct verb_layers *const both[] = {&jails->layers[0], &jails->layers[1]};
+    int status = asking->jails ? selections_make_both(jails->selections, both, asking->path_count,
+                                                      asking->paths, err)
+                               : selections_make(&jails->selections[0], both[0], true,
+                                                 asking->path_count, asking->paths, err);
+    if (status == 0)
+        status = asking->names && !asking->jails ? print_names(jails, err)
+                                                 : run_diff(asking, jails, record, err);
+    if (status == 0)
+        tell_unseen(asking, jails, here);
+    for (size_t side = 0; side < jails->count; side++)
+        selections_done(&jails->selections[side]);
     return status;
 }
 
 static int run(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     struct asking asking = {0};
-    int status = parse(app, argc, argv, &asking, err);
-    if (status < 0)
-        return status;
-    return asking.jails ? diff_both(&asking, err) : diff_one(&asking, err);
+    autofree struct jails *jails = calloc(1, sizeof *jails);
+    int status = jails ? parse(app, argc, argv, &asking, err) : brig_fail_nomem(err);
+    size_t wanted = asking.jails ? JAILS_MAX : 1;
+    while (status == 0 && jails->count < wanted) {
+        const char *jail = asking.jails ? asking.others[jails->count] : asking.jail;
+        status = open_layers(&jails->layers[jails->count], jail, err);
+        jails->count += status == 0;
+    }
+    if (status == 0)
+        status = diff_jails(&asking, jails, err);
+    while (jails && jails->count > 0)
+        verb_layers_done(&jails->layers[--jails->count]);
+    return status;
 }
 
 const struct command cmd_diff = {

@@ -71,28 +71,56 @@ static int compare_words(const void *left, const void *right)
     return strcmp(((const struct selected *)left)->path, ((const struct selected *)right)->path);
 }
 
+static int finish(struct selections *selections, struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < LAYERS_MAX && status == 0; i++) {
+        struct selection *selection = &selections->items[i];
+        if (selection->count == 0)
+            continue;
+        status = make_paths(selection, err);
+        if (selections->exact)
+            qsort(selection->words, selection->count, sizeof *selection->words, compare_words);
+    }
+    return status;
+}
+
 int selections_make(struct selections *ret_selections, const struct verb_layers *layers, bool exact,
                     int count, char **words, struct brig_error *err)
 {
     struct brig_error error = {0};
     int status = 0;
-    memset(ret_selections, 0, sizeof *ret_selections);
-    ret_selections->all = count == 0;
-    ret_selections->exact = exact;
+    *ret_selections = (struct selections){.all = count == 0, .exact = exact};
     for (int i = 0; i < count && status == 0; i++)
         status = add_word(ret_selections, layers, words[i], &error);
-    for (size_t i = 0; i < LAYERS_MAX && status == 0; i++)
-        if (ret_selections->items[i].count > 0)
-            status = make_paths(&ret_selections->items[i], &error);
-    for (size_t i = 0; i < LAYERS_MAX && status == 0 && exact; i++)
-        if (ret_selections->items[i].count > 0)
-            qsort(ret_selections->items[i].words, ret_selections->items[i].count,
-                  sizeof *ret_selections->items[i].words, compare_words);
+    if (status == 0)
+        status = finish(ret_selections, &error);
     if (status < 0) {
         selections_done(ret_selections);
         if (err)
             *err = error;
     }
+    return status;
+}
+
+int selections_make_both(struct selections ret_both[static 2], struct verb_layers *const *layers,
+                         int count, char **words, struct brig_error *err)
+{
+    int status = 0;
+    for (size_t side = 0; side < 2; side++)
+        ret_both[side] = (struct selections){.all = count == 0, .exact = true};
+    for (int i = 0; i < count && status == 0; i++) {
+        struct brig_error first = {0}, second = {0};
+        status = add_word(&ret_both[0], layers[0], words[i], &first);
+        int other = add_word(&ret_both[1], layers[1], words[i], &second);
+        if (status < 0 && other < 0 && err)
+            *err = first;
+        status = status < 0 && other < 0 ? status : 0;
+    }
+    for (size_t side = 0; side < 2 && status == 0; side++)
+        status = finish(&ret_both[side], err);
+    for (size_t side = 0; side < 2 && status < 0; side++)
+        selections_done(&ret_both[side]);
     return status;
 }
 

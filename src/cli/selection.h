@@ -37,10 +37,13 @@ struct selections {
 };
 
 /* Sorts words by layer. A word with a wildcard is a pattern, unless a file has this name. Without words, everything is
- * selected. With `exact` words are paths, and a directory does not mean what is in it, unless it ends in a slash. Release
- * with selections_done(). */
+ * selected. With `exact` words are paths, and a directory does not mean what is in it, unless it ends in a slash. Fails
+ * if a word is in no layer. Release with selections_done(). */
 int selections_make(struct selections *ret_selections, const struct verb_layers *layers, bool exact,
                     int count, char **words, struct brig_error *err);
+/* The same for two jails, by exact paths: fails if a word is in no layer of either. */
+int selections_make_both(struct selections ret_both[static 2], struct verb_layers *const *layers,
+                         int count, char **words, struct brig_error *err);
 void selections_done(struct selections *selections);
 
 /* Whether a layer has nothing that was selected. */
