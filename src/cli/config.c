@@ -702,6 +702,7 @@ int config_apply(const struct config *config, const struct config_world *world,
     settings->config_dir = config->dir;
     settings->jail = config->jail;
     settings->jail_given = config->jail_given;
+    settings->nocwd = config->nocwd;
     settings->jail_exists = config->jail_exists;
     settings->project = config->project;
     settings->mode = config->mode;

@@ -326,28 +326,16 @@ static int refuse_foreign(const char *cwd, const struct identity *identity, stru
                      shown.text, cwd[length] ? "is in a directory of" : "belongs to", name);
 }
 
-static int grant_cwd(struct settings *settings, struct brig_error *err)
+int workdir_grant(struct settings *settings, struct brig_error *err)
 {
-    int status = settings->cwd_fd >= 0 ? policy_grant_fd(settings->policy, BRIG_READ_WRITE,
-                                                         settings->cwd_fd, settings->cwd, err)
-                                       : brig_policy_grant(settings->policy, BRIG_READ_WRITE,
-                                                           settings->cwd, NULL, 0, err);
-    return status < 0 ? brig_advise(err, status, "Use -D to run without the working directory") : 0;
-}
-
-int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
-                  struct brig_error *err)
-{
-    if (workdir_is_precious(settings->cwd, identity) ||
-        workdir_is_foreign(settings->cwd, identity)) {
-        *ret_held_back = true;
-        return 0;
-    }
-    int status = brig_policy_origin(settings->policy, WORKDIR_ORIGIN, err);
+    struct brig_policy *policy = settings->policy;
+    int status = brig_policy_origin(policy, WORKDIR_ORIGIN, err);
     if (status < 0)
         return status;
-    *ret_held_back = false;
-    return grant_cwd(settings, err);
+    status = settings->cwd_fd >= 0
+                 ? policy_grant_fd(policy, BRIG_READ_WRITE, settings->cwd_fd, settings->cwd, err)
+                 : brig_policy_grant(policy, BRIG_READ_WRITE, settings->cwd, NULL, 0, err);
+    return status < 0 ? brig_advise(err, status, "Use -D to run without the working directory") : 0;
 }
 
 void workdir_tell(const struct settings *settings, const struct identity *identity)
@@ -389,34 +377,33 @@ static int choose_start(struct settings *settings, const struct identity *identi
     return has_home ? brig_policy_workdir(settings->policy, identity->home, err) : 0;
 }
 
-int workdir_choose(struct settings *settings, const struct identity *identity, bool held_back,
+static int refuse_precious(const char *path, struct brig_error *err)
+{
+    struct str_shown cwd = str_shown(path);
+    if (strcmp(path, "/") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the working directory is '/', which is never granted. Change to a "
+                         "project directory, or use -D to run without it");
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "the working directory '%s' is %s, so it is not granted. Change to a "
+                     "project directory, or use -D to run without it, or -d '%s' to grant it "
+                     "anyway",
+                     cwd.text,
+                     is_of_system(path) ? "a system directory" : "a home directory or contains one",
+                     cwd.text);
+}
+
+int workdir_choose(struct settings *settings, const struct identity *identity, bool precious,
                    struct brig_error *err)
 {
-    if (held_back && !settings->nocwd && !settings->cwd_settled) {
-        struct str_shown cwd = str_shown(settings->cwd);
-        if (strcmp(settings->cwd, "/") == 0)
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "the working directory is '/', which is never granted. Change to a "
-                             "project directory, or use -D to run without it");
-        bool precious = workdir_is_precious(settings->cwd, identity);
-        if (!precious && !settings->foreign)
-            return refuse_foreign(settings->cwd, identity, err);
-        if (!precious) {
-            int status = brig_policy_origin(settings->policy, WORKDIR_ORIGIN, err);
-            if (status == 0)
-                status = grant_cwd(settings, err);
-            return status < 0 ? status : choose_start(settings, identity, err);
-        }
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the working directory '%s' is %s, so it is not granted. Change to a "
-                         "project directory, or use -D to run without it, or -d '%s' to grant it "
-                         "anyway",
-                         cwd.text,
-                         is_of_system(settings->cwd) ? "a system directory"
-                                                     : "a home directory or contains one",
-                         cwd.text);
-    }
-    return choose_start(settings, identity, err);
+    bool asked = !settings->nocwd && !settings->cwd_settled;
+    int status = 0;
+    if (asked && precious)
+        return refuse_precious(settings->cwd, err);
+    if (asked && workdir_is_foreign(settings->cwd, identity))
+        status = settings->foreign ? workdir_grant(settings, err)
+                                   : refuse_foreign(settings->cwd, identity, err);
+    return status < 0 ? status : choose_start(settings, identity, err);
 }
 
 /* ---- Whether a grant is the file that its name suggests ---- */

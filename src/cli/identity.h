@@ -68,17 +68,16 @@ bool workdir_is_precious(const char *path, const struct identity *identity);
 /* Whether brig acts for root, and the directory or one of its parents belongs to another user. */
 bool workdir_is_foreign(const char *path, const struct identity *identity);
 
-/* Called before the options are applied: grants the working directory, unless it is precious or
- * foreign. *ret_held_back is then true, and an option may still grant it. */
-int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
-                  struct brig_error *err);
+/* Grants the working directory. */
+int workdir_grant(struct settings *settings, struct brig_error *err);
 
 /* Prints a note if the working directory is granted although it belongs to another user. */
 void workdir_tell(const struct settings *settings, const struct identity *identity);
 
 /* Called after the options were applied: sets the directory in which the command starts, unless
- * --workdir did. Fails if the working directory was held back and no option decides about it. */
-int workdir_choose(struct settings *settings, const struct identity *identity, bool held_back,
+ * --workdir did. Fails if the working directory is `precious` or foreign and no option decides about
+ * it. */
+int workdir_choose(struct settings *settings, const struct identity *identity, bool precious,
                    struct brig_error *err);
 
 /* ---- Whether a grant is the file that its name suggests ---- */

@@ -245,9 +245,9 @@ static int build_policy(struct setup *setup, int argc, char **argv, const char *
     int status = identity_apply(identity, settings->policy, err);
     if (status == 0)
         status = variables_apply(settings->policy, err);
-    bool held_back = false;
-    if (status == 0 && !config->nocwd)
-        status = workdir_grant(settings, identity, &held_back, err);
+    bool precious = !setup->files.project; /* else the directory has one */
+    if (status == 0 && !config->nocwd && !precious && !workdir_is_foreign(setup->cwd, identity))
+        status = workdir_grant(settings, err);
     if (status == 0)
         status = config_apply(config, &setup->files.world, settings, err);
     if (status == 0)
@@ -267,7 +267,7 @@ static int build_policy(struct setup *setup, int argc, char **argv, const char *
     if (status == 0)
         status = script_prepare(settings, identity, err);
     if (status == 0 && !settings->unmount)
-        status = workdir_choose(settings, identity, held_back, err);
+        status = workdir_choose(settings, identity, precious, err);
     return status;
 }
 
