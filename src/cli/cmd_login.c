@@ -174,7 +174,7 @@ static int keep_credential(const struct login *login, struct brig_error *err)
     if (status == 0)
         status = make_store(login, path, sizeof path, err);
     if (status == 0)
-        status = oauth_run(settings, &login->setup.identity, login->agent, "keep", fd, NULL, err);
+        status = oauth_keep(settings, &login->setup.identity, login->agent, fd, err);
     if (status == 0)
         message_note("the credential of '%s' is kept in '%s', which no jail can see. Jails of '%s' "
                      "use it through a placeholder; brig logout %s removes it",

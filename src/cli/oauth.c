@@ -144,17 +144,12 @@ static __attribute__((noreturn)) void execute(const char *program, const char *v
     _exit(EXIT_NO_EXEC);
 }
 
-int oauth_run(const struct settings *settings, const struct identity *identity, const char *agent,
-              const char *verb, int input, char **ret_text, struct brig_error *err)
+static int run(const struct settings *settings, const struct identity *identity, const char *agent,
+               char *const *words, const char *verb, int input, char **ret_text,
+               struct brig_error *err)
 {
     char program[PATH_LENGTH_MAX + 1], directory[PATH_LENGTH_MAX + 1];
-    char *words[WORDS_MAX + 1];
-    autofree char *line = NULL;
     int pair[2];
-    int status = read_facts(settings, identity, agent, &line, err);
-    if (status < 0)
-        return status;
-    split(line, words);
     if (!find_program(program, sizeof program) ||
         !oauth_directory(settings->storage, agent, directory, sizeof directory))
         return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "brig-token is not installed");
@@ -180,6 +175,18 @@ int oauth_run(const struct settings *settings, const struct identity *identity, 
     if (ret_text)
         *ret_text = text;
     return 0;
+}
+
+int oauth_keep(const struct settings *settings, const struct identity *identity, const char *agent,
+               int input, struct brig_error *err)
+{
+    char *words[WORDS_MAX + 1];
+    autofree char *line = NULL;
+    int status = read_facts(settings, identity, agent, &line, err);
+    if (status < 0)
+        return status;
+    split(line, words);
+    return run(settings, identity, agent, words, "keep", input, NULL, err);
 }
 
 /* ---- Taking a token ---- */
@@ -235,13 +242,14 @@ int oauth_take(struct settings *settings, const struct identity *identity, const
         return brig_fail(err, BRIG_E_INVALID, 0, "at most %d OAuth tokens in a run", OAUTH_MAX);
     struct item *item = &settings->oauth->items[settings->oauth->count];
     *item = (struct item){.pipe = -1};
-    status = oauth_run(settings, identity, agent, "take", -1, &text, err);
-    if (status == 0)
-        status = read_facts(settings, identity, agent, &item->line, err);
+    status = read_facts(settings, identity, agent, &item->line, err);
+    if (status < 0)
+        return status;
+    split(item->line, item->words);
+    status = run(settings, identity, agent, item->words, "take", -1, &text, err);
     if (status == 0 && !parse_line(text, item, &account, &access))
         status = brig_fail(err, BRIG_E_STATE, 0, "brig-token gave no token");
     if (status == 0) {
-        split(item->line, item->words);
         (void)snprintf(item->agent, sizeof item->agent, "%s", agent);
         status = str_copy(access, ret_secret, err);
     }
@@ -250,6 +258,8 @@ int oauth_take(struct settings *settings, const struct identity *identity, const
     if (text)
         explicit_bzero(text, POLICY_SECRET_MAX); /* parse_line() has divided it */
     free(text);
+    if (status < 0)
+        free(take_ptr(&item->line));
     return status;
 }
 

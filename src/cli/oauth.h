@@ -17,11 +17,10 @@ struct settings;
 bool oauth_directory(const char *storage, const char *agent, char *path, size_t size);
 /* Whether the store has a credential of the agent. */
 bool oauth_is_kept(const struct settings *settings, const char *agent);
-/* Runs `brig-token VERB DIRECTORY` with the facts of the agent's profile, with the ids of the user.
- * `input` is its standard input, or -1; its output becomes *ret_text (NULL: none is wanted), for
- * policy_free_secret(). */
-int oauth_run(const struct settings *settings, const struct identity *identity, const char *agent,
-              const char *verb, int input, char **ret_text, struct brig_error *err);
+/* Stores the credential that a log-in of the agent has written to the file `input`, with the ids of the
+ * user. The directory must exist. */
+int oauth_keep(const struct settings *settings, const struct identity *identity, const char *agent,
+               int input, struct brig_error *err);
 
 /* Takes the token of an agent for the credential that is added to the policy next: refreshed if it
  * expires soon. *ret_account is the account or NULL, for free(). */
