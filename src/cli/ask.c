@@ -152,8 +152,7 @@ static void list(const struct ask *ask, struct str *reply)
                    ask->destinations[i].text, "\n");
 }
 
-/* Whether a destination NAME:PORT is the one of a rule NAME or NAME:PORT. */
-static bool is_rule(const char *destination, const char *rule)
+bool ask_is_about(const char *destination, const char *rule)
 {
     size_t length = strlen(rule);
     return strncmp(destination, rule, length) == 0 &&
@@ -169,7 +168,7 @@ static void decide(struct ask *ask, struct brig_job *job, const char *line, stru
         return;
     }
     for (size_t i = 0; i < ask->count; i++)
-        if (is_rule(ask->destinations[i].text, strchr(line, ' ') + 1))
+        if (ask_is_about(ask->destinations[i].text, strchr(line, ' ') + 1))
             ask->destinations[i].text[0] = '\0';
     forget_answered(ask);
     str_append(reply, "ok");

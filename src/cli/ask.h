@@ -39,6 +39,9 @@ struct ask {
 
 #define ASK_INIT ((struct ask){.listener = -1, .directory = -1})
 
+/* Whether a destination NAME:PORT is the one of a rule NAME or NAME:PORT. Pure. */
+bool ask_is_about(const char *destination, const char *rule);
+
 /* Listens, if the network of the settings is `ask`. Release with ask_done(). */
 int ask_init(struct ask *ask, const struct settings *settings, const struct identity *identity,
              struct brig_error *err);

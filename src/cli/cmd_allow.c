@@ -22,7 +22,6 @@
 
 #define RUNS_MAX 64
 #define REPLY_MS 10000
-#define RULES_MAX ASK_DESTINATIONS_MAX
 
 enum answer { ANSWER_ONCE, ANSWER_ALWAYS, ANSWER_NEVER };
 
@@ -152,17 +151,10 @@ static int list(const struct asking_runs *runs, const struct wanted *wanted, str
     return message_print(&out, err);
 }
 
-static bool matches(const char *destination, const char *host)
-{
-    size_t length = strlen(host);
-    return strncmp(destination, host, length) == 0 &&
-           (destination[length] == '\0' || destination[length] == ':');
-}
-
 static bool has_match(const struct asking_run *run, const struct wanted *wanted)
 {
     for (size_t i = 0; is_jail(wanted, run) && i < run->count; i++)
-        if (matches(destination_of(run->lines[i]), wanted->host))
+        if (ask_is_about(destination_of(run->lines[i]), wanted->host))
             return true;
     return false;
 }
@@ -233,7 +225,7 @@ static int answer_run(const struct jails_place *place, const struct asking_run *
         return send_rule(place, run, wanted, wanted->host, err);
     int status = 0;
     for (size_t i = 0; i < run->count && status == 0; i++)
-        if (matches(destination_of(run->lines[i]), wanted->host))
+        if (ask_is_about(destination_of(run->lines[i]), wanted->host))
             status = send_rule(place, run, wanted, destination_of(run->lines[i]), err);
     return status;
 }
