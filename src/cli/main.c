@@ -40,7 +40,8 @@ int main(int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], HOME_HOLDER_NAME) == 0)
         return home_holder_main();
     fill_standard_fds();
-    (void)signal(SIGCHLD, SIG_DFL); /* else the kernel keeps no exit status of git and other children */
+    (void)signal(SIGCHLD,
+                 SIG_DFL); /* else the kernel keeps no exit status of git and other children */
     struct brig_error err = {0};
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     const struct app app = {

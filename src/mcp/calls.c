@@ -67,9 +67,8 @@ struct call *calls_find(const struct session *session, const json_t *id)
 
 /* ---- Cancelling ---- */
 
-void calls_cancel(struct session *session, struct call *call)
+void calls_cancel(struct call *call)
 {
-    (void)session;
     call->cancelled = true;
     if (call->state != CALL_RUNNING)
         call->state = CALL_ENDED;
@@ -80,7 +79,7 @@ void calls_cancel(struct session *session, struct call *call)
 void calls_cancel_all(struct session *session)
 {
     for (struct call *call = session->calls; call; call = call->next)
-        calls_cancel(session, call);
+        calls_cancel(call);
 }
 
 void calls_kill_all(struct session *session)

@@ -211,7 +211,7 @@ static void do_cancelled(struct session *session, const struct request *request)
     const json_t *id = json_object_get(request->params, "requestId");
     struct call *call = id ? calls_find(session, id) : NULL;
     if (call)
-        calls_cancel(session, call);
+        calls_cancel(call);
 }
 
 enum era { LEGACY = 1, MODERN_ERA = 2 };

@@ -104,7 +104,7 @@ void session_progress(struct session *session, const struct call *call, double s
 bool calls_add(struct session *session, json_t *id, json_t *params, const struct tool *tool,
                bool modern, bool elicits);
 struct call *calls_find(const struct session *session, const json_t *id);
-void calls_cancel(struct session *session, struct call *call);
+void calls_cancel(struct call *call);
 void calls_cancel_all(struct session *session);
 /* Kills runs that do not end. */
 void calls_kill_all(struct session *session);
@@ -147,8 +147,8 @@ void call_start_script(struct session *session, struct call *call, const char *s
 json_t *call_messages(const struct call *call);
 /* The result that --result has written, or NULL. */
 json_t *call_run_result(const struct call *call);
-/* Fails if the script could not run, or has failed; true if the call goes on. */
-bool call_script_worked(struct call *call);
+/* Whether the script or verb has ended with 0 or `also`; else the call fails with its messages. */
+bool call_worked(struct call *call, int also);
 /* A string argument, or NULL. */
 const char *call_text(const struct call *call, const char *name);
 int64_t call_number(const struct call *call, const char *name, int64_t otherwise);

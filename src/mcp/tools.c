@@ -209,19 +209,17 @@ json_t *call_run_result(const struct call *call)
     return json_loadb(text.data, text.length, 0, NULL);
 }
 
-bool call_script_worked(struct call *call)
+bool call_worked(struct call *call, int also)
 {
     autostr struct str text = {0};
-    json_t *messages = call_messages(call), *line;
     size_t index;
-    if (call->child.status == 0) {
-        json_decref(messages);
+    if (call->child.status == 0 || call->child.status == also)
         return true;
-    }
+    json_t *messages = call_messages(call), *line;
     capture_print(&call->child.captures[CHILD_ERRORS], &text);
     json_array_foreach(messages, index, line) str_concat(&text, json_string_value(line), "\n");
     json_decref(messages);
-    call_fail(call, "%s", text.length > 0 ? text.data : "failed");
+    call_fail(call, "%s", text.length > 0 ? text.data : "brig failed");
     return false;
 }
 

@@ -40,26 +40,12 @@ static void begin_diff(struct session *session, struct call *call)
                     DIFF_BYTES);
 }
 
-/* Fails with the messages of the verb, if it has failed. */
-static bool verb_worked(struct call *call, int also)
-{
-    json_t *messages = call_messages(call), *line;
-    size_t index;
-    autostr struct str text = {0};
-    json_array_foreach(messages, index, line) str_concat(&text, json_string_value(line), "\n");
-    json_decref(messages);
-    if (call->child.status == 0 || call->child.status == also)
-        return true;
-    call_fail(call, "%s", text.length > 0 ? text.data : "brig failed");
-    return false;
-}
-
 static void ended_diff(struct session *session, struct call *call)
 {
     (void)session;
     const struct capture *out = &call->child.captures[CHILD_OUTPUT];
     autostr struct str text = {0};
-    if (!verb_worked(call, 1))
+    if (!call_worked(call, 1))
         return;
     capture_print(out, &text);
     call_finish(call, text.length > 0 ? text.data : "There are no changes.",
@@ -307,7 +293,7 @@ static void consider(struct session *session, struct call *call)
 {
     const struct capture *out = &call->child.captures[CHILD_OUTPUT];
     struct changes changes = {0};
-    if (!verb_worked(call, 0))
+    if (!call_worked(call, 0))
         return;
     changes.status = out->head.data ? json_loadb(out->head.data, out->head.length, 0, NULL) : NULL;
     count_changes(&changes);
@@ -355,7 +341,7 @@ static void begin_reset(struct session *session, struct call *call)
 static void ended_reset(struct session *session, struct call *call)
 {
     (void)session;
-    if (!verb_worked(call, 0))
+    if (!call_worked(call, 0))
         return;
     call_finish(call, "All changes were dropped.",
                 json_pack("{s:o}", "messages", call_messages(call)), false);

@@ -14,7 +14,6 @@
 #define LIST_BYTES 24576               /* of names in a result */
 #define CAPTURE_BYTES ((size_t)262144) /* half of it is more than a script prints */
 #define TIMEOUT_S 60
-#define SIZE_DIGITS 32 /* the line with the size */
 
 #define ERRORS_APART "exec 2>&3 3>&-; "
 #define READ_SCRIPT                                                                                \
@@ -71,7 +70,7 @@ static void ended_read(struct session *session, struct call *call)
 {
     (void)session;
     const struct str *out = &call->child.captures[CHILD_OUTPUT].head;
-    if (!call_script_worked(call))
+    if (!call_worked(call, 0))
         return;
     const char *line_end = out->data ? memchr(out->data, '\n', out->length) : NULL;
     if (!line_end) {
@@ -139,7 +138,7 @@ static void ended_write(struct session *session, struct call *call)
 {
     (void)session;
     size_t length = 0;
-    if (!call_script_worked(call))
+    if (!call_worked(call, 0))
         return;
     autoclose int input = write_input(call, &length);
     char text[64];
@@ -189,7 +188,7 @@ static void ended_list(struct session *session, struct call *call)
     (void)session;
     const struct capture *capture = &call->child.captures[CHILD_OUTPUT];
     const struct str *out = &capture->head;
-    if (!call_script_worked(call))
+    if (!call_worked(call, 0))
         return;
     autostr struct str text = {0};
     json_t *list = json_array();

@@ -12,7 +12,6 @@
 
 #define CHANGES_LAYERS_MAX 64
 #define CHANGES_MAX 20000000 /* entries; more are not read */
-#define NO_ENTRY UINT32_MAX
 
 struct review_layer {
     const char *root;
