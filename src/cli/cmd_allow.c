@@ -168,7 +168,7 @@ static int refuse_other_ports(const struct asking_runs *runs, const struct wante
     for (size_t i = 0; i < runs->count; i++)
         for (size_t k = 0; is_jail(wanted, &runs->items[i]) && k < runs->items[i].count; k++) {
             const char *destination = destination_of(runs->items[i].lines[k]);
-            if (!matches(destination, wanted->host))
+            if (!ask_is_about(destination, wanted->host))
                 continue;
             if (first && strcmp(first, destination) != 0)
                 return brig_fail(err, BRIG_E_INVALID, 0,
