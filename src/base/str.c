@@ -250,3 +250,25 @@ void str_append_shown(struct str *s, const char *bytes, size_t length, const cha
         i++;
     }
 }
+
+void str_append_word(struct str *s, const char *text)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "%+,-./:=@_";
+    autostr struct str quoted = {0};
+    if (*text && text[strspn(text, safe)] == '\0') {
+        str_append(s, text);
+        return;
+    }
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, "'");
+        str_append_shown(&quoted, at, length, "");
+        at += length;
+        if (*at == '\0')
+            break;
+        str_append(&quoted, "\\'");
+    }
+    const char *inner = quoted.data ? quoted.data : "";
+    s->failed = s->failed || quoted.failed;
+    str_concat(s, strcmp(inner, text) == 0 ? "'" : "$'", inner, "'");
+}

@@ -86,3 +86,6 @@ struct str_shown str_shown(const char *text);
  * interpret: also UTF-8 control characters, characters for the direction of writing, and bytes that
  * are not UTF-8. The characters of `plain` are not escaped. */
 void str_append_shown(struct str *s, const char *bytes, size_t length, const char *plain);
+/* Appends the text as one word of a shell, quoted if necessary, for commands that the user may copy:
+ * others choose the names of files. */
+void str_append_word(struct str *s, const char *text);

@@ -161,10 +161,11 @@ static void look_at_env(struct search *search, const char *path)
         append_path(&where, home, path);
     append_names(&names, &text.names);
     startup_text_done(&text);
-    if (here || !below)
-        str_concat(&remedy, "to hide it: --mask ", here ? where.data : str_shown(path).text);
-    else
-        str_concat(&remedy, "to hide it: brig mask ", str_shown(below).text);
+    autofree char *relative = NULL;
+    if (here && str_make(&relative, NULL, "./", here) < 0)
+        remedy.failed = true;
+    str_append(&remedy, here || !below ? "to hide it: --mask " : "to hide it: brig mask ");
+    str_append_word(&remedy, relative ? relative : below ? below : path);
     if (!where.failed && !names.failed && !remedy.failed)
         tell(search, &(struct token){"env", where.data, names.length ? names.data : "",
                                      here ? "a jail here can read it" : "a casual jail can read it",

@@ -300,6 +300,27 @@ project() {
     home "mkdir -p $SCRATCH/$1 && cd $SCRATCH/$1 && echo DB_PASSWORD=env-secret >.env && echo DB_PASSWORD= >.env.example"
 }
 
+@test "the name of a directory cannot add a command to a remedy that is typed" {
+    local line name here="$SCRATCH/project/named"
+    jail user "$JAIL-user"
+    for name in 'a;touch made;' "b\$(touch made)" "c'; touch made; '" $'d\ntouch made\n'; do
+        rm -rf "$here"
+        run_as_user mkdir -p "$here/$name"
+        echo 'DB_PASSWORD=abcdefgh12345678' | run_as_user tee "$here/$name/.env" >/dev/null
+        run_as_user git -C "$here" init -q
+        cd "$here"
+        must by user doctor
+        line=$(grep -F -- "to hide it: --mask" <<<"$output")
+        eval "must_fail by user -m casual -j $JAIL-user ${line##*to hide it: } -- sh -c 'grep . ./*/.env'"
+        output_lacks DB_PASSWORD
+        [ ! -e made ]
+        # The twin: without the remedy it can be read.
+        must by user -m casual -j "$JAIL-user" -- sh -c 'cat ./*/.env'
+        output_has DB_PASSWORD=
+        cd "$SCRATCH/project"
+    done
+}
+
 @test "the first run in a project tells where tokens are, once, and by name only" {
     local who
     needs git

@@ -149,8 +149,31 @@ static void shows(void)
     tap_is_str(lines.data, "é\n\\\\x00\\x1b\\xc2\\x9b\\xff", "except some that are named");
 }
 
+static void quotes(void)
+{
+    static const struct {
+        const char *text, *word;
+    } rows[] = {
+        {"./src/.env", "./src/.env"},
+        {"", "''"},
+        {"a b", "'a b'"},
+        {"a;touch b;$(c)`d`*", "'a;touch b;$(c)`d`*'"},
+        {"~/x", "'~/x'"},
+        {"it's", "$'it\\'s'"},
+        {"\\'", "$'\\\\\\''"},
+        {"a\nb\x1b", "$'a\\nb\\x1b'"},
+        {"é", "'é'"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        autostr struct str word = {0};
+        str_append_word(&word, rows[i].text);
+        tap_is_str(word.data, rows[i].word, "a word of a shell: %s", rows[i].word);
+    }
+}
+
 int main(void)
 {
+    quotes();
     grows();
     formatting();
     puts_together();
