@@ -28,7 +28,7 @@
 #define WORDS_MAX 24
 #define LINE_MAX_BYTES (POLICY_SECRET_MAX + 512) /* "SERIAL EXPIRES ACCOUNT ACCESS" */
 #define EARLY_S 300                              /* as in src/token/main.c */
-#define RETRY_S 60                               /* after a refresh that failed */
+#define RETRY_S 60                               /* between two refreshes */
 #define EXIT_NO_EXEC 127
 
 /* The token of one agent. */
@@ -403,8 +403,7 @@ void oauth_event(struct oauth *oauth, const struct brig_net_event *event)
         if (strcmp(item->name, event->name) == 0 && item->forced != item->serial &&
             item->pid == 0) {
             item->forced = item->serial;
-            item->due = true;
-            item->retry = 0;
+            item->due = true; /* not before `retry`: the jail can provoke any number of them */
         }
     }
 }

@@ -196,11 +196,11 @@ LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" "
     put any-s3cret 4102444800
     ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>/dev/null 3>&- &
     RUNS=$!
-    await sh -c '[ "$(grep -c "Bearer access-2" "$1")" -ge 3 ]' - "$SCRATCH/log"
+    await sh -c '[ "$(grep -c "Bearer access-2" "$1")" -ge 20 ]' - "$SCRATCH/log"
     run_as_user touch done
     wait "$RUNS"
     RUNS=
-    state | grep -F '"refreshes": 2' || state | grep -F '"refreshes": 1'
+    state | grep -F '"refreshes": 1'
 }
 
 @test "what is in the store must be as it should be" {
