@@ -19,24 +19,30 @@
 #define DELIMITER_MAX 63
 #define NAME_SHOWN_MAX 64
 
+/* A file, and the copies that editors make beside it: a name without wildcards is hidden before the file exists. */
+#define WITH_COPIES(name) name, name "~", name ".swp", name ".bak", name ".orig"
+
 const char *const startup_names[] = {
-    ".bashrc",
-    ".bash_profile",
+    WITH_COPIES(".bashrc"),
+    WITH_COPIES(".bash_profile"),
     ".bash_login",
     ".bash_logout",
-    ".bash_aliases",
+    WITH_COPIES(".bash_aliases"),
     ".bash_functions",
     ".bash_completion",
-    ".profile",
+    WITH_COPIES(".profile"),
     ".shrc",
     ".shinit",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
+    WITH_COPIES(".zshrc"),
+    WITH_COPIES(".zshenv"),
+    WITH_COPIES(".zprofile"),
     ".zlogin",
     ".zlogout",
     ".config/fish/config.fish",
     ".kshrc",
+    ".bashrc.local",
+    ".profile.local",
+    ".zshrc.local",
     ".mkshrc",
     ".cshrc",
     ".tcshrc",
@@ -48,8 +54,7 @@ const char *const startup_names[] = {
     ".xinitrc",
     ".xsession",
     ".xsessionrc",
-    /* What they read, and copies that editors, installers and users leave beside them: .zshrc.local, .bashrc~,
-     * .bashrc.swp, .zshrc.pre-oh-my-zsh. */
+    /* What else they read, and other copies: .zshrc.pre-oh-my-zsh. */
     ".*sh*[.~]*",
     ".profile[.~]*",
     ".z[lp]*[.~]*",
