@@ -380,6 +380,16 @@ static void json_path(struct json *json, const char *key, const char *path)
     json_text(json, bytes_key, bytes.failed ? NULL : bytes.data);
 }
 
+/* A text that differs if the jail has written to the file in between. */
+static void json_version(struct json *json, const struct status_item *item)
+{
+    char text[48];
+    (void)snprintf(text, sizeof text, "%" PRIx64 "-%" PRIx64, item->inode,
+                   (uint64_t)item->ctime_ns);
+    if (item->ctime_ns != 0)
+        json_text(json, "version", text);
+}
+
 static void json_item(struct json *json, const struct status_item *item)
 {
     static const char *const kinds[] = {"deleted", "type", "modified", "metadata", "added"};
@@ -392,6 +402,7 @@ static void json_item(struct json *json, const struct status_item *item)
         json_text(json, "was", type_name(item->mode_before));
     json_modes(json, item);
     json_sizes(json, item);
+    json_version(json, item);
     if (item->meta & CHANGE_OWNER)
         json_bool(json, "owner", true);
     if (item->meta & CHANGE_ACL)

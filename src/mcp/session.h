@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sha256.h"
 #include "mcp/child.h"
 #include "mcp/output.h"
 
@@ -56,11 +57,11 @@ struct call {
     uint64_t reported_ms; /* since started_ms; 0: nothing yet */
 
     /* The question to the user. */
-    int question;        /* the id of the request to the client, or 0 */
-    bool confirmed;      /* the user has agreed */
-    bool applying;       /* the child is brig apply */
-    bool risky;          /* also to changes with a risk */
-    uint64_t generation; /* of the session, when the user was asked */
+    int question;                      /* the id of the request to the client, or 0 */
+    bool confirmed;                    /* the user has agreed */
+    bool applying;                     /* the child is brig apply */
+    bool risky;                        /* also to changes with a risk */
+    char asked[SHA256_HEX_LENGTH + 1]; /* a hash of the changes that the user was asked about */
 };
 
 struct session {
@@ -80,7 +81,7 @@ struct session {
     uint64_t generation;           /* runs that were started */
     int questions;                 /* requests that were sent to the client */
     char token[SESSION_TOKEN_MAX]; /* of the last question to a modern client */
-    uint64_t token_generation;
+    char token_asked[SHA256_HEX_LENGTH + 1];
     bool ending;
 };
 

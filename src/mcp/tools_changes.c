@@ -2,8 +2,8 @@
 /* The tools diff, apply and reset: brig's verbs for the copy of the project.
  *
  * The user confirms an apply through the client, which shows a form (elicitation). What is applied is
- * what the user was asked about: a run that starts between the question and the answer makes the
- * answer void. */
+ * what the user was asked about: if the changes differ after the answer, also by a run of another
+ * client in the same jail, the user is asked again. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -64,6 +64,7 @@ struct changes {
     size_t count, risky, conflicts;   /* without the copy of the home directory */
     const char *roots[ROOTS_MAX + 1]; /* the directories that have them; ends with NULL */
     size_t root_count;
+    char hash[SHA256_HEX_LENGTH + 1]; /* of the list, in which each file has a version */
 };
 
 static void count_changes(struct changes *changes)
@@ -161,7 +162,6 @@ static bool make_token(struct session *session)
         return false;
     for (size_t i = 0; i < sizeof bytes; i++)
         (void)snprintf(session->token + 2 * i, 3, "%02x", bytes[i]);
-    session->token_generation = session->generation;
     return true;
 }
 
@@ -198,13 +198,14 @@ static void tell_user(struct session *session, struct call *call, const struct c
 
 static void ask(struct session *session, struct call *call, const struct changes *changes)
 {
-    call->generation = session->generation;
+    memcpy(call->asked, changes->hash, sizeof call->asked);
     call->confirmed = false;
     if (!call->elicits) {
         tell_user(session, call, changes);
     } else if (!call->modern) {
         session_ask(session, call, make_question(session, changes));
     } else if (make_token(session)) {
+        memcpy(session->token_asked, changes->hash, sizeof session->token_asked);
         call->result = json_pack("{s:s, s:{s:{s:s, s:o}}, s:s}", "resultType", "input_required",
                                  "inputRequests", KEY, "method", "elicitation/create", "params",
                                  make_question(session, changes), "requestState", session->token);
@@ -262,7 +263,7 @@ static void begin_apply(struct session *session, struct call *call)
     }
     if (has_answer(session, call)) {
         session->token[0] = '\0';
-        call->generation = session->token_generation;
+        memcpy(call->asked, session->token_asked, sizeof call->asked);
         if (!read_answer(call,
                          json_object_get(json_object_get(call->params, "inputResponses"), KEY)))
             return;
@@ -296,6 +297,7 @@ static void consider(struct session *session, struct call *call)
     if (!call_worked(call, 0))
         return;
     changes.status = out->head.data ? json_loadb(out->head.data, out->head.length, 0, NULL) : NULL;
+    sha256_hex(out->head.data ? out->head.data : "", out->head.length, changes.hash);
     count_changes(&changes);
     if (!changes.status)
         call_fail(call,
@@ -305,7 +307,7 @@ static void consider(struct session *session, struct call *call)
     else if (changes.count == 0)
         call_finish(call, "There are no changes.",
                     json_pack("{s:s, s:[]}", "status", "no_changes", "messages"), false);
-    else if (call->confirmed && call->generation == session->generation)
+    else if (call->confirmed && strcmp(call->asked, changes.hash) == 0)
         apply(session, call, &changes);
     else
         ask(session, call, &changes);

@@ -80,6 +80,7 @@ static int collect(void *context, const struct change *change, struct brig_error
         .files = change->files,
         .bytes = change->bytes,
         .inode = change->after.st_mode ? change->upper.inode : 0,
+        .ctime_ns = change->after.st_mode ? change->upper.ctime_ns : 0,
         .asked = ignored_can_ask(&status->ignored, change),
         .path = change->path,
         .conflict = change->conflict,

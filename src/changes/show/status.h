@@ -26,6 +26,7 @@ struct status_item {
     uint64_t size_before, size_after;
     uint64_t files, bytes; /* in a deleted or replaced directory */
     uint64_t inode;        /* of the file in the upper directory */
+    int64_t ctime_ns;      /* the same; 0: it is deleted */
     bool asked;            /* for status.c: git is asked whether it is ignored */
     bool ignored;          /* by git, outside; only added files */
     uint32_t group;        /* the length of the ignored directory in `path`; 0: it is not in one */
