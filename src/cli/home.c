@@ -2,7 +2,6 @@
 /* The home of a run: joins the jail's holder and adds its mounts to the policy. */
 #include "cli/home.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "cli/config.h"
 #include "cli/identity.h"
 #include "cli/masks.h"
+#include "cli/own_places.h"
 #include "cli/project.h"
 #include "cli/report.h"
 #include "cli/review.h"
@@ -28,155 +28,12 @@
 #include "policy/policy.h"
 #include "policy/startup.h"
 
-#define ASIDES_MAX 1000 /* the limit of storage_set_aside() */
-#define OWN_ORIGIN "brig's own"
 /* For a user without a home directory: no path is below it. */
 #define NO_HOME "/nonexistent"
 
 static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
 {
     return policy->host_uid != (uid_t)-1 ? policy->host_uid : owner;
-}
-
-/* Directories of brig, and the targets of links in them: never visible in a jail. */
-struct own {
-    const char *home;
-    char real_home[PATH_LENGTH_MAX + 1];
-    char **paths; /* absolute; paths in the home directory begin with `home` */
-    size_t count;
-    bool failed; /* a path could not be added: it would be visible */
-};
-
-static void own_done(struct own *own)
-{
-    for (size_t i = 0; i < own->count; i++)
-        free(own->paths[i]);
-    free(own->paths);
-}
-
-/* Adds a path as it is spelt. */
-static void add_path(struct own *own, const char *path)
-{
-    char text[PATH_LENGTH_MAX + 1];
-    const char *rest = path_below(own->home, path);
-    if (!rest)
-        rest = path_below(own->real_home, path);
-    if (rest && !*rest)
-        return;
-    bool fits =
-        str_fill(text, sizeof text, rest ? own->home : path, rest ? "/" : "", rest ? rest : "");
-    for (size_t i = 0; i < own->count && fits; i++)
-        if (strcmp(own->paths[i], text) == 0)
-            return;
-    char *copy = fits && array_grow(&own->paths, own->count) ? strdup(text) : NULL;
-    if (copy)
-        own->paths[own->count++] = copy;
-    else
-        own->failed = true;
-}
-
-/* Adds a path as it is spelt, and its real path. */
-static void add_directory(struct own *own, const char *path)
-{
-    char real[PATH_LENGTH_MAX + 1];
-    add_path(own, path);
-    if (path_resolve(path, real))
-        add_path(own, real);
-}
-
-/* The path, if the home directory is at another place. */
-static const char *own_at(const struct own *own, size_t i, const char *home,
-                          char path[static PATH_LENGTH_MAX + 1])
-{
-    const char *rest = path_below(own->home, own->paths[i]);
-    return rest && str_fill(path, PATH_LENGTH_MAX + 1, home, "/", rest) ? path : own->paths[i];
-}
-
-/* Adds the files beside changes that a link leads to: see storage_set_aside() and
- * storage_work(). */
-static void add_beside(struct own *own, const char *real, const char *part)
-{
-    char path[PATH_LENGTH_MAX + 1];
-    const char *end = strrchr(part, '.');
-    int above = (int)(strrchr(real, '/') - real);
-    if (!end || strcmp(end, ".changes") != 0)
-        return;
-    (void)snprintf(path, sizeof path, "%.*s/%.*s.work", above, real, (int)(end - part), part);
-    add_path(own, path);
-    bool there = true; /* one more than exist: this run may create it */
-    for (int i = 1; i <= ASIDES_MAX && there; i++) {
-        if (!str_fill(path, sizeof path, real, ".aside-", str_number((uint64_t)i).text))
-            break;
-        there = access(path, F_OK) == 0;
-        /* In the home, the holder hides the files that it creates. */
-        if (there || (!path_is_beneath(own->home, path) && !path_is_beneath(own->real_home, path)))
-            add_path(own, path);
-    }
-}
-
-static int find_own(const struct settings *settings, const char *home, struct own *own,
-                    struct brig_error *err)
-{
-    own->home = home;
-    if (!path_resolve(home, own->real_home))
-        (void)str_fill(own->real_home, sizeof own->real_home, home);
-    add_directory(own, settings->config_dir);
-    add_directory(own, settings->storage);
-    /* Add the directory of the holders' sockets. */
-    char runtime[64];
-    uid_t uid = jail_uid(settings->policy, geteuid());
-    (void)snprintf(runtime, sizeof runtime, "/tmp/brig-%u", uid);
-    add_path(own, runtime);
-    (void)snprintf(runtime, sizeof runtime, "/run/user/%u/brig", uid);
-    add_path(own, runtime);
-    /* Parts of any jail may be links to another disk. */
-    autodir DIR *dir = opendir(settings->storage);
-    const struct dirent *item;
-    while (dir && (item = readdir(dir))) {
-        char path[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1];
-        struct stat info;
-        if (fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
-            !S_ISLNK(info.st_mode))
-            continue;
-        /* A directory of another user, such as /etc, may contain any links; it is refused later. */
-        if (!str_fill(path, sizeof path, settings->storage, "/", item->d_name) ||
-            !path_resolve(path, real) || path_is_beneath("/proc", real) ||
-            path_is_beneath("/dev", real))
-            continue;
-        add_directory(own, real);
-        add_beside(own, real, item->d_name);
-    }
-    return own->failed ? brig_fail(err, BRIG_E_SETUP, 0, "cannot hide all of brig's directories")
-                       : 0;
-}
-
-/* Covers them with an empty directory that cannot be written to. Below the home they are hidden
- * already, but could be created again. */
-static int cover_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
-{
-    struct brig_policy *policy = names->policy;
-    const char *home = policy->view == BRIG_VIEW_HOST ? names->real_home : names->home;
-    int status = brig_policy_origin(policy, OWN_ORIGIN, err);
-    for (size_t i = 0; i < own->count && status == 0; i++) {
-        char text[PATH_LENGTH_MAX + 1];
-        const char *path = own_at(own, i, home, text);
-        status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
-        if (status == 0)
-            status = mask_names_hide(names, path, OWN_ORIGIN, err);
-    }
-    return status;
-}
-
-/* Refuses grants of these directories: a mask does not hide a directory that is granted by name at
- * another path. */
-static int refuse_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
-{
-    int status = 0;
-    for (size_t i = 0; i < own->count && status == 0; i++) {
-        char text[PATH_LENGTH_MAX + 1];
-        status = grant_check_own(names, own_at(own, i, names->real_home, text), err);
-    }
-    return status;
 }
 
 /* Hides the files that contain credentials. This comes last: of two rules for one path the later
@@ -303,14 +160,14 @@ static int limit_disk(const struct home_spec *spec, const struct home_mounts *mo
 /* What a run hides, and where. */
 struct hidden {
     struct masks masks;
-    struct own own;
+    struct own_places own;
     struct mask_names names;
 };
 
 static void hidden_done(struct hidden *hidden)
 {
     masks_done(&hidden->masks);
-    own_done(&hidden->own);
+    own_places_done(&hidden->own);
     mask_names_done(&hidden->names);
 }
 
@@ -515,8 +372,8 @@ static bool shows_host(const struct settings *settings)
 }
 
 /* Computes what is hidden, in every mode: in the home directory, and of brig's directories. */
-static int hide(const struct settings *settings, const char *home, struct hidden *hidden,
-                struct brig_error *err)
+static int hide(const struct settings *settings, const char *home, uid_t owner,
+                struct hidden *hidden, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
     int status = masks_resolve(settings, &hidden->masks, err);
@@ -537,11 +394,9 @@ static int hide(const struct settings *settings, const char *home, struct hidden
         if (status == 0)
             status = masks_apply_startup(policy, &hidden->names, err);
         if (status == 0)
-            status = find_own(settings, home, &hidden->own, err);
+            status = own_places_find(settings, home, owner, &hidden->own, err);
         if (status == 0)
-            status = refuse_own(&hidden->own, &hidden->names, err);
-        if (status == 0)
-            status = cover_own(&hidden->own, &hidden->names, err);
+            status = own_places_hide(&hidden->own, &hidden->names, err);
         if (status == 0)
             status = mask_names_hide_home(&hidden->names, err);
     }
@@ -553,7 +408,7 @@ static int hide_as_user(const struct settings *settings, const struct identity *
                         struct hidden *hidden, struct brig_error *err)
 {
     identity_enter(identity);
-    int status = hide(settings, identity->host_home, hidden, err);
+    int status = hide(settings, identity->host_home, identity_uid(identity), hidden, err);
     identity_leave(identity);
     return status;
 }

@@ -314,8 +314,7 @@ int storage_key(const char *storage, const char *name, char ret_key[STORAGE_KEY_
 /* The runtime directory of a logged-in user; a directory of root's, for isolated jails; one in
  * /tmp, whose name another user could take first; and one in the storage, which no other user can
  * reach. */
-static bool name_place(unsigned which, uid_t uid, const char *storage,
-                       char path[PATH_LENGTH_MAX + 1])
+bool sockets_name(unsigned which, uid_t uid, const char *storage, char path[PATH_LENGTH_MAX + 1])
 {
     static const struct {
         const char *before, *after; /* around the uid */
@@ -342,7 +341,7 @@ static int open_place(const char *path, uid_t uid, bool wait)
 int sockets_open(unsigned which, uid_t uid, const char *storage)
 {
     char path[PATH_LENGTH_MAX + 1];
-    return name_place(which, uid, storage, path) ? open_place(path, uid, false) : -1;
+    return sockets_name(which, uid, storage, path) ? open_place(path, uid, false) : -1;
 }
 
 /* Root chowns a new directory by its fd: the name could lead to another file by now. */
@@ -359,7 +358,7 @@ int sockets_make(uid_t uid, const char *storage, struct brig_error *err)
 {
     char path[PATH_LENGTH_MAX + 1] = "";
     for (unsigned i = 0; i < SOCKETS_PLACES; i++) {
-        if (!name_place(i, uid, storage, path))
+        if (!sockets_name(i, uid, storage, path))
             continue;
         int fd = open_place(path, uid, false);
         if (fd >= 0)

@@ -9,6 +9,8 @@
 
 #include <brig/brig.h>
 
+#include "base/path.h"
+
 /* Opens the storage directory, creating it and its missing parents. It must belong to this owner.
  * Returns an fd or a code. */
 int storage_open(const char *path, uid_t owner, struct brig_error *err);
@@ -71,6 +73,9 @@ int storage_key(const char *storage, const char *name, char ret_key[STORAGE_KEY_
  * it, because another user may have taken one. */
 
 #define SOCKETS_PLACES 4
+
+/* The path of one of the places; false if it cannot be used. `storage` may be NULL. */
+bool sockets_name(unsigned which, uid_t uid, const char *storage, char path[PATH_LENGTH_MAX + 1]);
 
 /* Opens one of the places, if it exists and only the user can enter it: an fd or -1. A holder may listen
  * in any of them. `storage` may be NULL. */

@@ -279,6 +279,18 @@ elsewhere() {
 
 # ---- where holders are found -------------------------------------------------------------------------
 
+@test "the places for sockets are not visible where /run is granted" {
+    lib_is_root || cannot "needs root's own jail"
+    jail root sockets
+    install -d -m 700 /run/brig-0
+    touch "/run/brig-0/probe-$$"
+    run by root -m bare -j sockets -D -d /run -- sh -c 'ls /run; ls -A /run/brig-0'
+    rm "/run/brig-0/probe-$$"
+    [ "$status" -eq 0 ]
+    output_has brig-0 # the twin: /run is there
+    output_lacks "probe-$$"
+}
+
 @test "somebody else who has taken the place for sockets in /tmp stops nobody" {
     lib_is_root || cannot "needs a second user"
     local place who
