@@ -53,9 +53,10 @@ jailed() { # jailed ARGS…
 
 # with_etc CMD...: with keys and tokens in directories of /etc, some of which are shown.
 with_etc() {
-    unshare --mount "$BASH" -c '
+    ROOT_STORE=$ROOT_STORE unshare --mount "$BASH" -c '
         set -e
         . "$1/lib.bash"
+        HOME_OF_USER=$(lib_user_home)
         mount -t tmpfs none "$2"
         mkdir "$2/upper" "$2/work"
         mount -t overlay none -o "lowerdir=/etc,upperdir=$2/upper,workdir=$2/work" /etc
@@ -64,6 +65,13 @@ with_etc() {
             echo of-the-host >"/etc/$file"
         done
         chmod 0755 /etc/ssl/private
+        # What only root can read, by itself and by its directory.
+        mkdir -p /etc/R /etc/maven
+        echo of-root >/etc/timezone
+        echo of-root >/etc/R/Renviron
+        echo of-root >/etc/maven/m2.conf
+        chmod 0600 /etc/timezone /etc/R/Renviron
+        chmod 0700 /etc/maven
         for file in pki/tls/certs/one chromium/policies/managed/one; do
             echo shown >"/etc/$file"
         done
@@ -85,6 +93,24 @@ with_etc() {
     [ "$(grep -c "^/etc.*of-the-host" <<<"$output")" -eq 3 ]
     jail user soft-user
     jail user soft-bare
+}
+
+@test "files of /etc that only root can read are hidden in root's jails, too" {
+    lib_is_root || cannot "only root can change /etc"
+    mkdir "$SCRATCH/over"
+    jail root soft-root
+    for who in root sudo; do
+        jail "$who" "soft-$who"
+        for mode in strict sealed; do
+            must with_etc by "$who" -m "$mode" -D -j "soft-$who" -- sh -c 'cat /etc/services && grep -rs of-root /etc || true'
+            output_has https
+            output_lacks of-root
+        done
+    done
+    # The twin: what everyone can read.
+    must with_etc "$BASH" -c 'chmod 0644 /etc/timezone; . "$1/lib.bash"; ROOT_STORE=$2; by root -m strict -D -j soft-root -- cat /etc/timezone' \
+        - "$LIB_DIR" "$ROOT_STORE"
+    output_has of-root
 }
 
 @test "of /sys there are the processors, and they cannot be switched off" {

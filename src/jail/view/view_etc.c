@@ -2,12 +2,14 @@
 /* The files of the host's /etc that a view of the system shows. */
 #include <dirent.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "jail/view/view.h"
 #include "jail/view/view_build.h"
 
@@ -144,6 +146,22 @@ static bool leads_into_usr(const char *target)
     return strncmp(target, "/usr/", 5) == 0 || strncmp(target, "../usr/", 7) == 0;
 }
 
+/* Whether every user can read the file. If root starts the jail, a copy, or a mount of a file in
+ * a directory, would show what an administrator has hidden from others. */
+static bool is_for_all(const char *path, struct stat *ret_info)
+{
+    char part[PATH_LENGTH_MAX + 1];
+    for (const char *at = path + strlen(ETC); (at = strchr(at, '/')); at++) {
+        (void)snprintf(part, sizeof part, "%.*s", (int)(at - path), path);
+        if (stat(part, ret_info) < 0 || !(ret_info->st_mode & S_IXOTH))
+            return false;
+    }
+    if (stat(path, ret_info) < 0)
+        return false;
+    mode_t needed = S_ISDIR(ret_info->st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+    return (ret_info->st_mode & needed) == needed;
+}
+
 static void show(struct view *view, const char *path, enum etc_when when)
 {
     struct stat info;
@@ -152,7 +170,7 @@ static void show(struct view *view, const char *path, enum etc_when when)
         return;
     if (when == ETC_LINK && view_read_link(path, target) && leads_into_usr(target))
         view_repeat_link(view, path, target);
-    else if (stat(path, &info) == 0 && !(S_ISREG(info.st_mode) && view_copy_file(view, path)))
+    else if (is_for_all(path, &info) && !(S_ISREG(info.st_mode) && view_copy_file(view, path)))
         view_bind_read_only(view, path, &info);
 }
 
