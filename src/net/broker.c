@@ -286,6 +286,7 @@ static int receive_config(int control, int *ret_config, int *ret_secrets, int *r
 static void broker_finish(struct broker *broker)
 {
     broker->finishing = true;
+    dns_end(broker); /* queries that wait have the descriptor of a listener */
     close_listeners(broker);
     loop_rewatch(&broker->loop, &broker->control, 0); /* no more messages will arrive */
     if (broker->connection_count == 0)
