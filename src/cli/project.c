@@ -17,18 +17,24 @@
 #define NAME_SHOWN 40 /* bytes of the directory's name in the name of the jail */
 #define FILE_END ".project"
 
-static bool has_git(const char *directory)
+/* Whether a directory has a `.git` of this owner, of the user or of root. Another user who can write
+ * to a directory above could otherwise make several projects one, with one jail. */
+static bool has_git(const char *directory, uid_t owner, const struct identity *identity)
 {
     char path[PATH_LENGTH_MAX + 1];
     struct stat info;
-    return str_fill(path, sizeof path, directory, "/.git") && lstat(path, &info) == 0;
+    return str_fill(path, sizeof path, directory, "/.git") && lstat(path, &info) == 0 &&
+           (info.st_uid == owner || info.st_uid == identity_uid(identity) || info.st_uid == 0);
 }
 
 /* Shortens the path to the nearest directory with a `.git`; false if there is none that may be
  * granted by itself. */
 static bool find_top(char *path, const struct identity *identity)
 {
-    while (!has_git(path)) {
+    struct stat start;
+    if (stat(path, &start) < 0)
+        return false;
+    while (!has_git(path, start.st_uid, identity)) {
         char *slash = strrchr(path, '/');
         if (!slash || slash == path)
             return false;

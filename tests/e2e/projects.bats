@@ -68,6 +68,30 @@ jail_in() {
     [ "$one" != "$two" ]
 }
 
+@test "a repository that another user has made around projects does not make them one" {
+    lib_is_root || cannot "only root can act as another user"
+    local shared one two
+    shared=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
+    chmod 1777 "$shared"
+    run_as_user mkdir "$shared/one" "$shared/two"
+    setpriv --reuid=65534 --clear-groups mkdir "$shared/.git"
+    one=$(jail_in "$shared/one")
+    two=$(jail_in "$shared/two")
+    # The twin: a repository of the user's own.
+    rmdir "$shared/.git"
+    run_as_user mkdir "$shared/.git"
+    local both again
+    both=$(jail_in "$shared/one")
+    again=$(jail_in "$shared/two")
+    jail user "$both"
+    scratch_remove_jails "$shared"
+    rm -rf "$shared"
+    [ -n "$one" ]
+    [ "$one" != "$two" ]
+    [ -n "$both" ]
+    [ "$both" = "$again" ]
+}
+
 @test "without a project the jail is 'default', and -j and the configuration choose another" {
     jail user default
     jail user work
