@@ -13,6 +13,7 @@
 #include "cli/identity.h"
 #include "cli/inject.h"
 #include "cli/settings.h"
+#include "guard/outside_path.h"
 #include "policy/policy.h"
 
 /* ---- the files that a command names ---- */
@@ -149,12 +150,16 @@ static bool expand(const char *word, const char *home, char path[PATH_LENGTH_MAX
     return str_fill(path, PATH_LENGTH_MAX + 1, word);
 }
 
-/* Looks for the program as the shell does. */
+/* Looks for the program as host_command() does. */
 static int note_program(struct settings *settings, const char *name, const char *origin,
                         struct brig_error *err)
 {
-    const char *list = getenv("PATH");
     char path[PATH_LENGTH_MAX + 1];
+    autofree char *outside = NULL;
+    int status = outside_path((const char *const *)environ, NULL, &outside, err);
+    if (status < 0)
+        return status;
+    const char *list = outside;
     while (path_next_program(&list, name, path))
         if (access(path, X_OK) == 0)
             return note_path(settings, path, OTHER_FILE, origin, err);

@@ -192,7 +192,9 @@ one_line() {
         WITH="cmd:$line" hides user -m sealed -r "$HOME_OF_USER/token-dir" -- "$SECRET"
     done
     WITH='cmd:bin/get bin/key' hides user -m sealed -- "$PWD/bin/get" "$PWD/bin/key"
-    PATH=$PWD/bin:$PATH WITH='cmd:get bin/key' hides user -m sealed -- "$PWD/bin/get" "$PWD/bin/key"
+    # In PATH; programs of the project are not looked for there.
+    run_as_user cp -r bin "$SCRATCH/tools"
+    PATH=$SCRATCH/tools:$PATH WITH="cmd:get bin/key" hides user -m sealed -r "$SCRATCH/tools" -- "$SCRATCH/tools/get" "$PWD/bin/key"
     # Programs of the system stay.
     must run_as_user "$BRIG" -m sealed --net allow --inject "api.example x-api-key=cmd:cat bin/key" -- cat bin/open
     [ "$output" = open ]
