@@ -2,6 +2,7 @@
 /* The program of a profile: its place, its hosts, its arguments, and what the user is told. */
 #include "cli/program.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,20 @@ static int grant(const struct settings *settings, const char *source, const char
     return brig_policy_grant(settings->policy, BRIG_READ_ONLY, source, dest, 0, err);
 }
 
+/* Whether a component of the path is the name, with or without a dot before it and something like
+ * "-1.2" after it. */
+static bool has_component(const char *path, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = path; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        const char *begin = at + (*at == '.');
+        if (strncmp(begin, name, length) == 0 && !isalpha((unsigned char)begin[length]))
+            return true;
+    }
+    return false;
+}
+
 /* Whether a directory is the program's own: a home contains other things than programs, so there
  * the name of the program must be in the path. */
 static bool is_own_directory(const struct settings *settings, const struct identity *identity,
@@ -120,9 +135,9 @@ static bool is_own_directory(const struct settings *settings, const struct ident
 {
     char home[PATH_LENGTH_MAX + 1];
     const char *below = path_resolve(settings->home, home) ? path_below(home, path) : path;
-    const char *name = strrchr(program, '/') + 1;
     return !workdir_is_precious(path, identity) &&
-           (!below || strstr(below, name) || strstr(below, settings->profile->name));
+           (!below || has_component(below, strrchr(program, '/') + 1) ||
+            has_component(below, settings->profile->name));
 }
 
 /* A package of Node.js: the links to programs and the interpreter are in PREFIX/bin. PREFIX itself

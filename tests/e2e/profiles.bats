@@ -107,7 +107,8 @@ assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"
         rm -r "$prefix/lib/node_modules" "$prefix/bin/claude"
     done
     # A link to a script of the user's, in a directory with other files.
-    for prefix in "$HOME_OF_USER" "$HOME_OF_USER/papers"; do
+    run_as_user sh -c 'mkdir ~/unclaude && echo secret >~/unclaude/one'
+    for prefix in "$HOME_OF_USER" "$HOME_OF_USER/papers" "$HOME_OF_USER/unclaude"; do
         agent "$prefix/wrapper.sh"
         run_as_user ln -sf "$prefix/wrapper.sh" "$HOME_OF_USER/.local/bin/claude"
         for mode in bare strict; do
@@ -128,14 +129,13 @@ assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"
     run_as_user ln -sf "$HOME_OF_USER/papers/claude-tools/run.sh" "$HOME_OF_USER/.local/bin/claude"
     must by user explain -v -m strict claude
     output_has "$HOME_OF_USER/papers/claude-tools"
-    run_as_user sh -c 'rm -r ~/papers ~/.local/share/notes ~/.private ~/wrapper.sh'
+    run_as_user sh -c 'rm -r ~/papers ~/unclaude ~/.local/share/notes ~/.private ~/wrapper.sh'
 }
 
 # leaks MODE PROGRAM: no file of the user is visible where the program is shown.
 leaks() {
     local file
-    for file in .private papers/one .local/share/notes/one; do
-        must run_as_user test -e "$HOME_OF_USER/$file"
+    for file in .private papers/one .local/share/notes/one unclaude/one; do
         run_as_user sh -c 'cat >"$1"' sh "$(readlink -f "$2")" <<END
 #!/bin/sh
 cat "$HOME_OF_USER/$file"
