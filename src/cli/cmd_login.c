@@ -21,6 +21,7 @@
 #include "cli/profile.h"
 #include "cli/report.h"
 #include "cli/setup.h"
+#include "guard/outside_path.h"
 #include "home/jails.h"
 
 #define WORDS_MAX 96
@@ -182,6 +183,16 @@ static int keep_credential(const struct login *login, struct brig_error *err)
     return status;
 }
 
+/* The log-in gets the user's credential: its program is not one that a project has put into PATH. */
+static int clean_path(struct brig_error *err)
+{
+    autofree char *list = NULL;
+    int status = outside_path((const char *const *)environ, NULL, &list, err);
+    return status == 0 && setenv("PATH", *list ? list : "/usr/bin:/bin", 1) < 0
+               ? brig_fail_nomem(err)
+               : status;
+}
+
 static int log_in(struct login *login, struct brig_error *err)
 {
     const struct profile *profile = login->setup.settings.profile;
@@ -191,6 +202,9 @@ static int log_in(struct login *login, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "brig cannot log in '%s': its profile does not say how",
                          str_shown(login->agent).text);
+    int cleaned = clean_path(err);
+    if (cleaned < 0)
+        return cleaned;
     remove_jail(login); /* of a log-in that was interrupted */
     add_run(login, command);
     int ended = run_brig(login);

@@ -119,6 +119,20 @@ LOOK='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" "
     must_exit 125 run_as_user "$BRIG" login nosuch
 }
 
+@test "an agent that a project has put into PATH does not log in" {
+    local script='#!/bin/sh
+mkdir -p ~/.claude; echo "{\"claudeAiOauth\":{\"accessToken\":\"planted\"}}" >~/.claude/.credentials.json'
+    run_as_user sed -i "s|^login .*|login claude|" "$CONFIG/claude.conf"
+    run_as_user sh -c 'mkdir bin && echo "$1" >bin/claude && chmod 755 bin/claude' sh "$script"
+    PATH=./bin:$PWD/bin:/usr/bin:/bin must_exit 125 run_as_user "$BRIG" login claude
+    output_has "has left no credential"
+    [ ! -e "$STORE/credential.json" ]
+    # The twin: the same program elsewhere.
+    cp bin/claude "$AGENT"
+    PATH=./bin:$PWD/bin:${AGENT%/*}:/usr/bin:/bin must run_as_user "$BRIG" login claude
+    grep -F planted "$STORE/credential.json"
+}
+
 @test "no token is visible in any jail" {
     local mode
     put the-access-s3cret 4102444800
