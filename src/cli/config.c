@@ -465,14 +465,25 @@ static int load_conf(const struct reading *r, const char *command, struct conf_s
     return status == 0 ? load(r, dir, "default.conf", true, true, ret_source, err) : status;
 }
 
-/* Whether a command is a file of the project: then its author has chosen its name, and a profile
- * would let it use the user's credentials. */
-static bool is_of_project(const struct config_world *world, const char *command)
+static bool is_in_project(const struct config_world *world, const char *file)
 {
     autofree char *path = NULL;
-    return world->project && strchr(command, '/') &&
-           path_make_absolute(world->cwd, command, &path, NULL) == 0 &&
+    return path_make_absolute(world->cwd, file, &path, NULL) == 0 &&
            path_is_beneath(world->project, path);
+}
+
+/* Whether a command is a file of the project, by its path or by PATH: then its author has chosen its
+ * name, and a profile would let it use the user's credentials. */
+static bool is_of_project(const struct config_world *world, const char *command)
+{
+    char file[PATH_LENGTH_MAX + 1];
+    const char *list = world->variable(world->context, "PATH");
+    if (!world->project || strchr(command, '/'))
+        return world->project && is_in_project(world, command);
+    while (world->is_program && path_next_program(&list, command, file))
+        if (world->is_program(world->context, file))
+            return is_in_project(world, file);
+    return false;
 }
 
 /* The profile that --profile names, else that of the command. */

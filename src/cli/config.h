@@ -39,6 +39,8 @@ struct config_world {
     const char *project; /* the project of the working directory, or NULL */
     /* A variable of the environment, or NULL. */
     const char *(*variable)(void *context, const char *name);
+    /* Whether a file can be executed; NULL: none is known. */
+    bool (*is_program)(void *context, const char *path);
     /* Reads a file as conf_load() does: 1, or 0 if it is optional and does not exist. Relative
      * names are relative to dir; NULL: to the working directory. With `exact` no ".conf" is
      * added. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -248,6 +249,16 @@ static const char *on_variable(void *context, const char *name)
     return getenv(name);
 }
 
+static bool on_is_program(void *context, const char *path)
+{
+    const struct config_files *files = context;
+    struct stat info;
+    identity_enter(files->identity);
+    bool found = stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+    identity_leave(files->identity);
+    return found;
+}
+
 int config_files_find(struct config_files *files, const struct identity *identity, const char *cwd,
                       struct brig_error *err)
 {
@@ -267,6 +278,7 @@ int config_files_find(struct config_files *files, const struct identity *identit
         .dir = files->dir,
         .storage = files->storage,
         .variable = on_variable,
+        .is_program = on_is_program,
         .load = on_load,
         .project = files->project,
         .of_project = on_of_project,

@@ -3,6 +3,7 @@
 # Programs that a jail or a cloned repository has put into a directory of the project that is in PATH: brig does not start
 # them outside.
 # shellcheck disable=SC2154 # status and output are set by `run`
+# shellcheck disable=SC2016 # scripts for another shell
 
 load lib
 
@@ -63,7 +64,7 @@ planted() {
     [ "$status" -eq 125 ]
     output_has failed
     must planted -R -j "$JAIL" -- sh -c 'echo b >>a'
-    PAGER=cat must planted diff -j "$JAIL"
+    PAGER="cat" must planted diff -j "$JAIL"
     [ ! -e "$RAN" ]
     # The twin: a program of the user, and a path that the user has typed.
     must planted --net allow --inject "api.example.com authorization=cmd:printf x" -- true

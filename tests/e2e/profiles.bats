@@ -188,9 +188,15 @@ END
         output_lacks ANTHROPIC
         output_lacks "for the first time"
     done
-    # The twins: the user's own program by its path, and a profile that is asked for.
+    # By PATH, too.
+    PATH=$PWD/tools:$PATH must by user claude
+    output_has "arguments:"
+    output_lacks ANTHROPIC
+    # The twins: the user's own program by its path and by PATH, and a profile that is asked for.
     agent "$HOME_OF_USER/.local/bin/claude"
     must by user "$HOME_OF_USER/.local/bin/claude"
+    output_has ANTHROPIC_BASE_URL
+    PATH=$HOME_OF_USER/.local/bin:$PWD/tools:$PATH must by user claude
     output_has ANTHROPIC_BASE_URL
     must by user --profile claude ./tools/claude
     output_has ANTHROPIC_BASE_URL
