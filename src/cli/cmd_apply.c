@@ -555,7 +555,7 @@ static int apply_git(struct applying *applying, struct brig_error *err)
         wanted[i] = selection_is_whole(&applying->selections, i);
     int status =
         layers_apply_git(&applying->layers.layers, wanted, applying->layers.setup.settings.storage,
-                         (struct git_user){(uid_t)-1, (gid_t)-1}, &notes, err);
+                         GIT_USER_SELF, &notes, err);
     message_lines(&notes);
     return status;
 }
@@ -625,8 +625,7 @@ static int run_layers(struct applying *applying, struct brig_error *err)
     int status = selections_make(&applying->selections, &applying->layers, words->exact && !here,
                                  here ? 1 : words->count, here ? &here : words->paths, err);
     if (status == 0)
-        status = git_find(&applying->git, (const char *const *)environ, NULL,
-                          (struct git_user){(uid_t)-1, (gid_t)-1}, err);
+        status = git_find_own(&applying->git, err);
     if (status == 0)
         status = apply(applying, live, err);
     git_done(&applying->git);

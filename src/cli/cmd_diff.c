@@ -168,8 +168,7 @@ static int print_names(const struct jails *jails, struct brig_error *err)
 {
     const struct layers *layers = &jails->layers[0].layers;
     struct git git = {0}; /* without one, nothing is ignored */
-    int status =
-        git_find(&git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, err);
+    int status = git_find_own(&git, err);
     for (size_t i = 0; i < layers->count && status == 0; i++) {
         struct names names = {.layer = &layers->items[i]};
         const struct change_options options = options_of(jails, 0, i);
@@ -250,8 +249,7 @@ static int patch_close(const struct asking *asking, struct patch_file *file, int
 
 static int find_git(struct git *git, struct brig_error *err)
 {
-    int status =
-        git_find(git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, err);
+    int status = git_find_own(git, err);
     if (status == 0 && !git->program)
         status = brig_fail(err, BRIG_E_STATE, 0,
                            "brig diff needs git, which is not installed. Try --name-only");

@@ -138,8 +138,7 @@ static int run_gc(const struct app *app, int argc, char **argv, struct brig_erro
     if (status == 0)
         status = jails_become_user(&place, err);
     if (status == 0)
-        status = git_find(&gathering.git, (const char *const *)environ, NULL,
-                          (struct git_user){(uid_t)-1, (gid_t)-1}, err);
+        status = git_find_own(&gathering.git, err);
     if (status == 0)
         status = jails_each_part(&place, cmd_gc.name, gathering.jail, LAYER_RECORD_PART, gather,
                                  &gathering, err);

@@ -175,8 +175,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
         return status;
     asking->printer.json = words.json;
     asking->printer.grouped = words.grouped;
-    status = git_find(&asking->git, (const char *const *)app->envp, NULL,
-                      (struct git_user){-1U, -1U}, err);
+    status = git_find_own(&asking->git, err);
     if (status == 0)
         status = selections_make(&asking->selections, &asking->layers, true, words.count,
                                  words.paths, err);

@@ -149,7 +149,7 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
     struct git git = {0};
     if (status == 0)
         status = git_find(&git, (const char *const *)environ, layers->setup.settings.policy,
-                          (struct git_user){(uid_t)-1, (gid_t)-1}, err);
+                          GIT_USER_SELF, err);
     const struct operation_undo how = {.id = words->id,
                                        .paths = words->count > 0 ? paths
                                                 : here           ? &here

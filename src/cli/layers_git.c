@@ -82,8 +82,7 @@ int layers_discard_git(const struct layers *layers, const bool *wanted, const ch
     autoclose int git = open_git(layers, storage);
     int status = 0;
     for (size_t i = 0; git >= 0 && i < layers->count && status >= 0; i++) {
-        const struct guard_options options =
-            options_of(&layers->items[i], git, (struct git_user){(uid_t)-1, (gid_t)-1});
+        const struct guard_options options = options_of(&layers->items[i], git, GIT_USER_SELF);
         status = layer_is_home(layers->items[i].name) || (wanted && !wanted[i])
                      ? 0
                      : guard_discard(&options, layers->items[i].root, err);

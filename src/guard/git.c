@@ -62,6 +62,11 @@ int git_find(struct git *git, const char *const *environment, const struct brig_
     return status;
 }
 
+int git_find_own(struct git *git, struct brig_error *err)
+{
+    return git_find(git, (const char *const *)environ, NULL, GIT_USER_SELF, err);
+}
+
 void git_done(struct git *git)
 {
     free(git->program);

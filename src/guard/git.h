@@ -18,6 +18,7 @@ struct git_user {
     uid_t uid;
     gid_t gid;
 };
+#define GIT_USER_SELF ((struct git_user){(uid_t)-1, (gid_t)-1})
 
 /* The git program and the user who runs it. */
 struct git {
@@ -31,6 +32,8 @@ struct git {
 /* Finds git in the environment's PATH, except where a jail may have put one: see outside_path(). Release with git_done(). */
 int git_find(struct git *git, const char *const *environment, const struct brig_policy *policy,
              struct git_user user, struct brig_error *err);
+/* The same for the caller itself, by its environment, without a jail. */
+int git_find_own(struct git *git, struct brig_error *err);
 void git_done(struct git *git);
 
 /* The uid of the user whose repositories git works on. */
