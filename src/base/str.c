@@ -190,6 +190,31 @@ struct str_number str_number(uint64_t value)
     return number;
 }
 
+struct str_size str_size(uint64_t bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    struct str_size size;
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < sizeof units / sizeof units[0]; unit++)
+        value /= 1024;
+    bool whole = value == (double)(uint64_t)value;
+    (void)snprintf(size.text, sizeof size.text, whole ? "%.0f %s" : "%.1f %s", value,
+                   bytes == 1 ? "byte" : units[unit]);
+    return size;
+}
+
+void str_append_count(struct str *s, uint64_t count, const char *noun)
+{
+    str_concat(s, str_number(count).text, " ", noun, count == 1 ? "" : "s");
+}
+
+void str_append_words(struct str *s, const char *const *words)
+{
+    for (size_t i = 0; words[i]; i++)
+        str_concat(s, i > 0 ? " " : "", words[i]);
+}
+
 /* Writes one character in the form of str_shown(). Returns the length. */
 static size_t show_char(unsigned char c, char out[static 5])
 {

@@ -75,6 +75,16 @@ struct str_number {
 };
 struct str_number str_number(uint64_t value);
 
+/* A number of bytes for people: "1 byte", "12 bytes", "3.4 KiB". Use as: str_size(bytes).text */
+struct str_size {
+    char text[24];
+};
+struct str_size str_size(uint64_t bytes);
+/* Appends "1 file", "2 files". */
+void str_append_count(struct str *s, uint64_t count, const char *noun);
+/* Appends words with blanks between them; they end with NULL. */
+void str_append_words(struct str *s, const char *const *words);
+
 /* A value made safe for a one-line message: control characters and backslashes are escaped, and a
  * long value is truncated with "…". Use as: "bad size '%s'", str_shown(value).text */
 #define STR_SHOWN_MAX 256

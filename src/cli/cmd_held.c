@@ -100,11 +100,6 @@ static void append_target(struct str *out, int dir, const char *name)
     str_append_shown(out, target, length > 0 ? (size_t)length : 0, "");
 }
 
-static void append_count(struct str *out, uint64_t count, const char *noun)
-{
-    str_appendf(out, "%ju %s%s", (uintmax_t)count, noun, count == 1 ? "" : "s");
-}
-
 /* "12 bytes", "directory, 2 files, 40 bytes" or "link to a". */
 static void append_kind(struct str *out, int storage, const struct held_item *item)
 {
@@ -116,13 +111,13 @@ static void append_kind(struct str *out, int storage, const struct held_item *it
     }
     if (S_ISDIR(item->mode)) {
         str_append(out, "directory, ");
-        append_count(out, item->files, "file");
+        str_append_count(out, item->files, "file");
         str_append(out, ", ");
     }
-    append_count(out, item->bytes, "byte");
+    str_append_count(out, item->bytes, "byte");
     if (item->left_out > 0) {
         str_append(out, ", ");
-        append_count(out, item->left_out, "special file");
+        str_append_count(out, item->left_out, "special file");
         str_append(out, " left out");
     }
 }
@@ -190,7 +185,7 @@ static void list_file(void *context, const char *path, const struct stat *info)
         str_append(out, "link to ");
         append_target(out, directory->fd, path);
     } else {
-        append_count(out, (uint64_t)info->st_size, "byte");
+        str_append_count(out, (uint64_t)info->st_size, "byte");
     }
     str_append_char(out, '\n');
 }
@@ -226,7 +221,7 @@ static void append_hash(struct str *text, int storage, const struct held_item *i
     autoclose int content = held_open(storage, item, "", NULL);
     autoclose int fd = open(path_proc(content).text, O_RDONLY | O_CLOEXEC);
     static const char *const words[] = {"hash-object", "--no-filters", "--stdin", NULL};
-    if (git_find(&git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, NULL) < 0)
+    if (git_find_own(&git, NULL) < 0)
         return;
     if (git.program && here >= 0 && fd >= 0 &&
         git_run(&git, &(struct git_call){.words = words, .dir = here, .input_fd = fd, .out = &out},
@@ -288,7 +283,7 @@ static int discard(struct asking *asking, char *path, const struct held_item *ne
     str_append(&asking->out, "deleted ");
     append_path(&asking->out, newest, "");
     str_append(&asking->out, ": ");
-    append_count(&asking->out, versions, "version");
+    str_append_count(&asking->out, versions, "version");
     str_append_char(&asking->out, '\n');
     return 0;
 }

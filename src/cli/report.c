@@ -117,37 +117,26 @@ static void report_duration(uint64_t ms, char text[static DURATION_MAX])
         (void)snprintf(text, DURATION_MAX, "%llum%llus", minutes, rest / MS_PER_SECOND);
 }
 
-static void report_size(uint64_t bytes, char text[static DURATION_MAX])
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 1024 && unit + 1 < ARRAY_LENGTH(units); unit++)
-        value /= 1024;
-    (void)snprintf(text, DURATION_MAX, "%.4g %s", value, units[unit]);
-}
-
 /* Reports what the kernel refused because of a limit, whatever the command did then. */
 static void report_refused(const struct brig_result *result, const struct brig_policy *policy)
 {
     const struct brig_usage *usage = &result->usage;
-    char text[DURATION_MAX];
-    report_size(policy->limits[BRIG_LIMIT_MEMORY_BYTES], text);
+    const struct str_size memory = str_size(policy->limits[BRIG_LIMIT_MEMORY_BYTES]);
     if (result->outcome == BRIG_OOM)
-        message_note("killed: out of memory (limit %s); raise it with --memory", text);
+        message_note("killed: out of memory (limit %s); raise it with --memory", memory.text);
     else if (usage->oom_kills > 0)
         message_note("%llu process%s killed: out of memory (limit %s for all of them); raise it "
                      "with --memory",
                      (unsigned long long)usage->oom_kills,
-                     usage->oom_kills == 1 ? " was" : "es were", text);
+                     usage->oom_kills == 1 ? " was" : "es were", memory.text);
     if (usage->pids_refused > 0)
         message_note("a new process or thread was refused %llu time%s (limit %llu); raise it with "
                      "--pids",
                      (unsigned long long)usage->pids_refused, usage->pids_refused == 1 ? "" : "s",
                      (unsigned long long)policy->limits[BRIG_LIMIT_PROCESSES]);
-    report_size(policy->limits[BRIG_LIMIT_OUTPUT_BYTES], text);
     if (result->out.truncated || result->err.truncated)
-        message_note("output was cut at %s; raise it with --output", text);
+        message_note("output was cut at %s; raise it with --output",
+                     str_size(policy->limits[BRIG_LIMIT_OUTPUT_BYTES]).text);
     if (usage->stuck_pid > 0)
         message_warning("process %d is in uninterruptible sleep and could not be ended yet",
                         usage->stuck_pid);

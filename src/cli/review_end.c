@@ -158,18 +158,13 @@ static int append_line(const struct review *review, const struct settings *setti
 /* Records the run by its command. */
 static void note_run(const struct settings *settings, const char *const *command)
 {
-    char text[OPERATION_TEXT_MAX] = "";
-    size_t used = 0;
+    autostr struct str text = {0};
     if (!command) /* it is in the log already */
         return;
-    for (size_t i = 0; command[i] && used < sizeof text; i++) {
-        int length =
-            snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? " " : "", command[i]);
-        used += length > 0 ? (size_t)length : 0;
-    }
+    str_append_words(&text, command);
     autoclose int record = record_open(settings->storage, settings->jail, NULL);
-    if (record >= 0)
-        (void)operation_note(record, OPERATION_RUN, text, NULL, NULL, NULL);
+    if (record >= 0 && !text.failed)
+        (void)operation_note(record, OPERATION_RUN, text.data, NULL, NULL, NULL);
 }
 
 void review_end(struct review *review, const struct settings *settings,

@@ -183,8 +183,7 @@ static int open_run(struct run_checkpoint *checkpoint, const struct settings *se
                     const char *const *words, struct brig_error *err)
 {
     autostr struct str text = {0};
-    for (size_t i = 0; words[i]; i++)
-        str_concat(&text, i > 0 ? " " : "", words[i]);
+    str_append_words(&text, words);
     if (text.failed)
         return brig_fail_nomem(err);
     checkpoint->record = record_open(settings->storage, settings->jail, err);

@@ -53,24 +53,9 @@ static void append_name(struct str *out, const char *name)
     str_append_shown(out, name, strlen(name), "");
 }
 
-static void append_count(struct str *out, uint64_t count, const char *noun)
-{
-    str_appendf(out, "%" PRIu64 " %s%s", count, noun, count == 1 ? "" : "s");
-}
-
-/* "12 bytes", "3.4 KiB". */
 static void append_bytes(struct str *out, uint64_t bytes)
 {
-    static const char units[] = "KMGTPE";
-    if (bytes < 1024) {
-        append_count(out, bytes, "byte");
-        return;
-    }
-    size_t unit = 0;
-    double value = (double)bytes / 1024;
-    for (; value >= 1024 && unit + 2 < sizeof units; unit++)
-        value /= 1024;
-    str_appendf(out, "%.1f %ciB", value, units[unit]);
+    str_append(out, str_size(bytes).text);
 }
 
 static const char *type_name(uint32_t mode)
@@ -113,7 +98,7 @@ static void append_files(struct str *out, const struct status_item *item)
     if (!S_ISDIR(item->mode_before))
         return;
     str_append(out, " with ");
-    append_count(out, item->files, "file");
+    str_append_count(out, item->files, "file");
     str_append(out, ", ");
     append_bytes(out, item->bytes);
 }
@@ -231,7 +216,7 @@ static int print_group(void *context, const struct status_group *group, struct b
     append_name(out, *group->path ? group->path : ".");
     str_append(out, group->single ? "  " : "/  ");
     append_colour(printer, FAINT);
-    append_count(out, group->files, "ignored file");
+    str_append_count(out, group->files, "ignored file");
     str_append(out, ", ");
     append_bytes(out, group->bytes);
     append_colour(printer, PLAIN);
@@ -312,7 +297,7 @@ static void append_next(struct status_printer *printer)
                     printer->interrupted, jails_option(printer->jail).text,
                     jails_option(printer->jail).text);
     if (printer->held > 0) {
-        append_count(out, printer->held, "file");
+        str_append_count(out, printer->held, "file");
         str_append(out, printer->held == 1 ? " is held back: see brig held.\n"
                                            : " are held back: see brig held.\n");
     }

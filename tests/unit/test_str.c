@@ -171,6 +171,26 @@ static void quotes(void)
     }
 }
 
+static void prints_sizes(void)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } rows[] = {{0, "0 bytes"},     {1, "1 byte"},         {1023, "1023 bytes"},
+                {1024, "1 KiB"},    {1536, "1.5 KiB"},     {512 << 20, "512 MiB"},
+                {1 << 30, "1 GiB"}, {UINT64_MAX, "16 EiB"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        tap_is_str(str_size(rows[i].bytes).text, rows[i].text, "a size: %s", rows[i].text);
+    autostr struct str text = {0};
+    str_append_count(&text, 1, "file");
+    str_append(&text, ", ");
+    str_append_count(&text, 2, "file");
+    tap_is_str(text.data, "1 file, 2 files", "counts");
+    autostr struct str words = {0};
+    str_append_words(&words, (const char *const[]){"a", "b c", "d", NULL});
+    tap_is_str(words.data, "a b c d", "words");
+}
+
 int main(void)
 {
     quotes();
@@ -181,5 +201,6 @@ int main(void)
     stops_at_the_limit();
     helps();
     shows();
+    prints_sizes();
     return tap_done();
 }

@@ -9,16 +9,6 @@
 #include "base/cleanup.h"
 #include "changes/checkpoint/manifest.h"
 
-static void append_size(struct str *text, uint64_t bytes)
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    double size = (double)bytes;
-    size_t unit = 0;
-    for (; size >= 1024 && unit + 1 < ARRAY_LENGTH(units); unit++)
-        size /= 1024;
-    str_appendf(text, unit == 0 || size >= 10 ? "%.0f %s" : "%.1f %s", size, units[unit]);
-}
-
 static const char *reason(enum manifest_absence absence)
 {
     switch (absence) {
@@ -50,7 +40,7 @@ void left_out_add(struct left_out *left_out, const struct manifest_entry *entry)
     str_append_shown(text, entry->path, strlen(entry->path), "");
     str_append(text, S_ISDIR(entry->ident.mode) ? "/ (" : " (");
     if (is_large)
-        append_size(text, entry->ident.size);
+        str_append(text, str_size(entry->ident.size).text);
     else
         str_append(text, reason(entry->absence));
     str_append(text, ")");
