@@ -209,7 +209,7 @@ void str_append_count(struct str *s, uint64_t count, const char *noun)
     str_concat(s, str_number(count).text, " ", noun, count == 1 ? "" : "s");
 }
 
-void str_append_words(struct str *s, const char *const *words)
+void str_join(struct str *s, const char *const *words)
 {
     for (size_t i = 0; words[i]; i++)
         str_concat(s, i > 0 ? " " : "", words[i]);

@@ -83,7 +83,7 @@ struct str_size str_size(uint64_t bytes);
 /* Appends "1 file", "2 files". */
 void str_append_count(struct str *s, uint64_t count, const char *noun);
 /* Appends words with blanks between them; they end with NULL. */
-void str_append_words(struct str *s, const char *const *words);
+void str_join(struct str *s, const char *const *words);
 
 /* A value made safe for a one-line message: control characters and backslashes are escaped, and a
  * long value is truncated with "…". Use as: "bad size '%s'", str_shown(value).text */

@@ -161,7 +161,7 @@ static void note_run(const struct settings *settings, const char *const *command
     autostr struct str text = {0};
     if (!command) /* it is in the log already */
         return;
-    str_append_words(&text, command);
+    str_join(&text, command);
     autoclose int record = record_open(settings->storage, settings->jail, NULL);
     if (record >= 0 && !text.failed)
         (void)operation_note(record, OPERATION_RUN, text.data, NULL, NULL, NULL);

@@ -183,7 +183,7 @@ static int open_run(struct run_checkpoint *checkpoint, const struct settings *se
                     const char *const *words, struct brig_error *err)
 {
     autostr struct str text = {0};
-    str_append_words(&text, words);
+    str_join(&text, words);
     if (text.failed)
         return brig_fail_nomem(err);
     checkpoint->record = record_open(settings->storage, settings->jail, err);

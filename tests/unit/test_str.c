@@ -187,7 +187,7 @@ static void prints_sizes(void)
     str_append_count(&text, 2, "file");
     tap_is_str(text.data, "1 file, 2 files", "counts");
     autostr struct str words = {0};
-    str_append_words(&words, (const char *const[]){"a", "b c", "d", NULL});
+    str_join(&words, (const char *const[]){"a", "b c", "d", NULL});
     tap_is_str(words.data, "a b c d", "words");
 }
 
