@@ -118,21 +118,6 @@ static int count_change(void *context, const struct change *change, struct brig_
     return ++*count > COUNTED_MAX ? CHANGE_STOP : 0;
 }
 
-/* Appends a path as a word for the shell. */
-static void append_word(struct str *out, const char *path)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@,:=";
-    bool quoted = path[strspn(path, plain)] != '\0';
-    str_append(out, quoted ? " '" : " ");
-    for (const char *quote; (quote = strchr(path, '\'')); path = quote + 1) {
-        str_append_shown(out, path, (size_t)(quote - path), "");
-        str_append(out, "'\\''");
-    }
-    str_append_shown(out, path, strlen(path), "");
-    str_append(out, quoted ? "'" : "");
-}
-
 void verb_tell_elsewhere(const struct verb_layers *v, const char *here, const char *verb)
 {
     static const struct change_options quick = {.quick = true};
@@ -143,8 +128,10 @@ void verb_tell_elsewhere(const struct verb_layers *v, const char *here, const ch
         uint64_t before = count;
         if (strcmp(layer->root, here) != 0)
             (void)changes_walk(layer, &quick, count_change, &count, NULL);
-        if (count > before)
-            append_word(&roots, layer->root);
+        if (count > before) {
+            str_append_char(&roots, ' ');
+            str_append_word(&roots, layer->root);
+        }
     }
     if (count > 0 && !roots.failed)
         message_note(

@@ -165,18 +165,6 @@ static bool make_token(struct session *session)
     return true;
 }
 
-/* Appends a word as a shell reads it. */
-static void append_quoted(struct str *text, const char *word)
-{
-    str_append(text, " '");
-    for (; *word; word++)
-        if (*word == '\'')
-            str_append(text, "'\\''");
-        else
-            str_append_char(text, *word);
-    str_append_char(text, '\'');
-}
-
 static void tell_user(struct session *session, struct call *call, const struct changes *changes)
 {
     autostr struct str text = {0}, command = {0};
@@ -187,8 +175,10 @@ static void tell_user(struct session *session, struct call *call, const struct c
                 "  brig apply -j %s",
                 changes->count == 1 ? "is" : "are", changes->count, changes->count == 1 ? "" : "s",
                 command.data ? command.data : "", session->jail);
-    for (size_t i = 0; i < changes->root_count; i++)
-        append_quoted(&text, changes->roots[i]);
+    for (size_t i = 0; i < changes->root_count; i++) {
+        str_append_char(&text, ' ');
+        str_append_word(&text, changes->roots[i]);
+    }
     print_changes(changes, &text);
     call_finish(call, text.data,
                 json_pack("{s:s, s:s, s:[]}", "status", "user_must_apply", "command",
