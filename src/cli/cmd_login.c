@@ -46,6 +46,13 @@ static void add(struct login *login, const char *word)
         login->words[login->count++] = copy;
 }
 
+/* The words end with NULL. */
+static void add_all(struct login *login, const char *const *words)
+{
+    for (; *words; words++)
+        add(login, *words);
+}
+
 static void clear(struct login *login)
 {
     for (size_t i = 0; i < login->count; i++)
@@ -54,7 +61,7 @@ static void clear(struct login *login)
     login->count = 0;
 }
 
-/* Runs brig with the words; its status as process_wait() has it. */
+/* Runs brig with the words, which are then gone; its status as process_wait() has it. */
 static int run_brig(struct login *login)
 {
     pid_t pid = login->failed ? -1 : fork();
@@ -66,6 +73,7 @@ static int run_brig(struct login *login)
     void (*before)(int) = signal(SIGINT, SIG_IGN);
     int status = process_wait(pid);
     (void)signal(SIGINT, before);
+    clear(login);
     return status;
 }
 
@@ -75,21 +83,11 @@ static void remove_jail(struct login *login)
     if (!str_fill(home, sizeof home, login->setup.settings.storage, "/", login->jail, ".home") ||
         access(home, F_OK) < 0)
         return;
-    clear(login);
-    add(login, "brig");
-    add(login, "--storage");
-    add(login, login->setup.settings.storage);
-    add(login, "-u");
-    add(login, "-j");
-    add(login, login->jail);
+    add_all(login, (const char *const[]){"brig", "--storage", login->setup.settings.storage, "-u",
+                                         "-j", login->jail, NULL});
     (void)run_brig(login); /* its mounts */
-    clear(login);
-    add(login, "brig");
-    add(login, "rm");
-    add(login, "-f");
-    add(login, login->jail);
+    add_all(login, (const char *const[]){"brig", "rm", "-f", login->jail, NULL});
     (void)run_brig(login);
-    clear(login);
 }
 
 /* ---- The log-in ---- */
@@ -109,15 +107,9 @@ static void add_each(struct login *login, const char *option, enum profile_word 
 /* An empty home, no working directory, and no other network than the hosts of the log-in. */
 static void add_run(struct login *login, const char *command)
 {
-    static const char *const options[] = {"-m", "bare", "-D", "--net", "allow"};
-    add(login, "brig");
-    add(login, "run");
-    for (size_t i = 0; i < ARRAY_LENGTH(options); i++)
-        add(login, options[i]);
-    add(login, "-j");
-    add(login, login->jail);
-    add(login, "--storage");
-    add(login, login->setup.settings.storage);
+    add_all(login,
+            (const char *const[]){"brig", "run", "-m", "bare", "-D", "--net", "allow", "-j",
+                                  login->jail, "--storage", login->setup.settings.storage, NULL});
     add_each(login, "--allow", PROFILE_HOST_LOGIN, false);
     add_each(login, "--allow", PROFILE_HOST_API, false);
     add_each(login, "--publish", PROFILE_LOGIN_PORT, true);
@@ -208,10 +200,9 @@ static int log_in(struct login *login, struct brig_error *err)
     remove_jail(login); /* of a log-in that was interrupted */
     add_run(login, command);
     int ended = run_brig(login);
-    clear(login);
     int status = keep_credential(login, err);
     remove_jail(login);
-    return status < 0 ? status : (ended == 0 ? 0 : ended);
+    return status < 0 ? status : ended;
 }
 
 /* ---- Verbs ---- */
