@@ -134,6 +134,7 @@ unchanged() {
     local who outside
     lib_is_root || cannot "it needs a directory outside the home"
     outside=$(mktemp -d /var/lib/brig-dotfiles.XXXXXX)
+    LIB_SCRATCHES="$LIB_SCRATCHES $outside"
     chmod 755 "$outside"
     echo 'export A_TOKEN=outside-secret' >"$outside/bashrc"
     echo 'alias l=ls' >"$outside/aliases"
@@ -144,7 +145,6 @@ unchanged() {
         output_has 'alias l=ls'
     done
     home 'rm .bashrc .bash_aliases; mv .saved-bashrc .bashrc'
-    rm -r "$outside"
 }
 
 @test "while a run lasts, new and changed files do not show what is hidden, and the next run has them" {
