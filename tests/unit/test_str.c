@@ -180,7 +180,7 @@ static void prints_sizes(void)
                 {1024, "1 KiB"},    {1536, "1.5 KiB"},     {512 << 20, "512 MiB"},
                 {1 << 30, "1 GiB"}, {UINT64_MAX, "16 EiB"}};
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        tap_is_str(str_size(rows[i].bytes).text, rows[i].text, "a size: %s", rows[i].text);
+        tap_is_str(str_size(rows[i].bytes).text, rows[i].text, "size %zu", i);
     autostr struct str text = {0};
     str_append_count(&text, 1, "file");
     str_append(&text, ", ");
