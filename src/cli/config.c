@@ -2,7 +2,6 @@
 /* The configuration chain: reads the files in order and derives the decisions. */
 #include "cli/config.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,139 +45,6 @@ void config_done(struct config *config)
     free(config->project_text);
     profile_done(&config->profile);
     *config = (struct config){0};
-}
-
-/* ---- A project's .brig.conf: it comes with a project that others wrote, so it may only narrow
- * ---- */
-
-static int refuse(const char *what, const char *value, struct brig_error *err)
-{
-    return brig_fail(err, BRIG_E_INVALID, 0,
-                     "'%s%s%s' is not possible here: a project's " CONFIG_PROJECT_FILE
-                     " may only narrow (rdir of what is granted, mask, unsetenv, lower limits, "
-                     "deny, 'net none', review, a stricter mode)",
-                     what, value ? " " : "", value ? str_shown(value).text : "");
-}
-
-/* Whether a directive can narrow at all; the functions below ensure that it does. */
-static int project_check(const struct option_row *row, const char *value, struct brig_error *err)
-{
-    static const enum option_id narrowing[] = {
-        OPTION_MODE,          OPTION_RDIR,     OPTION_RDIR_OPTIONAL, OPTION_MASK,
-        OPTION_MASK_OPTIONAL, OPTION_UNSETENV, OPTION_DENY};
-    for (size_t i = 0; i < ARRAY_LENGTH(narrowing); i++)
-        if (row->id == narrowing[i])
-            return 0;
-    bool no_network = row->id == OPTION_NET && strcmp(value, "none") == 0;
-    bool review = row->id == OPTION_REVIEW && (!value || strcmp(value, "on") == 0);
-    return no_network || review || row->group == OPTION_GROUP_LIMITS
-               ? 0
-               : refuse(row->long_name, value, err);
-}
-
-bool config_mode_narrows(enum brig_mode from, enum brig_mode to)
-{
-    static const int strictness[] = {
-        [BRIG_MODE_CASUAL] = 0,
-        [BRIG_MODE_BARE] = 1,
-        [BRIG_MODE_STRICT] = 2,
-        [BRIG_MODE_SEALED] = 3,
-    };
-    return strictness[to] >= strictness[from];
-}
-
-/* Applies a line that passed project_check(), except for grants and modes. A limit must become
- * lower. */
-static int project_apply(struct settings *settings, const struct config_line *line,
-                         struct brig_error *err)
-{
-    struct brig_policy *policy = settings->policy;
-    uint64_t before[BRIG_LIMIT_COUNT_];
-    memcpy(before, policy->limits, sizeof before);
-    settings->place = SETTINGS_PROJECT;
-    int status = settings_apply(settings, &(struct option_use){line->row, line->value}, err);
-    for (size_t i = 0; status == 0 && i < BRIG_LIMIT_COUNT_; i++) {
-        uint64_t now = policy->limits[i];
-        if (now == before[i])
-            continue;
-        /* Zero is the lowest value of the grace only; for all other limits it means no limit. */
-        bool lower = i == BRIG_LIMIT_GRACE_MS ? now < before[i]
-                                              : now != 0 && (before[i] == 0 || now < before[i]);
-        if (!lower)
-            status = refuse(line->row->long_name, line->value, err);
-    }
-    return status;
-}
-
-/* Whether a mask in the home directory covers a path or a parent of it. */
-static bool mask_covers(const char *pattern, const char *path)
-{
-    char part[PATH_LENGTH_MAX + 1];
-    for (size_t length = 1; length <= PATH_LENGTH_MAX; length++) {
-        if (path[length] == '/' || path[length] == '\0') {
-            memcpy(part, path, length);
-            part[length] = '\0';
-            if (strcmp(pattern, part) == 0 ||
-                fnmatch(pattern, part, FNM_PATHNAME | FNM_NOESCAPE) == 0)
-                return true;
-        }
-        if (path[length] == '\0')
-            break;
-    }
-    return false;
-}
-
-/* Masks in the home directory become rules later, and would be weaker than a grant inside a masked
- * directory. */
-static bool is_masked(const struct settings *settings, const char *path)
-{
-    const char *below = path_below(settings->home, path);
-    bool masked = false;
-    for (size_t i = 0; below && *below && i < settings->mask_count; i++)
-        if (mask_covers(settings->masks[i].path, below))
-            masked = !settings->masks[i].unmask;
-    return masked;
-}
-
-static int narrow(struct settings *settings, const struct config_line *line, const char *path,
-                  struct brig_error *err)
-{
-    const struct policy_grant *above = policy_rule_of(settings->policy, path);
-    if (!above)
-        return refuse(line->row->long_name, line->value, err);
-    /* A path that is read-only or hidden already is narrow enough, and the command line has the
-     * last word. */
-    bool typed = strcmp(above->dest, path) == 0 && strcmp(above->origin, SETTINGS_TYPED) == 0;
-    if (above->access != BRIG_READ_WRITE || typed || is_masked(settings, path))
-        return 0;
-    const char *rest = path + (strcmp(above->dest, "/") == 0 ? 0 : strlen(above->dest));
-    autofree char *source = NULL;
-    int status = str_make(&source, err, above->source, rest);
-    bool optional = line->row->id == OPTION_RDIR_OPTIONAL;
-    return status < 0 ? status
-                      : brig_policy_grant(settings->policy, BRIG_READ_ONLY, source, path,
-                                          optional ? BRIG_GRANT_OPTIONAL : 0, err);
-}
-
-/* Makes a part of a writable grant read-only. */
-static int project_apply_grant(struct settings *settings, const struct config_line *line,
-                               struct brig_error *err)
-{
-    autofree char *path = NULL;
-    autofree char *dest = NULL;
-    autofree char *normal = NULL;
-    settings->place = SETTINGS_PROJECT;
-    int status = settings_split_path(settings, line->value, false, &path, &dest, err);
-    if (status < 0)
-        return status;
-    if (dest)
-        return refuse(line->row->long_name, line->value, err);
-    /* Without "..", which could lead out of the grant. */
-    status = path_normalise(path, 0, &normal, err);
-    if (status < 0)
-        return status;
-    status = brig_policy_origin(settings->policy, line->origin, err);
-    return status < 0 ? status : narrow(settings, line, normal, err);
 }
 
 /* ---- Lines ---- */
@@ -341,7 +207,7 @@ static int check_value(const struct reading *r, const struct option_row *row, co
     if (row->id == OPTION_MODE && policy_word_value(POLICY_MODE, value) < 0)
         return brig_wrap(err, nearest_fail(value, policy_choices(POLICY_MODE), err), "mode");
     if (r->layer == CONFIG_PROJECT)
-        return project_check(row, value, err);
+        return config_project_check(row, value, err);
     if (row->id != OPTION_JAIL)
         return 0;
     if (r->layer == CONFIG_JAIL)
@@ -411,7 +277,7 @@ static int on_include(void *context, const char *name, bool optional,
 {
     struct reading *r = context;
     if (r->layer == CONFIG_PROJECT)
-        return project_check(&option_rows[OPTION_CONF], name, err);
+        return config_project_check(&option_rows[OPTION_CONF], name, err);
     if (name[0] == '@')
         return load_profile(profile_find(name + 1), name, ret_source, err);
     if (str_starts_with(name, "~/"))
@@ -693,7 +559,7 @@ static int apply_line(struct settings *settings, const struct config_line *line,
         return status;
     settings->place = SETTINGS_FILE;
     status = line->layer == CONFIG_PROJECT
-                 ? project_apply(settings, line, err)
+                 ? config_project_apply(settings, line, err)
                  : settings_apply(settings, &(struct option_use){line->row, line->value}, err);
     return status < 0 ? brig_wrap(err, status, "%s", str_shown(line->origin).text) : 0;
 }
@@ -746,7 +612,7 @@ int config_apply_project(const struct config *config, struct settings *settings,
         const struct config_line *line = &config->lines[i];
         if (!is_project_grant(line))
             continue;
-        int status = project_apply_grant(settings, line, err);
+        int status = config_project_grant(settings, line, err);
         if (status < 0)
             return brig_wrap(err, status, "%s", str_shown(line->origin).text);
     }

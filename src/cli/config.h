@@ -109,8 +109,18 @@ int config_apply(const struct config *config, const struct config_world *world,
 int config_apply_project(const struct config *config, struct settings *settings,
                          struct brig_error *err);
 
+/* ---- A project's file, which may only narrow (config_project.c) ---- */
+
+/* Refuses a directive that cannot narrow at all; the functions below ensure that one does. */
+int config_project_check(const struct option_row *row, const char *value, struct brig_error *err);
 /* Whether mode `to` is at least as strict as mode `from`. */
 bool config_mode_narrows(enum brig_mode from, enum brig_mode to);
+/* Applies a line, except for grants and modes. A limit must become lower. */
+int config_project_apply(struct settings *settings, const struct config_line *line,
+                         struct brig_error *err);
+/* Makes a part of a writable grant read-only. */
+int config_project_grant(struct settings *settings, const struct config_line *line,
+                         struct brig_error *err);
 
 /* The environment variables of brig, with their names in jai. */
 #define CONFIG_VARIABLES 7
