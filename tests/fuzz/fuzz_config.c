@@ -61,11 +61,12 @@ static int on_fuzz_project(void *context, struct conf_source *ret_source, struct
     return in->project ? give(in->parts[PART_PROJECT], PART_PROJECT, ret_source) : 0;
 }
 
-static bool on_fuzz_of_project(void *context, const char *storage, const char *jail)
+static bool on_fuzz_of_project(void *context, const char *storage, const char *jail,
+                               char project[static PATH_LENGTH_MAX + 1])
 {
     (void)context;
     (void)storage;
-    return jail[0] == 'p';
+    return jail[0] == 'p' && str_fill(project, PATH_LENGTH_MAX + 1, CWD);
 }
 
 static const char *on_fuzz_variable(void *context, const char *name)
