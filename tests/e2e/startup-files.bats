@@ -130,6 +130,35 @@ unchanged() {
     home "rm -r $(echo $files) .plain"
 }
 
+@test "tokens in the configuration of git are hidden, and git still reads it" {
+    local who
+    export token=x
+    home 'cat >.gitconfig; cp .gitconfig .saved-git' <<'END'
+[user]
+	name = Jo
+	email = jo@example.com
+[url "https://ghp_verysecret@git.example/"]
+	insteadOf = https://git.example/
+[github]
+	user = jo
+	token = last-secret
+END
+    for who in $(everyone); do
+        must inside "$who" 'cat .gitconfig; git config --global --list'
+        output_lacks secret
+        output_has 'user.name=Jo'
+        output_has 'github.user=jo'
+        # The twin: a token that is passed on.
+        must inside "$who" --setenv token 'git config --global --list'
+        output_has github.token=last-secret
+        must inside "$who" 'git config --global alias.st status'
+        must by "$who" apply -j "$JAIL" --risky "$HOME_OF_USER/.gitconfig"
+        must home 'git config --global --get alias.st && git config --global --unset alias.st'
+        must home 'diff .gitconfig .saved-git'
+    done
+    home 'rm .gitconfig .saved-git'
+}
+
 @test "a start-up file that is a link to a file outside the home is hidden with its target" {
     local who outside
     lib_is_root || cannot "it needs a directory outside the home"

@@ -175,9 +175,40 @@ static void test_restored(void)
     restores("nothing is hidden", "a\nb\n", "c\n", "c\n");
 }
 
+static void test_git(void)
+{
+#define USER "[user]\n\tname = Jo\n\temail = jo@example.com\n\tsigningkey = 0123\n"
+    shows("settings of git",
+          USER "[url \"ssh://git@example.com/\"]\n\tinsteadOf = https://example.com/\n"
+               "[credential \"https://example.com\"]\n\thelper = !gh auth git-credential\n"
+               "[alias]\n\tlg = log \\\n\t--graph\n");
+    hides("a token in a URL", USER "[url \"https://SECRET@example.com/\"]\n\tinsteadOf = x\n");
+    hides("a password in a URL", "; mine\n[remote \"a\"] url = ssh://me:SECRET@example.com/\n");
+    hides("a token", USER "[github]\n\ttoken = SECRET\n");
+    hides("a password", USER "[sendemail]\n\tsmtpPass=SECRET\n");
+    hides("a header", USER "[http \"https://example.com\"]\n\textraHeader = \"A: SECRET\"\n");
+    hides("a proxy", USER "[http]\n\tproxy = me:SECRET@proxy:3128\n");
+    hides("a script", USER "[credential]\n\thelper = \"!echo password=SECRET\"\n");
+    hides("a comment", USER "# token = SECRET\n#[url \"https://SECRET@example.com/\"]\n");
+    hides("a continued line", USER "[github]\n\ttoken = x\\\nSECRET\\\nSECRET\n");
+    hides("in a continued line", USER "[a]\n\tb = x \\\n https://me:SECRET@example.com\n");
+    shows("a test of a shell", "[ -z \"$PS1\" ] && return\ntoken = x\n");
+    becomes("a setting", "[github]\n\ttoken = x\n",
+            "[github]\n\t# brig: hidden line 1, which sets token\n");
+    becomes("a section", "[url \"https://x@y/\"]\n\tinsteadOf = z\n",
+            "[brig-hidden \"1\"] # brig: hidden line 1, which has a URL with a password\n"
+            "\tinsteadOf = z\n");
+    becomes("both in one line", "[github] token = x\n",
+            "[github] # brig: hidden line 1, which sets token\n");
+    restores("a setting of git", "[github]\n\ttoken = x\n",
+             "[a]\n[github]\n\t# brig: hidden line 1, which sets token\n\tb = c\n",
+             "[a]\n[github]\n\ttoken = x\n\tb = c\n");
+}
+
 int main(void)
 {
     use_rules(NULL, NULL);
+    test_git();
     test_hidden();
     test_statements();
     test_shown();
