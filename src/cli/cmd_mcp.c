@@ -215,12 +215,17 @@ const struct command cmd_mcp = {
 struct wrap {
     char name[SETTINGS_JAIL_MAX - 4]; /* the jail is mcp-NAME */
     char jail[SETTINGS_JAIL_MAX + 1];
-    char server[STR_SHOWN_MAX * 2]; /* the words that name it, for people */
+    struct str server; /* the words of its command up to the one that names it, for people */
     char directory[PATH_LENGTH_MAX + 1];
     char path[PATH_LENGTH_MAX + 1]; /* of the rules */
     char include[64];               /* the file that a run would read without the rules */
     bool learned;
 };
+
+static void wrap_done(struct wrap *wrap)
+{
+    str_done(&wrap->server);
+}
 
 /* Programs that run the server that their first argument names. */
 static bool is_runner(const char *name)
@@ -246,14 +251,33 @@ static const char *base_of(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The index of the word that names the server. */
+/* Whether one of the words is a subcommand, as in `uv --directory X run a.py`. */
+static bool has_subcommand(int count, char *const *words)
+{
+    for (int i = 0; i < count; i++)
+        if (is_subcommand(words[i]))
+            return true;
+    return false;
+}
+
+/* A variable for `env`, which may be a secret. */
+static bool is_assignment(const char *word)
+{
+    return word[0] != '-' && strchr(word, '=');
+}
+
+/* The index of the word that names the server. A word after a long option may be its value. */
 static int naming_word(int count, char *const *words)
 {
     if (!is_runner(base_of(words[0])))
         return 0;
-    for (int i = 1; i < count; i++)
-        if (words[i][0] != '-' && !is_subcommand(words[i]))
+    for (int i = 1; i < count; i++) {
+        bool is_value = str_starts_with(words[i - 1], "--") && !strchr(words[i - 1], '=') &&
+                        has_subcommand(count - i, words + i);
+        if (words[i][0] != '-' && !is_subcommand(words[i]) && !is_assignment(words[i]) &&
+            !is_runner(base_of(words[i])) && !is_value)
             return i;
+    }
     return 0;
 }
 
@@ -290,9 +314,10 @@ static int find_names(struct wrap *wrap, const char *given, int count, char *con
                          "'%s' cannot be the name of a server. Give it a short one: --name NAME",
                          str_shown(given ? given : words[naming]).text);
     (void)str_fill(wrap->jail, sizeof wrap->jail, "mcp-", wrap->name);
-    (void)str_fill(wrap->server, sizeof wrap->server, str_shown(words[0]).text,
-                   naming > 0 ? " " : "", naming > 0 ? str_shown(words[naming]).text : "");
-    return 0;
+    for (int i = 0; i <= naming; i++)
+        if (!is_assignment(words[i]))
+            str_concat(&wrap->server, i > 0 ? " " : "", str_shown(words[i]).text);
+    return wrap->server.failed ? brig_fail_nomem(err) : 0;
 }
 
 /* Finds the file with the rules, and refuses rules that belong to another server. */
@@ -323,7 +348,7 @@ static int find_rules(struct wrap *wrap, const char *program_name, bool relearn,
     line = line ? line + strlen(SERVER_LINE) : NULL;
     size_t length = line ? strcspn(line, "\n") : 0;
     if (fits && line && !relearn &&
-        (strlen(wrap->server) != length || strncmp(line, wrap->server, length) != 0))
+        (wrap->server.length != length || memcmp(line, wrap->server.data, length) != 0))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the rules in '%s' were learned for '%.*s'. Give this server another name "
                          "with --name, or learn anew with --relearn",
@@ -349,7 +374,7 @@ static int learn(const struct wrap *wrap, struct words *run, struct brig_error *
     str_concat(&header,
                "# The network of an MCP server, learned by brig mcp-wrap. You can edit it; "
                "--relearn writes it anew.\n" SERVER_LINE,
-               wrap->server, "\nconf? ", wrap->include, "\n");
+               wrap->server.data, "\nconf? ", wrap->include, "\n");
     if (header.failed)
         return brig_fail_nomem(err);
     message_note("first run of '%s': the network is open, and brig keeps the destinations in %s",
@@ -418,7 +443,7 @@ static int wrap_words(const struct wrap *wrap, const struct settings_scan *scan,
 static int run_mcp_wrap(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     struct settings_scan scan;
-    struct wrap wrap = {0};
+    __attribute__((cleanup(wrap_done))) struct wrap wrap = {0};
     const char *name = NULL;
     bool relearn = false;
     int skip = wrap_options(argc, argv, &name, &relearn) - 1;

@@ -86,6 +86,16 @@ LIST='{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     run world user env BRIG_CONFIG_DIR="$SCRATCH/config" "$BRIG" mcp-wrap --name server -- python3 "$SCRATCH/second.py"
     [ "$status" -eq 125 ]
     output_has "were learned for 'python3 $SCRATCH/server.py'"
+    # Options before the name count, and variables for env do not.
+    run world user env BRIG_CONFIG_DIR="$SCRATCH/config" "$BRIG" mcp-wrap -- python3 -E "$SCRATCH/server.py"
+    [ "$status" -eq 125 ]
+    output_has "were learned for 'python3 $SCRATCH/server.py'"
+    run world user env BRIG_CONFIG_DIR="$SCRATCH/config" "$BRIG" mcp-wrap -- env MY=secret python3 "$SCRATCH/server.py"
+    [ "$status" -eq 125 ]
+    output_has "were learned for 'python3 $SCRATCH/server.py'"
+    output_lacks secret
+    run world user env BRIG_CONFIG_DIR="$SCRATCH/config" "$BRIG" mcp-wrap -- uv --directory server.py run second.py
+    output_has "first run of 'second'"
     must wrap --name another --allow other.example -- "$(call http://good.example/)" "$(call http://other.example/)"
     [ "$output" = "1 URLError
 1 200" ]
