@@ -55,7 +55,8 @@ static void make_ruleset(void)
 /* The least a confined child does: the filter of a call, an empty ruleset, nothing to hand back. */
 static void raise_confine(void)
 {
-    const struct sock_fprog *filter = seccomp_program_alone(BRIG_SECCOMP_CODE, BRIG_NET_HOST);
+    const struct sock_fprog *filter =
+        seccomp_program_alone(BRIG_SECCOMP_CODE, BRIG_NET_HOST, false);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         (ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0) ||
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter) < 0)
@@ -75,20 +76,21 @@ static void fork_and_wait(bool confine)
 
 static void go(enum way way)
 {
-    struct brig_call_result result;
+    struct brig_call_result *result = NULL;
     struct brig_error err = {0};
     if (way == WAY_FORK || way == WAY_FLOOR) {
         fork_and_wait(way == WAY_FLOOR);
         return;
     }
     if (way == WAY_CALL)
-        bench_must(brig_call(NULL, &options, do_nothing, NULL, &result, &err), "brig_call", &err);
+        bench_must(brig_call_run(NULL, &options, do_nothing, NULL, &result, &err), "brig_call_run",
+                   &err);
     else
         bench_must(brig_caller_call(callers[way], do_nothing, NULL, &result, &err), way_names[way],
                    &err);
-    if (result.outcome != BRIG_CALL_RETURNED)
-        bench_die(way_names[way], brig_call_outcome_name(result.outcome));
-    brig_call_result_done(&result);
+    if (brig_call_result_outcome(result) != BRIG_CALL_RETURNED)
+        bench_die(way_names[way], brig_call_outcome_name(brig_call_result_outcome(result)));
+    brig_call_result_free(result);
 }
 
 static uint64_t samples[WAYS][ROUNDS_MAX];
@@ -164,15 +166,15 @@ static void look(const char *bytes)
 
 static uint64_t by_call(brig_call_fn fn, uint64_t *ret_whole)
 {
-    struct brig_call_result result;
+    struct brig_call_result *result = NULL;
     struct brig_error err = {0};
     uint64_t start = bench_now_ns();
     bench_must(brig_caller_call(callers[WAY_CALLER], fn, NULL, &result, &err), "a value", &err);
-    if (result.outcome != BRIG_CALL_RETURNED)
-        bench_die("a value", brig_call_outcome_name(result.outcome));
-    look(result.value);
+    if (brig_call_result_outcome(result) != BRIG_CALL_RETURNED)
+        bench_die("a value", brig_call_outcome_name(brig_call_result_outcome(result)));
+    look(brig_call_result_value(result, NULL));
     uint64_t end = bench_now_ns();
-    brig_call_result_done(&result);
+    brig_call_result_free(result);
     *ret_whole = end - start;
     return end - *produced_ns;
 }
@@ -255,7 +257,7 @@ int main(int argc, char **argv)
     static const size_t sizes[] = {0, 16, 64};
     unsigned rounds = argc > 1 ? bench_count(argv[1], ROUNDS_MAX) : 300;
     struct brig_error err = {0};
-    brig_call_options_init(&options);
+    brig_call_options_init(&options, sizeof options);
     options.memory_mb = 1024;
     bench_must(brig_caller_new(NULL, &options, &callers[WAY_CALLER], &err), "a caller", &err);
     options.namespaces = 1;

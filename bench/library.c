@@ -107,10 +107,12 @@ static void run_bare(enum kind kind, const char *program)
 static void run_job(const struct variant *variant, const char *program, uint64_t *ret_phases)
 {
     struct brig_error err = {0};
-    struct brig_result result;
+    struct brig_result *result = NULL;
     struct brig_job *job = NULL;
     const char *const argv[] = {program, NULL};
-    const struct brig_command command = {.argv = argv, .envp = environment};
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = argv;
+    command.envp = environment;
 
     uint64_t begin = bench_now_ns();
     if (variant->kind == KIND_TEMPLATE)
@@ -125,9 +127,9 @@ static void run_job(const struct variant *variant, const char *program, uint64_t
     brig_job_free(job);
     uint64_t finished = bench_now_ns();
 
-    if (result.outcome != BRIG_EXITED || result.exit_code != 0)
-        bench_die(variant->name, brig_outcome_name(result.outcome));
-    brig_result_done(&result);
+    if (brig_result_status(result) != 0)
+        bench_die(variant->name, brig_outcome_name(brig_result_outcome(result)));
+    brig_result_free(result);
     ret_phases[PHASE_START] = started - begin;
     ret_phases[PHASE_WAIT] = ended - started;
     ret_phases[PHASE_FINISH] = finished - ended;

@@ -198,7 +198,8 @@ static void hold_jails(const struct memory_bench *bench, struct cost *cost)
     struct snapshot before = {0}, during = {0};
     struct brig_error err = {0};
     struct brig_policy *policy = make_policy(bench);
-    const struct brig_command command = {.argv = bench->argv};
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = bench->argv;
     struct brig_job **jobs = calloc(bench->count, sizeof(struct brig_job *));
     if (!jobs)
         bench_die("calloc", strerror(errno));

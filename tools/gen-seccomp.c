@@ -826,7 +826,7 @@ static void print_doc(void)
                 &table_code_nested);
     print_table("allow-nested", "Replaces the rows above.", &table_nested);
     print_table("A function without namespaces",
-                "Replaces the rows above, for `brig_call()` and `brig_confine_self()`.",
+                "Replaces the rows above, for `brig_call_run()` and `brig_confine_self()`.",
                 &table_alone);
     print_table("code, a function without namespaces", "Replaces the rows above.",
                 &table_alone_code);

@@ -36,14 +36,16 @@ static int work(struct brig_call_child *child, void *argument)
         return brig_call_return(child, "it can be read", 14);
     }
 
-    return brig_call_fail(child, &(struct brig_call_failure){.class_name = "Usage",
-                                                             .message = "square, read or loop"});
+    struct brig_call_failure failure = BRIG_CALL_FAILURE_INIT;
+    failure.class_name = "Usage";
+    failure.message = "square, read or loop";
+    return brig_call_fail(child, &failure);
 }
 
 int main(int argc, char **argv)
 {
     struct brig_call_options options;
-    brig_call_options_init(&options);
+    brig_call_options_init(&options, sizeof options);
     options.timeout_ms = 500;
 
     int first = 1;
@@ -58,19 +60,24 @@ int main(int argc, char **argv)
         return 2;
     }
 
-    /* The result is always filled, whatever happened. */
-    struct brig_call_result result;
-    (void)brig_call(NULL, &options, work, argv + first, &result, NULL);
+    /* There is a result whatever happened, unless memory is short. */
+    struct brig_call_result *result = NULL;
+    (void)brig_call_run(NULL, &options, work, argv + first, &result, NULL);
+    if (!result)
+        return 1;
 
     char text[1024];
-    (void)brig_call_result_text(&result, text, sizeof text);
-    printf("%s: %s\n", brig_call_outcome_name(result.outcome), text);
-    if (result.value)
-        printf("value: %.*s\n", (int)result.length, (const char *)result.value);
-    for (size_t i = 0; i < result.unenforced.count && options.on_unsupported; i++)
-        printf("not enforced: %s\n", result.unenforced.text[i]);
+    enum brig_call_outcome outcome = brig_call_result_outcome(result);
+    (void)brig_call_result_text(result, text, sizeof text);
+    printf("%s: %s\n", brig_call_outcome_name(outcome), text);
 
-    int status = result.outcome == BRIG_CALL_RETURNED ? 0 : 1;
-    brig_call_result_done(&result);
-    return status;
+    size_t length = 0;
+    const char *value = brig_call_result_value(result, &length);
+    if (value)
+        printf("value: %.*s\n", (int)length, value);
+    for (size_t i = 0; i < brig_call_result_unenforced_count(result) && options.on_unsupported; i++)
+        printf("not enforced: %s\n", brig_call_result_unenforced(result, i));
+
+    brig_call_result_free(result);
+    return outcome == BRIG_CALL_RETURNED ? 0 : 1;
 }

@@ -6,10 +6,14 @@
 
 #include <brig/brig.h>
 
-static void show(const char *name, const struct brig_capture *capture, uint64_t written)
+static void show(const char *name, const struct brig_result *result, int stream)
 {
-    printf("%s: kept %zu of %llu bytes%s\n", name, capture->length, (unsigned long long)written,
-           capture->truncated ? " (truncated)" : "");
+    size_t length = 0;
+    int truncated = 0;
+    uint64_t written = brig_result_usage(result)->out_bytes[stream - 1];
+    (void)brig_result_output(result, stream, &length, &truncated);
+    printf("%s: kept %zu of %llu bytes%s\n", name, length, (unsigned long long)written,
+           truncated ? " (truncated)" : "");
 }
 
 int main(void)
@@ -29,28 +33,26 @@ int main(void)
     static const char script[] = "read -r line; echo \"heard: $line\";"
                                  "i=0; while [ $i -lt 500 ]; do echo noise >&2; i=$((i + 1)); done";
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
-    const struct brig_command command = {
-        .argv = argv,
-        .stdio =
-            {
-                [0] = {.kind = BRIG_STDIO_BYTES, .bytes = input, .length = strlen(input)},
-                [1] = {.kind = BRIG_STDIO_CAPTURE},
-                [2] = {.kind = BRIG_STDIO_CAPTURE},
-            },
-    };
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = argv;
+    command.stdio[0].kind = BRIG_STDIO_BYTES;
+    command.stdio[0].bytes = input;
+    command.stdio[0].length = strlen(input);
+    command.stdio[1].kind = BRIG_STDIO_CAPTURE;
+    command.stdio[2].kind = BRIG_STDIO_CAPTURE;
 
-    struct brig_result result;
+    struct brig_result *result = NULL;
     if (brig_run(policy, &command, &result, &error) < 0) {
         fprintf(stderr, "capture-output: %s\n", error.message);
     } else {
         /* Output is bytes with a length; a NUL after it makes text easy to print. */
-        fputs(result.out.data, stdout);
-        show("stdout", &result.out, result.usage.out_bytes[0]);
-        show("stderr", &result.err, result.usage.out_bytes[1]);
+        fputs(brig_result_output(result, 1, NULL, NULL), stdout);
+        show("stdout", result, 1);
+        show("stderr", result, 2);
     }
 
-    int status = brig_result_status(&result);
-    brig_result_done(&result);
+    int status = result ? brig_result_status(result) : 125;
+    brig_result_free(result);
     brig_policy_free(policy);
     return status;
 }

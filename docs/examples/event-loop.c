@@ -14,10 +14,9 @@ static int start(const struct brig_policy *policy, const char *script, struct br
 {
     struct brig_error error = {0};
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
-    const struct brig_command command = {
-        .argv = argv,
-        .stdio = {[1] = {.kind = BRIG_STDIO_CAPTURE}, [2] = {.kind = BRIG_STDIO_CAPTURE}},
-    };
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = argv;
+    command.stdio[1].kind = command.stdio[2].kind = BRIG_STDIO_CAPTURE;
     int code = brig_start(policy, &command, ret_job, &error);
     if (code < 0)
         fprintf(stderr, "event-loop: %s\n", error.message);
@@ -28,15 +27,15 @@ static int start(const struct brig_policy *policy, const char *script, struct br
 static int finish(struct brig_job *job, const char *name)
 {
     struct brig_error error = {0};
-    struct brig_result result;
+    struct brig_result *result = NULL;
     if (brig_job_result(job, &result, &error) < 0) {
         fprintf(stderr, "event-loop: %s\n", error.message);
         return 1;
     }
-    printf("%s: %s, status %d, output: %s", name, brig_outcome_name(result.outcome),
-           brig_result_status(&result), result.out.length ? result.out.data : "none\n");
-    int status = brig_result_status(&result);
-    brig_result_done(&result);
+    int status = brig_result_status(result);
+    printf("%s: %s, status %d, output: %s", name, brig_outcome_name(brig_result_outcome(result)),
+           status, brig_result_output(result, 1, NULL, NULL));
+    brig_result_free(result);
     return status;
 }
 

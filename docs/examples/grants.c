@@ -42,7 +42,7 @@ int main(int argc, char **argv)
         return 2;
     }
     struct brig_error error = {0};
-    struct brig_result result;
+    struct brig_result *result = NULL;
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
     if (!policy || fill_policy(policy, argv[1], &error) < 0) {
         fprintf(stderr, "grants: %s\n", policy ? error.message : "out of memory");
@@ -51,15 +51,14 @@ int main(int argc, char **argv)
     }
 
     const char *const command_argv[] = {"/bin/sh", "-c", script, NULL};
-    const struct brig_command command = {
-        .argv = command_argv,
-        .stdio = {[1] = {.kind = BRIG_STDIO_INHERIT}, [2] = {.kind = BRIG_STDIO_INHERIT}},
-    };
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = command_argv;
+    command.stdio[1].kind = command.stdio[2].kind = BRIG_STDIO_INHERIT;
     if (brig_run(policy, &command, &result, &error) < 0)
         fprintf(stderr, "grants: %s\n", error.message);
 
-    int status = brig_result_status(&result);
-    brig_result_done(&result);
+    int status = result ? brig_result_status(result) : 125;
+    brig_result_free(result);
     brig_policy_free(policy);
     return status;
 }

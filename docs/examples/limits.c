@@ -30,21 +30,23 @@ int main(void)
 
     /* This command will not end by itself, and does not listen to TERM either. */
     const char *const argv[] = {"/bin/sh", "-c", "trap '' TERM; while :; do sleep 60; done", NULL};
-    const struct brig_command command = {.argv = argv};
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = argv;
 
-    struct brig_result result;
+    struct brig_result *result = NULL;
     if (brig_run(policy, &command, &result, &error) < 0)
         fprintf(stderr, "limits: %s\n", error.message);
     else
-        printf("%s, ended by signal %d after %llu ms\n", brig_outcome_name(result.outcome),
-               result.signal, (unsigned long long)(result.usage.wall_us / 1000));
+        printf("%s, ended by signal %d after %llu ms\n",
+               brig_outcome_name(brig_result_outcome(result)), brig_result_signal(result),
+               (unsigned long long)(brig_result_usage(result)->wall_us / 1000));
 
     /* What this system could not enforce is part of the result, never silent. */
-    for (size_t i = 0; i < result.unenforced.count; i++)
-        printf("not enforced: %s\n", result.unenforced.text[i]);
+    for (size_t i = 0; result && i < brig_result_unenforced_count(result); i++)
+        printf("not enforced: %s\n", brig_result_unenforced(result, i));
 
-    int status = brig_result_status(&result); /* 124, as timeout(1) has it */
-    brig_result_done(&result);
+    int status = result ? brig_result_status(result) : 125; /* 124, as timeout(1) has it */
+    brig_result_free(result);
     brig_policy_free(policy);
     return status;
 }

@@ -20,23 +20,22 @@ int main(int argc, char **argv)
         return 125;
     }
 
-    /* Everything left at zero has a safe meaning: stdin is /dev/null, the environment is empty. */
-    const struct brig_command command = {
-        .argv = (const char *const *)(argv + 1),
-        .stdio = {[1] = {.kind = BRIG_STDIO_INHERIT}, [2] = {.kind = BRIG_STDIO_INHERIT}},
-    };
+    /* What is left as it is has a safe meaning: stdin is /dev/null, the environment is empty. */
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = (const char *const *)(argv + 1);
+    command.stdio[1].kind = command.stdio[2].kind = BRIG_STDIO_INHERIT;
 
-    /* The result is always filled, also when the jail could not be built. */
+    /* There is a result also when the jail could not be built, unless memory is short. */
     struct brig_error error = {0};
-    struct brig_result result;
+    struct brig_result *result = NULL;
     if (brig_run(policy, &command, &result, &error) < 0)
         fprintf(stderr, "run-a-command: %s\n", error.message);
     else
-        printf("%s, status %d, %.1f ms\n", brig_outcome_name(result.outcome),
-               brig_result_status(&result), (double)result.usage.wall_us / 1000.0);
+        printf("%s, status %d, %.1f ms\n", brig_outcome_name(brig_result_outcome(result)),
+               brig_result_status(result), (double)brig_result_usage(result)->wall_us / 1000.0);
 
-    int status = brig_result_status(&result);
-    brig_result_done(&result);
+    int status = result ? brig_result_status(result) : 125;
+    brig_result_free(result);
     brig_policy_free(policy);
     return status;
 }

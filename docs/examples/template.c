@@ -16,23 +16,23 @@ static int run(struct brig_template *template_, int number, struct brig_error *e
     char word[16];
     (void)snprintf(word, sizeof(word), "%d", number);
     const char *const argv[] = {"/bin/sh", "-c", script, "run", word, NULL};
-    const struct brig_command command = {
-        .argv = argv,
-        .stdio = {[1] = {.kind = BRIG_STDIO_CAPTURE}, [2] = {.kind = BRIG_STDIO_INHERIT}},
-    };
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = argv;
+    command.stdio[1].kind = BRIG_STDIO_CAPTURE;
+    command.stdio[2].kind = BRIG_STDIO_INHERIT;
     struct brig_job *job = NULL;
-    struct brig_result result;
+    struct brig_result *result = NULL;
     int code = brig_template_start(template_, &command, &job, error);
     if (code == 0)
         code = brig_job_wait(job, error);
     if (code == 0)
         code = brig_job_result(job, &result, error);
     if (code == 0) {
-        printf("run %d: %s", number, result.out.data);
-        if (result.outcome != BRIG_EXITED || result.exit_code != 0)
-            printf("run %d: %s\n", number, brig_outcome_name(result.outcome));
-        brig_result_done(&result);
+        printf("run %d: %s", number, brig_result_output(result, 1, NULL, NULL));
+        if (brig_result_status(result) != 0)
+            printf("run %d: %s\n", number, brig_outcome_name(brig_result_outcome(result)));
     }
+    brig_result_free(result);
     brig_job_free(job);
     return code;
 }

@@ -4,11 +4,22 @@
  * The order of use: build a policy (plain data, checked as it is built), then either brig_run() it,
  * or brig_start() it and drive the job from your own event loop. The library installs no signal
  * handler, keeps no global state, never prints and never reads the environment. Every function may
- * be called from any thread; one object must not be used from two threads at once. */
+ * be called from any thread; one object must not be used from two threads at once, except for a
+ * template, a policy that no thread changes, and a result.
+ *
+ * What later versions may change, so that a program built against this header goes on working with
+ * them (docs/libbrig/abi.md has the whole policy):
+ *  - Objects are opaque: the library allocates them, functions read them.
+ *  - A struct that the caller fills begins with its size. Begin with its BRIG_…_INIT; members may be
+ *    added at its end.
+ *  - A struct that the library returns by pointer may grow at its end: never copy or allocate one by
+ *    its size.
+ *  - struct brig_error, struct brig_stdio and struct brig_pass_fd do not change.
+ *
+ * The header is plain C from C89 to C23, and C++ from C++11 on. */
 #ifndef BRIG_BRIG_H
 #define BRIG_BRIG_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,7 +28,21 @@
 extern "C" {
 #endif
 
-#define BRIG_VERSION "0.1.0"
+/* The version of this header. BRIG_VERSION_NUMBER is 0xMMmmpp: two hexadecimal digits each. */
+#define BRIG_VERSION_MAJOR 0
+#define BRIG_VERSION_MINOR 2
+#define BRIG_VERSION_PATCH 0
+#define BRIG_VERSION_NUMBER                                                                        \
+    ((BRIG_VERSION_MAJOR << 16) | (BRIG_VERSION_MINOR << 8) | BRIG_VERSION_PATCH)
+#define BRIG_VERSION "0.2.0"
+
+/* The version of the library in use, as BRIG_VERSION. */
+const char *brig_version(void);
+/* The version of the library in use, as BRIG_VERSION_NUMBER. */
+int brig_version_number(void);
+
+/* Frees a text that the library allocated. Accepts NULL. */
+void brig_text_free(char *text);
 
 /* ---- Errors ------------------------------------------------------------------------------- */
 
@@ -31,9 +56,10 @@ enum brig_code {
     BRIG_E_SETUP = -5,       /* the jail could not be built; the message names step and path */
     BRIG_E_NOT_FOUND = -6,   /* the command does not exist inside the jail */
     BRIG_E_NOT_EXEC = -7,    /* the command exists but cannot be executed */
-    BRIG_E_STATE = -8,       /* the call does not fit the state of the object */
+    BRIG_E_STATE = -8        /* the call does not fit the state of the object */
 };
 
+/* The size of a message with its NUL. */
 #define BRIG_MESSAGE_MAX 1024
 
 /* Plain data owned by the caller, nothing to release. Pass NULL where no detail is wanted. */
@@ -45,6 +71,7 @@ struct brig_error {
 
 /* ---- Policy ------------------------------------------------------------------------------- */
 
+/* What a jail may do: plain data, checked as it is built. */
 struct brig_policy;
 
 /* A mode is a preset: a row of one table. None but SEALED has limits of its own. */
@@ -53,7 +80,7 @@ enum brig_mode {
     /* These three with the network `open`: */
     BRIG_MODE_CASUAL, /* the host read-only, for a home that is a copy-on-write overlay */
     BRIG_MODE_BARE,   /* the host read-only, with an empty home */
-    BRIG_MODE_STRICT, /* system directories and grants alone, with an empty home */
+    BRIG_MODE_STRICT  /* system directories and grants alone, with an empty home */
 };
 
 /* What of the filesystem exists before grants are laid over it. */
@@ -61,37 +88,41 @@ enum brig_view {
     BRIG_VIEW_SYSTEM, /* /usr, /bin, /lib*, and of /etc what programs need to run; read-only */
     BRIG_VIEW_HOST,   /* the whole host, read-only, with private /tmp, /run, /dev, /proc */
     BRIG_VIEW_ROOT,   /* a directory of the caller's as root, read-only unless granted */
-    BRIG_VIEW_EMPTY,  /* nothing but /dev, /proc and the private directories */
+    BRIG_VIEW_EMPTY   /* nothing but /dev, /proc and the private directories */
 };
 
+/* What a grant allows. */
 enum brig_access {
     BRIG_READ_WRITE,
     BRIG_READ_ONLY,
-    BRIG_MASK,    /* the path is hidden: an empty file or directory stands in its place */
-    BRIG_DEVICE,  /* a device node, or a directory of them, usable as such */
-    BRIG_PROTECT, /* inside a read-write grant: what is there can be read, but not written, moved
+    BRIG_MASK,   /* the path is hidden: an empty file or directory stands in its place */
+    BRIG_DEVICE, /* a device node, or a directory of them, usable as such */
+    BRIG_PROTECT /* inside a read-write grant: what is there can be read, but not written, moved
                    * or replaced from inside; held again when the host replaces it */
 };
 
+/* Bits for brig_policy_grant(). */
 enum brig_grant_flag {
     BRIG_GRANT_OPTIONAL = 1 << 0, /* a missing source is no error */
-    BRIG_GRANT_CREATE = 1 << 1,   /* a missing source is created as a directory, outside */
+    BRIG_GRANT_CREATE = 1 << 1    /* a missing source is created as a directory, outside */
 };
 
+/* What of the network the jail has. */
 enum brig_network {
     BRIG_NET_NONE, /* a network namespace of its own with nothing in it but loopback */
     BRIG_NET_HOST, /* the caller's network */
     /* A network namespace of its own with a door in it, behind which a broker outside decides: */
-    BRIG_NET_ALLOW,    /* what brig_policy_allow() names can be reached, and nothing else */
-    BRIG_NET_OPEN,     /* every public address; never the host's loopback, the local network or a
+    BRIG_NET_ALLOW,   /* what brig_policy_allow() names can be reached, and nothing else */
+    BRIG_NET_OPEN,    /* every public address; never the host's loopback, the local network or a
                      * cloud's metadata, unless they are allowed as addresses */
-    BRIG_NET_LOOPBACK, /* as BRIG_NET_NONE; BRIG_SECCOMP_CODE allows sockets and shared memory, too,
+    BRIG_NET_LOOPBACK /* as BRIG_NET_NONE; BRIG_SECCOMP_CODE allows sockets and shared memory, too,
                         * so that servers and their clients can run in the jail */
 };
 
+/* A syscall profile. */
 enum brig_seccomp {
-    BRIG_SECCOMP_DEV,  /* a deny-list: for agents and build tools */
-    BRIG_SECCOMP_CODE, /* deny by default: Python, Node, shells */
+    BRIG_SECCOMP_DEV, /* a deny-list: for agents and build tools */
+    BRIG_SECCOMP_CODE /* deny by default: Python, Node, shells */
 };
 
 /* All limits: 0 means none. Times in milliseconds, sizes in bytes. Those marked with a star hold for
@@ -121,15 +152,17 @@ enum brig_limit {
     BRIG_LIMIT_COUNT_           /* not a limit */
 };
 
+/* What follows when something cannot be enforced. */
 enum brig_on_unsupported {
-    BRIG_UNSUPPORTED_FAIL,   /* the run does not start (the default) */
-    BRIG_UNSUPPORTED_WARN,   /* the run starts on a lower rung; the result lists what is missing */
-    BRIG_UNSUPPORTED_IGNORE, /* the same, and fronts do not warn */
+    BRIG_UNSUPPORTED_FAIL,  /* the run does not start (the default) */
+    BRIG_UNSUPPORTED_WARN,  /* the run starts on a lower rung; the result lists what is missing */
+    BRIG_UNSUPPORTED_IGNORE /* the same, and fronts do not warn */
 };
 
+/* What becomes of a terminal of the caller's. */
 enum brig_terminal {
     BRIG_TERMINAL_AUTO, /* each of fds 0-2 that is a terminal is replaced by the jail's own pty */
-    BRIG_TERMINAL_NONE, /* a terminal on fds 0-2 is replaced by /dev/null */
+    BRIG_TERMINAL_NONE  /* a terminal on fds 0-2 is replaced by /dev/null */
 };
 
 /* Layers that may be switched off, for finding out which one stops a program, and for proving
@@ -139,12 +172,14 @@ enum brig_layer {
     BRIG_LAYER_SECCOMP = 1 << 1,
     BRIG_LAYER_CAPS = 1 << 2,       /* dropping capabilities and the bounding set */
     BRIG_LAYER_NAMESPACES = 1 << 3, /* all namespaces, and with them the filesystem view */
-    BRIG_LAYER_NESTED = 1 << 4,     /* user.max_user_namespaces=0 inside the jail */
+    BRIG_LAYER_NESTED = 1 << 4      /* user.max_user_namespaces=0 inside the jail */
 };
 
-/* Who the jail is. Ids of (uid_t)-1 and NULL strings mean: choose. On the host the jail is never
- * uid 0: when the caller is root and says nothing, a dedicated unprivileged id is used. */
+/* Who the jail is. Begin with BRIG_IDENTITY_INIT. Ids of (uid_t)-1 and NULL strings mean: choose. On
+ * the host the jail is never uid 0: when the caller is root and says nothing, a dedicated
+ * unprivileged id is used. */
 struct brig_identity {
+    size_t size; /* of this struct */
     uid_t host_uid;
     gid_t host_gid;
     uid_t inside_uid;
@@ -154,11 +189,19 @@ struct brig_identity {
     const char *shell; /* absolute */
 };
 
+/* An identity of which everything is to be chosen. */
+#define BRIG_IDENTITY_INIT                                                                         \
+    {                                                                                              \
+        sizeof(struct brig_identity), (uid_t)-1, (gid_t)-1, (uid_t)-1, (gid_t)-1, NULL, NULL, NULL \
+    }
+
 /* A new policy with the preset's values; NULL if memory is short or the mode is none of these. Free
  * with brig_policy_free. */
 struct brig_policy *brig_policy_new(enum brig_mode mode);
+/* The same policy once more, or NULL if memory is short. */
 struct brig_policy *brig_policy_copy(const struct brig_policy *policy);
-void brig_policy_free(struct brig_policy *policy); /* accepts NULL */
+/* Releases a policy. Accepts NULL. Jobs and templates that were made from it go on. */
+void brig_policy_free(struct brig_policy *policy);
 
 /* Where the rules added from now on come from ("brig.conf:12", "command line"); shown by explain. */
 int brig_policy_origin(struct brig_policy *policy, const char *origin, struct brig_error *err);
@@ -186,20 +229,24 @@ int brig_policy_file(struct brig_policy *policy, const char *dest, const void *b
 /* Keeps the directory that brig_policy_private() made at dest beyond the jail's end, for
  * brig_job_kept_dir(). One in each policy. */
 int brig_policy_keep(struct brig_policy *policy, const char *dest, struct brig_error *err);
+/* Who the jail is, see struct brig_identity. The strings are copied. */
 int brig_policy_identity(struct brig_policy *policy, const struct brig_identity *identity,
                          struct brig_error *err);
+/* Another network than the mode's. */
 int brig_policy_network(struct brig_policy *policy, enum brig_network network,
                         struct brig_error *err);
-/* Destinations of BRIG_NET_ALLOW and BRIG_NET_OPEN: "NAME[:PORTS][/tls]", "*.NAME", "*", an address
- * or a range of them with PORTS, "host:PORT" for a service on the host's own loopback, or "@PRESET".
- * Without ports: 443 and 80; what is denied is so on all ports. A denial wins. */
+/* A destination that can be reached with BRIG_NET_ALLOW and BRIG_NET_OPEN: "NAME[:PORTS][/tls]",
+ * "*.NAME", "*", an address or a range of them with PORTS, "host:PORT" for a service on the host's own
+ * loopback, or "@PRESET". Without ports: 443 and 80. */
 int brig_policy_allow(struct brig_policy *policy, const char *rule, struct brig_error *err);
+/* A destination that cannot be reached, written like that of brig_policy_allow(). Without ports: all
+ * of them. A denial wins over every brig_policy_allow(). */
 int brig_policy_deny(struct brig_policy *policy, const char *rule, struct brig_error *err);
 /* Makes a port of the jail's loopback reachable from the host: "[ADDRESS:]HOSTPORT:PORT", by default
  * on 127.0.0.1. Needs a network with a door. */
 int brig_policy_publish(struct brig_policy *policy, const char *what, struct brig_error *err);
 /* Sets HTTP_PROXY and its kind to the proxies that every jail with a door has. */
-int brig_policy_proxy_env(struct brig_policy *policy, bool on, struct brig_error *err);
+int brig_policy_proxy_env(struct brig_policy *policy, int on, struct brig_error *err);
 /* The host's own HTTP proxy, "HOST:PORT", through which the broker connects; `secret` is its
  * Proxy-Authorization or NULL, `no_proxy` the suffixes of names to go without, ended by NULL, or
  * NULL. */
@@ -210,8 +257,9 @@ int brig_policy_broker(struct brig_policy *policy, const char *path, struct brig
 
 /* A credential that never enters the jail. Inside there is plain HTTP at a loopback address, which
  * `variable` names; outside, the broker adds `header` with `value` and speaks TLS with `upstream`.
- * `name` itself can no longer be reached through the door. All strings are copied. */
+ * `name` itself can no longer be reached through the door. Begin with BRIG_INJECT_INIT. */
 struct brig_inject {
+    size_t size;          /* of this struct */
     const char *name;     /* "api.example.com" */
     const char *header;   /* "authorization" */
     const char *value;    /* the secret, as it stands in the header */
@@ -225,6 +273,14 @@ struct brig_inject {
     const char *const *paths;   /* what the path must begin with, "." and ".." being resolved */
     const char *const *strip;   /* headers of the client's that are dropped as well */
 };
+
+/* A credential with nothing set. */
+#define BRIG_INJECT_INIT                                                                           \
+    {                                                                                              \
+        sizeof(struct brig_inject), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL     \
+    }
+
+/* Adds a credential, see struct brig_inject. All strings are copied. */
 int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inject,
                        struct brig_error *err);
 
@@ -240,41 +296,51 @@ int brig_policy_setenv(struct brig_policy *policy, const char *name, const char 
 /* Removes names matching a pattern in which `*` stands for any characters, whatever their case. A
  * pattern with "://" in it is for addresses in values, as in scheme://user:secret@host. */
 int brig_policy_unsetenv(struct brig_policy *policy, const char *pattern, struct brig_error *err);
+/* What becomes of a terminal among the command's fds 0 to 2. */
 int brig_policy_terminal(struct brig_policy *policy, enum brig_terminal terminal,
                          struct brig_error *err);
-/* Absolute, jail side. Default: the first read-write grant, else the home where the view has one,
- * else /. */
+/* The directory in which the command starts: absolute, jail side. Default: the first read-write grant,
+ * else the home where the view has one, else /. */
 int brig_policy_workdir(struct brig_policy *policy, const char *path, struct brig_error *err);
+/* The host name inside; "brig" without this. */
 int brig_policy_hostname(struct brig_policy *policy, const char *name, struct brig_error *err);
 /* Lets programs with a sandbox of their own make user namespaces inside. */
-int brig_policy_allow_nested(struct brig_policy *policy, bool allow, struct brig_error *err);
-/* Functions without namespaces (brig_call(), brig_confine_self()) and without a network: lets them make
+int brig_policy_allow_nested(struct brig_policy *policy, int allow, struct brig_error *err);
+/* Functions without namespaces (brig_call_run(), brig_confine_self()) and without a network: lets them make
  * UNIX sockets. Such a function can connect to every socket of the user's that Landlock does not keep
  * from it: by path from ABI 9 on, abstract ones from ABI 6 on. Other jails have a view of their own, and
  * can always make them. */
-int brig_policy_unix_sockets(struct brig_policy *policy, bool allow, struct brig_error *err);
+int brig_policy_unix_sockets(struct brig_policy *policy, int allow, struct brig_error *err);
 /* Lists the system calls that the filter refused a command in its result. They are refused as ever; the
  * job is asked about each, so that brig_job_process() has to be called for them to return. Functions
  * have an option of their own, see call.h. */
-int brig_policy_trace(struct brig_policy *policy, bool trace, struct brig_error *err);
+int brig_policy_trace(struct brig_policy *policy, int trace, struct brig_error *err);
+/* What follows when this system cannot enforce something that the policy demands. */
 int brig_policy_on_unsupported(struct brig_policy *policy, enum brig_on_unsupported what,
                                struct brig_error *err);
+/* Switches layers off: bits of enum brig_layer. */
 int brig_policy_disable(struct brig_policy *policy, unsigned layers, struct brig_error *err);
 
-/* The effective policy as text for people, or as one JSON object. The caller frees *ret_text. */
-int brig_policy_explain(const struct brig_policy *policy, bool json, char **ret_text,
+/* The effective policy as text for people, or as one JSON object if `json` is not 0. Free *ret_text
+ * with brig_text_free(). */
+int brig_policy_explain(const struct brig_policy *policy, int json, char **ret_text,
                         struct brig_error *err);
 
-/* ---- Running ------------------------------------------------------------------------------ */
+/* ---- Commands ----------------------------------------------------------------------------- */
 
+/* Where one of the command's fds 0 to 2 leads. */
 enum brig_stdio_kind {
     BRIG_STDIO_NULL,    /* /dev/null of the jail */
     BRIG_STDIO_INHERIT, /* the caller's fd of the same number */
     BRIG_STDIO_FD,      /* the fd given */
     BRIG_STDIO_CAPTURE, /* 1 and 2 only: collected into the result, up to the output limit */
     BRIG_STDIO_BYTES,   /* 0 only: the bytes given, then end of file */
+    BRIG_STDIO_PIPE,    /* a pipe, of which brig_job_stream() is the caller's end */
+    BRIG_STDIO_PTY /* a terminal made for this job, of which brig_job_terminal() is the caller's
+                         * side; several fds with this kind are one terminal */
 };
 
+/* One of the command's fds 0 to 2. */
 struct brig_stdio {
     enum brig_stdio_kind kind;
     int fd;            /* BRIG_STDIO_FD; stays the caller's */
@@ -288,11 +354,13 @@ struct brig_pass_fd {
     int number;
 };
 
+/* The most fds that can be handed into a jail. */
 #define BRIG_PASS_FD_MAX 32
 
-/* What to run. Zero-initialise, then set. All pointers are borrowed during the call only, but for
+/* What to run. Begin with BRIG_COMMAND_INIT. All pointers are borrowed during the call only, but for
  * BRIG_STDIO_BYTES. A name without a slash is looked up in the jail along the jail's PATH. */
 struct brig_command {
+    size_t size;             /* of this struct */
     const char *const *argv; /* NULL-terminated, argv[0] is the program */
     const char *const *envp; /* the environment the policy filters; NULL: an empty one */
     struct brig_stdio stdio[3];
@@ -300,6 +368,19 @@ struct brig_command {
     size_t pass_fd_count;
 };
 
+/* A command without words, whose fds 0 to 2 are /dev/null. */
+#define BRIG_COMMAND_INIT                                                                          \
+    {                                                                                              \
+        sizeof(struct brig_command), NULL, NULL,                                                   \
+            {{BRIG_STDIO_NULL, -1, NULL, 0},                                                       \
+             {BRIG_STDIO_NULL, -1, NULL, 0},                                                       \
+             {BRIG_STDIO_NULL, -1, NULL, 0}},                                                      \
+            NULL, 0                                                                                \
+    }
+
+/* ---- What became of a command ------------------------------------------------------------- */
+
+/* How a command ended. */
 enum brig_outcome {
     BRIG_EXITED,       /* exit_code */
     BRIG_SIGNALLED,    /* signal */
@@ -311,9 +392,10 @@ enum brig_outcome {
     BRIG_PIDS_LIMIT,   /* byte, a process or a call is its own affair */
     BRIG_DENIED,
     BRIG_SETUP_FAILED, /* error says why; nothing of the command ran */
-    BRIG_CANCELLED,    /* brig_job_cancel() or the end of the caller's patience */
+    BRIG_CANCELLED     /* brig_job_cancel() or the end of the caller's patience */
 };
 
+/* What a run used. */
 struct brig_usage {
     uint64_t wall_us;
     uint64_t cpu_user_us; /* of the whole tree */
@@ -331,26 +413,12 @@ struct brig_usage {
                                 * ends when the kernel lets it, and is swept up then; else 0 */
 };
 
-/* What could not be enforced, or was switched off, one short sentence each. */
-#define BRIG_UNENFORCED_MAX 16
-struct brig_unenforced {
-    size_t count;
-    char text[BRIG_UNENFORCED_MAX][160];
-};
-
-/* System calls that the filter refused, each kind once. Filled with brig_policy_trace() only. clone3
- * and openat2 are not among them: every program has a fallback for these. */
-#define BRIG_DENIALS_MAX 32
+/* A system call that the filter refused. clone3 and openat2 are never among them: every program has a
+ * fallback for these. */
 struct brig_denial {
     char name[32]; /* "ptrace" */
     int sys_errno; /* what it failed with */
     uint64_t count;
-};
-struct brig_denials {
-    bool traced; /* they were listened for; else nothing is known */
-    size_t count;
-    struct brig_denial items[BRIG_DENIALS_MAX];
-    uint64_t total; /* also of kinds that found no room */
 };
 
 /* What became of one try to reach something through the network door. */
@@ -359,9 +427,10 @@ enum brig_net_verdict {
     BRIG_NET_DENIED,  /* by a rule, or for want of one */
     BRIG_NET_FAILED,  /* allowed, but there is no such name, no answer, or a limit was met */
     BRIG_NET_ENDED,   /* the end of what was allowed, with its bytes */
-    BRIG_NET_WAITING, /* no rule allows it, and it waits until the user of `brig` does */
+    BRIG_NET_WAITING  /* no rule allows it, and it waits until the user of `brig` does */
 };
 
+/* One try to reach something through the network door. */
 struct brig_net_event {
     enum brig_net_verdict verdict;
     const char *because;  /* a word: "rule", "no-rule", "port", "address", …; static */
@@ -378,77 +447,116 @@ struct brig_net_event {
     char detail[256]; /* why, in words; of an injected request what it was */
 };
 
-/* The last of them, the oldest first. */
-#define BRIG_NET_EVENTS_MAX 1024
-struct brig_net_result {
-    struct brig_net_event *events; /* NULL if there were none */
-    size_t count;
-    uint64_t dropped; /* older ones */
-    uint64_t allowed, denied, failed;
-    uint64_t bytes_in, bytes_out;
+/* What went through the network door in all. */
+struct brig_net_totals {
+    uint64_t allowed;
+    uint64_t denied;
+    uint64_t failed;
+    uint64_t dropped; /* older events that found no room in the result */
+    uint64_t bytes_in;
+    uint64_t bytes_out;
 };
 
-struct brig_capture {
-    char *data; /* NUL-terminated beyond length for convenience */
-    size_t length;
-    bool truncated;
-};
+/* What became of a command. Strings and structs that the functions below return live as long as the
+ * result. */
+struct brig_result;
 
-struct brig_result {
-    enum brig_outcome outcome;
-    int exit_code; /* BRIG_EXITED; else -1 */
-    int signal;    /* the signal that ended the command, also for timeouts; else 0 */
-    struct brig_usage usage;
-    struct brig_capture out;
-    struct brig_capture err;
-    struct brig_unenforced unenforced;
-    struct brig_unenforced notices; /* what became of masked and protected paths meanwhile */
-    struct brig_error error;        /* BRIG_SETUP_FAILED */
-    struct brig_net_result net;     /* what went through the network door */
-    bool inside_jail; /* it ran inside another jail, which had no namespaces to give */
-    struct brig_denials denials;
-};
-
-/* Releases what a result owns; the struct itself is the caller's. */
-void brig_result_done(struct brig_result *result);
-/* For bindings, which need not know the struct then: one on the heap, all of it zero; its end, which
- * accepts NULL; and captured output of stream 1 or 2, NULL if there is none. Both pointers may be
- * NULL. */
-struct brig_result *brig_result_new(void);
+/* Releases a result. Accepts NULL. */
 void brig_result_free(struct brig_result *result);
-const char *brig_result_output(const struct brig_result *result, int stream, size_t *ret_length,
-                               int *ret_truncated);
+/* How the command ended. */
+enum brig_outcome brig_result_outcome(const struct brig_result *result);
+/* An outcome as a word: "exited", "timeout", … */
+const char *brig_outcome_name(enum brig_outcome outcome);
+/* The exit code, or -1 if the command did not exit by itself. */
+int brig_result_exit_code(const struct brig_result *result);
+/* The signal that ended the command, also for timeouts; else 0. */
+int brig_result_signal(const struct brig_result *result);
 /* As a shell would say it: the code, 128+signal, 124 timeout, 125 brig failed, 126, 127. */
 int brig_result_status(const struct brig_result *result);
-const char *brig_outcome_name(enum brig_outcome outcome); /* "exited", "timeout", … */
-/* The result as one JSON object without the captured output. The caller frees *ret_text. */
+/* What the run used. */
+const struct brig_usage *brig_result_usage(const struct brig_result *result);
+/* Captured output of stream 1 or 2: NUL-terminated beyond its length, "" if nothing was captured,
+ * never NULL. *ret_truncated is 1 if there was more than the limit. Both pointers may be NULL. */
+const char *brig_result_output(const struct brig_result *result, int stream, size_t *ret_length,
+                               int *ret_truncated);
+/* Why the jail could not be built (BRIG_SETUP_FAILED); else its code is BRIG_OK. Never NULL. */
+const struct brig_error *brig_result_error(const struct brig_result *result);
+/* How many restrictions were not enforced, or were switched off. */
+size_t brig_result_unenforced_count(const struct brig_result *result);
+/* One of them in a short sentence; NULL beyond the last. */
+const char *brig_result_unenforced(const struct brig_result *result, size_t index);
+/* How many notices there are of what became of masked and protected paths meanwhile. */
+size_t brig_result_notice_count(const struct brig_result *result);
+/* One of the notices; NULL beyond the last. */
+const char *brig_result_notice(const struct brig_result *result, size_t index);
+/* 1 if refused system calls were listened for (brig_policy_trace()); else nothing is known of them. */
+int brig_result_traced(const struct brig_result *result);
+/* How many kinds of system calls were refused, of the first 32 kinds. */
+size_t brig_result_denial_count(const struct brig_result *result);
+/* One of the kinds; NULL beyond the last. */
+const struct brig_denial *brig_result_denial(const struct brig_result *result, size_t index);
+/* How many events of the network door the result holds: the last 1024. */
+size_t brig_result_net_count(const struct brig_result *result);
+/* One of the events, the oldest first; NULL beyond the last. */
+const struct brig_net_event *brig_result_net_event(const struct brig_result *result, size_t index);
+/* What went through the network door in all. */
+const struct brig_net_totals *brig_result_net_totals(const struct brig_result *result);
+/* 1 if the command ran inside another jail, which had no namespaces to give. */
+int brig_result_inside_jail(const struct brig_result *result);
+/* The result as one JSON object without the captured output. Free *ret_text with brig_text_free(). */
 int brig_result_json(const struct brig_result *result, char **ret_text, struct brig_error *err);
 
-/* Runs and waits. A jail that could not be built is returned as an error code and as
- * BRIG_SETUP_FAILED in *ret_result, which is always filled and wants brig_result_done(). */
-int brig_run(const struct brig_policy *policy, const struct brig_command *command,
-             struct brig_result *ret_result, struct brig_error *err);
+/* ---- Running ------------------------------------------------------------------------------ */
 
+/* Runs a command in a jail and waits for its end. `policy` may be NULL: that of BRIG_MODE_SEALED. A
+ * jail that could not be built is returned as an error code, and as BRIG_SETUP_FAILED in *ret_result;
+ * free *ret_result with brig_result_free() in both cases. It is NULL only when memory is short.
+ * `ret_result` may be NULL. No stream can be a pipe or a terminal: there is no job to use them with. */
+int brig_run(const struct brig_policy *policy, const struct brig_command *command,
+             struct brig_result **ret_result, struct brig_error *err);
+
+/* A command that runs, or has ended. */
 struct brig_job;
 
-/* Starts and returns once the command runs (or failed to). Free with brig_job_free. */
+/* Starts a command and returns once it runs (or failed to). `policy` may be NULL, as for brig_run().
+ * Free *ret_job with brig_job_free(). */
 int brig_start(const struct brig_policy *policy, const struct brig_command *command,
                struct brig_job **ret_job, struct brig_error *err);
 /* An fd that becomes readable when brig_job_process() has something to do. Owned by the job. */
 int brig_job_fd(const struct brig_job *job);
-/* Does what is to be done without blocking: 1 when the job is over, 0 when it goes on. */
+/* Does what is to be done without blocking: 1 when the job is over, 0 when it goes on. A job that
+ * nobody processes or waits for has no time limits, and its captured output is not read. */
 int brig_job_process(struct brig_job *job, struct brig_error *err);
 /* Sends a signal to the command's process group. */
 int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err);
 /* Asks for the end: TERM, grace, KILL of the whole tree. The job is over when process says so. */
 int brig_job_cancel(struct brig_job *job, struct brig_error *err);
-/* Blocks until the job is over. */
+/* Blocks until the job is over. A thread that also has to read a pipe or a terminal of the job must
+ * not call this before it has read all: the command waits while the pipe is full. It polls
+ * brig_job_fd() beside them instead, see docs/examples/stream.c. */
 int brig_job_wait(struct brig_job *job, struct brig_error *err);
-/* Moves the result out; only once the job is over. */
-int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct brig_error *err);
+/* Blocks until the job is over, at most timeout_ms milliseconds; -1: without limit. 1 when the job is
+ * over, 0 when it goes on. */
+int brig_job_wait_ms(struct brig_job *job, int64_t timeout_ms, struct brig_error *err);
+/* Moves the result out; free *ret_result with brig_result_free(). BRIG_E_STATE before the job is over,
+ * and when the result was taken already. */
+int brig_job_result(struct brig_job *job, struct brig_result **ret_result, struct brig_error *err);
+/* The caller's end of a stream with BRIG_STDIO_PIPE: 0 to write to, 1 and 2 to read from. Else, and
+ * after brig_job_close_stream(), -1. It blocks, as pipes do; a caller that wants it otherwise sets
+ * O_NONBLOCK. Writing to 0 after the command closed it is EPIPE, and SIGPIPE unless the caller ignores
+ * that. Owned by the job; what the command wrote can still be read when the job is over. */
+int brig_job_stream(const struct brig_job *job, int stream);
+/* Closes the caller's end of a stream: for 0 the command reads the end of the file. BRIG_E_STATE if
+ * there is none, or not any more. */
+int brig_job_close_stream(struct brig_job *job, int stream, struct brig_error *err);
+/* Sets the size of the job's terminal, which is 24 by 80 at first if no terminal of the caller's gave it
+ * another. The programs in it get SIGWINCH. BRIG_E_STATE if the job has none. */
+int brig_job_resize(struct brig_job *job, unsigned rows, unsigned columns, struct brig_error *err);
 /* The jail's first process, as seen by the caller: for looking at it in /proc. */
 pid_t brig_job_pid(const struct brig_job *job);
-/* The master side of the jail's pty, or -1; owned by the job. A front relays it (see brig.1). */
+/* The master side of the jail's terminal, or -1: made for BRIG_STDIO_PTY, or in place of a terminal that
+ * was given as fd 0, 1 or 2. Owned by the job. Reading it fails with EIO when the command has ended and
+ * all was read. */
 int brig_job_terminal(const struct brig_job *job);
 /* The directory of brig_policy_keep(), or -1: an fd to look for files in with openat(), also when the
  * job is over, until it is freed. Owned by the job. What is in it was made by the command: follow no
@@ -457,28 +565,33 @@ int brig_job_kept_dir(const struct brig_job *job);
 /* The signal that stopped the command (Ctrl-Z), once, else 0. The front decides what follows;
  * brig_job_signal(job, SIGCONT) goes on. */
 int brig_job_take_stop(struct brig_job *job);
-/* The next event of the network door that was not taken yet: 1, or 0 where there is none. What is taken
- * is in the result all the same. */
-int brig_job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event);
-/* An event as one JSON object on one line. The caller frees *ret_text. */
+/* The next event of the network door that was not taken yet; NULL: there is none. It is valid until the
+ * next call of this function for the job. What is taken is in the result all the same. */
+const struct brig_net_event *brig_job_take_net_event(struct brig_job *job);
+/* An event as one JSON object on one line. Free *ret_text with brig_text_free(). */
 int brig_net_event_json(const struct brig_net_event *event, char **ret_text,
                         struct brig_error *err);
-const char *brig_net_verdict_name(enum brig_net_verdict verdict); /* "allowed", "denied", … */
+/* A verdict as a word: "allowed", "denied", … */
+const char *brig_net_verdict_name(enum brig_net_verdict verdict);
 /* Kills the tree if it still lives, reaps it, releases everything. Accepts NULL. */
 void brig_job_free(struct brig_job *job);
 
+/* ---- Templates ---------------------------------------------------------------------------- */
+
 /* A jail prepared ahead: namespaces and mounts that do not depend on the run are made once and
- * each start only adds what must be fresh. The policy is copied. Runs share nothing writable but
- * what the policy grants them. */
+ * each start only adds what must be fresh. Runs share nothing writable but what the policy grants
+ * them. Several threads may start jobs from one template at the same time. */
 struct brig_template;
+/* Prepares a jail for a policy, which is copied; NULL as for brig_run(). Free *ret_template with
+ * brig_template_free(). */
 int brig_template_new(const struct brig_policy *policy, struct brig_template **ret_template,
                       struct brig_error *err);
+/* Starts a command in a fresh copy of the prepared jail, like brig_start(). */
 int brig_template_start(struct brig_template *template_, const struct brig_command *command,
                         struct brig_job **ret_job, struct brig_error *err);
-void brig_template_free(struct brig_template *template_); /* accepts NULL */
-
-/* The version of the library in use, as BRIG_VERSION. */
-const char *brig_version(void);
+/* Releases a template; jobs that were started from it go on. Accepts NULL. No other thread may use it
+ * then. */
+void brig_template_free(struct brig_template *template_);
 
 #ifdef __cplusplus
 }

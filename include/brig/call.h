@@ -8,13 +8,13 @@
  * full jail of brig_run().
  *
  *     struct brig_call_options options;
- *     brig_call_options_init(&options);
+ *     brig_call_options_init(&options, sizeof options);
  *     options.timeout_ms = 5000;
- *     struct brig_call_result result;
- *     if (brig_call(NULL, &options, work, &argument, &result, &err) == 0 &&
- *         result.outcome == BRIG_CALL_RETURNED)
- *         use(result.value, result.length);
- *     brig_call_result_done(&result);
+ *     struct brig_call_result *result;
+ *     if (brig_call_run(NULL, &options, work, &argument, &result, &err) == 0 &&
+ *         brig_call_result_outcome(result) == BRIG_CALL_RETURNED)
+ *         use(brig_call_result_value(result, &length), length);
+ *     brig_call_result_free(result);
  *
  * What to know about fork:
  *  - The function has a copy of everything the caller had in memory, secrets included. A jail keeps
@@ -42,21 +42,28 @@
 
 #include <brig/brig.h>
 
+#if defined(__GNUC__)
+#define BRIG_NORETURN __attribute__((noreturn))
+#else
+#define BRIG_NORETURN
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* ---- Options ------------------------------------------------------------------------------ */
 
+/* What a memory limit counts. */
 enum brig_memory_kind {
     BRIG_MEMORY_ADDRESS_SPACE, /* what each process maps; enforced anywhere, by RLIMIT_AS */
-    BRIG_MEMORY_RSS,           /* what all of them really use; needs a cgroup */
+    BRIG_MEMORY_RSS            /* what all of them really use; needs a cgroup */
 };
 
 /* Always begin with brig_call_options_init(). Pointers are borrowed during the call they are given
  * to. The values in parentheses are the defaults. */
 struct brig_call_options {
-    size_t size;             /* of this struct; set by init, for versions to come */
+    size_t size;             /* of this struct; set by init */
     uint64_t timeout_ms;     /* wall clock (30000); 0: none */
     uint64_t cpu_timeout_ms; /* of all its processes (BRIG_CALL_SAME: as timeout_ms); 0: none */
     uint64_t memory_mb;      /* in units of 2^20 bytes (512); 0: none */
@@ -82,12 +89,14 @@ struct brig_call_options {
                        * connected pairs are allowed otherwise (0) */
     int trace; /* 1: denied system calls are reported exactly, whatever the function says of them;
                 * allowed ones are as fast as ever (0) */
+    int reserved; /* 0 */
 };
 
+/* For cpu_timeout_ms and processes: see there. */
 #define BRIG_CALL_SAME UINT64_MAX
 
-/* All defaults. */
-void brig_call_options_init(struct brig_call_options *options);
+/* Sets all options to their defaults. `size` is that of *options. */
+void brig_call_options_init(struct brig_call_options *options, size_t size);
 
 /* ---- What became of a call ---------------------------------------------------------------- */
 
@@ -108,7 +117,7 @@ enum brig_call_outcome {
     BRIG_CALL_CRASHED,      /* by a signal */
     BRIG_CALL_UNSUPPORTED,  /* this system cannot enforce what was asked; nothing ran: error */
     BRIG_CALL_SETUP_FAILED, /* the jail could not be built; nothing ran: error */
-    BRIG_CALL_CANCELLED,    /* brig_call_cancel() */
+    BRIG_CALL_CANCELLED     /* brig_call_cancel() */
 };
 
 /* What was tried with a path or an address. */
@@ -118,7 +127,7 @@ enum brig_call_access {
     BRIG_CALL_ACCESS_WRITE,
     BRIG_CALL_ACCESS_EXECUTE,
     BRIG_CALL_ACCESS_CONNECT,
-    BRIG_CALL_ACCESS_BIND,
+    BRIG_CALL_ACCESS_BIND
 };
 
 /* Something the jail refused. */
@@ -131,47 +140,55 @@ struct brig_call_denial {
     char rule[160];    /* why, in words: "not below any path of fs_allow" */
 };
 
-#define BRIG_CALL_DENIALS_MAX 16
+/* What became of a call. Strings and structs that the functions below return live as long as the
+ * result. Strings are the function's: untrusted, NUL-terminated, and perhaps not UTF-8. */
+struct brig_call_result;
 
-/* Wants brig_call_result_done(). Strings are the function's: untrusted, NUL-terminated, and perhaps
- * not UTF-8. */
-struct brig_call_result {
-    void *value; /* the result's own, writable, page-aligned if large; NULL if there is none */
-    size_t length;
-    enum brig_call_outcome outcome;
-    int exit_code;    /* BRIG_CALL_EXITED; else -1 */
-    int signal;       /* that ended it, also for timeouts; else 0 */
-    int sys_errno;    /* of its failure, if it told; else 0 */
-    char *class_name; /* of its failure, or NULL; likewise: */
-    char *message;
-    char *backtrace;                 /* lines */
-    struct brig_call_denial *denial; /* the one that is the outcome, or NULL; in the list: */
-    struct brig_call_denial *denials;
-    size_t denial_count; /* at most BRIG_CALL_DENIALS_MAX; the first ones seen */
-    struct brig_capture out;
-    struct brig_capture err;
-    struct brig_usage usage;
-    struct brig_unenforced unenforced;
-    struct brig_error error; /* BRIG_CALL_UNSUPPORTED and BRIG_CALL_SETUP_FAILED */
-    size_t mapped;           /* private */
-};
-
-/* Releases what a result owns. The struct itself is the caller's, and may be used again. */
-void brig_call_result_done(struct brig_call_result *result);
-/* For bindings, which need not know the struct then: one on the heap, all of it zero; and its end.
- * brig_call_result_free() accepts NULL. */
-struct brig_call_result *brig_call_result_new(void);
+/* Releases a result. Accepts NULL. */
 void brig_call_result_free(struct brig_call_result *result);
-const void *brig_call_result_value(const struct brig_call_result *result, size_t *ret_length);
-/* Captured output: stream 1 or 2. NULL and 0 if nothing was captured. Both pointers may be NULL. */
+/* How the call ended. */
+enum brig_call_outcome brig_call_result_outcome(const struct brig_call_result *result);
+/* An outcome as a word: "returned", "timeout", … */
+const char *brig_call_outcome_name(enum brig_call_outcome outcome);
+/* The value, page-aligned if large; NULL if there is none. Its bytes may be written to. `ret_length` may
+ * be NULL. */
+void *brig_call_result_value(const struct brig_call_result *result, size_t *ret_length);
+/* The exit code of BRIG_CALL_EXITED; else -1. */
+int brig_call_result_exit_code(const struct brig_call_result *result);
+/* The signal that ended the function, also for timeouts; else 0. */
+int brig_call_result_signal(const struct brig_call_result *result);
+/* The errno of the function's failure, if it told one; else 0. */
+int brig_call_result_errno(const struct brig_call_result *result);
+/* The class name of the function's failure, or NULL. */
+const char *brig_call_result_class_name(const struct brig_call_result *result);
+/* The message of the function's failure, or NULL. */
+const char *brig_call_result_message(const struct brig_call_result *result);
+/* The backtrace of the function's failure, in lines, or NULL. */
+const char *brig_call_result_backtrace(const struct brig_call_result *result);
+/* The denial that is the outcome, or NULL. It is one of the list, too. */
+const struct brig_call_denial *brig_call_result_denial(const struct brig_call_result *result);
+/* How many denials were seen, of the first 16. */
+size_t brig_call_result_denial_count(const struct brig_call_result *result);
+/* One of the denials; NULL beyond the last. */
+const struct brig_call_denial *brig_call_result_denial_at(const struct brig_call_result *result,
+                                                          size_t index);
+/* Captured output of stream 1 or 2: NUL-terminated beyond its length, "" if nothing was captured,
+ * never NULL. *ret_truncated is 1 if there was more than the limit. Both pointers may be NULL. */
 const char *brig_call_result_output(const struct brig_call_result *result, int stream,
                                     size_t *ret_length, int *ret_truncated);
+/* What the call used. */
+const struct brig_usage *brig_call_result_usage(const struct brig_call_result *result);
+/* Why nothing ran (BRIG_CALL_UNSUPPORTED, BRIG_CALL_SETUP_FAILED); else its code is BRIG_OK. Never
+ * NULL. */
+const struct brig_error *brig_call_result_error(const struct brig_call_result *result);
+/* How many restrictions were not enforced. */
+size_t brig_call_result_unenforced_count(const struct brig_call_result *result);
+/* One of them in a short sentence; NULL beyond the last. */
+const char *brig_call_result_unenforced(const struct brig_call_result *result, size_t index);
 /* Everything but value and captured output as one JSON object; bytes that are not UTF-8 are replaced.
- * The caller frees *ret_text, for instance with brig_call_text_free(). */
+ * Free *ret_text with brig_text_free(). */
 int brig_call_result_json(const struct brig_call_result *result, char **ret_text,
                           struct brig_error *err);
-void brig_call_text_free(char *text);
-const char *brig_call_outcome_name(enum brig_call_outcome outcome); /* "returned", "timeout", … */
 /* One line for people: "the function took longer than 5000 ms". Returns the length, as snprintf. */
 int brig_call_result_text(const struct brig_call_result *result, char *buffer, size_t size);
 
@@ -189,25 +206,30 @@ typedef int (*brig_call_fn)(struct brig_call_child *child, void *argument);
  * described at the top; else that policy, with what the options say about paths, network and
  * limits laid over it (an option at its default leaves the policy's). `options` may be NULL for the
  * defaults. Returns 0 whenever *ret_result is what became of the call, also for limits and crashes;
- * a negative code if nothing ran, with the outcome UNSUPPORTED or SETUP_FAILED. *ret_result is always
- * filled. */
-int brig_call(const struct brig_policy *policy, const struct brig_call_options *options,
-              brig_call_fn fn, void *argument, struct brig_call_result *ret_result,
-              struct brig_error *err);
+ * a negative code if nothing ran, with the outcome UNSUPPORTED or SETUP_FAILED. Free *ret_result with
+ * brig_call_result_free() in both cases; it is NULL only when memory is short. `ret_result` may be
+ * NULL. */
+int brig_call_run(const struct brig_policy *policy, const struct brig_call_options *options,
+                  brig_call_fn fn, void *argument, struct brig_call_result **ret_result,
+                  struct brig_error *err);
 
-/* Defaults, thought through once: for those who call more than once. Policy and options are copied,
- * paths are looked up now (a grant is the file or directory that is there now), and every call is
- * as brig_call() with them, only faster. With namespaces, a jail's init may still be about to end when
- * its call has returned, though nothing else of the jail is left: the next call reaps it, or
- * brig_caller_free(). */
+/* Defaults, thought through once: for those who call more than once. Paths are looked up when it is
+ * made (a grant is the file or directory that is there then), and every call is as brig_call_run()
+ * with them, only faster. With namespaces, a jail's init may still be about to end when its call has
+ * returned, though nothing else of the jail is left: the next call reaps it, or brig_caller_free(). */
 struct brig_caller;
+/* Makes a caller. Policy and options are copied, and either may be NULL. */
 int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
                     struct brig_caller **ret_caller, struct brig_error *err);
+/* As brig_call_run(), with the caller's policy and options. */
 int brig_caller_call(struct brig_caller *caller, brig_call_fn fn, void *argument,
-                     struct brig_call_result *ret_result, struct brig_error *err);
-/* What calls of it do not enforce, for a warning in time. Valid as long as the caller. */
-const struct brig_unenforced *brig_caller_unenforced(const struct brig_caller *caller);
-void brig_caller_free(struct brig_caller *caller); /* accepts NULL; no call may be under way */
+                     struct brig_call_result **ret_result, struct brig_error *err);
+/* How many restrictions its calls do not enforce, for a warning in time. */
+size_t brig_caller_unenforced_count(const struct brig_caller *caller);
+/* One of them in a short sentence, valid as long as the caller; NULL beyond the last. */
+const char *brig_caller_unenforced(const struct brig_caller *caller, size_t index);
+/* Releases a caller; no call may be under way. Accepts NULL. */
+void brig_caller_free(struct brig_caller *caller);
 
 /* ---- Inside the function ------------------------------------------------------------------ */
 
@@ -218,12 +240,15 @@ int brig_call_return(struct brig_call_child *child, const void *bytes, size_t le
  * zeroed. NULL as brig_call_return() fails. Its first `length` bytes are the value, or fewer after
  * brig_call_shrink(). */
 void *brig_call_reserve(struct brig_call_child *child, size_t length);
+/* Makes the value that brig_call_reserve() made room for shorter. */
 int brig_call_shrink(struct brig_call_child *child, size_t length);
 
-/* A failure. All strings may be NULL; they are copied, and cut at BRIG_CALL_TEXT_MAX bytes in all. If
- * sys_errno is set, and path, address or syscall says what was refused, the caller's side checks
- * whether the jail was the reason, and only then the outcome says so. */
+/* A failure. Begin with BRIG_CALL_FAILURE_INIT. All strings may be NULL; they are copied, and cut at
+ * BRIG_CALL_TEXT_MAX bytes in all. If sys_errno is set, and path, address or syscall says what was
+ * refused, the caller's side checks whether the jail was the reason, and only then the outcome says
+ * so. */
 struct brig_call_failure {
+    size_t size;                  /* of this struct */
     const char *class_name;       /* of an exception */
     const char *message;          /* for people */
     const char *backtrace;        /* lines */
@@ -233,10 +258,22 @@ struct brig_call_failure {
     int sys_errno;                /* of the call that failed */
     enum brig_call_access access; /* what was tried */
     int out_of_memory;            /* 1: memory could not be had */
+    int reserved;                 /* 0 */
 };
+
+/* A failure of which nothing is said. */
+#define BRIG_CALL_FAILURE_INIT                                                                     \
+    {                                                                                              \
+        sizeof(struct brig_call_failure), NULL, NULL, NULL, NULL, NULL, NULL, 0,                   \
+            BRIG_CALL_ACCESS_UNKNOWN, 0, 0                                                         \
+    }
+
+/* The most bytes that the texts of a failure may have together. */
 #define BRIG_CALL_TEXT_MAX (256 * 1024)
+
+/* Says that the function failed. Returns -1, for `return …;`. */
 int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure *failure);
-/* The same for C: "cannot open '/etc/shadow'" and errno. Returns -1, for `return …;`. */
+/* The same for C: a path, or NULL, and what could not be done with it. Returns -1, for `return …;`. */
 int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const char *path,
                          enum brig_call_access access);
 
@@ -247,13 +284,13 @@ int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const cha
  *     brig_call_begin(caller, &call, &err);
  *     pid = fork();                               by libc's fork or the interpreter's
  *     if (pid == 0) {
- *         child = brig_call_enter(call);          confined from here on; never fails
+ *         child = brig_call_enter(call, 0);       confined from here on; never fails
  *         … brig_call_return(child, …) or brig_call_fail(child, …) …
  *         brig_call_leave(child);                 ends the process
  *     }
  *     brig_call_started(call, pid, &err);         at once, in the parent
  *     brig_call_wait(call, &err);                 or brig_call_fd() and brig_call_process()
- *     brig_call_result(call, result, &err);
+ *     brig_call_finish(call, &result, &err);
  *     brig_call_free(call);
  *
  * Between fork and enter the child should do nothing it can do later. The thread that forked must
@@ -265,22 +302,26 @@ struct brig_call;
 int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call,
                     struct brig_error *err);
 
+/* The most fds that can stay open in the child. */
+#define BRIG_CALL_KEEP_MAX 64
+
 /* One more fd that stays open in the child, from 3 on: for those that an interpreter makes for itself
  * in a new process. Also in the child, before brig_call_enter(). Refuses what keep_fds refuses. */
-#define BRIG_CALL_KEEP_MAX 64
 int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err);
 
+/* Bits for brig_call_enter(). */
 enum brig_call_enter_flag {
     BRIG_CALL_OUTLIVE =
-        1 << 0, /* without namespaces: the child is not bound to the life of the thread
-                                 * that forked it, and so not to that of the caller, either */
+        1 << 0 /* without namespaces: the child is not bound to the life of the thread
+                                * that forked it, and so not to that of the caller, either */
 };
+
 /* In the forked child. Confines it and returns its end; should that fail, it tells the parent and
  * ends the process. With namespaces it returns in a grandchild: fork handlers of libc run, those
  * of an interpreter do not. `flags` are of the enum above. */
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags);
 /* Ends the process: what it printed is written, nothing else of the caller's is run. */
-void brig_call_leave(struct brig_call_child *child) __attribute__((noreturn));
+BRIG_NORETURN void brig_call_leave(struct brig_call_child *child);
 
 /* In the parent. A pid of -1 says that there was no fork, with its errno. */
 int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err);
@@ -291,10 +332,15 @@ int brig_call_fd(struct brig_call *call);
 int brig_call_process(struct brig_call *call, struct brig_error *err);
 /* Blocks until the call is over. */
 int brig_call_wait(struct brig_call *call, struct brig_error *err);
+/* Blocks until the call is over, at most timeout_ms milliseconds; -1: without limit. 1 when the call is
+ * over, 0 when it goes on. */
+int brig_call_wait_ms(struct brig_call *call, int64_t timeout_ms, struct brig_error *err);
 /* Ends it: TERM, grace, KILL. It is over when process or wait say so. */
 int brig_call_cancel(struct brig_call *call, struct brig_error *err);
-/* Moves the result out; only once the call is over. */
-int brig_call_result(struct brig_call *call, struct brig_call_result *ret_result,
+/* Moves the result out; free *ret_result with brig_call_result_free(). BRIG_E_STATE before the call is
+ * over, and when the result was taken already. Returns 0 whenever there is a result, also if nothing
+ * ran: the outcome says so. */
+int brig_call_finish(struct brig_call *call, struct brig_call_result **ret_result,
                      struct brig_error *err);
 /* Ends it if it still runs, and releases everything. Accepts NULL. A child that was forked but never told
  * of, as an exception of the interpreter came between, is ended and reaped; should it not have come
@@ -306,10 +352,11 @@ void brig_call_free(struct brig_call *call);
 /* Applies to the running process what of a policy can be applied to one that runs: no_new_privs,
  * no capabilities, resource limits, Landlock, the syscall filter. For good, and for all it starts.
  * Namespaces, views, masks and limits of cgroups cannot: what is lost by that is in *ret_unenforced
- * (may be NULL). NULL for the policy is that of brig_call(). fds that are open stay so. To be called
+ * (may be NULL), a line each, or NULL if nothing is; free it with brig_text_free(). NULL for the policy
+ * is that of brig_call_run(). fds that are open stay so. To be called
  * before there are threads: BRIG_E_STATE if there are. On failure some of it may have been applied;
  * who was refused should exit. */
-int brig_confine_self(const struct brig_policy *policy, struct brig_unenforced *ret_unenforced,
+int brig_confine_self(const struct brig_policy *policy, char **ret_unenforced,
                       struct brig_error *err);
 
 #ifdef __cplusplus

@@ -12,6 +12,12 @@ static inline uint64_t clock_now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+/* When `ms` milliseconds have passed, for a deadline of which 0 means none; a negative `ms`: none. */
+static inline uint64_t clock_until_us(int64_t ms)
+{
+    return ms < 0 || ms > INT64_MAX / 2000 ? 0 : clock_now_us() + (uint64_t)ms * 1000;
+}
+
 static inline uint64_t clock_now_ms(void)
 {
     return clock_now_us() / 1000;

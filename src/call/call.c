@@ -305,10 +305,13 @@ static void step(struct brig_call *call, const struct timespec *patience)
     check_clocks(call);
 }
 
-/* Returns the time until the next deadline; NULL: none. */
-static const struct timespec *patience_of(const struct brig_call *call, struct timespec *patience)
+/* Returns the time until the next deadline, or until_us if that comes first; NULL: none. */
+static const struct timespec *patience_of(const struct brig_call *call, uint64_t until_us,
+                                          struct timespec *patience)
 {
     uint64_t due = next_due_us(call), now = clock_now_us();
+    if (until_us && (!due || until_us < due))
+        due = until_us;
     if (due == 0)
         return NULL;
     uint64_t wait = due > now ? due - now : 0;
@@ -326,14 +329,27 @@ static int check_running(const struct brig_call *call, struct brig_error *err)
     return 0;
 }
 
-int brig_call_wait(struct brig_call *call, struct brig_error *err)
+/* until_us is 0 for no limit. */
+static int wait_until(struct brig_call *call, uint64_t until_us, struct brig_error *err)
 {
     int result = check_running(call, err);
-    while (result == 0 && call->state != CALL_OVER) {
+    while (result == 0 && call->state != CALL_OVER && (!until_us || clock_now_us() < until_us)) {
         struct timespec patience;
-        step(call, patience_of(call, &patience));
+        step(call, patience_of(call, until_us, &patience));
     }
     return result;
+}
+
+int brig_call_wait(struct brig_call *call, struct brig_error *err)
+{
+    return wait_until(call, 0, err);
+}
+
+int brig_call_wait_ms(struct brig_call *call, int64_t timeout_ms, struct brig_error *err)
+{
+    int result = timeout_ms == 0 ? brig_call_process(call, err)
+                                 : wait_until(call, clock_until_us(timeout_ms), err);
+    return result < 0 ? result : call->state == CALL_OVER;
 }
 
 int brig_call_cancel(struct brig_call *call, struct brig_error *err)
@@ -354,7 +370,7 @@ static void arm_timer(const struct brig_call *call)
         return;
     if (call->state == CALL_OVER) /* wake up the event loop: the call is over */
         setting.it_value.tv_nsec = 1;
-    else if (patience_of(call, &patience)) {
+    else if (patience_of(call, 0, &patience)) {
         setting.it_value = patience;
         if (patience.tv_sec == 0 && patience.tv_nsec == 0)
             setting.it_value.tv_nsec = 1;
@@ -396,11 +412,13 @@ int brig_call_process(struct brig_call *call, struct brig_error *err)
     return call->state == CALL_OVER;
 }
 
-int brig_call_result(struct brig_call *call, struct brig_call_result *ret_result,
-                     struct brig_error *err)
+int call_finish(struct brig_call *call, struct brig_call_result *ret_result, struct brig_error *err)
 {
     if (call->state != CALL_OVER)
         return brig_fail(err, BRIG_E_STATE, 0, "the call is not over yet");
+    if (call->is_taken)
+        return brig_fail(err, BRIG_E_STATE, 0, "the result was taken already");
+    call->is_taken = true;
     return outcome_fill(call, ret_result, err);
 }
 
@@ -431,13 +449,13 @@ static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument
     if (result == 0)
         result = brig_call_wait(&call, err);
     if (result == 0)
-        result = brig_call_result(&call, ret_result, err);
+        result = call_finish(&call, ret_result, err);
     call_done(&call);
     return result;
 }
 
-int brig_caller_call(struct brig_caller *caller, brig_call_fn fn, void *argument,
-                     struct brig_call_result *ret_result, struct brig_error *err)
+int caller_call(struct brig_caller *caller, brig_call_fn fn, void *argument,
+                struct brig_call_result *ret_result, struct brig_error *err)
 {
     struct brig_error local = {0};
     *ret_result = (struct brig_call_result){.exit_code = -1};
@@ -449,9 +467,9 @@ int brig_caller_call(struct brig_caller *caller, brig_call_fn fn, void *argument
     return result;
 }
 
-int brig_call(const struct brig_policy *policy, const struct brig_call_options *options,
-              brig_call_fn fn, void *argument, struct brig_call_result *ret_result,
-              struct brig_error *err)
+int call_run(const struct brig_policy *policy, const struct brig_call_options *options,
+             brig_call_fn fn, void *argument, struct brig_call_result *ret_result,
+             struct brig_error *err)
 {
     struct brig_error local = {0};
     struct brig_caller *caller = NULL;
@@ -462,7 +480,7 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
             *err = local;
         return result;
     }
-    result = brig_caller_call(caller, fn, argument, ret_result, err);
+    result = caller_call(caller, fn, argument, ret_result, err);
     brig_caller_free(caller);
     return result;
 }

@@ -73,6 +73,7 @@ struct brig_call {
     struct cgroup_usage group_usage;
     int failed_step, failed_errno; /* full: setup failure reported over the wire */
     struct child_told told;
+    bool is_taken; /* the result was moved out */
     struct brig_call_child child;
 };
 

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "call/memory.h"
 #include "jail/confine/seccomp.h"
@@ -87,9 +88,9 @@ static int do_nothing(struct brig_call_child *child, void *argument)
 static bool is_unsupported(struct brig_caller *caller)
 {
     struct brig_call_result result;
-    (void)brig_caller_call(caller, do_nothing, NULL, &result, NULL);
+    (void)caller_call(caller, do_nothing, NULL, &result, NULL);
     bool unsupported = result.outcome == BRIG_CALL_UNSUPPORTED;
-    brig_call_result_done(&result);
+    call_result_done(&result);
     return unsupported;
 }
 
@@ -157,11 +158,24 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     return result < 0 ? result : try_group(caller, err);
 }
 
+/* The options with what a program of another version does not know. */
+static int read_options(const struct brig_call_options *given, struct brig_call_options *ret,
+                        struct brig_error *err)
+{
+    brig_call_options_init(ret, sizeof *ret);
+    int result = given ? sized_read(ret, sizeof *ret, given, "brig_call_options_init()", err) : 0;
+    if (result == 0 && ret->reserved != 0)
+        result = brig_fail(err, BRIG_E_INVALID, 0, "its member reserved is not 0");
+    return result < 0 ? brig_wrap(err, result, "struct brig_call_options") : 0;
+}
+
 int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
                     struct brig_caller **ret_caller, struct brig_error *err)
 {
-    struct brig_call_options standard;
-    brig_call_options_init(&standard);
+    struct brig_call_options known;
+    int result = read_options(options, &known, err);
+    if (result < 0)
+        return result;
     struct brig_caller *caller = calloc(1, sizeof *caller);
     if (!caller)
         return brig_fail_nomem(err);
@@ -169,18 +183,13 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
     caller->ruleset = caller->null_fd = -1;
     caller->statuses = CHILD_STATUSES_INIT;
     (void)pthread_mutex_init(&caller->lock, NULL);
-    int result = prepare(caller, policy, options ? options : &standard, err);
+    result = prepare(caller, policy, &known, err);
     if (result < 0) {
         brig_caller_free(caller);
         return result;
     }
     *ret_caller = caller;
     return 0;
-}
-
-const struct brig_unenforced *brig_caller_unenforced(const struct brig_caller *caller)
-{
-    return &caller->unenforced;
 }
 
 void brig_caller_free(struct brig_caller *caller)
@@ -205,10 +214,10 @@ void brig_caller_free(struct brig_caller *caller)
 #define DEFAULT_PROCESSES 512
 #define MIB (UINT64_C(1) << 20)
 
-void brig_call_options_init(struct brig_call_options *options)
+void brig_call_options_init(struct brig_call_options *options, size_t size)
 {
-    *options = (struct brig_call_options){
-        .size = sizeof *options,
+    const struct brig_call_options standard = {
+        .size = size,
         .timeout_ms = DEFAULT_TIMEOUT_MS,
         .cpu_timeout_ms = BRIG_CALL_SAME,
         .memory_mb = DEFAULT_MEMORY_MB,
@@ -218,6 +227,8 @@ void brig_call_options_init(struct brig_call_options *options)
         .on_unsupported = BRIG_UNSUPPORTED_FAIL,
         .stdio = {BRIG_STDIO_NULL, BRIG_STDIO_INHERIT, BRIG_STDIO_INHERIT},
     };
+    memset(options, 0, size);
+    memcpy(options, &standard, size < sizeof standard ? size : sizeof standard);
 }
 
 /* ---- checking ---- */
@@ -248,10 +259,6 @@ static int check_fd_count(const struct brig_call_options *options, struct brig_e
 int options_check(const struct brig_call_options *options, struct brig_call_options *ret_options,
                   struct brig_error *err)
 {
-    if (options->size != sizeof *options)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "options of %zu bytes: begin with brig_call_options_init()",
-                         options->size);
     if (options->memory != BRIG_MEMORY_ADDRESS_SPACE && options->memory != BRIG_MEMORY_RSS)
         return brig_fail(err, BRIG_E_INVALID, 0, "memory of kind %d", (int)options->memory);
     if (options->memory_mb > UINT64_MAX / MIB)
@@ -322,7 +329,7 @@ static int limit_all(struct brig_policy *policy, const struct brig_call_options 
                      bool was_given, struct brig_error *err)
 {
     struct brig_call_options standard;
-    brig_call_options_init(&standard);
+    brig_call_options_init(&standard, sizeof standard);
     const uint64_t *limits = policy->limits;
     int result = 0;
     if (!was_given || given->timeout_ms != standard.timeout_ms || !limits[BRIG_LIMIT_WALL_MS])

@@ -8,6 +8,7 @@
 #include <brig/call.h>
 
 #include "call/child_status.h"
+#include "call/result.h"
 #include "jail/cgroup/limits.h"
 #include "jail/plan/plan.h"
 #include "jail/prepare/template.h"

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/sized.h"
 #include "call/call.h"
 
 #define SMALL_ROOM (MEMORY_SMALL_BYTES - MEMORY_HEAD_BYTES)
@@ -121,8 +122,12 @@ static const char *make_absolute(const char *path, char buffer[PATH_LENGTH_MAX +
     return length > 0 && length <= PATH_LENGTH_MAX ? buffer : path;
 }
 
-int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure *failure)
+int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure *given)
 {
+    struct brig_call_failure known;
+    const struct brig_call_failure *failure = &known;
+    if (sized_read(&known, sizeof known, given, "BRIG_CALL_FAILURE_INIT", NULL) < 0)
+        return BRIG_E_INVALID;
     char buffer[PATH_LENGTH_MAX + 1];
     const char *texts[MEMORY_TEXTS] = {
         [MEMORY_CLASS] = failure->class_name,
@@ -175,6 +180,7 @@ int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const cha
         (void)snprintf(message, sizeof message, "%s", error_text(sys_errno, text));
     bool network = access == BRIG_CALL_ACCESS_CONNECT || access == BRIG_CALL_ACCESS_BIND;
     return brig_call_fail(child, &(struct brig_call_failure){
+                                     .size = sizeof(struct brig_call_failure),
                                      .message = message,
                                      .path = network ? NULL : path,
                                      .address = network ? path : NULL,
@@ -187,7 +193,8 @@ int child_fail_number(struct brig_call_child *child, int number)
 {
     char message[32];
     (void)snprintf(message, sizeof message, "%d", number);
-    return brig_call_fail(child, &(struct brig_call_failure){.message = message});
+    return brig_call_fail(child, &(struct brig_call_failure){
+                                     .size = sizeof(struct brig_call_failure), .message = message});
 }
 
 void brig_call_leave(struct brig_call_child *child)

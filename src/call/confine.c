@@ -59,12 +59,12 @@ static int confine(const struct brig_policy *policy, struct brig_unenforced *une
     return step != 0 ? plan_explain_failure(&plan, step, -error, err) : 0;
 }
 
-int brig_confine_self(const struct brig_policy *policy, struct brig_unenforced *ret_unenforced,
-                      struct brig_error *err)
+int confine_self(const struct brig_policy *policy, struct brig_unenforced *ret_unenforced,
+                 struct brig_error *err)
 {
     struct brig_unenforced local = {0};
     struct brig_call_options options;
-    brig_call_options_init(&options);
+    brig_call_options_init(&options, sizeof options);
     options.timeout_ms = options.cpu_timeout_ms = options.memory_mb = 0;
     if (!is_alone())
         return brig_fail(err, BRIG_E_STATE, 0,

@@ -11,6 +11,7 @@
  * Whether the child was confined is recorded elsewhere: see child_status.h. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>

@@ -271,7 +271,7 @@ int outcome_fill(struct brig_call *call, struct brig_call_result *ret, struct br
     capture_take(&call->captures[1], &ret->err);
     give_denials(call, ret);
     if (code < 0 && ret->error.code == 0) /* the value or the texts could not be read */
-        brig_call_result_done(ret);
+        call_result_done(ret);
     return code;
 }
 
@@ -464,7 +464,7 @@ static void release_value(struct brig_call_result *result)
         free(result->value);
 }
 
-void brig_call_result_done(struct brig_call_result *result)
+void call_result_done(struct brig_call_result *result)
 {
     if (!result)
         return;
@@ -476,35 +476,6 @@ void brig_call_result_done(struct brig_call_result *result)
     free(result->out.data);
     free(result->err.data);
     *result = (struct brig_call_result){0};
-}
-
-struct brig_call_result *brig_call_result_new(void)
-{
-    return calloc(1, sizeof(struct brig_call_result));
-}
-
-void brig_call_result_free(struct brig_call_result *result)
-{
-    brig_call_result_done(result);
-    free(result);
-}
-
-const void *brig_call_result_value(const struct brig_call_result *result, size_t *ret_length)
-{
-    *ret_length = result->length;
-    return result->value;
-}
-
-const char *brig_call_result_output(const struct brig_call_result *result, int stream,
-                                    size_t *ret_length, int *ret_truncated)
-{
-    const struct brig_result streams = {.out = result->out, .err = result->err};
-    return brig_result_output(&streams, stream, ret_length, ret_truncated);
-}
-
-void brig_call_text_free(char *text)
-{
-    free(text);
 }
 
 /* ---- words ---- */

@@ -137,7 +137,7 @@ static int compile(struct brig_call *call, struct brig_error *err)
 static int prepare_full(struct brig_call *call, struct brig_error *err)
 {
     static const char *const argv[] = {"function", NULL};
-    const struct brig_command command = {.argv = argv};
+    const struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
     struct plan_input input = {.policy = call->caller->policy,
                                .command = &command,
                                .stdio_fds = {PLAN_FD_NULL, PLAN_FD_NULL, PLAN_FD_NULL},

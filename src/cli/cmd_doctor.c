@@ -18,6 +18,8 @@
 #include "cli/net.h"
 #include "cli/report.h"
 #include "cli/tokens.h"
+#include "jail/job/job.h"
+#include "jail/job/result.h"
 #include "jail/probe/probe.h"
 #include "policy/defaults.h"
 
@@ -55,7 +57,7 @@ static bool try_jail(enum brig_on_unsupported on_unsupported, struct verdict *ve
 {
     const char *program = access("/bin/true", X_OK) == 0 ? "/bin/true" : "/usr/bin/true";
     const char *const argv[] = {program, NULL};
-    struct brig_command command = {.argv = argv};
+    struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
     struct brig_result result = {0};
     struct brig_error err = {0};
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
@@ -63,13 +65,13 @@ static bool try_jail(enum brig_on_unsupported on_unsupported, struct verdict *ve
         return false;
     bool worked = brig_policy_on_unsupported(policy, on_unsupported, &err) == 0;
     if (worked) {
-        worked = brig_run(policy, &command, &result, &err) == 0 && result.outcome == BRIG_EXITED &&
+        worked = job_run(policy, &command, &result, &err) == 0 && result.outcome == BRIG_EXITED &&
                  result.exit_code == 0;
         verdict->unenforced = result.unenforced;
         if (!worked && err.message[0] == '\0')
             (void)snprintf(err.message, sizeof err.message, "%s in the jail: %s", program,
                            brig_outcome_name(result.outcome));
-        brig_result_done(&result);
+        result_done(&result);
     }
     brig_policy_free(policy);
     char *advice = strstr(err.message, " Run `brig doctor`");

@@ -217,6 +217,7 @@ static int enter(const struct attach *entry, const char *const *argv, char **env
         run_loop_enter_scope();
     wipe_environment(envp);
     const struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = argv[0] ? argv : shell,
         .envp = (const char *const *)filtered,
         .stdio = {{.kind = BRIG_STDIO_INHERIT},
@@ -229,7 +230,7 @@ static int enter(const struct attach *entry, const char *const *argv, char **env
     free(filtered);
     report(entry, &result, init);
     status = brig_result_status(&result);
-    brig_result_done(&result);
+    result_done(&result);
     return status;
 }
 

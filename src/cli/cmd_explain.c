@@ -56,6 +56,7 @@ static int foresee(const struct settings *settings, const char *const *words, ch
     const struct brig_stdio through = {.kind = relayed ? BRIG_STDIO_FD : BRIG_STDIO_INHERIT,
                                        .fd = ends[1]};
     const struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = words,
         .envp = (const char *const *)envp,
         .stdio = {{.kind = BRIG_STDIO_INHERIT}, through, through},

@@ -31,6 +31,7 @@
 #include "cli/setup.h"
 #include "cli/tokens.h"
 #include "jail/cgroup/cgroup.h"
+#include "jail/job/result.h"
 #include "policy/policy.h"
 
 /* A project with many protected paths needs more than 1024 descriptors, the usual soft limit. */
@@ -88,6 +89,7 @@ static void run_job(struct setup *setup, const char *const *argv, char **envp,
     const struct brig_policy *policy = settings->policy;
     struct brig_job *job = NULL;
     struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = argv,
         .envp = (const char *const *)envp,
         .stdio = {{.kind = BRIG_STDIO_INHERIT},
@@ -229,7 +231,7 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         identity_leave(identity);
         result_file_done(&file);
     }
-    brig_result_done(&result);
+    result_done(&result);
     review_offer(&setup->review, settings, identity);
     return status < 0 ? status : exit_status;
 }

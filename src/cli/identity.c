@@ -117,6 +117,7 @@ int identity_apply(const struct identity *identity, struct brig_policy *policy,
 {
     int status = brig_policy_identity(policy,
                                       &(struct brig_identity){
+                                          .size = sizeof(struct brig_identity),
                                           .host_uid = identity->host_uid,
                                           .host_gid = identity->host_gid,
                                           .inside_uid = (uid_t)-1,

@@ -396,7 +396,8 @@ static int hide_secret(struct brig_policy *policy, const struct inject_spec *spe
 int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *spec,
                          const char *value, struct brig_error *err)
 {
-    struct brig_inject inject = {.name = spec->name,
+    struct brig_inject inject = {.size = sizeof(struct brig_inject),
+                                 .name = spec->name,
                                  .header = spec->header,
                                  .value = value,
                                  .upstream = spec->upstream,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <poll.h>
+#include <stdbool.h>
 
 #include <brig/brig.h>
 

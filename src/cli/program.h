@@ -3,6 +3,8 @@
  * started with, and what the user is told about it. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <brig/brig.h>
 
 struct identity;

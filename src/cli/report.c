@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/str.h"
+#include "jail/job/result.h"
 #include "policy/policy.h"
 
 /* ---- Messages on stderr ---- */

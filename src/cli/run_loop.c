@@ -208,7 +208,7 @@ static void tell_network(const struct run_loop *loop)
 {
     struct brig_net_event event;
     bool any = false;
-    while (brig_job_take_net_event(loop->job, &event) > 0) {
+    while (job_take_net_event(loop->job, &event) > 0) {
         net_watch_event(loop->net, &event, false);
         if (loop->ask)
             ask_event(loop->ask, &event);
@@ -350,7 +350,7 @@ void run_loop_finish(struct run_loop *loop, struct brig_job *job, int status,
     if (status == 0)
         status = run(loop, err);
     if (status == 0)
-        status = brig_job_result(job, ret_result, err);
+        status = job_take_result(job, ret_result, err);
     brig_job_free(job);
     run_loop_done(loop);
     if (status < 0)

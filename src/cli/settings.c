@@ -27,7 +27,7 @@ struct setter {
     int (*set_by_row)(struct settings *settings, const struct setter *setter, const char *value,
                       struct brig_error *err);
     int (*policy_text)(struct brig_policy *policy, const char *value, struct brig_error *err);
-    int (*policy_on)(struct brig_policy *policy, bool on, struct brig_error *err);
+    int (*policy_on)(struct brig_policy *policy, int on, struct brig_error *err);
     /* For set_by_row: */
     unsigned what;  /* an access, a limit, a vocabulary, or an offset in struct settings */
     unsigned flags; /* of a grant; or the format of a limit */

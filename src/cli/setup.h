@@ -11,6 +11,7 @@
 #include "cli/run_checkpoint.h"
 #include "cli/settings.h"
 #include "guard/guard.h"
+#include "jail/job/result.h"
 
 struct str;
 

@@ -23,6 +23,7 @@
 #include "base/process.h"
 #include "guard/files.h"
 #include "guard/outside_path.h"
+#include "jail/job/job.h"
 #include "policy/policy.h"
 
 #define GIT_CALL_MS (10 * 60 * 1000)
@@ -399,7 +400,8 @@ make_sealed_policy(const struct git *git, const struct git_sealed *sealed, struc
         (void)brig_fail_nomem(err);
         return NULL;
     }
-    const struct brig_identity identity = {.host_uid = git->user.uid,
+    const struct brig_identity identity = {.size = sizeof(struct brig_identity),
+                                           .host_uid = git->user.uid,
                                            .host_gid = git->user.gid,
                                            .inside_uid = (uid_t)-1,
                                            .inside_gid = (gid_t)-1};
@@ -429,7 +431,7 @@ static int run_sealed(const struct git *git, const struct git_sealed *sealed,
     if (!policy)
         return err ? err->code : BRIG_E_SETUP;
     struct brig_result result = {0};
-    int status = brig_run(policy, command, &result, err);
+    int status = job_run(policy, command, &result, err);
     if (status == 0 && result.outcome != BRIG_EXITED)
         status = brig_fail(err, BRIG_E_SYSTEM, 0,
                            "git on the jail's repository was ended by a limit or a signal");
@@ -438,7 +440,7 @@ static int run_sealed(const struct git *git, const struct git_sealed *sealed,
     if (status == 0 && out)
         str_append_bytes(out, result.out.data, result.out.length);
     int exit_code = result.exit_code;
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
     return status < 0 ? status : exit_code;
 }
@@ -456,6 +458,7 @@ int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const
         return brig_fail_nomem(err);
     const char *const argv[] = {"/bin/sh", "-c", text.data, NULL};
     const struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = argv,
         .stdio = {{.kind = BRIG_STDIO_NULL},
                   {.kind = BRIG_STDIO_CAPTURE},
@@ -473,6 +476,7 @@ int git_pack_sealed(const struct git *git, const struct git_sealed *sealed,
     static const char *const argv[] = {"git",         "pack-objects",        "--revs", "--stdout",
                                        "--non-empty", "--delta-base-offset", "-q",     NULL};
     const struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = argv,
         .stdio = {{.kind = BRIG_STDIO_FD, .fd = input},
                   {.kind = BRIG_STDIO_FD, .fd = output},

@@ -359,7 +359,7 @@ static void explain(struct out *out, const struct brig_policy *policy)
     say_lists(out, policy);
 }
 
-int brig_policy_explain(const struct brig_policy *policy, bool json, char **ret_text,
+int brig_policy_explain(const struct brig_policy *policy, int json, char **ret_text,
                         struct brig_error *err)
 {
     autostr struct str text = {0};

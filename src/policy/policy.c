@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/sized.h"
 #include "base/str.h"
 
 #define POLICY_HOSTNAME "brig"   /* the default */
@@ -191,11 +192,15 @@ static int check_user_name(const char *name, struct brig_error *err)
     return check_passwd_field("user name", name, err);
 }
 
-int brig_policy_identity(struct brig_policy *policy, const struct brig_identity *identity,
+int brig_policy_identity(struct brig_policy *policy, const struct brig_identity *given,
                          struct brig_error *err)
 {
-    if (!identity)
+    struct brig_identity known;
+    const struct brig_identity *identity = &known;
+    if (!given)
         return brig_fail(err, BRIG_E_INVALID, 0, "no identity given");
+    if (sized_read(&known, sizeof known, given, "BRIG_IDENTITY_INIT", err) < 0)
+        return brig_wrap(err, BRIG_E_INVALID, "struct brig_identity");
     if (identity->host_uid == 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "a jail never runs as uid 0 on the host");
     if (identity->host_gid == 0)
@@ -338,21 +343,21 @@ int brig_policy_on_unsupported(struct brig_policy *policy, enum brig_on_unsuppor
     return 0;
 }
 
-int brig_policy_allow_nested(struct brig_policy *policy, bool allow, struct brig_error *err)
+int brig_policy_allow_nested(struct brig_policy *policy, int allow, struct brig_error *err)
 {
     (void)err; /* every builder has this form; a boolean cannot be invalid */
     policy->allow_nested = allow;
     return 0;
 }
 
-int brig_policy_unix_sockets(struct brig_policy *policy, bool allow, struct brig_error *err)
+int brig_policy_unix_sockets(struct brig_policy *policy, int allow, struct brig_error *err)
 {
     (void)err;
     policy->unix_sockets = allow;
     return 0;
 }
 
-int brig_policy_trace(struct brig_policy *policy, bool trace, struct brig_error *err)
+int brig_policy_trace(struct brig_policy *policy, int trace, struct brig_error *err)
 {
     (void)err; /* as above */
     policy->trace = trace;

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/sized.h"
 #include "base/str.h"
 
 /* ---- Lifetime ----------------------------------------------------------------------------- */
@@ -167,7 +168,7 @@ int brig_policy_publish(struct brig_policy *policy, const char *what, struct bri
 
 /* ---- Proxies and the broker --------------------------------------------------------------- */
 
-int brig_policy_proxy_env(struct brig_policy *policy, bool on, struct brig_error *err)
+int brig_policy_proxy_env(struct brig_policy *policy, int on, struct brig_error *err)
 {
     (void)err; /* a boolean cannot be invalid */
     policy->net.proxy_env = on;
@@ -296,7 +297,7 @@ static int check_inject(const struct brig_policy *policy, const struct brig_inje
     if (policy->net.inject_count >= POLICY_INJECT_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "too many credentials: at most %d are injected",
                          POLICY_INJECT_MAX);
-    if (!inject || !inject->name)
+    if (!inject->name)
         return brig_fail(err, BRIG_E_INVALID, 0, "no name given to inject a credential for");
     if ((rc = net_name_parse(inject->name, strlen(inject->name), ret_name, err)) < 0)
         return rc;
@@ -328,9 +329,13 @@ static int fill_inject(struct brig_policy *policy, const struct brig_inject *fro
     return copy_words(policy, from->strip, max, "headers", &to->strip, err);
 }
 
-int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inject,
+int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *given,
                        struct brig_error *err)
 {
+    struct brig_inject known = BRIG_INJECT_INIT;
+    const struct brig_inject *inject = &known;
+    if (given && sized_read(&known, sizeof known, given, "BRIG_INJECT_INIT", err) < 0)
+        return brig_wrap(err, BRIG_E_INVALID, "struct brig_inject");
     struct policy_net *net = &policy->net;
     char name[NET_NAME_MAX + 1], url[POLICY_INJECT_URL_MAX];
     int rc = check_inject(policy, inject, name, err);

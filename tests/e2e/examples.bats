@@ -32,7 +32,7 @@ build() {
     library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
     # Several words on purpose.
     # shellcheck disable=SC2086
-    gcc -std=gnu11 -Wall -Wextra -Werror -o "$EXAMPLES/$1" "$SOURCES/$1.c" \
+    gcc -std=gnu11 -Wall -Wextra -Werror -pthread -o "$EXAMPLES/$1" "$SOURCES/$1.c" \
         $flags -Wl,-rpath,"$library"
 }
 
@@ -124,6 +124,39 @@ build() {
         for i in 1 2 3 4 5; do
             [ "${lines[i - 1]}" = "run $i: fresh" ]
         done
+    done
+}
+
+@test "stream talks to a command while it runs, and cancels it" {
+    build stream
+    for who in $(each_user); do
+        must as "$who" "$EXAMPLES/stream"
+        [ "${lines[0]}" = "heard: one" ]
+        [ "${lines[1]}" = "heard: two" ]
+        [ "${lines[2]}" = end ]
+        [ "${lines[3]}" = "exited, status 0" ]
+        must_exit 137 as "$who" "$EXAMPLES/stream" --cancel
+        output_has "heard: one"
+        output_has "cancelled, status 137"
+        output_lacks end
+    done
+}
+
+@test "pty gives a command a terminal of another size" {
+    build pty
+    for who in $(each_user); do
+        must as "$who" "$EXAMPLES/pty"
+        output_has "at first 24 80"
+        output_has "then 40 132"
+        output_has "heard: hello"
+    done
+}
+
+@test "threads start jails from one template" {
+    build threads
+    for who in $(each_user); do
+        must as "$who" "$EXAMPLES/threads"
+        [ "$output" = "20 of 20 runs are well" ]
     done
 }
 

@@ -31,7 +31,8 @@ static void build(struct brig_policy *policy, struct input *in)
     unsigned char number = next_byte(in);
     const char *a = next_text(in);
     const char *b = next_text(in);
-    struct brig_identity identity = {number, number, number, number, a, b, b};
+    struct brig_identity identity = {
+        sizeof(struct brig_identity), number, number, number, number, a, b, b};
     switch (op % 18) {
     case 0:
         (void)brig_policy_grant(policy, (enum brig_access)(number % 6), a, b, number / 8U, &err);

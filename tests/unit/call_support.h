@@ -14,6 +14,7 @@
 #include <brig/call.h>
 
 #include "await.h"
+#include "call/result.h"
 #include "tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -25,7 +26,7 @@
 static inline struct brig_call_options new_options(bool namespaces)
 {
     struct brig_call_options options;
-    brig_call_options_init(&options);
+    brig_call_options_init(&options, sizeof options);
     options.timeout_ms = (unsigned)await_ms();
     options.namespaces = namespaces;
     if (SANITIZED)
@@ -38,7 +39,7 @@ static inline int call(const struct brig_call_options *options, brig_call_fn fn,
                        struct brig_call_result *ret_result)
 {
     struct brig_error err = {0};
-    int code = brig_call(NULL, options, fn, argument, ret_result, &err);
+    int code = call_run(NULL, options, fn, argument, ret_result, &err);
     if (code < 0)
         tap_diag("brig_call: %s", err.message);
     return code;
@@ -68,7 +69,7 @@ has_outcome(const struct brig_call_result *result, enum brig_call_outcome wanted
         struct brig_call_result result_;                                                           \
         (void)call(options, fn, argument, &result_);                                               \
         (void)has_outcome(&result_, wanted, __VA_ARGS__);                                          \
-        brig_call_result_done(&result_);                                                           \
+        call_result_done(&result_);                                                                \
     } while (0)
 
 static inline size_t count_fds(void)

@@ -14,6 +14,8 @@
 #include <brig/brig.h>
 
 #include "await.h"
+#include "jail/job/job.h"
+#include "jail/job/result.h"
 #include "tap.h"
 
 static inline struct brig_policy *new_policy(void)
@@ -45,6 +47,7 @@ struct shell {
 static inline void shell_init(struct shell *shell, const char *script)
 {
     *shell = (struct shell){.argv = {"/bin/sh", "-c", script, NULL}};
+    shell->command.size = sizeof shell->command;
     shell->command.argv = shell->argv;
     shell->command.stdio[1].kind = BRIG_STDIO_CAPTURE;
     shell->command.stdio[2].kind = BRIG_STDIO_CAPTURE;
@@ -55,7 +58,7 @@ static inline int run(const struct brig_policy *policy, const struct brig_comman
                       struct brig_result *ret_result)
 {
     struct brig_error err = {0};
-    int code = brig_run(policy, command, ret_result, &err);
+    int code = job_run(policy, command, ret_result, &err);
     if (code < 0)
         tap_diag("brig_run: %s", err.message);
     return code;
@@ -88,7 +91,7 @@ static inline int finish(struct brig_job *job, struct brig_result *ret_result)
     *ret_result = (struct brig_result){.outcome = BRIG_SETUP_FAILED};
     int code = job ? brig_job_wait(job, &err) : BRIG_E_STATE;
     if (code >= 0)
-        code = brig_job_result(job, ret_result, &err);
+        code = job_take_result(job, ret_result, &err);
     if (code < 0)
         tap_diag("the job: %s", err.message);
     brig_job_free(job);

@@ -98,7 +98,7 @@ static int enter_shell(const struct attach *entry, const char *script,
     if (code == 0)
         code = brig_job_wait(job, &err);
     if (code == 0)
-        code = brig_job_result(job, ret_result, &err);
+        code = job_take_result(job, ret_result, &err);
     if (code < 0) {
         tap_diag("job_start: %s", err.message);
         *ret_result = (struct brig_result){.outcome = BRIG_SETUP_FAILED};
@@ -129,20 +129,20 @@ static void test_entering(void)
     (void)enter_shell(&entry, "while ! cat /tmp/file 2>/dev/null; do :; done; exit 5", &result);
     is_exit(&result, 5, "a command in it");
     tap_is_str(result.out.data, "mine\n", "it sees what is there");
-    brig_result_done(&result);
+    result_done(&result);
     (void)enter_shell(&entry, "kill -9 $$", &result);
     tap_is_int(result.signal, SIGKILL, "one that a signal ends");
-    brig_result_done(&result);
+    result_done(&result);
     tap_is_int(brig_job_process(job, NULL), 0, "the run is not ended by that");
     (void)enter_shell(&entry, "(sleep 1000; :) & echo $!; exit 3", &result);
     is_exit(&result, 3, "one that leaves something behind");
     char script[64];
     (void)snprintf(script, sizeof script, "test -e /proc/%d",
                    result.out.data ? atoi(result.out.data) : 0);
-    brig_result_done(&result);
+    result_done(&result);
     (void)enter_shell(&entry, script, &result);
     is_exit(&result, 1, "what it left is gone");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(job);
     tap_ok(enter_shell(&entry, "true", &result) < 0, "when the run is over it cannot be entered");
     attach_done(&entry);
@@ -190,9 +190,9 @@ static void test_end_of_run(void)
     tap_pass("a run ends while nobody waits for the command that entered it");
     struct brig_result result;
     tap_is_int(brig_job_wait(entered, NULL), 0, "and with it that");
-    (void)brig_job_result(entered, &result, NULL);
+    (void)job_take_result(entered, &result, NULL);
     tap_is_int(result.signal, SIGKILL, "by SIGKILL");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(entered);
     (void)signal(SIGCHLD, before);
     attach_done(&entry);
@@ -217,7 +217,7 @@ static void test_cancelling(void)
         count++;
     tap_is_int((int)count, 4,
                "letting go of a command ends it with its children, and nothing else");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(job);
     attach_done(&entry);
     brig_policy_free(policy);

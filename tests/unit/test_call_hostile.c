@@ -119,7 +119,7 @@ static void test_processes(bool namespaces)
     (void)call(&options, clone_beside, NULL, &result);
     tap_ok(result.value && memcmp(result.value, namespaces ? "ye" : "no", 2) == 0,
            "%s: a child of its parent is %s", kinds[namespaces], namespaces ? "init's" : "refused");
-    brig_call_result_done(&result);
+    call_result_done(&result);
     tap_ok(all_dead(&line), "%s: and not left, either", kinds[namespaces]);
     tap_ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "%s: we have no children",
            kinds[namespaces]);
@@ -129,7 +129,7 @@ static void test_processes(bool namespaces)
     tap_ok(result.value && *(char *)result.value == (namespaces ? '2' : '3'),
            "%s: sessions and groups %s", kinds[namespaces],
            namespaces ? "can be made" : "cannot be left");
-    brig_call_result_done(&result);
+    call_result_done(&result);
 }
 
 static int wait_for_ever(struct brig_call_child *child, void *argument)
@@ -155,7 +155,7 @@ static void test_ended_early(bool namespaces)
         if (result.outcome != BRIG_CALL_TIMEOUT)
             tap_diag("after %u ms: %s", (unsigned)options.timeout_ms,
                      brig_call_outcome_name(result.outcome));
-        brig_call_result_done(&result);
+        call_result_done(&result);
     }
     tap_is_int(in_time, 20, "%s: calls are ended while they begin", kinds[namespaces]);
     tap_ok(all_dead(&line), "%s: and nothing is left of them", kinds[namespaces]);
@@ -188,7 +188,7 @@ static void test_process_limit(bool namespaces)
     else /* where nobody counts, nothing is claimed */
         (void)has_outcome(&result, BRIG_CALL_FAILED, "%s: a refused fork is a failure",
                           kinds[namespaces]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
 }
 
 /* ---- The way it ends ---------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ static void test_ends(bool namespaces)
         (void)has_outcome(&result, BRIG_CALL_CRASHED, "%s: signal %d is a crash", kinds[namespaces],
                           number);
         tap_is_int(result.signal, number, "%s: and told", kinds[namespaces]);
-        brig_call_result_done(&result);
+        call_result_done(&result);
     }
     for (int code = 0; code < 8; code += 7)
         for (int i = 0; i < 2; i++) {
@@ -237,7 +237,7 @@ static void test_ends(bool namespaces)
                               kinds[namespaces], i ? "_exit" : "exit", code);
             tap_is_int(result.exit_code, code, "%s: with its code", kinds[namespaces]);
             tap_ok(!result.value, "%s: half a value is none", kinds[namespaces]);
-            brig_call_result_done(&result);
+            call_result_done(&result);
         }
 }
 
@@ -305,7 +305,7 @@ static void test_values(bool namespaces)
     (void)call(&options, close_everything, NULL, &result);
     (void)has_outcome(&result, BRIG_CALL_RETURNED, "%s: a small value needs no fd",
                       kinds[namespaces]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
     expect(&options, close_and_be_large, NULL, BRIG_CALL_MEMORY, "%s: a large one does",
            kinds[namespaces]);
     expect(&options, unmap_everything, NULL, BRIG_CALL_CRASHED,
@@ -313,7 +313,7 @@ static void test_values(bool namespaces)
     (void)call(&options, spoil_file, NULL, &result);
     tap_ok(result.value && memcmp(result.value, "good", 4) == 0,
            "%s: the file cannot be cut, grown or sealed", kinds[namespaces]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
 
     struct brig_caller *caller = NULL;
     int survived = 0, rounds = namespaces ? 30 : 200;
@@ -323,13 +323,13 @@ static void test_values(bool namespaces)
         uint64_t seed = 88172645463325252u + (uint64_t)i * 7919;
         char text[256], *json = NULL;
         struct brig_error err = {0};
-        int code = brig_caller_call(caller, write_head, &seed, &result, &err);
+        int code = caller_call(caller, write_head, &seed, &result, &err);
         if (result.value && result.length > 0) /* all of it can be read */
             survived += ((volatile char *)result.value)[result.length - 1] == 0 ? 0 : 0;
         (void)brig_call_result_text(&result, text, sizeof text);
         survived += code == 0 && brig_call_result_json(&result, &json, NULL) == 0;
-        brig_call_text_free(json);
-        brig_call_result_done(&result);
+        brig_text_free(json);
+        call_result_done(&result);
     }
     tap_is_int(survived, rounds, "%s: any head at all is a result", kinds[namespaces]);
     brig_caller_free(caller);
@@ -436,7 +436,7 @@ static void test_caller(bool namespaces)
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
             tap_ok(against->result[i] < 0, "%s: and cannot be reached by %s", kinds[namespaces],
                    names[i]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
     struct rlimit now;
     tap_ok(getrlimit(RLIMIT_CPU, &now) == 0 && now.rlim_cur != 1, "%s: its limits are its own",
            kinds[namespaces]);
@@ -474,7 +474,7 @@ static void test_death_of_caller(bool namespaces)
         struct wait wait = {.fd = ends[1], .fork = namespaces};
         options.keep_fds = &ends[1];
         options.keep_fd_count = 1;
-        (void)brig_call(NULL, &options, wait_with_lifeline, &wait, &result, NULL);
+        (void)call_run(NULL, &options, wait_with_lifeline, &wait, &result, NULL);
         _exit(0);
     }
     (void)close(ends[1]);
@@ -522,7 +522,7 @@ static void test_value_is_ours(bool namespaces, size_t length)
                 changed += memcmp(seen, result.value, result.length) != 0;
             }
         }
-        brig_call_result_done(&result);
+        call_result_done(&result);
     }
     free(seen);
     tap_is_int(odd, 0, "%s: %zu bytes that are written to come back, or are too many",
@@ -576,7 +576,7 @@ static __attribute__((noreturn)) void call_on_terminal(const char *name, int rep
     for (int i = 0; i < 3; i++)
         if (fd < 0 || dup2(fd, i) < 0)
             _exit(1);
-    (void)brig_call(NULL, &options, spoil_terminal, NULL, &result, NULL);
+    (void)call_run(NULL, &options, spoil_terminal, NULL, &result, NULL);
     if (result.length == sizeof(struct terminal))
         (void)!write(report, result.value, result.length);
     _exit(0);
@@ -648,8 +648,8 @@ static void test_buffers(bool namespaces)
         (void)atexit(tell_exit);
         (void)printf("[the caller's]");
         for (int by_exit = 0; by_exit < 2; by_exit++) {
-            (void)brig_call(NULL, &options, print_and_exit, &by_exit, &result, NULL);
-            brig_call_result_done(&result);
+            (void)call_run(NULL, &options, print_and_exit, &by_exit, &result, NULL);
+            call_result_done(&result);
         }
         (void)fflush(stdout);
         _exit(0);
@@ -681,7 +681,7 @@ static void test_ignored_children(bool namespaces)
     (void)call(&options, give_value, NULL, &result);
     tap_ok(result.outcome == BRIG_CALL_RETURNED && result.length == 5,
            "%s: a value comes back to who ignores SIGCHLD", kinds[namespaces]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
@@ -707,7 +707,7 @@ static void test_interrupted(bool namespaces)
     for (int i = 0; i < 20; i++) {
         (void)call(&options, give_value, NULL, &result);
         returned += result.outcome == BRIG_CALL_RETURNED && result.length == 5;
-        brig_call_result_done(&result);
+        call_result_done(&result);
     }
     (void)setitimer(ITIMER_REAL, &never, NULL);
     (void)signal(SIGALRM, SIG_DFL);
@@ -747,10 +747,10 @@ static void test_gone_before_started(bool namespaces, bool by_loop)
     } else {
         (void)brig_call_wait(running, NULL);
     }
-    (void)brig_call_result(running, &result, NULL);
+    (void)call_finish(running, &result, NULL);
     tap_ok(status == 0 && result.outcome == BRIG_CALL_RETURNED && result.length == 5,
            "%s: a value comes back of a process that was gone at once", kinds[namespaces]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
     brig_call_free(running);
     brig_caller_free(caller);
     (void)signal(SIGCHLD, SIG_DFL);
@@ -850,9 +850,9 @@ static void test_untold_comes_late(bool namespaces)
     struct brig_call_result result = {0};
     (void)brig_call_started(next, pid, NULL);
     (void)brig_call_wait(next, NULL);
-    tap_ok(brig_call_result(next, &result, NULL) == 0 && result.length == 5,
+    tap_ok(call_finish(next, &result, NULL) == 0 && result.length == 5,
            "%s: who is in time has its value", kinds[namespaces]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
     brig_call_free(next);
     end_test(&untold);
 }
@@ -889,7 +889,7 @@ static void test_shared(bool namespaces)
     (void)call(&options, find_shared, NULL, &result);
     tap_is_str(result.value, "", "%s: no memory of another caller's can be written",
                kinds[namespaces]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
     brig_call_free(under_way);
     brig_caller_free(other);
 }
@@ -936,7 +936,7 @@ static void test_descriptors(bool namespaces)
         (void)call(&options, list_fds, NULL, &result);
         tap_is_str(result.value, "", "%s: no fd but the way back is open%s", kinds[namespaces],
                    options.trace ? ", with tracing" : "");
-        brig_call_result_done(&result);
+        call_result_done(&result);
     }
     if (pipe2(ends, O_CLOEXEC) < 0)
         tap_bail("pipe2");
@@ -981,7 +981,7 @@ static void test_confine(bool namespaces)
     struct brig_call_result result;
     (void)call(&options, break_out, &namespaces, &result);
     tap_is_str(result.value, "nothing", "%s: what gave way", kinds[namespaces]);
-    brig_call_result_done(&result);
+    call_result_done(&result);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
+#include "call/result.h"
 #include "call_support.h"
 
 #define THREADS 8
@@ -39,7 +40,7 @@ static void *call_often(void *argument)
         struct brig_call_result result;
         struct brig_error err = {0};
         int length = snprintf(wanted, sizeof wanted, "%u squared is %u", number, number * number);
-        int code = brig_caller_call(work->caller, compute, &number, &result, &err);
+        int code = caller_call(work->caller, compute, &number, &result, &err);
         char *busy = malloc(64 + i * 16);
         bool good = code == 0 && result.outcome == BRIG_CALL_RETURNED &&
                     result.length == (size_t)length &&
@@ -49,7 +50,7 @@ static void *call_often(void *argument)
             tap_diag("thread %u, call %u: %s %s", work->thread, i,
                      brig_call_outcome_name(result.outcome), err.message);
         free(busy);
-        brig_call_result_done(&result);
+        call_result_done(&result);
     }
     return NULL;
 }
@@ -118,10 +119,10 @@ static void call_many(bool namespaces, unsigned count, bool each_new)
     for (unsigned i = 0; i < count; i++) {
         struct brig_call_result result;
         if (each_new && i % 10 == 0)
-            (void)brig_call(NULL, &options, end_somehow, &i, &result, NULL);
+            (void)call_run(NULL, &options, end_somehow, &i, &result, NULL);
         else
-            (void)brig_caller_call(caller, end_somehow, &i, &result, NULL);
-        brig_call_result_done(&result);
+            (void)caller_call(caller, end_somehow, &i, &result, NULL);
+        call_result_done(&result);
     }
     brig_caller_free(caller);
 }
@@ -164,8 +165,8 @@ static void test_endings(void)
     size_t before = count_children();
     for (unsigned i = 0; i < 20; i++) {
         struct brig_call_result result;
-        (void)brig_caller_call(caller, compute, &i, &result, NULL);
-        brig_call_result_done(&result);
+        (void)caller_call(caller, compute, &i, &result, NULL);
+        call_result_done(&result);
     }
     tap_ok(count_children() <= before + 1, "of 20 full jails at most one is about to end");
     brig_caller_free(caller);
@@ -207,27 +208,37 @@ static struct brig_call *start_in_parts(struct brig_caller *caller, bool sleepy)
 static void test_parts(bool namespaces)
 {
     struct brig_call_options options = new_options(namespaces);
-    struct brig_call_result *result = brig_call_result_new();
+    struct brig_call_result *result = NULL;
     options.stdio[1] = BRIG_STDIO_CAPTURE;
     struct brig_caller *caller = new_caller(&options);
     struct brig_call *begun = start_in_parts(caller, false);
     size_t length = 0;
-    tap_is_int(brig_call_result(begun, result, NULL), BRIG_E_STATE, "no result before the end");
+    tap_is_int(brig_call_finish(begun, &result, NULL), BRIG_E_STATE, "no result before the end");
+    tap_ok(brig_call_wait_ms(begun, 0, NULL) >= 0, "waiting for no time returns at once");
     tap_is_int(brig_call_wait(begun, NULL), 0, "a call in parts ends");
-    tap_is_int(brig_call_result(begun, result, NULL), 0, "and has a result");
+    tap_is_int(brig_call_wait_ms(begun, 1, NULL), 1, "which a wait with a limit says too");
+    tap_is_int(brig_call_finish(begun, &result, NULL), 0, "and has a result");
+    struct brig_call_result *again = NULL;
+    tap_is_int(brig_call_finish(begun, &again, NULL), BRIG_E_STATE, "which can be taken once");
+    tap_is_int(brig_call_result_outcome(result), BRIG_CALL_RETURNED, "it returned");
     const void *value = brig_call_result_value(result, &length);
     tap_ok(length == 8 && memcmp(value, "in parts", 8) == 0, "with its value");
-    tap_is_str(result->out.data, "out", "and what it printed");
+    tap_is_str(brig_call_result_output(result, 1, NULL, NULL), "out", "and what it printed");
+    tap_is_str(brig_call_result_output(result, 2, NULL, NULL), "", "which is nothing on stderr");
+    tap_ok(!brig_call_result_denial(result) && !brig_call_result_denial_at(result, 0) &&
+               !brig_call_result_message(result) && brig_call_result_error(result)->code == 0,
+           "and nothing of what there was not");
     brig_call_free(begun);
     brig_call_result_free(result);
 
     begun = start_in_parts(caller, true);
+    tap_is_int(brig_call_wait_ms(begun, 20, NULL), 0, "one that sleeps is not over in 20 ms");
     tap_is_int(brig_call_cancel(begun, NULL), 0, "one that sleeps can be cancelled");
     struct brig_call_result cancelled = {0};
     (void)brig_call_wait(begun, NULL);
-    (void)brig_call_result(begun, &cancelled, NULL);
+    (void)call_finish(begun, &cancelled, NULL);
     (void)has_outcome(&cancelled, BRIG_CALL_CANCELLED, "and is");
-    brig_call_result_done(&cancelled);
+    call_result_done(&cancelled);
     brig_call_free(begun);
     brig_call_free(start_in_parts(caller, true)); /* ends it, too */
     if (!namespaces)                              /* there the template is our child */
@@ -258,10 +269,10 @@ static void test_event_loop(bool namespaces)
         tap_is_int(over, 1, "an event loop sees the end");
         tap_ok(rounds < 50, "in few rounds");
         struct brig_call_result result = {0};
-        (void)brig_call_result(begun, &result, NULL);
+        (void)call_finish(begun, &result, NULL);
         (void)has_outcome(&result, sleepy ? BRIG_CALL_TIMEOUT : BRIG_CALL_RETURNED,
                           "of one that %s", sleepy ? "sleeps" : "returns");
-        brig_call_result_done(&result);
+        call_result_done(&result);
         brig_call_free(begun);
     }
     brig_caller_free(caller);
@@ -274,7 +285,7 @@ static int confined(const struct brig_policy *policy)
     struct brig_unenforced unenforced = {0};
     struct brig_error err = {0};
     int usable = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
-    if (brig_confine_self(policy, &unenforced, &err) < 0)
+    if (confine_self(policy, &unenforced, &err) < 0)
         return 10;
     char byte;
     if (usable < 0 || read(usable, &byte, 1) != 1)
@@ -299,7 +310,7 @@ static int confined_with_thread(void)
     pthread_t thread;
     if (pthread_create(&thread, NULL, do_nothing, NULL) != 0)
         return 1;
-    return brig_confine_self(NULL, NULL, NULL) == BRIG_E_STATE ? 0 : 2;
+    return confine_self(NULL, NULL, NULL) == BRIG_E_STATE ? 0 : 2;
 }
 
 static void test_confine_self(void)

@@ -62,7 +62,7 @@ static bool calls_without_streams(bool namespaces)
     struct brig_call_result result;
     for (int fd = 0; fd < 3; fd++)
         (void)close(fd);
-    (void)brig_call(NULL, &options, look, NULL, &result, NULL);
+    (void)call_run(NULL, &options, look, NULL, &result, NULL);
     return result.outcome == BRIG_CALL_RETURNED && result.length == 4;
 }
 

@@ -121,7 +121,7 @@ static void test_found(bool namespaces, const char *who)
                       kinds[namespaces], who);
     if (result.length == sizeof found)
         memcpy(&found, result.value, sizeof found);
-    brig_call_result_done(&result);
+    call_result_done(&result);
     tap_ok(found.stack, "its stack is the caller's");
     tap_ok(found.thread, "it is the caller's thread, with its variables");
     tap_ok(found.threads, "which can start others");
@@ -147,7 +147,7 @@ static void test_thread_exit(bool namespaces)
     (void)has_outcome(&result, BRIG_CALL_EXITED, "%s: a function that ends its thread has exited",
                       kinds[namespaces]);
     tap_is_int(result.exit_code, 0, "with 0");
-    brig_call_result_done(&result);
+    call_result_done(&result);
 }
 
 static void *call_from_thread(void *argument)
@@ -181,7 +181,7 @@ static void test_caller(bool namespaces)
     mode_t mask = umask(0027);
     bool known = getcwd(directory, sizeof directory) != NULL;
     (void)call(&options, look_around, &options, &result);
-    brig_call_result_done(&result);
+    call_result_done(&result);
     tap_ok(has_handlers(), "%s: the caller's signals are as before", kinds[namespaces]);
     tap_is_int(umask(mask), 0027, "and its umask");
     tap_ok(known && getcwd(after, sizeof after) && strcmp(directory, after) == 0,

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "jail/job/result.h"
 #include "jail/net/door_events.h"
 #include "jail/net/door_netlink.h"
 #include "jail/plan/plan.h"
@@ -215,7 +216,8 @@ static void test_plan(void)
                "without it, the ports that are allowed, and of a range its ends");
     tap_is_int((long)count_of(door, DOOR_SOCKET_INJECT, PLAN_LISTEN_ALWAYS), 0, "no credential");
     brig_policy_network(policy, BRIG_NET_OPEN, &err);
-    struct brig_inject inject = {.name = "a.example", .header = "h", .value = "v"};
+    struct brig_inject inject = {
+        .size = sizeof(struct brig_inject), .name = "a.example", .header = "h", .value = "v"};
     for (int i = 0; i < POLICY_INJECT_MAX; i++)
         (void)brig_policy_inject(policy, &inject, &err);
     for (int i = 0; i < 100; i++) {
@@ -298,11 +300,11 @@ static void test_ring(void)
     struct brig_net_result result;
     door_events_take_all(&events, &result);
     tap_is_int((long)result.count, BRIG_NET_EVENTS_MAX, "the last are kept");
-    tap_is_int((long)result.dropped, 10, "the others counted");
+    tap_is_int((long)result.totals.dropped, 10, "the others counted");
     tap_ok(result.events[0].connection == 11 &&
                result.events[BRIG_NET_EVENTS_MAX - 1].connection == total,
            "in their order");
-    tap_ok(result.allowed == total / 2 && result.bytes_in == (uint64_t)total / 2 * 10,
+    tap_ok(result.totals.allowed == total / 2 && result.totals.bytes_in == (uint64_t)total / 2 * 10,
            "and the sums are those of all");
     free(result.events);
 }

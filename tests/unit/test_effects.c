@@ -156,7 +156,7 @@ static void test_run(void)
     struct brig_error err = {0};
     struct facts facts;
     const char *const argv[] = {"true", NULL};
-    const struct brig_command command = {.argv = argv};
+    const struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
     tap_ok(facts_parse(whole, &facts, NULL) == 0 && policy, "a policy with facts");
     policy->facts = &facts;
     tap_ok(brig_start(policy, &command, &job, &err) == BRIG_E_STATE && !job, "is not run: %s",

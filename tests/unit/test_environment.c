@@ -122,13 +122,15 @@ static void empty_gets_defaults(void)
     autofree char **env = made(p, NULL);
     tap_is_str(value(env, "PATH"), DEFAULT_PATH, "PATH has a default");
     tap_is_int(count(env), 3, "beside it HOME and TMPDIR");
-    const struct brig_identity id = {1, 1, 1, 1, "agent", "/home/agent", NULL};
+    const struct brig_identity id = {
+        sizeof(struct brig_identity), 1, 1, 1, 1, "agent", "/home/agent", NULL};
     brig_policy_identity(p, &id, &err);
     autofree char **named = made(p, (const char *const[]){"USER=u", NULL});
     tap_is_str(value(named, "HOME"), "/home/agent", "HOME is the identity's");
     tap_is_str(value(named, "USER"), "agent", "USER is the identity's");
     tap_is_str(value(named, "LOGNAME"), "agent", "LOGNAME too");
-    const struct brig_identity homeless = {1, 1, 1, 1, "agent", NULL, NULL};
+    const struct brig_identity homeless = {
+        sizeof(struct brig_identity), 1, 1, 1, 1, "agent", NULL, NULL};
     brig_policy_identity(p, &homeless, &err);
     autofree char **chosen = made(p, NULL);
     tap_is_str(value(chosen, "HOME"), "/home/agent", "a home not named follows from the user");

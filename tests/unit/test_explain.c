@@ -26,7 +26,8 @@ int main(void)
     brig_policy_setenv(p, "A", "1\xff", &err);
     brig_policy_unsetenv(p, "SECRET_*", &err);
     brig_policy_disable(p, BRIG_LAYER_SECCOMP | BRIG_LAYER_CAPS, &err);
-    const struct brig_identity id = {1000, 1000, 0, (gid_t)-1, "agent", NULL, NULL};
+    const struct brig_identity id = {
+        sizeof(struct brig_identity), 1000, 1000, 0, (gid_t)-1, "agent", NULL, NULL};
     brig_policy_identity(p, &id, &err);
     autofree char *text = NULL;
     brig_policy_explain(p, false, &text, &err);

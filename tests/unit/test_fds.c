@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where fds are kept, and starts of a caller that has very many of them. */
 #include "base/fds.h"
+#include "jail/job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,8 @@ static struct brig_job *start(const struct brig_policy *policy, int out, const c
 {
     const char *argv[] = {"/bin/sh", "-c", script, NULL};
     struct brig_pass_fd pass = {.fd = out, .number = 7};
-    struct brig_command command = {.argv = argv,
+    struct brig_command command = {.size = sizeof(struct brig_command),
+                                   .argv = argv,
                                    .stdio = {{.kind = BRIG_STDIO_NULL},
                                              {.kind = BRIG_STDIO_FD, .fd = out},
                                              {.kind = BRIG_STDIO_CAPTURE}},
@@ -55,9 +57,9 @@ static struct brig_job *start(const struct brig_policy *policy, int out, const c
 static bool ends_well(struct brig_job *job)
 {
     struct brig_result result = {0};
-    bool well = job && brig_job_wait(job, NULL) == 0 && brig_job_result(job, &result, NULL) == 0 &&
+    bool well = job && brig_job_wait(job, NULL) == 0 && job_take_result(job, &result, NULL) == 0 &&
                 result.outcome == BRIG_EXITED && result.exit_code == 0;
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(job);
     return well;
 }
@@ -76,8 +78,10 @@ static void test_all_numbers(const struct brig_policy *policy, int out, int in)
     struct brig_pass_fd pass[BRIG_PASS_FD_MAX];
     const char *argv[] = {"/bin/bash", "-c", "for ((n = 3; n < 35; n++)); do echo -n x >&$n; done",
                           NULL};
-    struct brig_command command = {
-        .argv = argv, .pass_fds = pass, .pass_fd_count = BRIG_PASS_FD_MAX};
+    struct brig_command command = {.size = sizeof(struct brig_command),
+                                   .argv = argv,
+                                   .pass_fds = pass,
+                                   .pass_fd_count = BRIG_PASS_FD_MAX};
     for (int i = 0; i < BRIG_PASS_FD_MAX; i++)
         pass[i] = (struct brig_pass_fd){.fd = out, .number = 3 + i};
     struct brig_job *job = NULL;
@@ -110,7 +114,8 @@ int main(void)
         return 1;
     test_moving();
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
-    struct brig_identity identity = {.host_uid = JAIL_UID,
+    struct brig_identity identity = {.size = sizeof(struct brig_identity),
+                                     .host_uid = JAIL_UID,
                                      .host_gid = JAIL_UID,
                                      .inside_uid = (uid_t)-1,
                                      .inside_gid = (gid_t)-1};

@@ -22,7 +22,7 @@ static void test_exits(void)
         tap_is_int(run_shell(policy, script, &result), 0, "%s: the run works", name);
         is_exit(&result, codes[i], name);
         tap_is_int(brig_result_status(&result), codes[i], "%s: so does the status", name);
-        brig_result_done(&result);
+        result_done(&result);
     }
     (void)run_shell(policy, "echo out; echo err >&2; exit 3", &result);
     is_exit(&result, 3, "output does not change the exit code");
@@ -35,11 +35,11 @@ static void test_exits(void)
     tap_is_int(brig_result_json(&result, &json, NULL), 0, "a result can be told as JSON");
     tap_has_str(json, "exited", "the JSON names the outcome");
     free(json);
-    brig_result_done(&result);
+    result_done(&result);
     /* tail keeps the one line it gets. */
     (void)run_shell(policy, "head -c 64000000 /dev/zero | tail >/dev/null", &result);
     tap_ok(result.usage.peak_memory_bytes > 60000000, "the peak memory of a large command is told");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -56,7 +56,7 @@ static void test_signals(void)
         tap_is_int(result.signal, signals[i], "it is the right signal");
         tap_is_int(result.exit_code, -1, "there is no exit code then");
         tap_is_int(brig_result_status(&result), 128 + signals[i], "the status is 128 and it");
-        brig_result_done(&result);
+        result_done(&result);
     }
     brig_policy_free(policy);
 }
@@ -67,15 +67,15 @@ static void cannot_run(const char *program, int code, int status, const char *na
     struct brig_error err = {0};
     struct brig_result result;
     const char *const argv[] = {program, NULL};
-    const struct brig_command command = {.argv = argv};
-    tap_is_int(brig_run(policy, &command, &result, &err), code, "%s: the code says so", name);
+    const struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
+    tap_is_int(job_run(policy, &command, &result, &err), code, "%s: the code says so", name);
     is_outcome(&result, BRIG_SETUP_FAILED, "the outcome is that nothing ran");
     tap_is_int(result.error.code, code, "%s: the result has the error as well", name);
     tap_is_int(brig_result_status(&result), status, "%s: status %d", name, status);
     tap_has_str(err.message, program, "%s: the message names it", name);
-    brig_result_done(&result);
-    tap_is_int(brig_run(policy, &command, &result, NULL), code, "%s: without an error too", name);
-    brig_result_done(&result);
+    result_done(&result);
+    tap_is_int(job_run(policy, &command, &result, NULL), code, "%s: without an error too", name);
+    result_done(&result);
     struct brig_job *job = NULL;
     tap_is_int(brig_start(policy, &command, &job, &err), code, "%s: brig_start agrees", name);
     tap_ok(job == NULL, "%s: and gives no job", name);
@@ -95,9 +95,9 @@ static void refused(struct brig_command command, const char *name)
     struct brig_policy *policy = new_policy();
     struct brig_error err = {0};
     struct brig_result result;
-    tap_is_int(brig_run(policy, &command, &result, &err), BRIG_E_INVALID, "%s is refused", name);
+    tap_is_int(job_run(policy, &command, &result, &err), BRIG_E_INVALID, "%s is refused", name);
     tap_ok(err.message[0] != '\0', "%s: with words", name);
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -110,22 +110,41 @@ static void test_bad_commands(void)
     const struct brig_pass_fd low = {0, 2}, high = {0, 256}, closed = {-1, 5};
     for (int i = 0; i <= BRIG_PASS_FD_MAX; i++)
         many[i] = (struct brig_pass_fd){0, 3 + i};
-    refused((struct brig_command){.argv = NULL}, "a command without words");
-    refused((struct brig_command){.argv = none}, "a command of no words");
-    refused((struct brig_command){.argv = empty}, "an empty program name");
-    refused((struct brig_command){.argv = argv, .stdio = {{.kind = BRIG_STDIO_CAPTURE}}},
+    refused((struct brig_command){.size = sizeof(struct brig_command), .argv = NULL},
+            "a command without words");
+    refused((struct brig_command){.size = sizeof(struct brig_command), .argv = none},
+            "a command of no words");
+    refused((struct brig_command){.size = sizeof(struct brig_command), .argv = empty},
+            "an empty program name");
+    refused((struct brig_command){.size = sizeof(struct brig_command),
+                                  .argv = argv,
+                                  .stdio = {{.kind = BRIG_STDIO_CAPTURE}}},
             "capturing stdin");
-    refused((struct brig_command){.argv = argv, .stdio = {[1] = {.kind = BRIG_STDIO_BYTES}}},
+    refused((struct brig_command){.size = sizeof(struct brig_command),
+                                  .argv = argv,
+                                  .stdio = {[1] = {.kind = BRIG_STDIO_BYTES}}},
             "bytes for stdout");
-    refused((struct brig_command){.argv = argv, .stdio = {{.kind = BRIG_STDIO_FD, .fd = -1}}},
+    refused((struct brig_command){.size = sizeof(struct brig_command),
+                                  .argv = argv,
+                                  .stdio = {{.kind = BRIG_STDIO_FD, .fd = -1}}},
             "a stdin that is no fd");
-    refused((struct brig_command){.argv = argv, .pass_fds = &low, .pass_fd_count = 1},
+    refused((struct brig_command){.size = sizeof(struct brig_command),
+                                  .argv = argv,
+                                  .pass_fds = &low,
+                                  .pass_fd_count = 1},
             "passing an fd as 2");
-    refused((struct brig_command){.argv = argv, .pass_fds = &high, .pass_fd_count = 1},
+    refused((struct brig_command){.size = sizeof(struct brig_command),
+                                  .argv = argv,
+                                  .pass_fds = &high,
+                                  .pass_fd_count = 1},
             "passing an fd as 256");
-    refused((struct brig_command){.argv = argv, .pass_fds = &closed, .pass_fd_count = 1},
+    refused((struct brig_command){.size = sizeof(struct brig_command),
+                                  .argv = argv,
+                                  .pass_fds = &closed,
+                                  .pass_fd_count = 1},
             "passing what is no fd");
-    refused((struct brig_command){.argv = argv,
+    refused((struct brig_command){.size = sizeof(struct brig_command),
+                                  .argv = argv,
                                   .pass_fds = many,
                                   .pass_fd_count = BRIG_PASS_FD_MAX + 1},
             "passing one fd too many");
@@ -142,14 +161,14 @@ static void test_capture_limit(void)
     is_exit(&result, 0, "output at the limit");
     tap_is_int(result.out.length, 1000, "output at the limit is kept whole");
     tap_ok(!result.out.truncated, "output at the limit is not marked");
-    brig_result_done(&result);
+    result_done(&result);
     (void)run_shell(policy, "head -c 1001 /dev/zero; head -c 5 /dev/zero >&2", &result);
     is_exit(&result, 0, "output one past the limit");
     tap_is_int(result.out.length, 1000, "output one past the limit is cut to it");
     tap_ok(result.out.truncated, "output one past the limit is marked");
     tap_is_int(result.usage.out_bytes[0], 1001, "all of it is counted");
     tap_ok(result.err.length == 5 && !result.err.truncated, "the other stream is not touched");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -167,7 +186,7 @@ static void test_capture_flood(void)
     tap_is_int(result.usage.out_bytes[0], 104857600, "100 MiB are counted");
     tap_ok(result.out.truncated, "100 MiB are marked as truncated");
     tap_ok(after.ru_maxrss - before.ru_maxrss < 16 * 1024, "the caller did not grow");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -181,7 +200,7 @@ static void test_capture_large(void)
     is_exit(&result, 0, "a command that writes 70 MiB");
     tap_is_int(result.out.length, 70 * MEBIBYTE, "70 MiB of at most 80 are kept");
     tap_ok(!result.out.truncated, "and not marked as truncated");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -202,23 +221,23 @@ static void test_stdin(void)
     is_exit(&result, 0, "a mebibyte of input");
     tap_ok(result.out.length == sizeof(bytes) && memcmp(result.out.data, bytes, sizeof(bytes)) == 0,
            "input passes through unchanged");
-    brig_result_done(&result);
+    result_done(&result);
 
     shell_init(&shell, "exec <&-; exit 6");
     shell.command.stdio[0] =
         (struct brig_stdio){.kind = BRIG_STDIO_BYTES, .bytes = bytes, .length = sizeof(bytes)};
     (void)run(policy, &shell.command, &result);
     is_exit(&result, 6, "a command that does not read its input harms nobody");
-    brig_result_done(&result);
+    result_done(&result);
 
     shell_init(&shell, "cat");
     shell.command.stdio[0] = (struct brig_stdio){.kind = BRIG_STDIO_BYTES};
     (void)run(policy, &shell.command, &result);
     is_exit(&result, 0, "no bytes are the end of the input");
-    brig_result_done(&result);
+    result_done(&result);
     (void)run_shell(policy, "cat", &result);
     is_exit(&result, 0, "without a word about it, stdin is empty");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -237,7 +256,7 @@ static void test_stdio_fd(void)
     tap_ok(fcntl(fds[0], F_GETFD) >= 0, "it stays the caller's");
     (void)close(fds[0]);
     (void)close(fds[1]);
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -266,7 +285,7 @@ static void test_passed_fds(void)
            "no other fd of the caller is");
     (void)close(stray);
     tap_ok(leash_ends(&leash), "nothing keeps the passed fd open");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -290,7 +309,7 @@ static void test_unenforced(void)
     }
     tap_is_int(listed, stayed, "groups are listed exactly if they stayed");
     tap_is_int(result.unenforced.count, stayed ? 1 : 0, "nothing else is left unenforced");
-    brig_result_done(&result);
+    result_done(&result);
 
     tap_is_int(brig_policy_disable(policy, BRIG_LAYER_LANDLOCK, &err), 0,
                "a layer can be switched off");
@@ -299,7 +318,7 @@ static void test_unenforced(void)
     for (size_t i = 0; i < result.unenforced.count; i++)
         told = told || strcasestr(result.unenforced.text[i], "landlock");
     tap_ok(told, "a layer switched off is listed in the result");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -354,7 +373,7 @@ static void test_identity(void)
     (void)close(quiet[0]);
     (void)finish(job, &result);
     tap_ok(leash_ends(&leash), "it is gone");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -372,12 +391,12 @@ static void test_root(void)
     tap_is_str(
         result.out.data, "1\ntop\nread-only\nx\n",
         "the root is one mount, there is nothing above it, and only what is in it is written");
-    brig_result_done(&result);
+    result_done(&result);
     (void)brig_policy_limit(policy, BRIG_LIMIT_TMP_BYTES, 1 << 20, &err);
     (void)run_shell(policy, "head -c 2097152 /dev/zero 2>/dev/null >/tmp/x; wc -c </tmp/x",
                     &result);
     tap_is_str(result.out.data, "1048576\n", "what the root takes is not the jail's");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 

@@ -28,10 +28,10 @@ static void *many_runs(void *argument)
         (void)snprintf(script, sizeof(script), "echo %u-%u; exit %u", (unsigned)thread, i, i);
         (void)snprintf(wanted, sizeof(wanted), "%u-%u\n", (unsigned)thread, i);
         shell_init(&shell, script);
-        if (policy && brig_run(policy, &shell.command, &result, NULL) == 0) {
+        if (policy && job_run(policy, &shell.command, &result, NULL) == 0) {
             good += result.outcome == BRIG_EXITED && result.exit_code == (int)i &&
                     result.out.data && strcmp(result.out.data, wanted) == 0;
-            brig_result_done(&result);
+            result_done(&result);
         }
         brig_policy_free(policy);
     }
@@ -78,7 +78,7 @@ static void test_thread_that_ends(void)
     (void)pthread_join(thread, NULL);
     (void)finish(job, &result);
     is_exit(&result, 5, "a job survives the end of the thread that started it");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -92,7 +92,7 @@ static void test_policy_reuse(void)
         (void)run_shell(policy, "echo x >/tmp/x; ls /tmp", &result);
         good +=
             result.outcome == BRIG_EXITED && result.out.data && strcmp(result.out.data, "x\n") == 0;
-        brig_result_done(&result);
+        result_done(&result);
     }
     tap_is_int(good, 20, "one policy serves twenty runs, each with a /tmp of its own");
     good = 0;
@@ -106,7 +106,7 @@ static void test_policy_reuse(void)
         struct brig_result result;
         (void)finish(jobs[i], &result);
         good += result.outcome == BRIG_EXITED && result.out.length == 9;
-        brig_result_done(&result);
+        result_done(&result);
     }
     tap_is_int(good, 10, "ten jobs at once, whose policy is freed while they run");
 }
@@ -143,10 +143,10 @@ static void test_template(void)
         is_exit(&result, 6, "a jail from a template has fresh private directories");
         tap_is_int(confine_missing(&result) > 0 && geteuid() == 0, 0,
                    "and everything is enforced in it");
-        brig_result_done(&result);
+        result_done(&result);
     }
     const char *const missing[] = {"/no/such/program", NULL};
-    const struct brig_command nothing = {.argv = missing};
+    const struct brig_command nothing = {.size = sizeof(struct brig_command), .argv = missing};
     struct brig_job *job = NULL;
     tap_is_int(brig_template_start(template_, &nothing, &job, &err), BRIG_E_NOT_FOUND,
                "a missing program is told by a template as well");
@@ -155,7 +155,7 @@ static void test_template(void)
                "the template still works after that");
     (void)finish(job, &result);
     tap_is_int(result.signal, SIGKILL, "and tells of signals");
-    brig_result_done(&result);
+    result_done(&result);
 
     /* The template goes first, the job ends well. */
     shell_init(&shell, "sleep 0.2; exit 3");
@@ -163,7 +163,7 @@ static void test_template(void)
     brig_template_free(template_);
     (void)finish(job, &result);
     is_exit(&result, 3, "a job outlives its template");
-    brig_result_done(&result);
+    result_done(&result);
 }
 
 /* ---- The caller --------------------------------------------------------------------------- */
@@ -220,20 +220,20 @@ static void caller_same(const char *name)
     struct brig_policy *policy = new_policy();
     struct brig_result result;
     const char *const missing[] = {"/no/such/program", NULL};
-    const struct brig_command nothing = {.argv = missing};
+    const struct brig_command nothing = {.size = sizeof(struct brig_command), .argv = missing};
     set_limit(policy, BRIG_LIMIT_WALL_MS, (uint64_t)await_ms());
     set_limit(policy, BRIG_LIMIT_GRACE_MS, 0);
     set_limit(policy, BRIG_LIMIT_OPEN_FILES, 32);
     caller_state_read(&before);
     (void)run_shell(policy, "exit 3", &result);
     is_exit(&result, 3, name);
-    brig_result_done(&result);
+    result_done(&result);
     set_limit(policy, BRIG_LIMIT_WALL_MS, 300);
     (void)run_shell(policy, "sleep 60", &result);
     is_outcome(&result, BRIG_TIMEOUT, "its timeout works too");
-    brig_result_done(&result);
-    tap_is_int(brig_run(policy, &nothing, &result, NULL), BRIG_E_NOT_FOUND, "so do its failures");
-    brig_result_done(&result);
+    result_done(&result);
+    tap_is_int(job_run(policy, &nothing, &result, NULL), BRIG_E_NOT_FOUND, "so do its failures");
+    result_done(&result);
     caller_state_read(&after);
     tap_ok(memcmp(&before.handlers, &after.handlers, sizeof(before.handlers)) == 0,
            "%s: no signal disposition changed", name);
@@ -269,7 +269,7 @@ static void test_caller(void)
     struct brig_result result;
     (void)run_shell(policy, "kill -TERM $$; exit 5", &result);
     is_outcome(&result, BRIG_SIGNALLED, "its jail does not begin with them blocked");
-    brig_result_done(&result);
+    result_done(&result);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
 
     mode_t old_umask = umask(0777);
@@ -277,7 +277,7 @@ static void test_caller(void)
     (void)run_shell(policy, "umask 022; echo x >/tmp/x && cat /tmp/x && mkdir /var/tmp/d", &result);
     is_exit(&result, 0, "its jail has usable private directories all the same");
     (void)umask(old_umask);
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -292,7 +292,7 @@ static void test_other_children(void)
     (void)run_shell(policy, "true", &result);
     tap_ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 42,
            "a child of the caller is left for the caller to reap");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -322,7 +322,7 @@ static int run_without_stdio(void)
     shell_init(&shell, "cat; echo out; echo err >&2; exit 9");
     shell.command.stdio[0] =
         (struct brig_stdio){.kind = BRIG_STDIO_BYTES, .bytes = "in\n", .length = 3};
-    if (brig_run(policy, &shell.command, &result, NULL) < 0)
+    if (job_run(policy, &shell.command, &result, NULL) < 0)
         return 1;
     return result.exit_code == 9 && result.out.data && result.err.data &&
                    strcmp(result.out.data, "in\nout\n") == 0 &&
@@ -347,14 +347,14 @@ static int run_with_few_fds(void)
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
             return 1;
         shell_init(&shell, "exit 3");
-        int code = brig_run(policy, &shell.command, &result, &err);
+        int code = job_run(policy, &shell.command, &result, &err);
         limit.rlim_cur = limit.rlim_max < 1024 ? limit.rlim_max : 1024;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
         worked = worked || (code == 0 && result.exit_code == 3);
         failed = failed || code < 0;
         if (code < 0 && err.message[0] == '\0')
             return 2;
-        brig_result_done(&result);
+        result_done(&result);
         if (open_fds() != before)
             return 3;
         if (!no_children())

@@ -13,6 +13,7 @@
 
 #include "jail/confine/denials.h"
 #include "jail/confine/seccomp.h"
+#include "jail/job/result.h"
 #include "job_support.h"
 
 #define THREADS 8
@@ -149,7 +150,7 @@ static struct brig_policy *probe_policy(bool trace)
 static void run_part(const struct brig_policy *policy, const char *part, struct brig_result *ret)
 {
     const char *argv[] = {"/opt/probe", "part", part, NULL};
-    struct brig_command command = {.argv = argv};
+    struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
     command.stdio[2].kind = BRIG_STDIO_CAPTURE;
     (void)run(policy, &command, ret);
 }
@@ -175,7 +176,7 @@ static void test_counts(void)
     run_part(policy, "calls", &result);
     is_exit(&result, 0, "without tracing calls are refused");
     tap_ok(!result.denials.traced && result.denials.count == 0, "and nothing is said of it");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 
     policy = probe_policy(true);
@@ -189,15 +190,15 @@ static void test_counts(void)
     tap_is_int(brig_result_json(&result, &text, NULL), 0, "they are in the JSON");
     tap_has_str(text, "\"name\":\"ptrace\",\"errno\":1,\"count\":3", "by name");
     free(text);
-    brig_result_done(&result);
+    result_done(&result);
 
     (void)run_shell(policy, "exit 3", &result);
     is_exit(&result, 3, "an ordinary command");
     tap_ok(result.denials.traced && result.denials.total == 0, "is refused nothing");
-    brig_result_done(&result);
+    result_done(&result);
     run_part(policy, "descriptors", &result);
     is_exit(&result, 0, "the listener is not in the jail");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
     tap_is_int(open_fds(), before, "no descriptor is left");
 }
@@ -209,15 +210,15 @@ static void test_many_at_once(void)
     run_part(policy, "threads", &result);
     is_exit(&result, 0, "threads that ask at the same time");
     is_count(&result, "chroot", (uint64_t)THREADS * THREAD_CALLS);
-    brig_result_done(&result);
+    result_done(&result);
     run_part(policy, "signals", &result);
     is_exit(&result, 0, "a program with many signals gets its answers");
     tap_ok(result.denials.total >= SIGNALLED_CALLS, "and each is counted");
-    brig_result_done(&result);
+    result_done(&result);
     run_part(policy, "dying", &result);
     is_exit(&result, 0, "those who die over a question hold nobody up");
     is_count(&result, "ptrace", 3);
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -235,7 +236,7 @@ static void test_loop(void)
     tap_ok(result.denials.total > 0, "its questions are answered");
     tap_ok(result.denials.total <= most, "%llu questions, at most %llu",
            (unsigned long long)result.denials.total, (unsigned long long)most);
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -243,7 +244,7 @@ static void test_unserved(void)
 {
     struct brig_policy *policy = probe_policy(true);
     const char *argv[] = {"/opt/probe", "part", "loop", NULL};
-    struct brig_command command = {.argv = argv};
+    struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
     struct brig_job *job = start(policy, &command);
     tap_ok(job != NULL, "a job that nobody serves");
     brig_job_free(job);
@@ -258,7 +259,7 @@ static void test_other_jails(void)
     struct brig_error err = {0};
     struct brig_template *template = NULL;
     const char *argv[] = {"/opt/probe", "part", "calls", NULL};
-    struct brig_command command = {.argv = argv};
+    struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
     tap_is_int(brig_template_new(policy, &template, &err), 0, "a template is made");
     struct brig_job *job = NULL;
     for (int i = 0; i < 2; i++) {
@@ -266,13 +267,13 @@ static void test_other_jails(void)
         (void)finish(job, &result);
         is_exit(&result, 0, "is refused what is refused");
         is_count(&result, "ptrace", 3);
-        brig_result_done(&result);
+        result_done(&result);
     }
     brig_template_free(template);
     tap_is_int(brig_policy_disable(policy, BRIG_LAYER_SECCOMP, &err), 0, "without a filter");
     (void)run_shell(policy, "exit 0", &result);
     tap_ok(!result.denials.traced, "there is nothing to list");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 

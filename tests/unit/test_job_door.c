@@ -39,7 +39,7 @@ static void test_inside(void)
            "a jail with a door starts");
     is_exit(&result, 0, "and has its name server and the door in it");
     tap_is_int((long)result.notices.count, 0, "without a connection nobody misses the broker");
-    brig_result_done(&result);
+    result_done(&result);
     tap_is_int(open_fds(), before, "and no descriptor is left");
     brig_policy_free(policy);
 }
@@ -51,7 +51,7 @@ static void test_missing(void)
     tap_is_int(run_shell(policy, "true", &result), BRIG_E_SETUP, "without a broker nothing starts");
     tap_has_str(result.error.message, "'/no/such/broker'", "and it is named");
     tap_has_str(result.error.message, "--net none", "with the remedy");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -64,21 +64,21 @@ static void test_ends(void)
 {
     struct brig_policy *policy = door_policy(BRIG_NET_OPEN, NO_BROKER);
     const char *const argv[] = {"/bin/bash", "-c", QUERY, NULL};
-    struct brig_command command = {.argv = argv};
+    struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
     struct brig_result result;
     int before = open_fds();
     tap_ok(run(policy, &command, &result) == 0, "a broker that ends at once");
     is_exit(&result, 3, "leaves the jail without a network, which it learns at once");
     tap_is_int((long)result.notices.count, 1, "and the result says so");
     tap_has_str(result.notices.text[0], "the jail has no network", "in words");
-    brig_result_done(&result);
+    result_done(&result);
     tap_is_int(open_fds(), before, "no descriptor is left");
     tap_ok(waitpid(-1, NULL, WNOHANG) < 0, "nor a process");
     (void)signal(SIGCHLD, SIG_IGN);
     tap_ok(run(policy, &command, &result) == 0,
            "the same for who does not want to hear of children");
     is_exit(&result, 3, "ends the same");
-    brig_result_done(&result);
+    result_done(&result);
     (void)signal(SIGCHLD, SIG_DFL);
     brig_policy_free(policy);
 }
@@ -123,12 +123,12 @@ static int run_failing(int report)
     path[length > 0 ? length : 0] = '\0';
     struct brig_policy *policy = door_policy(BRIG_NET_OPEN, path);
     const char *const argv[] = {"/bin/bash", "-c", QUERY, NULL};
-    struct brig_command command = {.argv = argv};
+    struct brig_command command = {.size = sizeof(struct brig_command), .argv = argv};
     struct brig_result result;
     bool good = run(policy, &command, &result) == 0 && result.exit_code == 3 &&
                 result.notices.count == 1 &&
                 write(report, result.notices.text[0], strlen(result.notices.text[0])) > 0;
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
     return good ? 0 : 1;
 }
@@ -167,7 +167,7 @@ static void test_template(void)
         tap_is_int(brig_template_start(template, &shell.command, &job, &err), 0, "a run of it");
         (void)finish(job, &result);
         is_exit(&result, 0, "has a door of its own");
-        brig_result_done(&result);
+        result_done(&result);
     }
     brig_template_free(template);
     brig_policy_free(policy);
@@ -190,10 +190,10 @@ static void test_published(void)
     tap_is_int(run_shell(policy, "true", &result), BRIG_E_SETUP,
                "a port that is in use is refused");
     tap_has_str(result.error.message, "cannot publish on port", "by its number");
-    brig_result_done(&result);
+    result_done(&result);
     (void)close(taken);
     tap_is_int(run_shell(policy, "true", &result), 0, "and taken when it is free");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 

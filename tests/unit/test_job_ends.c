@@ -15,11 +15,11 @@ static void test_wall_timeout(void)
     is_outcome(&result, BRIG_TIMEOUT, "a command over its wall time");
     tap_is_int(result.signal, SIGKILL, "without a grace it is killed");
     tap_is_int(brig_result_status(&result), 124, "the status is 124");
-    brig_result_done(&result);
+    result_done(&result);
     set_limit(policy, BRIG_LIMIT_WALL_MS, (uint64_t)await_ms());
     (void)run_shell(policy, "exit 2", &result);
     is_exit(&result, 2, "a command within its wall time is not disturbed");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -37,7 +37,7 @@ static void run_with_grace(const char *script, const char *wanted, uint64_t grac
         const char *out = ret_result->out.data;
         if (ms * 4 > (uint64_t)await_ms() || (out && strcmp(out, wanted) == 0))
             return;
-        brig_result_done(ret_result);
+        result_done(ret_result);
     }
 }
 
@@ -49,14 +49,14 @@ static void test_grace(void)
                    1800000, &result);
     is_outcome(&result, BRIG_TIMEOUT, "a command that tidies up in its grace");
     tap_is_str(result.out.data, "here\nbye\n", "it can still say something");
-    brig_result_done(&result);
+    result_done(&result);
 
     run_with_grace("trap 'echo no' TERM; echo here; while :; do sleep 1000 & wait; done",
                    "here\nno\n", 0, &result);
     is_outcome(&result, BRIG_TIMEOUT, "a command that does not obey TERM");
     tap_is_int(result.signal, SIGKILL, "is killed");
     tap_is_str(result.out.data, "here\nno\n", "after TERM and a grace, with what it wrote");
-    brig_result_done(&result);
+    result_done(&result);
 }
 
 static void test_cpu_timeout(void)
@@ -75,7 +75,7 @@ static void test_cpu_timeout(void)
         is_outcome(&result, BRIG_CPU_TIMEOUT,
                    i ? "a tree over its CPU time" : "a command over its CPU time");
         tap_ok(result.usage.cpu_user_us + result.usage.cpu_sys_us > 0, "its CPU time is counted");
-        brig_result_done(&result);
+        result_done(&result);
         brig_policy_free(policy);
     }
     struct brig_policy *policy = new_policy();
@@ -83,7 +83,7 @@ static void test_cpu_timeout(void)
     set_limit(policy, BRIG_LIMIT_CPU_MS, (uint64_t)await_ms());
     (void)run_shell(policy, "exit 2", &result);
     is_exit(&result, 2, "a command within its CPU time is not disturbed");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -101,13 +101,13 @@ static void test_cancel(void)
     tap_ok(brig_job_pid(job) > 0 && kill(brig_job_pid(job), 0) == 0, "it has a process");
     tap_is_int(brig_job_terminal(job), -1, "it has no terminal");
     tap_is_int(brig_job_take_stop(job), 0, "it was not stopped");
-    tap_is_int(brig_job_result(job, &result, &err), BRIG_E_STATE,
+    tap_is_int(job_take_result(job, &result, &err), BRIG_E_STATE,
                "there is no result before the end");
     tap_is_int(brig_job_process(job, &err), 0, "processing it says that it goes on");
     tap_is_int(brig_job_cancel(job, &err), 0, "it can be cancelled");
     (void)finish(job, &result);
     is_outcome(&result, BRIG_CANCELLED, "a cancelled job");
-    brig_result_done(&result);
+    result_done(&result);
 
     struct leash leash;
     shell_init(&shell, "trap 'exit 9' USR1; echo >&7; while :; do sleep 1; done");
@@ -118,7 +118,7 @@ static void test_cancel(void)
     (void)finish(job, &result);
     is_exit(&result, 9, "it arrives at the command");
     tap_ok(leash_ends(&leash), "nothing is left of the job");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 
@@ -145,7 +145,7 @@ static void test_stragglers(void)
         (void)run(policy, &shell.command, &result);
         is_exit(&result, 4, "the exit code is the command's");
         tap_ok(leash_ends(&leash), "%s is gone after the run", cases[i].name);
-        brig_result_done(&result);
+        result_done(&result);
         brig_policy_free(policy);
     }
 }
@@ -199,14 +199,14 @@ static void test_poll(void)
     tap_is_int(over, 1, "polling and processing lead to the end");
     tap_is_int(brig_job_process(job, &err), 1, "processing after the end says so again");
     tap_is_int(brig_job_wait(job, &err), 0, "waiting after the end returns");
-    tap_is_int(brig_job_result(job, &result, &err), 0, "then there is a result");
+    tap_is_int(job_take_result(job, &result, &err), 0, "then there is a result");
     is_exit(&result, 8, "with the exit code");
     tap_is_str(result.out.data, "word\n", "and the output");
     brig_job_free(job);
     tap_ok(leash_ends(&leash), "nothing is left of it");
     (void)close(go[0]);
     (void)close(go[1]);
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 

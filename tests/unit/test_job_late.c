@@ -35,7 +35,8 @@ static struct brig_job *start_late(const struct brig_policy *policy)
         (void)close(told);
     told = pipes[1];
     const struct brig_pass_fd pass = {.fd = pipes[0], .number = 9};
-    struct brig_command command = {.argv = argv,
+    struct brig_command command = {.size = sizeof(struct brig_command),
+                                   .argv = argv,
                                    .stdio = {{.kind = BRIG_STDIO_BYTES},
                                              {.kind = BRIG_STDIO_CAPTURE},
                                              {.kind = BRIG_STDIO_CAPTURE}},
@@ -68,7 +69,7 @@ static int release(struct brig_job *job, const char *code, const char *input, ui
 static void finish_late(struct brig_job *job, struct brig_result *ret_result)
 {
     tap_is_int(brig_job_wait(job, NULL), 0, "it ends");
-    tap_is_int(brig_job_result(job, ret_result, NULL), 0, "and has a result");
+    tap_is_int(job_take_result(job, ret_result, NULL), 0, "and has a result");
 }
 
 /* Until a limit of this time would have ended it. */
@@ -93,7 +94,7 @@ static void test_waits(void)
                "its code, its argument, its input and its directory are there");
     tap_is_int(result.err.length, 0, "and no complaint");
     tap_is_int(release(job, "", "", 0), BRIG_E_STATE, "it cannot be let go twice");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(job);
     brig_policy_free(policy);
 }
@@ -109,13 +110,13 @@ static void test_clock(void)
     (void)release(job, "echo in time", "", (uint64_t)await_ms());
     finish_late(job, &result);
     is_exit(&result, 0, "the time is that of the release");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(job);
     job = start_late(policy);
     (void)release(job, "sleep 100", "", 100);
     finish_late(job, &result);
     is_outcome(&result, BRIG_TIMEOUT, "and it ends what takes longer");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(job);
     brig_policy_free(policy);
 }
@@ -130,7 +131,7 @@ static void test_given_up(void)
     is_outcome(&result, BRIG_CANCELLED, "a job that was given up");
     tap_is_int(result.out.length, 0, "nothing ran");
     tap_is_int(release(job, "", "", 0), BRIG_E_STATE, "it cannot be let go any more");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(job);
     brig_job_free(start_late(policy));
     tap_ok(true, "and it can be freed while it waits");

@@ -331,10 +331,10 @@ static void test_wait(const struct filesystem *files)
     struct brig_job *job = start_reader(files, policy, &reader);
     pid_t init = brig_job_pid(job);
     tap_is_int(brig_job_wait(job, &err), 0, "a job with something stuck ends");
-    tap_is_int(brig_job_result(job, &result, &err), 0, "and has a result,");
+    tap_is_int(job_take_result(job, &result, &err), 0, "and has a result,");
     is_outcome(&result, BRIG_TIMEOUT, "the outcome");
     tap_is_int(result.usage.stuck_pid, reader, "which names what is stuck");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(job);
     tap_ok(is_stuck(reader), "and it is freed while that is still there");
     release_reader(files);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "jail/job/result.h"
 #include "tap.h"
 
 #define ABI_NEWEST 10

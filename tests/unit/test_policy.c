@@ -166,6 +166,7 @@ static void bad_grants(void)
 }
 
 static const struct brig_identity nobody = {
+    .size = sizeof(struct brig_identity),
     .host_uid = (uid_t)-1,
     .host_gid = (gid_t)-1,
     .inside_uid = (uid_t)-1,
@@ -212,7 +213,8 @@ static void identities(void)
     bad_identity(p, id, "shell");
     refused(brig_policy_identity(p, NULL, &err), "no identity", "none at all");
     tap_is_str(p->user_name, name, "what was set stays");
-    id = (struct brig_identity){1000, 1001, 0, 0, "agent", "/home//agent", "/bin/bash"};
+    id = (struct brig_identity){
+        sizeof(struct brig_identity), 1000, 1001, 0, 0, "agent", "/home//agent", "/bin/bash"};
     tap_is_int(brig_policy_identity(p, &id, &err), 0, "root inside is fine");
     tap_is_int(p->inside_uid, 0, "the uid inside is set");
     tap_is_int(p->host_gid, 1001, "the gid outside is set");
@@ -332,7 +334,8 @@ static void nested(void)
 static void copies(void)
 {
     struct brig_policy *p = fresh();
-    const struct brig_identity id = {1000, 1000, 1, 2, "agent", "/home/agent", "/bin/sh"};
+    const struct brig_identity id = {
+        sizeof(struct brig_identity), 1000, 1000, 1, 2, "agent", "/home/agent", "/bin/sh"};
     brig_policy_identity(p, &id, &err);
     brig_policy_view(p, BRIG_VIEW_ROOT, "/tree", &err);
     brig_policy_workdir(p, "/w", &err);

@@ -81,7 +81,8 @@ static const char *const some_paths[] = {"/v1/", NULL};
 
 static struct brig_inject credential(void)
 {
-    return (struct brig_inject){.name = "api.example.com",
+    return (struct brig_inject){.size = sizeof(struct brig_inject),
+                                .name = "api.example.com",
                                 .header = "authorization",
                                 .value = "Bearer hush",
                                 .variable = "API_URL",

@@ -28,7 +28,7 @@ static void output_of(const struct brig_policy *policy, const char *script, cons
     tap_is_str(result.out.data ? result.out.data : "", expected, "%s", what);
     if (result.err.length > 0)
         tap_diag("%s", result.err.data);
-    brig_result_done(&result);
+    result_done(&result);
 }
 
 static void test_inside(void)
@@ -130,10 +130,10 @@ static void grant_by_fd(void)
     output_of(policy, "ls -d /granted", "/granted\n", "by its name");
     (void)rename(a, b);
     (void)mkdir(a, 0755);
-    tap_is_int(brig_run(policy, &shell.command, &result, &err), BRIG_E_SETUP,
+    tap_is_int(job_run(policy, &shell.command, &result, &err), BRIG_E_SETUP,
                "another directory of that name is not");
     tap_has_str(err.message, "changed while it was being granted", "which is said");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
     (void)close(fd);
     (void)rmdir(a);
@@ -161,9 +161,9 @@ static void test_refusals(void)
     struct brig_result result;
     struct shell shell;
     shell_init(&shell, "true");
-    tap_is_int(brig_run(policy, &shell.command, &result, &err), BRIG_E_SETUP, "is in no jail");
+    tap_is_int(job_run(policy, &shell.command, &result, &err), BRIG_E_SETUP, "is in no jail");
     tap_ok(strstr(err.message, "'/usr/x' is not in a private directory") != NULL, "which is said");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
     grant_by_fd();
 }
@@ -178,9 +178,9 @@ static void test_no_namespaces(void)
     shell_init(&shell, "true");
     (void)brig_policy_on_unsupported(policy, BRIG_UNSUPPORTED_WARN, &err);
     (void)brig_policy_disable(policy, BRIG_LAYER_NAMESPACES, &err);
-    tap_ok(brig_run(policy, &shell.command, &result, &err) < 0, "no namespaces, no run");
+    tap_ok(job_run(policy, &shell.command, &result, &err) < 0, "no namespaces, no run");
     tap_ok(strstr(err.message, "private") != NULL, "and the message says why: %s", err.message);
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
 }
 

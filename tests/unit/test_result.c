@@ -6,6 +6,7 @@
 #include <brig/brig.h>
 
 #include "base/cleanup.h"
+#include "jail/job/result.h"
 #include "tap.h"
 
 static void statuses(void)
@@ -99,15 +100,22 @@ static void as_json(void)
     free(result);
 }
 
-static void by_functions(void)
+static struct brig_result *new_result(void)
 {
-    struct brig_result *result = brig_result_new();
+    struct brig_result *result = calloc(1, sizeof *result);
     if (!result)
         tap_bail("no memory");
+    return result;
+}
+
+static void outputs(void)
+{
+    struct brig_result *result = new_result();
     size_t length = 7;
     int truncated = 7;
-    tap_ok(!brig_result_output(result, 1, &length, &truncated) && length == 0 && truncated == 0,
-           "a new result has no output");
+    tap_is_str(brig_result_output(result, 1, &length, &truncated), "",
+               "no output is an empty text");
+    tap_ok(length == 0 && truncated == 0, "without length, and whole");
     result->out = (struct brig_capture){strdup("out"), 3, false};
     result->err = (struct brig_capture){strdup("er"), 2, true};
     tap_is_str(brig_result_output(result, 1, &length, &truncated), "out", "stream 1 is stdout");
@@ -115,27 +123,77 @@ static void by_functions(void)
     tap_is_str(brig_result_output(result, 2, &length, &truncated), "er", "stream 2 is stderr");
     tap_ok(length == 2 && truncated == 1, "with its length, and cut");
     tap_is_str(brig_result_output(result, 2, NULL, NULL), "er", "who does not ask is not told");
-    tap_ok(!brig_result_output(result, 0, &length, NULL) && length == 0, "stream 0 is no output");
-    tap_ok(!brig_result_output(result, 3, NULL, NULL), "nor is 3");
+    tap_is_str(brig_result_output(result, 0, &length, NULL), "", "stream 0 is no output");
+    tap_is_str(brig_result_output(result, 3, NULL, NULL), "", "nor is 3");
+    tap_is_int((long)length, 0, "and has no length");
     brig_result_free(result);
     brig_result_free(NULL);
+}
+
+static void getters(void)
+{
+    struct brig_result *result = new_result();
+    *result =
+        (struct brig_result){.outcome = BRIG_TIMEOUT,
+                             .exit_code = -1,
+                             .signal = 9,
+                             .usage.wall_us = 12,
+                             .error.code = BRIG_E_SETUP,
+                             .net.count = 2,
+                             .net.totals.denied = 3,
+                             .inside_jail = true,
+                             .denials = {.traced = true, .count = 1, .items[0].name = "ptrace"}};
+    unenforced_add(&result->unenforced, "one");
+    unenforced_add(&result->unenforced, "two");
+    unenforced_add(&result->notices, "three");
+    result->net.events = calloc(2, sizeof *result->net.events);
+    result->net.events[1].port = 443;
+    tap_ok(brig_result_outcome(result) == BRIG_TIMEOUT && brig_result_exit_code(result) == -1 &&
+               brig_result_signal(result) == 9 && brig_result_usage(result)->wall_us == 12,
+           "the end is told");
+    tap_is_int(brig_result_error(result)->code, BRIG_E_SETUP, "and its reason");
+    tap_is_int((long)brig_result_unenforced_count(result), 2, "two lines are not enforced,");
+    tap_is_str(brig_result_unenforced(result, 1), "two", "the second,");
+    tap_ok(!brig_result_unenforced(result, 2), "and no third");
+    tap_ok(brig_result_notice_count(result) == 1 && !brig_result_notice(result, 1), "one notice");
+    tap_is_str(brig_result_notice(result, 0), "three", "which can be read");
+    tap_ok(brig_result_traced(result) && brig_result_denial_count(result) == 1, "a denial");
+    tap_is_str(brig_result_denial(result, 0)->name, "ptrace", "has a name");
+    tap_ok(!brig_result_denial(result, 1), "there is no second");
+    tap_is_int((long)brig_result_net_count(result), 2, "two events");
+    tap_is_int(brig_result_net_event(result, 1)->port, 443, "the second of which has a port");
+    tap_ok(!brig_result_net_event(result, 2), "no third");
+    tap_is_int((long)brig_result_net_totals(result)->denied, 3, "the totals are those of all");
+    tap_is_int(brig_result_inside_jail(result), 1, "it ran in a jail");
+    brig_result_free(result);
+}
+
+static void versions(void)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%d.%d.%d", BRIG_VERSION_MAJOR, BRIG_VERSION_MINOR,
+                   BRIG_VERSION_PATCH);
+    tap_is_str(brig_version(), text, "the version is that of its parts");
+    tap_is_int(brig_version_number(), BRIG_VERSION_NUMBER, "as a number too");
 }
 
 int main(void)
 {
     statuses();
     as_json();
-    by_functions();
+    outputs();
+    getters();
+    versions();
     struct brig_result *result = calloc(1, sizeof *result);
     if (!result)
         tap_bail("no memory");
     result->out = (struct brig_capture){strdup("x"), 1, false};
     result->err = (struct brig_capture){strdup("y"), 1, false};
-    brig_result_done(result);
+    result_done(result);
     tap_ok(!result->out.data && !result->err.data && result->out.length == 0,
            "a result that is done owns nothing");
-    brig_result_done(result);
-    brig_result_done(NULL);
+    result_done(result);
+    result_done(NULL);
     tap_pass("it can be done twice, and NULL as well");
     tap_is_str(brig_version(), BRIG_VERSION, "the library is of the header's version");
     free(result);

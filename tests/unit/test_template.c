@@ -20,7 +20,8 @@ static struct brig_policy *policy_of(const char *code, uid_t uid)
 {
     struct brig_policy *policy = new_policy();
     struct brig_error err = {0};
-    const struct brig_identity identity = {.host_uid = geteuid() == 0 ? uid : (uid_t)-1,
+    const struct brig_identity identity = {.size = sizeof(struct brig_identity),
+                                           .host_uid = geteuid() == 0 ? uid : (uid_t)-1,
                                            .host_gid = geteuid() == 0 ? (gid_t)uid : (gid_t)-1,
                                            .inside_uid = 65534,
                                            .inside_gid = 65534,
@@ -65,6 +66,7 @@ static struct brig_job *start_reading(struct brig_template *template,
     struct brig_job *job = NULL;
     struct brig_error err = {0};
     const struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = shell,
         .stdio = {{.kind = input < 0 ? BRIG_STDIO_BYTES : BRIG_STDIO_FD, .fd = input},
                   {.kind = BRIG_STDIO_CAPTURE},
@@ -99,17 +101,17 @@ static void test_own(void)
     (void)finish(start_prepared(template, policy), &result);
     is_exit(&result, 7, "a run has its own code");
     tap_is_str(result.out.data, "mine\n77\n", "its own environment and limits");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
     policy = policy_of("sleep 100", FIRST_ID + 1);
     set_limit(policy, BRIG_LIMIT_WALL_MS, 100);
     (void)finish(start_prepared(template, policy), &result);
     is_outcome(&result, BRIG_TIMEOUT, "and its own time");
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
     run_code(template, "", FIRST_ID + 1, &result);
     is_exit(&result, 0, "its code may be empty");
-    brig_result_done(&result);
+    result_done(&result);
     brig_template_free(template);
 }
 
@@ -150,7 +152,7 @@ static void test_nothing_shared(void)
     tap_is_int(count, 6, "all that were looked for");
     tap_ok(results[1].out.length > 0 && !strstr(save[1], "left"), "and empty directories");
     for (int i = 0; i < 2; i++)
-        brig_result_done(&results[i]);
+        result_done(&results[i]);
     brig_template_free(template);
 }
 
@@ -173,7 +175,8 @@ static void test_same(void)
     struct brig_policy *policy = policy_of(LOOK, FIRST_ID + 2);
     struct brig_result prepared, plain;
     (void)finish(start_prepared(template, policy), &prepared);
-    const struct brig_command command = {.argv = shell,
+    const struct brig_command command = {.size = sizeof(struct brig_command),
+                                         .argv = shell,
                                          .stdio = {{.kind = BRIG_STDIO_BYTES},
                                                    {.kind = BRIG_STDIO_CAPTURE},
                                                    {.kind = BRIG_STDIO_CAPTURE}}};
@@ -181,8 +184,8 @@ static void test_same(void)
     tap_ok(prepared.out.length > 1000, "there is something to compare");
     is_same_text(prepared.out.data, plain.out.data, "a command sees no difference");
     tap_is_str(prepared.err.data, plain.err.data, "nor has it another complaint");
-    brig_result_done(&prepared);
-    brig_result_done(&plain);
+    result_done(&prepared);
+    result_done(&plain);
     brig_policy_free(policy);
     brig_template_free(template);
 }
@@ -213,7 +216,7 @@ static void test_ids(void)
     tap_is_int(prctl(PR_GET_DUMPABLE), 1, "and as dumpable");
     (void)brig_job_cancel(job, NULL);
     (void)finish(job, &result);
-    brig_result_done(&result);
+    result_done(&result);
     brig_policy_free(policy);
     brig_template_free(template);
 }
@@ -246,15 +249,15 @@ static void test_group(void)
     eat(template, 20, 100, &result);
     is_exit(&result, 0, "a run with a group of its own");
     uint64_t peak = result.usage.peak_memory_bytes;
-    brig_result_done(&result);
+    result_done(&result);
     eat(template, 1, 100, &result);
     is_exit(&result, 0, "and a second one");
     tap_ok(peak > 20 * MIB && result.usage.peak_memory_bytes < peak / 2, "nobody was in it before");
-    brig_result_done(&result);
+    result_done(&result);
     eat(template, 40, 16, &result);
     tap_ok(result.outcome != BRIG_EXITED || result.exit_code != 0, "who wants less has less");
     tap_ok(result.usage.oom_kills > 0, "in a group of its own");
-    brig_result_done(&result);
+    result_done(&result);
     brig_template_free(template);
     brig_policy_free(policy);
 }
@@ -268,7 +271,7 @@ static void test_undumpable(void)
     if (geteuid() == 0) { /* else it cannot write the maps of its jail */
         run_code(template, "echo it runs", FIRST_ID + 6, &result);
         tap_is_str(result.out.data, "it runs\n", "has runs all the same");
-        brig_result_done(&result);
+        result_done(&result);
     }
     tap_is_int(prctl(PR_GET_DUMPABLE), 0, "and stays as it is");
     (void)prctl(PR_SET_DUMPABLE, 1);

@@ -24,7 +24,8 @@ static struct brig_policy *python_policy(void)
 {
     struct brig_policy *policy = new_policy();
     struct brig_error err = {0};
-    struct brig_identity identity = {.host_uid = (uid_t)-1,
+    struct brig_identity identity = {.size = sizeof(struct brig_identity),
+                                     .host_uid = (uid_t)-1,
                                      .host_gid = (gid_t)-1,
                                      .inside_uid = 65534,
                                      .inside_gid = 65534,
@@ -97,7 +98,8 @@ static struct brig_job *fork_run(struct zygote *zygote)
     static unsigned turn;
     struct brig_job *job = NULL;
     struct brig_error err = {0};
-    struct brig_command command = {.argv = argv,
+    struct brig_command command = {.size = sizeof(struct brig_command),
+                                   .argv = argv,
                                    .stdio = {{.kind = BRIG_STDIO_BYTES},
                                              {.kind = BRIG_STDIO_CAPTURE},
                                              {.kind = BRIG_STDIO_CAPTURE}}};
@@ -130,7 +132,7 @@ static void finish_run(struct brig_job *job, struct brig_result *ret_result)
 {
     struct brig_error err = {0};
     tap_is_int(brig_job_wait(job, &err), 0, "it ends: %s", err.message);
-    tap_is_int(brig_job_result(job, ret_result, NULL), 0, "and has a result");
+    tap_is_int(job_take_result(job, ret_result, NULL), 0, "and has a result");
     brig_job_free(job);
 }
 
@@ -145,12 +147,13 @@ static void run_cold(const char *code, struct brig_result *ret_result)
 {
     struct brig_policy *policy = python_policy();
     (void)brig_policy_file(policy, "/workspace/main.py", code, strlen(code), 0444, NULL);
-    struct brig_command command = {.argv = argv,
+    struct brig_command command = {.size = sizeof(struct brig_command),
+                                   .argv = argv,
                                    .stdio = {{.kind = BRIG_STDIO_BYTES, .bytes = ""},
                                              {.kind = BRIG_STDIO_CAPTURE},
                                              {.kind = BRIG_STDIO_CAPTURE}}};
     struct brig_error err = {0};
-    tap_is_int(brig_run(policy, &command, ret_result, &err), 0, "a cold run: %s", err.message);
+    tap_is_int(job_run(policy, &command, ret_result, &err), 0, "a cold run: %s", err.message);
     brig_policy_free(policy);
 }
 
@@ -170,8 +173,8 @@ static void same(struct zygote *zygote, const char *code, const char *name)
     tap_is_int(warm.signal, cold.signal, "%s: the same signal", name);
     tap_is_str(text_of(&warm.out), text_of(&cold.out), "%s: the same output", name);
     tap_is_str(text_of(&warm.err), text_of(&cold.err), "%s: the same errors", name);
-    brig_result_done(&warm);
-    brig_result_done(&cold);
+    result_done(&warm);
+    result_done(&cold);
 }
 
 static const struct {
@@ -324,7 +327,7 @@ static void test_random(struct zygote *zygote)
                    strcmp(lines[1][k], lines[2][k]) != 0 && strcmp(lines[0][k], lines[2][k]) != 0,
                "draw %d differs between runs: %s", k, lines[0][k] ? lines[0][k] : "");
     for (int i = 0; i < 3; i++)
-        brig_result_done(&results[i]);
+        result_done(&results[i]);
 }
 
 /* Many at a time, parked, and released in another order. */
@@ -343,7 +346,7 @@ static void test_parked(struct zygote *zygote)
         finish_run(jobs[i], &result);
         (void)snprintf(code, sizeof code, "%d in\n", i);
         tap_is_str(text_of(&result.out), code, "its answer is its own");
-        brig_result_done(&result);
+        result_done(&result);
     }
 }
 
@@ -357,7 +360,7 @@ static void test_ends(const struct brig_policy *policy)
     finish_run(job, &result);
     is_exit(&result, 0, "a run goes on without its zygote");
     tap_is_str(text_of(&result.out), "True\n", "what was wanted had been imported");
-    brig_result_done(&result);
+    result_done(&result);
     brig_job_free(waits);
     tap_ok(true, "and one that waits can be freed");
 }
@@ -372,17 +375,17 @@ static void test_limits(struct zygote *zygote)
     tap_is_int(job_release(job, &late, NULL), 0, "a short time");
     finish_run(job, &result);
     is_outcome(&result, BRIG_TIMEOUT, "a run that takes too long");
-    brig_result_done(&result);
+    result_done(&result);
     job = fork_run(zygote);
     (void)release(job, "while True: pass", "");
     (void)brig_job_cancel(job, NULL);
     finish_run(job, &result);
     is_outcome(&result, BRIG_CANCELLED, "a run that is ended");
-    brig_result_done(&result);
+    result_done(&result);
     run_python(zygote, "import ctypes\nctypes.CDLL(None).mount(b'a', b'/tmp', b'tmpfs', 0, None)",
                &result);
     tap_ok(result.denials.traced, "refused calls are listed");
-    brig_result_done(&result);
+    result_done(&result);
 }
 
 static ino_t namespace_of(pid_t pid, const char *which, int *ret_fd)
@@ -466,7 +469,7 @@ static void use_groups(struct zygote *zygote)
         (void)release(job, use_code[i], "");
         finish_run(job, &result);
         check_use((enum use)i, &result, i);
-        brig_result_done(&result);
+        result_done(&result);
     }
 }
 

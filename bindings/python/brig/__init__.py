@@ -33,7 +33,7 @@ from ._errors import (
 )
 from ._policy import Policy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names that are also Python's (TimeoutError, MemoryError) are not for `from brig import *`.
 __all__ = [

@@ -23,7 +23,7 @@ from . import _child, _library, _plain
 from ._command import read_output
 from ._errors import Error, ResultError, SetupError, UnenforcedWarning
 from ._errors import UnsupportedPlatformError, error_of
-from ._library import BrigError, Unenforced, check, library
+from ._library import BrigError, check, library
 from ._options import SAME, CallOptions, at_least_one, milliseconds, paths
 from ._policy import CALL_NETWORKS, ON_UNSUPPORTED, Policy, encoded, word
 from ._process import SIGNALS, Owned
@@ -114,7 +114,7 @@ class _Caller(Owned):
     def __init__(self, options: CallOptions) -> None:
         lib = library()
         native = _library.CallOptions()
-        lib.brig_call_options_init(byref(native))
+        lib.brig_call_options_init(byref(native), ctypes.sizeof(native))
         _set_limits(native, options)
         _set_access(native, options)
         policy = options.policy._handle if options.policy else None
@@ -139,7 +139,10 @@ class _Caller(Owned):
         native.on_unsupported = ON_UNSUPPORTED["warn"]
 
     def unenforced(self) -> List[str]:
-        return library().brig_caller_unenforced(self._handle).contents.lines()
+        lib = library()
+        count = lib.brig_caller_unenforced_count(self._handle)
+        lines = (lib.brig_caller_unenforced(self._handle, index) for index in range(count))
+        return [line.decode(errors="replace") for line in lines]
 
 
 def _set_limits(native: _library.CallOptions, options: CallOptions) -> None:
@@ -227,16 +230,14 @@ class _Call(Owned):
         check(self._lib.brig_call_wait(self._handle, byref(err)), err)
 
     def outcome(self) -> Outcome:
-        result, err = self._lib.brig_call_result_new(), BrigError()
-        if not result:
-            raise SetupError("no memory for the result of a call")
+        result, err = c_void_p(), BrigError()
         try:
-            check(self._lib.brig_call_result(self._handle, result, byref(err)), err)
+            check(self._lib.brig_call_finish(self._handle, byref(result), byref(err)), err)
             return self._outcome(result)
         finally:
             self._lib.brig_call_result_free(result)
 
-    def _outcome(self, result: int) -> Outcome:
+    def _outcome(self, result: c_void_p) -> Outcome:
         text, err = c_void_p(), BrigError()
         check(self._lib.brig_call_result_json(result, byref(text), byref(err)), err)
         details = json.loads(self._lib.take_text(text))
@@ -255,7 +256,7 @@ class _Call(Owned):
             error.stdout, error.stderr = stdout, stderr
         return Outcome(value, error, stdout, stderr, details)
 
-    def _value(self, result: int) -> Any:
+    def _value(self, result: c_void_p) -> Any:
         length = c_size_t()
         address = self._lib.brig_call_result_value(result, byref(length))
         if not address:
@@ -440,9 +441,9 @@ def jailed(function: Any = None, **options: Any) -> Any:
 def confine_self(policy: Optional[Policy] = None) -> List[str]:
     """Confines the running process, for good: Landlock, the syscall filter, resource limits, no new
     privileges. To be called before there are threads. Returns what of the policy is not enforced."""
-    unenforced, err = Unenforced(), BrigError()
+    lines, err = c_void_p(), BrigError()
     handle = policy._handle if policy else None
-    check(library().brig_confine_self(handle, byref(unenforced), byref(err)), err)
-    return unenforced.lines()
+    check(library().brig_confine_self(handle, byref(lines), byref(err)), err)
+    return library().take_text(lines).splitlines() if lines else []
 
 

@@ -154,14 +154,14 @@ class _Job(Owned):
         return completed.check() if check_status else completed
 
     def _result(self) -> Completed:
-        result, err = self._lib.brig_result_new(), BrigError()
+        result, err = c_void_p(), BrigError()
         try:
-            check(self._lib.brig_job_result(self._handle, result, byref(err)), err)
+            check(self._lib.brig_job_result(self._handle, byref(result), byref(err)), err)
             return self._completed(result)
         finally:
             self._lib.brig_result_free(result)
 
-    def _completed(self, result: int) -> Completed:
+    def _completed(self, result: c_void_p) -> Completed:
         text, err = c_void_p(), BrigError()
         check(self._lib.brig_result_json(result, byref(text), byref(err)), err)
         details = json.loads(self._lib.take_text(text))
@@ -181,7 +181,7 @@ class _Job(Owned):
         )
 
 
-def read_output(function: Any, result: int, stream: int) -> "tuple[bytes, bool]":
+def read_output(function: Any, result: c_void_p, stream: int) -> "tuple[bytes, bool]":
     length, truncated = c_size_t(), c_int()
     data = function(result, stream, byref(length), byref(truncated))
     return ctypes.string_at(data, length.value) if data else b"", bool(truncated.value)

@@ -18,7 +18,6 @@ SAME = (1 << 64) - 1
 E_INVALID, E_UNSUPPORTED = -1, -4
 
 MESSAGE_MAX = 1024
-UNENFORCED_MAX, UNENFORCED_TEXT = 16, 160
 
 
 class BrigError(ctypes.Structure):
@@ -26,13 +25,6 @@ class BrigError(ctypes.Structure):
 
     def text(self) -> str:
         return self.message.decode(errors="replace")
-
-
-class Unenforced(ctypes.Structure):
-    _fields_ = [("count", c_size_t), ("text", c_char * UNENFORCED_TEXT * UNENFORCED_MAX)]
-
-    def lines(self) -> "list[str]":
-        return [bytes(line.value).decode(errors="replace") for line in self.text[: self.count]]
 
 
 class CallOptions(ctypes.Structure):
@@ -58,11 +50,13 @@ class CallOptions(ctypes.Structure):
         ("namespaces", c_int),
         ("unix_sockets", c_int),
         ("trace", c_int),
+        ("reserved", c_int),
     ]
 
 
 class CallFailure(ctypes.Structure):
     _fields_ = [
+        ("size", c_size_t),
         ("class_name", c_char_p),
         ("message", c_char_p),
         ("backtrace", c_char_p),
@@ -72,7 +66,11 @@ class CallFailure(ctypes.Structure):
         ("sys_errno", c_int),
         ("access", c_int),
         ("out_of_memory", c_int),
+        ("reserved", c_int),
     ]
+
+    def __init__(self) -> None:
+        super().__init__(ctypes.sizeof(CallFailure))
 
 
 class Stdio(ctypes.Structure):
@@ -85,12 +83,16 @@ class PassFd(ctypes.Structure):
 
 class Command(ctypes.Structure):
     _fields_ = [
+        ("size", c_size_t),
         ("argv", POINTER(c_char_p)),
         ("envp", POINTER(c_char_p)),
         ("stdio", Stdio * 3),
         ("pass_fds", POINTER(PassFd)),
         ("pass_fd_count", c_size_t),
     ]
+
+    def __init__(self) -> None:
+        super().__init__(ctypes.sizeof(Command))
 
 
 _error = POINTER(BrigError)
@@ -108,43 +110,42 @@ _FUNCTIONS = {
     "brig_policy_allow": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_deny": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_seccomp": (c_int, c_void_p, c_int, _error),
-    "brig_policy_trace": (c_int, c_void_p, ctypes.c_bool, _error),
+    "brig_policy_trace": (c_int, c_void_p, c_int, _error),
     "brig_policy_limit": (c_int, c_void_p, c_int, c_uint64, _error),
     "brig_policy_setenv": (c_int, c_void_p, c_char_p, c_char_p, _error),
     "brig_policy_unsetenv": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_workdir": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_hostname": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_on_unsupported": (c_int, c_void_p, c_int, _error),
-    "brig_policy_explain": (c_int, c_void_p, ctypes.c_bool, _handle, _error),
+    "brig_policy_explain": (c_int, c_void_p, c_int, _handle, _error),
     "brig_start": (c_int, c_void_p, POINTER(Command), _handle, _error),
     "brig_job_fd": (c_int, c_void_p),
     "brig_job_process": (c_int, c_void_p, _error),
     "brig_job_cancel": (c_int, c_void_p, _error),
-    "brig_job_result": (c_int, c_void_p, c_void_p, _error),
+    "brig_job_result": (c_int, c_void_p, _handle, _error),
     "brig_job_free": (None, c_void_p),
-    "brig_result_new": (c_void_p,),
     "brig_result_free": (None, c_void_p),
     "brig_result_json": (c_int, c_void_p, _handle, _error),
     "brig_result_status": (c_int, c_void_p),
     "brig_result_output": (c_void_p, c_void_p, c_int, POINTER(c_size_t), POINTER(c_int)),
-    "brig_call_options_init": (None, POINTER(CallOptions)),
+    "brig_call_options_init": (None, POINTER(CallOptions), c_size_t),
     "brig_caller_new": (c_int, c_void_p, POINTER(CallOptions), _handle, _error),
-    "brig_caller_unenforced": (POINTER(Unenforced), c_void_p),
+    "brig_caller_unenforced": (c_char_p, c_void_p, c_size_t),
+    "brig_caller_unenforced_count": (c_size_t, c_void_p),
     "brig_caller_free": (None, c_void_p),
     "brig_call_begin": (c_int, c_void_p, _handle, _error),
     "brig_call_started": (c_int, c_void_p, c_int, _error),
     "brig_call_fd": (c_int, c_void_p),
     "brig_call_process": (c_int, c_void_p, _error),
     "brig_call_wait": (c_int, c_void_p, _error),
-    "brig_call_result": (c_int, c_void_p, c_void_p, _error),
+    "brig_call_finish": (c_int, c_void_p, _handle, _error),
     "brig_call_free": (None, c_void_p),
-    "brig_call_result_new": (c_void_p,),
     "brig_call_result_free": (None, c_void_p),
     "brig_call_result_value": (c_void_p, c_void_p, POINTER(c_size_t)),
     "brig_call_result_output": (c_void_p, c_void_p, c_int, POINTER(c_size_t), POINTER(c_int)),
     "brig_call_result_json": (c_int, c_void_p, _handle, _error),
-    "brig_call_text_free": (None, c_void_p),
-    "brig_confine_self": (c_int, c_void_p, POINTER(Unenforced), _error),
+    "brig_text_free": (None, c_void_p),
+    "brig_confine_self": (c_int, c_void_p, _handle, _error),
 }
 
 # In the forked child, where the interpreter must not be let go of: there is no other thread.
@@ -176,7 +177,7 @@ class Library:
         try:
             return ctypes.string_at(text.value or 0).decode(errors="replace")
         finally:
-            self.brig_call_text_free(text)
+            self.brig_text_free(text)
 
 
 _loaded: Optional[Library] = None

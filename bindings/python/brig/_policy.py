@@ -159,7 +159,7 @@ class Policy(Owned):
     def explain(self) -> str:
         """The effective policy, for people."""
         text = c_void_p()
-        self._set("brig_policy_explain", ctypes.c_bool(False), byref(text))
+        self._set("brig_policy_explain", 0, byref(text))
         return library().take_text(text)
 
 

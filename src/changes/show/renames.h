@@ -2,6 +2,7 @@
 /* Renamed files: an added file with the same contents as a deleted one. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

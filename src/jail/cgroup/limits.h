@@ -4,6 +4,7 @@
 #pragma once
 
 #include "jail/cgroup/cgroup.h"
+#include "jail/job/result.h"
 #include "jail/nested_limits/nested_limits.h"
 #include "policy/policy.h"
 

@@ -10,6 +10,7 @@
 
 #include <brig/brig.h>
 
+#include "jail/job/result.h"
 #include "jail/plan/plan.h"
 
 struct denials {

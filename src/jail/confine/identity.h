@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "jail/job/result.h"
 #include "policy/policy.h"
 
 /* The ids inside a jail whose host id was chosen by root. */

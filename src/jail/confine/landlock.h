@@ -4,6 +4,8 @@
 
 #include <brig/brig.h>
 
+#include "jail/job/result.h"
+
 /* The kind of access granted to a path. */
 enum landlock_grant {
     LANDLOCK_GRANT_READ,   /* read, list and execute */

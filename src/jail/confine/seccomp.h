@@ -3,6 +3,7 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <stdbool.h>
 
 #include <brig/brig.h>
 

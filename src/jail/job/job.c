@@ -493,7 +493,7 @@ int brig_job_take_stop(struct brig_job *job)
     return signal;
 }
 
-int brig_job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event)
+bool job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event)
 {
     return job->door && door_take_event(job->door, ret_event);
 }
@@ -524,12 +524,23 @@ int brig_job_cancel(struct brig_job *job, struct brig_error *err)
 
 int brig_job_wait(struct brig_job *job, struct brig_error *err)
 {
+    int result = brig_job_wait_ms(job, -1, err);
+    return result < 0 ? result : 0;
+}
+
+int brig_job_wait_ms(struct brig_job *job, int64_t timeout_ms, struct brig_error *err)
+{
+    uint64_t until_us = clock_until_us(timeout_ms);
     for (;;) {
         int result = brig_job_process(job, err);
-        if (result != 0)
-            return result < 0 ? result : 0;
+        uint64_t now_us = clock_now_us();
+        if (result != 0 || (until_us && now_us >= until_us))
+            return result;
+        uint64_t left_us = until_us - now_us;
+        struct timespec left = {.tv_sec = (time_t)(left_us / 1000000),
+                                .tv_nsec = (long)(left_us % 1000000) * 1000};
         struct pollfd waiting = {.fd = job->epoll, .events = POLLIN};
-        if (poll(&waiting, 1, -1) < 0 && errno != EINTR)
+        if (ppoll(&waiting, 1, until_us ? &left : NULL, NULL) < 0 && errno != EINTR)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for the job");
     }
 }
@@ -597,10 +608,13 @@ static void fill_outcome(const struct brig_job *job, struct brig_result *result)
             ended_by_cpu_limit(job, result->signal) ? BRIG_CPU_TIMEOUT : BRIG_SIGNALLED;
 }
 
-int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct brig_error *err)
+int job_take_result(struct brig_job *job, struct brig_result *ret_result, struct brig_error *err)
 {
     if (job->state != JOB_OVER)
         return brig_fail(err, BRIG_E_STATE, 0, "the job is not over yet");
+    if (job->is_taken)
+        return brig_fail(err, BRIG_E_STATE, 0, "the result was taken already");
+    job->is_taken = true;
     struct brig_result result = {0};
     fill_outcome(job, &result);
     fill_usage(job, &result.usage);
@@ -658,14 +672,22 @@ void brig_job_free(struct brig_job *job)
     close_fd(&job->timer);
     capture_done(&job->captures[0]);
     capture_done(&job->captures[1]);
+    for (int i = 0; i < 3; i++)
+        close_fd(&job->streams[i]);
     watch_done(&job->watch);
     plan_done(&job->plan);
     limits_done(&job->limits);
     free(job);
 }
 
-int brig_run(const struct brig_policy *policy, const struct brig_command *command,
-             struct brig_result *ret_result, struct brig_error *err)
+void job_fill_failed(struct brig_result *ret_result, const struct brig_error *error)
+{
+    *ret_result =
+        (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = *error};
+}
+
+int job_run(const struct brig_policy *policy, const struct brig_command *command,
+            struct brig_result *ret_result, struct brig_error *err)
 {
     struct brig_error local = {0};
     struct brig_job *job = NULL;
@@ -673,10 +695,9 @@ int brig_run(const struct brig_policy *policy, const struct brig_command *comman
     if (result == 0)
         result = brig_job_wait(job, &local);
     if (result == 0)
-        result = brig_job_result(job, ret_result, &local);
+        result = job_take_result(job, ret_result, &local);
     if (result < 0) {
-        *ret_result =
-            (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = local};
+        job_fill_failed(ret_result, &local);
         if (err)
             *err = local;
     }

@@ -8,6 +8,7 @@
 #include "jail/cgroup/limits.h"
 #include "jail/cgroup/process.h"
 #include "jail/confine/denials.h"
+#include "jail/job/result.h"
 #include "jail/job/streams.h"
 #include "jail/job/watch.h"
 #include "jail/net/door.h"
@@ -60,6 +61,9 @@ struct brig_job {
     uint64_t watch_due_us; /* when watch_rest() is due; 0: not due */
     uint64_t wall_deadline_us, kill_deadline_us, stuck_deadline_us, cpu_check_us; /* 0: none */
     uint64_t cpu_limit_us, grace_us;
+    bool is_taken;                     /* the result was moved out */
+    int streams[3];                    /* the caller's ends of BRIG_STDIO_PIPE, or -1 */
+    struct brig_net_event taken_event; /* the last of brig_job_take_net_event() */
     uint64_t own_peak_kb; /* the caller's peak RSS, which the kernel counts into the child's */
 };
 
@@ -77,6 +81,15 @@ struct job_source {
 /* Starts a command. Every public function that starts a command calls this. */
 int job_start(const struct job_source *source, const struct brig_command *command,
               struct brig_job **ret_job, struct brig_error *err);
+
+/* brig_run(), brig_job_result() and brig_job_take_net_event() for a result or an event that the caller
+ * owns. job_run() always fills *ret_result, which wants result_done(). */
+int job_run(const struct brig_policy *policy, const struct brig_command *command,
+            struct brig_result *ret_result, struct brig_error *err);
+int job_take_result(struct brig_job *job, struct brig_result *ret_result, struct brig_error *err);
+bool job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event);
+/* The result of a run that did not start. */
+void job_fill_failed(struct brig_result *ret_result, const struct brig_error *error);
 
 /* Input for a jail that was started in advance: the content of the policy's late file
  * (policy_late_file()), standard input if policy->late_input is set, and the time limit. */

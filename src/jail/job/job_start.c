@@ -272,6 +272,7 @@ static struct brig_job *new_job(void)
                              .epoll = -1,
                              .timer = -1,
                              .captures = {{.fd = -1}, {.fd = -1}},
+                             .streams = {-1, -1, -1},
                              .denials = DENIALS_INIT,
                              .watch = WATCH_INIT,
                              .limits = {.settled_later = true}};
@@ -304,13 +305,14 @@ static int settle_policy(struct job_source *source, struct brig_error *err)
     return 0;
 }
 
-int job_start(const struct job_source *from, const struct brig_command *command,
+int job_start(const struct job_source *from, const struct brig_command *given,
               struct brig_job **ret_job, struct brig_error *err)
 {
     struct job_source own = *from, *source = &own;
+    struct brig_command known, *command = &known;
     int result = settle_policy(source, err);
     if (result == 0)
-        result = streams_check(command, err);
+        result = streams_read(given, command, err);
     if (result == 0 && source->policy->facts) /* recorded facts do not describe this machine */
         result = brig_fail(err, BRIG_E_STATE, 0, "a policy with recorded facts cannot be run");
     if (result < 0)
@@ -342,7 +344,14 @@ int job_start(const struct job_source *from, const struct brig_command *command,
 int brig_start(const struct brig_policy *policy, const struct brig_command *command,
                struct brig_job **ret_job, struct brig_error *err)
 {
-    return job_start(&(struct job_source){.policy = policy}, command, ret_job, err);
+    if (policy)
+        return job_start(&(struct job_source){.policy = policy}, command, ret_job, err);
+    struct brig_policy *sealed = brig_policy_new(BRIG_MODE_SEALED);
+    if (!sealed)
+        return brig_fail_nomem(err);
+    int result = job_start(&(struct job_source){.policy = sealed}, command, ret_job, err);
+    brig_policy_free(sealed);
+    return result;
 }
 
 int brig_template_start(struct brig_template *template, const struct brig_command *command,
@@ -404,15 +413,16 @@ static int add_command(struct plan *plan, const struct brig_policy *policy,
     return plan_add_command(plan, &input, err);
 }
 
-int job_foresee(const struct brig_policy *policy, const struct brig_command *command,
-                struct str *out, struct brig_error *err)
+int job_foresee(const struct brig_policy *policy, const struct brig_command *given, struct str *out,
+                struct brig_error *err)
 {
     struct limits limits = {0};
     struct streams streams = STREAMS_NONE;
     __attribute__((cleanup(plan_done))) struct plan plan = PLAN_INIT;
     struct jail_identity identity;
     unsigned grouped = 0;
-    int result = streams_check(command, err);
+    struct brig_command known, *command = &known;
+    int result = streams_read(given, command, err);
     for (int i = 0; i < 3 && result == 0; i++)
         result = streams_open(NULL, policy, &command->stdio[i], i, &streams, err);
     if (result == 0)

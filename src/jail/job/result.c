@@ -39,7 +39,7 @@ static const char *const outcome_names[] = {
     [BRIG_CANCELLED] = "cancelled",
 };
 
-void brig_result_done(struct brig_result *result)
+void result_done(struct brig_result *result)
 {
     if (!result)
         return;
@@ -51,31 +51,13 @@ void brig_result_done(struct brig_result *result)
     result->err = (struct brig_capture){0};
 }
 
-struct brig_result *brig_result_new(void)
+const char *capture_text(const struct brig_capture *capture, size_t *ret_length, int *ret_truncated)
 {
-    return calloc(1, sizeof(struct brig_result));
-}
-
-void brig_result_free(struct brig_result *result)
-{
-    brig_result_done(result);
-    free(result);
-}
-
-const char *brig_result_output(const struct brig_result *result, int stream, size_t *ret_length,
-                               int *ret_truncated)
-{
-    static const struct brig_capture nothing = {0};
-    const struct brig_capture *capture = &nothing;
-    if (stream == 1)
-        capture = &result->out;
-    if (stream == 2)
-        capture = &result->err;
     if (ret_length)
-        *ret_length = capture->length;
+        *ret_length = capture ? capture->length : 0;
     if (ret_truncated)
-        *ret_truncated = capture->truncated;
-    return capture->data;
+        *ret_truncated = capture && capture->truncated;
+    return capture && capture->data ? capture->data : "";
 }
 
 const char *brig_outcome_name(enum brig_outcome outcome)
@@ -117,11 +99,6 @@ int brig_result_status(const struct brig_result *result)
         return STATUS_SIGNAL + (result->signal ? result->signal : SIGKILL);
     }
     return STATUS_BRIG_FAILED;
-}
-
-const char *brig_version(void)
-{
-    return BRIG_VERSION;
 }
 
 /* glibc has sigabbrev_np(); other libcs have no equivalent. */
@@ -188,12 +165,12 @@ static void json_list(struct json *j, const char *name, const struct brig_unenfo
 static void json_network(struct json *j, const struct brig_net_result *net)
 {
     json_open_object(j, "network");
-    json_uint(j, "allowed", net->allowed);
-    json_uint(j, "denied", net->denied);
-    json_uint(j, "failed", net->failed);
-    json_uint(j, "bytes_in", net->bytes_in);
-    json_uint(j, "bytes_out", net->bytes_out);
-    json_uint(j, "events_dropped", net->dropped);
+    json_uint(j, "allowed", net->totals.allowed);
+    json_uint(j, "denied", net->totals.denied);
+    json_uint(j, "failed", net->totals.failed);
+    json_uint(j, "bytes_in", net->totals.bytes_in);
+    json_uint(j, "bytes_out", net->totals.bytes_out);
+    json_uint(j, "events_dropped", net->totals.dropped);
     json_open_array(j, "events");
     for (size_t i = 0; i < net->count; i++)
         door_event_write(&net->events[i], j);
@@ -267,6 +244,11 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
 }
 
 /* ---- restrictions that were not enforced ---- */
+
+const char *unenforced_line(const struct brig_unenforced *list, size_t index)
+{
+    return index < list->count && index < BRIG_UNENFORCED_MAX ? list->text[index] : NULL;
+}
 
 void unenforced_add(struct brig_unenforced *list, const char *format, ...)
 {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/path.h"
+#include "base/sized.h"
 #include "jail/job/job.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -38,6 +40,8 @@ static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_e
     case BRIG_STDIO_NULL:
         return 0;
     case BRIG_STDIO_INHERIT:
+    case BRIG_STDIO_PIPE:
+    case BRIG_STDIO_PTY:
         return 0;
     case BRIG_STDIO_FD:
         if (fcntl(stdio->fd, F_GETFD) < 0)
@@ -63,9 +67,9 @@ static bool is_way_out(int fd)
     return fstat(fd, &info) == 0 && (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH));
 }
 
-int streams_check(const struct brig_command *command, struct brig_error *err)
+static int check_command(const struct brig_command *command, struct brig_error *err)
 {
-    if (!command || !command->argv || !command->argv[0] || !command->argv[0][0])
+    if (!command->argv || !command->argv[0] || !command->argv[0][0])
         return brig_fail(err, BRIG_E_INVALID, 0, "no command to run");
     for (int i = 0; i < 3; i++) {
         int result = check_stdio(&command->stdio[i], i, err);
@@ -93,6 +97,16 @@ int streams_check(const struct brig_command *command, struct brig_error *err)
                                  pass->number);
     }
     return 0;
+}
+
+int streams_read(const struct brig_command *command, struct brig_command *ret_command,
+                 struct brig_error *err)
+{
+    if (!command)
+        return brig_fail(err, BRIG_E_INVALID, 0, "no command to run");
+    if (sized_read(ret_command, sizeof *ret_command, command, "BRIG_COMMAND_INIT", err) < 0)
+        return brig_wrap(err, BRIG_E_INVALID, "struct brig_command");
+    return check_command(ret_command, err);
 }
 
 /* ---- streams ---- */
@@ -143,6 +157,17 @@ static int open_bytes(struct brig_job *job, const struct brig_policy *policy,
     return reader;
 }
 
+/* A pipe whose other end the caller uses. */
+static int open_pipe(struct brig_job *job, int number, struct brig_error *err)
+{
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
+    bool input = number == 0;
+    job->streams[number] = fds_keep_high(pair[input ? 1 : 0]);
+    return pair[input ? 0 : 1];
+}
+
 int streams_open(struct brig_job *job, const struct brig_policy *policy,
                  const struct brig_stdio *stdio, int number, struct streams *streams,
                  struct brig_error *err)
@@ -163,6 +188,13 @@ int streams_open(struct brig_job *job, const struct brig_policy *policy,
         streams->owned[number] = result < 0 ? -1 : fd;
         if (result == 0 && policy->limits[BRIG_LIMIT_OUTPUT_BYTES] == 0)
             job->captures[number - 1].limit = UINT64_MAX;
+        break;
+    case BRIG_STDIO_PIPE:
+        fd = result = open_pipe(job, number, err);
+        streams->owned[number] = fd;
+        break;
+    case BRIG_STDIO_PTY:
+        fd = PLAN_FD_PTY;
         break;
     case BRIG_STDIO_BYTES:
         fd = result = open_bytes(job, policy, stdio, err);
@@ -195,8 +227,8 @@ int streams_open_pty(struct streams *streams, struct brig_error *err)
     streams->pty_slave = ioctl(streams->pty_master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (streams->pty_slave < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the command's terminal");
-    struct winsize size;
-    if (ioctl(streams->terminal, TIOCGWINSZ, &size) == 0)
+    struct winsize size = PLAN_PTY_SIZE;
+    if (streams->terminal < 0 || ioctl(streams->terminal, TIOCGWINSZ, &size) == 0)
         (void)ioctl(streams->pty_slave, TIOCSWINSZ, &size);
     return 0;
 }
@@ -286,4 +318,31 @@ void capture_done(struct capture *capture)
     close_fd(&capture->fd);
     free(capture->data);
     *capture = (struct capture){.fd = -1};
+}
+
+/* ---- the caller's ends ---- */
+
+int brig_job_stream(const struct brig_job *job, int stream)
+{
+    return stream >= 0 && stream < 3 ? job->streams[stream] : -1;
+}
+
+int brig_job_close_stream(struct brig_job *job, int stream, struct brig_error *err)
+{
+    if (brig_job_stream(job, stream) < 0)
+        return brig_fail(err, BRIG_E_STATE, 0, "stdio %d of the job is not an open pipe", stream);
+    close_fd(&job->streams[stream]);
+    return 0;
+}
+
+int brig_job_resize(struct brig_job *job, unsigned rows, unsigned columns, struct brig_error *err)
+{
+    const struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
+    if (rows < 1 || rows > USHRT_MAX || columns < 1 || columns > USHRT_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a terminal of %u by %u", rows, columns);
+    if (job->terminal < 0)
+        return brig_fail(err, BRIG_E_STATE, 0, "the job has no terminal");
+    if (ioctl(job->terminal, TIOCSWINSZ, &size) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot resize the terminal");
+    return 0;
 }

@@ -7,6 +7,8 @@
 
 #include <brig/brig.h>
 
+#include "jail/job/result.h"
+
 /* The command's ends of its streams; the parent closes them after the start. */
 struct streams {
     int fds[3];     /* for the plan: an fd, PLAN_FD_PTY or PLAN_FD_NULL */
@@ -22,8 +24,10 @@ struct streams {
         .owned = {-1, -1, -1}, .terminal = -1, .pty_master = -1, .pty_slave = -1                   \
     }
 
-/* Refuses combinations of streams and fds that make no sense. */
-int streams_check(const struct brig_command *command, struct brig_error *err);
+/* Copies what this library knows of a command, and refuses combinations of streams and fds that make no
+ * sense. */
+int streams_read(const struct brig_command *command, struct brig_command *ret_command,
+                 struct brig_error *err);
 /* Opens the command's end of one stream; the job keeps the other end. */
 int streams_open(struct brig_job *job, const struct brig_policy *policy,
                  const struct brig_stdio *stdio, int number, struct streams *streams,

@@ -10,6 +10,7 @@
  * for the unmount; so it, too, is opened only for runs that last. */
 #pragma once
 
+#include "jail/job/result.h"
 #include "jail/plan/plan.h"
 #include "jail/view/mask_watch.h"
 

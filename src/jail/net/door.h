@@ -13,6 +13,7 @@
 
 #include <brig/brig.h>
 
+#include "jail/job/result.h"
 #include "jail/plan/plan_door.h"
 #include "policy/policy.h"
 

@@ -86,7 +86,7 @@ static void convert(const struct door_event *from, struct brig_net_event *to)
     copy_text(to->detail, sizeof to->detail, from->detail, sizeof from->detail);
 }
 
-static void count(struct brig_net_result *sums, const struct brig_net_event *event)
+static void count(struct brig_net_totals *sums, const struct brig_net_event *event)
 {
     sums->allowed += event->verdict == BRIG_NET_ALLOWED;
     sums->denied += event->verdict == BRIG_NET_DENIED;
@@ -160,13 +160,13 @@ bool door_events_take(struct door_events *events, struct brig_net_event *ret_eve
 
 void door_events_take_all(struct door_events *events, struct brig_net_result *ret_result)
 {
-    *ret_result = events->sums;
+    *ret_result = (struct brig_net_result){.totals = events->sums};
     if (events->first != 0) {
         /* Wrapped: copy in order. If memory runs out, the events are dropped. */
         struct brig_net_event *ordered = calloc(events->count, sizeof *ordered);
         for (size_t i = 0; ordered && i < events->count; i++)
             ordered[i] = *at(events, i);
-        ret_result->dropped += ordered ? 0 : events->count;
+        ret_result->totals.dropped += ordered ? 0 : events->count;
         ret_result->count = ordered ? events->count : 0;
         free(events->items);
         ret_result->events = ordered;

@@ -4,6 +4,8 @@
 
 #include <brig/brig.h>
 
+#include "jail/job/result.h"
+
 struct door_event;
 struct json;
 
@@ -12,7 +14,7 @@ struct door_events {
     struct brig_net_event *items;
     size_t count, room, first;
     size_t taken; /* how many of the stored events were taken */
-    struct brig_net_result sums;
+    struct brig_net_totals sums;
 };
 
 /* Checks one message of `length` bytes and stores it; false if it is not an event. */

@@ -328,6 +328,9 @@ static void plan_pty(struct plan *plan, int host_terminal)
         terminal->has_settings = !is_in_background(host_terminal) &&
                                  ioctl(host_terminal, TCGETS, terminal->settings) == 0;
         terminal->has_size = ioctl(host_terminal, TIOCGWINSZ, terminal->size) == 0;
+    } else {
+        memcpy(terminal->size, &PLAN_PTY_SIZE, sizeof terminal->size);
+        terminal->has_size = true;
     }
 }
 

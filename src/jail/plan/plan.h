@@ -4,11 +4,13 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include "base/arena.h"
 #include "jail/cgroup/cgroup.h"
 #include "jail/confine/landlock.h"
+#include "jail/job/result.h"
 #include "jail/nested_limits/nested_limits.h"
 #include "jail/plan/plan_door.h"
 #include "policy/policy.h"
@@ -258,6 +260,9 @@ int plan_trim(struct plan *plan, struct brig_error *err);
 
 /* The command of a plan. `stdio_fds` become fds 0–2 of the command (PLAN_FD_…). The plan borrows
  * the command's strings until the jail has started. */
+/* The size of a terminal that does not replace one of the host. */
+#define PLAN_PTY_SIZE ((struct winsize){.ws_row = 24, .ws_col = 80})
+
 struct plan_input {
     const struct brig_policy *policy;
     const struct brig_command *command;

@@ -63,12 +63,13 @@ static int start_holder(struct brig_template *template, struct plan *held, struc
 
 void template_refill(struct brig_template *template)
 {
-    if (template->networks > SPARE_NETWORKS_LOW)
-        return;
-    for (; template->networks < SPARE_NETWORKS; template->networks++) {
+    (void)pthread_mutex_lock(&template->lock);
+    bool low = template->networks <= SPARE_NETWORKS_LOW;
+    for (; low && template->networks < SPARE_NETWORKS; template->networks++) {
         struct wire_message order = {.type = WIRE_NETWORK};
         (void)send(template->maker.wire, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
+    (void)pthread_mutex_unlock(&template->lock);
 }
 
 static int start_maker(struct brig_template *template, struct brig_error *err)
@@ -154,6 +155,7 @@ int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
     struct brig_template *template = calloc(1, sizeof *template);
     if (!template)
         return brig_fail_nomem(err);
+    (void)pthread_mutex_init(&template->lock, NULL);
     template->compiled = template->fresh = PLAN_INIT;
     template->holder = template->maker = (struct spawned){0};
     template->nested = kind == PLAN_NESTED;
@@ -180,7 +182,14 @@ int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
 int brig_template_new(const struct brig_policy *policy, struct brig_template **ret_template,
                       struct brig_error *err)
 {
-    return template_new(policy, PLAN_SHARED, NULL, ret_template, err);
+    if (policy)
+        return template_new(policy, PLAN_SHARED, NULL, ret_template, err);
+    struct brig_policy *sealed = brig_policy_new(BRIG_MODE_SEALED);
+    if (!sealed)
+        return brig_fail_nomem(err);
+    int result = template_new(sealed, PLAN_SHARED, NULL, ret_template, err);
+    brig_policy_free(sealed);
+    return result;
 }
 
 int template_plan(struct brig_template *template, struct plan *ret_plan)
@@ -188,11 +197,13 @@ int template_plan(struct brig_template *template, struct plan *ret_plan)
     struct plan plan = template->fresh;
     int network = -1;
     struct wire_message message;
+    (void)pthread_mutex_lock(&template->lock);
     while (template->maker.pid > 0 && network < 0 &&
            spawn_receive(template->maker.wire, &message, &network) == 1)
         ; /* the first message is WIRE_STARTED */
+    template->networks -= network >= 0;
+    (void)pthread_mutex_unlock(&template->lock);
     if (network >= 0) {
-        template->networks--;
         plan.join_netns = network;
         plan.clone_flags &= ~(unsigned long)CLONE_NEWNET;
         plan.loopback = false; /* loopback is up already */
@@ -211,6 +222,7 @@ void brig_template_free(struct brig_template *template)
     close_fd(&template->fresh.join_mntns);
     plan_done(&template->compiled);
     brig_policy_free(template->policy);
+    (void)pthread_mutex_destroy(&template->lock);
     free(template);
 }
 

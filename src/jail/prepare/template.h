@@ -2,6 +2,8 @@
 /* A template: namespaces and mounts prepared in advance by template.c and used by job_start.c. */
 #pragma once
 
+#include <pthread.h>
+
 #include "jail/cgroup/limits.h"
 #include "jail/job/spawn.h"
 #include "jail/plan/plan.h"
@@ -20,6 +22,7 @@ struct brig_template {
     struct plan compiled;    /* owns the memory and fds of the parts */
     struct plan fresh;       /* the steps of each run; copied for each */
     struct spawned holder;   /* keeps the user and the mount namespaces */
+    pthread_mutex_t lock;    /* guards the maker's socket and `networks`; all else is constant */
     unsigned networks;       /* namespaces available or ordered */
     struct spawned maker;    /* makes network namespaces in advance; pid 0 if none are needed */
 };

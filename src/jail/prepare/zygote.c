@@ -205,7 +205,10 @@ static int start_process(struct zygote *zygote, const struct zygote_config *conf
                          const struct own_streams *streams, struct brig_error *err)
 {
     const struct brig_pass_fd pass = {.fd = socket, .number = ZYGOTE_SOCKET_FD};
-    struct brig_command command = {.argv = config->argv, .pass_fds = &pass, .pass_fd_count = 1};
+    struct brig_command command = {.size = sizeof(struct brig_command),
+                                   .argv = config->argv,
+                                   .pass_fds = &pass,
+                                   .pass_fd_count = 1};
     struct plan_input input = {
         .policy = policy,
         .command = &command,

@@ -36,6 +36,7 @@
 #include "jail/cgroup/cgroup.h"
 #include "jail/confine/identity.h"
 #include "jail/confine/landlock.h"
+#include "jail/job/result.h"
 #include "jail/net/door_netlink.h"
 #include "policy/net_address.h"
 

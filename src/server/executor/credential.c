@@ -61,6 +61,7 @@ static int inject(const struct credential *credential, const struct server_confi
     static const char *const strip[] = {"x-api-key", "authorization", NULL};
     bool oauth = credential->kind == CREDENTIAL_OAUTH;
     struct brig_inject inject = {
+        .size = sizeof(struct brig_inject),
         .name = API_NAME,
         .header = oauth ? "authorization" : "x-api-key",
         .value = oauth ? arena_concat(arena, "Bearer ", credential->value) : credential->value,

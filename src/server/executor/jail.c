@@ -74,6 +74,7 @@ static int set_identity(const struct maker *maker)
 {
     const struct runtime *runtime = maker->runtime;
     struct brig_identity identity = {
+        .size = sizeof(struct brig_identity),
         .host_uid = maker->host_uid,
         .host_gid = (gid_t)maker->host_uid,
         .inside_uid = runtime->agent ? RUNTIME_AGENT_UID : RUNTIME_CODE_UID,

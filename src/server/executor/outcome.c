@@ -6,6 +6,7 @@
 #include <brig/brig.h>
 
 #include "base/cleanup.h"
+#include "jail/job/result.h"
 #include "server/executor/executor.h"
 
 static enum execution_status status_of_exit(const struct brig_result *from)

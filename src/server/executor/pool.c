@@ -139,6 +139,7 @@ static int start_node(struct run *run, const struct jail *jail, const int output
         argv[i + 2] = jail->argv[i];
     const struct brig_pass_fd gate = {.fd = gate_end, .number = NODE_GATE};
     const struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = argv,
         .stdio = {{.kind = BRIG_STDIO_BYTES},
                   {.kind = BRIG_STDIO_FD, .fd = output[0]},
@@ -173,6 +174,7 @@ static int fork_zygote(struct run *run, struct zygote *zygote, const int output[
 {
     const struct job_source source = {.zygote = zygote, .host_id = run->host_uid};
     const struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = run->runtime->argv, /* not used: the program is already running */
         .stdio = {{.kind = BRIG_STDIO_BYTES},
                   {.kind = BRIG_STDIO_FD, .fd = output[0]},

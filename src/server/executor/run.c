@@ -129,14 +129,14 @@ static void finish(struct run *run)
     struct brig_error err = {0};
     run->trace.at_us[STEP_ENDED] = clock_now_us();
     executor_output_drain(run);
-    if (brig_job_result(run->job, &from, &err) < 0) {
+    if (job_take_result(run->job, &from, &err) < 0) {
         fail(run, err.message);
         return;
     }
     executor_outcome(run, &from, &result);
     if (run->request.return_count > 0)
         executor_return_files(&run->request, brig_job_kept_dir(run->job), &result);
-    brig_result_done(&from);
+    result_done(&from);
     conclude(run, &result);
 }
 
@@ -312,6 +312,7 @@ static int start_job(struct run *run, const struct jail *jail, const int ends[2]
     const struct execution_bytes *in =
         run->runtime->input == RUNTIME_STDIN ? &run->request.code : &run->request.stdin_bytes;
     struct brig_command command = {
+        .size = sizeof(struct brig_command),
         .argv = jail->argv,
         .stdio = {{.kind = BRIG_STDIO_BYTES, .bytes = in->data, .length = in->length},
                   {.kind = BRIG_STDIO_FD, .fd = ends[0]},

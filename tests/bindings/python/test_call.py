@@ -810,7 +810,7 @@ class Use(Case):
 
     def test_structs_are_as_the_library_has_them(self):
         options = _library.CallOptions()
-        _library.library().brig_call_options_init(ctypes.byref(options))
+        _library.library().brig_call_options_init(ctypes.byref(options), ctypes.sizeof(options))
         self.assertEqual(options.size, ctypes.sizeof(options))
         self.assertEqual((options.timeout_ms, options.memory_mb), (30000, 512))
         self.assertEqual(list(options.stdio), [0, 1, 1])

@@ -50,10 +50,7 @@ module AgentJail
     end
 
     def value
-      result = Library.call(:brig_call_result_new)
-      raise SetupError, "no memory for the result of a call" if result.null?
-
-      Library.check(:brig_call_result, @call, result)
+      result = Library.make(:brig_call_finish, @call)
       details = JSON.parse(Library.take_text(Library.make(:brig_call_result_json, result)))
       tell_denials(details)
       raise Outcomes.error(details) unless details["outcome"] == "returned"
@@ -99,7 +96,7 @@ module AgentJail
       @native = Library::CallOptions.malloc(Fiddle::RUBY_FREE)
       # What the struct points to.
       @kept = []
-      Library.call(:brig_call_options_init, @native)
+      Library.call(:brig_call_options_init, @native, Library::CallOptions.size)
       set_limits
       set_access
     end

@@ -154,6 +154,8 @@ module AgentJail
 
     def send_to(child)
       failure = Library::CallFailure.malloc(Fiddle::RUBY_FREE)
+      failure.size = Library::CallFailure.size
+      failure.reserved = 0
       # Kept here, as the struct has their addresses only.
       texts = @fields.transform_values { |text| c_string(text) }
       %i[class_name message backtrace path address syscall].each do |name|

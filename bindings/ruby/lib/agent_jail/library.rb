@@ -31,17 +31,17 @@ module AgentJail
       "void *keep_fds", "size_t keep_fd_count",
       "int memory", "int network", "int on_unsupported",
       "int stdin_kind", "int stdout_kind", "int stderr_kind", "int namespaces",
-      "int unix_sockets", "int trace"
+      "int unix_sockets", "int trace", "int reserved"
     ])
 
     CallFailure = struct([
-      "void *class_name", "void *message", "void *backtrace", "void *path", "void *address",
-      "void *syscall", "int sys_errno", "int access", "int out_of_memory"
+      "size_t size", "void *class_name", "void *message", "void *backtrace", "void *path", "void *address",
+      "void *syscall", "int sys_errno", "int access", "int out_of_memory", "int reserved"
     ])
 
     # Name: what it returns, what it takes.
     FUNCTIONS = {
-      brig_call_options_init: [VOID, [POINTER]],
+      brig_call_options_init: [VOID, [POINTER, SIZE]],
       brig_caller_new: [INT, [POINTER, POINTER, POINTER, POINTER]],
       brig_caller_free: [VOID, [POINTER]],
       brig_call_begin: [INT, [POINTER, POINTER, POINTER]],
@@ -49,13 +49,12 @@ module AgentJail
       brig_call_fd: [INT, [POINTER]],
       brig_call_process: [INT, [POINTER, POINTER]],
       brig_call_wait: [INT, [POINTER, POINTER]],
-      brig_call_result: [INT, [POINTER, POINTER, POINTER]],
+      brig_call_finish: [INT, [POINTER, POINTER, POINTER]],
       brig_call_free: [VOID, [POINTER]],
-      brig_call_result_new: [POINTER, []],
       brig_call_result_free: [VOID, [POINTER]],
       brig_call_result_value: [POINTER, [POINTER, POINTER]],
       brig_call_result_json: [INT, [POINTER, POINTER, POINTER]],
-      brig_call_text_free: [VOID, [POINTER]]
+      brig_text_free: [VOID, [POINTER]]
     }.freeze
 
     # In the forked child, where the interpreter must not be let go of: there is no other thread.
@@ -103,7 +102,7 @@ module AgentJail
       def take_text(pointer)
         pointer.to_s.force_encoding("UTF-8")
       ensure
-        call(:brig_call_text_free, pointer)
+        call(:brig_text_free, pointer)
       end
 
       # Whether a descriptor is Ruby's own, for its threads and signals.

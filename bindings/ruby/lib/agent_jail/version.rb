@@ -2,5 +2,5 @@
 # frozen_string_literal: true
 
 module AgentJail
-  VERSION = "0.1.0"
+  VERSION = "0.2.0"
 end
