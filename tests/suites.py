@@ -67,7 +67,7 @@ def build(name, targets):
 SLOW_UNITS = """test_call_many test_job_stuck test_server_hostile test_server_executor test_zygote test_template
     test_server_history test_server_store test_cgroup test_call_hostile""".split()
 # They ask the kernel for something that it may refuse to a user.
-ASK_KERNEL = """test_broker_confine test_call test_call_hostile test_call_many test_call_status test_call_whole
+ASK_KERNEL = """test_api test_broker_confine test_call test_call_hostile test_call_many test_call_status test_call_whole
     test_landlock test_path test_private test_probe test_seccomp test_server_agent test_server_hostile
     test_server_executor""".split()
 # They make jails, which is different again as root of a user namespace.
@@ -99,7 +99,7 @@ def unit_suites():
         if name in ("test_server_hostile", "test_server_executor"):
             yield Suite(f"pools/{name}", [program], seldom if name == "test_server_hostile" else groups,
                         variables={"BRIG_TEST_POOLS": "on"}, **alone)
-    for name, arguments in (("test_call_many", ["threads"]),):
+    for name, arguments in (("test_api", []), ("test_call_many", ["threads"])):
         program = f"tests/unit/{name}"
         yield Suite(f"tsan/{name}", [f"build-tsan/{program}", *arguments], ("all", "unit"),
                     needs=("build-tsan",), target=program, tmp_on_disk=True, has_user=False)
@@ -156,7 +156,7 @@ def binding_suites():
 
 
 # Those that need neither another build nor minutes.
-QUICK_LINT = """format shell functions cloexec layers includes conditions documents spdx state child exports public_header headers
+QUICK_LINT = """format shell functions cloexec layers includes conditions documents spdx state child exports abi public_header headers
     generated""".split()
 
 

@@ -175,8 +175,11 @@ enum brig_layer {
     BRIG_LAYER_NESTED = 1 << 4      /* user.max_user_namespaces=0 inside the jail */
 };
 
-/* Who the jail is. Begin with BRIG_IDENTITY_INIT. Ids of (uid_t)-1 and NULL strings mean: choose. On
- * the host the jail is never uid 0: when the caller is root and says nothing, a dedicated
+/* An id that the library chooses: (uid_t)-1. */
+#define BRIG_ID_CHOOSE 0xffffffffu
+
+/* Who the jail is. Begin with BRIG_IDENTITY_INIT. Ids of BRIG_ID_CHOOSE and NULL strings mean: choose.
+ * On the host the jail is never uid 0: when the caller is root and says nothing, a dedicated
  * unprivileged id is used. */
 struct brig_identity {
     size_t size; /* of this struct */
@@ -192,7 +195,8 @@ struct brig_identity {
 /* An identity of which everything is to be chosen. */
 #define BRIG_IDENTITY_INIT                                                                         \
     {                                                                                              \
-        sizeof(struct brig_identity), (uid_t)-1, (gid_t)-1, (uid_t)-1, (gid_t)-1, NULL, NULL, NULL \
+        sizeof(struct brig_identity), BRIG_ID_CHOOSE, BRIG_ID_CHOOSE, BRIG_ID_CHOOSE,              \
+            BRIG_ID_CHOOSE, NULL, NULL, NULL                                                       \
     }
 
 /* A new policy with the preset's values; NULL if memory is short or the mode is none of these. Free

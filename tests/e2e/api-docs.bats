@@ -43,7 +43,37 @@ void brig_thing_free(void); /* and ends it */'
     [[ $output == *"# <brig/x.h>"*"What x is."*"## Things"* ]]
     [[ $output == *'| `int size` | in bytes, at least 1 |'* ]]
     [[ $output == *'|  | *Since later:* |'*'| `char name[8]` |  |'* ]]
-    [[ $output == *'### `brig_thing_new()`, `brig_thing_free()`'*"Makes one."*"and ends it"* ]]
+    [[ $output == *'### `brig_thing_new()`'*"Makes one."*'### `brig_thing_free()`'*"and ends it"* ]]
+}
+
+@test "neighbours are not merged, and macros may share a comment" {
+    write_header '/* Makes one. */
+int brig_thing_new(int size);
+/* Ends one. */
+void brig_thing_free(void);
+/* Two numbers. */
+#define BRIG_ONE 1
+#define BRIG_TWO 2'
+    run "$generator" "$header"
+    [ "$status" -eq 0 ]
+    [[ $output == *'### `brig_thing_new()`'*"Makes one."*'### `brig_thing_free()`'*"Ends one."* ]]
+    [[ $output == *'### `BRIG_ONE`, `BRIG_TWO`'*"Two numbers."* ]]
+    write_header '/* Makes one. */
+int brig_thing_new(int size);
+int brig_thing_size(int size);'
+    run "$generator" "$header"
+    [ "$status" -ne 0 ]
+    [[ $output == *"brig_thing_size() has no comment"* ]]
+}
+
+@test "the manual page has each function, and nothing in it is wrong" {
+    needs mandoc
+    must mandoc -T lint -W warning "$LIB_ROOT/man/libbrig.3"
+    must mandoc -T utf8 "$LIB_ROOT/man/libbrig.3"
+    page=$(printf '%s\n' "$output" | sed 's/.\x08//g')
+    for name in $(sed -n 's/^ *\(brig_[a-z0-9_]*\);$/\1/p' "$LIB_ROOT/src/libbrig.map"); do
+        [[ $page == *"$name()"*"$name("* ]] || { echo "no $name" >&2; return 1; }
+    done
 }
 
 @test "a function without a comment is an error" {
