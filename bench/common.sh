@@ -48,10 +48,10 @@ find_brig() {
     command -v brig
 }
 
-# The static library of the build and what it needs.
+# library_flags [NAME]: a static library of the build, by default the one that is installed, and what it needs.
 library_flags() {
-    archive=$(find "$builddir" -name libbrig.a -print 2>/dev/null | head -n 1)
-    [ -n "$archive" ] || fail "no libbrig.a below $builddir: run make, or set BRIG_BUILD"
+    archive=$(find "$builddir" -name "${1:-libbrig.a}" -type f -print 2>/dev/null | head -n 1)
+    [ -n "$archive" ] || fail "no ${1:-libbrig.a} below $builddir: run make, or set BRIG_BUILD"
     needs=$(PKG_CONFIG_PATH="$builddir/meson-uninstalled:$builddir/meson-private" \
         pkg-config --static --libs-only-l libbrig 2>/dev/null |
         tr ' ' '\n' | grep -v '^-lbrig$' | tr '\n' ' ')
