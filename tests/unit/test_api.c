@@ -228,6 +228,33 @@ static void part_terminal(void)
     brig_job_free(job);
 }
 
+/* Without namespaces the terminal is one of the host's. */
+static void without_namespaces(void)
+{
+    const char *const argv[] = {"sh", "-c", "test -t 0 && stty size && cat >&2", NULL};
+    struct brig_command command = shell(argv);
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    struct brig_error err = {0};
+    struct brig_job *job = NULL;
+    command.stdio[0].kind = BRIG_STDIO_PTY;
+    command.stdio[1].kind = BRIG_STDIO_PTY;
+    command.stdio[2].kind = BRIG_STDIO_PIPE;
+    (void)brig_policy_disable(policy, BRIG_LAYER_NAMESPACES, &err);
+    (void)brig_policy_on_unsupported(policy, BRIG_UNSUPPORTED_WARN, &err);
+    if (brig_start(policy, &command, &job, &err) < 0)
+        tap_bail("brig_start: %s", err.message);
+    brig_policy_free(policy);
+    char text[64] = "";
+    ssize_t count = read(brig_job_terminal(job), text, sizeof text - 1);
+    tap_ok(count > 0 && strncmp(text, "24 80", 5) == 0, "a terminal without namespaces");
+    tap_is_int(brig_job_resize(job, 30, 90, &err), 0, "can be resized");
+    tap_is_int(write(brig_job_terminal(job), "typed\n\004", 7), 7, "and typed into");
+    (void)read_all(brig_job_stream(job, 2), text, sizeof text);
+    tap_is_str(text, "typed\n", "beside a pipe");
+    tap_is_int(brig_job_wait(job, &err), 0, "the command ends at Ctrl-D");
+    brig_job_free(job);
+}
+
 /* ---- threads ---- */
 
 #define THREADS 8
@@ -294,6 +321,7 @@ int main(void)
     no_pipes();
     terminal();
     part_terminal();
+    without_namespaces();
     threads();
     return tap_done();
 }
