@@ -15,6 +15,31 @@ void brig_text_free(char *text)
 
 /* ---- runs ---- */
 
+void job_fill_failed(struct brig_result *ret_result, const struct brig_error *error)
+{
+    *ret_result =
+        (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = *error};
+}
+
+int job_run(const struct brig_policy *policy, const struct brig_command *command,
+            struct brig_result *ret_result, struct brig_error *err)
+{
+    struct brig_error local = {0};
+    struct brig_job *job = NULL;
+    int result = brig_start(policy, command, &job, &local);
+    if (result == 0)
+        result = brig_job_wait(job, &local);
+    if (result == 0)
+        result = job_take_result(job, ret_result, &local);
+    if (result < 0) {
+        job_fill_failed(ret_result, &local);
+        if (err)
+            *err = local;
+    }
+    brig_job_free(job);
+    return result;
+}
+
 /* Refuses streams of which the caller would need an end: there is no job to ask for it. */
 static int refuse_ends(const struct brig_command *command, struct brig_error *err)
 {
