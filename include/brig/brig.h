@@ -276,12 +276,15 @@ struct brig_inject {
     const char *const *methods; /* that are allowed */
     const char *const *paths;   /* what the path must begin with, "." and ".." being resolved */
     const char *const *strip;   /* headers of the client's that are dropped as well */
+    const char *site; /* a name that ends with ".localhost": the credential is at http://SITE as
+                       * well, for programs that cannot be told a port; or NULL */
 };
 
 /* A credential with nothing set. */
 #define BRIG_INJECT_INIT                                                                           \
     {                                                                                              \
-        sizeof(struct brig_inject), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL     \
+        sizeof(struct brig_inject), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,    \
+            NULL                                                                                   \
     }
 
 /* Adds a credential, see struct brig_inject. All strings are copied. */

@@ -25,6 +25,9 @@
 /* Replaces the secret in a dry run, which reads none. */
 #define UNREAD "unread"
 
+/* The only host with which gh speaks plain HTTP. Its API is at api.HOST. */
+#define GH_SITE "github.localhost"
+
 /* Services whose clients use well-known variables for the address and the key. */
 static const struct {
     const char *name; /* rows of one preset are adjacent */
@@ -72,14 +75,17 @@ static const struct {
       .form = INJECT_BASIC,
       .user = "x-access-token",
       .where = "GITHUB_TOKEN",
+      .site = GH_SITE,
       .git = "https://github.com/"}},
     {"@github",
      {.name = "api.github.com",
       .header = "authorization",
       .form = INJECT_BEARER,
       .where = "GITHUB_TOKEN",
+      .placeholder = "GH_TOKEN",
+      .site = "api." GH_SITE,
       .variable = "GITHUB_API_URL",
-      .also = {{"GITHUB_GRAPHQL_URL", "/graphql"}}}},
+      .also = {{"GITHUB_GRAPHQL_URL", "/graphql"}, {"GH_HOST", GH_SITE, true}}}},
     {"@claude",
      {.name = "api.anthropic.com",
       .header = "authorization",
@@ -355,8 +361,10 @@ static int redirect_git(struct brig_policy *policy, size_t index, const char *fr
     char url[POLICY_INJECT_URL_MAX], setting[POLICY_INJECT_URL_MAX + 32];
     char count[32], key[48], value[48];
     unsigned long last = count_git_settings(policy);
-    policy_inject_url(&policy->net.inject[index], url);
-    (void)snprintf(setting, sizeof setting, "url.%s/.insteadOf", url);
+    const struct policy_inject *inject = &policy->net.inject[index];
+    policy_inject_url(inject, url);
+    (void)snprintf(setting, sizeof setting, "url.%s%s/.insteadOf", inject->site ? "http://" : "",
+                   inject->site ? inject->site : url);
     (void)snprintf(count, sizeof count, "%lu", last + 1);
     (void)snprintf(key, sizeof key, "GIT_CONFIG_KEY_%lu", last);
     (void)snprintf(value, sizeof value, "GIT_CONFIG_VALUE_%lu", last);
@@ -406,7 +414,8 @@ int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *s
                                  .ca = spec->ca,
                                  .methods = spec->methods[0] ? spec->methods : NULL,
                                  .paths = spec->paths[0] ? spec->paths : NULL,
-                                 .strip = spec->strip[0] ? spec->strip : NULL};
+                                 .strip = spec->strip[0] ? spec->strip : NULL,
+                                 .site = spec->site};
     size_t index = policy->net.inject_count;
     int status = hide_secret(policy, spec, err);
     if (status == 0)

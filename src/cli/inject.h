@@ -46,6 +46,7 @@ struct inject_spec {
     enum inject_source source;
     const char *where;       /* the variable, path, descriptor number or shell command */
     const char *placeholder; /* a variable that gets a placeholder for the secret, or NULL */
+    const char *site;        /* see struct brig_inject */
     const char *git;         /* the URLs git reaches through it ("https://github.com/"), or NULL */
     enum inject_finder finder;
     /* More variables: the URL with `text` as its suffix, or only `text` if it is `fixed`. */

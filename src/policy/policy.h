@@ -94,6 +94,7 @@ struct policy_private_file {
 #define POLICY_INJECT_ADDRESS "127.18.0.1"
 #define POLICY_INJECT_PORT 8001 /* of the first inject; the others follow */
 #define POLICY_INJECT_URL_MAX 64
+#define POLICY_SITE_PORT 80
 /* The address of the proxies inside. */
 #define POLICY_PROXY_ADDRESS "198.18.0.3"
 #define POLICY_PROXY_HTTP_PORT 3128
@@ -117,9 +118,11 @@ struct policy_publish {
 
 struct policy_inject {
     unsigned port; /* inside, at POLICY_INJECT_ADDRESS */
-    char *name;    /* the host it stands for */
-    char *header;  /* that is added, */
-    char *secret;  /* with this value; wiped on release */
+    char *site;    /* see struct brig_inject, or NULL */
+    char *site_address;
+    char *name;   /* the host it stands for */
+    char *header; /* that is added, */
+    char *secret; /* with this value; wiped on release */
     char *upstream;
     bool is_live; /* the secret is refreshed during the run: it is live secret `live` */
     unsigned live;

@@ -13,6 +13,8 @@
 #include "base/sized.h"
 #include "base/str.h"
 
+#define SITE_LENGTH_MAX 64
+
 /* ---- Lifetime ----------------------------------------------------------------------------- */
 
 void policy_free_secret(char *secret)
@@ -75,7 +77,7 @@ void policy_unshare_net(struct brig_policy *copy)
     for (size_t i = 0; i < net->inject_count; i++) {
         struct policy_inject *inject = &net->inject[i];
         policy_own(arena, &inject->name, &inject->header, &inject->secret, &inject->upstream,
-                   &inject->variable, &inject->origin);
+                   &inject->variable, &inject->site, &inject->site_address, &inject->origin);
         unshare_words(arena, &inject->methods);
         unshare_words(arena, &inject->paths);
         unshare_words(arena, &inject->strip);
@@ -290,6 +292,24 @@ static int check_upstream(const char *upstream, struct brig_error *err)
     return check_path(strchr(strstr(upstream, "://") + 3, '/'), "the prefix of the upstream", err);
 }
 
+/* A site is written into /etc/hosts and into URLs. */
+static int check_site(const char *site, struct brig_error *err)
+{
+    static const char end[] = ".localhost";
+    char name[NET_NAME_MAX + 1];
+    size_t length = site ? strlen(site) : 0;
+    if (!site)
+        return 0;
+    if (length >= sizeof end && length <= SITE_LENGTH_MAX &&
+        strcmp(site + length - strlen(end), end) == 0 &&
+        net_name_parse(site, length, name, err) == 0)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s' is not a valid site: it is a name of at most %d characters that ends "
+                     "with '%s'",
+                     str_shown(site).text, SITE_LENGTH_MAX, end);
+}
+
 static int check_inject(const struct brig_policy *policy, const struct brig_inject *inject,
                         char ret_name[NET_NAME_MAX + 1], struct brig_error *err)
 {
@@ -306,10 +326,23 @@ static int check_inject(const struct brig_policy *policy, const struct brig_inje
                          str_shown(inject->header ? inject->header : "").text);
     if ((rc = check_value(inject->header, inject->value, err)) < 0 ||
         (rc = check_upstream(inject->upstream, err)) < 0 ||
+        (rc = check_site(inject->site, err)) < 0 ||
         (rc = check_words(inject->methods, "method", false, err)) < 0 ||
         (rc = check_words(inject->paths, "path: it begins with '/'", true, err)) < 0)
         return rc;
     return check_words(inject->strip, "name of a header", false, err);
+}
+
+/* Programs with libcurl, such as git, find every name below .localhost at 127.0.0.1; others read /etc/hosts. So the first
+ * site is there. */
+static int choose_site_address(struct brig_policy *policy, const char *site, char **ret_address,
+                               struct brig_error *err)
+{
+    char address[32] = "127.0.0.1";
+    for (size_t i = 0; i < policy->net.inject_count; i++)
+        if (policy->net.inject[i].site)
+            (void)snprintf(address, sizeof address, "127.18.1.%zu", policy->net.inject_count);
+    return policy_text(policy, site ? address : NULL, ret_address, err);
 }
 
 static int fill_inject(struct brig_policy *policy, const struct brig_inject *from, const char *name,
@@ -322,6 +355,8 @@ static int fill_inject(struct brig_policy *policy, const struct brig_inject *fro
         (rc = policy_text(policy, from->value, &to->secret, err)) < 0 ||
         (rc = policy_text(policy, from->upstream, &to->upstream, err)) < 0 ||
         (rc = policy_text(policy, from->variable, &to->variable, err)) < 0 ||
+        (rc = policy_text(policy, from->site, &to->site, err)) < 0 ||
+        (rc = choose_site_address(policy, from->site, &to->site_address, err)) < 0 ||
         (rc = policy_text(policy, policy->origin, &to->origin, err)) < 0 ||
         (rc = copy_words(policy, from->methods, max, "methods", &to->methods, err)) < 0 ||
         (rc = copy_words(policy, from->paths, max, "paths", &to->paths, err)) < 0)

@@ -114,18 +114,38 @@ END
     seen | grep -F "GET /simple/six/ Basic $(printf me:pip-s3cret | base64)"
 }
 
+@test "gh and git use the token of GitHub, which stays outside" {
+    local who
+    needs git
+    needs gh
+    export GITHUB_TOKEN=the-s3cret
+    run_as_user git init -q gh-project
+    run_as_user git -C gh-project remote add origin https://github.com/owner/project.git
+    for who in $(everyone); do
+        : >"$SCRATCH/log"
+        run sealed "$who" --inject "@github upstream=$URL" -- sh -c "$NOWHERE"'; cat /etc/hosts; cd gh-project && gh api user; gh repo view; git ls-remote'
+        output_lacks s3cret
+        seen | grep -F "GET /user Bearer the-s3cret"
+        seen | grep -F "POST /graphql Bearer the-s3cret"
+        seen | grep -F "GET /owner/project.git/info/refs?service=git-upload-pack Basic $(printf x-access-token:the-s3cret | base64)"
+    done
+    # The twin: the token itself, where it is passed on.
+    must sealed user --setenv GITHUB_TOKEN -- sh -c "$NOWHERE"
+    output_has s3cret
+}
+
 @test "several redirections of git, and the user's own settings" {
     needs git
     GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_VALUE_0=own GITHUB_TOKEN=t \
         must run_as_user "$BRIG" -m casual -j redirects --net allow --inject "@github upstream=$URL" -- git config --list
     jail user redirects
     output_has "user.name=own"
-    output_has "url.http://127.18.0.1:8001/.insteadof=https://github.com/"
+    output_has "url.http://github.localhost/.insteadof=https://github.com/"
     run_as_user git init -q
     run_as_user git remote add a http://me:one-s3cret@git.example:8080/a.git
     run_as_user git remote add b https://me:two-s3cret@git.example/b.git
     GITHUB_TOKEN=t must sealed user --inject "@github upstream=$URL" --inject @git -- git config --list
-    output_has "url.http://127.18.0.1:8001/.insteadof=https://github.com/"
+    output_has "url.http://github.localhost/.insteadof=https://github.com/"
     output_has "url.http://127.18.0.1:8003/.insteadof=http://git.example:8080/"
     output_has "url.http://127.18.0.1:8004/.insteadof=https://git.example/"
     output_lacks s3cret

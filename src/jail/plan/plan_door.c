@@ -129,9 +129,14 @@ static void add_fallback(struct plan_door *door, const struct net_rules *rules, 
 
 static void add_injects(struct plan_door *door, const struct policy_net *net)
 {
-    for (size_t i = 0; i < net->inject_count; i++)
+    for (size_t i = 0; i < net->inject_count; i++) {
+        const struct policy_inject *inject = &net->inject[i];
         bind_v4(add_listener(door, DOOR_SOCKET_INJECT, (int)i, PLAN_LISTEN_ALWAYS),
-                read_v4(POLICY_INJECT_ADDRESS), net->inject[i].port);
+                read_v4(POLICY_INJECT_ADDRESS), inject->port);
+        if (inject->site)
+            bind_v4(add_listener(door, DOOR_SOCKET_INJECT, (int)i, PLAN_LISTEN_ALWAYS),
+                    read_v4(inject->site_address), POLICY_SITE_PORT);
+    }
 }
 
 /* If no file can be mounted at /etc/resolv.conf, resolvers ask 127.0.0.1. */

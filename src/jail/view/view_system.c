@@ -104,8 +104,15 @@ static char *group_text(const struct view *view)
 static char *hosts_text(const struct view *view)
 {
     const char *name = view->policy->hostname ? view->policy->hostname : "brig";
-    return arena_concat(&view->plan->arena, "127.0.0.1\tlocalhost ", name, "\n::1\tlocalhost ",
-                        name, "\n");
+    struct arena *arena = &view->plan->arena;
+    char *text =
+        arena_concat(arena, "127.0.0.1\tlocalhost ", name, "\n::1\tlocalhost ", name, "\n");
+    const struct policy_net *net = &view->policy->net;
+    for (size_t i = 0; text && i < net->inject_count; i++)
+        if (net->inject[i].site)
+            text = arena_concat(arena, text, net->inject[i].site_address, "\t", net->inject[i].site,
+                                "\n");
+    return text;
 }
 
 static void add_text(struct view *view, const char *path, const char *text)
