@@ -56,10 +56,12 @@ struct applying {
     struct hunks *hunks;        /* of the current layer, or NULL */
     int contents;               /* of the current change, merged or chosen; -1 */
     bool accepted;              /* the risk of the current change */
-    char flagged;  /* the answer for all flagged changes that follow: 'a', 'o', 'q'; or 0 */
-    bool quits;    /* nothing more is to be chosen with -p */
-    bool declined; /* the user has just declined the current change */
+    char flagged;               /* the answer for all flagged changes that follow: 'a', 'o'; or 0 */
+    bool stopped;               /* the user has quit at a question: nothing is applied */
+    bool quits;                 /* nothing more is to be chosen with -p */
+    bool declined;              /* the user has just declined the current change */
     uint64_t applied, kept, skipped, told;
+    uint64_t risky, conflicts; /* of those skipped: without a question, for lack of a terminal */
 };
 
 /* ---- the words ---- */
@@ -252,15 +254,16 @@ static bool ask_whole(struct applying *applying, const struct change *change)
 static bool ask_risk(struct applying *applying, const struct change *change, const char *risk)
 {
     static const struct answer answers[] = {{'y', "yes"}, {'n', "no"},   {'n', ""},
-                                            {'a', "all"}, {'o', "only"}, {'o', "q"}};
+                                            {'a', "all"}, {'o', "only"}, {'q', "quit"}};
     char answer = applying->flagged;
     if (answer == '\0')
-        answer =
-            ask(change, risk,
-                "Apply it all the same? [y]es, [n]o, [a]ll flagged changes, [o]nly the others?",
-                answers, ARRAY_LENGTH(answers));
-    if (answer == 'a' || answer == 'o' || answer == 'q')
+        answer = ask(change, risk,
+                     "Apply it all the same? [y]es, [n]o, [a]ll flagged changes, [o]nly the "
+                     "others, [q]uit?",
+                     answers, ARRAY_LENGTH(answers));
+    if (answer == 'a' || answer == 'o')
         applying->flagged = answer;
+    applying->stopped = answer == 'q';
     applying->declined = answer != 'y' && answer != 'a';
     return !applying->declined;
 }
@@ -268,9 +271,9 @@ static bool ask_risk(struct applying *applying, const struct change *change, con
 static enum conflict_rule ask_conflict(struct applying *applying, const struct change *change)
 {
     static const struct answer answers[] = {
-        {'m', "mine"}, {'t', "theirs"}, {'g', "merge"}, {'s', "skip"}};
+        {'m', "mine"}, {'t', "theirs"}, {'g', "merge"}, {'s', "skip"}, {'q', "quit"}};
     switch (ask(change, change->conflict,
-                "Keep [m]ine, take [t]heirs (the jail's), mer[g]e, [s]kip?", answers,
+                "Keep [m]ine, take [t]heirs (the jail's), mer[g]e, [s]kip, [q]uit?", answers,
                 ARRAY_LENGTH(answers))) {
     case 'm':
         return CONFLICT_MINE;
@@ -278,6 +281,9 @@ static enum conflict_rule ask_conflict(struct applying *applying, const struct c
         return CONFLICT_THEIRS;
     case 'g':
         return CONFLICT_MERGE;
+    case 'q':
+        applying->stopped = true;
+        return CONFLICT_SKIP;
     default:
         applying->declined = true;
         return CONFLICT_SKIP;
@@ -309,8 +315,10 @@ static void settle_conflict(struct applying *applying, const struct change *chan
                             enum apply_choice *choice, const char **reason)
 {
     enum conflict_rule rule = applying->words->conflict;
-    if (rule == CONFLICT_ASK)
+    if (rule == CONFLICT_ASK) {
         rule = applying->asks ? ask_conflict(applying, change) : CONFLICT_SKIP;
+        applying->conflicts += !applying->asks;
+    }
     switch (rule) {
     case CONFLICT_MINE:
         *choice = APPLY_KEEP;
@@ -378,6 +386,18 @@ static int choose_part(struct applying *applying, const struct change *change,
     return 0;
 }
 
+static void judge_risk(struct applying *applying, const struct change *change,
+                       enum apply_choice *choice, const char **reason)
+{
+    const char *risk = risk_find(change);
+    applying->accepted = risk && applying->asks && ask_risk(applying, change, risk);
+    if (!risk || applying->accepted)
+        return;
+    applying->risky += !applying->asks;
+    *choice = APPLY_SKIP;
+    *reason = risk;
+}
+
 static int choose(void *context, const struct change *change, enum apply_choice *choice,
                   const char **reason, struct brig_error *err)
 {
@@ -392,15 +412,10 @@ static int choose(void *context, const struct change *change, enum apply_choice 
         return status;
     if (change->conflict)
         settle_conflict(applying, change, choice, reason);
-    if (*choice == APPLY_SKIP || *choice == APPLY_KEEP || applying->words->risky)
-        return 0;
-    const char *risk = risk_find(change);
-    applying->accepted = risk && applying->asks && ask_risk(applying, change, risk);
-    if (!risk || applying->accepted)
-        return 0;
-    *choice = APPLY_SKIP;
-    *reason = risk;
-    return 0;
+    if (*choice != APPLY_SKIP && *choice != APPLY_KEEP && !applying->words->risky)
+        judge_risk(applying, change, choice, reason);
+    /* Nothing is written before all questions are answered. */
+    return applying->stopped ? brig_fail(err, BRIG_E_STATE, 0, "nothing was applied") : 0;
 }
 
 /* The jail may have changed the file since it was judged. */
@@ -514,8 +529,13 @@ static int finish(struct applying *applying, uint64_t id)
                         (uintmax_t)(applying->told - TOLD_MAX));
     if (unmatched)
         message_warning("nothing has changed at '%s'", str_shown(unmatched).text);
+    if (applying->risky > 0)
+        message_note("flagged changes need --risky, or an answer at a terminal");
+    if (applying->conflicts > 0)
+        message_note("conflicts need --conflict mine, theirs or merge, or an answer at a terminal");
     if (applying->applied + applying->kept + applying->skipped == 0 && !unmatched)
-        message_note("there is nothing to apply");
+        message_note("%s",
+                     applying->words->hunks ? "nothing was applied" : "there is nothing to apply");
     else if (applying->applied + applying->kept > 0 && id)
         tell_done(applying, id);
     if (applying->skipped > applying->told)

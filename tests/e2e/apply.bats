@@ -107,7 +107,9 @@ MAKE_NEW='umask 022
         # FIFOs are flagged.
         must_exit 1 by "$who" apply -j "$JAIL" --all
         output_has FIFO
+        output_has 'flagged changes need --risky'
         must by "$who" apply -j "$JAIL" --all --risky
+        output_lacks 'flagged changes need'
         has_tree "$after"
         [ "$(seen "$who")" = "$after" ]
         must by "$who" status -j "$JAIL"
@@ -187,6 +189,7 @@ MAKE_NEW='umask 022
         *)
             [ "$status" -eq 1 ]
             output_has "not applied: $TREE/f: "
+            if [ "$rule" = skip ]; then output_lacks 'conflicts need'; else output_has 'conflicts need --conflict mine'; fi
             ;;
         esac
         [ "$(cat "$TREE/f" "$TREE/gone" "$TREE/both")" = $'mine\nmine\nmine' ]

@@ -614,3 +614,44 @@ reviewed_run() {
     type_line n
     shows '^status 0'
 }
+
+@test "brig apply: q, the end of input and Ctrl-C at a question apply nothing, and o only the others" {
+    changes "$ALL"
+    terminal
+    for key in q C-d C-c; do
+        type_line "clear; \$BRIG apply -j $JAIL '$FILES'; echo \"status \$?\""
+        shows 'a new executable file'
+        shows 'nly the others, \[q\]uit'
+        keys "$key"
+        [ "$key" != q ] || keys Enter
+        # Ctrl-C ends the whole line of the shell.
+        if [ "$key" = C-c ]; then shows '^%'; else shows '^status 125'; fi
+        [ "$key" = C-c ] || shows 'brig: nothing was applied'
+        [ "$(cat "$FILES/plain.txt")" = $'one\ntwo\nthree' ]
+    done
+    type_line "clear; \$BRIG apply -j $JAIL '$FILES'; echo \"status \$?\""
+    shows 'nly the others, \[q\]uit'
+    keys o Enter
+    shows '^status 1'
+    [ "$(cat "$FILES/plain.txt")" = $'one\n2\nthree' ]
+    [ ! -e "$FILES/tool" ]
+}
+
+@test "brig apply -p: Ctrl-C applies nothing" {
+    changes 'printf "one\n2\nthree\n" >plain.txt'
+    terminal
+    type_line "clear; \$BRIG apply -j $JAIL -p '$FILES'; echo \"status \$?\""
+    shows 'Stage this hunk'
+    keys C-c
+    shows 'brig: interrupted, so nothing was applied'
+    type_line "clear; \$BRIG apply -j $JAIL -p '$FILES'; echo \"status \$?\""
+    shows 'Stage this hunk'
+    keys q Enter
+    shows 'brig: nothing was applied'
+    [ "$(cat "$FILES/plain.txt")" = $'one\ntwo\nthree' ]
+    type_line "clear; \$BRIG apply -j $JAIL -p '$FILES'; echo \"status \$?\""
+    shows 'Stage this hunk'
+    keys y Enter
+    shows '^status 0'
+    [ "$(cat "$FILES/plain.txt")" = $'one\n2\nthree' ]
+}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,6 +355,8 @@ static int ask(struct hunks *hunks, struct brig_error *err)
     pid_t pid = git_start(hunks->git, &call,
                           (const int[3]){STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, err);
     int status = pid < 0 ? pid : process_wait(pid);
+    if (status == 128 + SIGINT)
+        return brig_fail(err, BRIG_E_STATE, 0, "interrupted, so nothing was applied");
     return status <= 0 ? status
                        : brig_fail(err, BRIG_E_STATE, 0, "git add -p ended with status %d", status);
 }
