@@ -369,9 +369,26 @@ static const char *network_text(const struct brig_policy *policy)
     }
 }
 
+/* Whether a variable with a credential of the agent is passed on. */
+static bool has_passed_key(const struct settings *settings)
+{
+    struct profile_key key;
+    size_t at = 0;
+    while (profile_next_key(settings->profile, &at, &key))
+        if (getenv(key.name) && is_passed(settings, key.name))
+            return true;
+    return false;
+}
+
 static void tell_credentials(const struct settings *settings)
 {
     const struct brig_policy *policy = settings->policy;
+    const struct profile *profile = settings->profile;
+    if (policy->net.inject_count == 0 && profile_get(profile, PROFILE_OAUTH) &&
+        !has_passed_key(settings))
+        message_note("  credentials: none, also if you are logged in outside; brig login %s logs "
+                     "in once for all projects",
+                     profile->name);
     for (size_t i = 0; i < policy->net.inject_count; i++)
         message_note(
             "  credentials: requests to %s get yours outside the jail, which does not see it",
@@ -401,7 +418,8 @@ static void tell_all(const struct settings *settings)
 
 void program_tell(const struct settings *settings, const struct identity *identity, bool remember)
 {
-    if (!settings->profile)
+    /* A log-in is not a run in a project, and needs no key. */
+    if (!settings->profile || str_starts_with(settings->jail, SETTINGS_LOGIN_JAIL))
         return;
     const struct profile_text *text = profile_find(settings->profile->name);
     if (config_is_new_profile(settings->storage, settings->cwd, text->name, text->text, identity,

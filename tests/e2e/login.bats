@@ -129,7 +129,10 @@ mkdir -p ~/.claude; echo "{\"claudeAiOauth\":{\"accessToken\":\"planted\"}}" >~/
     [ ! -e "$STORE/credential.json" ]
     # The twin: the same program elsewhere.
     cp bin/claude "$AGENT"
-    PATH=./bin:$PWD/bin:${AGENT%/*}:/usr/bin:/bin must run_as_user "$BRIG" login claude
+    ANTHROPIC_API_KEY=sk-1 PATH=./bin:$PWD/bin:${AGENT%/*}:/usr/bin:/bin must run_as_user "$BRIG" login claude
+    # A log-in is not introduced as a run of the agent, and needs no key.
+    output_lacks "for the first time"
+    output_lacks "was not passed"
     grep -F planted "$STORE/credential.json"
 }
 

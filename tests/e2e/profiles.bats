@@ -208,12 +208,14 @@ END
     output_has "in this project for the first time"
     output_has "it can change this project (brig undo restores it)"
     output_has "network: every public host"
+    output_has "brig login claude logs in once"
     must by user claude
     output_lacks "for the first time"
     run_as_user mkdir "$SCRATCH/two"
     cd "$SCRATCH/two"
-    must by user -R claude
+    ANTHROPIC_API_KEY=sk-secret-1 must by user -R claude
     output_has "for the first time"
+    output_lacks "brig login"
     output_has "a copy of this project, until you apply the changes"
 }
 
