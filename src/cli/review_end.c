@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/path.h"
 #include "base/process.h"
 #include "base/str.h"
 #include "changes/diff/merge.h"
@@ -27,6 +28,7 @@
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/masks.h"
+#include "cli/profile.h"
 #include "cli/report.h"
 #include "cli/review.h"
 #include "cli/settings.h"
@@ -137,18 +139,30 @@ void review_layers_done(struct review_layers *layers)
 
 /* ---- the line ---- */
 
+/* The paths at which the agent keeps its state: changes there are no news. */
+static void list_state(const struct settings *settings, struct str *list)
+{
+    char word[PATH_LENGTH_MAX + 1];
+    size_t at = 0, offset = 0;
+    while (settings->profile &&
+           profile_next_word(settings->profile, PROFILE_STATE, &at, &offset, word, sizeof word))
+        str_list_add(list, word);
+}
+
 static int append_line(const struct review *review, const struct settings *settings,
                        const struct identity *identity, const bool *written, struct str *notes,
                        struct brig_error *err)
 {
     autofree struct review_layers *layers = calloc(1, sizeof *layers);
+    autostr struct str state = {0};
     size_t before = notes->length;
+    list_state(settings, &state);
     if (!layers)
         return brig_fail_nomem(err);
     int status = review_layers_open(review, written, settings, identity, layers, err);
     if (status < 0)
         return status;
-    status = status_line(&layers->layers, review->began_ns, notes, err);
+    status = status_line(&layers->layers, review->began_ns, &state, notes, err);
     if (notes->length > before)
         str_concat(notes, jails_option(settings->jail).text, "\n");
     review_layers_done(layers);

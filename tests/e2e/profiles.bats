@@ -232,6 +232,23 @@ END
     must python3 -c 'import json, sys; assert json.loads(sys.argv[1])["mode"] == "casual"' "$output"
 }
 
+@test "the state of an agent is not counted at the end of a run" {
+    run_as_user sh -c 'cat >~/.local/bin/claude && chmod 0755 ~/.local/bin/claude' <<'END'
+#!/bin/sh
+mkdir -p ~/.claude/sessions; date +%N >~/.claude/sessions/1; date +%N >~/.claude.json; [ -z "$1" ] || date +%N >~/"$1"
+END
+    jail user state
+    must by user -j state -m casual claude
+    output_lacks "changed in the jail's copy"
+    must by user -j state -m casual claude other
+    output_has "1 file changed in the jail's copy of your home, 1 new; see brig status"
+    must by user -j state -m casual claude .claude.json2
+    output_has "1 file changed in the jail's copy of your home"
+    must by user status -j state
+    output_has ".claude/sessions/1"
+    output_has ".claude.json"
+}
+
 @test "an agent's run can be undone" {
     echo mine | run_as_user tee file >/dev/null
     run_as_user sh -c 'cat >~/.local/bin/claude && chmod 0755 ~/.local/bin/claude' <<'END'

@@ -249,7 +249,7 @@ static void expect_line(int64_t since_ns, const char *wanted, const char *senten
     autostr struct str out = {0};
     if (layers_open(storage, "x", NULL, NULL, &layers, &err) < 0)
         tap_bail("%s", err.message);
-    tap_is_int(status_line(&layers, since_ns, &out, &err), 0, "%s: no error %s", sentence,
+    tap_is_int(status_line(&layers, since_ns, NULL, &out, &err), 0, "%s: no error %s", sentence,
                err.message);
     tap_is_str(out.data ? out.data : "", wanted, "%s", sentence);
     layers_done(&layers);

@@ -265,8 +265,19 @@ int status_each_group(struct status *status, status_group_visit visit, void *con
 
 struct line {
     int64_t since_ns;
+    const struct str *state; /* paths that are not counted, or NULL */
     uint64_t changed, added, deleted, risky, conflicts, seen;
 };
+
+static bool is_state(const struct str *state, const char *path)
+{
+    for (const char *at = NULL; state && (at = str_list_next(state, at));) {
+        size_t length = strlen(at);
+        if (strncmp(path, at, length) == 0 && (path[length] == '/' || !path[length]))
+            return true;
+    }
+    return false;
+}
 
 static int count_in_line(void *context, const struct change *change, struct brig_error *err)
 {
@@ -279,7 +290,8 @@ static int count_in_line(void *context, const struct change *change, struct brig
     /* The time of the directory is later if something else was written to it. */
     if (deleted && change->has_base && !change->base.applied.mode && change->base.applied.ctime_ns)
         changed_ns = change->base.applied.ctime_ns;
-    if (S_ISDIR(change->after.st_mode) || (changed_ns != 0 && changed_ns < line->since_ns))
+    if (S_ISDIR(change->after.st_mode) || (changed_ns != 0 && changed_ns < line->since_ns) ||
+        is_state(line->state, change->path))
         return 0;
     uint64_t files = deleted && S_ISDIR(change->before.st_mode) ? change->files : 1;
     line->changed += files;
@@ -312,13 +324,14 @@ static void append_layer(struct str *out, const struct layer *layer, const struc
     str_append(out, "; ");
 }
 
-int status_line(const struct layers *layers, int64_t since_ns, struct str *out,
-                struct brig_error *err)
+int status_line(const struct layers *layers, int64_t since_ns, const struct str *state,
+                struct str *out, struct brig_error *err)
 {
     static const struct change_options options = {.quick = true};
     bool some = false;
     for (size_t i = 0; i < layers->count; i++) {
-        struct line line = {.since_ns = since_ns};
+        bool home = layer_is_home(layers->items[i].name);
+        struct line line = {.since_ns = since_ns, .state = home ? state : NULL};
         int result = changes_walk(&layers->items[i], &options, count_in_line, &line, err);
         if (result < 0)
             return result;

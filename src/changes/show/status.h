@@ -81,6 +81,7 @@ int status_each_group(struct status *status, status_group_visit visit, void *con
 
 /* Appends a line without a newline, such as "12 files changed in the jail's copy of your home, 3 new;
  * see brig status", about files that were changed at `since_ns` (CLOCK_REALTIME) or later; 0: all.
- * Appends nothing if there are none. Does not read the contents of files. */
-int status_line(const struct layers *layers, int64_t since_ns, struct str *out,
-                struct brig_error *err);
+ * Appends nothing if there are none. Does not read the contents of files. `state` has paths in the
+ * home that are not counted, with all that is below them (see str_list_add); NULL: none. */
+int status_line(const struct layers *layers, int64_t since_ns, const struct str *state,
+                struct str *out, struct brig_error *err);
