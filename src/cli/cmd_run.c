@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig run`, and brig without a verb: runs a command, or a shell, in a jail. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,6 +222,11 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
     net_watch_done(&net);
     if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)
         advise_not_found(argv[0], envp, &result.error);
+    if (result.outcome == BRIG_SETUP_FAILED && settings->foreign &&
+        result.error.sys_errno == EACCES)
+        (void)brig_advise(&result.error, 0,
+                          "If a directory above is closed to other users, use -m strict or sealed, "
+                          "or run brig as the owner");
     report_result(&result, settings->policy, settings->verbose);
     report_nested(&result, argv[0]);
     int exit_status = brig_result_status(&result);

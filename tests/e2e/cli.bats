@@ -338,6 +338,13 @@ brig_in() {
         run in_directory "$below" as root "$BRIG" why -m sealed .
         output_has "what holds with -D"
     done
+    # With the files of the host, the jail cannot pass a directory that is closed to other users.
+    chmod 0700 of-user
+    must_exit 125 in_directory of-user/of-root as root "$BRIG" -m sealed --view host --foreign true
+    output_has "use -m strict or sealed"
+    must in_directory of-user/of-root as root "$BRIG" -m sealed --foreign true
+    chmod 0755 of-user
+    must in_directory of-user/of-root as root "$BRIG" -m sealed --view host --foreign true
     # Root for that user, the user, and root in a directory of its own.
     must in_directory of-user env SUDO_UID="$uid" SUDO_GID="$(id -g "$LIB_USER")" "$BRIG" -m sealed touch for-user
     must in_directory of-user as user "$BRIG" -m sealed rm for-user
