@@ -179,7 +179,7 @@ static int refuse_other_ports(const struct asking_runs *runs, const struct wante
     return 0;
 }
 
-/* Keeps the answer in the jail's file. */
+/* Keeps the answer in the jail's file: 1, or 0 if there is none. */
 static int keep(const struct jails_place *place, const struct asking_run *run, const char *line,
                 struct brig_error *err)
 {
@@ -194,7 +194,7 @@ static int keep(const struct jails_place *place, const struct asking_run *run, c
     identity_leave(&place->identity);
     if (!exists)
         message_warning("this run keeps no jail, so the answer holds until it ends");
-    return status;
+    return status < 0 ? status : exists;
 }
 
 static int send_rule(const struct jails_place *place, const struct asking_run *run,
@@ -204,9 +204,9 @@ static int send_rule(const struct jails_place *place, const struct asking_run *r
     str_concat(&line, wanted->answer == ANSWER_NEVER ? "deny " : "allow ", rule);
     if (line.failed)
         return brig_fail_nomem(err);
-    int status = wanted->answer == ANSWER_ONCE ? 0 : keep(place, run, line.data, err);
-    if (status < 0)
-        return status;
+    int kept = wanted->answer == ANSWER_ONCE ? 0 : keep(place, run, line.data, err);
+    if (kept < 0)
+        return kept;
     autofree char *reply = request(&run->address, line.data);
     if (!reply || strcmp(reply, "ok") != 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "the run in the jail '%s' did not take it: %s",
@@ -214,6 +214,10 @@ static int send_rule(const struct jails_place *place, const struct asking_run *r
     message_note("%s %s in the jail '%s'%s", wanted->answer == ANSWER_NEVER ? "denied" : "allowed",
                  str_shown(rule).text, str_shown(run->jail).text,
                  wanted->answer == ANSWER_ONCE ? " until the run ends" : " from now on");
+    if (kept)
+        message_note("to take it back, remove the line '%s' from '%s/%s.jail'",
+                     str_shown(line.data).text, str_shown(run->storage).text,
+                     str_shown(run->jail).text);
     return 0;
 }
 

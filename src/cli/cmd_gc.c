@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,6 +50,13 @@ static int treat_gone(struct gathering *gathering, const struct layer *layer,
     return removes ? layer_remove(layer, err) : 0;
 }
 
+/* A directory that cannot be opened for another reason may come back. */
+static bool is_gone(const struct layer *layer)
+{
+    struct stat info;
+    return layer->lower < 0 && lstat(layer->root, &info) < 0 && errno == ENOENT;
+}
+
 static int find_gone(struct gathering *gathering, const char *jail, struct brig_error *err)
 {
     autofree struct layers *layers = calloc(1, sizeof *layers);
@@ -56,7 +64,7 @@ static int find_gone(struct gathering *gathering, const char *jail, struct brig_
         return brig_fail_nomem(err);
     int status = layers_open(gathering->place->storage, jail, NULL, NULL, layers, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)
-        if (layers->items[i].lower < 0 && !layers->items[i].running)
+        if (is_gone(&layers->items[i]) && !layers->items[i].running)
             status = treat_gone(gathering, &layers->items[i], err);
     layers_done(layers);
     return status;
@@ -149,9 +157,10 @@ static int run_gc(const struct app *app, int argc, char **argv, struct brig_erro
     if (frozen < 0)
         return frozen;
     const struct collected *collected = &gathering.collected;
-    message_note("%s %llu operation%s, %llu KiB, and %d shared director%s",
+    message_note("%s %llu operation%s%s, %llu KiB, and %d shared director%s",
                  gathering.dry ? "would remove" : "removed",
                  (unsigned long long)collected->operations, collected->operations == 1 ? "" : "s",
+                 gathering.jail ? "" : " of all jails",
                  (unsigned long long)(collected->bytes >> 10), frozen, frozen == 1 ? "y" : "ies");
     return 0;
 }

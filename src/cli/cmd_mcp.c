@@ -193,6 +193,9 @@ static int run_mcp(const struct app *app, int argc, char **argv, struct brig_err
         return status;
     bool open = reaches_network(&setup.settings);
     setup_done(&setup);
+    if (isatty(STDIN_FILENO))
+        message_note("waiting for a client of the Model Context Protocol, not for a person. To add "
+                     "brig to an agent: claude mcp add brig -- brig mcp");
     return serve(&words, jail, kept, open, project, (timeout_ms + 999) / 1000, err);
 }
 

@@ -320,7 +320,7 @@ static int list_all(struct listing *listing, int record, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log",
                          (uintmax_t)listing->id);
     if (status == 0 && listing->count == 0 && !listing->as_json)
-        message_note("the jail has no operations yet");
+        message_note("the jail has no operations");
     return status < 0 || listing->out.length == 0 ? status : message_print(&listing->out, err);
 }
 

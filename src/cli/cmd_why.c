@@ -211,7 +211,7 @@ static bool is_within_reach(enum why_state state)
 static void add_variable_text(struct str *out, const struct why_answer *answer)
 {
     if (!answer->exists)
-        str_appendf(out, "  %-*s%s\n", LABEL_WIDTH, "is set", "not outside");
+        str_appendf(out, "  %-*s%s\n", LABEL_WIDTH, "outside", "it is not set");
     if (answer->written)
         str_appendf(out, "  %-*s%s\n", LABEL_WIDTH, "passed on", answer->written);
     if (*answer->remedy)

@@ -141,7 +141,7 @@ conf() {
     output_has "passed on     no filter matches it"
     must_exit 1 brig why MY_URL NOT_SET_TOKEN
     output_has "unsetenv *://*:*@*"
-    output_has "not outside"
+    output_has "it is not set"
     must_exit 1 brig why -m sealed MY_PLAIN
     output_has "mode sealed passes on only a few variables"
     # A word can be a variable and a host.
