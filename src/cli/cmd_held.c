@@ -298,8 +298,12 @@ static int treat(struct asking *asking, const char *given, struct brig_error *er
     if (status < 0)
         return status;
     const struct held_item *newest = find_newest(asking, path, NULL, &versions);
-    if (!newest && asking->action == SHOW)
+    if (!newest)
         newest = find_newest(asking, path, &below, &versions);
+    if (newest && *below && asking->action == KEEP)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is part of '%s', which is held back as a whole: keep that",
+                         str_shown(given).text, str_shown(newest->path).text);
     if (!newest)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not held back. See brig held",
                          str_shown(given).text);

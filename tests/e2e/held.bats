@@ -219,6 +219,7 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         output_has "'.idea' is not held back"
         # A part of a directory can be looked at, but is not restored or deleted.
         must_exit 125 by "$who" keep .vscode/d/t
+        output_has "'.vscode/d/t' is part of '.vscode', which is held back as a whole"
         must_exit 125 by "$who" discard .vscode/d/t
         must by "$who" discard .vscode .envrc .mcp.json
         must by "$who" held
