@@ -501,3 +501,23 @@ verb() {
     must inside user:sealed 'echo x >a' -R </dev/null
     output_lacks 'look at the changes now'
 }
+
+@test "the changes of a directory that has become read-only can be discarded, not applied" {
+    lib_is_root || cannot "only root can mount"
+    project user
+    MOUNTED=$SCRATCH/mnt
+    mkdir "$MOUNTED"
+    mount -t tmpfs -o "uid=$(id -u "$LIB_USER"),gid=$(id -g "$LIB_USER")" none "$MOUNTED"
+    (cd "$MOUNTED" && by user -R -m sealed -j "$JAIL" -- sh -c 'echo new >new')
+    mount -o remount,ro "$MOUNTED"
+    must_exit 125 by user apply -j "$JAIL" --all
+    output_has "Read-only file system"
+    must by user discard -j "$JAIL" --all
+    must by user status -j "$JAIL"
+    output_has "no changes"
+    # The twin: writable again.
+    mount -o remount,rw "$MOUNTED"
+    must by user undo -j "$JAIL"
+    must by user apply -j "$JAIL" --all
+    [ "$(cat "$MOUNTED/new")" = new ]
+}
