@@ -157,7 +157,7 @@ def binding_suites():
 
 # Those that need neither another build nor minutes.
 QUICK_LINT = """format shell functions cloexec layers includes conditions documents spdx state child exports abi public_header headers
-    generated""".split()
+    generated fuzz_targets""".split()
 
 
 def lint_suites():

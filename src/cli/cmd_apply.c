@@ -654,7 +654,7 @@ static int run_layers(struct applying *applying, struct brig_error *err)
     int followed = follow ? apply_git(applying, err) : 0;
     selections_done(&applying->selections);
     if (status >= 0 && followed >= 0)
-        verb_tell_elsewhere(&applying->layers, here, words->hunks ? "apply -p" : "apply");
+        verb_tell_elsewhere(&applying->layers, here, cmd_diff.name);
     return followed < 0 ? followed : status;
 }
 

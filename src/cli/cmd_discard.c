@@ -164,7 +164,7 @@ static int discard_changes(const struct words *words, struct brig_error *err)
     if (status == 0 && discarding->layers.layers.count > 0)
         status = discard_layers(discarding, words, err);
     if (status >= 0)
-        verb_tell_elsewhere(&discarding->layers, discarding->here, cmd_discard.name);
+        verb_tell_elsewhere(&discarding->layers, discarding->here, cmd_diff.name);
     if (status == 0 && discarding->layers.layers.count == 0 && words->count > 0)
         status = brig_fail(err, BRIG_E_INVALID, 0,
                            "'%s' is not held back, and the jail '%s' has no changes. See brig held",

@@ -46,7 +46,7 @@ work() {
     cd ..
     output_has 'brig: applied 1 change'
     output_has 'git: 1 commit on feature'
-    output_has "brig: 1 change is elsewhere: brig apply -j $JAIL $HOME_OF_USER"
+    output_has "brig: 1 change is elsewhere: brig diff -j $JAIL $HOME_OF_USER"
     [ "$(cat a)" = x ]
     [ ! -e "$HOME_OF_USER/dotfile" ]
     must verb apply --all
@@ -95,7 +95,7 @@ work() {
     must verb discard --all
     output_has 'brig: discarded 1 change'
     output_has "git: the jail's branches are dropped"
-    output_has "brig: 1 change is elsewhere: brig discard -j $JAIL $HOME_OF_USER"
+    output_has "brig: 1 change is elsewhere: brig diff -j $JAIL $HOME_OF_USER"
     must verb status
     output_has dotfile
     output_lacks '  M  a'

@@ -60,7 +60,7 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
         keep
         must inside "$pair" 'chmod -R u+w . 2>/dev/null; rm -rf * .gitattributes .gitignore 2>/dev/null || :; : >evil' \
             --checkpoint
-        output_has "left out: big/ (19 MiB)"
+        output_has "left out: big/ (19.1 MiB)"
         output_has "brig undo"
         [ ! -e c ]
         [ ! -e nested/file ]
