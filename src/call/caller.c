@@ -182,7 +182,6 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
     caller->plan = PLAN_INIT;
     caller->ruleset = caller->null_fd = -1;
     caller->statuses = CHILD_STATUSES_INIT;
-    (void)pthread_mutex_init(&caller->lock, NULL);
     result = prepare(caller, policy, &known, err);
     if (result < 0) {
         brig_caller_free(caller);
@@ -202,7 +201,6 @@ void brig_caller_free(struct brig_caller *caller)
     brig_template_free(caller->template);
     brig_policy_free(caller->policy);
     child_statuses_done(&caller->statuses);
-    (void)pthread_mutex_destroy(&caller->lock);
     free(caller);
 }
 

@@ -3,8 +3,6 @@
  * restrictions compiled from it. */
 #pragma once
 
-#include <pthread.h>
-
 #include <brig/call.h>
 
 #include "call/child_status.h"
@@ -13,7 +11,7 @@
 #include "jail/plan/plan.h"
 #include "jail/prepare/template.h"
 
-/* After brig_caller_new() only `template`, guarded by `lock`, and the statuses change. */
+/* After brig_caller_new() only the statuses change, and the template, which has a lock. */
 struct brig_caller {
     struct brig_policy *policy;       /* in force */
     struct brig_call_options options; /* scalars only; BRIG_CALL_SAME has been replaced */
@@ -26,8 +24,7 @@ struct brig_caller {
     int null_fd;      /* /dev/null */
     bool has_group;   /* each call has a cgroup */
     uint64_t cores;   /* CPUs online */
-    pthread_mutex_t lock;
-    struct brig_template *template; /* full; guarded by the lock */
+    struct brig_template *template; /* full */
     struct child_statuses statuses;
     struct brig_unenforced unenforced;
 };

@@ -3,6 +3,7 @@
 #include "call/child_status.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,9 +23,26 @@ static uint64_t make_word(uint32_t turn)
     return (uint64_t)turn << TURN_SHIFT;
 }
 
-int child_statuses_init(struct child_statuses *statuses, struct brig_error *err)
+/* The mark of statuses. The kernel makes it 0 in a forked process. */
+enum { MARK_STALE, MARK_RENEWED_NOW, MARK_READY };
+#define MARK_BYTES 4096
+
+static int make_mark(struct child_statuses *statuses, struct brig_error *err)
 {
-    *statuses = CHILD_STATUSES_INIT;
+    void *mark =
+        mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mark == MAP_FAILED)
+        return brig_fail(err, BRIG_E_NOMEM, errno, "cannot map %d bytes", MARK_BYTES);
+    statuses->mark = mark;
+    return madvise(mark, MARK_BYTES, MADV_WIPEONFORK) < 0
+               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot have memory cleared by a fork")
+               : 0;
+}
+
+/* Replaces fd and slots. The old slots are not unmapped: after a fork their addresses may be those of
+ * another mapping. */
+static int make_slots(struct child_statuses *statuses, struct brig_error *err)
+{
     autoclose int fd = memory_file("brig-status", CHILD_STATUS_BYTES, err);
     if (fd < 0)
         return fd;
@@ -36,14 +54,51 @@ int child_statuses_init(struct child_statuses *statuses, struct brig_error *err)
         (void)munmap(slots, CHILD_STATUS_BYTES);
         return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot keep memory from being inherited");
     }
-    *statuses = (struct child_statuses){.slots = slots, .fd = take_fd(&fd)};
+    close_fd(&statuses->fd);
+    statuses->fd = take_fd(&fd);
+    statuses->slots = slots;
     return 0;
+}
+
+int child_statuses_init(struct child_statuses *statuses, struct brig_error *err)
+{
+    *statuses = CHILD_STATUSES_INIT;
+    int result = make_mark(statuses, err);
+    if (result == 0)
+        result = make_slots(statuses, err);
+    if (result == 0)
+        *statuses->mark = MARK_READY;
+    else
+        child_statuses_done(statuses);
+    return result;
+}
+
+int child_statuses_renew(struct child_statuses *statuses, struct brig_error *err)
+{
+    for (;;) {
+        uint32_t mark = __atomic_load_n(statuses->mark, __ATOMIC_ACQUIRE);
+        if (mark == MARK_READY)
+            return 0;
+        if (mark == MARK_RENEWED_NOW) { /* by another thread, which takes some microseconds */
+            (void)sched_yield();
+            continue;
+        }
+        if (!__atomic_compare_exchange_n(statuses->mark, &mark, MARK_RENEWED_NOW, false,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            continue;
+        int result = make_slots(statuses, err);
+        __atomic_store_n(statuses->mark, result < 0 ? MARK_STALE : MARK_READY, __ATOMIC_RELEASE);
+        return result;
+    }
 }
 
 void child_statuses_done(struct child_statuses *statuses)
 {
-    if (statuses->slots)
+    bool ours = statuses->mark && *statuses->mark == MARK_READY;
+    if (ours)
         (void)munmap(statuses->slots, CHILD_STATUS_BYTES);
+    if (statuses->mark)
+        (void)munmap(statuses->mark, MARK_BYTES);
     close_fd(&statuses->fd);
     *statuses = CHILD_STATUSES_INIT;
 }

@@ -10,7 +10,12 @@
  * A slot serves one turn at a time. If an interpreter raises an exception between the fork and
  * brig_call_started(), the caller frees the call: this ends the turn and returns the pid of a child
  * that has already entered. A child that enters later sees that its turn is over, and exits. Turn
- * and pid are one atomic word, so there is no race between the two. */
+ * and pid are one atomic word, so there is no race between the two.
+ *
+ * A program that forks by itself, such as a server that forks its workers, does not have the mapping
+ * in the forked process. `mark` tells: its page is filled with zeros there (MADV_WIPEONFORK), and
+ * child_statuses_renew() then makes statuses of this process. No lock is used, because another thread
+ * may have held it during the fork. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,6 +45,7 @@ struct child_status {
 struct child_statuses {
     struct child_status *slots; /* NULL: not initialised */
     int fd;
+    uint32_t *mark; /* whether the slots are of this process: see child_status.c */
 };
 #define CHILD_STATUSES_INIT ((struct child_statuses){.fd = -1})
 
@@ -48,6 +54,8 @@ void child_statuses_done(struct child_statuses *statuses);
 
 /* ---- the caller's side; thread-safe ---- */
 
+/* Makes new statuses if this process was forked from the one that made them. */
+int child_statuses_renew(struct child_statuses *statuses, struct brig_error *err);
 /* Takes a free slot and returns its turn; NULL if all slots are taken. */
 struct child_status *child_status_take(const struct child_statuses *statuses, uint32_t *ret_turn);
 struct child_told child_status_read(const struct child_status *status);

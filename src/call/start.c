@@ -126,11 +126,9 @@ static int compile(struct brig_call *call, struct brig_error *err)
         int result = plan_compile(caller->policy, PLAN_FULL, 0, NULL, plan, err);
         return result < 0 ? result : plan_open_init(plan, err);
     }
-    (void)pthread_mutex_lock(&caller->lock);
     call->network = template_plan(caller->template, plan);
     if (call->network >= 0)
         template_refill(caller->template);
-    (void)pthread_mutex_unlock(&caller->lock);
     return 0;
 }
 
@@ -160,6 +158,9 @@ static int prepare_full(struct brig_call *call, struct brig_error *err)
 static int prepare(struct brig_call *call, struct brig_error *err)
 {
     struct brig_caller *caller = call->caller;
+    int result = child_statuses_renew(&caller->statuses, err);
+    if (result < 0)
+        return result;
     call->slot = child_status_take(&caller->statuses, &call->turn);
     if (!call->slot)
         return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent calls of one caller (limit %d)",
@@ -167,7 +168,7 @@ static int prepare(struct brig_call *call, struct brig_error *err)
     call->memory = memory_open(caller->value_limit, err);
     if (call->memory < 0)
         return call->memory;
-    int result = caller->full ? prepare_full(call, err) : prepare_alone(call, err);
+    result = caller->full ? prepare_full(call, err) : prepare_alone(call, err);
     if (result == 0)
         result = open_streams(call, err);
     if (result == 0 && caller->options.trace)

@@ -80,6 +80,86 @@ static void test_threads(bool namespaces, unsigned calls)
     brig_caller_free(caller);
 }
 
+/* ---- Fork after use ----------------------------------------------------------------------- */
+
+/* What a worker does that was forked by a server which has made its caller, and used it, before. */
+static bool calls_well(struct brig_caller *caller, unsigned calls)
+{
+    struct work work = {.caller = caller, .thread = 1, .calls = calls};
+    (void)call_often(&work);
+    return work.good == calls;
+}
+
+static bool threads_call_well(struct brig_caller *caller)
+{
+    struct work work[THREADS];
+    pthread_t threads[THREADS];
+    unsigned good = 0;
+    for (unsigned i = 0; i < THREADS; i++) {
+        work[i] = (struct work){.caller = caller, .thread = i, .calls = 5};
+        if (pthread_create(&threads[i], NULL, call_often, &work[i]) != 0)
+            return false;
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        (void)pthread_join(threads[i], NULL);
+        good += work[i].good;
+    }
+    return good == THREADS * 5;
+}
+
+enum worker { WORKER_CALLS, WORKER_THREADS, WORKER_FORKS, WORKER_FREES, WORKERS };
+
+static int wait_for(pid_t pid)
+{
+    int status = -1;
+    (void)waitpid(pid, &status, 0);
+    return status;
+}
+
+static bool work_as(enum worker worker, struct brig_caller *caller)
+{
+    pid_t pid;
+    switch (worker) {
+    case WORKER_CALLS:
+        return calls_well(caller, 3);
+    case WORKER_THREADS:
+        return threads_call_well(caller);
+    case WORKER_FORKS: /* a fork of a fork, which has not called itself */
+        pid = fork();
+        if (pid == 0)
+            _exit(calls_well(caller, 2) ? 0 : 1);
+        return wait_for(pid) == 0 && calls_well(caller, 1);
+    case WORKER_FREES:
+        brig_caller_free(caller);
+        return true;
+    case WORKERS:
+        break;
+    }
+    return false;
+}
+
+static void test_fork(bool namespaces)
+{
+    static const char *const names[WORKERS] = {"calls", "calls from threads",
+                                               "forks again, and calls", "frees the caller"};
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_caller *caller = NULL;
+    options.timeout_ms = 120000;
+    if (brig_caller_new(NULL, &options, &caller, NULL) < 0)
+        tap_bail("brig_caller_new");
+    (void)calls_well(caller, 1);
+    for (int worker = 0; worker < WORKERS; worker++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(work_as(worker, caller) ? 0 : 1);
+        bool meanwhile = calls_well(caller, 1);
+        tap_is_int(wait_for(pid), 0, "a forked process %s, %s namespaces", names[worker],
+                   namespaces ? "with" : "without");
+        tap_ok(meanwhile && calls_well(caller, 1), "and its parent calls on");
+    }
+    brig_caller_free(caller);
+}
+
 /* ---- Leaks -------------------------------------------------------------------------------- */
 
 static size_t resident_bytes(void)
@@ -341,6 +421,8 @@ int main(int argc, char **argv)
     unsigned calls = (unsigned)tap_rounds(50, 200);
     test_threads(false, calls);
     test_threads(true, calls);
+    test_fork(false);
+    test_fork(true);
     if (quick)
         return tap_done();
     for (int namespaces = 0; namespaces < 2; namespaces++) {

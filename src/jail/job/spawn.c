@@ -182,13 +182,8 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
 }
 
 /* Kills the process and closes all fds received from it. */
-static void release(struct spawned *spawned)
+static void close_all(struct spawned *spawned)
 {
-    if (spawned->pid > 0 && spawned->pidfd >= 0) {
-        (void)SYS(pidfd_send_signal, spawned->pidfd, SIGKILL, 0, 0);
-        while (SYS(waitid, SYS_WAIT_PIDFD, spawned->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
-            ;
-    }
     int *const fds[] = {&spawned->pidfd,   &spawned->wire, &spawned->terminal,
                         &spawned->kept,    &spawned->late, &spawned->nested_limits,
                         &spawned->listener};
@@ -196,6 +191,16 @@ static void release(struct spawned *spawned)
         close_fd(fds[i]);
     door_sockets_done(&spawned->door);
     *spawned = (struct spawned){0};
+}
+
+static void release(struct spawned *spawned)
+{
+    if (spawned->pid > 0 && spawned->pidfd >= 0) {
+        (void)SYS(pidfd_send_signal, spawned->pidfd, SIGKILL, 0, 0);
+        while (SYS(waitid, SYS_WAIT_PIDFD, spawned->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+            ;
+    }
+    close_all(spawned);
 }
 
 static void undo(struct spawned *spawned)
@@ -314,6 +319,12 @@ void spawn_end(struct spawned *process)
 {
     if (process->pid > 0)
         release(process);
+}
+
+void spawn_forget(struct spawned *process)
+{
+    if (process->pid > 0)
+        close_all(process);
 }
 
 /* ---- failures ---- */

@@ -38,6 +38,8 @@ int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error
 
 /* Kills the jail that spawn_jail() started and waits for it; does nothing if there is none. */
 void spawn_end(struct spawned *process);
+/* Closes this process's descriptors of a jail that its parent started, and lets it run. */
+void spawn_forget(struct spawned *process);
 
 /* Receives one message. Returns 1, 0 if none is available, negative at the end of the socket.
  * *ret_fd is the fd that came with the message, which the caller must close, or -1. */

@@ -63,7 +63,8 @@ static int start_holder(struct brig_template *template, struct plan *held, struc
 
 void template_refill(struct brig_template *template)
 {
-    (void)pthread_mutex_lock(&template->lock);
+    if (pthread_mutex_trylock(&template->lock) != 0)
+        return; /* the next run orders them */
     bool low = template->networks <= SPARE_NETWORKS_LOW;
     for (; low && template->networks < SPARE_NETWORKS; template->networks++) {
         struct wire_message order = {.type = WIRE_NETWORK};
@@ -156,6 +157,7 @@ int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
     if (!template)
         return brig_fail_nomem(err);
     (void)pthread_mutex_init(&template->lock, NULL);
+    template->owner = getpid();
     template->compiled = template->fresh = PLAN_INIT;
     template->holder = template->maker = (struct spawned){0};
     template->nested = kind == PLAN_NESTED;
@@ -197,12 +199,13 @@ int template_plan(struct brig_template *template, struct plan *ret_plan)
     struct plan plan = template->fresh;
     int network = -1;
     struct wire_message message;
-    (void)pthread_mutex_lock(&template->lock);
-    while (template->maker.pid > 0 && network < 0 &&
-           spawn_receive(template->maker.wire, &message, &network) == 1)
-        ; /* the first message is WIRE_STARTED */
-    template->networks -= network >= 0;
-    (void)pthread_mutex_unlock(&template->lock);
+    if (pthread_mutex_trylock(&template->lock) == 0) { /* else the run makes its own */
+        while (template->maker.pid > 0 && network < 0 &&
+               spawn_receive(template->maker.wire, &message, &network) == 1)
+            ; /* the first message is WIRE_STARTED */
+        template->networks -= network >= 0;
+        (void)pthread_mutex_unlock(&template->lock);
+    }
     if (network >= 0) {
         plan.join_netns = network;
         plan.clone_flags &= ~(unsigned long)CLONE_NEWNET;
@@ -216,8 +219,13 @@ void brig_template_free(struct brig_template *template)
 {
     if (!template)
         return;
-    spawn_end(&template->maker);
-    spawn_end(&template->holder);
+    if (template->owner == getpid()) { /* a forked process leaves them to their parent */
+        spawn_end(&template->maker);
+        spawn_end(&template->holder);
+    } else {
+        spawn_forget(&template->maker);
+        spawn_forget(&template->holder);
+    }
     close_fd(&template->fresh.join_userns);
     close_fd(&template->fresh.join_mntns);
     plan_done(&template->compiled);

@@ -22,7 +22,10 @@ struct brig_template {
     struct plan compiled;    /* owns the memory and fds of the parts */
     struct plan fresh;       /* the steps of each run; copied for each */
     struct spawned holder;   /* keeps the user and the mount namespaces */
-    pthread_mutex_t lock;    /* guards the maker's socket and `networks`; all else is constant */
+    pid_t owner;             /* the process whose children holder and maker are */
+    /* Guards the maker's socket and `networks`; all else is constant. It is only ever tried: in a
+     * process that was forked meanwhile it may stay locked for ever. */
+    pthread_mutex_t lock;
     unsigned networks;       /* namespaces available or ordered */
     struct spawned maker;    /* makes network namespaces in advance; pid 0 if none are needed */
 };
