@@ -105,6 +105,8 @@ void group_kill(const struct brig_call *call, int signal);
 void outcome_nothing_ran(struct brig_call_result *ret, const struct brig_error *error);
 /* Appends a denial to the call's list. Returns 0 or BRIG_E_NOMEM. */
 int outcome_keep_denial(struct brig_call *call, const struct brig_call_denial *denial);
+/* The same for one that tracing has seen, unless it is known or there is no room. */
+void outcome_note_traced(struct brig_call *call, const struct brig_call_denial *denial);
 /* Fills in the result of a call that is over. If the outcome cannot be determined, *ret is all
  * zero. */
 int outcome_fill(struct brig_call *call, struct brig_call_result *ret, struct brig_error *err);
@@ -116,6 +118,9 @@ struct memory_failure;
 /* Returns whether the jail caused the reported failure; if so, fills in *ret. */
 bool denial_check(const struct brig_caller *caller, const struct memory_failure *failure,
                   struct brig_call_denial *ret);
+/* Says why a path was refused, and why the filter refused a system call. */
+const char *denial_path_rule(bool write);
+const char *denial_syscall_rule(const struct brig_caller *caller, int number);
 
 /* ---- enter.c: terminal ---- */
 
@@ -133,3 +138,14 @@ int trace_install(struct brig_call *call);
 /* Receives the listener; after that, answers its notifications. */
 void trace_serve(struct brig_call *call, bool hung_up);
 void trace_done(struct brig_call *call);
+
+/* ---- trace_files.c ---- */
+
+struct notice;
+
+/* Instructions to put before the filter of a traced call: system calls with a path cause a
+ * notification. Returns their number, TRACE_FILES_FILTER. */
+#define TRACE_FILES_FILTER 25
+size_t trace_files_filter(struct sock_filter *room);
+/* Records the paths of a system call that are not granted. */
+void trace_files_look(struct brig_call *call, const struct notice *notice);

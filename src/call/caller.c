@@ -126,6 +126,35 @@ static int try_group(struct brig_caller *caller, struct brig_error *err)
     return result;
 }
 
+void caller_note_network(const struct brig_caller *caller, struct brig_unenforced *unenforced)
+{
+    if (caller->no_network)
+        unenforced_add(unenforced, "%s: the call has no network", caller->no_network);
+}
+
+/* A network that calls cannot have is refused; else the call would silently have none. */
+static int check_network(struct brig_caller *caller, struct brig_error *err)
+{
+    const struct brig_policy *policy = caller->policy;
+    bool alone = policy->disabled_layers & BRIG_LAYER_NAMESPACES;
+    const char *why = policy_has_door(policy) ? "calls have no network door"
+                      : policy->network == BRIG_NET_LOOPBACK && alone
+                          ? "a loopback interface of its own needs namespaces"
+                          : NULL;
+    if (!why)
+        return 0;
+    if (policy->on_unsupported != BRIG_UNSUPPORTED_FAIL) {
+        caller->no_network = why;
+        return 0;
+    }
+    return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                     "the network '%s': %s. Use BRIG_NET_HOST or BRIG_NET_NONE, %s, or set "
+                     "on_unsupported to have no network",
+                     policy_word(POLICY_NETWORK, (int)policy->network), why,
+                     policy_has_door(policy) ? "or run a command with brig_run()"
+                                             : "or set namespaces");
+}
+
 /* Counted once: libc reads a file in /sys, which takes longer than everything else that
  * set_clocks() does. */
 static uint64_t count_cores(void)
@@ -154,8 +183,13 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (caller->null_fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open /dev/null");
+    if ((result = check_network(caller, err)) < 0)
+        return result;
     result = caller->full ? prepare_full(caller, err) : prepare_alone(caller, err);
-    return result < 0 ? result : try_group(caller, err);
+    if (result == 0)
+        result = try_group(caller, err);
+    caller_note_network(caller, &caller->unenforced);
+    return result;
 }
 
 /* The options with what a program of another version does not know. */

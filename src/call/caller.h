@@ -18,12 +18,13 @@ struct brig_caller {
     int keep_fds[BRIG_CALL_KEEP_MAX];
     size_t keep_count;
     uint64_t value_limit;
-    bool full;        /* full jail; otherwise Landlock, seccomp and resource limits only */
-    struct plan plan; /* not full: limits and filter */
-    int ruleset;      /* Landlock ruleset shared by all calls; -1: none */
-    int null_fd;      /* /dev/null */
-    bool has_group;   /* each call has a cgroup */
-    uint64_t cores;   /* CPUs online */
+    bool full;              /* full jail; otherwise Landlock, seccomp and resource limits only */
+    struct plan plan;       /* not full: limits and filter */
+    int ruleset;            /* Landlock ruleset shared by all calls; -1: none */
+    int null_fd;            /* /dev/null */
+    bool has_group;         /* each call has a cgroup */
+    uint64_t cores;         /* CPUs online */
+    const char *no_network; /* why calls do not have the policy's network; NULL: they have it */
     struct brig_template *template; /* full */
     struct child_statuses statuses;
     struct brig_unenforced unenforced;
@@ -33,6 +34,9 @@ struct brig_caller {
  * resource limits replace. */
 unsigned caller_note_limits(const struct brig_caller *caller, const struct limits *limits,
                             struct brig_unenforced *unenforced);
+
+/* Adds a network that calls do not have to `unenforced`. */
+void caller_note_network(const struct brig_caller *caller, struct brig_unenforced *unenforced);
 
 /* ---- caller.c: options ---- */
 

@@ -234,9 +234,9 @@ static int make_ruleset(const struct brig_policy *policy, int *ret_ruleset,
                    : 0;
     }
     landlock_fill_attr(abi, policy->network, false, &attr, unenforced);
-    bool unix_sockets = policy->network == BRIG_NET_HOST || policy->unix_sockets ||
-                        (policy->disabled_layers & BRIG_LAYER_SECCOMP);
-    landlock_stand_alone(abi, policy->network, unix_sockets, &attr, unenforced);
+    bool filtered = !(policy->disabled_layers & BRIG_LAYER_SECCOMP);
+    bool unix_sockets = policy->network == BRIG_NET_HOST || policy->unix_sockets || !filtered;
+    landlock_stand_alone(abi, policy->network, unix_sockets, filtered, &attr, unenforced);
     long made = SYS(landlock_create_ruleset, &attr, landlock_attr_size(abi), 0);
     if (made < 0)
         return brig_fail(err, BRIG_E_SETUP, (int)-made, "cannot make a Landlock ruleset");

@@ -16,11 +16,21 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
+int memory_fail_inside(int sys_errno, struct brig_error *err)
+{
+    return brig_fail(err, BRIG_E_UNSUPPORTED, sys_errno,
+                     "a call cannot be made inside this call or jail, whose syscall filter refuses "
+                     "what it needs. Make it outside, or give the outer one namespaces and "
+                     "BRIG_SECCOMP_DEV");
+}
+
 int memory_file(const char *name, uint64_t bytes, struct brig_error *err)
 {
     int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (made < 0 && errno == EINVAL) /* kernels before 6.3 */
         made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (made < 0 && (errno == ENOSYS || errno == EPERM))
+        return memory_fail_inside(errno, err);
     autoclose int fd = made;
     if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)

@@ -64,6 +64,8 @@ struct memory_failure {
 };
 void memory_failure_done(struct memory_failure *failure);
 
+/* Fails because the jail around this process does not allow a call. */
+int memory_fail_inside(int sys_errno, struct brig_error *err);
 /* Makes a memfd whose size is sealed. Returns an fd that the caller owns. */
 int memory_file(const char *name, uint64_t bytes, struct brig_error *err);
 /* Makes the shared file for values of up to `limit` bytes. */

@@ -47,7 +47,10 @@ static RARE int explain(struct brig_call *call, struct brig_call_result *ret,
     struct brig_error local = {0};
     int step = call->failed_step ? call->failed_step : call->told.step;
     int sys_errno = call->failed_step ? call->failed_errno : call->told.sys_errno;
-    if (step != 0 || sys_errno != 0)
+    /* The filter of a call without namespaces keeps all its processes in one group. */
+    if (step == PLAN_STEP_SESSION && sys_errno == EPERM && !call->caller->full)
+        (void)memory_fail_inside(sys_errno, &local);
+    else if (step != 0 || sys_errno != 0)
         (void)plan_explain_failure(call_plan(call), step, sys_errno, &local);
     else
         (void)brig_fail(&local, BRIG_E_SETUP, 0,
@@ -97,6 +100,16 @@ int outcome_keep_denial(struct brig_call *call, const struct brig_call_denial *d
     call->denials = grown;
     grown[call->denial_count++] = *denial;
     return 0;
+}
+
+void outcome_note_traced(struct brig_call *call, const struct brig_call_denial *denial)
+{
+    for (size_t i = 0; i < call->denial_count; i++)
+        if (strcmp(call->denials[i].subject, denial->subject) == 0 &&
+            call->denials[i].access == denial->access)
+            return;
+    if (call->denial_count < BRIG_CALL_DENIALS_MAX - 1) /* keep one for the report */
+        (void)outcome_keep_denial(call, denial);
 }
 
 /* If the function reports only an errno: finds the last traced system call that was refused with
@@ -336,6 +349,12 @@ static bool is_filesystem_error(const struct brig_caller *caller, int sys_errno)
     return caller->full && (sys_errno == ENOENT || sys_errno == EROFS);
 }
 
+const char *denial_path_rule(bool write)
+{
+    return write ? "not below any path of fs_allow"
+                 : "not below a path of fs_allow or fs_read_allow, and not part of the system";
+}
+
 static bool check_path(const struct brig_caller *caller, const struct memory_failure *failure,
                        struct brig_call_denial *ret)
 {
@@ -356,9 +375,7 @@ static bool check_path(const struct brig_caller *caller, const struct memory_fai
     bool write = !exists || is_write(tried.access);
     if (confine_cover(caller->policy, real, write))
         return false;
-    fill(ret, BRIG_CALL_FILESYSTEM, &tried, path,
-         write ? "not below any path of fs_allow"
-               : "not below a path of fs_allow or fs_read_allow, and not part of the system");
+    fill(ret, BRIG_CALL_FILESYSTEM, &tried, path, denial_path_rule(write));
     return true;
 }
 
@@ -381,6 +398,17 @@ static bool check_network(const struct brig_caller *caller, const struct memory_
         return false;
     fill(ret, BRIG_CALL_NETWORK, failure, address, "the call has no network");
     return true;
+}
+
+const char *denial_syscall_rule(const struct brig_caller *caller, int number)
+{
+    const struct brig_policy *policy = caller->policy;
+    const uint64_t args[6] = {0};
+    bool full =
+        caller->full || seccomp_verdict(seccomp_program(policy->seccomp, policy->network, false),
+                                        number, args) != 0;
+    return full ? "refused by the syscall filter"
+                : "refused by the syscall filter of calls without namespaces";
 }
 
 static const struct sock_fprog *filter_of(const struct brig_caller *caller)
@@ -408,8 +436,10 @@ static bool check_syscall(const struct brig_caller *caller, const struct memory_
     if (!refused)
         return false;
     bool network = socket && has_no_network(caller->policy);
-    fill(ret, network ? BRIG_CALL_NETWORK : BRIG_CALL_SYSCALL, failure, name,
-         network ? "the call has no network" : "refused by the syscall filter");
+    struct memory_failure tried = *failure;
+    tried.access = BRIG_CALL_ACCESS_UNKNOWN; /* that is of a path */
+    fill(ret, network ? BRIG_CALL_NETWORK : BRIG_CALL_SYSCALL, &tried, name,
+         network ? "the call has no network" : denial_syscall_rule(caller, number));
     return true;
 }
 
@@ -486,6 +516,9 @@ int brig_call_result_text(const struct brig_call_result *result, char *buffer, s
                            ? outcomes[result->outcome].text
                            : "no such outcome";
     const struct brig_call_denial *denial = result->denial;
+    if (denial && denial->access == BRIG_CALL_ACCESS_UNKNOWN)
+        return snprintf(buffer, size, "%s: '%s' (%s)", text, str_shown(denial->subject).text,
+                        denial->rule);
     if (denial)
         return snprintf(buffer, size, "%s: %s '%s' (%s)", text, accesses[denial->access],
                         str_shown(denial->subject).text, denial->rule);

@@ -145,6 +145,7 @@ static int prepare_full(struct brig_call *call, struct brig_error *err)
     if (result < 0 || (result = make_group(call, err)) < 0 || (result = compile(call, err)) < 0)
         return result;
     use_group(call);
+    caller_note_network(call->caller, &call->own->unenforced);
     if ((result = plan_add_command(call->own, &input, err)) < 0)
         return result;
     int pair[2];

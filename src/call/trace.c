@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tracing: each system call that the filter refuses causes a notification to the supervisor, which
- * records it and then refuses it. Permitted calls are as fast as without tracing. If the supervisor
- * is gone, the kernel returns ENOSYS. */
+ * records it and then refuses it; without namespaces also those with a path, see trace_files.c. All
+ * others are as fast as without tracing. If the supervisor is gone, the kernel returns ENOSYS. */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
@@ -25,17 +25,16 @@ int trace_open(struct brig_call *call, struct brig_error *err)
     const struct sock_fprog *filter = call_plan(call)->seccomp;
     if (!filter)
         return 0;
-    size_t bytes = filter->len * sizeof *filter->filter;
-    call->trace_filter.filter = malloc(bytes);
-    if (!call->trace_filter.filter)
+    struct sock_filter *copy = calloc(TRACE_FILES_FILTER + filter->len, sizeof *copy);
+    if (!copy)
         return brig_fail_nomem(err);
-    call->trace_filter.len = filter->len;
-    memcpy(call->trace_filter.filter, filter->filter, bytes);
-    for (size_t i = 0; i < filter->len; i++) {
-        struct sock_filter *insn = &call->trace_filter.filter[i];
-        if (insn->code == (BPF_RET | BPF_K) && insn->k != SECCOMP_RET_ALLOW)
-            insn->k = SECCOMP_RET_USER_NOTIF;
-    }
+    size_t before = call->caller->ruleset >= 0 ? trace_files_filter(copy) : 0;
+    call->trace_filter =
+        (struct sock_fprog){.len = (unsigned short)(before + filter->len), .filter = copy};
+    memcpy(copy + before, filter->filter, filter->len * sizeof *copy);
+    for (size_t i = before; i < call->trace_filter.len; i++)
+        if (copy[i].code == (BPF_RET | BPF_K) && copy[i].k != SECCOMP_RET_ALLOW)
+            copy[i].k = SECCOMP_RET_USER_NOTIF;
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
@@ -73,19 +72,20 @@ static void note(struct brig_call *call, int number, int sys_errno)
         (void)snprintf(denial.subject, sizeof denial.subject, "%s", name);
     else
         (void)snprintf(denial.subject, sizeof denial.subject, "syscall %d", number);
-    (void)snprintf(denial.rule, sizeof denial.rule, "refused by the syscall filter");
-    for (size_t i = 0; i < call->denial_count; i++)
-        if (strcmp(call->denials[i].subject, denial.subject) == 0)
-            return;
-    if (call->denial_count < BRIG_CALL_DENIALS_MAX - 1) /* keep one for the report */
-        (void)outcome_keep_denial(call, &denial);
+    (void)snprintf(denial.rule, sizeof denial.rule, "%s",
+                   denial_syscall_rule(call->caller, number));
+    outcome_note_traced(call, &denial);
 }
 
 static void answer(struct brig_call *call)
 {
-    int number = 0, answered = notice_answer(call->trace, call->traced, &number);
-    if (answered > 0)
-        note(call, number, answered);
+    struct notice notice;
+    if (!notice_receive(call->trace, call->traced, &notice))
+        return;
+    if (notice.verdict == 0)
+        trace_files_look(call, &notice);
+    if (notice_reply(call->trace, &notice) && notice.verdict != 0)
+        note(call, notice.number, notice.verdict);
 }
 
 static void stop(struct brig_call *call)

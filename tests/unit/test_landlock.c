@@ -79,11 +79,12 @@ static void test_alone(void)
         struct landlock_attr attr;
         struct brig_unenforced list = {0};
         landlock_fill_attr(abi, BRIG_NET_NONE, false, &attr, &list);
-        landlock_stand_alone(abi, abi % 2 ? BRIG_NET_NONE : BRIG_NET_LOOPBACK, true, &attr, &list);
+        landlock_stand_alone(abi, abi % 2 ? BRIG_NET_NONE : BRIG_NET_LOOPBACK, true, false, &attr,
+                             &list);
         tap_is_int(attr.handled_access_net, net[abi], "alone, ABI %d shuts the ports it can", abi);
         tap_is_int(list.count, listed[abi], "alone, ABI %d lists what it leaves open", abi);
         landlock_fill_attr(abi, BRIG_NET_HOST, false, &attr, &list);
-        landlock_stand_alone(abi, BRIG_NET_HOST, true, &attr, &list);
+        landlock_stand_alone(abi, BRIG_NET_HOST, true, false, &attr, &list);
         tap_is_int(attr.handled_access_net, 0, "the host's network stays open at ABI %d", abi);
     }
 }

@@ -178,6 +178,8 @@ _EVENTS: Dict[str, int] = {
     "os.remove": _WRITE,
     "os.rename": _WRITE,
     "os.rmdir": _WRITE,
+    "os.removexattr": _WRITE,
+    "os.setxattr": _WRITE,
     "os.symlink": _WRITE,
     "os.truncate": _WRITE,
     "os.utime": _WRITE,
@@ -190,6 +192,15 @@ _EVENTS: Dict[str, int] = {
     "socket.connect": _CONNECT,
     "socket.sendto": _CONNECT,
     "socket.bind": _BIND,
+}
+# System calls that are refused without namespaces, whatever their path.
+_CALLS: Dict[str, bytes] = {
+    "os.chmod": b"fchmodat",
+    "os.chown": b"fchownat",
+    "os.removexattr": b"removexattr",
+    "os.setxattr": b"setxattr",
+    "os.truncate": b"truncate",
+    "os.utime": b"utimensat",
 }
 _PROCESS_EVENTS = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"}
 
@@ -241,6 +252,8 @@ def _describe(failure: CallFailure, error: OSError, event: str, args: Tuple[Any,
         failure.syscall = b"socket"
     elif event in _PROCESS_EVENTS and error.errno == errno.EAGAIN:
         failure.syscall = b"clone"
+    if event in _CALLS and error.errno == errno.EPERM:
+        failure.syscall = _CALLS[event]
 
 
 def _describe_address(failure: CallFailure, access: int, address: Any) -> None:

@@ -38,6 +38,7 @@
 #define LL_SCOPE_ABSTRACT_UNIX (1ull << 0)
 #define LL_SCOPE_SIGNAL (1ull << 1)
 
+#define ABI_TRUNCATE 3
 #define ABI_NET 4
 #define ABI_SCOPE 6
 
@@ -65,10 +66,9 @@ static const struct abi_row abi_rows[] = {
     {.abi = 1, .fs = LL_V1}, /* 5.13 */
     /* 5.19. With ABI 1 the kernel refuses every move and link from one directory to another. */
     {.abi = 2, .fs = LL_REFER},
-    {.abi = 3, /* 6.2 */
-     .fs = LL_TRUNCATE,
-     .alone = "files outside the grants can be truncated (needs Landlock ABI 3)"},
-    {.abi = 4, /* 6.7 */
+    {.abi = 3,           /* 6.2 */
+     .fs = LL_TRUNCATE}, /* see landlock_stand_alone() */
+    {.abi = 4,           /* 6.7 */
      .net = LL_BIND_TCP | LL_CONNECT_TCP},
     {.abi = 5, /* 6.10 */
      .fs = LL_IOCTL_DEV,
@@ -143,11 +143,15 @@ void landlock_fill_attr(int abi, enum brig_network network, bool nested, struct 
                                    "Landlock ABI 6)");
 }
 
-void landlock_stand_alone(int abi, enum brig_network network, bool unix_sockets,
+void landlock_stand_alone(int abi, enum brig_network network, bool unix_sockets, bool filtered,
                           struct landlock_attr *attr, struct brig_unenforced *unenforced)
 {
-    unenforced_add(unenforced,
-                   "mode, times and attributes of the user's own files outside can be changed");
+    if (!filtered)
+        unenforced_add(unenforced,
+                       "mode, times and attributes of the user's own files outside can be changed");
+    if (!filtered && abi < ABI_TRUNCATE)
+        unenforced_add(unenforced,
+                       "files outside the grants can be truncated (needs Landlock ABI 3)");
     if (network != BRIG_NET_HOST) { /* a door and a private loopback need a namespace */
         attr->handled_access_net = known_at(abi).handled_access_net;
         if (abi < ABI_NET)

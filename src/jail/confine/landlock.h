@@ -46,8 +46,9 @@ void landlock_fill_attr(int abi, enum brig_network network, bool nested, struct 
 /* For the rung with Landlock but without namespaces, after landlock_fill_attr(): BRIG_NET_NONE
  * denies every TCP (ABI 4) and UDP (ABI 10) port. Everything that namespaces would stop, and
  * Landlock at this ABI does not, is added to *unenforced; UNIX sockets only if the filter allows to
- * create them. */
-void landlock_stand_alone(int abi, enum brig_network network, bool unix_sockets,
+ * create them, and modes, times, attributes and truncating only if the filter does not refuse them,
+ * as seccomp_program_alone() does (`filtered`). */
+void landlock_stand_alone(int abi, enum brig_network network, bool unix_sockets, bool filtered,
                           struct landlock_attr *attr, struct brig_unenforced *unenforced);
 
 /* Returns the rights of a grant at an ABI; for a path that is not a directory, only the rights of

@@ -101,26 +101,45 @@ int seccomp_common_number(size_t index)
 /* The kernel's structs may grow: they are 80 and 24 bytes in 6.1. */
 #define NOTICE_ROOM 512
 
-int notice_answer(int listener, const struct sock_fprog *filter, int *ret_number)
+bool notice_receive(int listener, const struct sock_fprog *filter, struct notice *ret)
 {
     union {
         struct seccomp_notif message;
         char room[NOTICE_ROOM];
     } request = {.room = {0}};
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
+        return false; /* the caller was killed, or was interrupted and will notify again */
+    const struct seccomp_data *data = &request.message.data;
+    *ret = (struct notice){.id = request.message.id,
+                           .pid = (pid_t)request.message.pid,
+                           .number = data->nr,
+                           .verdict = ENOSYS}; /* a call of another architecture */
+    memcpy(ret->args, data->args, sizeof ret->args);
+    if (data->arch == AUDIT_ARCH_OWN)
+        ret->verdict = seccomp_verdict(filter, data->nr, ret->args);
+    return true;
+}
+
+bool notice_reply(int listener, const struct notice *notice)
+{
     union {
         struct seccomp_notif_resp message;
         char room[NOTICE_ROOM];
     } reply = {.room = {0}};
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
-        return 0; /* the caller was killed, or was interrupted and will notify again */
-    const struct seccomp_data *data = &request.message.data;
-    uint64_t args[6];
-    memcpy(args, data->args, sizeof args);
-    int verdict = seccomp_verdict(filter, data->nr, args);
-    if (verdict == 0)
-        verdict = ENOSYS; /* a call of another architecture */
-    reply.message.id = request.message.id;
-    reply.message.error = -verdict;
-    *ret_number = data->nr;
-    return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &reply) < 0 ? 0 : verdict;
+    reply.message.id = notice->id;
+    reply.message.error = -notice->verdict;
+    if (notice->verdict == 0)
+        reply.message.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &reply) == 0;
+}
+
+int notice_answer(int listener, const struct sock_fprog *filter, int *ret_number)
+{
+    struct notice notice;
+    if (!notice_receive(listener, filter, &notice))
+        return 0;
+    if (notice.verdict == 0) /* not asked for: refuse what is not understood */
+        notice.verdict = ENOSYS;
+    *ret_number = notice.number;
+    return notice_reply(listener, &notice) ? notice.verdict : 0;
 }

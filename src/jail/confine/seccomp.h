@@ -35,6 +35,19 @@ int seccomp_common_number(size_t index);
 
 /* ---- seccomp user notification ---- */
 
+/* A notification: a system call that waits for its answer. */
+struct notice {
+    uint64_t id;
+    pid_t pid; /* of the thread, as the receiver sees it */
+    int number;
+    uint64_t args[6];
+    int verdict; /* the errno that `filter` refuses it with; 0: the filter allows it */
+};
+/* Receives a notification; false if it was withdrawn. Call it when the listener is readable;
+ * otherwise it blocks. */
+bool notice_receive(int listener, const struct sock_fprog *filter, struct notice *ret);
+/* Refuses the call as the filter would, or lets it go on. False if it was withdrawn meanwhile. */
+bool notice_reply(int listener, const struct notice *notice);
 /* Receives one notification and answers it as `filter` would. Returns the errno it answered with,
  * and the number of the call; or 0 if the notification was withdrawn. Call it when the listener is
  * readable; otherwise it blocks. */

@@ -91,6 +91,8 @@ enum {
     SECCOMP_SETDELEG = 1040,                 /* F_SETDELEG, since 6.19 */
     SECCOMP_CLONE_NEWTIME = 0x80,            /* in clone these bits are the exit signal */
     SECCOMP_OPEN_CREATES = 0100 | 020000000, /* O_CREAT, __O_TMPFILE: these use the mode */
+    SECCOMP_OPEN_ACCESS = 03,                /* O_ACCMODE; 3 opens for neither, see open(2) */
+    SECCOMP_OPEN_TRUNC = 01000,              /* O_TRUNC */
     SECCOMP_MODE_SUID_SGID = 06000,
     SECCOMP_MODE_TYPE = 0170000,  /* S_IFMT */
     SECCOMP_MODE_CHAR = 0020000,  /* S_IFCHR */
@@ -172,6 +174,22 @@ SECCOMP_RULE(FILTER_WITHOUT_LISTENER, "allowed; SECCOMP_FILTER_FLAG_NEW_LISTENER
 SECCOMP_MODE_RULES(NO_SUID_SGID, SECCOMP_MODE_SUID_SGID, "setuid or setgid");
 #define CHMOD_NO_SUID_SGID CREAT_NO_SUID_SGID
 
+/* Landlock decides about a file that is opened by what it is opened for. With O_TRUNC a file is
+ * truncated that is not opened for writing, which Landlock sees from ABI 3 on. */
+#define SECCOMP_OPEN_ALONE(flags, mode)                                                            \
+    SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(mode, SECCOMP_MODE_SUID_SGID),                             \
+                        SECCOMP_ANY_BIT(flags, SECCOMP_OPEN_CREATES)),                             \
+    SECCOMP_WHEN(EPERM, SECCOMP_MASKED(flags, SECCOMP_OPEN_TRUNC | SECCOMP_OPEN_ACCESS,            \
+                                       SECCOMP_OPEN_TRUNC)),                                       \
+    SECCOMP_WHEN(EPERM, SECCOMP_MASKED(flags, SECCOMP_OPEN_TRUNC | SECCOMP_OPEN_ACCESS,            \
+                                       SECCOMP_OPEN_TRUNC | SECCOMP_OPEN_ACCESS))
+SECCOMP_RULE(OPEN_ALONE,
+    "allowed; creating with a setuid or setgid mode, and truncating what is not opened for writing, "
+    "are EPERM", 0, SECCOMP_OPEN_ALONE(1, 2));
+SECCOMP_RULE(OPENAT_ALONE,
+    "allowed; creating with a setuid or setgid mode, and truncating what is not opened for writing, "
+    "are EPERM", 0, SECCOMP_OPEN_ALONE(2, 3));
+
 /* Netlink except for routes, and raw sockets, are privileged or reach kernel code that no program
  * needs. libc opens route sockets as SOCK_RAW. */
 SECCOMP_RULE(SOCKET_DEV,
@@ -235,12 +253,23 @@ SECCOMP_RULE(PAIR_SHUT,
                  SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, SECCOMP_TYPE_SEQPACKET)),
     SECCOMP_WHEN(EACCES, SECCOMP_IS(0, SECCOMP_FAMILY_UNIX)));
 
-SECCOMP_RULE(IOCTL_DEV, "allowed; TIOCSTI, TIOCLINUX, TIOCCONS and TIOCSETD are EPERM", 0,
-    SECCOMP_WHEN(EPERM, SECCOMP_IS(1, 0x5412)),            /* TIOCSTI: types into the terminal */
-    SECCOMP_WHEN(EPERM, SECCOMP_RANGE(1, 0x541c, 0x541d)), /* TIOCLINUX pastes; TIOCCONS takes the
-                                                            * console's output */
-    SECCOMP_WHEN(EPERM, SECCOMP_IS(1, 0x5423)));           /* TIOCSETD: loads line disciplines, a
+#define SECCOMP_IOCTL_DEV \
+    SECCOMP_WHEN(EPERM, SECCOMP_IS(1, 0x5412)),            /* TIOCSTI: types into the terminal */ \
+    SECCOMP_WHEN(EPERM, SECCOMP_RANGE(1, 0x541c, 0x541d)), /* TIOCLINUX pastes; TIOCCONS takes the \
+                                                            * console's output */ \
+    SECCOMP_WHEN(EPERM, SECCOMP_IS(1, 0x5423))             /* TIOCSETD: loads line disciplines, a \
                                                             * long-standing source of kernel bugs */
+SECCOMP_RULE(IOCTL_DEV, "allowed; TIOCSTI, TIOCLINUX, TIOCCONS and TIOCSETD are EPERM", 0,
+    SECCOMP_IOCTL_DEV);
+/* A file that is open for reading is enough for these. */
+SECCOMP_RULE(IOCTL_DEV_ALONE, "as in `dev`, but attributes of files cannot be set (ENOTTY)", 0,
+    SECCOMP_IOCTL_DEV,
+    SECCOMP_WHEN(ENOTTY, SECCOMP_IS(1, 0x40086602)),  /* FS_IOC_SETFLAGS */
+    SECCOMP_WHEN(ENOTTY, SECCOMP_IS(1, 0x40046602)),  /* FS_IOC32_SETFLAGS */
+    SECCOMP_WHEN(ENOTTY, SECCOMP_IS(1, 0x40087602)),  /* FS_IOC_SETVERSION */
+    SECCOMP_WHEN(ENOTTY, SECCOMP_IS(1, 0x40047602)),  /* FS_IOC32_SETVERSION */
+    SECCOMP_WHEN(ENOTTY, SECCOMP_IS(1, 0x401c5820)),  /* FS_IOC_FSSETXATTR */
+    SECCOMP_WHEN(ENOTTY, SECCOMP_IS(1, 0x40806685))); /* FS_IOC_ENABLE_VERITY */
 
 /* An allowlist: devices and filesystems in a grant handle hundreds of other requests. ENOTTY is
  * what a file returns for an unknown request. */
@@ -510,19 +539,33 @@ static const struct seccomp_group seccomp_nested[] = {
 /* ---- alone: a function in its caller's namespaces ------------------------------------------ */
 
 /* The function's processes are killed as one process group, which they must not leave. They run
- * beside the caller's processes, as the same user and in the same pid namespace. */
+ * beside the caller's processes, as the same user and in the same pid namespace. The user's files are
+ * in reach by their paths, and Landlock is the only layer around them: what it does not restrict is
+ * refused for all files, granted ones as well. That a file is open says nothing, as a file that may
+ * only be read can be opened, too. */
 static const struct seccomp_group seccomp_alone[] = {
+    {"chmod fchmod fchmodat fchmodat2", &NOT_PERMITTED, "Landlock does not restrict modes"},
+    {"chown fchown fchownat lchown", &NOT_PERMITTED, "Landlock does not restrict owners"},
     {"clone", &CLONE_ALONE, "a child of the caller would outlive the call"},
+    {"file_setattr fremovexattr fsetxattr lremovexattr lsetxattr removexattr removexattrat setxattr "
+     "setxattrat",
+     &NOT_PERMITTED, "Landlock does not restrict attributes"},
+    {"futimesat utime utimensat utimes", &NOT_PERMITTED, "Landlock does not restrict file times"},
+    {"ioctl", &IOCTL_DEV_ALONE, "Landlock does not restrict attributes"},
     {"ioprio_set", &IO_PRIORITY_OF_SELF, "the caller's processes have the same uid"},
+    {"open", &OPEN_ALONE, "Landlock restricts truncating from ABI 3 on"},
+    {"openat", &OPENAT_ALONE, "Landlock restricts truncating from ABI 3 on"},
     {"prctl", &PRCTL_ALONE, "dying with the caller is not the function's to change"},
     {"prlimit64", &FIRST_IS_SELF, "the caller could be starved to death"},
     {"sched_setaffinity sched_setattr sched_setparam sched_setscheduler",
      &FIRST_IS_SELF, "the caller's processes have the same uid"},
     {"setpgid setsid", &NOT_PERMITTED, "who leaves the group would outlive the call"},
     {"setpriority", &PRIORITY_OF_SELF, "the caller's processes have the same uid"},
+    {"truncate", &NOT_PERMITTED, "Landlock restricts it from ABI 3 on; ftruncate is allowed"},
 };
 
 static const struct seccomp_group seccomp_alone_code[] = {
+    {"ioctl", &IOCTL_CODE, "as in `code`"},
     {"ioprio_set sched_setattr sched_setparam sched_setscheduler", &NOT_PERMITTED, "as in `code`"},
     {"prctl", &PRCTL_CODE_ALONE, "dying with the caller is not the function's to change"},
     {"shmat shmctl shmdt shmget", &NOT_THERE, "the IPC namespace is the caller's"},

@@ -356,7 +356,8 @@ static int plan_confine(struct plan *plan, const struct brig_policy *policy, int
         landlock_fill_attr(abi, network, policy->allow_nested, &plan->landlock_attr,
                            &plan->unenforced);
         if (plan->rung == PLAN_LANDLOCK)
-            landlock_stand_alone(abi, network, true, &plan->landlock_attr, &plan->unenforced);
+            landlock_stand_alone(abi, network, true, false, &plan->landlock_attr,
+                                 &plan->unenforced);
         plan->landlock_attr_size = landlock_attr_size(abi);
         if (policy->allow_nested)
             plan->rule_count = 0;
@@ -529,6 +530,10 @@ static int open_init_image(struct brig_error *err)
     if (created < 0 && errno == EINVAL) /* before 6.3 every memfd is executable */
         created = memfd_create("brig-init", MFD_CLOEXEC);
     autoclose int fd = created;
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+        return brig_fail(err, BRIG_E_UNSUPPORTED, errno,
+                         "a jail cannot be built inside this jail, whose syscall filter refuses "
+                         "what it needs. Build it outside, or give the outer one BRIG_SECCOMP_DEV");
     if (fd < 0) {
         (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot make a memory file for the jail's init");
         return errno == EACCES ? brig_advise(err, BRIG_E_SETUP, "vm.memfd_noexec forbids it")

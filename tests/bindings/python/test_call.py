@@ -792,6 +792,49 @@ class Use(Case):
         self.assertIsNotNone(kept.__traceback__)
         self.assertEqual(brig.call(len, "abc"), 3)
 
+    def test_what_landlock_does_not_restrict_is_refused(self):
+        path = self.file("own")
+        ways = [(os.chmod, 0o777), (os.utime, (1, 1)), (os.setxattr, "user.x", b"1"), (os.truncate, 0)]
+        before = os.stat(path)
+        for allowed in ({"fs_read_allow": [self.scratch]}, {"fs_allow": [self.scratch]}):
+            for way, *arguments in ways:
+                with self.subTest(way=way.__name__), self.assertRaises(brig.SyscallError) as caught:
+                    brig.Jail(**allowed).call(way, path, *arguments)
+                self.assertIn("without namespaces", str(caught.exception))
+        after = os.stat(path)
+        self.assertEqual((before.st_mode, before.st_mtime, before.st_ctime), (after.st_mode, after.st_mtime, after.st_ctime))
+        full = brig.Jail(fs_allow=[self.scratch], namespaces=True)
+        for way, *arguments in ways:  # the twin
+            with self.subTest(way=way.__name__):
+                try:
+                    full.call(way, path, *arguments)
+                except brig.SandboxError as error:
+                    self.assertIn("[Errno 95]", str(error))  # no such attributes on this filesystem
+
+    def test_tracing_tells_of_files(self):
+        path = self.file("secret")
+
+        def peek():
+            try:
+                open(path).close()
+            except OSError:
+                return "refused"
+
+        outcome = brig.Jail(trace=True).try_call(peek)
+        self.assertEqual(outcome.value, "refused")
+        told = [denial for denial in outcome.denials if denial["subject"] == path]
+        self.assertEqual([(denial["kind"], denial["access"]) for denial in told], [("filesystem", "read")])
+        self.assertEqual(brig.Jail(trace=True, fs_read_allow=[path]).try_call(peek).denials, [])
+
+    def test_calls_inside_calls_are_refused_clearly(self):
+        for namespaces in (False, True):
+            jail = brig.Jail(namespaces=namespaces)
+            for inner in (lambda: brig.call(len, "abc"), lambda: jail.call(len, "abc")):
+                with self.assertRaises(brig.SandboxError) as caught:
+                    jail.call(inner)
+                self.assertEqual(caught.exception.original_class, "brig._errors.UnsupportedPlatformError")
+                self.assertIn("inside this call or jail", str(caught.exception))
+
     def test_here_there_is_nothing_to_warn_of(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
