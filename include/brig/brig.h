@@ -303,6 +303,11 @@ int brig_policy_setenv(struct brig_policy *policy, const char *name, const char 
 /* Removes names matching a pattern in which `*` stands for any characters, whatever their case. A
  * pattern with "://" in it is for addresses in values, as in scheme://user:secret@host. */
 int brig_policy_unsetenv(struct brig_policy *policy, const char *pattern, struct brig_error *err);
+/* Says that the envp of commands is the host's environment: what the mode does not pass on is left out.
+ * BRIG_MODE_SEALED passes on PATH, LANG, LANGUAGE, LC_*, TERM, COLORTERM, TZ and NO_COLOR, the others all.
+ * Without this a variable that is not passed on is an error, unless brig_policy_setenv() or
+ * brig_policy_unsetenv() names it. */
+int brig_policy_host_env(struct brig_policy *policy, int on, struct brig_error *err);
 /* What becomes of a terminal among the command's fds 0 to 2. */
 int brig_policy_terminal(struct brig_policy *policy, enum brig_terminal terminal,
                          struct brig_error *err);
@@ -369,7 +374,7 @@ struct brig_pass_fd {
 struct brig_command {
     size_t size;             /* of this struct */
     const char *const *argv; /* NULL-terminated, argv[0] is the program */
-    const char *const *envp; /* the environment the policy filters; NULL: an empty one */
+    const char *const *envp; /* the environment; NULL: an empty one. See brig_policy_host_env() */
     struct brig_stdio stdio[3];
     const struct brig_pass_fd *pass_fds;
     size_t pass_fd_count;

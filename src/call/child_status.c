@@ -29,8 +29,7 @@ enum { MARK_STALE, MARK_RENEWED_NOW, MARK_READY };
 
 static int make_mark(struct child_statuses *statuses, struct brig_error *err)
 {
-    void *mark =
-        mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *mark = mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mark == MAP_FAILED)
         return brig_fail(err, BRIG_E_NOMEM, errno, "cannot map %d bytes", MARK_BYTES);
     statuses->mark = mark;

@@ -205,9 +205,10 @@ static void report(const struct attach *entry, const struct brig_result *result,
 static int enter(const struct attach *entry, const char *const *argv, char **envp,
                  struct brig_error *err)
 {
-    const struct brig_policy *policy = entry->record.policy;
+    struct brig_policy *policy = entry->record.policy;
     const char *const shell[] = {policy->shell ? policy->shell : "/bin/sh", NULL};
     char **filtered = NULL;
+    policy->host_env = true;
     int status = policy_environment(policy, (const char *const *)envp, &filtered, err);
     if (status < 0)
         return status;

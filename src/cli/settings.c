@@ -545,6 +545,7 @@ int settings_init(struct settings *settings, enum brig_mode mode, const char *cw
     };
     if (!settings->policy)
         return brig_fail_nomem(err);
+    (void)brig_policy_host_env(settings->policy, true, NULL);
     int status = brig_policy_limit(settings->policy, BRIG_LIMIT_GRACE_MS, SETTINGS_GRACE_MS, err);
     if (status < 0)
         settings_done(settings);

@@ -3,6 +3,7 @@
  * each overriding the previous one: the caller's variables that the mode passes on, variables of
  * the jail (PATH, HOME, USER, LOGNAME, TMPDIR), and the rules in order. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* The user and the home of a jail if the policy names none; the same as in the engine's passwd. */
 #define DEFAULT_USER "brig"
+#define ENV_NAME_SHOWN 64
 #define HOME_SIZE 512  /* for /home/ and the longest user name */
 #define JAIL_NAMES 5   /* the maximum that apply_jail() adds */
 #define PROXY_NAMES 10 /* set for a network with a door */
@@ -144,17 +146,40 @@ static void read_caller(const char *const *envp, struct variables *all)
     }
 }
 
+static bool mode_keeps(const struct policy_mode *mode, const struct variable *variable)
+{
+    bool kept = !mode->env_keep;
+    for (const char *const *pattern = mode->env_keep; !kept && *pattern; pattern++)
+        kept = matches_text(*pattern, variable->name, variable->name_length, false);
+    return kept;
+}
+
 static void apply_mode(const struct policy_mode *mode, struct variables *all)
 {
-    if (!mode->env_keep)
-        return;
-    for (size_t i = 0; i < all->count; i++) {
-        bool kept = false;
-        for (const char *const *pattern = mode->env_keep; *pattern && !kept; pattern++)
-            kept = matches_text(*pattern, all->items[i].name, all->items[i].name_length, false);
-        if (!kept)
+    for (size_t i = 0; i < all->count; i++)
+        if (!mode_keeps(mode, &all->items[i]))
             all->items[i].value = NULL;
+}
+
+/* Refuses variables that a program gives on purpose, and that would not be passed on. */
+static int check_given(const struct brig_policy *policy, const struct policy_mode *mode,
+                       const struct variables *caller, struct brig_error *err)
+{
+    for (size_t i = 0; i < caller->count && !policy->host_env; i++) {
+        const struct variable *given = &caller->items[i];
+        char name[ENV_NAME_SHOWN];
+        if (mode_keeps(mode, given) ||
+            policy_env_rule(policy, given->name, given->name_length, given->value))
+            continue;
+        (void)snprintf(name, sizeof name, "%.*s", (int)given->name_length, given->name);
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "envp: the mode '%s' does not pass on '%s'. Set it with "
+            "brig_policy_setenv(), or say with brig_policy_host_env() that envp is the "
+            "host's and what the mode does not pass on is left out",
+            policy_word(POLICY_MODE, (int)policy->mode), str_shown(name).text);
     }
+    return 0;
 }
 
 static void set_named(struct variables *all, const char *name, const char *value)
@@ -320,6 +345,9 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
     struct variables caller = {.items = caller_items};
     struct variables all = {.items = items};
     read_caller(envp, &caller);
+    int result = check_given(policy, mode, &caller, err);
+    if (result < 0)
+        return result;
     memcpy(items, caller_items, caller.count * sizeof *items);
     all.count = caller.count;
     apply_mode(mode, &all);
@@ -371,6 +399,13 @@ int brig_policy_setenv(struct brig_policy *policy, const char *name, const char 
                        struct brig_error *err)
 {
     return add_env(policy, value ? POLICY_ENV_SET : POLICY_ENV_EXPOSE, name, value, err);
+}
+
+int brig_policy_host_env(struct brig_policy *policy, int on, struct brig_error *err)
+{
+    (void)err;
+    policy->host_env = on;
+    return 0;
 }
 
 int brig_policy_unsetenv(struct brig_policy *policy, const char *pattern, struct brig_error *err)

@@ -168,6 +168,7 @@ struct brig_policy {
     size_t file_count;
     struct policy_env *env;
     size_t env_count;
+    bool host_env;              /* envp is the host's: leave out what the mode does not pass on */
     uid_t host_uid, inside_uid; /* (uid_t)-1: choose */
     gid_t host_gid, inside_gid;
     const char *jail_name; /* for attaching to the run, borrowed; NULL: not possible */

@@ -14,6 +14,7 @@ static struct brig_policy *fresh(void)
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
     if (!policy)
         tap_bail("no policy");
+    (void)brig_policy_host_env(policy, true, NULL);
     return policy;
 }
 
@@ -321,8 +322,37 @@ static void filters_by_value(void)
     brig_policy_free(p);
 }
 
+/* Without brig_policy_host_env() nothing is left out silently. */
+static void test_given(void)
+{
+    static const char *const env[] = {"LANG=C", "SHOWN=1", NULL};
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    char **made_env = NULL;
+    tap_is_int(policy_environment(policy, env, &made_env, &err), BRIG_E_INVALID,
+               "a variable that the mode does not pass on is refused");
+    tap_has_str(err.message, "'SHOWN'", "the message names it");
+    tap_has_str(err.message, "brig_policy_setenv()", "and what to do");
+    (void)brig_policy_setenv(policy, "SHOWN", NULL, &err);
+    made_env = made(policy, env);
+    tap_is_str(value(made_env, "SHOWN"), "1", "one that a rule names is passed on");
+    free(made_env);
+    brig_policy_free(policy);
+    policy = brig_policy_new(BRIG_MODE_SEALED);
+    (void)brig_policy_setenv(policy, "*", NULL, &err);
+    made_env = made(policy, env);
+    tap_is_str(value(made_env, "SHOWN"), "1", "as all are if the rule is *");
+    free(made_env);
+    brig_policy_free(policy);
+    policy = brig_policy_new(BRIG_MODE_STRICT);
+    made_env = made(policy, env);
+    tap_is_str(value(made_env, "SHOWN"), "1", "other modes pass on all");
+    free(made_env);
+    brig_policy_free(policy);
+}
+
 int main(void)
 {
+    test_given();
     patterns();
     default_filters();
     filters_by_value();

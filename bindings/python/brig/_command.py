@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._options import RunKeywords
 
 _STDIO_NULL, _STDIO_INHERIT, _STDIO_CAPTURE, _STDIO_BYTES = 0, 1, 3, 4
+_DEFAULTS = RunOptions()
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,12 @@ def _policy(options: RunOptions) -> Policy:
     """The policy with the options laid over it."""
     word(MODES, "mode", options.mode)
     policy = options.policy.copy() if options.policy else Policy(options.mode)
-    policy.on_unsupported(options.on_unsupported)
+    if "on_unsupported" not in policy._said or options.on_unsupported != _DEFAULTS.on_unsupported:
+        policy.on_unsupported(options.on_unsupported)
+    if options.env is None:
+        policy._set("brig_policy_host_env", True)
+    else:
+        policy._set("brig_policy_setenv", b"*", None)  # all that is given is passed on
     for path in paths("fs_allow", options.fs_allow):
         policy.grant(path, "read-write")
     for path in paths("fs_read_allow", options.fs_read_allow):
@@ -76,14 +82,16 @@ def _policy(options: RunOptions) -> Policy:
         policy.network(options.network)
     if options.cwd is not None:
         policy.workdir(options.cwd)
-    return policy.limit(**_limits(options))
+    return policy.limit(**_limits(options, policy._said))
 
 
-def _limits(options: RunOptions) -> Dict[str, int]:
-    limits = {
-        "wall_ms": milliseconds("timeout", options.timeout),
-        "grace_ms": milliseconds("grace", options.grace or None),
-    }
+def _limits(options: RunOptions, said: Dict[str, Any]) -> Dict[str, int]:
+    """The limits of the options. One that is left at its default leaves that of the policy."""
+    limits = {}
+    if "wall_ms" not in said or options.timeout != _DEFAULTS.timeout:
+        limits["wall_ms"] = milliseconds("timeout", options.timeout)
+    if "grace_ms" not in said or options.grace != _DEFAULTS.grace:
+        limits["grace_ms"] = milliseconds("grace", options.grace or None)
     if options.cpu_timeout is not None:
         limits["cpu_ms"] = milliseconds("cpu_timeout", options.cpu_timeout)
     if options.processes is not None:
@@ -116,6 +124,7 @@ class _Job(Owned):
         self._args = _arguments(cmd)
         self._options = options
         policy = _policy(options)
+        self._warns = policy._said["on_unsupported"] == "warn"
         command = Command()
         command.argv = strings(self._args)
         variables = os.environ if options.env is None else options.env
@@ -148,7 +157,7 @@ class _Job(Owned):
 
     def finish(self, check_status: bool) -> Completed:
         completed = self._result()
-        if self._options.on_unsupported == "warn":
+        if self._warns:
             for line in completed.unenforced:
                 warnings.warn(f"not enforced: {line}", UnenforcedWarning, stacklevel=3)
         return completed.check() if check_status else completed
@@ -195,10 +204,11 @@ def run(
     The command is a list of arguments. Options: timeout and cpu_timeout in seconds (30; none),
     memory_mb (the mode's) as memory='address_space' or 'rss', processes, max_output in bytes of
     each stream, grace in seconds between TERM and KILL (0), fs_allow and fs_read_allow (paths),
-    network ('none', 'loopback', 'host', 'allow' or 'open'; the mode's), cwd, env (the caller's, of
-    which the mode keeps what is harmless), input (bytes or text), capture (True: stdout and stderr are collected),
+    network ('none', 'loopback', 'host', 'allow' or 'open'; the mode's), cwd, env (passed on as it is;
+    by default the caller's, of which the mode keeps what is harmless), input (bytes or text), capture (True: stdout and stderr are collected),
     on_unsupported ('raise', 'warn', 'ignore'), mode ('sealed'), policy (a Policy instead of the
-    mode, over which the options are laid). With check=True all but exit status 0 raises CommandError.
+    mode, over which the options are laid; what it says about limits and on_unsupported stays where
+    an option has its default). With check=True all but exit status 0 raises CommandError.
 
     >>> brig.run(["python3", "-c", "print(6 * 7)"]).stdout
     b'42\\n'

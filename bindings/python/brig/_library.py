@@ -114,6 +114,7 @@ _FUNCTIONS = {
     "brig_policy_limit": (c_int, c_void_p, c_int, c_uint64, _error),
     "brig_policy_setenv": (c_int, c_void_p, c_char_p, c_char_p, _error),
     "brig_policy_unsetenv": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_host_env": (c_int, c_void_p, c_int, _error),
     "brig_policy_workdir": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_hostname": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_on_unsupported": (c_int, c_void_p, c_int, _error),

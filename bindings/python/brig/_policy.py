@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import byref, c_void_p
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Union
 
 from ._library import BrigError, check, library
 from ._process import Owned
@@ -67,12 +67,15 @@ class Policy(Owned):
         super().__init__(library().brig_policy_new(word(MODES, "mode", mode)))
         if not self._handle:
             raise MemoryError("no memory for a policy")
+        # What was said with limit() and on_unsupported(): defaults of other options do not replace it.
+        self._said: Dict[str, Any] = {}
 
     def copy(self) -> "Policy":
         copied = Policy.__new__(Policy)
         Owned.__init__(copied, library().brig_policy_copy(self._handle))
         if not copied._handle:
             raise MemoryError("no memory for a policy")
+        copied._said = dict(self._said)
         return copied
 
     def _set(self, function: str, *arguments: Any) -> "Policy":
@@ -133,6 +136,7 @@ class Policy(Owned):
             if value < 0:
                 raise ValueError(f"{name}={value} is below 0")
             self._set("brig_policy_limit", word(LIMITS, "limit", name), value)
+            self._said[name] = value
         return self
 
     def setenv(self, **variables: str) -> "Policy":
@@ -154,6 +158,7 @@ class Policy(Owned):
 
     def on_unsupported(self, what: str) -> "Policy":
         number = word(ON_UNSUPPORTED, "on_unsupported", what)
+        self._said["on_unsupported"] = what
         return self._set("brig_policy_on_unsupported", number)
 
     def explain(self) -> str:

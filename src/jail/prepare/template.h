@@ -26,8 +26,8 @@ struct brig_template {
     /* Guards the maker's socket and `networks`; all else is constant. It is only ever tried: in a
      * process that was forked meanwhile it may stay locked for ever. */
     pthread_mutex_t lock;
-    unsigned networks;       /* namespaces available or ordered */
-    struct spawned maker;    /* makes network namespaces in advance; pid 0 if none are needed */
+    unsigned networks;    /* namespaces available or ordered */
+    struct spawned maker; /* makes network namespaces in advance; pid 0 if none are needed */
 };
 
 /* Like brig_template_new(). PLAN_NESTED is for a zygote or for runs with different policies, and

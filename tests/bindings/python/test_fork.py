@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Jails that were made, and used, before the program forks: prefork servers and multiprocessing."""
+
+import multiprocessing
+import os
+import threading
+import unittest
+
+import tap
+import brig
+
+JAIL = brig.Jail(timeout=60)
+FULL = brig.Jail(timeout=60, namespaces=True)
+
+
+@brig.jailed(timeout=60)
+def double(number):
+    return 2 * number
+
+
+def work(number):
+    """What a worker does."""
+    return double(number), JAIL.call(pow, number, 2), FULL.call(pow, number, 3)
+
+
+class Fork(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        work(1)
+
+    def forked(self, function, *arguments):
+        """The exit status of a fork that calls the function."""
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                status = 0 if function(*arguments) else 2
+            finally:
+                os._exit(status)
+        return pid
+
+    def check(self, *pids):
+        self.assertEqual([os.waitpid(pid, 0)[1] for pid in pids], [0] * len(pids))
+
+    def test_a_fork_can_call(self):
+        self.check(self.forked(lambda: work(3) == (6, 9, 27)))
+        self.assertEqual(work(2), (4, 4, 8))
+
+    def test_a_fork_of_a_fork_can_call(self):
+        def again():
+            self.check(self.forked(lambda: work(3) == (6, 9, 27)))
+            return work(2) == (4, 4, 8)
+
+        self.check(self.forked(again))
+
+    def test_preforked_workers_call_at_once_and_are_replaced(self):
+        def serve():
+            return all(work(number) == (2 * number, number**2, number**3) for number in range(5))
+
+        for _ in range(3):
+            self.check(*[self.forked(serve) for _ in range(4)])
+        self.assertEqual(work(2), (4, 4, 8))
+
+    def test_forking_while_threads_call(self):
+        stop = threading.Event()
+        failures = []
+
+        def call():
+            while not stop.is_set():
+                try:
+                    work(2)
+                except Exception as error:
+                    failures.append(error)
+
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(10):
+                self.check(self.forked(lambda: work(3) == (6, 9, 27)))
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(failures, [])
+
+    def test_multiprocessing_with_fork(self):
+        with multiprocessing.get_context("fork").Pool(3) as pool:
+            self.assertEqual(pool.map(work, range(6)), [(2 * n, n**2, n**3) for n in range(6)])
+
+    def test_a_fork_can_close_and_make_jails(self):
+        def renew():
+            JAIL.close()
+            return brig.Jail(timeout=60).call(pow, 2, 2) == 4
+
+        self.check(self.forked(renew))
+        self.assertEqual(JAIL.call(pow, 2, 2), 4)
+
+
+if __name__ == "__main__":
+    tap.main()
