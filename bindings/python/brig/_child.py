@@ -8,7 +8,6 @@ import errno
 import fcntl
 import gc
 import inspect
-import io
 import os
 import pickle
 import signal
@@ -16,7 +15,7 @@ import sys
 import traceback
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from . import _plain
+from . import _plain, _renew
 from ._errors import RESULT_CLASS
 from ._library import CallFailure, Library
 from ._process import SIGNALS
@@ -81,36 +80,9 @@ def _settle(signals: Iterable[int]) -> None:
     except ValueError:
         pass  # not the main thread: then Python calls no handlers here
     signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-    _renew("stdout")
-    _renew("stderr")
+    _renew.renew()
     if "asyncio" in sys.modules:
         sys.modules["asyncio"]._set_running_loop(None)
-
-
-# Streams of the parent's. They are never let go of, as that would write what is in them.
-_old_streams: List[Any] = []
-
-
-def _renew(name: str) -> None:
-    """A stream of the child's own in the place of the parent's, whose lock another thread may have held
-    and in which another thread may have left something. One of the program's own making is kept."""
-    stream = getattr(sys, name)
-    if stream is not getattr(sys, f"__{name}__") or type(stream) is not io.TextIOWrapper:
-        return
-    try:
-        renewed = open(
-            stream.fileno(),
-            "w",
-            buffering=1 if stream.line_buffering else -1,
-            encoding=stream.encoding,
-            errors=stream.errors,
-            closefd=False,
-        )
-    except (OSError, ValueError):
-        return  # closed
-    _old_streams.append(stream)
-    setattr(sys, name, renewed)
-    setattr(sys, f"__{name}__", renewed)
 
 
 def _value(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -21,6 +21,33 @@ module AgentJail
       end
     end
 
+    # A log file of the parent's is closed in the child. Its path is opened again, in case it is granted;
+    # else nothing is written, instead of an error for each line.
+    module ClosedLogs
+      F_GETFL = 3
+
+      def write(message)
+        super if !@dev.is_a?(IO) || open_here? || reopen
+      end
+
+      private
+
+      def open_here?
+        (@dev.fcntl(F_GETFL) & O_PATH).zero?
+      rescue SystemCallError, IOError
+        false
+      end
+
+      def reopen
+        return false if @filename.nil?
+
+        @parents = @dev # not let go of: it would close its number
+        @dev = File.open(@filename, File::WRONLY | File::APPEND | File::CREAT).tap { |file| file.sync = true }
+      rescue SystemCallError
+        false
+      end
+    end
+
     def initialize(call, options)
       @call = call
       @options = options
@@ -37,6 +64,7 @@ module AgentJail
       end
       TRAPPED.each { |name| Signal.trap(name, "DEFAULT") }
       Process.singleton_class.prepend(NoFork) if @options[:namespaces]
+      ::Logger::LogDevice.prepend(ClosedLogs) if defined?(::Logger::LogDevice)
       # The fork was made where nothing may interrupt; the block may be.
       Thread.handle_interrupt(Object => :immediate) { work(block) }
       flush
