@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/identity.h"
 #include "cli/net.h"
+#include "cli/remedy.h"
 #include "cli/report.h"
 #include "cli/tokens.h"
 #include "jail/job/job.h"
@@ -244,6 +245,7 @@ static int doctor_run(const struct app *app, int argc, char **argv, struct brig_
         print_json(report, &verdict, &out);
     else
         print_text(report, &verdict, &out);
+    remedy_translate(&out);
     int status = message_print(&out, err);
     return status == 0 && verdict.rung != RUNG_FULL ? STATUS_NO_FULL_JAIL : status;
 }

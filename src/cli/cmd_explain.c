@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/home.h"
 #include "cli/identity.h"
+#include "cli/remedy.h"
 #include "cli/report.h"
 #include "cli/script.h"
 #include "cli/settings.h"
@@ -284,6 +285,7 @@ int settings_explain(const struct settings *settings, struct str *out, struct br
     if (status < 0)
         return status;
     str_append_bytes(out, policy, strlen(policy) - (settings->json ? strlen(JSON_END) : 0));
+    remedy_translate(out);
     if (settings->json)
         add_json(out, settings);
     else

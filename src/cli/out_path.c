@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
+#include "cli/remedy.h"
 #include "policy/policy.h"
 
 #define LINKS_MAX 40 /* the limit of the kernel */
@@ -365,14 +366,19 @@ int result_file_write(const struct result_file *file, const struct brig_result *
                       struct brig_error *err)
 {
     autofree char *json = NULL;
+    autostr struct str words = {0};
     int status = brig_result_json(result, &json, err);
     if (status < 0)
         return status;
+    str_append(&words, json);
+    remedy_translate(&words);
+    if (words.failed)
+        return brig_fail_nomem(err);
     if (file->dir_fd >= 0) {
-        status = out_file_write(file->dir_fd, file->name, json, RESULT_MODE, true, err);
+        status = out_file_write(file->dir_fd, file->name, words.data, RESULT_MODE, true, err);
         return status < 0 ? brig_wrap(err, status, "--result") : 0;
     }
-    int failed = write_all(file->fd, json, strlen(json));
+    int failed = write_all(file->fd, words.data, words.length);
     return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "--result: cannot write") : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/str.h"
+#include "cli/remedy.h"
 #include "jail/job/result.h"
 #include "policy/policy.h"
 
@@ -49,6 +50,15 @@ static void make_harmless(char *text)
             *c = '?';
 }
 
+static void translate(char *text, size_t size)
+{
+    autostr struct str words = {0};
+    str_append(&words, text);
+    remedy_translate(&words);
+    if (!words.failed)
+        (void)snprintf(text, size, "%s", words.data);
+}
+
 void message_line(enum message_kind kind, const char *format, ...)
 {
     static const struct {
@@ -63,6 +73,7 @@ void message_line(enum message_kind kind, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    translate(text, sizeof text);
     make_harmless(text);
     bool coloured = kinds[kind].colour && is_coloured();
     int length =

@@ -247,7 +247,7 @@ static bool is_built_in(const struct policy_env *env)
 static void say_built_in(struct out *out, size_t count)
 {
     autostr struct str text = {0};
-    str_appendf(&text, "%zu patterns, see brig --print-defaults", count);
+    str_appendf(&text, "%zu patterns that are built in", count);
     end_row(out, "unset", &text, POLICY_BUILT_IN);
 }
 

@@ -526,11 +526,12 @@ static int check_network(const struct brig_policy *policy, struct brig_error *er
                          "jail listens on the host");
     if (net->publish_count > 0 || net->inject_count > 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "cannot %s with the network '%s': use --net allow or open",
+                         "cannot %s with the network '%s': use BRIG_NET_ALLOW or BRIG_NET_OPEN",
                          net->publish_count > 0 ? "publish a port" : "inject a credential", name);
     if (net->proxy_env)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the network '%s' has no proxy: use --net allow or open", name);
+                         "the network '%s' has no proxy: use BRIG_NET_ALLOW or BRIG_NET_OPEN",
+                         name);
     return 0;
 }
 
@@ -543,7 +544,7 @@ int policy_validate(const struct brig_policy *policy, struct brig_error *err)
         !(policy->disabled_layers & BRIG_LAYER_SECCOMP))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "allow-nested does not go with the syscall profile 'code': nested "
-                         "sandboxes need --seccomp dev");
+                         "sandboxes need BRIG_SECCOMP_DEV");
     int networked = check_network(policy, err);
     if (networked == 0)
         networked = check_host_network(policy, err);

@@ -324,7 +324,7 @@ static void nested(void)
 {
     struct brig_policy *p = fresh();
     tap_is_int(brig_policy_allow_nested(p, true, &err), 0, "nesting can be allowed");
-    refused(policy_validate(p, &err), "nested sandboxes need --seccomp dev",
+    refused(policy_validate(p, &err), "nested sandboxes need BRIG_SECCOMP_DEV",
             "nesting with the profile code");
     brig_policy_seccomp(p, BRIG_SECCOMP_DEV, &err);
     tap_is_int(policy_validate(p, &err), 0, "with dev it is valid");

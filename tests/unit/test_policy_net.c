@@ -172,7 +172,7 @@ static void test_validation(void)
 {
     struct brig_policy *p = fresh();
     brig_policy_publish(p, "1:1", &err);
-    refused(policy_validate(p, &err), "--net allow", "publishing without a network");
+    refused(policy_validate(p, &err), "BRIG_NET_ALLOW", "publishing without a network");
     brig_policy_network(p, BRIG_NET_HOST, &err);
     refused(policy_validate(p, &err), "listens on the host", "publishing with the host's");
     brig_policy_network(p, BRIG_NET_ALLOW, &err);

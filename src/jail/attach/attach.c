@@ -383,7 +383,7 @@ static int refuse(pid_t pid, int why, struct brig_error *err)
     if (why == -EACCES || why == -EPERM) {
         (void)brig_fail(err, BRIG_E_SYSTEM, -why, "process %d is not yours", pid);
         return brig_advise(err, BRIG_E_SYSTEM,
-                           "If it is a brig that root started: sudo brig enter --pid %d", pid);
+                           "If it is a brig that root started, enter it as root");
     }
     return brig_fail(err, BRIG_E_NOT_FOUND, 0,
                      "process %d is not a brig whose run can be entered. See brig list", pid);

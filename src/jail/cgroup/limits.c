@@ -113,7 +113,7 @@ static int refuse(const char *asked, struct brig_error *err)
     (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here%s%s", asked,
                     support.reason[0] ? ": " : "", support.reason);
     return brig_advise(err, BRIG_E_UNSUPPORTED,
-                       "With --on-unsupported warn brig uses weaker limits");
+                       "With on_unsupported set to BRIG_UNSUPPORTED_WARN weaker limits are used");
 }
 
 /* Inside a jail, asks its supervisor for a leaf. Then checks whether the limits suffice. */

@@ -446,7 +446,7 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
         (void)brig_fail(err, BRIG_E_SETUP, sys_errno, "cannot enter '%s' in the jail",
                         plan->workdir);
         return brig_advise(err, BRIG_E_SETUP,
-                           "Grant it with --dir, or choose another with --workdir");
+                           "Grant it with brig_policy_grant(), or choose another with brig_policy_workdir()");
     }
     if (step == PLAN_STEP_CLONE && plan->enters)
         return explain_entering(sys_errno, err);

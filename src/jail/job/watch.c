@@ -308,7 +308,7 @@ void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_un
     }
     for (size_t i = 0; i < watch->tried_count; i++)
         if (watch->tried[i])
-            unenforced_add(notices, "'%s' is protected and was not changed. See --unprotect",
+            unenforced_add(notices, "'%s' is protected and was not changed. See BRIG_PROTECT",
                            tail_of(plan->masks[i].path));
 }
 

@@ -79,7 +79,7 @@ static int open_program(const struct brig_policy *policy, struct brig_error *err
     return brig_advise(
         err, BRIG_E_SETUP,
         "Build it with `make` in the source tree, or install it with `make install`; "
-        "or run with --net none (no network) or --net host (no door)");
+        "or use BRIG_NET_NONE (no network) or BRIG_NET_HOST (no door)");
 }
 
 static int open_published(const struct policy_publish *publish, struct brig_error *err)

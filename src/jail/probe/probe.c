@@ -74,9 +74,9 @@ static const struct userns_gate userns_gates[] = {
 };
 
 static const struct userns_gate jail_gate = {
-    .why = "This is a jail of brig's, in which no other is made unless it was started with "
-           "--allow-nested",
-    .fix = "start the jail around it with --seccomp dev --allow-nested",
+    .why = "This is a jail of brig's, in which no other is made unless it has "
+           "brig_policy_allow_nested()",
+    .fix = "build the jail around it with BRIG_SECCOMP_DEV and brig_policy_allow_nested()",
 };
 static const struct userns_gate filter_gate = {
     .why = "User namespaces are refused by a syscall filter this process is under, as in many "
@@ -824,7 +824,7 @@ static const struct check {
      "Delegate=yes)"},
     {"open-files", "open files", false, check_open_files, 0, "enough for the programs in the jail",
      "raise the hard limit of open files (ulimit -Hn)"},
-    {"fuse", "/dev/fuse", false, check_fuse, 0, "--device can grant it to FUSE programs", NO_FIX},
+    {"fuse", "/dev/fuse", false, check_fuse, 0, "BRIG_DEVICE can grant it to FUSE programs", NO_FIX},
     {"container", "container", false, check_container, 0, "no part of /proc is hidden",
      "run on the host, or unmask /proc for the container"},
 };

@@ -107,8 +107,7 @@ static int refused_map(struct brig_error *err, int sys_errno, const char *path, 
     return brig_advise(
         err, BRIG_E_SETUP,
         owner == 0 ? "Its filesystem, or one mounted below it, may not support id-mapped mounts, "
-                     "which root needs; use another one (for jails: --storage DIR), or run brig as "
-                     "an ordinary user"
+                     "which root needs; use a directory on another one, or run as an ordinary user"
                    : "Its filesystem may not support id-mapped mounts; run brig as the "
                      "directory's owner instead of as root");
 }

@@ -402,7 +402,7 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
     if (!exists && of_host && grant && is_mistyped(entry))
         return brig_fail(err, BRIG_E_SETUP, 0,
                          "cannot hide '%s', which does not exist [%s]. Check the name, or use "
-                         "--mask? to hide it as soon as it does",
+                         "BRIG_GRANT_OPTIONAL to hide it as soon as it does",
                          entry->dest, grant->origin);
     if (!exists)
         return 0;
@@ -610,8 +610,9 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
         (void)brig_advise(
             err, BRIG_E_SETUP,
             grant->access == BRIG_READ_WRITE
-                ? "Create it, or use --dir! to create a directory, or --dir? to skip it"
-            : grant->access == BRIG_READ_ONLY ? "Create it, or use --rdir? to skip it"
-                                              : "Use --device? to skip it");
+                ? "Create it, or use BRIG_GRANT_CREATE to create a directory, or "
+                  "BRIG_GRANT_OPTIONAL to skip it"
+            : grant->access == BRIG_READ_ONLY ? "Create it, or use BRIG_GRANT_OPTIONAL to skip it"
+                                              : "Use BRIG_GRANT_OPTIONAL with BRIG_DEVICE to skip it");
     return BRIG_E_SETUP;
 }
