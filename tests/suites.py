@@ -140,16 +140,18 @@ def escape_suites():
 
 def binding_suites():
     groups = ("test", "all", "bindings")
-    pythons = [*os.environ.get("BRIG_PYTHONS", "python3").split(), "ruby"]
-    for program in pythons:
-        language = os.path.basename(program)
-        command = [program, "-w"] if language == "ruby" else [program]
-        pattern = "tests/bindings/ruby/test_*.rb" if language == "ruby" else "tests/bindings/python/test_*.py"
-        for path in sorted(glob.glob(pattern)):
-            name = f"{language}/{os.path.splitext(os.path.basename(path))[0]}"
+    languages = [  # the folder, the interpreter with its options, how tests end
+        *(("python", [python], "py") for python in os.environ.get("BRIG_PYTHONS", "python3").split()),
+        ("ruby", ["ruby", "-w"], "rb"), ("node", ["node"], "mjs"),
+    ]
+    for folder, command, ending in languages:
+        for path in sorted(glob.glob(f"tests/bindings/{folder}/test_*{ending and '.' + ending}")):
+            name = f"{os.path.basename(command[0]) if command else folder}/{os.path.splitext(os.path.basename(path))[0]}"
             yield Suite(name, [*command, path], groups, has_user=False)
             yield Suite(f"user/{name}", [*command, path], groups, who="user")
     yield Suite("bindings/install", ["tests/bindings/install"], groups, has_user=False)
+    # It downloads the compiler, once.
+    yield Suite("bindings/node-types", ["tests/bindings/node-types"], ("all",), who="here")
 
 
 # ---- Others --------------------------------------------------------------------------------------
