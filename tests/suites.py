@@ -142,7 +142,7 @@ def binding_suites():
     groups = ("test", "all", "bindings")
     languages = [  # the folder, the interpreter with its options, how tests end
         *(("python", [python], "py") for python in os.environ.get("BRIG_PYTHONS", "python3").split()),
-        ("ruby", ["ruby", "-w"], "rb"), ("node", ["node"], "mjs"),
+        ("ruby", ["ruby", "-w"], "rb"), ("node", ["node"], "mjs"), ("go", [], ""),
     ]
     for folder, command, ending in languages:
         for path in sorted(glob.glob(f"tests/bindings/{folder}/test_*{ending and '.' + ending}")):

@@ -1,0 +1,3 @@
+module brig
+
+go 1.19
