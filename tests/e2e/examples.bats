@@ -160,6 +160,22 @@ build() {
     done
 }
 
+@test "the example in Rust says what became of a command" {
+    needs rustc
+    local library
+    library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
+    must rustc -D warnings -o "$EXAMPLES/run-rust" "$SOURCES/rust/run.rs" -L "$library" -l brig -C "link-arg=-Wl,-rpath,$library"
+    for who in $(each_user); do
+        must as "$who" "$EXAMPLES/run-rust" echo hello
+        [ "$output" = $'hello\nexited, status 0' ]
+        must_exit 7 as "$who" "$EXAMPLES/run-rust" sh -c 'exit 7'
+        output_has "exited, status 7"
+        must_exit 125 as "$who" "$EXAMPLES/run-rust" nonesuch
+        output_has "run: 'nonesuch' was not found"
+        must_exit 125 as "$who" "$EXAMPLES/run-rust"
+    done
+}
+
 @test "call-a-function says what became of a function" {
     build call-a-function
     for who in $(each_user); do
