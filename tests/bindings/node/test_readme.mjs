@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The README of the package does what it says: each block after a line `<!-- run -->` is a program, whose
+// The README of the package does what it says, and the project's: each block after a line `<!-- run -->` is a program, whose
 // output is what its lines `//>` say.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -12,7 +12,7 @@ function blocks(document) {
   return [...text.matchAll(/^<!-- run -->\n```js\n(.*?)^```$/gms)].map(([, block]) => block);
 }
 
-for (const [document, least] of [["bindings/node/README.md", 6]]) {
+for (const [document, least] of [["bindings/node/README.md", 6], ["README.md", 1]]) {
   test(`${document} has blocks to run`, () => assert.ok(blocks(document).length >= least));
   for (const [index, block] of blocks(document).entries())
     test(`block ${index + 1} of ${document} prints what it says`, () => {
