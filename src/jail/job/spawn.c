@@ -445,8 +445,9 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
     if (step == PLAN_STEP_WORKDIR) {
         (void)brig_fail(err, BRIG_E_SETUP, sys_errno, "cannot enter '%s' in the jail",
                         plan->workdir);
-        return brig_advise(err, BRIG_E_SETUP,
-                           "Grant it with brig_policy_grant(), or choose another with brig_policy_workdir()");
+        return brig_advise(
+            err, BRIG_E_SETUP,
+            "Grant it with brig_policy_grant(), or choose another with brig_policy_workdir()");
     }
     if (step == PLAN_STEP_CLONE && plan->enters)
         return explain_entering(sys_errno, err);

@@ -824,7 +824,8 @@ static const struct check {
      "Delegate=yes)"},
     {"open-files", "open files", false, check_open_files, 0, "enough for the programs in the jail",
      "raise the hard limit of open files (ulimit -Hn)"},
-    {"fuse", "/dev/fuse", false, check_fuse, 0, "BRIG_DEVICE can grant it to FUSE programs", NO_FIX},
+    {"fuse", "/dev/fuse", false, check_fuse, 0, "BRIG_DEVICE can grant it to FUSE programs",
+     NO_FIX},
     {"container", "container", false, check_container, 0, "no part of /proc is hidden",
      "run on the host, or unmask /proc for the container"},
 };

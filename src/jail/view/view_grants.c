@@ -607,12 +607,12 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
     (void)brig_fail(err, BRIG_E_SETUP, found, "cannot grant '%s' [%s]", grant->source,
                     grant->origin);
     if (found == ENOENT)
-        (void)brig_advise(
-            err, BRIG_E_SETUP,
-            grant->access == BRIG_READ_WRITE
-                ? "Create it, or use BRIG_GRANT_CREATE to create a directory, or "
-                  "BRIG_GRANT_OPTIONAL to skip it"
-            : grant->access == BRIG_READ_ONLY ? "Create it, or use BRIG_GRANT_OPTIONAL to skip it"
-                                              : "Use BRIG_GRANT_OPTIONAL with BRIG_DEVICE to skip it");
+        (void)brig_advise(err, BRIG_E_SETUP,
+                          grant->access == BRIG_READ_WRITE
+                              ? "Create it, or use BRIG_GRANT_CREATE to create a directory, or "
+                                "BRIG_GRANT_OPTIONAL to skip it"
+                          : grant->access == BRIG_READ_ONLY
+                              ? "Create it, or use BRIG_GRANT_OPTIONAL to skip it"
+                              : "Use BRIG_GRANT_OPTIONAL with BRIG_DEVICE to skip it");
     return BRIG_E_SETUP;
 }
