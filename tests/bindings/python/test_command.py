@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Commands in a jail."""
 
+import asyncio
 import dataclasses
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 import typing
@@ -161,6 +164,77 @@ class Options(unittest.TestCase):
             if callable(thing) and not isinstance(thing, type):
                 self.assertIn("return", thing.__annotations__, name)
         self.assertTrue(typing.TYPE_CHECKING is False)
+
+
+class PolicyLimits(unittest.TestCase):
+    """What a policy says stays, on every path, unless an option says something else."""
+
+    # Limits, command, function, outcomes of both.
+    ROWS = [
+        ({"wall_ms": 300}, ["sleep", "60"], lambda: time.sleep(60), "timeout", "timeout"),
+        ({"cpu_ms": 300}, ["sh", "-c", "while :; do :; done"], lambda: list(iter(int, 1)), "cpu-timeout", "cpu-timeout"),
+        ({"output_bytes": 100}, ["sh", "-c", "yes | head -c 5000"], lambda: print("x" * 5000), "exited", "output"),
+        ({"wall_ms": 300, "grace_ms": 60000}, ["sh", "-c", "trap 'echo term; exit 3' TERM; while :; do sleep 0.1; done"],
+         None, "timeout", None),
+        ({"file_size_bytes": 8192}, ["sh", "-c", "head -c 100000 /dev/zero >/tmp/much || exit 3"], None, "exited", None),
+        ({"open_files": 20}, ["python3", "-c", "[open('/dev/null') for _ in range(50)]"],
+         lambda: [open("/dev/null") for _ in range(50)], "exited", "failed"),
+    ]
+
+    def policy(self, limits):
+        return brig.Policy("sealed").limit(**limits)
+
+    def check(self, done, limits, outcome):
+        self.assertEqual(done.outcome, outcome, done)
+        if "grace_ms" in limits:
+            self.assertEqual(done.stdout, b"term\n")
+        elif "output_bytes" in limits:
+            self.assertEqual((len(done.stdout), done.truncated), (100, True))
+        elif outcome == "exited":
+            self.assertNotEqual(done.exit_code, 0)
+
+    def test_commands(self):
+        for limits, command, _, outcome, _ in self.ROWS:
+            with self.subTest(limits=limits):
+                self.check(brig.run(command, policy=self.policy(limits)), limits, outcome)
+                self.check(asyncio.run(brig.run_async(command, policy=self.policy(limits))), limits, outcome)
+
+    def test_functions(self):
+        for limits, _, function, _, outcome in self.ROWS:
+            if function is None:
+                continue
+            with self.subTest(limits=limits):
+                jail = brig.Jail(policy=self.policy(limits), capture=True)
+                self.assertEqual(jail.try_call(function).details["outcome"], outcome)
+
+    def test_an_option_wins(self):
+        policy = self.policy({"wall_ms": 60000})
+        self.assertEqual(brig.run(["sleep", "60"], policy=policy, timeout=0.3).outcome, "timeout")
+        with self.assertRaises(brig.TimeoutError):
+            brig.Jail(policy=policy, timeout=0.3).call(time.sleep, 60)
+
+    def test_on_unsupported_of_the_policy_stays(self):
+        without = os.path.join(os.path.dirname(os.environ["BRIG_LIBRARY"]), "..", "tests", "probe", "without")
+        if not os.access(without, os.X_OK):
+            self.skipTest("tests/probe/without is not built")
+        code = (
+            "import brig, warnings\n"
+            "warnings.showwarning = lambda message, kind, *_: print(kind.__name__)\n"
+            "print(brig.run(['true'], policy=brig.Policy('sealed').on_unsupported('warn')).outcome)\n"
+        )
+        done = subprocess.run([without, "userns", "--", sys.executable, "-c", code], capture_output=True,
+                              timeout=60, env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
+        if b"without:" in done.stderr:
+            self.skipTest(done.stderr.decode())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(set(done.stdout.split()), {b"UnenforcedWarning", b"exited"})
+
+    def test_env_is_passed_on(self):
+        script = ["sh", "-c", "echo $GIVEN-$OTHER"]
+        self.assertEqual(brig.run(script, env={"GIVEN": "1", "PATH": "/bin"}).stdout, b"1-\n")
+        with mock.patch.dict(os.environ, {"OTHER": "2"}):  # of the caller's, what the mode keeps
+            self.assertEqual(brig.run(script).stdout, b"-\n")
+        self.assertEqual(brig.run(["sh", "-c", "echo $HOME"], env={"HOME": "/tmp"}).stdout, b"/tmp\n")
 
 
 if __name__ == "__main__":
