@@ -28,6 +28,8 @@
  *    while the calling thread waits: handlers of pthread_atfork() for the parent run there, once.
  *  - Every fd of the caller from 3 on is closed in the child unless it is in keep_fds, so that no
  *    connection can be used, or corrupted, from there.
+ *  - Without namespaces the function cannot change modes, owners, times and attributes of files, nor
+ *    truncate them by their path, not even those that are granted: Landlock cannot tell them apart.
  *  - A stream that is inherited is the caller's own: what the function does to it, to its position or
  *    its flags, is done to the caller's. A terminal is opened once more, to print on; nothing else
  *    can be done to it.
