@@ -76,6 +76,7 @@ int main(void)
     struct brig_error err = {0};
     char line[64];
     policy = brig_policy_new(BRIG_MODE_SEALED);
+    bench_must(brig_policy_host_env(policy, 1, &err), "brig_policy_host_env", &err);
     bench_must(brig_caller_new(NULL, NULL, &caller, &err), "brig_caller_new", &err);
     while (fgets(line, sizeof line, stdin)) {
         for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {

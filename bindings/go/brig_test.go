@@ -323,7 +323,6 @@ func TestIdentityEnvironmentAndNames(t *testing.T) {
 	policy := &brig.Policy{
 		Identity: &brig.Identity{InsideUID: &user, InsideGID: &user, Name: "tester", Home: "/home/tester"},
 		Setenv:   map[string]string{"A": "1"},
-		Unsetenv: []string{"LANG*"},
 		Hostname: "cell",
 		View:     brig.ViewSystem,
 		Seccomp:  brig.SeccompDev,
@@ -334,13 +333,38 @@ func TestIdentityEnvironmentAndNames(t *testing.T) {
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "LANG=C"}
 	out, err := cmd.Output()
 	must(t, err)
-	equal(t, string(out), "tester\n1234\n1\ncell\n/usr\n")
+	equal(t, string(out), "tester\n1234\n1C\ncell\n/usr\n")
 	text, err := policy.Explain()
 	must(t, err)
 	json, err := policy.ExplainJSON()
 	must(t, err)
 	if !strings.Contains(text, "cell") || !bytes.Contains(json, []byte("cell")) {
 		t.Fatal(text)
+	}
+}
+
+func TestSecretsOfTheEnvironmentStayOutside(t *testing.T) {
+	t.Setenv("API_KEY", "secret")
+	t.Setenv("LANG", "C")
+	text := `echo "$API_KEY$LANG"`
+	equal(t, output(t, nil, text), "C\n")
+	equal(t, output(t, &brig.Policy{Unsetenv: []string{"LANG"}}, text), "\n")
+	equal(t, output(t, &brig.Policy{Expose: []string{"API_KEY"}}, text), "secretC\n")
+	template, err := brig.NewTemplate(nil)
+	must(t, err)
+	defer template.Close()
+	for _, make := range []func(...string) *brig.Cmd{
+		func(args ...string) *brig.Cmd { return brig.Command(nil, "/bin/sh", args...) },
+		func(args ...string) *brig.Cmd { return template.Command("/bin/sh", args...) },
+	} {
+		out, err := make("-c", text).Output()
+		must(t, err)
+		equal(t, string(out), "C\n")
+		cmd := make("-c", text)
+		cmd.Env = []string{"API_KEY=given"}
+		out, err = cmd.Output()
+		must(t, err)
+		equal(t, string(out), "given\n")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 type Cmd struct {
 	Policy *Policy // nil: the sealed one
 	Args   []string
-	Env    []string // what the policy filters; nil: os.Environ()
+	Env    []string // passed on as it is; nil: os.Environ(), of which the mode passes on what is harmless
 
 	// As in os/exec: nil is /dev/null, an *os.File is given to the command, of others a goroutine copies. Wait does
 	// not wait for a Stdin that is not at its end when the command is.
@@ -234,9 +234,9 @@ func (c *Cmd) launch() error {
 		return memory.err
 	}
 	if c.template != nil {
-		c.job, err = c.template.launch(command)
+		c.job, err = c.template.launch(command, c.Env != nil)
 	} else {
-		c.job, err = launchWith(c.Policy, command)
+		c.job, err = launchWith(c.Policy, command, c.Env != nil)
 	}
 	return err
 }

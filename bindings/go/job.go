@@ -257,45 +257,84 @@ func (j *job) release() {
 
 // Template is a jail prepared ahead: each start only adds what must be fresh. It may be used by several goroutines.
 type Template struct {
-	lock   sync.RWMutex
-	handle *C.struct_brig_template // nil: closed
+	lock   sync.RWMutex // of closed
+	closed bool
+	caller lazyTemplate // with the caller's environment
+	given  lazyTemplate // with one that is given; made when it is needed first
+}
+
+// lazyTemplate is one of libbrig's.
+type lazyTemplate struct {
+	once   sync.Once
+	policy *C.struct_brig_policy
+	handle *C.struct_brig_template
+	err    error
+}
+
+func (l *lazyTemplate) make() (*C.struct_brig_template, error) {
+	l.once.Do(func() {
+		var failed C.struct_brig_error
+		l.err = failure(C.brig_template_new(l.policy, &l.handle, &failed), &failed)
+	})
+	return l.handle, l.err
+}
+
+func (l *lazyTemplate) free() {
+	C.brig_policy_free(l.policy)
+	C.brig_template_free(l.handle)
+	l.policy, l.handle = nil, nil
 }
 
 // NewTemplate prepares a jail. A nil policy is the sealed one.
-func NewTemplate(policy *Policy) (*Template, error) {
-	built, err := policy.build()
-	if err != nil {
-		return nil, err
+func NewTemplate(policy *Policy) (template *Template, err error) {
+	template = &Template{}
+	defer func() {
+		if err != nil {
+			_ = template.Close()
+			template = nil
+		}
+	}()
+	if template.caller.policy, err = policy.build(false); err != nil {
+		return template, err
 	}
-	defer C.brig_policy_free(built)
-	var failed C.struct_brig_error
-	template := &Template{}
-	if err := failure(C.brig_template_new(built, &template.handle, &failed), &failed); err != nil {
-		return nil, err
+	if template.given.policy, err = policy.build(true); err != nil {
+		return template, err
 	}
-	return template, nil
+	_, err = template.caller.make()
+	return template, err
 }
 
 // Close releases the template; commands that were started from it go on.
 func (t *Template) Close() error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	C.brig_template_free(t.handle)
-	t.handle = nil
+	if !t.closed {
+		t.caller.free()
+		t.given.free()
+	}
+	t.closed = true
 	return nil
 }
 
-func (t *Template) launch(command *C.struct_brig_command) (*job, error) {
+func (t *Template) launch(command *C.struct_brig_command, givenEnv bool) (*job, error) {
 	t.lock.RLock()
 	defer t.lock.RUnlock()
-	if t.handle == nil {
+	if t.closed {
 		return nil, &Error{Code: ErrState, Message: "the template is closed"}
 	}
-	return launch(nil, t.handle, command)
+	source := &t.caller
+	if givenEnv {
+		source = &t.given
+	}
+	handle, err := source.make()
+	if err != nil {
+		return nil, err
+	}
+	return launch(nil, handle, command)
 }
 
-func launchWith(policy *Policy, command *C.struct_brig_command) (*job, error) {
-	built, err := policy.build()
+func launchWith(policy *Policy, command *C.struct_brig_command, givenEnv bool) (*job, error) {
+	built, err := policy.build(givenEnv)
 	if err != nil {
 		return nil, err
 	}

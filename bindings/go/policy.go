@@ -121,9 +121,9 @@ type Identity struct {
 
 // Credential never enters the jail: see struct brig_inject of the C API.
 type Credential struct {
-	Name, Header, Value                     string
-	Upstream, Variable, Suffix, Authorities string // Authorities: a file of certificates to trust
-	Methods, Paths, Strip                   []string
+	Name, Header, Value                           string
+	Upstream, Variable, Suffix, Site, Authorities string // Authorities: a file of certificates to trust
+	Methods, Paths, Strip                         []string
 }
 
 // Proxy is the host's own HTTP proxy.
@@ -276,8 +276,9 @@ func (b *builder) flag(on bool, setter func(C.int, *C.struct_brig_error) C.int) 
 	}
 }
 
-// build makes libbrig's policy, to be freed with brig_policy_free. A nil policy is the zero value.
-func (p *Policy) build() (*C.struct_brig_policy, error) {
+// build makes libbrig's policy, to be freed with brig_policy_free. A nil policy is the zero value. Of the caller's own
+// environment the mode passes on what is harmless; one that is given is passed on.
+func (p *Policy) build(givenEnv bool) (*C.struct_brig_policy, error) {
 	if p == nil {
 		p = &Policy{}
 	}
@@ -289,7 +290,7 @@ func (p *Policy) build() (*C.struct_brig_policy, error) {
 	b.maybe(p.Origin, func(text *C.char, err *C.struct_brig_error) C.int { return C.brig_policy_origin(b.policy, text, err) })
 	p.setFiles(b)
 	p.setNetwork(b)
-	p.setEnvironment(b)
+	p.setEnvironment(b, givenEnv)
 	p.Limits.set(b)
 	p.setOthers(b)
 	if b.err != nil {
@@ -376,11 +377,11 @@ func (b *builder) inject(credential Credential) {
 	inject.upstream, inject.variable = b.optional(credential.Upstream), b.optional(credential.Variable)
 	inject.suffix, inject.ca = b.optional(credential.Suffix), b.optional(credential.Authorities)
 	inject.methods, inject.paths = b.textsOrNull(credential.Methods), b.textsOrNull(credential.Paths)
-	inject.strip = b.textsOrNull(credential.Strip)
+	inject.strip, inject.site = b.textsOrNull(credential.Strip), b.optional(credential.Site)
 	b.set(func(err *C.struct_brig_error) C.int { return C.brig_policy_inject(b.policy, inject, err) })
 }
 
-func (p *Policy) setEnvironment(b *builder) {
+func (p *Policy) setEnvironment(b *builder, givenEnv bool) {
 	b.each(p.Unsetenv, func(text *C.char, err *C.struct_brig_error) C.int { return C.brig_policy_unsetenv(b.policy, text, err) })
 	b.each(p.Expose, func(text *C.char, err *C.struct_brig_error) C.int {
 		return C.brig_policy_setenv(b.policy, text, nil, err)
@@ -393,6 +394,12 @@ func (p *Policy) setEnvironment(b *builder) {
 	for _, name := range names {
 		key, value := b.text(name), b.text(p.Setenv[name])
 		b.set(func(err *C.struct_brig_error) C.int { return C.brig_policy_setenv(b.policy, key, value, err) })
+	}
+	if givenEnv {
+		all := b.text("*")
+		b.set(func(err *C.struct_brig_error) C.int { return C.brig_policy_setenv(b.policy, all, nil, err) })
+	} else {
+		b.set(func(err *C.struct_brig_error) C.int { return C.brig_policy_host_env(b.policy, 1, err) })
 	}
 }
 
@@ -472,7 +479,7 @@ func (p *Policy) setOthers(b *builder) {
 }
 
 func (p *Policy) explain(json C.int) (string, error) {
-	policy, err := p.build()
+	policy, err := p.build(false)
 	if err != nil {
 		return "", err
 	}

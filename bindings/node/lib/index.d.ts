@@ -59,6 +59,7 @@ export interface Credential {
   variable?: string;
   suffix?: string;
   ca?: string;
+  site?: string;
   methods?: string[];
   paths?: string[];
   strip?: string[];
@@ -201,7 +202,7 @@ export class Result<T extends Buffer | string = Buffer> {
 export type Stream = "ignore" | "inherit" | "capture" | "pipe" | "pty" | number | { fd: number };
 
 export interface CommandOptions {
-  /** The caller's environment for the policy to filter; process.env. */
+  /** Passed on as it is. By default process.env, of which the mode passes on what is harmless. */
   env?: Record<string, string | undefined>;
   /** What the command reads. */
   input?: string | NodeJS.ArrayBufferView;

@@ -59,8 +59,8 @@ function argvOf(argv) {
   return texts("argument", argv);
 }
 
-function envOf(env = process.env) {
-  return Object.entries(env)
+function envOf(env) {
+  return Object.entries(env ?? process.env)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${text("env", name)}=${text(name, String(value))}`);
 }
@@ -270,13 +270,14 @@ function signalName(number) {
   return Object.entries(os.constants.signals).find(([, value]) => value === number)?.[0] ?? `SIG${number}`;
 }
 
+/** `template` is one of the addon's, or null. */
 async function launch(argv, options, fallback, template) {
   checkOptions(options);
   const words = argvOf(argv);
   if (options.signal?.aborted) throw new AbortError(options.signal.reason);
   for (const name of OF_POLICY)
     if (template && options[name] !== undefined) throw invalid(`'${name}' is decided by the template`);
-  const policy = template ? null : Policy.handle(policyOf(options));
+  const policy = template ? null : Policy.handle(Policy.withEnv(policyOf(options), options.env ?? null));
   const streams = stdioOf(options, fallback);
   const kinds = streams.map(([kind]) => kind);
   const input = options.input === undefined ? null : bytes("input", options.input);
@@ -313,37 +314,52 @@ function run(argv, options = {}) {
 
 /** A jail prepared ahead: each start only adds what must be fresh. */
 class Template {
-  #native;
+  #policy; // null: closed
+  // Promises of the addon's templates: with the caller's environment, and with one that is given. The second is made when
+  // it is needed first.
+  #caller = null;
+  #given = null;
 
   /** For Template.create(). */
-  constructor(handle) {
-    this.#native = handle;
+  constructor(policy) {
+    this.#policy = policy.copy();
   }
 
   static async create(policy = new Policy()) {
-    const handle = await Promise.resolve(call(native.templateNew, Policy.handle(policy))).catch((error) => {
-      throw translate(error);
-    });
-    return new Template(handle);
+    Policy.handle(policy);
+    const template = new Template(policy);
+    await template.#handle({});
+    return template;
   }
 
-  #handle() {
-    if (!this.#native) throw new StateError("the template is closed", { code: "BRIG_E_STATE" });
-    return this.#native;
+  #make(env) {
+    const made = call(native.templateNew, Policy.handle(Policy.withEnv(this.#policy, env)));
+    return made.catch((error) => {
+      throw translate(error);
+    });
+  }
+
+  #handle({ env = null }) {
+    if (!this.#policy) throw new StateError("the template is closed", { code: "BRIG_E_STATE" });
+    if (env === null) return (this.#caller ??= this.#make(null));
+    return (this.#given ??= this.#make(env));
   }
 
   async start(argv, options = {}) {
-    return launch(argv, options, ["pipe", "pipe", "pipe"], this.#handle());
+    return launch(argv, options, ["pipe", "pipe", "pipe"], await this.#handle(options));
   }
 
   async run(argv, options = {}) {
-    return runWith(argv, options, this.#handle());
+    return runWith(argv, options, await this.#handle(options));
   }
 
   /** Jobs that were started from it go on. */
   close() {
-    if (this.#native) call(native.templateFree, this.#native);
-    this.#native = null;
+    this.#policy = null;
+    for (const made of [this.#caller, this.#given])
+      // After starts that wait for the same promise.
+      made?.then((handle) => setImmediate(() => call(native.templateFree, handle))).catch(() => {});
+    this.#caller = this.#given = null;
   }
 }
 

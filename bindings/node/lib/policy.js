@@ -171,6 +171,13 @@ class Policy {
     return this.#setEach("Unsetenv", "pattern", patterns);
   }
 
+  /** For the option `env`: null is the caller's, of which the mode passes on what is harmless; what is given is passed on. */
+  static withEnv(policy, env) {
+    const copy = policy.copy();
+    if (env === null) return copy.#set("HostEnv", 1);
+    return copy.#set("Setenv", "*", null);
+  }
+
   terminal(terminal) {
     return this.#set("Terminal", word(TERMINALS, "terminal", terminal));
   }

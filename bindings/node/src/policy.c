@@ -66,6 +66,7 @@ TEXT_SETTER(hostname)
 NUMBER_SETTER(network, enum brig_network)
 NUMBER_SETTER(proxy_env, int)
 NUMBER_SETTER(seccomp, enum brig_seccomp)
+NUMBER_SETTER(host_env, int)
 NUMBER_SETTER(terminal, enum brig_terminal)
 NUMBER_SETTER(allow_nested, int)
 NUMBER_SETTER(unix_sockets, int)
@@ -191,6 +192,7 @@ static napi_value inject(napi_env env, napi_callback_info info)
     inject.variable = text_member(&args, "variable");
     inject.suffix = text_member(&args, "suffix");
     inject.ca = text_member(&args, "ca");
+    inject.site = text_member(&args, "site");
     inject.methods = texts_member(&args, "methods");
     inject.paths = texts_member(&args, "paths");
     inject.strip = texts_member(&args, "strip");
@@ -249,6 +251,7 @@ void policy_define(napi_env env, napi_value exports)
         {"policyLimit", limit},
         {"policySetenv", setenv_},
         {"policyUnsetenv", unsetenv},
+        {"policyHostEnv", host_env},
         {"policyTerminal", terminal},
         {"policyWorkdir", workdir},
         {"policyHostname", hostname},

@@ -53,6 +53,7 @@ extern "C" {
     fn brig_policy_new(mode: c_int) -> *mut Policy;
     fn brig_policy_free(policy: *mut Policy);
     fn brig_policy_limit(policy: *mut Policy, limit: c_int, value: u64, err: *mut Error) -> c_int;
+    fn brig_policy_host_env(policy: *mut Policy, on: c_int, err: *mut Error) -> c_int;
     fn brig_run(
         policy: *const Policy,
         command: *const Command,
@@ -101,6 +102,11 @@ impl Jail {
 
     fn limit_wall(&mut self, milliseconds: u64) -> Result<(), String> {
         call(|err| unsafe { brig_policy_limit(self.0, LIMIT_WALL_MS, milliseconds, err) })
+    }
+
+    /// Of the variables given to run() the jail passes on what is harmless, and leaves out the others.
+    fn filter_environment(&mut self) -> Result<(), String> {
+        call(|err| unsafe { brig_policy_host_env(self.0, 1, err) })
     }
 
     /// Runs a command whose output is captured.
@@ -166,6 +172,7 @@ fn run(words: &[CString]) -> Result<i32, String> {
         .collect();
     let mut jail = Jail::sealed()?;
     jail.limit_wall(5000)?;
+    jail.filter_environment()?;
     let run = jail.run(words, &variables)?;
     print!("{}", String::from_utf8_lossy(run.output(1)));
     eprint!("{}", String::from_utf8_lossy(run.output(2)));

@@ -71,9 +71,11 @@ test("paths are there as granted", async () => {
 });
 
 test("secrets of the environment stay outside", async () => {
-  const env = { PATH: process.env.PATH, LANG: "C", API_KEY: "secret", UNSET: undefined };
-  const { stdout } = await run(["env"], { env, encoding: "utf8" });
+  Object.assign(process.env, { LANG: "C", API_KEY: "secret" });
+  const { stdout } = await run(["env"], { encoding: "utf8" });
   assert.ok(stdout.includes("LANG=C") && !stdout.includes("secret"), stdout);
+  const given = await run(["/usr/bin/env"], { env: { API_KEY: "given", UNSET: undefined }, encoding: "utf8" });
+  assert.ok(given.stdout.includes("API_KEY=given") && !/LANG=|UNSET/.test(given.stdout), given.stdout);
   assert.ok((await sh("env", { policy: new Policy().setenv({ TOOL: "value" }) })).stdout.includes("TOOL=value"));
 });
 
@@ -137,6 +139,9 @@ test("runs of a template share nothing", async () => {
   const all = await Promise.all([1, 2, 3, 4].map(() => template.run(["sh", "-c", text], { encoding: "utf8" })));
   assert.deepEqual(all.map(({ stdout }) => stdout), Array(4).fill("cell\n"));
   await assert.rejects(template.run(["true"], { timeout: 5 }), /decided by the template/);
+  process.env.API_KEY = "secret";
+  assert.ok(!(await template.run(["env"], { encoding: "utf8" })).stdout.includes("API_KEY"));
+  assert.match((await template.run(["env"], { env: { API_KEY: "given" }, encoding: "utf8" })).stdout, /API_KEY=given/);
   const late = template.run(["true"]);
   template.close();
   assert.ok((await late).ok);
