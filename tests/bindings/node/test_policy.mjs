@@ -103,6 +103,14 @@ test("the others are accepted", () => {
   refused(/layer: 'walls'/, () => new Policy().disable("walls"));
 });
 
+test("no member of libbrig's policy is missing", () => {
+  const header = fs.readFileSync(path.join(ROOT, "include/brig/brig.h"), "utf8");
+  const source = fs.readFileSync(path.join(ROOT, "bindings/node/src/policy.c"), "utf8");
+  const members = new Set([...header.matchAll(/^\S.*\bbrig_policy_(\w+)\(struct brig_policy \*policy,/gm)].map(([, name]) => name));
+  assert.ok(members.size > 20, [...members].join());
+  for (const name of members) assert.match(source, new RegExp(`brig_policy_${name}\\(|_SETTER\\(${name}\\b`));
+});
+
 test("a layer that is off is listed", async () => {
   const done = await run(["true"], { policy: new Policy().disable("landlock") });
   assert.ok(done.unenforced.some((line) => /Landlock/i.test(line)), JSON.stringify(done.unenforced));
