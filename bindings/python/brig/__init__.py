@@ -5,12 +5,16 @@
 >>> brig.call(pow, 2, 10)
 1024
 
-`Jail` holds options for calls, `jailed` is the decorator, `run` runs commands, `Policy` says more
-than options can; `call_async` and `run_async` are for asyncio. All errors are below `Error`.
+Functions: `call` with the defaults, `Jail` holds options, `jailed` is the decorator, `JailPoolExecutor`
+makes many calls. Commands: `run` waits for one, `start` makes a `Job` to talk to, a `Template` is prepared
+for many. `Policy` says more than options can. With asyncio: `call_async`, `run_async`, `start_async`.
+
+All errors are below `Error`. A timeout raises TimeoutError, in functions and commands alike, unless
+try_call() or run(check=False) was asked to return it.
 """
 
 from ._call import Jail, Outcome, call, call_async, confine_self, interpreter_paths, jailed
-from ._command import Completed, run, run_async
+from ._command import Template, run, run_async, start, start_async
 from ._errors import (
     CancelledError,
     CommandError,
@@ -28,10 +32,15 @@ from ._errors import (
     SetupError,
     SyscallError,
     TimeoutError,
+    TimeoutExpired,
     UnenforcedWarning,
     UnsupportedPlatformError,
 )
+from ._executor import JailPoolExecutor
+from ._job import Job
+from ._options import DEVNULL, PIPE, STDOUT
 from ._policy import Policy
+from ._result import Completed
 
 __version__ = "0.2.0"
 
@@ -42,19 +51,26 @@ __all__ = [
     "CommandError",
     "Completed",
     "CrashedError",
+    "DEVNULL",
     "Error",
     "ExitedError",
     "FilesystemError",
     "Jail",
+    "JailPoolExecutor",
+    "Job",
     "NetworkError",
     "Outcome",
     "OutputLimitError",
+    "PIPE",
     "Policy",
     "ProcessLimitError",
     "ResultError",
+    "STDOUT",
     "SandboxError",
     "SetupError",
     "SyscallError",
+    "Template",
+    "TimeoutExpired",
     "UnenforcedWarning",
     "UnsupportedPlatformError",
     "call",
@@ -64,4 +80,6 @@ __all__ = [
     "jailed",
     "run",
     "run_async",
+    "start",
+    "start_async",
 ]

@@ -16,18 +16,18 @@ import sysconfig
 import warnings
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
-from typing import cast, overload
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generic, List, Mapping, Optional
+from typing import Sequence, TypeVar, cast, overload
 
-from . import _child, _library, _plain
-from ._command import read_output
+from . import _child, _library, _plain, _types
 from ._errors import Error, ResultError, SetupError, UnenforcedWarning
 from ._errors import UnsupportedPlatformError, error_of
 from ._library import BrigError, check, library
-from ._options import SAME, CallOptions, at_least_one, milliseconds, paths
+from ._options import SAME, CallOptions, at_least_one, milliseconds, paths, refuse_unknown, signature
 from ._policy import CALL_NETWORKS, ON_UNSUPPORTED, Policy, encoded, word
 from ._process import SIGNALS, Owned
-from ._wait import wait, wait_async
+from ._result import read_output
+from ._wait import in_thread, turn, wait, wait_async
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Unpack
@@ -44,13 +44,15 @@ _RESULTS = {"plain": 0, "pickle": 1}
 _STDIO_CAPTURE = 3
 # If the caller wants no limit for bytes, containers made of them are still bounded.
 _NO_LIMIT = 1 << 40
+# Values of so many bytes are read beside an event loop.
+_LARGE = 16 * 1024
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Generic[T]):
     """What became of a call: a value, or an error. `details` is what the library observed."""
 
-    value: Any
+    value: Optional[T]
     error: Optional[Error]
     stdout: bytes  # with capture=True
     stderr: bytes
@@ -58,25 +60,29 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
+        """Whether there is a value."""
         return self.error is None
 
     @property
     def usage(self) -> Dict[str, Any]:
+        """Time, memory and processes that the call used."""
         return self.details.get("usage") or {}
 
     @property
     def denials(self) -> List[Dict[str, Any]]:
+        """What the jail refused, as far as it was observed."""
         return self.details.get("denials") or []
 
     @property
     def unenforced(self) -> List[str]:
+        """What this system did not enforce, one sentence each."""
         return self.details.get("unenforced") or []
 
-    def unwrap(self) -> Any:
+    def unwrap(self) -> T:
         """The value; raises the error if there is none."""
         if self.error is not None:
             raise self.error
-        return self.value
+        return cast(T, self.value)
 
 
 def interpreter_paths() -> List[str]:
@@ -178,6 +184,18 @@ def _set_access(native: _library.CallOptions, options: CallOptions) -> None:
         native.stdio[1] = native.stdio[2] = _STDIO_CAPTURE
 
 
+class _CallResult(Owned):
+    """What became of a call, as the library has it."""
+
+    _free = "brig_call_result_free"
+
+    def is_large(self) -> bool:
+        """Whether reading the value takes longer than an event loop should be held up."""
+        length = c_size_t()
+        library().brig_call_result_value(self._handle, byref(length))
+        return length.value > _LARGE
+
+
 class _Call(Owned):
     """One call that was begun: the forked child runs, and is ended if this is released."""
 
@@ -194,6 +212,8 @@ class _Call(Owned):
         self._lib = library()
         self._caller = caller
         self._options = options
+        # Decided before the fork, so that both sides have the same list.
+        self._types = _types.Registry(options.types, function)
         call, err = c_void_p(), BrigError()
         code = self._lib.brig_call_begin(caller._handle, byref(call), byref(err))
         super().__init__(call.value)
@@ -204,7 +224,8 @@ class _Call(Owned):
         try:
             pid = os.fork()
             if pid == 0:
-                _child.run(self._lib, self._handle, signals, options.result, function, args, kwargs)
+                encode = _pickled if options.result == "pickle" else self._types.dump
+                _child.run(self._lib, self._handle, signals, encode, function, args, kwargs)
             code = self._lib.brig_call_started(self._handle, pid, byref(err))
             check(code, err)
         except OSError as error:
@@ -218,7 +239,12 @@ class _Call(Owned):
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
 
     def fd(self) -> int:
-        return self._lib.brig_call_fd(self._handle)
+        return int(self._lib.brig_call_fd(self._opened()))
+
+    def fds(self) -> List[int]:
+        """What to wait for; none if the library has none."""
+        fd = self.fd()
+        return [fd] if fd >= 0 else []
 
     def process(self) -> int:
         err = BrigError()
@@ -229,15 +255,21 @@ class _Call(Owned):
         err = BrigError()
         check(self._lib.brig_call_wait(self._handle, byref(err)), err)
 
-    def outcome(self) -> Outcome:
+    def finish(self) -> _CallResult:
+        """What became of it, to be read with outcome(). The call is over."""
         result, err = c_void_p(), BrigError()
-        try:
-            check(self._lib.brig_call_finish(self._handle, byref(result), byref(err)), err)
-            return self._outcome(result)
-        finally:
-            self._lib.brig_call_result_free(result)
+        code = self._lib.brig_call_finish(self._handle, byref(result), byref(err))
+        found = _CallResult(result.value)
+        check(code, err)
+        return found
 
-    def _outcome(self, result: c_void_p) -> Outcome:
+    def outcome(self, result: _CallResult) -> Outcome[Any]:
+        try:
+            return self._outcome(c_void_p(result._opened()))
+        finally:
+            result._release()
+
+    def _outcome(self, result: c_void_p) -> Outcome[Any]:
         text, err = c_void_p(), BrigError()
         check(self._lib.brig_call_result_json(result, byref(text), byref(err)), err)
         details = json.loads(self._lib.take_text(text))
@@ -265,11 +297,19 @@ class _Call(Owned):
         try:
             if self._options.result == "pickle":
                 return pickle.loads(data)
-            return _plain.load(data, self._options.max_result or _NO_LIMIT)
-        except _plain.PlainError as error:
-            raise ResultError(f"the value that came back cannot be read: {error}") from None
+            return self._types.load(data, self._options.max_result or _NO_LIMIT)
         except Exception as error:
-            raise ResultError(f"the value that came back cannot be unpickled: {error}") from error
+            cause = None if isinstance(error, _plain.PlainError) else error
+            raise ResultError(f"the value that came back cannot be read: {error}") from cause
+
+
+def _pickled(value: Any) -> List[bytes]:
+    try:
+        return [pickle.dumps(value, protocol=5)]
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _plain.PlainError(f"the value cannot be pickled: {error}") from None
 
 
 def _flush() -> None:
@@ -290,24 +330,38 @@ class Jail:
     >>> with brig.Jail(timeout=5, memory_mb=256, fs_allow=["/srv/app/tmp"]) as jail:
     ...     value = jail.call(tool, arguments)
 
-    Options: timeout and cpu_timeout in seconds (30; the same), memory_mb (512) as
-    memory='address_space' or 'rss' (which needs cgroups), processes, grace in seconds between TERM
-    and KILL (0), max_result in bytes (64 MiB), fs_allow (paths, read-write) and fs_read_allow
-    (read-only) beside the system's directories and, with interpreter=True, Python's own; keep_fds
-    (fds that stay open; all others above 2 are closed), network ('host': as the caller has it, or
-    'none'), namespaces=True for the full jail, unix_sockets=True (UNIX sockets also with
-    network='none' and without namespaces), capture=True (stdout and stderr are collected, up to
-    max_output bytes each), trace=True (every refused system call is reported), on_unsupported
-    ('raise', 'warn', 'ignore'), policy (a Policy). None as a limit is no limit.
+      timeout, cpu_timeout  seconds (30; the same); None is no limit, here and below
+      memory_mb, memory     (512) as 'address_space', or 'rss', which needs cgroups
+      processes             how many there may be, with threads (some hundreds)
+      grace                 seconds between TERM and KILL (0)
+      max_result            bytes of the value (64 MiB)
+      fs_allow              paths to read and write
+      fs_read_allow         paths to read, beside the system's directories and, with
+      interpreter           True, Python's own
+      keep_fds              fds that stay open; all others above 2 are closed
+      network               'host': as the caller has it, or 'none'
+      namespaces            True: the full jail
+      unix_sockets          True: UNIX sockets also with network='none' and without namespaces
+      capture, max_output   True: stdout and stderr are collected, up to so many bytes each (1 MiB)
+      trace                 True: every refused system call is reported
+      types                 dataclasses, enums and named tuples that may come back
+      result                'plain', or 'pickle'
+      on_unsupported        'raise', 'warn' or 'ignore', when this system cannot enforce something
+      policy                a Policy, for what these options cannot say
 
-    The value comes back as plain data: None, bool, int, float, str, bytes, list, tuple, set,
-    frozenset, dict. With result='pickle' any object can come back, but then the function can make
-    the caller run anything: only for functions that are trusted.
+    The value comes back as plain data: None, bool, int, float, complex, str, bytes, list, tuple, set,
+    frozenset, dict, Decimal, UUID, paths, dates and times, numpy arrays if the program has imported
+    numpy, and the dataclasses, enums and named tuples in `types` or in the return annotation of the
+    function. With result='pickle' any object can come back, but then the function can make the
+    caller run anything: only for functions that are trusted.
     """
 
+    @signature(CallOptions)
     def __init__(self, **options: Unpack[CallKeywords]) -> None:
+        refuse_unknown("Jail", options, CallOptions)
         self.options = CallOptions(**options)
         word(_RESULTS, "result", self.options.result)
+        _types.Registry(self.options.types)  # a wrong type is told now
         self._caller: Optional[_Caller] = _Caller(self.options)
 
     @property
@@ -320,57 +374,66 @@ class Jail:
 
         The function sees the program's memory as it was; what it changes there is lost.
         """
-        return cast(T, self.try_call(function, *args, **kwargs).unwrap())
+        return self.try_call(function, *args, **kwargs).unwrap()
 
-    def try_call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Outcome:
+    def try_call(
+        self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Outcome[T]:
         """The same, but errors are returned in the outcome; with it come usage and output."""
         call = _Call(self._open(), self.options, function, args, kwargs)
         try:
-            fd = call.fd()
-            if fd < 0:
+            if call.fd() < 0:
                 call.block()
             else:
-                wait(fd, call.process)
-            return call.outcome()
+                wait(call.fds, call.process)
+            return call.outcome(call.finish())
         finally:
             call._release()
+
+    @overload
+    async def call_async(
+        self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+
+    @overload
+    async def call_async(
+        self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
 
     async def call_async(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """The same for asyncio; the function may be a coroutine function, which then has an event
         loop of its own. When the task is cancelled, the function is killed."""
         return (await self.try_call_async(function, *args, **kwargs)).unwrap()
 
+    @overload
+    async def try_call_async(
+        self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Outcome[T]: ...
+
+    @overload
+    async def try_call_async(
+        self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Outcome[T]: ...
+
     async def try_call_async(
         self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
-    ) -> Outcome:
-        call = _Call(self._open(), self.options, function, args, kwargs)
+    ) -> Outcome[Any]:
+        """As try_call(), for asyncio."""
+        async with turn():
+            call = _Call(self._open(), self.options, function, args, kwargs)
         try:
-            fd = call.fd()
-            if fd < 0:
-                import asyncio
-
-                await asyncio.get_running_loop().run_in_executor(None, call.block)
-            else:
-                await wait_async(fd, call.process)
-            return call.outcome()
+            await wait_async(call.fds, call.process)
+            async with turn():
+                result = call.finish()
+                if not result.is_large():
+                    return call.outcome(result)
+            return await in_thread(lambda: call.outcome(result), lambda _: None)
         finally:
             call._release()
 
     def jailed(self, function: F) -> F:
         """Decorates a function, or a coroutine function, so that it is always called in here."""
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def call_async(*args: Any, **kwargs: Any) -> Any:
-                return await self.call_async(function, *args, **kwargs)
-
-            return cast(F, call_async)
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self.call(function, *args, **kwargs)
-
-        return cast(F, call)
+        return _decorated(lambda: self, function)
 
     def _open(self) -> _Caller:
         if self._caller is None:
@@ -381,11 +444,27 @@ class Jail:
         """Calls that are under way go on; there can be no new ones."""
         self._caller = None
 
-    def __enter__(self) -> "Jail":
+    def __enter__(self) -> Jail:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _decorated(jail: Callable[[], Jail], function: F) -> F:
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
+            return await jail().call_async(function, *args, **kwargs)
+
+        return cast(F, call_async)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return jail().call(function, *args, **kwargs)
+
+    return cast(F, call)
 
 
 def call(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -394,8 +473,22 @@ def call(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return jail.call(function, *args, **kwargs)
 
 
+@overload
+async def call_async(
+    function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+) -> T: ...
+
+
+@overload
+async def call_async(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
 async def call_async(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    with Jail() as jail:
+    """As call(), for asyncio: the function may be a coroutine function. When the task is cancelled,
+    the function is killed."""
+    async with turn():
+        jail = Jail()
+    with jail:
         return await jail.call_async(function, *args, **kwargs)
 
 
@@ -407,35 +500,20 @@ def jailed(function: F) -> F: ...
 def jailed(**options: Unpack[CallKeywords]) -> Callable[[F], F]: ...
 
 
+@signature(CallOptions)
 def jailed(function: Any = None, **options: Any) -> Any:
-    """Decorates a function so that each call of it is made in a jail with these options.
+    """Decorates a function so that each call of it is made in a jail with these options: those of Jail.
 
     >>> @brig.jailed(timeout=5, memory_mb=256)
     ... def tool(text): ...
 
     The jail is made at the first call, so that paths need not exist before.
     """
+    refuse_unknown("jailed", options, CallOptions)
+    jail = functools.lru_cache(maxsize=1)(lambda: Jail(**options))
     if function is not None:
-        return jailed(**options)(function)
-    CallOptions(**options)  # a wrong name is told now
-
-    def decorate(wrapped: F) -> F:
-        jail = functools.lru_cache(maxsize=1)(lambda: Jail(**options))
-        if inspect.iscoroutinefunction(wrapped):
-
-            @functools.wraps(wrapped)
-            async def run_async(*args: Any, **kwargs: Any) -> Any:
-                return await jail().call_async(wrapped, *args, **kwargs)
-
-            return cast(F, run_async)
-
-        @functools.wraps(wrapped)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return jail().call(wrapped, *args, **kwargs)
-
-        return cast(F, run)
-
-    return decorate
+        return _decorated(jail, function)
+    return functools.partial(_decorated, jail)
 
 
 def confine_self(policy: Optional[Policy] = None) -> List[str]:
@@ -445,5 +523,3 @@ def confine_self(policy: Optional[Policy] = None) -> List[str]:
     handle = policy._handle if policy else None
     check(library().brig_confine_self(handle, byref(lines), byref(err)), err)
     return library().take_text(lines).splitlines() if lines else []
-
-

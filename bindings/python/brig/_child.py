@@ -9,7 +9,6 @@ import fcntl
 import gc
 import inspect
 import os
-import pickle
 import signal
 import sys
 import traceback
@@ -29,7 +28,7 @@ def run(
     lib: Library,
     call: Optional[int],
     signals: Iterable[int],
-    result: str,
+    encode: Callable[[Any], List[bytes]],
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
@@ -45,7 +44,7 @@ def run(
         try:
             _hold(numbers)
             _settle(signals)
-            parts = _encoded(_value(function, args, kwargs), result)
+            parts = _encoded(_value(function, args, kwargs), encode)
             _give(lib, child, parts)
         except SystemExit as request:
             _flush()
@@ -98,15 +97,15 @@ class _ResultProblem(Exception):
     """The function returned, but what it returned cannot be passed on."""
 
 
-def _encoded(value: Any, result: str) -> List[bytes]:
+def _encoded(value: Any, encode: Callable[[Any], List[bytes]]) -> List[bytes]:
     try:
-        return [pickle.dumps(value, protocol=5)] if result == "pickle" else _plain.dump(value)
+        return encode(value)
     except _plain.PlainError as error:
         raise _ResultProblem(str(error)) from None
     except MemoryError:
         raise
     except Exception as error:
-        raise _ResultProblem(f"the value cannot be pickled: {error}") from None
+        raise _ResultProblem(f"the value cannot be passed on: {error}") from None
 
 
 def _give(lib: Library, child: int, parts: List[bytes]) -> None:

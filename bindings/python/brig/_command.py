@@ -1,233 +1,348 @@
 # SPDX-License-Identifier: MIT
-"""Commands in a jail."""
+"""Commands in a jail: run() waits for one, start() makes a job of it, a Template is a jail that was
+prepared for many."""
 
 from __future__ import annotations
 
-import ctypes
-import json
-import os
-import warnings
-from ctypes import byref, c_int, c_size_t, c_void_p
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence
+import dataclasses
+from ctypes import byref, c_void_p
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, cast, overload
 
-from ._errors import CommandError, UnenforcedWarning
-from ._library import BrigError, Command, check, library, strings
-from ._options import MIB, RunOptions, at_least_one, milliseconds, paths
-from ._policy import MODES, Path, Policy, word
+from ._job import Job, decoded
+from ._library import BrigError, check as check_code, library
+from ._options import CaptureOptions, JailOptions, Path, StreamOptions, refuse_unknown, signature, take
 from ._process import Owned
-from ._wait import wait, wait_async
+from ._result import Completed
+from ._running import Launcher, Running, Streams, captured, streams_of
+from ._wait import in_thread, wait, wait_async
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Literal, Unpack
 
-    from ._options import RunKeywords
-
-_STDIO_NULL, _STDIO_INHERIT, _STDIO_CAPTURE, _STDIO_BYTES = 0, 1, 3, 4
-_DEFAULTS = RunOptions()
+    from ._async import AsyncJob
+    from ._options import CaptureKeywords, JailKeywords, RunKeywords, StartKeywords, StreamKeywords
 
 
-@dataclass(frozen=True)
-class Completed:
-    """What became of a command."""
-
-    args: List[str]
-    outcome: str  # 'exited', 'signalled', 'timeout', 'cpu-timeout', 'oom', …
-    exit_code: int  # -1 unless it exited
-    signal: int  # that ended it, or 0
-    status: int  # as a shell would say it
-    stdout: bytes
-    stderr: bytes
-    truncated: bool  # whether output was left out
-    details: Dict[str, Any] = field(repr=False)  # usage, what was not enforced, and more
-
-    @property
-    def ok(self) -> bool:
-        return self.outcome == "exited" and self.exit_code == 0
-
-    @property
-    def usage(self) -> Dict[str, Any]:
-        return self.details.get("usage") or {}
-
-    @property
-    def unenforced(self) -> List[str]:
-        return self.details.get("unenforced") or []
-
-    def check(self) -> "Completed":
-        """Itself if it exited with 0; else raises CommandError."""
-        if self.ok:
-            return self
-        if self.outcome == "exited":
-            ending = f"exited with {self.exit_code}"
-        else:
-            ending = f"ended: {self.outcome}"
-        raise CommandError(f"the command '{self.args[0]}' {ending}", self)
+# ---- How it is done ------------------------------------------------------------------------------
 
 
-def _policy(options: RunOptions) -> Policy:
-    """The policy with the options laid over it."""
-    word(MODES, "mode", options.mode)
-    policy = options.policy.copy() if options.policy else Policy(options.mode)
-    if "on_unsupported" not in policy._said or options.on_unsupported != _DEFAULTS.on_unsupported:
-        policy.on_unsupported(options.on_unsupported)
-    if options.env is None:
-        policy._set("brig_policy_host_env", True)
-    else:
-        policy._set("brig_policy_setenv", b"*", None)  # all that is given is passed on
-    for path in paths("fs_allow", options.fs_allow):
-        policy.grant(path, "read-write")
-    for path in paths("fs_read_allow", options.fs_read_allow):
-        policy.grant(path, "read-only")
-    if options.network is not None:
-        policy.network(options.network)
-    if options.cwd is not None:
-        policy.workdir(options.cwd)
-    return policy.limit(**_limits(options, policy._said))
+def _needs_text(options: Any) -> None:
+    if options.encoding is not None and not options.text:
+        raise ValueError(f"encoding={options.encoding!r} needs text=True")
 
 
-def _limits(options: RunOptions, said: Dict[str, Any]) -> Dict[str, int]:
-    """The limits of the options. One that is left at its default leaves that of the policy."""
-    limits = {}
-    if "wall_ms" not in said or options.timeout != _DEFAULTS.timeout:
-        limits["wall_ms"] = milliseconds("timeout", options.timeout)
-    if "grace_ms" not in said or options.grace != _DEFAULTS.grace:
-        limits["grace_ms"] = milliseconds("grace", options.grace or None)
-    if options.cpu_timeout is not None:
-        limits["cpu_ms"] = milliseconds("cpu_timeout", options.cpu_timeout)
-    if options.processes is not None:
-        limits["processes"] = at_least_one("processes", options.processes)
-    if options.max_output is not None:
-        limits["output_bytes"] = at_least_one("max_output", options.max_output)
-    kind = {"address_space": "address_space_bytes", "rss": "memory_bytes"}
-    if options.memory not in kind:
-        raise ValueError(f"memory={options.memory!r} is not one of 'address_space', 'rss'")
-    if options.memory_mb is not None:
-        limits[kind[options.memory]] = at_least_one("memory_mb", options.memory_mb) * MIB
-    return limits
+def _capture(keywords: Mapping[str, Any]) -> CaptureOptions:
+    options = take(CaptureOptions, keywords)
+    _needs_text(options)
+    return options
 
 
-def _arguments(cmd: Sequence[Path]) -> List[str]:
-    if isinstance(cmd, (str, bytes)):
-        raise TypeError("the command is a list of arguments; for a shell: ['sh', '-c', text]")
-    if not cmd:
-        raise ValueError("the command is empty")
-    return [os.fsdecode(part) for part in cmd]
+def _streams(options: CaptureOptions) -> Streams:
+    encoding = options.encoding or "utf-8"
+    return captured(options.input, options.capture, encoding, options.pass_fds)
 
 
-class _Job(Owned):
-    """A command that runs."""
-
-    _free = "brig_job_free"
-
-    def __init__(self, cmd: Sequence[Path], options: RunOptions) -> None:
-        self._lib = library()
-        self._args = _arguments(cmd)
-        self._options = options
-        policy = _policy(options)
-        self._warns = policy._said["on_unsupported"] == "warn"
-        command = Command()
-        command.argv = strings(self._args)
-        variables = os.environ if options.env is None else options.env
-        command.envp = strings(f"{name}={value}" for name, value in variables.items())
-        self._set_streams(command)
-        job, err = c_void_p(), BrigError()
-        code = self._lib.brig_start(policy._handle, byref(command), byref(job), byref(err))
-        super().__init__(job.value)
-        check(code, err)
-
-    def _set_streams(self, command: Command) -> None:
-        output = _STDIO_CAPTURE if self._options.capture else _STDIO_INHERIT
-        command.stdio[1].kind = command.stdio[2].kind = output
-        given = self._options.input
-        if given is None:
-            command.stdio[0].kind = _STDIO_NULL
-            return
-        # Borrowed by the library until the job is done, so it is kept here.
-        self._input = given.encode() if isinstance(given, str) else bytes(given)
-        command.stdio[0].kind = _STDIO_BYTES
-        command.stdio[0].bytes = self._input
-        command.stdio[0].length = len(self._input)
-
-    def fd(self) -> int:
-        return self._lib.brig_job_fd(self._handle)
-
-    def process(self) -> int:
-        err = BrigError()
-        return check(self._lib.brig_job_process(self._handle, byref(err)), err)
-
-    def finish(self, check_status: bool) -> Completed:
-        completed = self._result()
-        if self._warns:
-            for line in completed.unenforced:
-                warnings.warn(f"not enforced: {line}", UnenforcedWarning, stacklevel=3)
-        return completed.check() if check_status else completed
-
-    def _result(self) -> Completed:
-        result, err = c_void_p(), BrigError()
-        try:
-            check(self._lib.brig_job_result(self._handle, byref(result), byref(err)), err)
-            return self._completed(result)
-        finally:
-            self._lib.brig_result_free(result)
-
-    def _completed(self, result: c_void_p) -> Completed:
-        text, err = c_void_p(), BrigError()
-        check(self._lib.brig_result_json(result, byref(text), byref(err)), err)
-        details = json.loads(self._lib.take_text(text))
-        out, out_cut = read_output(self._lib.brig_result_output, result, 1)
-        errors, errors_cut = read_output(self._lib.brig_result_output, result, 2)
-        code = details.get("exit_code")
-        return Completed(
-            self._args,
-            details["outcome"],
-            -1 if code is None else code,
-            details.get("signal") or 0,
-            self._lib.brig_result_status(result),
-            out,
-            errors,
-            out_cut or errors_cut,
-            details,
-        )
+def _finish(running: Running, options: CaptureOptions, check: Optional[bool]) -> Completed[Any]:
+    """What became of it, with the rule for errors."""
+    running.warn(stacklevel=4)
+    found: Any = running.completed()
+    how = options.text, options.encoding or "utf-8", options.errors
+    completed = cast(
+        "Completed[Any]",
+        dataclasses.replace(
+            found, stdout=decoded(found.stdout, *how), stderr=decoded(found.stderr, *how)
+        ),
+    )
+    if check:
+        return completed.check()
+    error = completed.limit_error()
+    if error is not None and check is None:
+        raise error
+    return completed
 
 
-def read_output(function: Any, result: c_void_p, stream: int) -> "tuple[bytes, bool]":
-    length, truncated = c_size_t(), c_int()
-    data = function(result, stream, byref(length), byref(truncated))
-    return ctypes.string_at(data, length.value) if data else b"", bool(truncated.value)
+def _run(
+    launcher: Launcher, cmd: Sequence[Path], options: CaptureOptions, check: Optional[bool]
+) -> Completed[Any]:
+    running = Running(cmd, launcher, _streams(options))
+    try:
+        wait(running.fds, running.process)
+        return _finish(running, options, check)
+    finally:
+        running.release()
 
 
+async def _started(launcher: Launcher, cmd: Sequence[Path], streams: Streams) -> Running:
+    return await in_thread(lambda: Running(cmd, launcher, streams), Running.release)
+
+
+async def _run_async(
+    launcher: Launcher, cmd: Sequence[Path], options: CaptureOptions, check: Optional[bool]
+) -> Completed[Any]:
+    running = await _started(launcher, cmd, _streams(options))
+    try:
+        await wait_async(running.fds, running.process)
+        return _finish(running, options, check)
+    finally:
+        running.release()
+
+
+def _start(launcher: Launcher, cmd: Sequence[Path], options: StreamOptions) -> Job[Any]:
+    _needs_text(options)
+    return Job(Running(cmd, launcher, streams_of(options)), options)
+
+
+async def _start_async(
+    launcher: Launcher, cmd: Sequence[Path], options: StreamOptions
+) -> AsyncJob[Any]:
+    from ._async import AsyncJob
+
+    _needs_text(options)
+    job: AsyncJob[Any] = AsyncJob(await _started(launcher, cmd, streams_of(options)), options)
+    await job._open()
+    return job
+
+
+# ---- What users see ------------------------------------------------------------------------------
+
+
+@overload
 def run(
-    cmd: Sequence[Path], *, check: bool = False, **options: Unpack[RunKeywords]
-) -> Completed:
+    cmd: Sequence[Path], *, text: Literal[True], check: Optional[bool] = None, **options: Unpack[RunKeywords]
+) -> Completed[str]: ...
+
+
+@overload
+def run(
+    cmd: Sequence[Path],
+    *,
+    text: Literal[False] = False,
+    check: Optional[bool] = None,
+    **options: Unpack[RunKeywords],
+) -> Completed[bytes]: ...
+
+
+@signature(JailOptions, CaptureOptions)
+def run(cmd: Sequence[Path], *, check: Optional[bool] = None, **options: Any) -> Completed[Any]:
     """Runs a command in a jail and waits for it.
 
-    The command is a list of arguments. Options: timeout and cpu_timeout in seconds (30; none),
-    memory_mb (the mode's) as memory='address_space' or 'rss', processes, max_output in bytes of
-    each stream, grace in seconds between TERM and KILL (0), fs_allow and fs_read_allow (paths),
-    network ('none', 'loopback', 'host', 'allow' or 'open'; the mode's), cwd, env (passed on as it is;
-    by default the caller's, of which the mode keeps what is harmless), input (bytes or text), capture (True: stdout and stderr are collected),
-    on_unsupported ('raise', 'warn', 'ignore'), mode ('sealed'), policy (a Policy instead of the
-    mode, over which the options are laid; what it says about limits and on_unsupported stays where
-    an option has its default). With check=True all but exit status 0 raises CommandError.
+    cmd is a list of arguments. If a limit ends the command (timeout, cpu_timeout, memory), TimeoutError,
+    CPUTimeoutError or MemoryError is raised; with check=True also CommandError for any other end but
+    exit status 0; with check=False neither. All of them have the result as `result`.
+
+    The jail:
+      timeout, cpu_timeout  seconds (the policy's, else 30; the policy's); None is no limit
+      memory_mb, memory     as 'address_space' of each process, or 'rss' of all (needs cgroups)
+      processes             how many there may be, with threads
+      grace                 seconds between TERM and KILL
+      max_output            bytes of each stream that are kept
+      fs_allow, fs_read_allow   paths to write and read, or to read
+      network               'none', 'loopback', 'host', 'allow' or 'open'
+      cwd                   the directory to start in
+      env                   variables, passed on as they are; by default those of the program, of
+                            which the mode keeps what is harmless
+      on_unsupported        'raise', 'warn' or 'ignore', when this system cannot enforce something
+      mode, policy          'sealed'; or a Policy, over which these options are laid
+    The streams:
+      input                 bytes or text for stdin; without it stdin is empty
+      capture               True: stdout and stderr are collected; False: they are the caller's
+      text, encoding, errors    text=True: output is text ('utf-8', 'replace')
+      pass_fds              fds for the command: a list, or {fd: number inside}
 
     >>> brig.run(["python3", "-c", "print(6 * 7)"]).stdout
     b'42\\n'
     """
-    job = _Job(cmd, RunOptions(**options))
-    try:
-        wait(job.fd(), job.process)
-        return job.finish(check)
-    finally:
-        job._release()
+    refuse_unknown("run", options, JailOptions, CaptureOptions)
+    return _run(Launcher(take(JailOptions, options)), cmd, _capture(options), check)
 
 
+@overload
 async def run_async(
-    cmd: Sequence[Path], *, check: bool = False, **options: Unpack[RunKeywords]
-) -> Completed:
-    """The same for asyncio. When the task is cancelled, so is the command."""
-    job = _Job(cmd, RunOptions(**options))
-    try:
-        await wait_async(job.fd(), job.process)
-        return job.finish(check)
-    finally:
-        job._release()
+    cmd: Sequence[Path], *, text: Literal[True], check: Optional[bool] = None, **options: Unpack[RunKeywords]
+) -> Completed[str]: ...
+
+
+@overload
+async def run_async(
+    cmd: Sequence[Path],
+    *,
+    text: Literal[False] = False,
+    check: Optional[bool] = None,
+    **options: Unpack[RunKeywords],
+) -> Completed[bytes]: ...
+
+
+@signature(JailOptions, CaptureOptions)
+async def run_async(
+    cmd: Sequence[Path], *, check: Optional[bool] = None, **options: Any
+) -> Completed[Any]:
+    """As run(), for asyncio. When the task is cancelled, the command is ended."""
+    refuse_unknown("run_async", options, JailOptions, CaptureOptions)
+    return await _run_async(Launcher(take(JailOptions, options)), cmd, _capture(options), check)
+
+
+@overload
+def start(
+    cmd: Sequence[Path], *, text: Literal[True], **options: Unpack[StartKeywords]
+) -> Job[str]: ...
+
+
+@overload
+def start(
+    cmd: Sequence[Path], *, text: Literal[False] = False, **options: Unpack[StartKeywords]
+) -> Job[bytes]: ...
+
+
+@signature(JailOptions, StreamOptions)
+def start(cmd: Sequence[Path], **options: Any) -> Job[Any]:
+    """Starts a command in a jail and returns it as a Job, once it runs.
+
+    The options of the jail are those of run(), its timeout of 30 s included. stdin, stdout and stderr
+    are PIPE, DEVNULL, an fd, a file, or None for the caller's own; stderr can be STDOUT. pty=True
+    makes a terminal of all three. With text=True pipes and terminal have text ('utf-8', 'replace').
+
+    >>> with brig.start(["ls", "/"], stdout=brig.PIPE, text=True) as job:
+    ...     names = [line.strip() for line in job.stdout]
+    """
+    refuse_unknown("start", options, JailOptions, StreamOptions)
+    return _start(Launcher(take(JailOptions, options)), cmd, take(StreamOptions, options))
+
+
+@overload
+async def start_async(
+    cmd: Sequence[Path], *, text: Literal[True], **options: Unpack[StartKeywords]
+) -> AsyncJob[str]: ...
+
+
+@overload
+async def start_async(
+    cmd: Sequence[Path], *, text: Literal[False] = False, **options: Unpack[StartKeywords]
+) -> AsyncJob[bytes]: ...
+
+
+@signature(JailOptions, StreamOptions)
+async def start_async(cmd: Sequence[Path], **options: Any) -> AsyncJob[Any]:
+    """As start(), for asyncio: an AsyncJob."""
+    refuse_unknown("start_async", options, JailOptions, StreamOptions)
+    return await _start_async(
+        Launcher(take(JailOptions, options)), cmd, take(StreamOptions, options)
+    )
+
+
+class _Prepared(Owned):
+    _free = "brig_template_free"
+
+
+class Template:
+    """A jail prepared once for many commands, which then start faster. Takes the options of the jail
+    that run() takes. Commands share nothing writable but what is granted. Several threads may use
+    one template at the same time.
+
+    >>> with brig.Template(timeout=5, fs_read_allow=["/srv/data"]) as template:
+    ...     template.run(["ls", "/srv/data"])
+    """
+
+    @signature(JailOptions)
+    def __init__(self, **options: Unpack[JailKeywords]) -> None:
+        refuse_unknown("Template", options, JailOptions)
+        self._launcher = Launcher(JailOptions(**options))
+        template, err = c_void_p(), BrigError()
+        policy = self._launcher.policy._handle
+        code = library().brig_template_new(policy, byref(template), byref(err))
+        self._launcher.template = _Prepared(template.value)
+        check_code(code, err)
+
+    @overload
+    def run(
+        self,
+        cmd: Sequence[Path],
+        *,
+        text: Literal[True],
+        check: Optional[bool] = None,
+        **options: Unpack[CaptureKeywords],
+    ) -> Completed[str]: ...
+
+    @overload
+    def run(
+        self,
+        cmd: Sequence[Path],
+        *,
+        text: Literal[False] = False,
+        check: Optional[bool] = None,
+        **options: Unpack[CaptureKeywords],
+    ) -> Completed[bytes]: ...
+
+    @signature(CaptureOptions)
+    def run(self, cmd: Sequence[Path], *, check: Optional[bool] = None, **options: Any) -> Completed[Any]:
+        """Runs a command, as brig.run()."""
+        refuse_unknown("run", options, CaptureOptions)
+        return _run(self._launcher, cmd, _capture(options), check)
+
+    @overload
+    async def run_async(
+        self,
+        cmd: Sequence[Path],
+        *,
+        text: Literal[True],
+        check: Optional[bool] = None,
+        **options: Unpack[CaptureKeywords],
+    ) -> Completed[str]: ...
+
+    @overload
+    async def run_async(
+        self,
+        cmd: Sequence[Path],
+        *,
+        text: Literal[False] = False,
+        check: Optional[bool] = None,
+        **options: Unpack[CaptureKeywords],
+    ) -> Completed[bytes]: ...
+
+    @signature(CaptureOptions)
+    async def run_async(
+        self, cmd: Sequence[Path], *, check: Optional[bool] = None, **options: Any
+    ) -> Completed[Any]:
+        """Runs a command, as brig.run_async()."""
+        refuse_unknown("run_async", options, CaptureOptions)
+        return await _run_async(self._launcher, cmd, _capture(options), check)
+
+    @overload
+    def start(
+        self, cmd: Sequence[Path], *, text: Literal[True], **options: Unpack[StreamKeywords]
+    ) -> Job[str]: ...
+
+    @overload
+    def start(
+        self, cmd: Sequence[Path], *, text: Literal[False] = False, **options: Unpack[StreamKeywords]
+    ) -> Job[bytes]: ...
+
+    @signature(StreamOptions)
+    def start(self, cmd: Sequence[Path], **options: Any) -> Job[Any]:
+        """Starts a command, as brig.start()."""
+        return _start(self._launcher, cmd, StreamOptions(**options))
+
+    @overload
+    async def start_async(
+        self, cmd: Sequence[Path], *, text: Literal[True], **options: Unpack[StreamKeywords]
+    ) -> AsyncJob[str]: ...
+
+    @overload
+    async def start_async(
+        self, cmd: Sequence[Path], *, text: Literal[False] = False, **options: Unpack[StreamKeywords]
+    ) -> AsyncJob[bytes]: ...
+
+    @signature(StreamOptions)
+    async def start_async(self, cmd: Sequence[Path], **options: Any) -> AsyncJob[Any]:
+        """Starts a command, as brig.start_async()."""
+        return await _start_async(self._launcher, cmd, StreamOptions(**options))
+
+    def close(self) -> None:
+        """Commands that were started go on; there can be no new ones. No other thread may be using it."""
+        if self._launcher.template is not None:
+            self._launcher.template._release()
+
+    def __enter__(self) -> Template:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

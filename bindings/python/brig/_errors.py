@@ -23,6 +23,7 @@ class Error(Exception):
         self.details: Dict[str, Any] = dict(details or {})
         self.stdout: bytes = b""
         self.stderr: bytes = b""
+        self.result: Any = None  # of a command: what became of it, a Completed
 
     @property
     def original_class(self) -> Optional[str]:
@@ -37,12 +38,17 @@ class Error(Exception):
     def original_backtrace(self) -> List[str]:
         return (self.details.get("backtrace") or "").splitlines()
 
-    def _denied(self, key: str) -> Any:
-        return (self.details.get("denial") or {}).get(key)
+    def _denied(self, key: str) -> Optional[str]:
+        found: Optional[str] = (self.details.get("denial") or {}).get(key)
+        return found
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """The wall clock ran out."""
+    """The wall clock ran out, and the function or command was ended."""
+
+
+class TimeoutExpired(TimeoutError):
+    """Job.wait(timeout) or communicate(timeout) waited so long in vain: the command goes on."""
 
 
 class CPUTimeoutError(TimeoutError):

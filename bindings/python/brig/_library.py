@@ -24,7 +24,7 @@ class BrigError(ctypes.Structure):
     _fields_ = [("code", c_int), ("sys_errno", c_int), ("message", c_char * MESSAGE_MAX)]
 
     def text(self) -> str:
-        return self.message.decode(errors="replace")
+        return bytes(self.message).decode(errors="replace")
 
 
 class CallOptions(ctypes.Structure):
@@ -95,7 +95,43 @@ class Command(ctypes.Structure):
         super().__init__(ctypes.sizeof(Command))
 
 
+class Identity(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("host_uid", c_uint),
+        ("host_gid", c_uint),
+        ("inside_uid", c_uint),
+        ("inside_gid", c_uint),
+        ("name", c_char_p),
+        ("home", c_char_p),
+        ("shell", c_char_p),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(ctypes.sizeof(Identity))
+
+
+class Inject(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char_p),
+        ("header", c_char_p),
+        ("value", c_char_p),
+        ("upstream", c_char_p),
+        ("variable", c_char_p),
+        ("suffix", c_char_p),
+        ("ca", c_char_p),
+        ("methods", POINTER(c_char_p)),
+        ("paths", POINTER(c_char_p)),
+        ("strip", POINTER(c_char_p)),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(ctypes.sizeof(Inject))
+
+
 _error = POINTER(BrigError)
+_strings = POINTER(c_char_p)
 _handle = POINTER(c_void_p)
 
 # Name: what it returns, what it takes. c_void_p for a text that is to be freed.
@@ -106,6 +142,21 @@ _FUNCTIONS = {
     "brig_policy_free": (None, c_void_p),
     "brig_policy_view": (c_int, c_void_p, c_int, c_char_p, _error),
     "brig_policy_grant": (c_int, c_void_p, c_int, c_char_p, c_char_p, c_uint, _error),
+    "brig_policy_origin": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_ungrant": (c_int, c_void_p, c_char_p, POINTER(c_size_t), _error),
+    "brig_policy_private": (c_int, c_void_p, c_int, c_char_p, _error),
+    "brig_policy_file": (c_int, c_void_p, c_char_p, c_char_p, c_size_t, c_uint, _error),
+    "brig_policy_keep": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_identity": (c_int, c_void_p, POINTER(Identity), _error),
+    "brig_policy_publish": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_proxy_env": (c_int, c_void_p, c_int, _error),
+    "brig_policy_net_proxy": (c_int, c_void_p, c_char_p, c_char_p, _strings, _error),
+    "brig_policy_broker": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_inject": (c_int, c_void_p, POINTER(Inject), _error),
+    "brig_policy_terminal": (c_int, c_void_p, c_int, _error),
+    "brig_policy_allow_nested": (c_int, c_void_p, c_int, _error),
+    "brig_policy_unix_sockets": (c_int, c_void_p, c_int, _error),
+    "brig_policy_disable": (c_int, c_void_p, c_uint, _error),
     "brig_policy_network": (c_int, c_void_p, c_int, _error),
     "brig_policy_allow": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_deny": (c_int, c_void_p, c_char_p, _error),
@@ -122,7 +173,19 @@ _FUNCTIONS = {
     "brig_start": (c_int, c_void_p, POINTER(Command), _handle, _error),
     "brig_job_fd": (c_int, c_void_p),
     "brig_job_process": (c_int, c_void_p, _error),
+    "brig_job_signal": (c_int, c_void_p, c_int, _error),
     "brig_job_cancel": (c_int, c_void_p, _error),
+    "brig_job_stream": (c_int, c_void_p, c_int),
+    "brig_job_close_stream": (c_int, c_void_p, c_int, _error),
+    "brig_job_resize": (c_int, c_void_p, c_uint, c_uint, _error),
+    "brig_job_pid": (c_int, c_void_p),
+    "brig_job_terminal": (c_int, c_void_p),
+    "brig_job_kept_dir": (c_int, c_void_p),
+    "brig_job_take_net_event": (c_void_p, c_void_p),
+    "brig_net_event_json": (c_int, c_void_p, _handle, _error),
+    "brig_template_new": (c_int, c_void_p, _handle, _error),
+    "brig_template_start": (c_int, c_void_p, POINTER(Command), _handle, _error),
+    "brig_template_free": (None, c_void_p),
     "brig_job_result": (c_int, c_void_p, _handle, _error),
     "brig_job_free": (None, c_void_p),
     "brig_result_free": (None, c_void_p),
@@ -139,6 +202,7 @@ _FUNCTIONS = {
     "brig_call_fd": (c_int, c_void_p),
     "brig_call_process": (c_int, c_void_p, _error),
     "brig_call_wait": (c_int, c_void_p, _error),
+    "brig_call_cancel": (c_int, c_void_p, _error),
     "brig_call_finish": (c_int, c_void_p, _handle, _error),
     "brig_call_free": (None, c_void_p),
     "brig_call_result_free": (None, c_void_p),

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: MIT
 """The options of calls and commands: their names, types and defaults.
 
-Each is written twice: as the keywords a type checker knows, and as the record with the defaults.
+Each is written twice: as the keywords a type checker knows, and as the record with the defaults,
+from which help() has its signatures.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Union
+from typing import IO, TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 if TYPE_CHECKING:
     from typing_extensions import Literal, TypedDict
 
-    from ._policy import Path, Policy
+    from ._policy import Policy
 
     Memory = Literal["address_space", "rss"]
+    Mode = Literal["sealed", "casual", "bare", "strict"]
     Network = Literal["none", "loopback", "host", "allow", "open"]
+    CallNetwork = Literal["none", "host"]
     OnUnsupported = Literal["raise", "warn", "ignore"]
     Result = Literal["plain", "pickle"]
 
@@ -32,38 +38,86 @@ if TYPE_CHECKING:
         fs_read_allow: Sequence[Path]
         interpreter: bool
         keep_fds: Sequence[int]
-        network: Network
+        network: CallNetwork
         namespaces: bool
         unix_sockets: bool
         capture: bool
         trace: bool
         result: Result
+        types: Sequence[type]
         on_unsupported: OnUnsupported
         policy: Optional[Policy]
 
-    class RunKeywords(TypedDict, total=False):
+    class JailKeywords(TypedDict, total=False):
         timeout: Optional[float]
         cpu_timeout: Optional[float]
         memory_mb: Optional[int]
         memory: Memory
         processes: Optional[int]
-        grace: float
+        grace: Optional[float]
         max_output: Optional[int]
         fs_allow: Sequence[Path]
         fs_read_allow: Sequence[Path]
         network: Optional[Network]
         cwd: Optional[Path]
         env: Optional[Mapping[str, str]]
-        input: Union[bytes, str, None]
-        capture: bool
-        on_unsupported: OnUnsupported
-        mode: Literal["sealed", "casual", "bare", "strict"]
+        on_unsupported: Optional[OnUnsupported]
+        mode: Mode
         policy: Optional[Policy]
 
+    class CaptureKeywords(TypedDict, total=False):
+        encoding: Optional[str]
+        errors: str
+        input: Union[bytes, str, None]
+        capture: bool
+        pass_fds: PassFds
+
+    class StreamKeywords(TypedDict, total=False):
+        encoding: Optional[str]
+        errors: str
+        stdin: Stream
+        stdout: Stream
+        stderr: Stream
+        pty: bool
+        pass_fds: PassFds
+
+    class RunKeywords(JailKeywords, CaptureKeywords, total=False):
+        pass
+
+    class StartKeywords(JailKeywords, StreamKeywords, total=False):
+        pass
+
+
+Path = Union[str, "os.PathLike[str]"]
+# PIPE, DEVNULL, an fd, a file that has one, or None: the caller's own.
+Stream = Union[None, int, IO[Any]]
+# fds that the command gets under the same number, or under another.
+PassFds = Union[Sequence[int], Mapping[int, int]]
+
+PIPE, STDOUT, DEVNULL = -1, -2, -3  # as in subprocess
 
 MIB = 1 << 20
-# Of cpu_timeout: the same as timeout.
-SAME = -1
+
+
+class _Named(int):
+    """A default that help() shows by its name."""
+
+    def __new__(cls, name: str) -> _Named:
+        made = super().__new__(cls, -1)
+        made.name = name
+        return made
+
+    def __repr__(self) -> str:
+        return self.name
+
+    name: str
+
+
+# Of cpu_timeout and processes in calls: the same as timeout, the policy's.
+SAME = _Named("SAME")
+# Of a command's timeout: that of the policy, or else this many seconds.
+DEFAULT = _Named("DEFAULT")
+DEFAULT_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True)
@@ -80,35 +134,114 @@ class CallOptions:
     fs_read_allow: Sequence[Path] = ()
     interpreter: bool = True
     keep_fds: Sequence[int] = ()
-    network: Network = "host"
+    network: CallNetwork = "host"
     namespaces: bool = False
     unix_sockets: bool = False
     capture: bool = False
     trace: bool = False
     result: Result = "plain"
+    types: Sequence[type] = ()
     on_unsupported: OnUnsupported = "raise"
     policy: Optional[Policy] = None
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    timeout: Optional[float] = 30
+class JailOptions:
+    """What the jail of a command may do."""
+
+    timeout: Optional[float] = DEFAULT
     cpu_timeout: Optional[float] = None
     memory_mb: Optional[int] = None
     memory: Memory = "address_space"
     processes: Optional[int] = None
-    grace: float = 0
+    grace: Optional[float] = None
     max_output: Optional[int] = None
     fs_allow: Sequence[Path] = ()
     fs_read_allow: Sequence[Path] = ()
     network: Optional[Network] = None
     cwd: Optional[Path] = None
     env: Optional[Mapping[str, str]] = None
+    on_unsupported: Optional[OnUnsupported] = None
+    mode: Mode = "sealed"
+    policy: Optional[Policy] = None
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """Where the streams of run() lead."""
+
+    text: bool = False
+    encoding: Optional[str] = None
+    errors: str = "replace"
     input: Union[bytes, str, None] = None
     capture: bool = True
-    on_unsupported: OnUnsupported = "raise"
-    mode: Literal["sealed", "casual", "bare", "strict"] = "sealed"
-    policy: Optional[Policy] = None
+    pass_fds: PassFds = ()
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """Where the streams of start() lead."""
+
+    text: bool = False
+    encoding: Optional[str] = None
+    errors: str = "replace"
+    stdin: Stream = DEVNULL
+    stdout: Stream = None
+    stderr: Stream = None
+    pty: bool = False
+    pass_fds: PassFds = ()
+
+
+_Options = TypeVar("_Options")
+
+
+def take(record: Type[_Options], keywords: Mapping[str, Any]) -> _Options:
+    """The options of one record among keywords for several."""
+    names = {field.name for field in dataclasses.fields(record)}
+    return record(**{name: value for name, value in keywords.items() if name in names})
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Shown(str):
+    """An annotation that help() shows without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def signature(*records: type) -> Callable[[F], F]:
+    """Gives a function that takes **options the signature that help() shows, and that refuses
+    other names."""
+
+    def decorate(function: F) -> F:
+        given = inspect.signature(function)
+        shown = [
+            each if each.annotation is each.empty else each.replace(annotation=_Shown(each.annotation))
+            for each in given.parameters.values()
+            if each.kind is not each.VAR_KEYWORD
+        ]
+        shown += [_parameter(field) for record in records for field in dataclasses.fields(record)]
+        returned = _Shown(given.return_annotation)
+        made = given.replace(parameters=shown, return_annotation=returned)
+        setattr(function, "__signature__", made)
+        return function
+
+    return decorate
+
+
+def _parameter(field: Any) -> inspect.Parameter:
+    kind, annotation = inspect.Parameter.KEYWORD_ONLY, _Shown(field.type)
+    return inspect.Parameter(field.name, kind, default=field.default, annotation=annotation)
+
+
+def refuse_unknown(what: str, keywords: Mapping[str, Any], *records: type) -> None:
+    """Python's own words for a keyword that no option is named by."""
+    names = {field.name for record in records for field in dataclasses.fields(record)}
+    for name in keywords:
+        if name not in names:
+            raise TypeError(f"{what}() got an unexpected keyword argument {name!r}")
 
 
 def milliseconds(name: str, seconds: Optional[float]) -> int:

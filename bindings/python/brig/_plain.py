@@ -16,12 +16,14 @@ is 64 bits unsigned:
     l t e f      count values: list, tuple, set, frozenset
     m            count pairs: dict
     Q D          count integers (as i) or floats: a list of nothing else
+    X kind       a value that is made of a plain one, which follows: see _types.py
+    O index      a value of a type that both sides know by this number: see _types.py
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any, Callable, Dict, Iterable, List
+from typing import Any, Callable, Collection, Dict, List, Optional, Tuple
 
 MAX_DEPTH = 100
 MAX_INTEGER = 64 * 1024
@@ -34,6 +36,8 @@ PACKED_FROM = 8
 # are read one by one cost time as well; packed numbers do not.
 LIST_COST, SLOT_COST, PACKED_COST = 64, 64, 8
 TABLE_COST, ENTRY_COST = 256, 64
+# Of a value that is made of another: a path, a date, a dataclass.
+OBJECT_COST = 384
 # Containers may take so many times the bytes that may come.
 MEMORY_FACTOR = 8
 
@@ -41,6 +45,12 @@ _COUNT = struct.Struct("<Q")
 _INTEGER = struct.Struct("<q")
 _FLOAT = struct.Struct("<d")
 _WIDTH = 8
+_PIECE = 8192
+
+# Of a value: its tag, and what follows. Of a number and what followed: the value.
+Reduce = Callable[[Any], Optional[Tuple[bytes, Any]]]
+Make = Callable[[int, Any], Any]
+Extend = Callable[[bytes, Any], Any]
 
 
 class PlainError(ValueError):
@@ -50,52 +60,85 @@ class PlainError(ValueError):
 # ---- Writing -------------------------------------------------------------------------------------
 
 
-def dump(value: Any) -> List[bytes]:
-    """The parts whose concatenation is the value; large ones are not copied."""
+def dump(value: Any, reduce: Optional[Reduce] = None) -> List[bytes]:
+    """The parts whose concatenation is the value; large ones are not copied. `reduce` says for a value
+    of another type which tag it gets and of which plain value it is made, or None."""
     parts: List[bytes] = []
-    _put(value, parts, 0)
+    _Writer(parts, reduce).put(value, 0)
     return parts
 
 
-def _put(value: Any, parts: List[bytes], depth: int) -> None:
-    write = _WRITERS.get(type(value)) or _writer_of_subclass(value)
-    write(value, parts, depth)
+class _Writer:
+    def __init__(self, parts: List[bytes], reduce: Optional[Reduce]) -> None:
+        self.parts = parts
+        self.reduce = reduce
 
+    def put(self, value: Any, depth: int) -> None:
+        write = _WRITERS.get(type(value))
+        if write is None:
+            write = self.reduced(value, depth)
+        if write is not None:
+            write(self, value, depth)
 
-def _put_integer(value: int, parts: List[bytes], depth: int) -> None:
-    if -(1 << 63) <= value < 1 << 63:
-        parts.append(b"i" + _INTEGER.pack(value))
-        return
-    length = value.bit_length() // 8 + 1
-    if length > MAX_INTEGER:
-        raise PlainError(f"an integer of {length} bytes is too large: at most {MAX_INTEGER}")
-    parts.append(b"I" + _COUNT.pack(length))
-    parts.append(int(value).to_bytes(length, "little", signed=True))
+    def reduced(self, value: Any, depth: int) -> Optional[Callable[[_Writer, Any, int], None]]:
+        """Writes a value that is made of a plain one; else the writer of what it is a subclass of."""
+        found = self.reduce(value) if self.reduce else None
+        if found is None:
+            return _writer_of_subclass(value)
+        self.check_depth(depth)
+        tag, inner = found
+        self.parts.append(tag)
+        self.put(inner, depth + 1)
+        return None
 
+    def check_depth(self, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            raise PlainError(f"the value is nested deeper than {MAX_DEPTH} levels")
 
-def _put_text(value: str, parts: List[bytes], depth: int) -> None:
-    try:
-        encoded = value.encode()
-    except UnicodeEncodeError:
-        raise PlainError(
-            f"the text {_short(value)} has lone surrogates; of file names, return os.fsencode(name)"
-        ) from None
-    parts.append(b"s" + _COUNT.pack(len(encoded)))
-    parts.append(encoded)
+    def integer(self, value: int, depth: int) -> None:
+        if -(1 << 63) <= value < 1 << 63:
+            self.parts.append(b"i" + _INTEGER.pack(value))
+            return
+        length = value.bit_length() // 8 + 1
+        if length > MAX_INTEGER:
+            raise PlainError(f"an integer of {length} bytes is too large: at most {MAX_INTEGER}")
+        self.parts.append(b"I" + _COUNT.pack(length))
+        self.parts.append(int(value).to_bytes(length, "little", signed=True))
 
+    def text(self, value: str, depth: int) -> None:
+        try:
+            encoded = value.encode()
+        except UnicodeEncodeError:
+            raise PlainError(
+                f"the text {_short(value)} has lone surrogates; of file names, return os.fsencode(name)"
+            ) from None
+        self.parts.append(b"s" + _COUNT.pack(len(encoded)))
+        self.parts.append(encoded)
 
-def _put_bytes(value: Any, parts: List[bytes], depth: int) -> None:
-    data = value if isinstance(value, bytes) else bytes(value)
-    parts.append(b"b" + _COUNT.pack(len(data)))
-    parts.append(data)
+    def bytes_(self, value: Any, depth: int) -> None:
+        data = value if isinstance(value, bytes) else bytes(value)
+        self.parts.append(b"b" + _COUNT.pack(len(data)))
+        self.parts.append(data)
 
+    def list_(self, value: List[Any], depth: int) -> None:
+        packed = _packed(value) if len(value) >= PACKED_FROM else None
+        if packed is not None:
+            self.parts.extend(packed)
+            return
+        self.items(b"l", value, depth)
 
-def _put_list(value: List[Any], parts: List[bytes], depth: int) -> None:
-    packed = _packed(value) if len(value) >= PACKED_FROM else None
-    if packed is not None:
-        parts.extend(packed)
-        return
-    _put_items(b"l", value, len(value), parts, depth)
+    def items(self, tag: bytes, items: Collection[Any], depth: int) -> None:
+        self.check_depth(depth)
+        self.parts.append(tag + _COUNT.pack(len(items)))
+        for item in items:
+            self.put(item, depth + 1)
+
+    def dict_(self, value: Dict[Any, Any], depth: int) -> None:
+        self.check_depth(depth)
+        self.parts.append(b"m" + _COUNT.pack(len(value)))
+        for key, item in value.items():
+            self.put(key, depth + 1)
+            self.put(item, depth + 1)
 
 
 def _packed(value: List[Any]) -> Any:
@@ -108,50 +151,32 @@ def _packed(value: List[Any]) -> Any:
     return None
 
 
-def _put_items(
-    tag: bytes, items: Iterable[Any], count: int, parts: List[bytes], depth: int
-) -> None:
-    if depth >= MAX_DEPTH:
-        raise PlainError(f"the value is nested deeper than {MAX_DEPTH} levels")
-    parts.append(tag + _COUNT.pack(count))
-    for item in items:
-        _put(item, parts, depth + 1)
-
-
-def _put_dict(value: Dict[Any, Any], parts: List[bytes], depth: int) -> None:
-    if depth >= MAX_DEPTH:
-        raise PlainError(f"the value is nested deeper than {MAX_DEPTH} levels")
-    parts.append(b"m" + _COUNT.pack(len(value)))
-    for key, item in value.items():
-        _put(key, parts, depth + 1)
-        _put(item, parts, depth + 1)
-
-
-_WRITERS: Dict[type, Callable[[Any, List[bytes], int], None]] = {
-    type(None): lambda value, parts, depth: parts.append(b"N"),
-    bool: lambda value, parts, depth: parts.append(b"T" if value else b"F"),
-    int: _put_integer,
-    float: lambda value, parts, depth: parts.append(b"d" + _FLOAT.pack(value)),
-    str: _put_text,
-    bytes: _put_bytes,
-    bytearray: _put_bytes,
-    memoryview: _put_bytes,
-    list: _put_list,
-    tuple: lambda value, parts, depth: _put_items(b"t", value, len(value), parts, depth),
-    set: lambda value, parts, depth: _put_items(b"e", value, len(value), parts, depth),
-    frozenset: lambda value, parts, depth: _put_items(b"f", value, len(value), parts, depth),
-    dict: _put_dict,
+_WRITERS: Dict[type, Callable[[_Writer, Any, int], None]] = {
+    type(None): lambda writer, value, depth: writer.parts.append(b"N"),
+    bool: lambda writer, value, depth: writer.parts.append(b"T" if value else b"F"),
+    int: _Writer.integer,
+    float: lambda writer, value, depth: writer.parts.append(b"d" + _FLOAT.pack(value)),
+    str: _Writer.text,
+    bytes: _Writer.bytes_,
+    bytearray: _Writer.bytes_,
+    memoryview: _Writer.bytes_,
+    list: _Writer.list_,
+    tuple: lambda writer, value, depth: writer.items(b"t", value, depth),
+    set: lambda writer, value, depth: writer.items(b"e", value, depth),
+    frozenset: lambda writer, value, depth: writer.items(b"f", value, depth),
+    dict: _Writer.dict_,
 }
 
 
-def _writer_of_subclass(value: Any) -> Callable[[Any, List[bytes], int], None]:
+def _writer_of_subclass(value: Any) -> Callable[[_Writer, Any, int], None]:
     """A named tuple comes back as a tuple, a defaultdict as a dict, and so on."""
     for kind, write in _WRITERS.items():
         if isinstance(value, kind):
             return write
     raise PlainError(
         f"{_short(value)} of type {type(value).__qualname__} is no plain value: return numbers, "
-        "text, bytes, lists, tuples, sets and dicts of them, or ask for result='pickle'"
+        "text, bytes, lists, tuples, sets and dicts of them; name dataclasses and enums in types=[…] "
+        "or in the function's return annotation, or ask for result='pickle'"
     )
 
 
@@ -163,11 +188,12 @@ def _short(value: Any) -> str:
 # ---- Reading -------------------------------------------------------------------------------------
 
 
-def load(data: Any, max_bytes: int) -> Any:
+def load(data: Any, max_bytes: int, make: Optional[Make] = None, extend: Optional[Extend] = None) -> Any:
     """The value that the bytes are. Raises PlainError if they are none; of containers it makes no
-    more than MEMORY_FACTOR times max_bytes can hold."""
+    more than MEMORY_FACTOR times max_bytes can hold. `extend` makes a value of the kind behind X of a
+    plain one, `make` one of the type with the number behind O; both raise PlainError."""
     view = memoryview(data).cast("B")
-    reader = _Reader(view, MEMORY_FACTOR * max_bytes)
+    reader = _Reader(view, MEMORY_FACTOR * max_bytes, make, extend)
     value = reader.value(0)
     if reader.at != len(view):
         raise PlainError(f"{len(view) - reader.at} bytes follow the value")
@@ -175,10 +201,14 @@ def load(data: Any, max_bytes: int) -> Any:
 
 
 class _Reader:
-    def __init__(self, view: memoryview, room: int) -> None:
+    def __init__(
+        self, view: memoryview, room: int, make: Optional[Make], extend: Optional[Extend]
+    ) -> None:
         self.view = view
         self.at = 0
         self.room = room
+        self.make = make
+        self.extend = extend
 
     def value(self, depth: int) -> Any:
         if self.at >= len(self.view):
@@ -200,16 +230,23 @@ class _Reader:
 
     def count(self, smallest: int, cost: int, cost_each: int) -> int:
         """How many elements follow; no more than the bytes left can be."""
-        count = self.number(_COUNT)
+        count: int = self.number(_COUNT)
         if count > (len(self.view) - self.at) // smallest:
             raise PlainError("the value ends too early")
-        self.room -= cost + count * cost_each
-        if self.room < 0:
-            raise PlainError("the value would take too much memory")
+        self.pay(cost + count * cost_each)
         return count
 
+    def pay(self, cost: int) -> None:
+        self.room -= cost
+        if self.room < 0:
+            raise PlainError("the value would take too much memory")
+
+    def check_depth(self, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            raise PlainError(f"the value is nested deeper than {MAX_DEPTH} levels")
+
     def integer(self, depth: int) -> int:
-        return self.number(_INTEGER)
+        return int(self.number(_INTEGER))
 
     def large_integer(self, depth: int) -> int:
         length = self.number(_COUNT)
@@ -218,7 +255,7 @@ class _Reader:
         return int.from_bytes(self.take(length), "little", signed=True)
 
     def float_(self, depth: int) -> float:
-        return self.number(_FLOAT)
+        return float(self.number(_FLOAT))
 
     def text(self, depth: int) -> str:
         data = self.take(self.number(_COUNT))
@@ -231,8 +268,7 @@ class _Reader:
         return bytes(self.take(self.number(_COUNT)))
 
     def items(self, depth: int, cost: int = LIST_COST, cost_each: int = SLOT_COST) -> List[Any]:
-        if depth >= MAX_DEPTH:
-            raise PlainError(f"the value is nested deeper than {MAX_DEPTH} levels")
+        self.check_depth(depth)
         return [self.value(depth + 1) for _ in range(self.count(1, cost, cost_each))]
 
     def table(self, depth: int, make: Callable[[List[Any]], Any]) -> Any:
@@ -241,19 +277,42 @@ class _Reader:
         return _without_twins(make(items), len(items))
 
     def dict_(self, depth: int) -> Dict[Any, Any]:
-        if depth >= MAX_DEPTH:
-            raise PlainError(f"the value is nested deeper than {MAX_DEPTH} levels")
+        self.check_depth(depth)
         count = self.count(2, TABLE_COST, 2 * ENTRY_COST)
         keys, values = [], []
         for _ in range(count):
             keys.append(self.value(depth + 1))
             values.append(self.value(depth + 1))
         _check_keys(keys)
-        return _without_twins(dict(zip(keys, values)), count)
+        made: Dict[Any, Any] = _without_twins(dict(zip(keys, values)), count)
+        return made
 
     def packed(self, letter: str) -> List[Any]:
         count = self.count(_WIDTH, LIST_COST, PACKED_COST)
-        return list(struct.unpack(f"<{count}{letter}", self.take(count * _WIDTH)))
+        numbers: List[Any] = []
+        # In pieces, so that other threads get their turn.
+        while len(numbers) < count:
+            some = min(count - len(numbers), _PIECE)
+            numbers += struct.unpack(f"<{some}{letter}", self.take(some * _WIDTH))
+        return numbers
+
+    def extended(self, depth: int) -> Any:
+        self.check_depth(depth)
+        self.pay(OBJECT_COST)
+        kind = bytes(self.take(1))
+        inner = self.value(depth + 1)
+        if self.extend is None:
+            raise PlainError("a value of a kind that is not expected")
+        return self.extend(kind, inner)
+
+    def object_(self, depth: int) -> Any:
+        self.check_depth(depth)
+        self.pay(OBJECT_COST)
+        index = self.number(_COUNT)
+        inner = self.value(depth + 1)
+        if self.make is None:
+            raise PlainError("a value of a type that is not expected")
+        return self.make(index, inner)
 
 
 def _without_twins(table: Any, count: int) -> Any:
@@ -294,4 +353,6 @@ _READERS: Dict[int, Callable[[_Reader, int], Any]] = {
     ord("m"): _Reader.dict_,
     ord("Q"): lambda reader, depth: reader.packed("q"),
     ord("D"): lambda reader, depth: reader.packed("d"),
+    ord("X"): _Reader.extended,
+    ord("O"): _Reader.object_,
 }

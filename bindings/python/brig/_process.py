@@ -41,9 +41,19 @@ class Owned:
         self._handle = handle
         self._made_after = _forks
 
+    def _opened(self) -> int:
+        """The handle, for as long as there is one."""
+        if not self._handle:
+            raise ValueError(f"the {type(self).__name__} is closed")
+        return self._handle
+
+    def _is_here(self) -> bool:
+        """Whether this is the process that made it."""
+        return self._made_after == _forks
+
     def _release(self) -> None:
         handle, self._handle = self._handle, None
-        if handle and self._made_after == _forks:
+        if handle and self._is_here():
             getattr(library(), self._free)(handle)
 
     def __del__(self) -> None:

@@ -6,26 +6,90 @@ Never inside the library: there Ctrl-C, other threads' signals and cancellation 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import select
-from typing import Callable
+import weakref
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Sequence, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+T = TypeVar("T")
+
+# Between two looks at what has no fd to wait for.
+_BLINK = 0.01
 
 
-def wait(fd: int, process: Callable[[], int]) -> None:
-    """Until process() says that it is over. `fd` is readable when that has something to do."""
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
+def wait(fds: Callable[[], Sequence[int]], process: Callable[[], int]) -> None:
+    """Until process() says that it is over. One of fds() is readable when that has something to do."""
     while not process():
+        poll = select.poll()
+        for fd in fds():
+            poll.register(fd, select.POLLIN)
         poll.poll()
 
 
-async def wait_async(fd: int, process: Callable[[], int]) -> None:
+async def wait_async(fds: Callable[[], Sequence[int]], process: Callable[[], int]) -> None:
+    """The same in an event loop, which does one thing of ours in each of its rounds."""
     import asyncio  # slow to load, and not everybody's
 
     loop = asyncio.get_running_loop()
-    while not process():
-        ready = asyncio.Event()
-        loop.add_reader(fd, ready.set)
+    while True:
+        async with turn():
+            if process():
+                return
+        ready, readable = asyncio.Event(), fds()
+        if not readable:
+            await asyncio.sleep(_BLINK)
+            continue
+        for fd in readable:
+            loop.add_reader(fd, ready.set)
         try:
             await ready.wait()
         finally:
-            loop.remove_reader(fd)
+            for fd in readable:
+                loop.remove_reader(fd)
+
+
+# Of each event loop.
+_turns: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+@contextlib.asynccontextmanager
+async def turn() -> AsyncIterator[None]:
+    """What is done inside is the only such thing in this round of the event loop. So fifty calls that
+    are made at once hold it up for one fork at a time, not for fifty."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    lock: asyncio.Lock = _turns.setdefault(loop, None) or asyncio.Lock()
+    _turns[loop] = lock
+    async with lock:
+        await asyncio.sleep(0)
+        yield
+
+
+# Threads that start commands: the library takes some milliseconds for it, without the interpreter.
+_starters: dict[int, ThreadPoolExecutor] = {}
+
+
+async def in_thread(function: Callable[[], T], undo: Callable[[T], None]) -> T:
+    """What the function returns, run beside the loop. If the task is cancelled meanwhile, undo() gets
+    the value, in that thread."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    executor = _starters.get(os.getpid())
+    if executor is None:
+        executor = _starters[os.getpid()] = ThreadPoolExecutor(4, thread_name_prefix="brig")
+    future = executor.submit(function)
+    try:
+        return await asyncio.shield(asyncio.wrap_future(future))
+    except asyncio.CancelledError:
+        if not future.cancel():
+            last = executor.submit(lambda: future.exception() or undo(future.result()))
+            # So that nothing is left when the task has ended.
+            await asyncio.shield(asyncio.wrap_future(last))
+        raise

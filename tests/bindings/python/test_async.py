@@ -20,8 +20,12 @@ async def wait_for(condition):
 
 
 def children():
-    with open(f"/proc/self/task/{os.getpid()}/children") as stream:
-        return stream.read().split()
+    """Of all threads."""
+    found = []
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/children") as stream:
+            found += stream.read().split()
+    return found
 
 
 class Async(unittest.IsolatedAsyncioTestCase):

@@ -3,12 +3,13 @@
 
 import asyncio
 import dataclasses
+import inspect
 import os
+import pydoc
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import typing
 import unittest
 from unittest import mock
@@ -43,8 +44,42 @@ class Commands(unittest.TestCase):
         self.assertTrue(brig.run(["true"], check=True).ok)
 
     def test_a_timeout(self):
-        done = brig.run(["sleep", "600"], timeout=0.3)
+        done = brig.run(["sleep", "600"], timeout=0.3, check=False)
         self.assertEqual((done.outcome, done.status), ("timeout", 124))
+
+    def test_a_timeout_is_raised_like_that_of_a_function(self):
+        for check in (None, True):
+            with self.assertRaises(brig.TimeoutError) as caught:
+                brig.run(["sh", "-c", "echo half; sleep 600"], timeout=1, check=check)
+            self.assertIsInstance(caught.exception, TimeoutError)
+            self.assertEqual(caught.exception.result.outcome, "timeout")
+            self.assertEqual((caught.exception.stdout, caught.exception.result.stdout), (b"half\n", b"half\n"))
+        with self.assertRaises(brig.CPUTimeoutError):
+            brig.run(["sh", "-c", "while :; do :; done"], cpu_timeout=0.2)
+
+    def test_the_wall_limit_of_the_policy_holds_unless_there_is_a_timeout(self):
+        policy = brig.Policy("sealed").limit(wall_ms=300)
+        with self.assertRaises(brig.TimeoutError):
+            brig.run(["sleep", "600"], policy=policy)
+        self.assertTrue(brig.run(["sleep", "0.6"], policy=policy, timeout=60).ok)
+        self.assertTrue(brig.run(["sleep", "0.6"], policy=policy, timeout=None).ok)
+
+    def test_text(self):
+        done = brig.run(["sh", "-c", "cat; printf 'a\\r\\nb\\377' >&2"], input="é", text=True)
+        self.assertEqual((done.stdout, done.stderr), ("é", "a\nb\ufffd"))
+        done = brig.run(["cat"], input="é", text=True, encoding="latin-1")
+        self.assertEqual(done.stdout, "é")
+        with self.assertRaisesRegex(ValueError, "needs text=True"):
+            brig.run(["true"], encoding="utf-8")
+
+    def test_fds_are_passed(self):
+        reading, writing = os.pipe()
+        try:
+            self.assertTrue(brig.run(["sh", "-c", "echo passed >&7"], pass_fds={writing: 7}).ok)
+            self.assertEqual(os.read(reading, 100), b"passed\n")
+        finally:
+            os.close(reading)
+            os.close(writing)
 
     def test_a_signal(self):
         done = brig.run(["sh", "-c", "kill -KILL $$"])
@@ -110,7 +145,7 @@ class Policies(unittest.TestCase):
         policy = brig.Policy("sealed")
         with self.assertRaisesRegex(ValueError, "access='all'"):
             policy.grant("/tmp", "all")
-        with self.assertRaisesRegex(ValueError, "limit='speed'"):
+        with self.assertRaisesRegex(TypeError, "speed"):
             policy.limit(speed=3)
         with self.assertRaisesRegex(ValueError, "processes=-1"):
             policy.limit(processes=-1)
@@ -152,11 +187,32 @@ class Options(unittest.TestCase):
     def test_keywords_and_defaults_name_the_same_options(self):
         with open(_options.__file__) as stream:
             text = stream.read()
-        for name in ("Call", "Run"):
+        for name in ("Call", "Jail", "Capture", "Stream"):
             keywords = text.split(f"class {name}Keywords")[1].split("\n\n")[0]
-            listed = [line.split(":")[0].strip() for line in keywords.splitlines()[1:]]
-            record = getattr(_options, f"{name}Options")
-            self.assertEqual(listed, [field.name for field in dataclasses.fields(record)])
+            listed = [line.strip() for line in keywords.splitlines()[1:]]
+            fields = dataclasses.fields(getattr(_options, f"{name}Options"))
+            # Of text there are overloads.
+            self.assertEqual(listed, [f"{field.name}: {field.type}" for field in fields if field.name != "text"])
+
+    def test_help_shows_every_option(self):
+        for function in (brig.run, brig.run_async, brig.start, brig.start_async, brig.Jail, brig.jailed,
+                         brig.Template, brig.Template.run, brig.Template.start, brig.JailPoolExecutor,
+                         brig.Policy.limit):
+            found = inspect.signature(function).parameters.values()
+            self.assertFalse([each for each in found if each.kind is each.VAR_KEYWORD], function)
+        shown = pydoc.render_doc(brig.run, renderer=pydoc.plaintext)
+        for words in ("timeout: Optional[float]", "pass_fds: PassFds", "text: bool = False", "-> Completed"):
+            self.assertIn(words, shown)
+
+    def test_everything_public_says_what_it_is(self):
+        for name in brig.__all__:
+            thing = getattr(brig, name)
+            if not callable(thing):
+                continue
+            self.assertTrue(thing.__doc__, name)
+            for member, function in vars(thing).items() if isinstance(thing, type) else ():
+                if callable(function) and not member.startswith("_"):
+                    self.assertTrue(function.__doc__, f"{name}.{member}")
 
     def test_every_public_function_has_type_hints(self):
         for name in brig.__all__:
@@ -196,8 +252,9 @@ class PolicyLimits(unittest.TestCase):
     def test_commands(self):
         for limits, command, _, outcome, _ in self.ROWS:
             with self.subTest(limits=limits):
-                self.check(brig.run(command, policy=self.policy(limits)), limits, outcome)
-                self.check(asyncio.run(brig.run_async(command, policy=self.policy(limits))), limits, outcome)
+                self.check(brig.run(command, policy=self.policy(limits), check=False), limits, outcome)
+                done = asyncio.run(brig.run_async(command, policy=self.policy(limits), check=False))
+                self.check(done, limits, outcome)
 
     def test_functions(self):
         for limits, _, function, _, outcome in self.ROWS:
@@ -209,7 +266,8 @@ class PolicyLimits(unittest.TestCase):
 
     def test_an_option_wins(self):
         policy = self.policy({"wall_ms": 60000})
-        self.assertEqual(brig.run(["sleep", "60"], policy=policy, timeout=0.3).outcome, "timeout")
+        with self.assertRaises(brig.TimeoutError):
+            brig.run(["sleep", "60"], policy=policy, timeout=0.3)
         with self.assertRaises(brig.TimeoutError):
             brig.Jail(policy=policy, timeout=0.3).call(time.sleep, 60)
 
