@@ -27,7 +27,7 @@ from ._options import SAME, CallOptions, at_least_one, milliseconds, paths, refu
 from ._policy import CALL_NETWORKS, ON_UNSUPPORTED, Policy, encoded, word
 from ._process import SIGNALS, Owned
 from ._result import read_output
-from ._wait import in_thread, turn, wait, wait_async
+from ._wait import READER, in_thread, turn, wait, wait_async
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Unpack
@@ -427,7 +427,7 @@ class Jail:
                 result = call.finish()
                 if not result.is_large():
                     return call.outcome(result)
-            return await in_thread(lambda: call.outcome(result), lambda _: None)
+            return await in_thread(READER, lambda: call.outcome(result), lambda _: None)
         finally:
             call._release()
 

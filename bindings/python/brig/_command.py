@@ -14,7 +14,7 @@ from ._options import CaptureOptions, JailOptions, Path, StreamOptions, refuse_u
 from ._process import Owned
 from ._result import Completed
 from ._running import Launcher, Running, Streams, captured, streams_of
-from ._wait import in_thread, wait, wait_async
+from ._wait import STARTERS, in_thread, turn, wait, wait_async
 
 if TYPE_CHECKING:
     from typing_extensions import Literal, Unpack
@@ -64,7 +64,7 @@ def _finish(running: Running, options: CaptureOptions, check: Optional[bool]) ->
 def _run(
     launcher: Launcher, cmd: Sequence[Path], options: CaptureOptions, check: Optional[bool]
 ) -> Completed[Any]:
-    running = Running(cmd, launcher, _streams(options))
+    running = Running(cmd, launcher, _streams(options)).start()
     try:
         wait(running.fds, running.process)
         return _finish(running, options, check)
@@ -73,7 +73,17 @@ def _run(
 
 
 async def _started(launcher: Launcher, cmd: Sequence[Path], streams: Streams) -> Running:
-    return await in_thread(lambda: Running(cmd, launcher, streams), Running.release)
+    """Beside the loop only the library works, as it needs no interpreter."""
+    async with turn():
+        running = Running(cmd, launcher, streams)
+    try:
+        await in_thread(STARTERS, running.launch, lambda _: running.release())
+        async with turn():
+            running.settle()
+    except BaseException:
+        running.discard()
+        raise
+    return running
 
 
 async def _run_async(
@@ -89,7 +99,7 @@ async def _run_async(
 
 def _start(launcher: Launcher, cmd: Sequence[Path], options: StreamOptions) -> Job[Any]:
     _needs_text(options)
-    return Job(Running(cmd, launcher, streams_of(options)), options)
+    return Job(Running(cmd, launcher, streams_of(options)).start(), options)
 
 
 async def _start_async(
@@ -178,7 +188,9 @@ async def run_async(
 ) -> Completed[Any]:
     """As run(), for asyncio. When the task is cancelled, the command is ended."""
     refuse_unknown("run_async", options, JailOptions, CaptureOptions)
-    return await _run_async(Launcher(take(JailOptions, options)), cmd, _capture(options), check)
+    async with turn():
+        launcher = Launcher(take(JailOptions, options))
+    return await _run_async(launcher, cmd, _capture(options), check)
 
 
 @overload
@@ -224,9 +236,9 @@ async def start_async(
 async def start_async(cmd: Sequence[Path], **options: Any) -> AsyncJob[Any]:
     """As start(), for asyncio: an AsyncJob."""
     refuse_unknown("start_async", options, JailOptions, StreamOptions)
-    return await _start_async(
-        Launcher(take(JailOptions, options)), cmd, take(StreamOptions, options)
-    )
+    async with turn():
+        launcher = Launcher(take(JailOptions, options))
+    return await _start_async(launcher, cmd, take(StreamOptions, options))
 
 
 class _Prepared(Owned):

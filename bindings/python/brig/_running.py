@@ -181,32 +181,59 @@ class Running(Owned):
     _free = "brig_job_free"
 
     def __init__(self, cmd: Sequence[Path], launcher: Launcher, streams: Streams) -> None:
+        """start() follows, or launch() and settle(): only the library works in launch()."""
+        super().__init__(None)
         self._lib = library()
         self._lock = threading.RLock()
         self._launcher = launcher
-        self._input = streams.input  # borrowed by the library until the job is done
-        self.args = arguments(cmd)
+        self._streams = streams  # the input is borrowed by the library until the job is done
         self._completed: Optional[Completed[bytes]] = None
-        self.ends: List[int] = [-1, -1, -1]  # of pipes, the caller's
-        command = launcher.native(self.args, streams)
-        reading, writing = os.pipe2(os.O_CLOEXEC) if streams.merged else (-1, -1)
-        try:
-            if streams.merged:
-                for stream in (command.stdio[1], command.stdio[2]):
-                    stream.kind, stream.fd = _FD, writing
-            job, err = c_void_p(), BrigError()
-            code = launcher.start(command, job, err)
-            super().__init__(job.value)
-            check(code, err)
-            self.ends[1], reading = reading, -1
-            self._take_ends()
-        finally:
-            for fd in (reading, writing):
-                if fd >= 0:
-                    os.close(fd)
         self._relayed = -1
-        if _PTY not in streams.kinds:
+        self._started = 0
+        self._job, self._err = c_void_p(), BrigError()
+        self.ends: List[int] = [-1, -1, -1]  # of pipes, the caller's
+        self.args = arguments(cmd)
+        self._command = launcher.native(self.args, streams)
+        self._merged = -1
+        if streams.merged:
+            self.ends[1], self._merged = os.pipe2(os.O_CLOEXEC)
+            for stream in (self._command.stdio[1], self._command.stdio[2]):
+                stream.kind, stream.fd = _FD, self._merged
+
+    def start(self) -> Running:
+        self.launch()
+        self.settle()
+        return self
+
+    def launch(self) -> None:
+        """Starts the command; what became of that is told by settle()."""
+        self._started = self._launcher.start(self._command, self._job, self._err)
+        self._handle = self._job.value
+
+    def settle(self) -> None:
+        """Takes over what the job has, or raises why there is none."""
+        try:
+            check(self._started, self._err)
+        except BaseException:
+            self.discard()
+            raise
+        self._close_merged()
+        self._take_ends()
+        if _PTY not in self._streams.kinds:
             self._begin_relay()
+
+    def _close_merged(self) -> None:
+        if self._merged >= 0:
+            os.close(self._merged)
+        self._merged = -1
+
+    def discard(self) -> None:
+        """Of a job that did not come to settle(), or not through it."""
+        self._close_merged()
+        for fd in self.ends:
+            if fd >= 0:
+                os.close(fd)
+        self.ends = [-1, -1, -1]
 
     def _take_ends(self) -> None:
         """Files of Python own the pipes from here on."""

@@ -10,7 +10,7 @@ import contextlib
 import os
 import select
 import weakref
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Sequence, Tuple, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -71,25 +71,31 @@ async def turn() -> AsyncIterator[None]:
         yield
 
 
-# Threads that start commands: the library takes some milliseconds for it, without the interpreter.
-_starters: dict[int, ThreadPoolExecutor] = {}
+# Threads of this process, by their number: STARTERS start commands, which takes the library some
+# milliseconds without the interpreter; the READER reads large values. It is one, as each thread that
+# wants the interpreter holds up the event loop.
+_pools: Dict[Tuple[int, int], ThreadPoolExecutor] = {}
+READER, STARTERS = 1, 4
 
 
-async def in_thread(function: Callable[[], T], undo: Callable[[T], None]) -> T:
-    """What the function returns, run beside the loop. If the task is cancelled meanwhile, undo() gets
-    the value, in that thread."""
-    import asyncio
+def _pool(threads: int) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
-    executor = _starters.get(os.getpid())
-    if executor is None:
-        executor = _starters[os.getpid()] = ThreadPoolExecutor(4, thread_name_prefix="brig")
-    future = executor.submit(function)
+    key = os.getpid(), threads
+    return _pools.get(key) or _pools.setdefault(key, ThreadPoolExecutor(threads, "brig"))
+
+
+async def in_thread(threads: int, function: Callable[[], T], undo: Callable[[T], None]) -> T:
+    """What the function returns, run beside the loop. If the task is cancelled meanwhile, undo() gets
+    the value, in such a thread."""
+    import asyncio
+
+    future = _pool(threads).submit(function)
     try:
         return await asyncio.shield(asyncio.wrap_future(future))
     except asyncio.CancelledError:
         if not future.cancel():
-            last = executor.submit(lambda: future.exception() or undo(future.result()))
+            last = _pool(threads).submit(lambda: future.exception() or undo(future.result()))
             # So that nothing is left when the task has ended.
             await asyncio.shield(asyncio.wrap_future(last))
         raise
