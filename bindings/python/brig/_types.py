@@ -217,10 +217,20 @@ def _own_parts(value: Any) -> Any:
     return tuple(getattr(value, name) for name in _fields(kind))
 
 
+def _flags(kind: Any, value: int) -> Any:
+    """Of bits that have a name: enum keeps every combination it has ever made."""
+    known = 0
+    for member in kind.__members__.values():
+        known |= member.value
+    if value & ~known:
+        raise PlainError(f"{value:#x} is no combination of {kind.__name__}")
+    return kind(value)
+
+
 def _own(kind: Any, inner: Any) -> Any:
     """By the type's constructor, so that its checks are made."""
     if issubclass(kind, enum.Flag):
-        return kind(*_typed((inner,), (int,)))
+        return _flags(kind, *_typed((inner,), (int,)))
     if issubclass(kind, enum.Enum):
         (name,) = _typed((inner,), (str,))
         return kind[name]
