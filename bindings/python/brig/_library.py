@@ -250,7 +250,8 @@ _loading = threading.Lock()
 
 
 def library() -> Library:
-    """libbrig, loaded when it is first needed: BRIG_LIBRARY names it, or the system knows it."""
+    """libbrig, loaded when it is first needed: BRIG_LIBRARY names it, a wheel carries it, or the system
+    knows it."""
     global _loaded
     if _loaded is None:
         with _loading:
@@ -262,7 +263,8 @@ def library() -> Library:
 def _load() -> Library:
     if not sys.platform.startswith("linux"):
         raise UnsupportedPlatformError(f"brig makes jails on Linux, and this is {sys.platform}")
-    path = os.environ.get("BRIG_LIBRARY") or NAME
+    carried = os.path.join(os.path.dirname(os.path.abspath(__file__)), NAME)
+    path = os.environ.get("BRIG_LIBRARY") or (carried if os.path.exists(carried) else NAME)
     try:
         return Library(path)
     except (OSError, AttributeError) as error:
