@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""The README does what it says: each block after a line `<!-- run -->` is run, with tools of ours in
-the place of those it speaks of, and with its /app in a scratch directory."""
+"""The README does what it says: every block of Python is run, with its /app in a scratch directory, and
+what it prints is what stands after `#>`. The examples are run as well."""
 
-import contextlib
-import io
+import glob
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import unittest
 
 import tap
-import brig
 
-BLOCK = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+EXAMPLES = os.path.join(tap.ROOT, "docs", "examples", "python")
 
 
 class Readme(unittest.TestCase):
@@ -23,44 +24,49 @@ class Readme(unittest.TestCase):
         for name in ("tmp", "uploads", "config"):
             os.mkdir(os.path.join(self.app, name))
         with open(os.path.join(tap.PACKAGE, "README.md"), encoding="utf-8") as stream:
-            self.blocks = BLOCK.findall(stream.read())
+            self.text = stream.read()
 
-    def run_blocks(self, having, **names):
-        """Runs the blocks that have a text in them; returns their names and what they printed."""
-        printed = io.StringIO()
-        chosen = [block for block in self.blocks if having in block]
-        self.assertTrue(chosen)
-        for block in chosen:
-            names["__name__"] = "readme"
-            with contextlib.redirect_stdout(printed):
-                exec(compile(block.replace("/app", self.app), "<README>", "exec"), names)
-        return names, printed.getvalue()
+    def test_every_block_prints_what_it_says(self):
+        blocks = BLOCK.findall(self.text)
+        self.assertEqual(len(blocks), self.text.count("```") // 2)
+        for block in blocks:
+            with self.subTest(block=block.strip().splitlines()[0]):
+                path = os.path.join(self.app, "block.py")
+                with open(path, "w", encoding="utf-8") as stream:
+                    stream.write(block.replace("/app", self.app))
+                done = subprocess.run([sys.executable, path], capture_output=True, text=True, env=self.environment())
+                promised = [line.split("#> ", 1)[1] for line in block.splitlines() if "#> " in line]
+                self.assertEqual((done.stdout.splitlines(), done.stderr), (promised, ""))
 
-    def test_every_block_runs(self):
-        self.assertEqual(len(self.blocks), 5)
-        self.run_blocks("brig", tool=len, failing_tool=len, arguments="abc")
+    def environment(self):
+        return {**os.environ, "PYTHONPATH": tap.PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def test_the_first_block_gets_the_value(self):
-        def tool(text):
-            with open(os.path.join(self.app, "tmp", "note"), "w") as stream:
-                return stream.write(text)
+    def test_it_starts_with_a_complete_program(self):
+        self.assertLess(self.text.index("```python"), self.text.index("## "))
 
-        names, _ = self.run_blocks("result = jail.call", tool=tool, arguments="abc")
-        self.assertEqual(names["result"], 3)
+    def test_every_example_runs(self):
+        for path in sorted(glob.glob(os.path.join(EXAMPLES, "*.py"))):
+            name = os.path.basename(path)
+            if name.startswith("test_"):
+                continue
+            with self.subTest(example=name):
+                done = subprocess.run([sys.executable, path], capture_output=True, text=True, env=self.environment())
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                with open(path, encoding="utf-8") as stream:
+                    promised = [line.split("#> ", 1)[1] for line in stream.read().splitlines() if "#> " in line]
+                self.assertEqual(done.stdout.splitlines(), promised)
 
-    def test_a_tool_that_fails_is_reported(self):
-        def failing_tool(text):
-            raise LookupError("no " + text)
+    def test_the_example_for_pytest_passes(self):
+        pythons = [each for each in (sys.executable, "/usr/bin/python3") if self.has_pytest(each)]
+        if not pythons:
+            self.skipTest("pytest is not installed")
+        command = [pythons[0], "-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLES]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.app, env=self.environment())
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("passed", done.stdout)
 
-        _, printed = self.run_blocks("failing_tool", failing_tool=failing_tool, arguments="abc")
-        self.assertIn("tool raised LookupError: no abc\n", printed)
-        self.assertIn("in failing_tool", printed)
-
-    def test_a_tool_that_reads_the_password_file_is_reported(self):
-        _, printed = self.run_blocks(
-            "failing_tool", failing_tool=lambda path: open(path).read(), arguments="/etc/passwd"
-        )
-        self.assertEqual(printed, "refused: read /etc/passwd\n")
+    def has_pytest(self, python):
+        return subprocess.run([python, "-c", "import pytest"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 if __name__ == "__main__":
