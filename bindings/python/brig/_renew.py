@@ -27,7 +27,7 @@ def renew() -> None:
     for name in ("stdout", "stderr"):
         _renew_standard(name)
     for module, lock in _LOCKS:
-        found = getattr(sys.modules.get(module), lock, None)
+        found: Any = getattr(sys.modules.get(module), lock, None)
         if hasattr(found, "_at_fork_reinit"):
             found._at_fork_reinit()
     if "logging" in sys.modules:

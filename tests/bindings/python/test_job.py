@@ -152,7 +152,7 @@ class Terminals(unittest.TestCase):
 class Endings(unittest.TestCase):
     def test_signals_and_cancelling(self):
         ready = "trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done"
-        with brig.start(["sh", "-c", ready], stdout=brig.PIPE) as job:
+        with brig.start(["sh", "-c", ready], stdout=brig.PIPE, stderr=brig.DEVNULL) as job:
             job.stdout.readline()
             job.send_signal(signal.SIGUSR1)
             self.assertEqual(job.wait(PATIENCE), 7)
