@@ -50,7 +50,7 @@ static void test_missing(void)
     struct brig_result result;
     tap_is_int(run_shell(policy, "true", &result), BRIG_E_SETUP, "without a broker nothing starts");
     tap_has_str(result.error.message, "'/no/such/broker'", "and it is named");
-    tap_has_str(result.error.message, "--net none", "with the remedy");
+    tap_has_str(result.error.message, "BRIG_NET_NONE", "with the remedy");
     result_done(&result);
     brig_policy_free(policy);
 }
