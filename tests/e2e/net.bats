@@ -574,6 +574,6 @@ inject() {
         --inject "@github env:GITHUB_TOKEN upstream=http://api.example" -- \
         sh -c 'git ls-remote https://github.com/x/y.git 2>/dev/null; git config --get-regexp url'
     output_has '"detail":"GET /x/y.git/info/refs -> 200"'
-    output_has "url.http://127.18.0.1:8001/.insteadof https://github.com/"
+    output_has "url.http://github.localhost/.insteadof https://github.com/"
     output_lacks t0ken
 }
