@@ -8,6 +8,7 @@ of streams, and a log file of the parent's is closed here.
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import io
 import os
@@ -30,11 +31,26 @@ def renew() -> None:
         found: Any = getattr(sys.modules.get(module), lock, None)
         if hasattr(found, "_at_fork_reinit"):
             found._at_fork_reinit()
+    _forget_half_imported()
     if "logging" in sys.modules:
         for reference in list(sys.modules["logging"]._handlerList):
             handler = reference()
             if handler is not None:
                 _renew_handler(handler)
+
+
+def _forget_half_imported() -> None:
+    """Modules that another thread was importing: who imports one of them would wait for that thread. They
+    are imported anew. time.strptime(), for one, imports a module when it is first called."""
+    locks = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
+    for name, reference in list(locks.items()):
+        owner = getattr(reference(), "owner", None)
+        if owner in (None, _thread.get_ident()):
+            continue
+        locks.pop(name, None)
+        module = sys.modules.get(name)
+        if getattr(getattr(module, "__spec__", None), "_initializing", False):
+            del sys.modules[name]
 
 
 def _reopened(stream: Any) -> Optional[Any]:

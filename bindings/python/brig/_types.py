@@ -319,10 +319,16 @@ def _returned(function: Any) -> List[type]:
     if isinstance(function, type):
         return [function] if is_known_kind(function) else []
     function = getattr(function, "__func__", function)
-    annotations = getattr(function, "__annotations__", None)
-    if not isinstance(annotations, dict) or "return" not in annotations:
-        return []
-    return _named(annotations["return"], getattr(function, "__globals__", {}))
+    return _named(_annotations(function).get("return"), getattr(function, "__globals__", {}))
+
+
+def _annotations(thing: Any) -> Mapping[str, Any]:
+    """None if they cannot be had: from Python 3.14 on they are made when they are asked for."""
+    try:
+        found = thing.__annotations__
+    except Exception:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _with_fields(kinds: List[Any]) -> List[type]:
@@ -337,7 +343,7 @@ def _with_fields(kinds: List[Any]) -> List[type]:
         module = sys.modules.get(kind.__module__)
         names = {**vars(module)} if module else {}
         for base in kind.__mro__:
-            for annotation in vars(base).get("__annotations__", {}).values():
+            for annotation in _annotations(base).values():
                 waiting += _named(annotation, names)
     return list(found)
 

@@ -3,6 +3,9 @@
 
 import multiprocessing
 import os
+import shutil
+import sys
+import tempfile
 import threading
 import unittest
 
@@ -95,6 +98,35 @@ class Fork(unittest.TestCase):
 
         self.check(self.forked(renew))
         self.assertEqual(JAIL.call(pow, 2, 2), 4)
+
+
+class Imports(unittest.TestCase):
+    def test_a_module_that_another_thread_is_importing(self):
+        scratch = tempfile.mkdtemp(prefix="brig-test-")
+        self.addCleanup(shutil.rmtree, scratch)
+        with open(os.path.join(scratch, "slow_module.py"), "w") as stream:
+            stream.write("import sys\nfor wait in sys.waits: wait()\nVALUE = 42\n")
+        begun, end = threading.Event(), threading.Event()
+        sys.waits = [begun.set, end.wait]
+        sys.path.insert(0, scratch)
+        self.addCleanup(sys.path.remove, scratch)
+
+        def use():
+            sys.waits = []
+            import slow_module
+
+            return slow_module.VALUE
+
+        thread = threading.Thread(target=__import__, args=("slow_module",))
+        thread.start()
+        begun.wait()
+        try:
+            with brig.Jail(timeout=30, fs_read_allow=[scratch]) as jail:
+                self.assertEqual(jail.call(use), 42)
+        finally:
+            end.set()
+            thread.join()
+        self.assertEqual(sys.modules["slow_module"].VALUE, 42)
 
 
 if __name__ == "__main__":
