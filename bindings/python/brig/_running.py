@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -13,7 +14,7 @@ from ctypes import byref, c_void_p
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._errors import UnenforcedWarning
+from ._errors import Error, UnenforcedWarning
 from ._library import BrigError, Command, PassFd, check, library, strings
 from ._options import DEFAULT, DEFAULT_TIMEOUT, DEVNULL, MIB, PIPE, STDOUT, JailOptions, PassFds
 from ._options import Path, Stream, StreamOptions, at_least_one, milliseconds, paths
@@ -314,8 +315,9 @@ class Running(Owned):
     def abandon(self) -> None:
         """Ends it at once, for nobody. Also called by the collector, and in forked children."""
         if self._is_here() and self._handle:
-            self.signal(signal.SIGKILL)
-            self.cancel()
+            with contextlib.suppress(Error):  # it may be just over
+                self.signal(signal.SIGKILL)
+                self.cancel()
 
     def release(self) -> None:
         """Ends the job if it still runs."""
