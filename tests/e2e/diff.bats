@@ -318,7 +318,7 @@ answer() {
     jail user quits
     must by user -R -m casual -j quits -- sh -c 'mkdir -p new/deep empty other; echo x >new/deep/file; rm -r gone'
     run answer 'q\nq\n' apply -j quits -p .
-    output_has 'there is nothing to apply'
+    output_has 'nothing was applied'
     [ ! -e new ]
     [ ! -e empty ]
     [ ! -e other ]
