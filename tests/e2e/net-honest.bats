@@ -221,15 +221,14 @@ starts() {
 "--allow %s does nothing with the network '"'%s'"'. Use --net allow, or --net "
 "--net open "
 "allow it with %s--allow %s"
-"cannot %s with the network '"'%s'"': use --net allow or open"
 "it has loopback in it; for a service on the host write host:PORT"
 "or run with --net none (no network) or --net host (no door)"
 "that is the jail itself; for a service on the host write host:PORT"
-"the network '"'%s'"' has no proxy: use --net allow or open"
+"use --net allow or open"
 "which port of the host? Write it as host:5432"'
     local src=$LIB_DIR/../../src
     run bash -c "LC_ALL=C; export LC_ALL; cd '$src' && grep -rhoE '\"[^\"]*(--allow |--net |--publish |host:PORT|host:5432|brig allow )[^\"]*\"' \
-        cli/net*.c policy/*.c jail/net/*.c net/*.c | sort -u"
+        cli/net*.c cli/remedy.c policy/*.c jail/net/*.c net/*.c | sort -u"
     diff <(LC_ALL=C sort <<< "$known") <(printf '%s\n' "$output")
 }
 
