@@ -644,12 +644,14 @@ reviewed_run() {
     shows 'Stage this hunk'
     keys C-c
     shows 'brig: interrupted, so nothing was applied'
-    type_line "clear; \$BRIG apply -j $JAIL -p '$FILES'; echo \"status \$?\""
+    type_line "clear; echo second; \$BRIG apply -j $JAIL -p '$FILES'; echo \"status \$?\""
+    shows '^second'
     shows 'Stage this hunk'
     keys q Enter
     shows 'brig: nothing was applied'
     [ "$(cat "$FILES/plain.txt")" = $'one\ntwo\nthree' ]
-    type_line "clear; \$BRIG apply -j $JAIL -p '$FILES'; echo \"status \$?\""
+    type_line "clear; echo third; \$BRIG apply -j $JAIL -p '$FILES'; echo \"status \$?\""
+    shows '^third'
     shows 'Stage this hunk'
     keys y Enter
     shows '^status 0'
