@@ -178,7 +178,7 @@ enum brig_layer {
 /* An id that the library chooses: (uid_t)-1. */
 #define BRIG_ID_CHOOSE 0xffffffffu
 
-/* Who the jail is. Begin with BRIG_IDENTITY_INIT. Ids of BRIG_ID_CHOOSE and NULL strings mean: choose.
+/* The user and the ids of a jail. Begin with BRIG_IDENTITY_INIT. Ids of BRIG_ID_CHOOSE and NULL strings mean: choose.
  * On the host the jail is never uid 0: when the caller is root and says nothing, a dedicated
  * unprivileged id is used. */
 struct brig_identity {
@@ -233,7 +233,7 @@ int brig_policy_file(struct brig_policy *policy, const char *dest, const void *b
 /* Keeps the directory that brig_policy_private() made at dest beyond the jail's end, for
  * brig_job_kept_dir(). One in each policy. */
 int brig_policy_keep(struct brig_policy *policy, const char *dest, struct brig_error *err);
-/* Who the jail is, see struct brig_identity. The strings are copied. */
+/* The user and the ids of the jail, see struct brig_identity. The strings are copied. */
 int brig_policy_identity(struct brig_policy *policy, const struct brig_identity *identity,
                          struct brig_error *err);
 /* Another network than the mode's. */
@@ -380,7 +380,7 @@ struct brig_command {
     size_t pass_fd_count;
 };
 
-/* A command without words, whose fds 0 to 2 are /dev/null. */
+/* A command with nothing set, whose fds 0 to 2 are /dev/null. */
 #define BRIG_COMMAND_INIT                                                                          \
     {                                                                                              \
         sizeof(struct brig_command), NULL, NULL,                                                   \

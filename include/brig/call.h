@@ -218,7 +218,7 @@ int brig_call_run(const struct brig_policy *policy, const struct brig_call_optio
                   brig_call_fn fn, void *argument, struct brig_call_result **ret_result,
                   struct brig_error *err);
 
-/* Defaults, thought through once: for those who call more than once. Paths are looked up when it is
+/* Options that are checked once, for many calls. Paths are looked up when it is
  * made (a grant is the file or directory that is there then), and every call is as brig_call_run()
  * with them, only faster. With namespaces, a jail's init may still be about to end when its call has
  * returned, though nothing else of the jail is left: the next call reaps it, or brig_caller_free(). */

@@ -162,6 +162,17 @@ static int lines_read(struct startup_lines *lines, const char *text, size_t leng
     return 0;
 }
 
+void startup_hide_statements(struct startup_lines *lines)
+{
+    for (size_t first = 0, next; first < lines->count; first = next) {
+        bool hidden = lines->items[first].has_hit;
+        for (next = first + 1; next < lines->count && lines->items[next].joined; next++)
+            hidden = hidden || lines->items[next].has_hit;
+        for (size_t i = first; i < next && hidden; i++)
+            lines->items[i].hidden = true;
+    }
+}
+
 void startup_append_reason(struct startup_line *line, size_t number)
 {
     struct str *marker = &line->marker;

@@ -137,7 +137,6 @@ static void mark(struct startup_line *line, size_t number)
     startup_append_reason(line, number);
 }
 
-/* A statement is a line with those that continue it. */
 void startup_mark_git(struct startup_lines *lines, const struct startup_filters *filters)
 {
     const char *section = "[";
@@ -150,13 +149,8 @@ void startup_mark_git(struct startup_lines *lines, const struct startup_filters 
         else
             find_hit(line, filters, &section);
     }
-    for (size_t first = 0, next; first < lines->count; first = next) {
-        bool hidden = lines->items[first].has_hit;
-        for (next = first + 1; next < lines->count && lines->items[next].joined; next++)
-            hidden = hidden || lines->items[next].has_hit;
-        for (size_t i = first; i < next && hidden; i++) {
-            lines->items[i].hidden = true;
+    startup_hide_statements(lines);
+    for (size_t i = 0; i < lines->count; i++)
+        if (lines->items[i].hidden)
             mark(&lines->items[i], ++number);
-        }
-    }
 }

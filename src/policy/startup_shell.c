@@ -326,13 +326,7 @@ static void choose(struct startup_lines *lines, const struct startup_filters *fi
         line->has_hit = find_hit(filters, line->text, &line->hit);
         read_line(&reader, line->text, line->length);
     }
-    for (size_t first = 0, next; first < lines->count; first = next) {
-        bool hidden = lines->items[first].has_hit;
-        for (next = first + 1; next < lines->count && lines->items[next].joined; next++)
-            hidden = hidden || lines->items[next].has_hit;
-        for (size_t i = first; i < next && hidden; i++)
-            lines->items[i].hidden = true;
-    }
+    startup_hide_statements(lines);
     for (size_t i = 0; i < lines->count; i++)
         if (lines->items[i].has_hit && lines->items[i].joined)
             hide_open(lines, i);

@@ -42,6 +42,9 @@ struct startup_lines {
     size_t count;
 };
 
+/* Hides all lines of each statement, which is a line with those that are joined to it, if one of them has a hit. */
+void startup_hide_statements(struct startup_lines *lines);
+
 /* Appends "# brig: hidden line NUMBER" and why. */
 void startup_append_reason(struct startup_line *line, size_t number);
 

@@ -13,6 +13,14 @@ os.environ.setdefault("BRIG_LIBRARY", os.path.join(ROOT, "build", "src", "libbri
 sys.dont_write_bytecode = True
 
 
+def program_without(test):
+    """The program that takes a feature of the kernel away; the test is skipped where it is not built."""
+    without = os.path.join(os.path.dirname(os.environ["BRIG_LIBRARY"]), "..", "tests", "probe", "without")
+    if not os.access(without, os.X_OK):
+        test.skipTest("tests/probe/without is not built")
+    return without
+
+
 class Result(unittest.TestResult):
     count = 0
 

@@ -747,9 +747,7 @@ class Use(Case):
         self.assertIn(b"BRIG_LIBRARY", done.stdout)
 
     def test_on_unsupported_decides_what_a_lesser_kernel_does(self):
-        without = os.path.join(os.path.dirname(os.environ["BRIG_LIBRARY"]), "..", "tests", "probe", "without")
-        if not os.access(without, os.X_OK):
-            self.skipTest("tests/probe/without is not built")
+        without = tap.program_without(self)
         code = (
             "import brig, warnings\n"
             "warnings.showwarning = lambda message, kind, *_: print(kind.__name__)\n"
