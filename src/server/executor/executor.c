@@ -119,6 +119,13 @@ void executor_warn(struct executor *executor, const char *text)
         lose_peer(supervisor);
 }
 
+void executor_send_rows(struct executor *executor)
+{
+    struct executor_peer *history = &executor->peers[ROLE_HISTORY];
+    if (history->channel && executor_ledger_send(&executor->ledger, history->channel, NULL) < 0)
+        lose_peer(history);
+}
+
 /* ---- messages of the http process ---- */
 
 /* The executor chooses the id: a compromised http process could choose the id of a row in the
@@ -378,13 +385,11 @@ static int timeout_ms(const struct executor *executor, uint64_t now)
  * process. */
 static void settle(struct executor *executor, uint64_t now)
 {
-    struct executor_peer *history = &executor->peers[ROLE_HISTORY];
     const struct executor_peer *http = &executor->peers[ROLE_HTTP];
     executor_pools_settle(executor, now);
     executor_frames_settle(executor, now);
     executor_runs_clear(executor, false);
-    if (history->channel && executor_ledger_send(&executor->ledger, history->channel, NULL) < 0)
-        lose_peer(history);
+    executor_send_rows(executor);
     if (executor->paused_count > 0 && http->channel && channel_queued(http->channel) < HTTP_EASY)
         executor_runs_resume(executor);
     tell_gauges(executor, now);

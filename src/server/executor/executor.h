@@ -125,6 +125,8 @@ void executor_tell_http(struct executor *executor, uint64_t http, enum message_t
 bool executor_http_is_full(const struct executor *executor);
 /* Sends a line for the supervisor's log. */
 void executor_warn(struct executor *executor, const char *text);
+/* Sends waiting rows to the history process, as far as its channel takes them. */
+void executor_send_rows(struct executor *executor);
 
 /* ---- run.c ---- */
 

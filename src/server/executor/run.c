@@ -84,33 +84,38 @@ static bool take_slot(struct run *run)
 /* ---- the end of a run ---- */
 
 /* If too many rows wait for the history process, results are stored without output and files. */
-static void tell_history(struct run *run, const struct execution_result *result, struct str *bytes)
+static void tell_history(struct run *run, const struct execution_result *result,
+                         const struct str *bytes)
 {
     struct ledger *ledger = &run->executor->ledger;
+    autostr struct str thin = {0};
     if (ledger->bytes > LEDGER_BYTES_MANY) {
         struct execution_result row = *result;
         row.file_count = 0;
         row.output.length = row.error_output.length = 0;
         row.output_truncated = row.output_truncated || result->output.length > 0;
         row.error_output_truncated = row.error_output_truncated || result->error_output.length > 0;
-        str_done(bytes);
-        (void)execution_result_encode(&row, bytes, NULL);
+        (void)execution_result_encode(&row, &thin, NULL);
+        bytes = &thin;
     }
     if (bytes->failed ||
         executor_ledger_add(ledger, MESSAGE_END, bytes->data, bytes->length, NULL) < 0)
         executor_warn(run->executor, "out of memory: the end of a run is missing in the history");
 }
 
-/* Takes the result; its strings may belong to the run. */
+/* Takes the result; its strings may belong to the run. The row is sent first: a client that has its
+ * result finds the run ended in the history. */
 static void conclude(struct run *run, struct execution_result *result)
 {
     autostr struct str bytes = {0};
     if (result->status == EXECUTION_OOM)
         run->executor->gauges.oom_kills++;
-    if (execution_result_encode(result, &bytes, NULL) == 0)
+    bool encoded = execution_result_encode(result, &bytes, NULL) == 0;
+    tell_history(run, result, &bytes);
+    executor_send_rows(run->executor);
+    if (encoded)
         executor_tell_http(run->executor, run->http, MESSAGE_DONE, run->tag, bytes.data,
                            bytes.length);
-    tell_history(run, result, &bytes);
     execution_result_done(result);
     remove_run(run);
 }
