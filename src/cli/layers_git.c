@@ -43,8 +43,8 @@ static void note(const struct layer *layer, const struct str *notes, size_t befo
                          NULL);
 }
 
-static int apply_layer(const struct layer *layer, int git, struct git_user user, struct str *notes,
-                       struct brig_error *err)
+static int apply_layer(const struct layer *layer, bool wanted, int git, struct git_user user,
+                       struct str *notes, struct brig_error *err)
 {
     static const struct change_options quick = {.quick = true};
     const struct guard_options options = options_of(layer, git, user);
@@ -55,8 +55,16 @@ static int apply_layer(const struct layer *layer, int git, struct git_user user,
     if (left < 0)
         return left;
     if (left == CHANGE_STOP) {
-        str_append(notes, "git: branches, HEAD and index move when no change is left: apply or "
-                          "discard the others\n");
+        if (wanted)
+            str_append(notes, "git: branches, HEAD and index move when no change is left: apply or "
+                              "discard the others\n");
+        return 0;
+    }
+    if (!wanted) {
+        str_appendf(notes,
+                    "git: the jail's commits wait: brig apply%s --all moves branches, HEAD "
+                    "and index\n",
+                    jails_option(layer->jail).text);
         return 0;
     }
     int status = guard_apply(&options, layer->root, notes, err);
@@ -71,8 +79,7 @@ int layers_apply_git(const struct layers *layers, const bool *wanted, const char
     autoclose int git = open_git(layers, storage);
     int status = 0;
     for (size_t i = 0; git >= 0 && i < layers->count && status == 0; i++)
-        if (!wanted || wanted[i])
-            status = apply_layer(&layers->items[i], git, user, notes, err);
+        status = apply_layer(&layers->items[i], !wanted || wanted[i], git, user, notes, err);
     return status;
 }
 

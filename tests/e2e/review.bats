@@ -437,6 +437,18 @@ verb() {
     [ "$(out log -1 --format=%s)" = second ]
 }
 
+@test "after the last change was applied by its name, the commits that wait are named" {
+    project user
+    must inside user:sealed 'echo x >a; echo x >b; git commit -q -a -m second' -R
+    must verb user apply a
+    output_lacks 'commits wait'
+    must verb user apply b
+    output_has "git: the jail's commits wait: brig apply"
+    [ "$(out log -1 --format=%s)" = first ]
+    must verb user apply --all
+    [ "$(out log -1 --format=%s)" = second ]
+}
+
 @test "a repository that was made in the copy is created by apply, without its config and hooks" {
     enter_project user
     must inside user:sealed 'echo a >a; git init -q -b trunk; git add a; git commit -q -m made; git config core.fsmonitor evil' -R
