@@ -72,6 +72,28 @@ two_runs() {
     [ ! -e "$RAN" ]
 }
 
+@test "a run that ends leaves the empty .git of another run below its directory alone" {
+    enter_project user
+    start user:sealed 'await_file go'
+    mv up up-below
+    (
+        cd ..
+        run_as_user mkdir -p stop
+        JAIL=$JAIL-above inside user:sealed 'mkdir -p q/.git; : >stop/up; await_file stop/go' -d .
+    ) >"$SCRATCH/above" 2>&1 3>&- &
+    above=$!
+    await_file ../stop/up
+    kill -0 "$JOB"
+    run_as_user touch ../stop/go
+    wait "$above"
+    [ -d .git ]
+    # The one that its own jail made is removed.
+    [ ! -e ../q/.git ]
+    finish
+    [ "$output" = "" ]
+    [ ! -e .git ]
+}
+
 @test "one that cannot be made anew does not keep the others from it" {
     hostile_project
     run inside user:sealed "MARK='$MARK'; $EVIL"'mkdir d; cd d; for i in $(seq 105); do git init -q r$i; git -C r$i config core.fsmonitor "$MARK"; done
