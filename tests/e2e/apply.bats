@@ -275,8 +275,8 @@ MAKE_NEW='umask 022
         discard) words='discard --all' from=$before to=$before ;;
         esac
         for call in $calls; do
-            step=${BRIG_KILL_STEP:-5}
-            [ "$call" != renameat2 ] || step=1
+            step=9
+            if [ "$call" = renameat2 ] || [ -n "${BRIG_THOROUGH:-}" ]; then step=1; fi
             for ((n = 1; ; n += step)); do
                 # shellcheck disable=SC2086 # words
                 run run_as_user strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$n" \

@@ -6,12 +6,12 @@
 # by setup_suite.bash; a suite in another folder calls lib_user_create in its setup_file and
 # lib_user_remove in its teardown_file. Several suites may run at once: the user goes with the last.
 
-LIB_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+LIB_DIR=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 LIB_ROOT=$(cd "$LIB_DIR/../.." && pwd)
 # Suites that run at once from several checkouts each name a user of their own.
 # Without root it is who we are.
 LIB_USER=${BRIG_TEST_USER:-brigtest}
-[ "$(id -u)" -eq 0 ] || LIB_USER=$(id -un)
+[ "$EUID" -eq 0 ] || LIB_USER=$(id -un)
 LIB_USER_COMMENT='brig test user'
 LIB_LOCK=/tmp/.$LIB_USER.lock
 
@@ -37,7 +37,7 @@ WITHOUT=$BRIG_PROBES/without
 export BUILD_DIR BRIG BRIG_PROBES WITHOUT
 
 lib_is_root() {
-    [ "$(id -u)" -eq 0 ]
+    [ "$EUID" -eq 0 ]
 }
 
 # cannot REASON: skips the test with a reason, or fails it where everything must work.
@@ -73,11 +73,12 @@ lib_user_create() {
             if ! id "$LIB_USER" >/dev/null 2>&1; then
                 useradd --create-home --shell /bin/bash --comment "$LIB_USER_COMMENT" "$LIB_USER" || return
             fi
+            lib_find_user
             chmod 0755 "$(lib_user_home)"
             flock -s "$holder"
             break
         fi
-        ! flock -n -s "$holder" || ! id "$LIB_USER" >/dev/null 2>&1 || break
+        ! flock -n -s "$holder" || ! lib_find_user || break
         flock -u "$holder"
         [ "$try" -lt 600 ] || {
             echo "another suite has held $LIB_LOCK for a minute" >&2
@@ -111,19 +112,27 @@ lib_user_remove() {
     )
 }
 
+# lib_find_user: sets what is asked of the user again and again, for all that is started from here. Fails
+# if there is no such user yet.
+lib_find_user() {
+    local entry
+    entry=$(getent passwd "$LIB_USER") || return
+    IFS=: read -r _ _ LIB_USER_ID LIB_USER_GROUP _ LIB_USER_HOME _ <<<"$entry"
+    export LIB_USER_ID LIB_USER_GROUP LIB_USER_HOME
+}
+[ -n "${LIB_USER_HOME:-}" ] || lib_find_user || true
+
 lib_user_home() {
-    getent passwd "$LIB_USER" | cut -d: -f6
+    echo "$LIB_USER_HOME"
 }
 
 # run_as_user CMD...: as the ordinary user, with that user's groups and home. PATH and the variables
 # named BRIG* stay.
 run_as_user() {
     if lib_is_root; then
-        local home
-        home=$(lib_user_home)
         setpriv --reuid="$LIB_USER" --regid="$LIB_USER" --init-groups --inh-caps=-all \
             env -u SUDO_USER -u SUDO_UID -u SUDO_GID -u XDG_RUNTIME_DIR \
-            HOME="$home" USER="$LIB_USER" LOGNAME="$LIB_USER" SHELL=/bin/bash "$@"
+            HOME="$LIB_USER_HOME" USER="$LIB_USER" LOGNAME="$LIB_USER" SHELL=/bin/bash "$@"
     else
         "$@"
     fi
@@ -160,7 +169,7 @@ each_user() {
 scratch_make() {
     local base
     if [ "$1" = user ] && lib_is_root; then
-        base=$(lib_user_home)
+        base=$LIB_USER_HOME
     elif lib_is_root; then
         base=${BRIG_SCRATCH:-/var/lib}
     else
@@ -173,15 +182,17 @@ scratch_make() {
 
 # Ends and removes the jails of the projects below a scratch directory.
 scratch_remove_jails() {
-    local who store file jail
+    local who home file jail
     for who in $(each_user); do
-        store=$(as "$who" sh -c 'echo "${BRIG_CONFIG_DIR:-$HOME/.local/share/brig}"')
-        for file in "$store"/*.project; do
-            case $(cat "$file" 2>/dev/null) in
+        home=$HOME
+        [ "$who" = root ] || home=$LIB_USER_HOME
+        for file in "${BRIG_CONFIG_DIR:-$home/.local/share/brig}"/*.project; do
+            [ -e "$file" ] || continue
+            case $(<"$file") in
             "$1"/*)
-                jail=$(basename "$file" .project)
-                as "$who" "$BRIG" stop "$jail" >/dev/null 2>&1 || true
-                as "$who" "$BRIG" rm -f "$jail" >/dev/null 2>&1 || true
+                jail=${file##*/}
+                as "$who" "$BRIG" stop "${jail%.project}" >/dev/null 2>&1 || true
+                as "$who" "$BRIG" rm -f "${jail%.project}" >/dev/null 2>&1 || true
                 ;;
             esac
         done
@@ -342,13 +353,16 @@ jails_setup() {
     HOME_OF_USER=$HOME
     if lib_is_root; then
         ROOT_STORE=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
-        HOME_OF_USER=$(lib_user_home)
+        HOME_OF_USER=$LIB_USER_HOME
     fi
 }
 
 jails_teardown() {
-    local pair
+    local pair store
     for pair in $JAILS; do
+        store=${BRIG_CONFIG_DIR:-$HOME_OF_USER/.local/share/brig}
+        [ "${pair%%:*}" != root ] || store=$ROOT_STORE
+        compgen -G "$store/${pair#*:}.*" >/dev/null || continue
         by "${pair%%:*}" stop "${pair#*:}" >/dev/null 2>&1 || true
         by "${pair%%:*}" rm -f "${pair#*:}" >/dev/null 2>&1 || true
     done
@@ -372,7 +386,7 @@ by() {
     case $who in
     user) run_as_user "$BRIG" "$@" ;;
     sudo)
-        env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
+        env SUDO_UID="$LIB_USER_ID" SUDO_GID="$LIB_USER_GROUP" SUDO_USER="$LIB_USER" \
             HOME="$HOME_OF_USER" "$BRIG" "$@"
         ;;
     root) BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" "$@" ;;

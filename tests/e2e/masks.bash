@@ -43,6 +43,6 @@ made() {
 
 # by_sudo ARGS…: brig as root for the user.
 by_sudo() {
-    env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
+    env SUDO_UID="$LIB_USER_ID" SUDO_GID="$LIB_USER_GROUP" SUDO_USER="$LIB_USER" \
         HOME="$H" "$BRIG" "$@"
 }

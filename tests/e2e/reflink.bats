@@ -161,7 +161,7 @@ clones() {
     export BRIG_CONFIG_DIR=$IMAGES/xfs/user/store
     as user mkdir "$BRIG_CONFIG_DIR"
     must in_jail 'rm -rf a u l' --checkpoint
-    output_has "left out: big/ (10 GiB), one.bin (24 MiB)"
+    output_has "left out: big/ (10.0 GiB), one.bin (24 MiB)"
     must brig undo -j "$JAIL"
     [ "$(cat a u l)" = "$(printf 'a\nuntracked\na')" ]
     [ -e big/b ]
