@@ -2,7 +2,7 @@
 # frozen_string_literal: true
 
 # The README does what it says: each block after a line `<!-- run -->` is run, with tools of ours in
-# the place of those it speaks of, and with its /app in a scratch directory.
+# the place of those it speaks of, and with its /app in a scratch directory; it prints what its lines `#>` say.
 require_relative "tap"
 require "logger"
 require "stringio"
@@ -31,18 +31,18 @@ class ReadmeTest < Case
     refute_empty chosen
     chosen.map do |block|
       names = binding
-      names.eval(block.gsub("/app", @scratch), "README.md")
+      printed, = capture_io { names.eval(block.gsub("/app", @scratch), "README.md") }
+      assert_equal block.lines.grep(/\A#> /) { |line| line[3..] }.join, printed
       names.local_variable_defined?(:result) ? names.local_variable_get(:result) : nil
     end.last
   end
 
   def test_every_block_runs
-    assert_equal 5, BLOCKS.size
+    assert_equal 7, BLOCKS.size
     run_blocks("AgentJail")
   end
 
   def test_the_value_comes_back
-    assert_equal "ABC", run_blocks("result = AgentJail.run(timeout: 5, memory_mb: 256, fs_allow")
     assert_equal "ABC", run_blocks("cpu_timeout:   5")
   end
 

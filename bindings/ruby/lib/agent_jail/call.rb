@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # frozen_string_literal: true
 
-require_relative "library"
+require_relative "command"
 require_relative "child"
 
 module AgentJail
@@ -51,7 +51,7 @@ module AgentJail
 
     def value
       result = Library.make(:brig_call_finish, @call)
-      details = JSON.parse(Library.take_text(Library.make(:brig_call_result_json, result)))
+      details = JSON.parse(Library.text(:brig_call_result_json, result))
       tell_denials(details)
       raise Outcomes.error(details) unless details["outcome"] == "returned"
 
@@ -89,29 +89,17 @@ module AgentJail
   class Caller
     MEMORY = { address_space: 0, rss: 1 }.freeze
     NETWORK = { none: 0, host: 1 }.freeze
-    ON_UNSUPPORTED = { raise: 0, warn: 1, ignore: 2 }.freeze
 
     def initialize(options)
       @options = options
       @native = Library::CallOptions.malloc(Fiddle::RUBY_FREE)
-      # What the struct points to.
-      @kept = []
+      @memory = Memory.new # what the struct points to
       Library.call(:brig_call_options_init, @native, Library::CallOptions.size)
       set_limits
       set_access
     end
 
-    # Yields the handle, which is freed afterwards.
-    def open
-      handle = make
-      yield handle
-    ensure
-      Library.call(:brig_caller_free, handle) if handle
-    end
-
-    private
-
-    # With :warn the warning is what the library would have refused for.
+    # The library's object as a Handle. With :warn the warning is what the library would have refused for.
     def make
       what = @options[:on_unsupported]
       return make_with(what) unless what == :warn
@@ -124,18 +112,26 @@ module AgentJail
       end
     end
 
+    private
+
     def make_with(on_unsupported)
-      @native.on_unsupported = ON_UNSUPPORTED.fetch(on_unsupported)
-      Library.make(:brig_caller_new, nil, @native)
+      @native.on_unsupported = Policy::ON_UNSUPPORTED.fetch(on_unsupported)
+      policy = @options[:policy]
+      made = if policy
+               policy.with_handle { |pointer| Library.make(:brig_caller_new, pointer, @native) }
+             else
+               Library.make(:brig_caller_new, nil, @native)
+             end
+      Handle.new(made, :brig_caller_free)
     end
 
     def set_limits
       @native.timeout_ms = milliseconds(:timeout)
       @native.cpu_timeout_ms = @options[:cpu_timeout] == :same ? Library::SAME : milliseconds(:cpu_timeout)
       @native.memory_mb = limit(:memory_mb)
-      @native.memory = word(:memory, MEMORY)
+      @native.memory = Policy.word(MEMORY, :memory, @options[:memory])
       @native.processes = @options[:processes] == :default ? Library::SAME : limit(:processes)
-      @native.grace_ms = @options[:grace].zero? ? 0 : milliseconds(:grace)
+      @native.grace_ms = Checks.grace(@options[:grace])
       @native.max_result = limit(:max_result)
     end
 
@@ -143,64 +139,25 @@ module AgentJail
       @native.fs_allow, @native.fs_allow_count = paths(:fs_allow, [])
       @native.fs_read_allow, @native.fs_read_allow_count =
         paths(:fs_read_allow, Platform.interpreter_paths)
-      fds = @options[:keep_fds].map { |fd| fd.respond_to?(:fileno) ? fd.fileno : Integer(fd) }
-      @native.keep_fds, @native.keep_fd_count = array(fds.pack("i*")), fds.size
-      @native.network = word(:network, NETWORK)
+      fds = Memory.items(:keep_fds, @options[:keep_fds]).map { |fd| Checks.fd(:keep_fds, fd) }
+      @native.keep_fds, @native.keep_fd_count = @memory.bytes(fds.pack("i*")), fds.size
+      @native.network = Policy.word(NETWORK, :network, @options[:network])
       @native.namespaces = @options[:namespaces] ? 1 : 0
       @native.unix_sockets = @options[:unix_sockets] ? 1 : 0
       @native.trace = @options[:trace] ? 1 : 0
     end
 
-    # Whole milliseconds, at least one; nil is no limit, which the library calls 0.
     def milliseconds(name)
-      seconds = @options[name]
-      return 0 if seconds.nil?
-      unless seconds.is_a?(Numeric) && seconds.positive?
-        raise ArgumentError, "#{name}: #{seconds.inspect} is not a time: give seconds above 0, or nil " \
-                             "for no limit"
-      end
-
-      [(seconds * 1000).to_i.clamp(0, 10**15), 1].max
+      Checks.milliseconds(name, @options[name])
     end
 
     def limit(name)
-      value = @options[name]
-      return 0 if value.nil?
-      return value if value.is_a?(Integer) && value.positive?
-
-      raise ArgumentError, "#{name}: #{value.inspect} is not a limit: give a whole number from 1, or nil"
-    end
-
-    def word(name, words)
-      words.fetch(@options[name]) do
-        raise ArgumentError, "#{name}: #{@options[name].inspect} is not one of " \
-                             "#{words.keys.map(&:inspect).join(', ')}"
-      end
+      Checks.limit(name, @options[name])
     end
 
     def paths(name, more)
-      given = @options[name]
-      raise ArgumentError, "#{name} is a list of paths: #{name}: [#{given.inspect}]" if given.is_a?(String)
-
-      all = given.to_a.map { |path| absolute(path) } + more
-      strings = all.map { |path| keep("#{path}\0") }
-      [array(strings.map { |string| Fiddle::Pointer[string].to_i }.pack("J*")), all.size]
-    end
-
-    def absolute(path)
-      path = path.to_path if path.respond_to?(:to_path)
-      raise ArgumentError, "the path #{path.inspect} has a NUL byte in it" if path.include?("\0")
-
-      File.expand_path(path)
-    end
-
-    def array(packed)
-      packed.empty? ? nil : Fiddle::Pointer[keep(packed)]
-    end
-
-    def keep(value)
-      @kept << value
-      value
+      all = Memory.items(name, @options[name]).map { |path| Memory.path(name, path) } + more
+      [@memory.list(name, all), all.size]
     end
   end
   private_constant :Caller

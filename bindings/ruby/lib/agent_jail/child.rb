@@ -60,6 +60,7 @@ module AgentJail
       @reserve = String.new(capacity: RESERVE_BYTES)
       without_collecting do
         @child = Library.call(:brig_call_enter, @call, 0)
+        Handle.enter_jail
         hold(numbers)
       end
       TRAPPED.each { |name| Signal.trap(name, "DEFAULT") }

@@ -4,7 +4,7 @@
 module AgentJail
   # The defaults of a program, set with AgentJail.configure.
   class Configuration
-    ON_UNSUPPORTED = %i[warn raise ignore].freeze
+    ON_UNSUPPORTED = %i[raise warn ignore].freeze
 
     attr_accessor :default_timeout, :default_memory_mb, :default_fs_allow, :default_fs_read_allow,
                   :default_max_result, :default_trace
@@ -17,11 +17,11 @@ module AgentJail
       @default_fs_read_allow = []
       @default_max_result = 64 * 1024 * 1024
       @default_trace = false
-      @on_unsupported = :warn
+      @on_unsupported = :raise
     end
 
-    # What to do where a jail cannot be had: :warn and run the block without what is missing, :raise
-    # UnsupportedPlatformError, or :ignore.
+    # What to do where something cannot be enforced: :raise UnsupportedPlatformError; :warn and go on
+    # with what there is, for a block even without any jail; or :ignore, the same without a word.
     def on_unsupported=(what)
       @on_unsupported = Configuration.check_on_unsupported(what)
     end
@@ -29,7 +29,7 @@ module AgentJail
     def self.check_on_unsupported(what)
       return what if ON_UNSUPPORTED.include?(what)
 
-      raise ArgumentError, "on_unsupported: #{what.inspect} is not one of :warn, :raise, :ignore"
+      raise ArgumentError, "on_unsupported: #{what.inspect} is not one of :raise, :warn, :ignore"
     end
   end
 end

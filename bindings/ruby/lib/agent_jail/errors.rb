@@ -2,16 +2,18 @@
 # frozen_string_literal: true
 
 module AgentJail
-  # All that a run raises, but for ArgumentError where an option is wrong.
+  # All that is raised, but for ArgumentError where a value is wrong.
   #
   # `details` is what the library observed: outcome, usage, denials and more. What the block reported
-  # about itself, in the `original_` methods, is untrusted text.
+  # about itself, in the `original_` methods, is untrusted text. `result` is what became of a command, a
+  # Result; of a block it is nil.
   class Error < StandardError
-    attr_reader :details
+    attr_reader :details, :result
 
-    def initialize(message = nil, details = {})
+    def initialize(message = nil, details = {}, result = nil)
       super(message)
       @details = details
+      @result = result
     end
 
     # The name of the class of the block's exception, if one was the reason.
@@ -39,7 +41,7 @@ module AgentJail
     end
   end
 
-  # The wall clock ran out.
+  # The wall clock ran out, and the block or command was ended.
   class TimeoutError < Error; end
   # The time of the CPU ran out.
   class CPUTimeoutError < TimeoutError; end
@@ -98,12 +100,24 @@ module AgentJail
     end
   end
 
+  # The run was cancelled.
+  class CancelledError < SandboxError; end
   # The block's value cannot be passed on: it is not plain, or its bytes are no value.
   class ResultError < SandboxError; end
   # This platform cannot enforce what was asked, and nothing ran.
   class UnsupportedPlatformError < Error; end
   # The jail could not be built, and nothing ran.
   class SetupError < Error; end
+  # The command does not exist inside the jail.
+  class NotFoundError < SetupError; end
+  # The command exists, but cannot be executed.
+  class NotExecutableError < SetupError; end
+  # What was asked does not fit the state of the object: it is closed, or belongs to another process.
+  class StateError < Error; end
+  # A command did not exit with 0: `result` is what became of it.
+  class CommandError < Error; end
+  # No place in a pool was free in time, and nothing ran.
+  class PoolTimeoutError < Error; end
 
   # Of Error: which class an outcome of the library is.
   module Outcomes
@@ -122,7 +136,7 @@ module AgentJail
       "output" => OutputLimitError,
       "exited" => ExitedError,
       "crashed" => CrashedError,
-      "cancelled" => SandboxError,
+      "cancelled" => CancelledError,
       "unsupported" => UnsupportedPlatformError,
       "setup-failed" => SetupError
     }.freeze

@@ -2,7 +2,8 @@
 # frozen_string_literal: true
 
 module AgentJail
-  # Options for runs. May be used by many threads at a time.
+  # Options for runs, which are checked and looked up when the first block runs. May be used by many threads at
+  # a time, and by forked processes.
   #
   #   jail = AgentJail::Jail.new(timeout: 5, fs_read_allow: ["/app/config"])
   #   jail.run { tool.call(arguments) }
@@ -21,20 +22,26 @@ module AgentJail
   # keep_fds::       IOs that stay open; all others but stdin, stdout and stderr are closed
   # trace::          true: every refused system call is in the error's `denials`. What can be called is
   #                  called with the list, also of a block that came to its end (false)
-  # on_unsupported:: :warn, :raise or :ignore
+  # policy::         a Policy, for what these options cannot say; they are laid over it
+  # on_unsupported:: :raise, :warn or :ignore, when this system cannot enforce something (:raise)
   # marshal::        true: any object can come back. Then the block can make the caller run anything:
   #                  only for blocks that are trusted. Else values are plain: nil, booleans, numbers,
   #                  strings, symbols, arrays, hashes and sets.
   class Jail
+    OPTIONS = %i[timeout cpu_timeout memory_mb memory fs_allow fs_read_allow namespaces network unix_sockets
+                 processes grace max_result keep_fds trace policy on_unsupported marshal].freeze
+
     attr_reader :options
 
     def initialize(**options)
-      @options = defaults.merge(options) { |_, default, given| given.nil? && keep_default?(default) ? default : given }
-      unknown = options.keys - defaults.keys
+      unknown = options.keys - OPTIONS
       raise ArgumentError, "unknown option #{unknown.first.inspect}" unless unknown.empty?
 
+      @options = defaults.merge(options) { |_, default, given| given.nil? && keep_default?(default) ? default : given }
       Configuration.check_on_unsupported(@options[:on_unsupported])
       @options.freeze
+      @lock = Mutex.new
+      @closed = false
     end
 
     # Runs the block in a forked child, which sees the program's memory as it is now. Returns the
@@ -43,11 +50,30 @@ module AgentJail
       raise ArgumentError, "no block was given to run" unless block
       return run_without(block) unless Platform.supported?
 
-      require_relative "call"
-      Caller.new(@options).open { |handle| Call.new(handle, @options).run(block) }
+      caller.use { |pointer| Call.new(pointer, @options).run(block) }
+    end
+
+    # Releases what was looked up, when the last run has ended; there can be no new ones.
+    def close
+      @lock.synchronize do
+        @closed = true
+        @caller&.close
+      end
+      nil
     end
 
     private
+
+    def caller
+      @lock.synchronize do
+        raise StateError, "the jail is closed" if @closed
+        next @caller if @caller
+
+        Platform.load_library
+        require_relative "call"
+        @caller = Caller.new(@options).make
+      end
+    end
 
     def defaults
       configured = AgentJail.configuration
@@ -57,7 +83,7 @@ module AgentJail
         fs_allow: configured.default_fs_allow, fs_read_allow: configured.default_fs_read_allow,
         namespaces: false, network: :host, unix_sockets: false, processes: :default, grace: 0,
         max_result: configured.default_max_result, keep_fds: [], trace: configured.default_trace,
-        on_unsupported: configured.on_unsupported, marshal: false
+        policy: nil, on_unsupported: configured.on_unsupported, marshal: false
       }
     end
 

@@ -28,6 +28,15 @@ module AgentJail
       "#{RUBY_ENGINE} cannot fork" unless fork_supported?
     end
 
+    # Loads what speaks with libbrig, which there is on Linux alone.
+    def load_library
+      raise UnsupportedPlatformError, problem unless supported?
+
+      require_relative "library"
+    rescue LoadError => e
+      raise UnsupportedPlatformError, "this Ruby has no Fiddle: #{e.message}"
+    end
+
     # What Ruby itself reads: its installation and installed gems. Not the program's own directory:
     # what the block loads from there should be loaded before, or be granted.
     def interpreter_paths
