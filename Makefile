@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-fresh bench wheel format lint fuzz run claude-runtime install uninstall ci clean help
+.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-fresh bench wheel gem format lint fuzz run claude-runtime install uninstall ci clean help
 
 build: setup ## build brig, the server and the library into $(BUILD)
 	@tools/build $(BUILD) -- programs
@@ -78,6 +78,9 @@ bench: build ## how long a launch takes, beside others
 
 wheel: build ## build a wheel of the Python package that carries libbrig.so, into WHEELS ($(BUILD)/wheels)
 	@tools/wheel $(BUILD) $(or $(WHEELS),$(BUILD)/wheels)
+
+gem: build ## build a gem of the Ruby package that carries libbrig.so, into GEMS ($(BUILD)/gems)
+	@tools/gem $(BUILD) $(or $(GEMS),$(BUILD)/gems)
 
 run: setup ## start brigd, the server, on 127.0.0.1:8080
 	@tools/build $(BUILD) -Dserver=enabled -- src/server/brigd src/net/brig-broker src/client/brigctl \
