@@ -70,6 +70,18 @@ module AgentJail
                        options.except(*Launcher::OPTIONS), &block)
     end
 
+    # Confines this very process for good, and all it starts, as far as that is possible without namespaces. To
+    # be called before there are threads. Returns what of the policy is not enforced, one sentence each.
+    def confine_self(policy = Policy.new)
+      policy.with_handle { |pointer| Library.text(:brig_confine_self, pointer).lines(chomp: true) }
+    end
+
+    # The version of libbrig in use.
+    def library_version
+      Platform.load_library
+      Library.call(:brig_version).to_s
+    end
+
     # Starts a command in a jail and returns it as a Job, once it runs; with a block see Job.open. The
     # options of the jail are those of capture.
     #

@@ -127,7 +127,7 @@ class CaptureTest < Case
   def test_what_is_not_enforced_is_refused_or_warned_of
     without = File.expand_path("../tests/probe/without", File.dirname(ENV.fetch("BRIG_LIBRARY")))
     skip "tests/probe/without is not built" unless File.executable?(without)
-    out, err, = Open3.capture3(without, "landlock", "--", *RUBY, "-e", <<~RUBY)
+    out, err, = Open3.capture3(without, "seccomp", "--", *RUBY, "-e", <<~RUBY)
       require "agent_jail"
       [{}, { on_unsupported: :warn }, { policy: AgentJail::Policy.new.on_unsupported(:ignore) }].each do |options|
         puts AgentJail.capture("echo", "ran", **options).stdout
@@ -136,7 +136,20 @@ class CaptureTest < Case
       end
     RUBY
     assert_equal "AgentJail::UnsupportedPlatformError\nran\nran\n", out
-    assert_match(/\Aagent_jail: not enforced: .*Landlock[^\n]*\n\z/, err)
+    assert_equal 1, err.scan(/^agent_jail: not enforced: no syscall filter/).size
+  end
+
+  def test_a_process_confines_itself
+    out, err, = Open3.capture3(*RUBY, "-e", <<~RUBY)
+      require "agent_jail"
+      unenforced = AgentJail.confine_self(AgentJail::Policy.new.grant(#{@scratch.inspect}))
+      puts unenforced.grep(/namespaces/).size
+      File.write(#{File.join(@scratch, 'file').inspect}, "x")
+      File.read("/etc/shadow")
+    RUBY
+    assert_equal "1\n", out
+    assert_match(/EACCES/, err)
+    assert_equal "x", File.read(File.join(@scratch, "file"))
   end
 
   def test_on_another_platform_no_command_runs

@@ -122,6 +122,26 @@ class PolicyTest < Case
     assert_equal members(header, "brig_inject"), members(source[/def inject.*?^    end/m], nil)
   end
 
+  # Each function that Ruby calls is declared in a header, with arguments and value of these types.
+  def test_functions_have_the_types_of_the_headers
+    headers = %w[brig call].map { |name| File.read(File.join(ROOT, "include/brig/#{name}.h")) }.join
+    headers = headers.gsub(%r{/\*.*?\*/}m, "")
+    AgentJail::Platform.load_library
+    library = AgentJail.send(:const_get, :Library)
+    library::FUNCTIONS.merge(library::CHILD_FUNCTIONS).each do |name, types|
+      returns, arguments = headers.match(/^(?:BRIG_NORETURN )?([\w *]+?)\b#{name}\(([^)]*)\);/m)&.captures
+      assert returns, name
+      taken = arguments == "void" ? "" : arguments.split(",").map { |argument| letter(argument) }.join
+      assert_equal letter(returns) + taken, types, name
+    end
+    assert_equal headers[/BRIG_VERSION "(.*)"/, 1], AgentJail.library_version
+  end
+
+  def letter(type)
+    { /\*/ => "p", /size_t/ => "z", /uint64_t/ => "q", /unsigned|mode_t/ => "u", /void/ => "v", /int|enum|pid_t/ => "i" }
+      .find { |pattern, _| pattern.match?(type) }.last
+  end
+
   # The names of a struct's members, or of a method's keywords.
   def members(text, struct)
     found = if struct

@@ -9,7 +9,7 @@ require "socket"
 require "tmpdir"
 require "timeout"
 
-LEAK_CALLS = Integer(ENV.fetch("BRIG_LEAK_CALLS", "200"))
+LEAK_CALLS = Integer(ENV.fetch("BRIG_LEAK_CALLS", "100"))
 
 # What a hostile block would look for: the binding's own objects.
 def child_object
@@ -652,7 +652,7 @@ class UseTest < Case
     RUBY
     fds, memory, children = out.lines(chomp: true)
     assert_equal ["0", '""'], [fds, children], out
-    assert_operator memory.to_i, :<, 32 << 20
+    assert_operator memory.to_i, :<, 16 << 20
   end
 
   def test_a_missing_library_is_named

@@ -50,7 +50,7 @@ module AgentJail
       raise ArgumentError, "no block was given to run" unless block
       return run_without(block) unless Platform.supported?
 
-      caller.use { |pointer| Call.new(pointer, @options).run(block) }
+      prepared.use { |pointer| Call.new(pointer, @options).run(block) }
     end
 
     # Releases what was looked up, when the last run has ended; there can be no new ones.
@@ -64,7 +64,7 @@ module AgentJail
 
     private
 
-    def caller
+    def prepared
       @lock.synchronize do
         raise StateError, "the jail is closed" if @closed
         next @caller if @caller

@@ -119,7 +119,8 @@ module AgentJail
       brig_call_free: "vp",
       brig_call_result_free: "vp",
       brig_call_result_value: "ppp",
-      brig_call_result_json: "ippp"
+      brig_call_result_json: "ippp",
+      brig_confine_self: "ippp"
     }.freeze
 
     # In the forked child, where the interpreter must not be let go of: there is no other thread.
@@ -159,10 +160,10 @@ module AgentJail
         place.ptr
       end
 
-      # A text that the library makes for its caller.
+      # A text that the library makes for its caller; "" if it makes none.
       def text(name, *arguments)
         pointer = make(name, *arguments)
-        pointer.to_s.force_encoding(Encoding::UTF_8).scrub
+        pointer.null? ? "" : pointer.to_s.force_encoding(Encoding::UTF_8).scrub
       ensure
         call(:brig_text_free, pointer) if pointer
       end

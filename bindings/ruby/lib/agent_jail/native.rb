@@ -100,7 +100,7 @@ module AgentJail
     # Yields the pointer, which is not freed meanwhile.
     def use
       @lock.synchronize do
-        raise StateError, "it is closed" if @closed
+        raise StateError, "the #{@free[/brig_(\w+)_free/, 1]} is closed" if @closed
 
         @users += 1
       end
