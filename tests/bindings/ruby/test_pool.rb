@@ -25,6 +25,22 @@ class TemplateTest < Case
   end
 end
 
+class JailTest < Case
+  def test_closing_waits_for_blocks_that_run
+    begun, begin_ = IO.pipe
+    waiting, end_ = IO.pipe
+    jail = AgentJail::Jail.new(keep_fds: [begin_, waiting])
+    running = Thread.new { jail.run { begin_.syswrite("x") && waiting.sysread(1) } }
+    wait_until { readable?(begun) }
+    jail.close
+    assert_raises(AgentJail::StateError) { jail.run { 1 } }
+    end_.syswrite("y")
+    assert_equal "y", running.value
+  ensure
+    [begun, begin_, waiting, end_].each(&:close)
+  end
+end
+
 class PoolTest < Case
   def teardown
     @pool&.close

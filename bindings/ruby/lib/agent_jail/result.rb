@@ -51,8 +51,7 @@ module AgentJail
 
     # Time, memory and processes that the command used.
     def usage
-      found = (details["usage"] || {}).transform_keys(&:to_sym)
-      Usage.new(**found.slice(*Usage.members))
+      typed(Usage, details["usage"] || {})
     end
 
     # What this system did not enforce, or what was switched off, one sentence each.
@@ -67,7 +66,7 @@ module AgentJail
 
     # The system calls that it was refused; nil without Policy#trace.
     def denials
-      details.dig("denials", "syscalls")&.map { |each| Denial.new(**each.transform_keys(&:to_sym).slice(*Denial.members)) }
+      details.dig("denials", "syscalls")&.map { |each| typed(Denial, each) }
     end
 
     # What went through the network's rules: counts, and "events".
@@ -110,6 +109,11 @@ module AgentJail
     end
 
     private
+
+    # Members that a later library adds are left out.
+    def typed(struct, data)
+      struct.new(**data.transform_keys(&:to_sym).slice(*struct.members))
+    end
 
     def status_error
       return if success?
