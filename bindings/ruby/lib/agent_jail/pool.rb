@@ -46,18 +46,20 @@ module AgentJail
       with_place { template.spawn(*argv, **options, &block) }
     end
 
-    # The values of the block for each item, in their order; each runs in a jail, `size` at a time. The first
-    # error ends it all and is raised.
+    # The values of the block for each item, in their order; each runs in a jail, `size` at a time. After an
+    # error no other item is begun, and it is raised when those that run have ended.
     def map(items, &block)
       waiting = Queue.new
       items.each_with_index { |item, index| waiting << [item, index] }
       waiting.close
       values = Array.new(waiting.size)
       threads = Array.new([size, values.size].min) { worker(waiting, values, block) }
-      threads.each(&:join)
+      error = threads.filter_map(&:value).first
+      raise error if error
+
       values
     ensure
-      threads&.each(&:kill)
+      threads&.each(&:kill)&.each(&:join)
     end
 
     # How many blocks and commands of this process run in the pool now.
@@ -94,12 +96,16 @@ module AgentJail
       end
     end
 
+    # A thread whose value is the error that ended it, or nil.
     def worker(waiting, values, block)
       Thread.new do
-        Thread.current.report_on_exception = false
         while (item, index = waiting.pop)
           values[index] = run { block.call(item) }
         end
+        nil
+      rescue StandardError => e
+        waiting.clear
+        e
       end
     end
 
