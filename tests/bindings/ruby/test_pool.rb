@@ -65,9 +65,10 @@ class PoolTest < Case
     most = 0
     lock = Mutex.new
     now = 0
+    shared = pool
     Array.new(6) do
       Thread.new do
-        pool.spawn("cat") do |job|
+        shared.spawn("cat") do |job|
           lock.synchronize { most = [most, now += 1].max }
           job.communicate("x")
           lock.synchronize { now -= 1 }
