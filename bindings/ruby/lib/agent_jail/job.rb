@@ -57,7 +57,7 @@ module AgentJail
 
     class << self
       # The thread knows the library's job only, so that a forgotten Job can be collected.
-      def watch(running)
+      def watch(running) # :nodoc:
         Thread.new { running.wait }.tap do |thread|
           thread.name = "agent_jail"
           thread.report_on_exception = false
@@ -66,7 +66,7 @@ module AgentJail
 
       # A finalizer must not wait for locks. When the program ends there are no new threads, and the
       # library's job is freed anyway.
-      def ender(running)
+      def ender(running) # :nodoc:
         proc do
           Thread.new { running.abandon } if running.result.nil?
         rescue ThreadError

@@ -56,12 +56,12 @@ module AgentJail
     alias copy dup
 
     # Yields the library's object.
-    def with_handle(&block)
+    def with_handle(&block) # :nodoc:
       @handle.use(&block)
     end
 
     # Whether limit() or on_unsupported() has set this: defaults of other options do not replace it.
-    def said?(name)
+    def said?(name) # :nodoc:
       @said.key?(name)
     end
 
@@ -217,7 +217,7 @@ module AgentJail
     end
 
     # What on_unsupported() has set, or nil.
-    def said_on_unsupported
+    def said_on_unsupported # :nodoc:
       @said[:on_unsupported]
     end
 
