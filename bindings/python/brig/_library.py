@@ -124,6 +124,7 @@ class Inject(ctypes.Structure):
         ("methods", POINTER(c_char_p)),
         ("paths", POINTER(c_char_p)),
         ("strip", POINTER(c_char_p)),
+        ("site", c_char_p),
     ]
 
     def __init__(self) -> None:

@@ -214,19 +214,21 @@ class Policy(Owned):
         methods: Optional[Sequence[str]] = None,
         paths: Optional[Sequence[str]] = None,
         strip: Optional[Sequence[str]] = None,
+        site: Optional[str] = None,
     ) -> Policy:
         """A credential that never enters the jail: inside, `variable` names an address of plain HTTP;
         outside, `header` with `value` is added to each request to the host `name`, which goes on by
         TLS to `upstream` (https://NAME). `suffix` is put behind the address in the variable, `ca` is
         a file of certificates to trust; `methods` and `paths` (what they begin with) are the only ones
-        allowed, and the headers in `strip` are dropped."""
+        allowed, and the headers in `strip` are dropped. `site` is a name that ends with '.localhost':
+        the credential is at http://SITE as well, for programs that cannot be told a port."""
         native = Inject()
         native.name, native.header = text_of("name", name), text_of("header", header)
         native.value, native.upstream = text_of("value", value), _optional("upstream", upstream)
         native.variable, native.suffix = _optional("variable", variable), _optional("suffix", suffix)
         native.ca = None if ca is None else encoded(ca)
         native.methods, native.paths = _list("methods", methods), _list("paths", paths)
-        native.strip = _list("strip", strip)
+        native.strip, native.site = _list("strip", strip), _optional("site", site)
         return self._set("brig_policy_inject", byref(native))
 
     def proxy_env(self, on: bool = True) -> Policy:

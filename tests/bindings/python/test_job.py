@@ -4,6 +4,8 @@
 import asyncio
 import gc
 import os
+import pathlib
+import re
 import signal
 import tempfile
 import threading
@@ -11,6 +13,7 @@ import unittest
 
 import tap
 import brig
+from brig import _library
 from common import PATIENCE, has_ended, wait_for
 
 ECHO = ["sh", "-c", "while read -r line; do echo \"heard $line\"; done; echo end >&2"]
@@ -285,7 +288,7 @@ class Policies(unittest.TestCase):
             brig.Policy("strict").network("allow").publish("18080:80").proxy_env().allow_nested().unix_sockets()
             .net_proxy("proxy.example:3128", "Basic x", [".local"]).origin("a test").seccomp("dev").trace()
             .inject("api.example.com", header="authorization", value="Bearer secret", variable="API_URL",
-                    suffix="/v1", methods=["GET"], paths=["/v1/"], strip=["x-key"])
+                    suffix="/v1", methods=["GET"], paths=["/v1/"], strip=["x-key"], site="api.localhost")
             .limit(net_connections=3, net_bytes=1000, net_idle_ms=5).disable("nested").view("empty")
             .broker("/usr/lib/brig-broker").setenv({"A-B": "x"}, C=None).unsetenv("D*")
         )
@@ -296,9 +299,24 @@ class Policies(unittest.TestCase):
         self.assertNotIn("secret", policy.explain())
         self.assertEqual(policy.copy().to_dict(), found)
 
+    def test_structures_have_the_members_of_the_headers(self):
+        include = pathlib.Path(__file__).resolve().parents[3] / "include/brig"
+        text = "".join((include / name).read_text() for name in ("brig.h", "call.h"))
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+        for name, structure in (
+            ("error", _library.BrigError), ("call_options", _library.CallOptions), ("call_failure", _library.CallFailure),
+            ("stdio", _library.Stdio), ("pass_fd", _library.PassFd), ("command", _library.Command),
+            ("identity", _library.Identity), ("inject", _library.Inject),
+        ):
+            body = re.search(r"struct brig_%s \{(.*?)\n\};" % name, text, re.DOTALL).group(1)
+            # The last word of what stands before each comma or semicolon.
+            wanted = re.findall(r"(\w+)(?:\[\w+\])?\s*[,;]", body)
+            self.assertEqual([field[0] for field in structure._fields_], wanted, name)
+
     def test_wrong_values_are_named(self):
         policy = brig.Policy()
         for error, words, change in (
+            (ValueError, "is not a valid site", lambda: policy.inject("a.b", header="h", value="v", site="a.b")),
             (TypeError, "methods is a list", lambda: policy.inject("a.b", header="h", value="v", methods="GET")),
             (ValueError, "layer='all'", lambda: policy.disable("all")),
             (ValueError, "terminal='x'", lambda: policy.terminal("x")),
