@@ -204,15 +204,20 @@ int fetch_look_outside(const struct transfer *t, struct side *side, const struct
 }
 
 /* Runs in the sealed jail and prints HEAD, the tree of the index as a commit that can be fetched,
- * unfinished operations, and the refs. Its output is untrusted and checked. */
+ * unfinished operations, and the refs. Its output is untrusted and checked. git write-tree locks
+ * the index, which a program in the jail may need now, so it is given a second name of it. */
 static const char look_script[] =
-    "[ -f " GIT_SEALED_DIR "/index ] && i=1\n"
+    "i=" GIT_SEALED_DIR "/index l=" GIT_SEALED_DIR "/index.brig\n"
+    "rm -rf $l\n"
+    "ln $i $l 2>/dev/null || l=$i\n"
+    "[ -f $l ] || l=\n"
     "h=$(git symbolic-ref -q HEAD) || h=$(git rev-parse -q --verify HEAD)\n"
     "echo \"$h\"\n"
-    "if [ -z \"$i\" ]; then echo\n"
-    "elif t=$(git write-tree 2>/dev/null); then\n"
+    "if [ -z \"$l\" ]; then echo\n"
+    "elif t=$(GIT_INDEX_FILE=$l git write-tree 2>/dev/null); then\n"
     "    echo \"$t $(git commit-tree -m 'The index of the jail' \"$t\")\"\n"
     "elif [ -n \"$(git ls-files -u | head -c 1)\" ]; then echo unmerged; else echo; fi\n"
+    "[ \"$l\" = $i ] || rm -f $l\n"
     "for f in rebase-merge:rebase rebase-apply:rebase CHERRY_PICK_HEAD:cherry-pick "
     "REVERT_HEAD:revert sequencer:cherry-pick MERGE_HEAD:merge BISECT_LOG:bisect; do\n"
     "    [ ! -e " GIT_SEALED_DIR "/${f%:*} ] || { echo pending ${f#*:}; break; }\n"

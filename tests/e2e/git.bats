@@ -942,6 +942,21 @@ kill_brig() {
     nothing_left
 }
 
+@test "while it is fetched, the index is not locked for programs in the jail, and their lock is no obstacle" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        start "$pair" 'echo c >c; git add c; git commit -q -m early; echo d >d; git add d; : >.git/index.lock; : >ready; await_file go
+            rm .git/index.lock; ls .git | grep brig || true'
+        await_file ready
+        must by "${pair%:*}" sync -j "$JAIL"
+        [ "$(out log -1 --format=%s main)" = early ]
+        [ "$(out diff --cached --name-only)" = d ]
+        finish
+        output_lacks index.brig
+        nothing_left
+    done
+}
+
 @test "brig sync completes the transfer of a killed run" {
     project user
     start user:casual 'echo c >c; git add c; git commit -q -m killed; echo >ready; await_file go'
