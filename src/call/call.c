@@ -439,6 +439,8 @@ static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument
                      struct brig_call_result *ret_result, struct brig_error *err)
 {
     struct brig_call call; /* on the stack, in a page that each fork copies anyway */
+    if (!fn)
+        return brig_fail(err, BRIG_E_INVALID, 0, "no function to call");
     int result = call_init(&call, caller, err);
     if (result < 0)
         return result;

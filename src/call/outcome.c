@@ -533,8 +533,8 @@ int brig_call_result_text(const struct brig_call_result *result, char *buffer, s
                         "the function's process is gone and was reaped by another part of the "
                         "program, so its status is unknown");
     if (result->outcome == BRIG_CALL_FAILED && result->message)
-        return snprintf(buffer, size, "%s%s%s", result->class_name ? result->class_name : "",
-                        result->class_name ? ": " : "", str_shown(result->message).text);
+        return snprintf(buffer, size, "%s: %s", result->class_name ? result->class_name : text,
+                        str_shown(result->message).text);
     return snprintf(buffer, size, "%s", text);
 }
 

@@ -163,8 +163,13 @@ static void apply_mode(const struct policy_mode *mode, struct variables *all)
 
 /* Refuses variables that a program gives on purpose, and that would not be passed on. */
 static int check_given(const struct brig_policy *policy, const struct policy_mode *mode,
-                       const struct variables *caller, struct brig_error *err)
+                       const char *const *envp, const struct variables *caller,
+                       struct brig_error *err)
 {
+    for (; envp && *envp && !policy->host_env; envp++)
+        if (**envp == '=' || !strchr(*envp, '='))
+            return brig_fail(err, BRIG_E_INVALID, 0, "envp: '%s' is not of the form NAME=VALUE",
+                             str_shown(*envp).text);
     for (size_t i = 0; i < caller->count && !policy->host_env; i++) {
         const struct variable *given = &caller->items[i];
         char name[ENV_NAME_SHOWN];
@@ -345,7 +350,7 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
     struct variables caller = {.items = caller_items};
     struct variables all = {.items = items};
     read_caller(envp, &caller);
-    int result = check_given(policy, mode, &caller, err);
+    int result = check_given(policy, mode, envp, &caller, err);
     if (result < 0)
         return result;
     memcpy(items, caller_items, caller.count * sizeof *items);

@@ -57,12 +57,13 @@ int brig_policy_grant(struct brig_policy *policy, enum brig_access access, const
     if (policy->grant_count >= POLICY_GRANTS_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "too many grants: at most %d are possible",
                          POLICY_GRANTS_MAX);
+    const char *what = dest ? "destination" : "grant";
     if (!dest)
         dest = source;
     if (access == BRIG_MASK)
         source = dest;
     char *dest_path = NULL, *source_path = NULL, *origin = NULL;
-    if ((rc = policy_path(policy, "destination", dest, 0, &dest_path, err)) < 0 ||
+    if ((rc = policy_path(policy, what, dest, 0, &dest_path, err)) < 0 ||
         (rc = str_equal(source, dest) ? policy_text(policy, dest_path, &source_path, err)
                                       : policy_path(policy, "source", source, PATH_KEEP_DOTDOT,
                                                     &source_path, err)) < 0 ||

@@ -111,6 +111,9 @@ static void test_values(bool namespaces)
     (void)call(&options, return_nothing, &seven, &result);
     (void)has_outcome(&result, BRIG_CALL_FAILED, "%s: 7 is a failure", kinds[namespaces]);
     tap_is_str(result.message, "7", "%s: and its message", kinds[namespaces]);
+    char line[64];
+    (void)brig_call_result_text(&result, line, sizeof line);
+    tap_is_str(line, "the function failed: 7", "%s: in words", kinds[namespaces]);
     call_result_done(&result);
     (void)call(&options, return_twice, NULL, &result);
     tap_ok(result.length == 4 && memcmp(result.value, "last", 4) == 0, "%s: the last value counts",
@@ -521,6 +524,9 @@ static void test_bad_paths(void)
     paths[0] = "relative";
     tap_is_int(call_run(NULL, &options, return_nothing, &zero, &result, &err), BRIG_E_INVALID,
                "nor can a relative one");
+    call_result_done(&result);
+    tap_is_int(call_run(NULL, NULL, NULL, NULL, &result, &err), BRIG_E_INVALID,
+               "nor is there a call without a function");
     call_result_done(&result);
 }
 

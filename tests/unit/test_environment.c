@@ -332,6 +332,13 @@ static void test_given(void)
                "a variable that the mode does not pass on is refused");
     tap_has_str(err.message, "'SHOWN'", "the message names it");
     tap_has_str(err.message, "brig_policy_setenv()", "and what to do");
+    static const char *const unnamed[][2] = {{"LANG", NULL}, {"=C", NULL}};
+    for (size_t i = 0; i < ARRAY_LENGTH(unnamed); i++) {
+        err = (struct brig_error){0};
+        tap_is_int(policy_environment(policy, unnamed[i], &made_env, &err), BRIG_E_INVALID,
+                   "'%s' is not a variable", unnamed[i][0]);
+        tap_has_str(err.message, unnamed[i][0], "the message names it");
+    }
     (void)brig_policy_setenv(policy, "SHOWN", NULL, &err);
     made_env = made(policy, env);
     tap_is_str(value(made_env, "SHOWN"), "1", "one that a rule names is passed on");

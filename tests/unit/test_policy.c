@@ -129,6 +129,7 @@ static void bad_grants(void)
         {BRIG_READ_ONLY, NULL, NULL, 0, "empty path"},
         {BRIG_READ_ONLY, NULL, "/x", 0, "source"},
         {BRIG_READ_ONLY, "x", "/x", 0, "source: path 'x' is relative"},
+        {BRIG_READ_ONLY, "x", NULL, 0, "grant: path 'x' is relative"},
         {BRIG_READ_ONLY, "/x", "x", 0, "destination: path 'x' is relative"},
         {BRIG_READ_ONLY, "/x", "/a/../b", 0, "'..'"},
         {BRIG_READ_ONLY, "/x", "/", 0, "choose a view"},
