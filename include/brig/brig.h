@@ -7,6 +7,9 @@
  * be called from any thread; one object must not be used from two threads at once, except for a
  * template, a policy that no thread changes, and a result.
  *
+ * A pointer may be NULL where the description of the function says so, and `err` always may. Everything
+ * else that a program passes is checked, and BRIG_E_INVALID names the value that is wrong.
+ *
  * What later versions may change, so that a program built against this header goes on working with
  * them (docs/libbrig/abi.md has the whole policy):
  *  - Objects are opaque: the library allocates them, functions read them.
@@ -241,13 +244,14 @@ int brig_policy_network(struct brig_policy *policy, enum brig_network network,
                         struct brig_error *err);
 /* A destination that can be reached with BRIG_NET_ALLOW and BRIG_NET_OPEN: "NAME[:PORTS][/tls]",
  * "*.NAME", "*", an address or a range of them with PORTS, "host:PORT" for a service on the host's own
- * loopback, or "@PRESET". Without ports: 443 and 80. */
+ * loopback, or "@PRESET". Without ports: 443 and 80. A rule does not change the network: with another
+ * one, such as the BRIG_NET_NONE of BRIG_MODE_SEALED, it has no effect. */
 int brig_policy_allow(struct brig_policy *policy, const char *rule, struct brig_error *err);
 /* A destination that cannot be reached, written like that of brig_policy_allow(). Without ports: all
  * of them. A denial wins over every brig_policy_allow(). */
 int brig_policy_deny(struct brig_policy *policy, const char *rule, struct brig_error *err);
 /* Makes a port of the jail's loopback reachable from the host: "[ADDRESS:]HOSTPORT:PORT", by default
- * on 127.0.0.1. Needs a network with a door. */
+ * on 127.0.0.1, or "PORT" for the same number on both sides. Needs a network with a door. */
 int brig_policy_publish(struct brig_policy *policy, const char *what, struct brig_error *err);
 /* Sets HTTP_PROXY and its kind to the proxies that every jail with a door has. */
 int brig_policy_proxy_env(struct brig_policy *policy, int on, struct brig_error *err);

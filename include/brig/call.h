@@ -208,8 +208,9 @@ struct brig_call_child;
 typedef int (*brig_call_fn)(struct brig_call_child *child, void *argument);
 
 /* Calls fn(child, argument) in a jail and waits for it. `policy` may be NULL: then it is the one
- * described at the top; else that policy, with what the options say about paths, network and
- * limits laid over it (an option at its default leaves the policy's). `options` may be NULL for the
+ * described at the top. With a policy the function has the full jail, unless brig_policy_disable()
+ * switched BRIG_LAYER_NAMESPACES off; options about paths, network and limits are added to the
+ * policy, and an option at its default leaves the policy's value. `options` may be NULL for the
  * defaults. Returns 0 whenever *ret_result is what became of the call, also for limits and crashes;
  * a negative code if nothing ran, with the outcome UNSUPPORTED or SETUP_FAILED. Free *ret_result with
  * brig_call_result_free() in both cases; it is NULL only when memory is short. `ret_result` may be
