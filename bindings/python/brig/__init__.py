@@ -13,6 +13,7 @@ All errors are below `Error`. A timeout raises TimeoutError, in functions and co
 try_call() or run(check=False) was asked to return it.
 """
 
+from ._async import AsyncJob
 from ._call import Jail, Outcome, call, call_async, confine_self, interpreter_paths, jailed
 from ._command import Template, run, run_async, start, start_async
 from ._errors import (
@@ -46,6 +47,7 @@ __version__ = "0.2.0"
 
 # Names that are also Python's (TimeoutError, MemoryError) are not for `from brig import *`.
 __all__ = [
+    "AsyncJob",
     "CPUTimeoutError",
     "CancelledError",
     "CommandError",
@@ -83,3 +85,8 @@ __all__ = [
     "start",
     "start_async",
 ]
+
+# Tracebacks name an error as programs do: brig.FilesystemError.
+for _name, _value in list(vars().items()):
+    if isinstance(_value, type) and issubclass(_value, Error):
+        _value.__module__ = __name__

@@ -24,7 +24,7 @@ from ._errors import Error, ResultError, SetupError, UnenforcedWarning
 from ._errors import UnsupportedPlatformError, error_of
 from ._library import BrigError, check, library
 from ._options import SAME, CallOptions, at_least_one, milliseconds, paths, refuse_unknown, signature
-from ._policy import CALL_NETWORKS, ON_UNSUPPORTED, Policy, encoded, word
+from ._policy import CALL_NETWORKS, ON_UNSUPPORTED, Policy, encoded, policy_given, word
 from ._process import SIGNALS, Owned
 from ._result import read_output
 from ._wait import READER, in_thread, turn, wait, wait_async
@@ -123,7 +123,8 @@ class _Caller(Owned):
         lib.brig_call_options_init(byref(native), ctypes.sizeof(native))
         _set_limits(native, options)
         _set_access(native, options)
-        policy = options.policy._handle if options.policy else None
+        given = policy_given(options.policy)
+        policy = given._handle if given else None
         native.on_unsupported = word(ON_UNSUPPORTED, "on_unsupported", options.on_unsupported)
         if options.on_unsupported == "warn":
             self._warn(native, policy)
@@ -520,6 +521,7 @@ def confine_self(policy: Optional[Policy] = None) -> List[str]:
     """Confines the running process, for good: Landlock, the syscall filter, resource limits, no new
     privileges. To be called before there are threads. Returns what of the policy is not enforced."""
     lines, err = c_void_p(), BrigError()
-    handle = policy._handle if policy else None
+    given = policy_given(policy)
+    handle = given._handle if given else None
     check(library().brig_confine_self(handle, byref(lines), byref(err)), err)
     return library().take_text(lines).splitlines() if lines else []

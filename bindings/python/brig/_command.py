@@ -243,6 +243,7 @@ async def start_async(cmd: Sequence[Path], **options: Any) -> AsyncJob[Any]:
 
 class _Prepared(Owned):
     _free = "brig_template_free"
+    _kind = "template"
 
 
 class Template:

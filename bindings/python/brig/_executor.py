@@ -37,7 +37,7 @@ class JailPoolExecutor(Executor):
         refuse_unknown("JailPoolExecutor", options, CallOptions)
         self._jail = Jail(**options)
         # A child of a call ends with the thread that forked it, and these wait for theirs.
-        self._threads = ThreadPoolExecutor(max_workers or os.cpu_count() or 1, "brig")
+        self._threads = ThreadPoolExecutor(os.cpu_count() or 1 if max_workers is None else max_workers, "brig")
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Has the function called; returns the future of its value."""

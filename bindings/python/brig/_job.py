@@ -161,7 +161,7 @@ class Base(Generic[AnyStr]):
         return completed
 
     def _expired(self, seconds: float) -> TimeoutExpired:
-        return TimeoutExpired(f"the command '{self.args[0]}' goes on after {seconds} s of waiting")
+        return TimeoutExpired(f"the command '{self.args[0]}' still runs after {seconds} s")
 
 
 class Job(Base[AnyStr]):

@@ -248,6 +248,8 @@ def milliseconds(name: str, seconds: Optional[float]) -> int:
     """Whole milliseconds, at least one: 0 would mean that there is no limit, and None means that."""
     if seconds is None:
         return 0
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"{name}={seconds!r} is not a number of seconds")
     if not seconds > 0:
         raise ValueError(f"{name}={seconds!r} is not a time: give seconds above 0, or None for no limit")
     return max(1, int(min(seconds, 1e12) * 1000))

@@ -174,7 +174,7 @@ def _writer_of_subclass(value: Any) -> Callable[[_Writer, Any, int], None]:
         if isinstance(value, kind):
             return write
     raise PlainError(
-        f"{_short(value)} of type {type(value).__qualname__} is no plain value: return numbers, "
+        f"{_short(value)} of type {type(value).__qualname__} is not plain data: return numbers, "
         "text, bytes, lists, tuples, sets and dicts of them; name dataclasses and enums in types=[…] "
         "or in the function's return annotation, or ask for result='pickle'"
     )

@@ -87,6 +87,13 @@ def _list(name: str, values: Optional[Sequence[str]]) -> Any:
     return None if values is None else strings(values)
 
 
+def policy_given(given: Optional[Policy]) -> Optional[Policy]:
+    """The option `policy`; the name of a mode is a common mistake."""
+    if given is not None and not isinstance(given, Policy):
+        raise TypeError(f"policy={given!r} is not a brig.Policy")
+    return given
+
+
 class Policy(Owned):
     """What a jail may do: a mode, and what differs from it. Every method that changes the policy
     returns it, so that calls can be chained. A policy that no thread changes may be used by several.
@@ -99,6 +106,7 @@ class Policy(Owned):
     """
 
     _free = "brig_policy_free"
+    _kind = "policy"
 
     def __init__(self, mode: Mode = "sealed") -> None:
         super().__init__(library().brig_policy_new(word(MODES, "mode", mode)))

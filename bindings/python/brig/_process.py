@@ -36,6 +36,7 @@ class Owned:
     """A handle that is freed once, and only in the process that made it."""
 
     _free = ""
+    _kind = "call"  # for messages
 
     def __init__(self, handle: Optional[int]) -> None:
         self._handle = handle
@@ -44,7 +45,7 @@ class Owned:
     def _opened(self) -> int:
         """The handle, for as long as there is one."""
         if not self._handle:
-            raise ValueError(f"the {type(self).__name__} is closed")
+            raise ValueError(f"the {self._kind} is closed")
         return self._handle
 
     def _is_here(self) -> bool:
@@ -61,4 +62,4 @@ class Owned:
             self._release()
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a {type(self).__name__} belongs to its process and cannot be pickled")
+        raise TypeError(f"a {self._kind} belongs to its process and cannot be pickled")

@@ -18,7 +18,7 @@ from ._errors import Error, UnenforcedWarning
 from ._library import BrigError, Command, PassFd, check, library, strings
 from ._options import DEFAULT, DEFAULT_TIMEOUT, DEVNULL, MIB, PIPE, STDOUT, JailOptions, PassFds
 from ._options import Path, Stream, StreamOptions, at_least_one, milliseconds, paths
-from ._policy import MODES, Policy, word
+from ._policy import MODES, Policy, policy_given, word
 from ._process import Owned
 from ._result import Completed, read_output
 
@@ -33,7 +33,8 @@ _CHUNK = 65536
 def policy_of(options: JailOptions) -> Policy:
     """The policy with the options laid over it."""
     word(MODES, "mode", options.mode)
-    policy = options.policy.copy() if options.policy else Policy(options.mode)
+    given = policy_given(options.policy)
+    policy = given.copy() if given else Policy(options.mode)
     if options.on_unsupported is not None:
         policy.on_unsupported(options.on_unsupported)
     for path in paths("fs_allow", options.fs_allow):
@@ -180,6 +181,7 @@ class Running(Owned):
     """A job of the library. Its methods may be called by several threads."""
 
     _free = "brig_job_free"
+    _kind = "job"
 
     def __init__(self, cmd: Sequence[Path], launcher: Launcher, streams: Streams) -> None:
         """start() follows, or launch() and settle(): only the library works in launch()."""

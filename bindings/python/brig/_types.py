@@ -166,7 +166,7 @@ def _array_parts(numpy: Any, value: Any) -> Optional[Tuple[bytes, Any]]:
         return None
     array = numpy.asarray(value)
     if array.dtype.kind not in _ARRAY_KINDS:
-        raise PlainError(f"an array of {array.dtype} is no plain value")
+        raise PlainError(f"an array of {array.dtype} is not plain data: use numbers, or array.tolist()")
     plain = numpy.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     inner = (plain.dtype.str, tuple(int(length) for length in array.shape), plain.tobytes())
     return b"Xs" if scalar else b"Xn", inner
@@ -248,6 +248,8 @@ class Registry:
     names, with the types of their fields."""
 
     def __init__(self, given: Any = (), function: Any = None) -> None:
+        if isinstance(given, type):
+            raise TypeError(f"types is a list of classes: types=[{given.__name__}]")
         for kind in given:
             if not is_known_kind(kind) and kind not in _REDUCE and kind not in _plain._WRITERS:
                 if not _is_array(kind):

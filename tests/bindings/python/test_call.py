@@ -830,7 +830,7 @@ class Use(Case):
             for inner in (lambda: brig.call(len, "abc"), lambda: jail.call(len, "abc")):
                 with self.assertRaises(brig.SandboxError) as caught:
                     jail.call(inner)
-                self.assertEqual(caught.exception.original_class, "brig._errors.UnsupportedPlatformError")
+                self.assertEqual(caught.exception.original_class, "brig.UnsupportedPlatformError")
                 self.assertIn("inside this call or jail", str(caught.exception))
 
     def test_here_there_is_nothing_to_warn_of(self):

@@ -126,7 +126,8 @@ class Commands(unittest.TestCase):
             with self.assertRaisesRegex(error, words):
                 brig.run(*arguments)
         for error, words, options in (
-            (ValueError, "timeout=0", {"timeout": 0}), (ValueError, "mode='soft'", {"mode": "soft"}),
+            (ValueError, "timeout=0", {"timeout": 0}), (TypeError, "timeout='5'", {"timeout": "5"}),
+            (TypeError, "policy='sealed'", {"policy": "sealed"}), (ValueError, "mode='soft'", {"mode": "soft"}),
             (TypeError, "fs_allow is a list", {"fs_allow": "/tmp"}), (TypeError, "tiemout", {"tiemout": 1}),
             (ValueError, "memory='much'", {"memory": "much"}),
         ):

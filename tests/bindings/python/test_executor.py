@@ -74,6 +74,8 @@ class Executor(unittest.TestCase):
         self.assertEqual(asyncio.run(main()), [0, 1, 4])
 
     def test_wrong_options_are_named(self):
+        with self.assertRaises(ValueError):
+            brig.JailPoolExecutor(0)
         with self.assertRaisesRegex(TypeError, "tiemout"):
             brig.JailPoolExecutor(2, tiemout=3)
 

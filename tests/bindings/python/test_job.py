@@ -234,7 +234,7 @@ class Templates(unittest.TestCase):
             self.assertEqual(sorted(found), [f"{n}\n" for n in range(8)])
             job = template.start(["cat"], stdin=brig.PIPE, stdout=brig.PIPE)
         self.assertEqual(job.communicate(b"x"), (b"x", b""))  # it goes on
-        with self.assertRaisesRegex(ValueError, "closed"):
+        with self.assertRaisesRegex(ValueError, "the template is closed"):
             template.run(["true"])
 
     def test_its_limits_and_grants_hold(self):

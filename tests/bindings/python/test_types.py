@@ -154,6 +154,8 @@ class Values(unittest.TestCase):
         for wrong in (object, Exception, "Point", 3, len):
             with self.assertRaisesRegex(TypeError, "types"):
                 brig.Jail(types=[wrong])
+        with self.assertRaisesRegex(TypeError, r"types=\[Stamp\]"):
+            brig.Jail(types=type("Stamp", (), {}))
 
 
 class Annotations(unittest.TestCase):
