@@ -28,8 +28,14 @@ const OF_POLICY = [
 // ---- Options ----
 
 function checkOptions(options) {
+  if (Array.isArray(options)) throw invalid("arguments are given with the command: ['echo', 'hello']");
   for (const name of Object.keys(options)) if (!OPTIONS.has(name)) throw invalid(`unknown option '${name}'`);
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) throw invalid("signal must be an AbortSignal");
+  if (options.encoding && !Buffer.isEncoding(options.encoding)) throw invalid(`unknown encoding '${options.encoding}'`);
 }
+
+/** An option that may be left out. */
+const countOf = (name, value) => (value === undefined ? undefined : count(name, value));
 
 /** The policy with the options laid over it; an option that is not given leaves the policy's. */
 function policyOf(options) {
@@ -38,11 +44,11 @@ function policyOf(options) {
   const kind = options.memory ?? "address-space";
   if (!Object.hasOwn(MEMORY, kind)) throw invalid(`memory: '${kind}' is not one of ${Object.keys(MEMORY).join(", ")}`);
   policy.limit({
-    wallMs: options.timeout,
-    cpuMs: options.cpuTimeout,
-    graceMs: options.grace,
-    processes: options.processes,
-    outputBytes: options.maxOutput,
+    wallMs: countOf("timeout", options.timeout),
+    cpuMs: countOf("cpuTimeout", options.cpuTimeout),
+    graceMs: countOf("grace", options.grace),
+    processes: countOf("processes", options.processes),
+    outputBytes: countOf("maxOutput", options.maxOutput),
     [MEMORY[kind]]: options.memoryMb === undefined ? undefined : count("memoryMb", options.memoryMb) * 2 ** 20,
   });
   for (const path of texts("fsAllow", options.fsAllow ?? [])) policy.grant(path, "read-write");
@@ -141,6 +147,7 @@ class Job extends EventEmitter {
     const usesTerminal = kinds.includes("pty");
     this.terminal = usesTerminal ? openTerminal(handle) : null;
     [this.stdin, this.stdout, this.stderr] = kinds.map((kind, index) => (kind === "pipe" ? openPipe(handle, index) : null));
+    if (options.encoding) for (const stream of [this.stdout, this.stderr, this.terminal]) stream?.setEncoding(options.encoding);
     this.#ended = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
@@ -298,11 +305,10 @@ function start(argv, options = {}) {
 }
 
 async function runWith(argv, options, template) {
-  const job = await launch(argv, options, ["ignore", "capture", "capture"], template);
-  if (job.stdin || job.stdout || job.stderr || job.terminal) {
-    await job.close();
+  const fallback = ["ignore", "capture", "capture"];
+  if (stdioOf(options, fallback).some(([kind]) => kind === "pipe" || kind === "pty"))
     throw invalid("run() has no pipes and terminals: use start()");
-  }
+  const job = await launch(argv, options, fallback, template);
   const result = await job.wait().finally(() => job.close());
   return options.check ? result.check() : result;
 }

@@ -118,7 +118,10 @@ test("wrong arguments are named", async () => {
   await refused(/NUL/, ["a\0b"]);
   await refused(/unknown option 'tiemout'/, ["true"], { tiemout: 1 });
   await refused(/mode: 'soft'/, ["true"], { mode: "soft" });
-  await refused(/wallMs .* -1/, ["true"], { timeout: -1 });
+  await refused(/timeout .* -1/, ["true"], { timeout: -1 });
+  await refused(/given with the command/, ["echo"], ["hi"]);
+  await refused(/encoding 'utf9'/, ["true"], { encoding: "utf9" });
+  await refused(/an AbortSignal/, ["true"], { signal: 9 });
   await refused(/memory: 'much'/, ["true"], { memory: "much" });
   await refused(/fsAllow must be an array/, ["true"], { fsAllow: "/tmp" });
   await refused(/policy or mode/, ["true"], { policy: new Policy(), mode: "bare" });

@@ -42,6 +42,12 @@ test("talks to a command while it runs", async () => {
   assert.equal((await job.wait()).exitCode, 0);
 });
 
+test("the streams have text with encoding", async () => {
+  const job = await start(["sh", "-c", "echo out; echo err >&2"], { encoding: "utf8" });
+  const [out, err] = await Promise.all([once(job.stdout, "data"), once(job.stderr, "data")]);
+  assert.deepEqual([...out, ...err], ["out\n", "err\n"]);
+});
+
 test("more bytes than pipes hold, both ways", async () => {
   const job = await start(["cat"]);
   const bytes = Buffer.alloc(3 << 20, "brig ");
