@@ -161,7 +161,7 @@ type Policy struct {
 	Workdir  string // absolute, in the jail
 
 	Network  Network
-	Allow    []string
+	Allow    []string // rules for NetworkAllow and NetworkOpen; other networks ignore them
 	Deny     []string
 	Publish  []string
 	ProxyEnv bool
@@ -427,7 +427,7 @@ func (l *Limits) set(b *builder) {
 
 func (b *builder) limit(limit C.enum_brig_limit, value int64) {
 	if value < Unlimited && b.err == nil {
-		b.err = invalid("a limit is %d", value)
+		b.err = invalid("a limit of %d is negative: brig.Unlimited (-1) is none", value)
 	}
 	if value == 0 {
 		return

@@ -89,6 +89,7 @@ export class Policy {
   keep(dest: string): this;
   identity(identity: Identity): this;
   network(network: Network): this;
+  /** Rules for the networks "allow" and "open"; others ignore them. */
   allow(...rules: string[]): this;
   deny(...rules: string[]): this;
   publish(...ports: string[]): this;

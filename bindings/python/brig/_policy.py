@@ -191,8 +191,8 @@ class Policy(Owned):
         return self._set("brig_policy_network", word(NETWORKS, "network", network))
 
     def allow(self, *rules: str) -> Policy:
-        """Destinations of the networks 'allow' and 'open': 'example.com', '*.example.com:443', '@npm',
-        'host:5432' for a service of the host's loopback."""
+        """Destinations of the networks 'allow' and 'open', which other networks ignore: 'example.com',
+        '*.example.com:443', '@npm', 'host:5432' for a service of the host's loopback."""
         for rule in rules:
             self._set("brig_policy_allow", text_of("rule", rule))
         return self
