@@ -138,6 +138,11 @@ def escape_suites():
         yield Suite(f"escape/{who}", ["tests/escape/run", "--who", who], ("test", "all", "escape"), seconds=2400)
 
 
+# What these test of a binding is the same for root: values, types, documents. The others run as both.
+AS_USER_ONLY = """test_executor test_logging test_module test_plain test_policy test_readme test_tutorial test_types
+    test_typing""".split()
+
+
 def binding_suites():
     groups = ("test", "all", "bindings")
     languages = [  # the folder, the interpreter with its options, how tests end
@@ -146,8 +151,10 @@ def binding_suites():
     ]
     for folder, command, ending in languages:
         for path in sorted(glob.glob(f"tests/bindings/{folder}/test_*{ending and '.' + ending}")):
-            name = f"{os.path.basename(command[0]) if command else folder}/{os.path.splitext(os.path.basename(path))[0]}"
-            yield Suite(name, [*command, path], groups, has_user=False)
+            stem = os.path.splitext(os.path.basename(path))[0]
+            name = f"{os.path.basename(command[0]) if command else folder}/{stem}"
+            if stem not in AS_USER_ONLY:
+                yield Suite(name, [*command, path], groups, has_user=False)
             yield Suite(f"user/{name}", [*command, path], groups, who="user")
     yield Suite("bindings/install", ["tests/bindings/install"], groups, has_user=False)
     # It downloads the compiler, once.

@@ -18,21 +18,25 @@ NOTE = re.compile(r'^.*?:(\d+): (note: Revealed type is "(.*)"|error: .*)$')
 
 @unittest.skipUnless(shutil.which("mypy"), "mypy is not installed")
 class Typing(unittest.TestCase):
-    def mypy(self, *arguments):
-        with tempfile.TemporaryDirectory() as cache:
-            command = ["mypy", "--strict", "--cache-dir", cache, "--enable-incomplete-feature=Unpack", *arguments]
-            environment = {**os.environ, "MYPYPATH": tap.PACKAGE}
-            done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True)
-            return done.stdout + done.stderr
+    @classmethod
+    def setUpClass(cls):
+        cls.cache = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.cache.cleanup)
+
+    def mypy(self, version, path):
+        command = ["mypy", "--strict", "--cache-dir", self.cache.name, "--enable-incomplete-feature=Unpack"]
+        environment = {**os.environ, "MYPYPATH": tap.PACKAGE}
+        done = subprocess.run([*command, "--python-version", version, path], cwd=HERE, env=environment,
+                              capture_output=True, text=True)
+        return done.stdout + done.stderr
 
     def test_the_package_is_clean(self):
         for version in ("3.9", "3.11"):
-            package = os.path.join(tap.PACKAGE, "brig")
-            self.assertIn("Success", self.mypy("--python-version", version, package))
+            self.assertIn("Success", self.mypy(version, os.path.join(tap.PACKAGE, "brig")))
 
     def test_a_program_gets_types_and_errors(self):
         said = {}
-        for line in self.mypy("typed.py").splitlines():
+        for line in self.mypy("3.11", "typed.py").splitlines():
             match = NOTE.match(line)
             if match and line.startswith("typed.py"):
                 said.setdefault(int(match[1]), match[3] or "error")
