@@ -103,9 +103,7 @@ void group_kill(const struct brig_call *call, int signal);
 
 /* Fills in the result of a call that could not be started. */
 void outcome_nothing_ran(struct brig_call_result *ret, const struct brig_error *error);
-/* Appends a denial to the call's list. Returns 0 or BRIG_E_NOMEM. */
-int outcome_keep_denial(struct brig_call *call, const struct brig_call_denial *denial);
-/* The same for one that tracing has seen, unless it is known or there is no room. */
+/* Adds a denial that tracing has seen to the call's list, unless it is known or there is no room. */
 void outcome_note_traced(struct brig_call *call, const struct brig_call_denial *denial);
 /* Fills in the result of a call that is over. If the outcome cannot be determined, *ret is all
  * zero. */

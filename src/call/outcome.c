@@ -91,7 +91,8 @@ static bool has_memory_limit(const struct brig_call *call)
     return limits[BRIG_LIMIT_ADDRESS_SPACE] || limits[BRIG_LIMIT_MEMORY_BYTES];
 }
 
-int outcome_keep_denial(struct brig_call *call, const struct brig_call_denial *denial)
+/* Appends a denial to the call's list. Returns 0 or BRIG_E_NOMEM. */
+static int keep_denial(struct brig_call *call, const struct brig_call_denial *denial)
 {
     struct brig_call_denial *grown =
         realloc(call->denials, (call->denial_count + 1) * sizeof *grown);
@@ -109,7 +110,7 @@ void outcome_note_traced(struct brig_call *call, const struct brig_call_denial *
             call->denials[i].access == denial->access)
             return;
     if (call->denial_count < BRIG_CALL_DENIALS_MAX - 1) /* keep one for the report */
-        (void)outcome_keep_denial(call, denial);
+        (void)keep_denial(call, denial);
 }
 
 /* If the function reports only an errno: finds the last traced system call that was refused with
@@ -148,7 +149,7 @@ static int judge_failure(struct brig_call *call, struct memory_failure *failure,
     }
     if (!denial_check(call->caller, failure, &denial) && !was_traced(call, failure, &denial))
         return 0;
-    if (outcome_keep_denial(call, &denial) < 0)
+    if (keep_denial(call, &denial) < 0)
         return brig_fail_nomem(err);
     ret->outcome = denial.kind;
     return 0;

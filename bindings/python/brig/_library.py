@@ -137,7 +137,6 @@ _handle = POINTER(c_void_p)
 
 # Name: what it returns, what it takes. c_void_p for a text that is to be freed.
 _FUNCTIONS = {
-    "brig_version": (c_char_p,),
     "brig_policy_new": (c_void_p, c_int),
     "brig_policy_copy": (c_void_p, c_void_p),
     "brig_policy_free": (None, c_void_p),
@@ -203,7 +202,6 @@ _FUNCTIONS = {
     "brig_call_fd": (c_int, c_void_p),
     "brig_call_process": (c_int, c_void_p, _error),
     "brig_call_wait": (c_int, c_void_p, _error),
-    "brig_call_cancel": (c_int, c_void_p, _error),
     "brig_call_finish": (c_int, c_void_p, _handle, _error),
     "brig_call_free": (None, c_void_p),
     "brig_call_result_free": (None, c_void_p),
@@ -218,7 +216,6 @@ _FUNCTIONS = {
 _CHILD_FUNCTIONS = {
     "brig_call_enter": (c_void_p, c_void_p, c_uint),
     "brig_call_leave": (None, c_void_p),
-    "brig_call_return": (c_int, c_void_p, c_char_p, c_size_t),
     "brig_call_reserve": (c_void_p, c_void_p, c_size_t),
     "brig_call_fail": (c_int, c_void_p, POINTER(CallFailure)),
 }

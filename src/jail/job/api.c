@@ -15,7 +15,8 @@ void brig_text_free(char *text)
 
 /* ---- runs ---- */
 
-void job_fill_failed(struct brig_result *ret_result, const struct brig_error *error)
+/* The result of a run that did not start. */
+static void fill_failed(struct brig_result *ret_result, const struct brig_error *error)
 {
     *ret_result =
         (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = *error};
@@ -32,7 +33,7 @@ int job_run(const struct brig_policy *policy, const struct brig_command *command
     if (result == 0)
         result = job_take_result(job, ret_result, &local);
     if (result < 0) {
-        job_fill_failed(ret_result, &local);
+        fill_failed(ret_result, &local);
         if (err)
             *err = local;
     }
@@ -66,7 +67,7 @@ int brig_run(const struct brig_policy *policy, const struct brig_command *comman
     if (result == 0)
         result = refuse_ends(&known, &local);
     if (result < 0)
-        job_fill_failed(made, &local);
+        fill_failed(made, &local);
     else
         result = job_run(policy, &known, made, &local);
     if (result < 0 && err)

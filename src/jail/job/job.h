@@ -88,8 +88,6 @@ int job_run(const struct brig_policy *policy, const struct brig_command *command
             struct brig_result *ret_result, struct brig_error *err);
 int job_take_result(struct brig_job *job, struct brig_result *ret_result, struct brig_error *err);
 bool job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event);
-/* The result of a run that did not start. */
-void job_fill_failed(struct brig_result *ret_result, const struct brig_error *error);
 
 /* Input for a jail that was started in advance: the content of the policy's late file
  * (policy_late_file()), standard input if policy->late_input is set, and the time limit. */
