@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public interface as a program sees it: results by getters, pipes, terminals, waits with a limit,
- * structs of other versions, templates that threads share. Nothing internal is included. */
+ * structs of other versions, templates that threads share, results of calls. Nothing internal is included. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <brig/brig.h>
+#include <brig/call.h>
 
 #include "tap.h"
 
@@ -313,9 +314,58 @@ static void threads(void)
     tap_is_int(good, THREADS * RUNS, "threads start jobs from one template at the same time");
 }
 
+/* ---- calls ---- */
+
+static int fail_in_words(struct brig_call_child *child, void *argument)
+{
+    struct brig_call_failure failure = BRIG_CALL_FAILURE_INIT;
+    failure.class_name = "Error";
+    failure.message = argument;
+    failure.backtrace = "line 1";
+    failure.sys_errno = ENOSPC;
+    return brig_call_fail(child, &failure);
+}
+
+static int exit_with_four(struct brig_call_child *child, void *argument)
+{
+    (void)child;
+    (void)argument;
+    _exit(4);
+}
+
+static void calls(void)
+{
+    struct brig_call_result *result = NULL;
+    struct brig_error err = {0};
+    char full[] = "full", line[64];
+    tap_is_int(brig_call_run(NULL, NULL, fail_in_words, full, &result, &err), 0, "a call: %s",
+               err.message);
+    tap_is_int(brig_call_result_outcome(result), BRIG_CALL_FAILED, "fails");
+    tap_is_str(brig_call_result_class_name(result), "Error", "with a class");
+    tap_is_str(brig_call_result_message(result), "full", "a message");
+    tap_is_str(brig_call_result_backtrace(result), "line 1", "a backtrace");
+    tap_is_int(brig_call_result_errno(result), ENOSPC, "an errno");
+    (void)brig_call_result_text(result, line, sizeof line);
+    tap_is_str(line, "Error: full", "and a line for people");
+    tap_ok(!brig_call_result_denial(result) && brig_call_result_denial_count(result) == 0 &&
+               !brig_call_result_denial_at(result, 0),
+           "nothing was denied");
+    tap_is_int(brig_call_result_exit_code(result), -1, "it did not exit");
+    tap_is_int(brig_call_result_error(result)->code, BRIG_OK, "and it ran");
+    tap_ok(brig_call_result_usage(result)->wall_us > 0, "for some time");
+    brig_call_result_free(result);
+
+    tap_is_int(brig_call_run(NULL, NULL, exit_with_four, NULL, &result, &err), 0, "another call");
+    tap_is_str(brig_call_outcome_name(brig_call_result_outcome(result)), "exited", "exits");
+    tap_is_int(brig_call_result_exit_code(result), 4, "with a code");
+    tap_is_int(brig_call_result_signal(result), 0, "and without a signal");
+    brig_call_result_free(result);
+}
+
 int main(void)
 {
     runs();
+    calls();
     versions();
     pipes();
     no_pipes();
