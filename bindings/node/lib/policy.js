@@ -13,6 +13,10 @@ const SECCOMP = ["dev", "code"];
 const TERMINALS = ["auto", "none"];
 const ON_UNSUPPORTED = ["fail", "warn", "ignore"];
 const LAYERS = ["landlock", "seccomp", "caps", "namespaces", "nested"];
+const IDENTITY = ["hostUid", "hostGid", "insideUid", "insideGid", "name", "home", "shell"];
+const CREDENTIAL = [
+  "name", "header", "value", "upstream", "variable", "suffix", "ca", "site", "methods", "paths", "strip",
+];
 // In the order of enum brig_limit.
 const LIMITS = [
   "wallMs", "cpuMs", "graceMs", "addressSpaceBytes", "fileSizeBytes", "openFiles", "processes", "outputBytes", "tmpBytes",
@@ -49,6 +53,12 @@ function texts(name, values) {
 function count(name, value) {
   if (!Number.isSafeInteger(value) || value < 0) throw invalid(`${name} must be a whole number from 0 on, not ${value}`);
   return value;
+}
+
+/** An object with these members and no others: what is misspelt must not be ignored. */
+function members(name, object, known) {
+  for (const member of Object.keys(object ?? {})) if (!known.includes(member)) throw invalid(`${name} has no member '${member}'`);
+  return { ...object };
 }
 
 function bytes(name, value) {
@@ -95,7 +105,8 @@ class Policy {
     return this.#set("View", word(VIEWS, "view", view), textOrNull("root", root));
   }
 
-  grant(source, access = "read-only", { dest, optional = false, create = false } = {}) {
+  grant(source, access = "read-only", options = {}) {
+    const { dest, optional, create } = members("grant", options, ["dest", "optional", "create"]);
     const flags = (optional ? 1 : 0) | (create ? 2 : 0);
     return this.#set("Grant", word(ACCESS, "access", access), text("source", source), textOrNull("dest", dest), flags);
   }
@@ -117,7 +128,7 @@ class Policy {
   }
 
   identity(identity) {
-    return this.#set("Identity", { ...identity });
+    return this.#set("Identity", members("identity", identity, IDENTITY));
   }
 
   network(network) {
@@ -140,7 +151,8 @@ class Policy {
     return this.#set("ProxyEnv", on ? 1 : 0);
   }
 
-  netProxy(proxy, { secret, noProxy } = {}) {
+  netProxy(proxy, options = {}) {
+    const { secret, noProxy } = members("netProxy", options, ["secret", "noProxy"]);
     return this.#set("NetProxy", text("proxy", proxy), textOrNull("secret", secret), noProxy ? texts("noProxy", noProxy) : null);
   }
 
@@ -149,7 +161,7 @@ class Policy {
   }
 
   inject(credential) {
-    return this.#set("Inject", { ...credential });
+    return this.#set("Inject", members("inject", credential, CREDENTIAL));
   }
 
   seccomp(profile) {

@@ -19,6 +19,10 @@ test("wrong values are named as they are set", () => {
   refused(/./, () => policy.grant("relative"));
   refused(/./, () => policy.setenv({ "A=B": "c" }));
   refused(/./, () => policy.allow("not a rule at all"));
+  refused(/grant has no member 'destination'/, () => policy.grant("/srv", "read-only", { destination: "/x" }));
+  refused(/inject has no member 'method'/, () => policy.inject({ name: "a.b", header: "h", value: "v", method: ["GET"] }));
+  refused(/identity has no member 'uid'/, () => policy.identity({ uid: 1 }));
+  refused(/netProxy has no member 'no_proxy'/, () => policy.netProxy("h:1", { no_proxy: [] }));
   refused(/path must be a string/, () => policy.workdir(undefined));
   refused(/NUL/, () => policy.hostname("a\0b"));
   refused(/rule must be a string/, () => policy.allow("example.com", 7));
