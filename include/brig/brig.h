@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libbrig: run a command in a jail and learn precisely what became of it.
+/* libbrig: run a command in a jail and get a typed result.
  *
  * The order of use: build a policy (plain data, checked as it is built), then either brig_run() it,
  * or brig_start() it and drive the job from your own event loop. The library installs no signal
@@ -77,18 +77,18 @@ struct brig_error {
 /* What a jail may do: plain data, checked as it is built. */
 struct brig_policy;
 
-/* A mode is a preset: a row of one table. None but SEALED has limits of its own. */
+/* A mode is a preset of all settings. Only BRIG_MODE_SEALED has limits. */
 enum brig_mode {
     BRIG_MODE_SEALED, /* system directories, grants, private /tmp, no network, profile `code` */
-    /* These three with the network `open`: */
+    /* The following have the network BRIG_NET_OPEN: */
     BRIG_MODE_CASUAL, /* the host read-only, for a home that is a copy-on-write overlay */
     BRIG_MODE_BARE,   /* the host read-only, with an empty home */
     BRIG_MODE_STRICT  /* system directories and grants alone, with an empty home */
 };
 
-/* What of the filesystem exists before grants are laid over it. */
+/* The filesystem of the jail, before grants are added. */
 enum brig_view {
-    BRIG_VIEW_SYSTEM, /* /usr, /bin, /lib*, and of /etc what programs need to run; read-only */
+    BRIG_VIEW_SYSTEM, /* /usr, /bin, /lib* and the files of /etc that programs need; read-only */
     BRIG_VIEW_HOST,   /* the whole host, read-only, with private /tmp, /run, /dev, /proc */
     BRIG_VIEW_ROOT,   /* a directory of the caller's as root, read-only unless granted */
     BRIG_VIEW_EMPTY   /* nothing but /dev, /proc and the private directories */
@@ -98,28 +98,29 @@ enum brig_view {
 enum brig_access {
     BRIG_READ_WRITE,
     BRIG_READ_ONLY,
-    BRIG_MASK,   /* the path is hidden: an empty file or directory stands in its place */
+    BRIG_MASK,   /* the path is hidden: an empty file or directory is in its place */
     BRIG_DEVICE, /* a device node, or a directory of them, usable as such */
-    BRIG_PROTECT /* inside a read-write grant: what is there can be read, but not written, moved
-                   * or replaced from inside; held again when the host replaces it */
+    BRIG_PROTECT /* inside a read-write grant: the jail can read the path, but not write, move or
+                   * replace it; if the host replaces it, the new file is protected */
 };
 
 /* Bits for brig_policy_grant(). */
 enum brig_grant_flag {
-    BRIG_GRANT_OPTIONAL = 1 << 0, /* a missing source is no error */
+    BRIG_GRANT_OPTIONAL = 1 << 0, /* a missing source is not an error */
     BRIG_GRANT_CREATE = 1 << 1    /* a missing source is created as a directory, outside */
 };
 
-/* What of the network the jail has. */
+/* The network of the jail. */
 enum brig_network {
-    BRIG_NET_NONE, /* a network namespace of its own with nothing in it but loopback */
+    BRIG_NET_NONE, /* a private network namespace with loopback only */
     BRIG_NET_HOST, /* the caller's network */
-    /* A network namespace of its own with a door in it, behind which a broker outside decides: */
-    BRIG_NET_ALLOW,   /* what brig_policy_allow() names can be reached, and nothing else */
+    /* A private network namespace with a door: a broker outside the jail decides which connections
+     * are made. */
+    BRIG_NET_ALLOW,   /* only destinations of brig_policy_allow() */
     BRIG_NET_OPEN,    /* every public address; never the host's loopback, the local network or a
                      * cloud's metadata, unless they are allowed as addresses */
-    BRIG_NET_LOOPBACK /* as BRIG_NET_NONE; BRIG_SECCOMP_CODE allows sockets and shared memory, too,
-                        * so that servers and their clients can run in the jail */
+    BRIG_NET_LOOPBACK /* as BRIG_NET_NONE, but BRIG_SECCOMP_CODE allows sockets and shared memory,
+                        * so that servers and clients can run in the jail */
 };
 
 /* A syscall profile. */
@@ -128,10 +129,10 @@ enum brig_seccomp {
     BRIG_SECCOMP_CODE /* deny by default: Python, Node, shells */
 };
 
-/* All limits: 0 means none. Times in milliseconds, sizes in bytes. Those marked with a star hold for
- * the whole jail through a cgroup. A mode's own value is a best effort: where there is no cgroup, the
- * result says what was done instead. One that was set with brig_policy_limit() is a demand, and
- * brig_policy_on_unsupported() says what follows. */
+/* All limits: 0 means none. Times in milliseconds, sizes in bytes. Limits marked with a star apply
+ * to the whole jail and need a cgroup. Without a cgroup, the limits of a mode are replaced as far
+ * as possible, and the result says how; for limits that were set with brig_policy_limit(),
+ * brig_policy_on_unsupported() decides. */
 enum brig_limit {
     BRIG_LIMIT_WALL_MS,
     BRIG_LIMIT_CPU_MS,        /* of the whole tree */
@@ -150,19 +151,19 @@ enum brig_limit {
     BRIG_LIMIT_INOTIFY_WATCHES, /* of all processes in the jail */
     /* Of what goes through the network door: */
     BRIG_LIMIT_NET_CONNECTIONS, /* at a time; 0: the broker's own limit of 1024 */
-    BRIG_LIMIT_NET_BYTES,       /* both ways together; what goes beyond ends every connection */
+    BRIG_LIMIT_NET_BYTES,       /* both directions together; more ends every connection */
     BRIG_LIMIT_NET_IDLE_MS,     /* of a connection without a byte either way */
     BRIG_LIMIT_COUNT_           /* not a limit */
 };
 
-/* What follows when something cannot be enforced. */
+/* What happens if this system cannot enforce something. */
 enum brig_on_unsupported {
     BRIG_UNSUPPORTED_FAIL,  /* the run does not start (the default) */
-    BRIG_UNSUPPORTED_WARN,  /* the run starts on a lower rung; the result lists what is missing */
-    BRIG_UNSUPPORTED_IGNORE /* the same, and fronts do not warn */
+    BRIG_UNSUPPORTED_WARN,  /* the run has fewer restrictions; the result lists what is missing */
+    BRIG_UNSUPPORTED_IGNORE /* the same, and programs print no warning */
 };
 
-/* What becomes of a terminal of the caller's. */
+/* How a terminal of the caller is handled. */
 enum brig_terminal {
     BRIG_TERMINAL_AUTO, /* each of fds 0-2 that is a terminal is replaced by the jail's own pty */
     BRIG_TERMINAL_NONE  /* a terminal on fds 0-2 is replaced by /dev/null */
@@ -181,9 +182,9 @@ enum brig_layer {
 /* An id that the library chooses: (uid_t)-1. */
 #define BRIG_ID_CHOOSE 0xffffffffu
 
-/* The user and the ids of a jail. Begin with BRIG_IDENTITY_INIT. Ids of BRIG_ID_CHOOSE and NULL strings mean: choose.
- * On the host the jail is never uid 0: when the caller is root and says nothing, a dedicated
- * unprivileged id is used. */
+/* The user and the ids of a jail. Begin with BRIG_IDENTITY_INIT. Ids of BRIG_ID_CHOOSE and NULL
+ * strings mean: choose. On the host the jail is never uid 0: when the caller is root and says
+ * nothing, a dedicated unprivileged id is used. */
 struct brig_identity {
     size_t size; /* of this struct */
     uid_t host_uid;
@@ -195,42 +196,44 @@ struct brig_identity {
     const char *shell; /* absolute */
 };
 
-/* An identity of which everything is to be chosen. */
+/* An identity in which the library chooses everything. */
 #define BRIG_IDENTITY_INIT                                                                         \
     {                                                                                              \
         sizeof(struct brig_identity), BRIG_ID_CHOOSE, BRIG_ID_CHOOSE, BRIG_ID_CHOOSE,              \
             BRIG_ID_CHOOSE, NULL, NULL, NULL                                                       \
     }
 
-/* A new policy with the preset's values; NULL if memory is short or the mode is none of these. Free
+/* A new policy with the preset's values; NULL if memory is short or the mode is unknown. Free
  * with brig_policy_free. */
 struct brig_policy *brig_policy_new(enum brig_mode mode);
-/* The same policy once more, or NULL if memory is short. */
+/* A copy of a policy, or NULL if memory is short. */
 struct brig_policy *brig_policy_copy(const struct brig_policy *policy);
 /* Releases a policy. Accepts NULL. Jobs and templates that were made from it go on. */
 void brig_policy_free(struct brig_policy *policy);
 
-/* Where the rules added from now on come from ("brig.conf:12", "command line"); shown by explain. */
+/* Where the rules added from now on come from ("brig.conf:12", "command line"); shown by
+ * explain. */
 int brig_policy_origin(struct brig_policy *policy, const char *origin, struct brig_error *err);
 
-/* Another view than the mode's. root_path is the directory of BRIG_VIEW_ROOT, else NULL. */
+/* Replaces the mode's view. root_path is the directory of BRIG_VIEW_ROOT, else NULL. */
 int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char *root_path,
                      struct brig_error *err);
 /* Grants source (absolute, host side) at dest (absolute, jail side; NULL: the same path). The most
  * specific destination wins whatever the order; of two rules for one destination, the later. */
 int brig_policy_grant(struct brig_policy *policy, enum brig_access access, const char *source,
                       const char *dest, unsigned flags, struct brig_error *err);
-/* Takes back every earlier rule for exactly this destination; *ret_removed (may be NULL) counts. */
+/* Removes every earlier rule for exactly this destination; *ret_removed (may be NULL) counts. */
 int brig_policy_ungrant(struct brig_policy *policy, const char *dest, size_t *ret_removed,
                         struct brig_error *err);
-/* A directory of the jail's own at dest: in memory, counted with its /tmp (BRIG_LIMIT_TMP_BYTES), gone
+/* A private directory at dest: in memory, counted with its /tmp (BRIG_LIMIT_TMP_BYTES), gone
  * with the jail. BRIG_READ_WRITE, or BRIG_READ_ONLY for one that holds what brig_policy_file() puts
  * there and nothing else. A grant of the same destination wins. Needs namespaces: where there are
  * none, the run does not start. */
 int brig_policy_private(struct brig_policy *policy, enum brig_access access, const char *dest,
                         struct brig_error *err);
-/* A file in a private directory: one of those, /tmp, /run or the home. The directories above it are
- * made. `mode` has no more than the nine bits of permission. The bytes are copied. */
+/* A file in a private directory: one of brig_policy_private(), /tmp, /run or the home. The
+ * directories above it are made. `mode` has no more than the nine bits of permission. The bytes are
+ * copied. */
 int brig_policy_file(struct brig_policy *policy, const char *dest, const void *bytes, size_t length,
                      mode_t mode, struct brig_error *err);
 /* Keeps the directory that brig_policy_private() made at dest beyond the jail's end, for
@@ -239,25 +242,26 @@ int brig_policy_keep(struct brig_policy *policy, const char *dest, struct brig_e
 /* The user and the ids of the jail, see struct brig_identity. The strings are copied. */
 int brig_policy_identity(struct brig_policy *policy, const struct brig_identity *identity,
                          struct brig_error *err);
-/* Another network than the mode's. */
+/* Replaces the mode's network. */
 int brig_policy_network(struct brig_policy *policy, enum brig_network network,
                         struct brig_error *err);
 /* A destination that can be reached with BRIG_NET_ALLOW and BRIG_NET_OPEN: "NAME[:PORTS][/tls]",
- * "*.NAME", "*", an address or a range of them with PORTS, "host:PORT" for a service on the host's own
- * loopback, or "@PRESET". Without ports: 443 and 80. A rule does not change the network: with another
- * one, such as the BRIG_NET_NONE of BRIG_MODE_SEALED, it has no effect. */
+ * "*.NAME", "*", an address or a range of them with PORTS, "host:PORT" for a service on the host's
+ * own loopback, or "@PRESET". Without ports: 443 and 80. A rule does not change the network: with
+ * another one, such as the BRIG_NET_NONE of BRIG_MODE_SEALED, it has no effect. */
 int brig_policy_allow(struct brig_policy *policy, const char *rule, struct brig_error *err);
-/* A destination that cannot be reached, written like that of brig_policy_allow(). Without ports: all
- * of them. A denial wins over every brig_policy_allow(). */
+/* A destination that cannot be reached, written like that of brig_policy_allow(). Without ports:
+ * all of them. A denial wins over every brig_policy_allow(). */
 int brig_policy_deny(struct brig_policy *policy, const char *rule, struct brig_error *err);
-/* Makes a port of the jail's loopback reachable from the host: "[ADDRESS:]HOSTPORT:PORT", by default
- * on 127.0.0.1, or "PORT" for the same number on both sides. Needs a network with a door. */
+/* Makes a port of the jail's loopback reachable from the host: "[ADDRESS:]HOSTPORT:PORT", by
+ * default on 127.0.0.1, or "PORT" for the same number on both sides. Needs a network with a
+ * door. */
 int brig_policy_publish(struct brig_policy *policy, const char *what, struct brig_error *err);
-/* Sets HTTP_PROXY and its kind to the proxies that every jail with a door has. */
+/* Sets HTTP_PROXY, HTTPS_PROXY and so on to the proxies that every jail with a door has. */
 int brig_policy_proxy_env(struct brig_policy *policy, int on, struct brig_error *err);
 /* The host's own HTTP proxy, "HOST:PORT", through which the broker connects; `secret` is its
- * Proxy-Authorization or NULL, `no_proxy` the suffixes of names to go without, ended by NULL, or
- * NULL. */
+ * Proxy-Authorization or NULL, `no_proxy` is NULL, or an array, ended by NULL, of suffixes of names
+ * to which the broker connects directly. */
 int brig_policy_net_proxy(struct brig_policy *policy, const char *proxy, const char *secret,
                           const char *const *no_proxy, struct brig_error *err);
 /* The broker program, absolute; by default the one that was installed with the library. */
@@ -272,14 +276,14 @@ struct brig_inject {
     const char *header;   /* "authorization" */
     const char *value;    /* the secret, as it stands in the header */
     const char *upstream; /* "https://HOST[:PORT][/PREFIX]", or NULL: https://NAME */
-    const char *variable; /* of the environment inside, or NULL */
-    const char *suffix;   /* what is put behind the address in it ("/v1"), or NULL */
+    const char *variable; /* environment variable in the jail, or NULL */
+    const char *suffix;   /* text after the address in the variable ("/v1"), or NULL */
     const char *ca;       /* a file of certificates to trust instead of the system's, absolute, or
                            * NULL; the last one given holds for all credentials */
     /* Each ended by NULL; NULL means all, or none. */
     const char *const *methods; /* that are allowed */
     const char *const *paths;   /* what the path must begin with, "." and ".." being resolved */
-    const char *const *strip;   /* headers of the client's that are dropped as well */
+    const char *const *strip;   /* more headers of the client that are removed */
     const char *site; /* a name that ends with ".localhost": the credential is at http://SITE as
                        * well, for programs that cannot be told a port; or NULL */
 };
@@ -295,10 +299,10 @@ struct brig_inject {
 int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inject,
                        struct brig_error *err);
 
-/* Another syscall profile than the mode's. */
+/* Replaces the mode's syscall profile. */
 int brig_policy_seccomp(struct brig_policy *policy, enum brig_seccomp profile,
                         struct brig_error *err);
-/* Another limit than the mode's; 0 for none. */
+/* Replaces a limit of the mode; 0 for none. */
 int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_t value,
                       struct brig_error *err);
 /* Sets NAME=VALUE inside; a NULL value re-exposes the caller's NAME past earlier unset patterns. */
@@ -307,31 +311,31 @@ int brig_policy_setenv(struct brig_policy *policy, const char *name, const char 
 /* Removes names matching a pattern in which `*` stands for any characters, whatever their case. A
  * pattern with "://" in it is for addresses in values, as in scheme://user:secret@host. */
 int brig_policy_unsetenv(struct brig_policy *policy, const char *pattern, struct brig_error *err);
-/* Says that the envp of commands is the host's environment: what the mode does not pass on is left out.
- * BRIG_MODE_SEALED passes on PATH, LANG, LANGUAGE, LC_*, TERM, COLORTERM, TZ and NO_COLOR, the others all.
- * Without this a variable that is not passed on is an error, unless brig_policy_setenv() or
- * brig_policy_unsetenv() names it. */
+/* Says that the envp of commands is the host's environment: what the mode does not pass on is left
+ * out. BRIG_MODE_SEALED passes on PATH, LANG, LANGUAGE, LC_*, TERM, COLORTERM, TZ and NO_COLOR, the
+ * others all. Without this a variable that is not passed on is an error, unless
+ * brig_policy_setenv() or brig_policy_unsetenv() names it. */
 int brig_policy_host_env(struct brig_policy *policy, int on, struct brig_error *err);
-/* What becomes of a terminal among the command's fds 0 to 2. */
+/* How a terminal among the command's fds 0 to 2 is handled. */
 int brig_policy_terminal(struct brig_policy *policy, enum brig_terminal terminal,
                          struct brig_error *err);
-/* The directory in which the command starts: absolute, jail side. Default: the first read-write grant,
- * else the home where the view has one, else /. */
+/* The directory in which the command starts: absolute, jail side. Default: the first read-write
+ * grant, else the home where the view has one, else /. */
 int brig_policy_workdir(struct brig_policy *policy, const char *path, struct brig_error *err);
 /* The host name inside; "brig" without this. */
 int brig_policy_hostname(struct brig_policy *policy, const char *name, struct brig_error *err);
 /* Lets programs with a sandbox of their own make user namespaces inside. */
 int brig_policy_allow_nested(struct brig_policy *policy, int allow, struct brig_error *err);
-/* Functions without namespaces (brig_call_run(), brig_confine_self()) and without a network: lets them make
- * UNIX sockets. Such a function can connect to every socket of the user's that Landlock does not keep
- * from it: by path from ABI 9 on, abstract ones from ABI 6 on. Other jails have a view of their own, and
- * can always make them. */
+/* Functions without namespaces (brig_call_run(), brig_confine_self()) and without a network: lets
+ * them make UNIX sockets. Such a function can connect to every socket of the user's that Landlock
+ * does not keep from it: by path from ABI 9 on, abstract ones from ABI 6 on. Other jails have a
+ * view of their own, and can always make them. */
 int brig_policy_unix_sockets(struct brig_policy *policy, int allow, struct brig_error *err);
-/* Lists the system calls that the filter refused a command in its result. They are refused as ever; the
- * job is asked about each, so that brig_job_process() has to be called for them to return. Functions
- * have an option of their own, see call.h. */
+/* Lists the system calls that the filter refused a command in its result. They are still refused,
+ * but each waits until brig_job_process() is called. Functions have an option of their own, see
+ * call.h. */
 int brig_policy_trace(struct brig_policy *policy, int trace, struct brig_error *err);
-/* What follows when this system cannot enforce something that the policy demands. */
+/* What happens if this system cannot enforce something that the policy demands. */
 int brig_policy_on_unsupported(struct brig_policy *policy, enum brig_on_unsupported what,
                                struct brig_error *err);
 /* Switches layers off: bits of enum brig_layer. */
@@ -373,8 +377,8 @@ struct brig_pass_fd {
 /* The most fds that can be handed into a jail. */
 #define BRIG_PASS_FD_MAX 32
 
-/* What to run. Begin with BRIG_COMMAND_INIT. All pointers are borrowed during the call only, but for
- * BRIG_STDIO_BYTES. A name without a slash is looked up in the jail along the jail's PATH. */
+/* What to run. Begin with BRIG_COMMAND_INIT. All pointers are borrowed during the call only, but
+ * for BRIG_STDIO_BYTES. A name without a slash is looked up in the jail along the jail's PATH. */
 struct brig_command {
     size_t size;             /* of this struct */
     const char *const *argv; /* NULL-terminated, argv[0] is the program */
@@ -394,7 +398,7 @@ struct brig_command {
             NULL, 0                                                                                \
     }
 
-/* ---- What became of a command ------------------------------------------------------------- */
+/* ---- Results ------------------------------------------------------------------------------ */
 
 /* How a command ended. */
 enum brig_outcome {
@@ -404,11 +408,11 @@ enum brig_outcome {
     BRIG_CPU_TIMEOUT,  /* CPU time of the tree */
     BRIG_OOM,          /* the kernel killed it for the memory limit */
     BRIG_OUTPUT_LIMIT, /* reserved for policies that end a run at the output limit */
-    BRIG_DISK_LIMIT,   /* reserved, like the next two: what a command does when it is refused a */
-    BRIG_PIDS_LIMIT,   /* byte, a process or a call is its own affair */
+    BRIG_DISK_LIMIT, /* reserved, as the next two: a command that is refused a byte, a process or */
+    BRIG_PIDS_LIMIT, /* a system call decides itself how it ends */
     BRIG_DENIED,
     BRIG_SETUP_FAILED, /* error says why; nothing of the command ran */
-    BRIG_CANCELLED     /* brig_job_cancel() or the end of the caller's patience */
+    BRIG_CANCELLED     /* brig_job_cancel() */
 };
 
 /* What a run used. */
@@ -426,27 +430,27 @@ struct brig_usage {
     uint64_t pids_refused;     /* processes and threads refused for their limit */
     uint64_t cpu_throttled_us; /* time the jail had to wait for its CPU limit */
     int stuck_pid;             /* a process in uninterruptible sleep that could not be ended yet; it
-                                * ends when the kernel lets it, and is swept up then; else 0 */
+                                * ends when the kernel allows it, and is reaped then; else 0 */
 };
 
-/* A system call that the filter refused. clone3 and openat2 are never among them: every program has a
- * fallback for these. */
+/* A system call that the filter refused. clone3 and openat2 are never among them: every program has
+ * a fallback for these. */
 struct brig_denial {
     char name[32]; /* "ptrace" */
     int sys_errno; /* what it failed with */
     uint64_t count;
 };
 
-/* What became of one try to reach something through the network door. */
+/* What happened to one attempt to reach something through the network door. */
 enum brig_net_verdict {
     BRIG_NET_ALLOWED, /* connected; a BRIG_NET_ENDED of the same connection follows */
-    BRIG_NET_DENIED,  /* by a rule, or for want of one */
+    BRIG_NET_DENIED,  /* by a rule, or because no rule allows it */
     BRIG_NET_FAILED,  /* allowed, but there is no such name, no answer, or a limit was met */
     BRIG_NET_ENDED,   /* the end of what was allowed, with its bytes */
     BRIG_NET_WAITING  /* no rule allows it, and it waits until the user of `brig` does */
 };
 
-/* One try to reach something through the network door. */
+/* One attempt to reach something through the network door. */
 struct brig_net_event {
     enum brig_net_verdict verdict;
     const char *because;  /* a word: "rule", "no-rule", "port", "address", …; static */
@@ -468,12 +472,12 @@ struct brig_net_totals {
     uint64_t allowed;
     uint64_t denied;
     uint64_t failed;
-    uint64_t dropped; /* older events that found no room in the result */
+    uint64_t dropped; /* older events that are not in the result */
     uint64_t bytes_in;
     uint64_t bytes_out;
 };
 
-/* What became of a command. Strings and structs that the functions below return live as long as the
+/* The result of a command. Strings and structs that the functions below return live as long as the
  * result. */
 struct brig_result;
 
@@ -487,7 +491,8 @@ const char *brig_outcome_name(enum brig_outcome outcome);
 int brig_result_exit_code(const struct brig_result *result);
 /* The signal that ended the command, also for timeouts; else 0. */
 int brig_result_signal(const struct brig_result *result);
-/* As a shell would say it: the code, 128+signal, 124 timeout, 125 brig failed, 126, 127. */
+/* A status as of a shell: the exit code; 128 + signal; 124 after a timeout; 125 if the jail could
+ * not be built; 126 if the command cannot be executed; 127 if it was not found. */
 int brig_result_status(const struct brig_result *result);
 /* What the run used. */
 const struct brig_usage *brig_result_usage(const struct brig_result *result);
@@ -501,11 +506,11 @@ const struct brig_error *brig_result_error(const struct brig_result *result);
 size_t brig_result_unenforced_count(const struct brig_result *result);
 /* One of them in a short sentence; NULL beyond the last. */
 const char *brig_result_unenforced(const struct brig_result *result, size_t index);
-/* How many notices there are of what became of masked and protected paths meanwhile. */
+/* How many notices there are about masked and protected paths that changed during the run. */
 size_t brig_result_notice_count(const struct brig_result *result);
 /* One of the notices; NULL beyond the last. */
 const char *brig_result_notice(const struct brig_result *result, size_t index);
-/* 1 if refused system calls were listened for (brig_policy_trace()); else nothing is known of them. */
+/* 1 if refused system calls were recorded (brig_policy_trace()). */
 int brig_result_traced(const struct brig_result *result);
 /* How many kinds of system calls were refused, of the first 32 kinds. */
 size_t brig_result_denial_count(const struct brig_result *result);
@@ -517,79 +522,83 @@ size_t brig_result_net_count(const struct brig_result *result);
 const struct brig_net_event *brig_result_net_event(const struct brig_result *result, size_t index);
 /* What went through the network door in all. */
 const struct brig_net_totals *brig_result_net_totals(const struct brig_result *result);
-/* 1 if the command ran inside another jail, which had no namespaces to give. */
+/* 1 if the command ran inside another jail that does not allow namespaces. */
 int brig_result_inside_jail(const struct brig_result *result);
-/* The result as one JSON object without the captured output. Free *ret_text with brig_text_free(). */
+/* The result as one JSON object without the captured output. Free *ret_text with
+ * brig_text_free(). */
 int brig_result_json(const struct brig_result *result, char **ret_text, struct brig_error *err);
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
 /* Runs a command in a jail and waits for its end. `policy` may be NULL: that of BRIG_MODE_SEALED. A
- * jail that could not be built is returned as an error code, and as BRIG_SETUP_FAILED in *ret_result;
- * free *ret_result with brig_result_free() in both cases. It is NULL only when memory is short.
- * `ret_result` may be NULL. No stream can be a pipe or a terminal: there is no job to use them with. */
+ * jail that could not be built is returned as an error code, and as BRIG_SETUP_FAILED in
+ * *ret_result; free *ret_result with brig_result_free() in both cases. It is NULL only when memory
+ * is short. `ret_result` may be NULL. No stream can be a pipe or a terminal: there is no job to use
+ * them with. */
 int brig_run(const struct brig_policy *policy, const struct brig_command *command,
              struct brig_result **ret_result, struct brig_error *err);
 
 /* A command that runs, or has ended. */
 struct brig_job;
 
-/* Starts a command and returns once it runs (or failed to). `policy` may be NULL, as for brig_run().
- * Free *ret_job with brig_job_free(). */
+/* Starts a command and returns once it runs (or failed to). `policy` may be NULL, as for
+ * brig_run(). Free *ret_job with brig_job_free(). */
 int brig_start(const struct brig_policy *policy, const struct brig_command *command,
                struct brig_job **ret_job, struct brig_error *err);
 /* An fd that becomes readable when brig_job_process() has something to do. Owned by the job. */
 int brig_job_fd(const struct brig_job *job);
-/* Does what is to be done without blocking: 1 when the job is over, 0 when it goes on. A job that
- * nobody processes or waits for has no time limits, and its captured output is not read. */
+/* Handles all pending events without blocking: 1 when the job is over, 0 when it still runs. Time
+ * limits and captured output work only while the caller calls this function or waits for the
+ * job. */
 int brig_job_process(struct brig_job *job, struct brig_error *err);
 /* Sends a signal to the command's process group. */
 int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err);
-/* Asks for the end: TERM, grace, KILL of the whole tree. The job is over when process says so. */
+/* Ends the job: SIGTERM, the grace period, SIGKILL to all processes. The job is over when
+ * brig_job_process() returns 1. */
 int brig_job_cancel(struct brig_job *job, struct brig_error *err);
 /* Blocks until the job is over. A thread that also has to read a pipe or a terminal of the job must
  * not call this before it has read all: the command waits while the pipe is full. It polls
  * brig_job_fd() beside them instead, see docs/examples/stream.c. */
 int brig_job_wait(struct brig_job *job, struct brig_error *err);
-/* Blocks until the job is over, at most timeout_ms milliseconds; -1: without limit. 1 when the job is
- * over, 0 when it goes on. */
+/* Blocks until the job is over, at most timeout_ms milliseconds; -1: without limit. 1 when the job
+ * is over, 0 when it still runs. */
 int brig_job_wait_ms(struct brig_job *job, int64_t timeout_ms, struct brig_error *err);
-/* Moves the result out; free *ret_result with brig_result_free(). BRIG_E_STATE before the job is over,
- * and when the result was taken already. */
+/* Moves the result out; free *ret_result with brig_result_free(). BRIG_E_STATE before the job is
+ * over, and when the result was taken already. */
 int brig_job_result(struct brig_job *job, struct brig_result **ret_result, struct brig_error *err);
 /* The caller's end of a stream with BRIG_STDIO_PIPE: 0 to write to, 1 and 2 to read from. Else, and
  * after brig_job_close_stream(), -1. It blocks, as pipes do; a caller that wants it otherwise sets
- * O_NONBLOCK. Writing to 0 after the command closed it is EPIPE, and SIGPIPE unless the caller ignores
- * that. Owned by the job; what the command wrote can still be read when the job is over. */
+ * O_NONBLOCK. Writing to 0 after the command closed it is EPIPE, and SIGPIPE unless the caller
+ * ignores that. Owned by the job; what the command wrote can still be read when the job is over. */
 int brig_job_stream(const struct brig_job *job, int stream);
 /* Closes the caller's end of a stream: for 0 the command reads the end of the file. BRIG_E_STATE if
- * there is none, or not any more. */
+ * the stream is not a pipe, or is closed. */
 int brig_job_close_stream(struct brig_job *job, int stream, struct brig_error *err);
-/* Sets the size of the job's terminal, which is 24 by 80 at first if no terminal of the caller's gave it
- * another. The programs in it get SIGWINCH. BRIG_E_STATE if the job has none. */
+/* Sets the size of the job's terminal, which is at first that of the caller's terminal, else 24 by
+ * 80. The programs in it get SIGWINCH. BRIG_E_STATE if the job has none. */
 int brig_job_resize(struct brig_job *job, unsigned rows, unsigned columns, struct brig_error *err);
 /* The jail's first process, as seen by the caller: for looking at it in /proc. */
 pid_t brig_job_pid(const struct brig_job *job);
-/* The master side of the jail's terminal, or -1: made for BRIG_STDIO_PTY, or in place of a terminal that
- * was given as fd 0, 1 or 2. Owned by the job. Reading it fails with EIO when the command has ended and
- * all was read. */
+/* The master side of the jail's terminal, or -1: made for BRIG_STDIO_PTY, or in place of a terminal
+ * that was given as fd 0, 1 or 2. Owned by the job. Reading it fails with EIO when the command has
+ * ended and all was read. */
 int brig_job_terminal(const struct brig_job *job);
-/* The directory of brig_policy_keep(), or -1: an fd to look for files in with openat(), also when the
- * job is over, until it is freed. Owned by the job. What is in it was made by the command: follow no
- * link, and expect anything but regular files as well. */
+/* The directory of brig_policy_keep(), or -1: an fd to look for files in with openat(), also when
+ * the job is over, until it is freed. Owned by the job. What is in it was made by the command:
+ * follow no link, and expect anything but regular files as well. */
 int brig_job_kept_dir(const struct brig_job *job);
-/* The signal that stopped the command (Ctrl-Z), once, else 0. The front decides what follows;
- * brig_job_signal(job, SIGCONT) goes on. */
+/* The signal that stopped the command (Ctrl-Z), once, else 0. brig_job_signal(job, SIGCONT)
+ * continues it. */
 int brig_job_take_stop(struct brig_job *job);
-/* The next event of the network door that was not taken yet; NULL: there is none. It is valid until the
- * next call of this function for the job. What is taken is in the result all the same. */
+/* The next event of the network door that was not taken yet; NULL: there is none. It is valid until
+ * the next call of this function for the job. The result has all events, also those taken. */
 const struct brig_net_event *brig_job_take_net_event(struct brig_job *job);
 /* An event as one JSON object on one line. Free *ret_text with brig_text_free(). */
 int brig_net_event_json(const struct brig_net_event *event, char **ret_text,
                         struct brig_error *err);
 /* A verdict as a word: "allowed", "denied", … */
 const char *brig_net_verdict_name(enum brig_net_verdict verdict);
-/* Kills the tree if it still lives, reaps it, releases everything. Accepts NULL. */
+/* Kills the job's processes if it still runs, reaps them and releases everything. Accepts NULL. */
 void brig_job_free(struct brig_job *job);
 
 /* ---- Templates ---------------------------------------------------------------------------- */
@@ -605,8 +614,8 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
 /* Starts a command in a fresh copy of the prepared jail, like brig_start(). */
 int brig_template_start(struct brig_template *template_, const struct brig_command *command,
                         struct brig_job **ret_job, struct brig_error *err);
-/* Releases a template; jobs that were started from it go on. Accepts NULL. No other thread may use it
- * then. */
+/* Releases a template; jobs that were started from it go on. Accepts NULL. No other thread may use
+ * it then. */
 void brig_template_free(struct brig_template *template_);
 
 #ifdef __cplusplus

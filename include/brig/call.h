@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* libbrig: call a function in a jail, and get its value or learn precisely why there is none.
+/* libbrig: call a function in a jail, and get its value or the reason why there is none.
  *
  * The function runs in a forked child: it sees the caller's memory as it was, and what it changes
- * there never reaches the caller. Its value comes back as bytes. Around it stand, without any
- * privilege and without namespaces: Landlock (system directories readable, the caller's grants, and
- * nothing else), the syscall profile `code`, resource limits, a wall clock. With namespaces it is the
- * full jail of brig_run().
+ * there never reaches the caller. Its value comes back as bytes. Without any privilege and without
+ * namespaces it is confined by Landlock (it can read system directories, and use the caller's grants),
+ * the syscall profile `code`, resource limits and a time limit. With namespaces it has the full jail
+ * of brig_run().
  *
  *     struct brig_call_options options;
  *     brig_call_options_init(&options, sizeof options);
@@ -17,8 +17,7 @@
  *     brig_call_result_free(result);
  *
  * What to know about fork:
- *  - The function has a copy of everything the caller had in memory, secrets included. A jail keeps
- *    it from reaching further; it cannot make it forget.
+ *  - The function has a copy of the caller's memory, secrets included.
  *  - Memory that the caller has mapped as shared (MAP_SHARED, System V) stays so: the function can write
  *    to it.
  *  - Of the caller's threads only the calling one exists in the child. What another thread had
@@ -91,9 +90,9 @@ struct brig_call_options {
     int namespaces;                          /* 1: the full jail (0) */
     int unix_sockets; /* 1: UNIX sockets also with BRIG_NET_NONE and without namespaces, where only
                        * connected pairs are allowed otherwise (0) */
-    int trace; /* 1: denied system calls are reported exactly, whatever the function says of them, and
-                * without namespaces also paths that are not granted; those with a path are slower
-                * by some 20 us, others as fast as ever (0) */
+    int trace; /* 1: denied system calls are reported, also if the function does not report them, and
+                * without namespaces also paths that are not granted; system calls with a path
+                * take some 20 us longer (0) */
     int reserved; /* 0 */
 };
 
@@ -103,10 +102,10 @@ struct brig_call_options {
 /* Sets all options to their defaults. `size` is that of *options. */
 void brig_call_options_init(struct brig_call_options *options, size_t size);
 
-/* ---- What became of a call ---------------------------------------------------------------- */
+/* ---- Results ------------------------------------------------------------------------------ */
 
-/* Each says no more than was observed. What a function was refused and did not report is its own
- * affair: it then returned, failed or crashed as it did. */
+/* The outcome is what was observed. If a function was refused something and does not report that,
+ * the outcome is how it ended: returned, failed, exited or crashed. */
 enum brig_call_outcome {
     BRIG_CALL_RETURNED,     /* value, length */
     BRIG_CALL_FAILED,       /* the function's own failure: class_name, message, backtrace */
@@ -145,7 +144,7 @@ struct brig_call_denial {
     char rule[160];    /* why, in words: "not below any path of fs_allow" */
 };
 
-/* What became of a call. Strings and structs that the functions below return live as long as the
+/* The result of a call. Strings and structs that the functions below return live as long as the
  * result. Strings are the function's: untrusted, NUL-terminated, and perhaps not UTF-8. */
 struct brig_call_result;
 
@@ -155,8 +154,8 @@ void brig_call_result_free(struct brig_call_result *result);
 enum brig_call_outcome brig_call_result_outcome(const struct brig_call_result *result);
 /* An outcome as a word: "returned", "timeout", … */
 const char *brig_call_outcome_name(enum brig_call_outcome outcome);
-/* The value, page-aligned if large; NULL if there is none. Its bytes may be written to. `ret_length` may
- * be NULL. */
+/* The value, page-aligned if large; NULL if there is none. Its bytes may be written to.
+ * `ret_length` may be NULL. */
 void *brig_call_result_value(const struct brig_call_result *result, size_t *ret_length);
 /* The exit code of BRIG_CALL_EXITED; else -1. */
 int brig_call_result_exit_code(const struct brig_call_result *result);
@@ -190,8 +189,8 @@ const struct brig_error *brig_call_result_error(const struct brig_call_result *r
 size_t brig_call_result_unenforced_count(const struct brig_call_result *result);
 /* One of them in a short sentence; NULL beyond the last. */
 const char *brig_call_result_unenforced(const struct brig_call_result *result, size_t index);
-/* Everything but value and captured output as one JSON object; bytes that are not UTF-8 are replaced.
- * Free *ret_text with brig_text_free(). */
+/* Everything but value and captured output as one JSON object; bytes that are not UTF-8 are
+ * replaced. Free *ret_text with brig_text_free(). */
 int brig_call_result_json(const struct brig_call_result *result, char **ret_text,
                           struct brig_error *err);
 /* One line for people: "the function took longer than 5000 ms". Returns the length, as snprintf. */
@@ -203,26 +202,26 @@ int brig_call_result_text(const struct brig_call_result *result, char *buffer, s
 struct brig_call_child;
 
 /* What is called. To return a value, brig_call_return() or brig_call_reserve(); to fail,
- * brig_call_fail(). Returning from it without either is an empty value if it returns 0, and a
- * failure with that number as its message if not. */
+ * brig_call_fail(). If it calls neither, returning 0 is an empty value, and another number is a
+ * failure with this number as its message. */
 typedef int (*brig_call_fn)(struct brig_call_child *child, void *argument);
 
 /* Calls fn(child, argument) in a jail and waits for it. `policy` may be NULL: then it is the one
  * described at the top. With a policy the function has the full jail, unless brig_policy_disable()
  * switched BRIG_LAYER_NAMESPACES off; options about paths, network and limits are added to the
  * policy, and an option at its default leaves the policy's value. `options` may be NULL for the
- * defaults. Returns 0 whenever *ret_result is what became of the call, also for limits and crashes;
- * a negative code if nothing ran, with the outcome UNSUPPORTED or SETUP_FAILED. Free *ret_result with
+ * defaults. Returns 0 if the function ran, however it ended; a negative code if nothing ran, with
+ * the outcome BRIG_CALL_UNSUPPORTED or BRIG_CALL_SETUP_FAILED. Free *ret_result with
  * brig_call_result_free() in both cases; it is NULL only when memory is short. `ret_result` may be
  * NULL. */
 int brig_call_run(const struct brig_policy *policy, const struct brig_call_options *options,
                   brig_call_fn fn, void *argument, struct brig_call_result **ret_result,
                   struct brig_error *err);
 
-/* Options that are checked once, for many calls. Paths are looked up when it is
- * made (a grant is the file or directory that is there then), and every call is as brig_call_run()
- * with them, only faster. With namespaces, a jail's init may still be about to end when its call has
- * returned, though nothing else of the jail is left: the next call reaps it, or brig_caller_free(). */
+/* A policy and options that are checked once, for many calls, which are faster than
+ * brig_call_run(). Paths are looked up when the caller is made: a grant is the file or directory
+ * that exists then. With namespaces, the init process of a jail may end after its call has
+ * returned; the next call, or brig_caller_free(), reaps it. */
 struct brig_caller;
 /* Makes a caller. Policy and options are copied, and either may be NULL. */
 int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
@@ -230,7 +229,7 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
 /* As brig_call_run(), with the caller's policy and options. */
 int brig_caller_call(struct brig_caller *caller, brig_call_fn fn, void *argument,
                      struct brig_call_result **ret_result, struct brig_error *err);
-/* How many restrictions its calls do not enforce, for a warning in time. */
+/* How many restrictions its calls do not enforce. */
 size_t brig_caller_unenforced_count(const struct brig_caller *caller);
 /* One of them in a short sentence, valid as long as the caller; NULL beyond the last. */
 const char *brig_caller_unenforced(const struct brig_caller *caller, size_t index);
@@ -240,19 +239,20 @@ void brig_caller_free(struct brig_caller *caller);
 /* ---- Inside the function ------------------------------------------------------------------ */
 
 /* The value: bytes are copied. May be called again; the last one counts. 0, or BRIG_E_INVALID if
- * they are more than the call may return (the outcome is then BRIG_CALL_OUTPUT), or BRIG_E_NOMEM. */
+ * they are more than the call may return (the outcome is then BRIG_CALL_OUTPUT), or
+ * BRIG_E_NOMEM. */
 int brig_call_return(struct brig_call_child *child, const void *bytes, size_t length);
 /* Room for a value, to be written in place: nothing is copied on its way to the caller. The room is
- * zeroed. NULL as brig_call_return() fails. Its first `length` bytes are the value, or fewer after
- * brig_call_shrink(). */
+ * zeroed. NULL where brig_call_return() fails. Its first `length` bytes are the value, or fewer
+ * after brig_call_shrink(). */
 void *brig_call_reserve(struct brig_call_child *child, size_t length);
 /* Makes the value that brig_call_reserve() made room for shorter. */
 int brig_call_shrink(struct brig_call_child *child, size_t length);
 
-/* A failure. Begin with BRIG_CALL_FAILURE_INIT. All strings may be NULL; they are copied, and cut at
- * BRIG_CALL_TEXT_MAX bytes in all. If sys_errno is set, and path, address or syscall says what was
- * refused, the caller's side checks whether the jail was the reason, and only then the outcome says
- * so. */
+/* A failure. Begin with BRIG_CALL_FAILURE_INIT. All strings may be NULL; they are copied, and cut
+ * at BRIG_CALL_TEXT_MAX bytes in all. If sys_errno is set, and path, address or syscall says what
+ * was refused, the caller's side checks whether the jail was the reason, and only then the outcome
+ * says so. */
 struct brig_call_failure {
     size_t size;                  /* of this struct */
     const char *class_name;       /* of an exception */
@@ -263,11 +263,11 @@ struct brig_call_failure {
     const char *syscall;          /* its name */
     int sys_errno;                /* of the call that failed */
     enum brig_call_access access; /* what was tried */
-    int out_of_memory;            /* 1: memory could not be had */
+    int out_of_memory;            /* 1: an allocation failed */
     int reserved;                 /* 0 */
 };
 
-/* A failure of which nothing is said. */
+/* A failure with nothing set. */
 #define BRIG_CALL_FAILURE_INIT                                                                     \
     {                                                                                              \
         sizeof(struct brig_call_failure), NULL, NULL, NULL, NULL, NULL, NULL, 0,                   \
@@ -277,13 +277,13 @@ struct brig_call_failure {
 /* The most bytes that the texts of a failure may have together. */
 #define BRIG_CALL_TEXT_MAX (256 * 1024)
 
-/* Says that the function failed. Returns -1, for `return …;`. */
+/* Reports that the function failed. Returns -1, for `return brig_call_fail(…);`. */
 int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure *failure);
-/* The same for C: a path, or NULL, and what could not be done with it. Returns -1, for `return …;`. */
+/* The same for an errno, with the path of the system call that failed, or NULL. */
 int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const char *path,
                          enum brig_call_access access);
 
-/* ---- The same in parts -------------------------------------------------------------------- */
+/* ---- Calls in steps ----------------------------------------------------------------------- */
 
 /* For interpreters, which fork by their own means, and for event loops:
  *
@@ -303,16 +303,16 @@ int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const cha
  * live until the call is over, as the child dies with it; or see BRIG_CALL_OUTLIVE. */
 struct brig_call;
 
-/* Makes all that a call needs before the fork. The caller must live as long as *ret_call, which wants
- * brig_call_free(). */
+/* Makes everything that a call needs before the fork. The caller must live as long as *ret_call.
+ * Free *ret_call with brig_call_free(). */
 int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call,
                     struct brig_error *err);
 
 /* The most fds that can stay open in the child. */
 #define BRIG_CALL_KEEP_MAX 64
 
-/* One more fd that stays open in the child, from 3 on: for those that an interpreter makes for itself
- * in a new process. Also in the child, before brig_call_enter(). Refuses what keep_fds refuses. */
+/* Keeps one more fd, from 3 on, open in the child, with the rules of keep_fds. May be called in the
+ * child before brig_call_enter(), for fds that an interpreter opens after a fork. */
 int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err);
 
 /* Bits for brig_call_enter(). */
@@ -322,46 +322,47 @@ enum brig_call_enter_flag {
                                 * that forked it, and so not to that of the caller, either */
 };
 
-/* In the forked child. Confines it and returns its end; should that fail, it tells the parent and
- * ends the process. With namespaces it returns in a grandchild: fork handlers of libc run, those
- * of an interpreter do not. `flags` are of the enum above. */
+/* In the forked child: confines it and returns its end of the call. If that fails, the parent is
+ * told and the process ends. With namespaces it returns in a grandchild: fork handlers of libc run,
+ * those of an interpreter do not. `flags` are bits of enum brig_call_enter_flag. */
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags);
-/* Ends the process: what it printed is written, nothing else of the caller's is run. */
+/* Ends the process: buffered output is written, exit handlers of the caller do not run. */
 BRIG_NORETURN void brig_call_leave(struct brig_call_child *child);
 
-/* In the parent. A pid of -1 says that there was no fork, with its errno. */
+/* In the parent. A pid of -1 means that fork() failed; its reason is in errno. */
 int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err);
 /* An fd that becomes readable when brig_call_process() has something to do. Owned by the call; -1
  * if there can be none. */
 int brig_call_fd(struct brig_call *call);
-/* Does what is to be done without blocking: 1 when the call is over, 0 when it goes on. */
+/* Handles all pending events without blocking: 1 when the call is over, 0 when it still runs. */
 int brig_call_process(struct brig_call *call, struct brig_error *err);
 /* Blocks until the call is over. */
 int brig_call_wait(struct brig_call *call, struct brig_error *err);
-/* Blocks until the call is over, at most timeout_ms milliseconds; -1: without limit. 1 when the call is
- * over, 0 when it goes on. */
+/* Blocks until the call is over, at most timeout_ms milliseconds; -1: without limit. 1 when the
+ * call is over, 0 when it still runs. */
 int brig_call_wait_ms(struct brig_call *call, int64_t timeout_ms, struct brig_error *err);
-/* Ends it: TERM, grace, KILL. It is over when process or wait say so. */
+/* Ends the call: SIGTERM, the grace period, SIGKILL. It is over when brig_call_process() or
+ * brig_call_wait() says so. */
 int brig_call_cancel(struct brig_call *call, struct brig_error *err);
-/* Moves the result out; free *ret_result with brig_call_result_free(). BRIG_E_STATE before the call is
- * over, and when the result was taken already. Returns 0 whenever there is a result, also if nothing
- * ran: the outcome says so. */
+/* Moves the result out; free *ret_result with brig_call_result_free(). BRIG_E_STATE before the call
+ * is over, and when the result was taken already. Returns 0 whenever there is a result, also if
+ * nothing ran: the outcome says so. */
 int brig_call_finish(struct brig_call *call, struct brig_call_result **ret_result,
                      struct brig_error *err);
-/* Ends it if it still runs, and releases everything. Accepts NULL. A child that was forked but never told
- * of, as an exception of the interpreter came between, is ended and reaped; should it not have come
- * to brig_call_enter() yet, it ends there, and is for the caller to reap. */
+/* Ends the call if it still runs, and releases everything. Accepts NULL. If the child was forked
+ * and brig_call_started() was not called, because an exception came between, the child is ended and
+ * reaped; one that has not reached brig_call_enter() yet ends there, and the caller has to reap
+ * it. */
 void brig_call_free(struct brig_call *call);
 
-/* ---- Confining oneself -------------------------------------------------------------------- */
+/* ---- Confining the running process -------------------------------------------------------- */
 
-/* Applies to the running process what of a policy can be applied to one that runs: no_new_privs,
- * no capabilities, resource limits, Landlock, the syscall filter. For good, and for all it starts.
- * Namespaces, views, masks and limits of cgroups cannot: what is lost by that is in *ret_unenforced
- * (may be NULL), a line each, or NULL if nothing is; free it with brig_text_free(). NULL for the policy
- * is that of brig_call_run(). fds that are open stay so. To be called
- * before there are threads: BRIG_E_STATE if there are. On failure some of it may have been applied;
- * who was refused should exit. */
+/* Confines the running process and all that it starts, permanently: no_new_privs, no capabilities,
+ * resource limits, Landlock, the syscall filter. A running process cannot get namespaces, a view,
+ * masks or limits of a cgroup: *ret_unenforced (may be NULL) lists the missing restrictions, a line
+ * each, or is NULL if none is missing; free it with brig_text_free(). A policy of NULL is that of
+ * brig_call_run(). Open fds stay open. BRIG_E_STATE if the process has threads. After a failure
+ * some restrictions may apply: the program should exit. */
 int brig_confine_self(const struct brig_policy *policy, char **ret_unenforced,
                       struct brig_error *err);
 
