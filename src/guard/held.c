@@ -17,6 +17,7 @@
 #include "base/tree.h"
 #include "guard/files.h"
 #include "guard/names.h"
+#include "guard/repo.h"
 
 #define ITEMS_MAX 4096
 #define CONTENT "content" /* in the directory of an item, beside `about` */
@@ -38,18 +39,23 @@ static size_t row_count(void)
     return names_count + ARRAY_LENGTH(git_rows);
 }
 
+static uint64_t bit(size_t index)
+{
+    return UINT64_C(1) << (index & 63);
+}
+
 static uint64_t look(int top)
 {
     uint64_t found = 0;
     for (size_t i = 0; i < row_count(); i++)
         if (files_exists(top, row_of(i)->path))
-            found |= UINT64_C(1) << i;
+            found |= bit(i);
     return found;
 }
 
 static bool has(uint64_t found, size_t git_row)
 {
-    return found & UINT64_C(1) << ((names_count + git_row) & 63);
+    return found & bit(names_count + git_row);
 }
 
 int held_look(int top, const char *path, struct held_root *ret_root, struct brig_error *err)
@@ -248,6 +254,8 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
     uint64_t now = look(root->top), fresh = now & ~root->existed;
     /* In a repository these are ordinary names. */
     autoclose int git = files_open_dir(root->top, ".git");
+    if (has(fresh, ROW_GIT) && git >= 0 && repo_is_mount_point(git))
+        fresh &= ~bit(names_count + ROW_GIT);
     bool in_repository = files_exists(root->top, ".git") && !has(fresh, ROW_GIT) &&
                          (git < 0 || files_exists(git, "HEAD"));
     bool bare = !in_repository && has(now, ROW_HEAD) &&
@@ -256,7 +264,7 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
     for (size_t i = 0; i < row_count(); i++) {
         const struct names_row *row = row_of(i);
         bool part_of_bare = i > names_count; /* all of git_rows but .git */
-        if (!(fresh & UINT64_C(1) << i) || (part_of_bare && !bare) ||
+        if (!(fresh & bit(i)) || (part_of_bare && !bare) ||
             names_is_excepted(rules->unprotect, rules->unprotect_count, root->path, row->path))
             continue;
         if (rules->report_only || store < 0)

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -403,8 +402,7 @@ static int treat(const struct nested *nested, const char *path, int folder, stru
     autoclose int git = files_open_dir(dir, ".git");
     if (!new && (git < 0 || !has_new_part(git, nested->guard->began)))
         return 0;
-    /* An empty one with a lock is the mount point of another run: see make_empty(). */
-    if (git >= 0 && repo_is_empty(git) && flock(git, LOCK_EX | LOCK_NB) < 0)
+    if (git >= 0 && repo_is_mount_point(git))
         return 0;
     if (!S_ISDIR(mode) && !S_ISREG(mode)) /* a link, or a type that git does not read */
         return remove_pointer(nested, dir, path, err);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -168,6 +169,11 @@ bool repo_is_empty(int dir)
 {
     autodir DIR *list = files_list(dir, ".");
     return list && !files_next(list);
+}
+
+bool repo_is_mount_point(int dir)
+{
+    return repo_is_empty(dir) && flock(dir, LOCK_EX | LOCK_NB) < 0;
 }
 
 bool repo_has_parts(int git_dir)

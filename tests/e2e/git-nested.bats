@@ -94,6 +94,22 @@ two_runs() {
     [ ! -e .git ]
 }
 
+@test "a run of root that ends leaves the empty .git of the user's run alone" {
+    lib_is_root || skip "only root's run does not make a .git of its own in a directory of the user's"
+    enter_project user
+    BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -m sealed -j "$JAIL" -d . -- sh -c ': >begun; while :; do sleep 1; done' >"$SCRATCH/root" 2>&1 3>&- &
+    above=$!
+    await_file begun
+    start user:sealed 'await_file go'
+    [ -d .git ]
+    kill "$(find_brig "$above")"
+    wait "$above" || true
+    [ -d .git ]
+    finish
+    [ "$output" = "" ]
+    [ ! -e .git ]
+}
+
 @test "one that cannot be made anew does not keep the others from it" {
     hostile_project
     run inside user:sealed "MARK='$MARK'; $EVIL"'mkdir d; cd d; for i in $(seq 105); do git init -q r$i; git -C r$i config core.fsmonitor "$MARK"; done

@@ -73,7 +73,7 @@ work() {
 @test "apply . at the top moves the branches, as apply --all does, and apply FILE does not" {
     work
     must verb apply a
-    output_lacks 'git:'
+    output_has "git: the jail's commits wait"
     [ "$(out symbolic-ref HEAD)" = refs/heads/main ]
     must verb apply .
     output_has 'there is nothing to apply'

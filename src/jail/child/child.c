@@ -134,7 +134,8 @@ static int build(const struct start *start)
     for (size_t i = 0; i < start->plan->step_count; i++) {
         const struct plan_step *step = &start->plan->steps[i];
         int result = take_step(start, step);
-        if (result >= 0 || (step->if_reachable && result == -ERR_EACCES))
+        bool unreachable = result == -ERR_EACCES || result == -ERR_ENOENT;
+        if (result >= 0 || (step->if_reachable && unreachable))
             continue;
         if (!step->soft)
             return child_failed(start, (int)i, result);

@@ -78,7 +78,8 @@ struct limits;
 struct plan_step {
     enum plan_op op;
     bool soft;         /* a failure is reported, but not fatal */
-    bool if_reachable; /* EACCES is not a failure: the jail has no access either */
+    bool if_reachable; /* EACCES is not a failure: the jail has no access either. Nor is ENOENT:
+                        * the name was removed meanwhile; if it comes back, it is covered then */
     bool fresh;        /* done again for each run of a template, see template.c */
     bool alone;        /* left out of templates, whose runs share a user namespace */
     int slot, from;
