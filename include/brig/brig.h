@@ -3,7 +3,8 @@
  *
  * The order of use: build a policy (plain data, checked as it is built), then either brig_run() it,
  * or brig_start() it and drive the job from your own event loop. The library installs no signal
- * handler, keeps no global state, never prints and never reads the environment. Every function may
+ * handler, keeps no global state, never prints and never reads the environment. If one of the fds 0 to
+ * 2 is closed, /dev/null is opened there, so that no jail inherits something else. Every function may
  * be called from any thread; one object must not be used from two threads at once, except for a
  * template, a policy that no thread changes, and a result.
  *

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/str.h"
 
 /* With fewer open descriptors the kernel does not have to grow the descriptor table. */
@@ -30,6 +31,23 @@ int fds_keep_high(int fd)
         return fd;
     (void)close(fd);
     return moved;
+}
+
+int fds_fill_standard(struct brig_error *err)
+{
+    for (int number = 0; number <= STDERR_FILENO;) {
+        if (fcntl(number, F_GETFD) >= 0) {
+            number++;
+            continue;
+        }
+        int fd = open("/dev/null", O_RDWR | O_CLOEXEC); /* the lowest number that is free */
+        if (fd < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno,
+                             "fd %d is closed, and /dev/null cannot be opened in its place", number);
+        if (fd > STDERR_FILENO) /* another thread was faster */
+            (void)close(fd);
+    }
+    return 0;
 }
 
 rlim_t fds_raise_limit(rlim_t wanted, struct rlimit *ret_before)

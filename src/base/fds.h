@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+struct brig_error;
 struct iovec;
 struct str;
 
@@ -29,6 +30,11 @@ char *proc_read(const char *path, size_t max, bool *ret_whole);
 /* Moves a descriptor to FDS_HIGH or above, if many descriptors are open, and returns the new
  * number. If that fails, or fd is negative, fd is returned unchanged. */
 int fds_keep_high(int fd);
+
+/* Opens /dev/null as each of 0, 1 and 2 that is closed, close-on-exec, and leaves it open. Otherwise a
+ * descriptor of the library would get the number, and a jail that inherits the caller's streams would
+ * inherit it. Returns 0 or a negative code. */
+int fds_fill_standard(struct brig_error *err);
 
 /* Raises the soft limit of open files to `wanted`, at most to the hard limit, and never lowers it.
  * Returns the limit in force. *ret_before, which may be NULL, gets the previous limits; its

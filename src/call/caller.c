@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/sized.h"
 #include "base/str.h"
 #include "call/memory.h"
@@ -207,7 +208,9 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
                     struct brig_caller **ret_caller, struct brig_error *err)
 {
     struct brig_call_options known;
-    int result = read_options(options, &known, err);
+    int result = fds_fill_standard(err);
+    if (result == 0)
+        result = read_options(options, &known, err);
     if (result < 0)
         return result;
     struct brig_caller *caller = calloc(1, sizeof *caller);

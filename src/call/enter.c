@@ -63,12 +63,15 @@ static void close_others(struct brig_call *call)
     child_close_all_but(FIRST_FD, keep, count);
 }
 
-/* Fds 0 to 2 are always open, so that no other file gets these numbers. */
+/* Fds 0 to 2 are always open, so that no other file gets these numbers; also in a program that the
+ * function executes. */
 static void set_streams(struct brig_call *call)
 {
     for (int i = 0; i < 3; i++)
         if (call->stdio_child[i] >= 0)
             (void)SYS(dup3, call->stdio_child[i], i, 0);
+        else
+            (void)SYS(fcntl, i, F_SETFD, 0);
 }
 
 static int guard_terminal(const struct brig_call *call)

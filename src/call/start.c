@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "call/call.h"
 #include "call/caller.h"
@@ -189,7 +190,9 @@ int call_init(struct brig_call *call, struct brig_caller *caller, struct brig_er
     call->keep_count = caller->keep_count;
     memcpy(call->keep_fds, caller->keep_fds, caller->keep_count * sizeof(int));
     call->parent = getpid();
-    int result = prepare(call, err);
+    int result = fds_fill_standard(err);
+    if (result == 0)
+        result = prepare(call, err);
     if (result < 0)
         call_done(call);
     return result;

@@ -310,7 +310,9 @@ int job_start(const struct job_source *from, const struct brig_command *given,
 {
     struct job_source own = *from, *source = &own;
     struct brig_command known, *command = &known;
-    int result = settle_policy(source, err);
+    int result = fds_fill_standard(err);
+    if (result == 0)
+        result = settle_policy(source, err);
     if (result == 0)
         result = streams_read(given, command, err);
     if (result == 0 && source->policy->facts) /* recorded facts do not describe this machine */

@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "jail/cgroup/limits.h"
@@ -184,6 +185,9 @@ int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
 int brig_template_new(const struct brig_policy *policy, struct brig_template **ret_template,
                       struct brig_error *err)
 {
+    int filled = fds_fill_standard(err);
+    if (filled < 0)
+        return filled;
     if (policy)
         return template_new(policy, PLAN_SHARED, NULL, ret_template, err);
     struct brig_policy *sealed = brig_policy_new(BRIG_MODE_SEALED);
