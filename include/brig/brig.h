@@ -539,7 +539,8 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
 int brig_run(const struct brig_policy *policy, const struct brig_command *command,
              struct brig_result **ret_result, struct brig_error *err);
 
-/* A command that runs, or has ended. */
+/* A command that runs, or has ended. It belongs to the process that started it: in one that is forked
+ * from that, functions return BRIG_E_STATE, and brig_job_free() leaves the jail alone. */
 struct brig_job;
 
 /* Starts a command and returns once it runs (or failed to). `policy` may be NULL, as for

@@ -39,7 +39,8 @@
  * All functions may be called from any thread, and calls may be made from many threads at once. A
  * struct brig_caller may be used by several threads at the same time; all other objects by one. It can
  * also be used, and freed, by processes that are forked from the one that made it: by the workers of
- * a server. A call that is under way belongs to the process that began it. */
+ * a server. A call that is under way belongs to the process that began it: elsewhere, functions return
+ * BRIG_E_STATE, and brig_call_free() leaves it alone. */
 #ifndef BRIG_CALL_H
 #define BRIG_CALL_H
 

@@ -43,7 +43,8 @@ int fds_fill_standard(struct brig_error *err)
         int fd = open("/dev/null", O_RDWR | O_CLOEXEC); /* the lowest number that is free */
         if (fd < 0)
             return brig_fail(err, BRIG_E_SYSTEM, errno,
-                             "fd %d is closed, and /dev/null cannot be opened in its place", number);
+                             "fd %d is closed, and /dev/null cannot be opened in its place",
+                             number);
         if (fd > STDERR_FILENO) /* another thread was faster */
             (void)close(fd);
     }

@@ -322,6 +322,8 @@ static const struct timespec *patience_of(const struct brig_call *call, uint64_t
 
 static int check_running(const struct brig_call *call, struct brig_error *err)
 {
+    if (call->parent != getpid())
+        return brig_fail(err, BRIG_E_STATE, 0, "the call belongs to the process that began it");
     if (call->state == CALL_BEGUN)
         return brig_fail(err, BRIG_E_STATE, 0, "the call was not started");
     if (call->state != CALL_OVER && call->pidfd < 0)
@@ -354,8 +356,8 @@ int brig_call_wait_ms(struct brig_call *call, int64_t timeout_ms, struct brig_er
 
 int brig_call_cancel(struct brig_call *call, struct brig_error *err)
 {
-    if (call->state == CALL_BEGUN || call->state == CALL_OVER)
-        return brig_fail(err, BRIG_E_STATE, 0, "no call is running");
+    if (call->state == CALL_BEGUN || call->state == CALL_OVER || call->parent != getpid())
+        return brig_fail(err, BRIG_E_STATE, 0, "no call of this process is running");
     end_call(call, BRIG_CALL_CANCELLED);
     return 0;
 }

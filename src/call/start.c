@@ -238,6 +238,19 @@ static void set_clocks(struct brig_call *call)
             call->started_us + limits[BRIG_LIMIT_CPU_MS] * 1000 / call->caller->cores;
 }
 
+/* Ends a child of which there is no pidfd, as no fd was left. It may not lead its group yet. */
+static void end_unwatched(struct brig_call *call)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)call->pid, &info, WEXITED | WNOWAIT | WNOHANG | __WALL) == 0) {
+        (void)kill(call->pid, SIGKILL);
+        while (waitpid(call->pid, NULL, __WALL) < 0 && errno == EINTR)
+            ;
+    }
+    call->pid = 0;
+    call->state = CALL_OVER;
+}
+
 int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
 {
     int sys_errno = errno;
@@ -265,6 +278,7 @@ int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
         call_conclude(call);
         return 0;
     }
+    end_unwatched(call);
     return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot watch the call's process");
 }
 
@@ -294,14 +308,8 @@ static void end_untold(const struct brig_call *call, pid_t pid)
         ;
 }
 
-void call_done(struct brig_call *call)
+static void close_fds(struct brig_call *call)
 {
-    if (call->state == CALL_RUNNING || call->state == CALL_ENDING || call->state == CALL_KILLED) {
-        (void)brig_call_cancel(call, NULL);
-        (void)brig_call_wait(call, NULL);
-    }
-    if (call->slot && call->state == CALL_BEGUN)
-        end_untold(call, child_status_close(call->slot));
     close_child_side(call);
     close_fd(&call->memory);
     close_fd(&call->wire);
@@ -312,6 +320,21 @@ void call_done(struct brig_call *call)
     close_fd(&call->timer);
     capture_done(&call->captures[0]);
     capture_done(&call->captures[1]);
+}
+
+void call_done(struct brig_call *call)
+{
+    if (call->parent != getpid()) { /* child, status slot and cgroup are that process's */
+        close_fds(call);
+        return;
+    }
+    if (call->state == CALL_RUNNING || call->state == CALL_ENDING || call->state == CALL_KILLED) {
+        (void)brig_call_cancel(call, NULL);
+        (void)brig_call_wait(call, NULL);
+    }
+    if (call->slot && call->state == CALL_BEGUN)
+        end_untold(call, child_status_close(call->slot));
+    close_fds(call);
     if (call->own)
         plan_done(call->own);
     free(call->own);

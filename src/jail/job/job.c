@@ -427,10 +427,21 @@ bool job_is_empty(const struct brig_job *job)
     return job->wire < 0 && job->end.type == WIRE_ENDED;
 }
 
+/* The epoll set and the wire are shared with a forked process: what it read would be missing here. */
+static int check_owner(const struct brig_job *job, struct brig_error *err)
+{
+    return job->owner == getpid()
+               ? 0
+               : brig_fail(err, BRIG_E_STATE, 0, "the job belongs to the process that started it");
+}
+
 int brig_job_process(struct brig_job *job, struct brig_error *err)
 {
     if (job->state == JOB_OVER)
         return 1;
+    int checked = check_owner(job, err);
+    if (checked < 0)
+        return checked;
     struct epoll_event events[8];
     int count = epoll_wait(job->epoll, events, 8, 0);
     bool ended = false;
@@ -510,16 +521,20 @@ int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0, "no such signal: %d", signal);
     if (job->state == JOB_OVER)
         return brig_fail(err, BRIG_E_STATE, 0, "the job is over");
-    tell(job, WIRE_SIGNAL, signal);
-    return 0;
+    int checked = check_owner(job, err);
+    if (checked == 0)
+        tell(job, WIRE_SIGNAL, signal);
+    return checked;
 }
 
 int brig_job_cancel(struct brig_job *job, struct brig_error *err)
 {
     if (job->state == JOB_OVER)
         return brig_fail(err, BRIG_E_STATE, 0, "the job is over");
-    end_tree(job, BRIG_CANCELLED);
-    return 0;
+    int checked = check_owner(job, err);
+    if (checked == 0)
+        end_tree(job, BRIG_CANCELLED);
+    return checked;
 }
 
 int brig_job_wait(struct brig_job *job, struct brig_error *err)
@@ -640,10 +655,37 @@ static void await_end(const struct brig_job *job)
         ;
 }
 
+static void close_fds(struct brig_job *job)
+{
+    int *const fds[] = {&job->denials.listener,
+                        &job->pidfd,
+                        &job->wire,
+                        &job->terminal,
+                        &job->kept,
+                        &job->gate,
+                        &job->late,
+                        &job->late_input,
+                        &job->entry_fd,
+                        &job->epoll,
+                        &job->timer,
+                        &job->streams[0],
+                        &job->streams[1],
+                        &job->streams[2]};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        close_fd(fds[i]);
+    capture_done(&job->captures[0]);
+    capture_done(&job->captures[1]);
+}
+
 void brig_job_free(struct brig_job *job)
 {
     if (!job)
         return;
+    if (check_owner(job, NULL) < 0) { /* its cgroup, its broker and its zygote are the owner's */
+        close_fds(job);
+        free(job);
+        return;
+    }
     if (job->pid <= 0 && job->building) /* the jail ends with its socket, at an unknown time */
         close_fd(&job->wire);
     if (job->pid > 0) {
@@ -657,23 +699,9 @@ void brig_job_free(struct brig_job *job)
         nested_limits_free(job->nested_limits); /* before the epoll set is closed */
     if (job->door)
         door_free(job->door);
-    close_fd(&job->denials.listener);
-    close_fd(&job->pidfd);
-    close_fd(&job->wire);
-    close_fd(&job->terminal);
-    close_fd(&job->kept);
     if (job->building)
         job_building_free(job->building);
-    close_fd(&job->gate);
-    close_fd(&job->late);
-    close_fd(&job->late_input);
-    close_fd(&job->entry_fd);
-    close_fd(&job->epoll);
-    close_fd(&job->timer);
-    capture_done(&job->captures[0]);
-    capture_done(&job->captures[1]);
-    for (int i = 0; i < 3; i++)
-        close_fd(&job->streams[i]);
+    close_fds(job);
     watch_done(&job->watch);
     plan_done(&job->plan);
     limits_done(&job->limits);

@@ -40,6 +40,7 @@ struct brig_job {
     struct nested_limits *nested_limits; /* separately limited tools, or NULL */
     struct door *door;                   /* the network door, or NULL */
     struct denials denials;
+    pid_t owner; /* the process that started it; one forked from that must leave the jail alone */
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
     int kept;                      /* the directory of brig_policy_keep(), or -1 */

@@ -261,6 +261,7 @@ static struct brig_job *new_job(void)
     if (!job)
         return NULL;
     *job = (struct brig_job){.plan = PLAN_INIT,
+                             .owner = getpid(),
                              .pidfd = -1,
                              .wire = -1,
                              .terminal = -1,
