@@ -116,6 +116,7 @@ static void enter_alone(struct brig_call *call, unsigned flags)
         (void)SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (SYS(getppid) != call->parent)
         _exit(125); /* the caller is dead */
+    child_leave_real_time();
     if (child_is_grouped(plan))
         join_group(call);
     set_streams(call);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs in an odd state that use the public interface: without fds 0 to 2, without any fd left, and
+/* Programs in an odd state that use the public interface: without fds 0 to 2, with real-time priority, without any fd left, and
  * forked from the process whose job, template or call it is. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +93,45 @@ static int in_fork(int (*body)(int), int argument)
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         tap_bail("fork: %s", strerror(errno));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* ---- with real-time priority ---- */
+
+static int tell_policy(struct brig_call_child *child, void *argument)
+{
+    const int policy = sched_getscheduler(0);
+    (void)argument;
+    return brig_call_return(child, &policy, sizeof policy);
+}
+
+/* Returns 0, or 77 if this user has no real-time priority. */
+static int run_in_real_time(int namespaces)
+{
+    const char *const argv[] = {"true", NULL};
+    const struct sched_param lowest = {.sched_priority = 1};
+    struct brig_command command = BRIG_COMMAND_INIT;
+    struct brig_call_result *result = NULL;
+    if (sched_setscheduler(0, SCHED_FIFO, &lowest) < 0)
+        return 77;
+    struct brig_caller *caller = new_caller(namespaces);
+    (void)brig_caller_call(caller, tell_policy, NULL, &result, NULL);
+    const int *policy = brig_call_result_value(result, NULL);
+    int status = policy && *policy == SCHED_OTHER ? 0 : 1;
+    command.argv = argv;
+    if (namespaces && brig_run(NULL, &command, NULL, NULL) < 0)
+        status = 2;
+    brig_call_result_free(result);
+    brig_caller_free(caller);
+    return status;
+}
+
+static void real_time(int namespaces)
+{
+    int status = in_fork(run_in_real_time, namespaces);
+    if (status == 77)
+        tap_diag("this user cannot have real-time priority, and so cannot its jails");
+    else
+        tap_is_int(status, 0, "%s: a real-time caller has ordinary jails", kinds[namespaces]);
 }
 
 /* ---- without any fd left ---- */
@@ -215,6 +255,7 @@ int main(void)
     for (int namespaces = 0; namespaces < 2; namespaces++) {
         tap_is_int(in_fork(call_without_stdio, namespaces), 0,
                    "%s: a closed stream is inherited as /dev/null", kinds[namespaces]);
+        real_time(namespaces);
         unwatched(namespaces);
         forked_call(namespaces);
     }

@@ -201,9 +201,21 @@ bool child_is_grouped(const struct plan *plan)
     return plan->cgroup_fd >= 0 || plan->join_count > 0 || plan->tool_token != 0;
 }
 
+/* Nice values are inherited, as by every process; giving up a real-time policy needs no privilege. */
+void child_leave_real_time(void)
+{
+    struct {
+        int priority;
+    } ordinary = {0};
+    long policy = SYS(sched_getscheduler, 0) & ~SCHED_RESET_ON_FORK;
+    if (policy == SCHED_FIFO || policy == SCHED_RR)
+        (void)SYS(sched_setscheduler, 0, SCHED_NORMAL, &ordinary);
+}
+
 int child_enter_group(const struct start *start)
 {
     const struct plan *plan = start->plan;
+    child_leave_real_time();
     if (plan->cgroup_fd < 0 || start->by_clone3)
         return 0;
     long procs = SYS(openat, plan->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);

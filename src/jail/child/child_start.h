@@ -82,8 +82,11 @@ int child_open_door(const struct start *start);
 
 /* Returns whether the child has to enter a cgroup before it creates its cgroup namespace. */
 bool child_is_grouped(const struct plan *plan);
-/* Enters the v2 cgroup if clone could not start the child in it; this is slower. Returns 0 or
- * -errno. */
+/* Makes a child of a real-time process an ordinary one: it would keep a CPU for itself, and where
+ * cgroups have shares of real time (CONFIG_RT_GROUP_SCHED) it cannot join the jail's. */
+void child_leave_real_time(void);
+/* Does so, and enters the v2 cgroup if clone could not start the child in it; this is slower. Returns 0
+ * or -errno. */
 int child_enter_group(const struct start *start);
 /* Joins the v1 cgroups, or the leaf cgroup of a tool, and then creates the cgroup namespace there.
  * Returns 0 or -errno. */
