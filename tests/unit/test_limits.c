@@ -29,13 +29,13 @@ static char place[] = "/var/tmp/test_limits.XXXXXX";
 
 /* ---- Acts: each uses too much of something ------------------------------------------------ */
 
-static int sleep_long(void)
+__attribute__((noreturn)) static int sleep_long(void)
 {
     for (;;)
         (void)pause();
 }
 
-static int spin(void)
+__attribute__((noreturn)) static int spin(void)
 {
     for (volatile unsigned i = 0;; i++)
         ;
