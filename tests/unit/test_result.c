@@ -72,7 +72,8 @@ static void as_json(void)
             "\"signal_name\":null,\"usage\":{\"wall_us\":1,\"cpu_user_us\":2,\"cpu_sys_us\":3,"
             "\"peak_memory_bytes\":4,\"peak_pids\":null,\"oom_kills\":8,\"pids_refused\":9,"
             "\"cpu_throttled_us\":10,\"stuck_pid\":11,\"stdout_bytes\":6,\"stderr_bytes\":7},"
-            "\"truncated\":{\"stdout\":true,\"stderr\":false},\"unenforced\":[],\"notices\":[]"
+            "\"truncated\":{\"stdout\":true,\"stderr\":false},\"inside_jail\":false,"
+            "\"unenforced\":[],\"notices\":[]"
             "," NO_NETWORK "\"error\":null}\n",
             "an exit");
     *result = (struct brig_result){.outcome = BRIG_SIGNALLED, .exit_code = -1, .signal = SIGTERM};
@@ -85,7 +86,7 @@ static void as_json(void)
             "\"cpu_sys_us\":0,\"peak_memory_bytes\":null,\"peak_pids\":null,\"oom_kills\":0,"
             "\"pids_refused\":0,\"cpu_throttled_us\":0,\"stdout_bytes\":0,\"stderr_bytes\":0},"
             "\"truncated\":{\"stdout\":false,\"stderr\":false},"
-            "\"unenforced\":[\"a \\\"b\\\"\"],\"notices\":[]," NO_NETWORK
+            "\"inside_jail\":false,\"unenforced\":[\"a \\\"b\\\"\"],\"notices\":[]," NO_NETWORK
             "\"error\":{\"code\":-5,\"errno\":2,"
             "\"message\":\"m\"}}\n",
             "a signal and an error");

@@ -233,6 +233,7 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
     json_bool(&j, "stdout", result->out.truncated);
     json_bool(&j, "stderr", result->err.truncated);
     json_close_object(&j);
+    json_bool(&j, "inside_jail", result->inside_jail);
     json_list(&j, "unenforced", &result->unenforced);
     json_list(&j, "notices", &result->notices);
     json_network(&j, &result->net);
