@@ -357,8 +357,10 @@ enum brig_stdio_kind {
     BRIG_STDIO_CAPTURE, /* 1 and 2 only: collected into the result, up to the output limit */
     BRIG_STDIO_BYTES,   /* 0 only: the bytes given, then end of file */
     BRIG_STDIO_PIPE,    /* a pipe, of which brig_job_stream() is the caller's end */
-    BRIG_STDIO_PTY /* a terminal made for this job, of which brig_job_terminal() is the caller's
+    BRIG_STDIO_PTY,   /* a terminal made for this job, of which brig_job_terminal() is the caller's
                          * side; several fds with this kind are one terminal */
+    BRIG_STDIO_STDOUT /* 2 only: wherever fd 1 leads, as 2>&1 in a shell; what is captured is the
+                         * output of stream 1 */
 };
 
 /* One of the command's fds 0 to 2. */

@@ -216,6 +216,62 @@ static void terminal(void)
 }
 
 /* One of the streams alone; the others stay what they are. */
+/* The output of a command whose stderr goes where stdout does. */
+static void merged(enum brig_stdio_kind kind, const char *name)
+{
+    const char *const argv[] = {"sh", "-c", "echo a; echo b >&2; echo c", NULL};
+    struct brig_command command = shell(argv);
+    struct brig_result *result = NULL;
+    char text[64] = "";
+    command.stdio[1].kind = kind;
+    command.stdio[2].kind = BRIG_STDIO_STDOUT;
+    struct brig_job *job = start(&command);
+    if (kind == BRIG_STDIO_PIPE)
+        (void)read_all(brig_job_stream(job, 1), text, sizeof text);
+    if (brig_job_wait(job, NULL) < 0 || brig_job_result(job, &result, NULL) < 0)
+        tap_bail("the job has no result");
+    tap_is_str(kind == BRIG_STDIO_PIPE ? text : brig_result_output(result, 1, NULL, NULL),
+               kind == BRIG_STDIO_NULL ? "" : "a\nb\nc\n", "stderr follows stdout: %s", name);
+    tap_ok(brig_job_stream(job, 2) < 0 && !*brig_result_output(result, 2, NULL, NULL),
+           "stderr has no end of its own: %s", name);
+    brig_result_free(result);
+    brig_job_free(job);
+}
+
+static void merges(void)
+{
+    const char *const argv[] = {"true", NULL};
+    struct brig_command command = shell(argv);
+    merged(BRIG_STDIO_NULL, "nowhere");
+    merged(BRIG_STDIO_CAPTURE, "captured");
+    merged(BRIG_STDIO_PIPE, "a pipe");
+    command.stdio[1].kind = BRIG_STDIO_STDOUT;
+    tap_is_int(brig_run(NULL, &command, NULL, NULL), BRIG_E_INVALID, "stdout cannot follow itself");
+}
+
+/* ---- stops ---- */
+
+/* The command stops as soon as it runs, so that some of the stops are noticed by brig_start(). */
+static void stops(void)
+{
+    enum { ROUNDS = 10 };
+    const char *const argv[] = {"sh", "-c", "kill -STOP $$", NULL};
+    struct brig_command command = shell(argv);
+    int told = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct brig_job *job = start(&command);
+        struct pollfd waiting = {.fd = brig_job_fd(job), .events = POLLIN};
+        int stop = 0;
+        if (i % 2 == 0) /* without looking first */
+            (void)poll(NULL, 0, 5);
+        while (stop == 0 && poll(&waiting, 1, 20000) > 0 && brig_job_process(job, NULL) == 0)
+            stop = brig_job_take_stop(job);
+        told += stop == SIGSTOP;
+        brig_job_free(job);
+    }
+    tap_is_int(told, ROUNDS, "the fd of a job tells of every stop");
+}
+
 static void part_terminal(void)
 {
     const char *const argv[] = {"sh", "-c", "test -t 1 && ! test -t 0 && ! test -t 2", NULL};
@@ -371,6 +427,8 @@ int main(void)
     no_pipes();
     terminal();
     part_terminal();
+    merges();
+    stops();
     without_namespaces();
     threads();
     return tap_done();

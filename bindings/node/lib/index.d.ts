@@ -207,8 +207,8 @@ export interface CommandOptions {
   env?: Record<string, string | undefined>;
   /** What the command reads. */
   input?: string | NodeJS.ArrayBufferView;
-  /** One for all three, or each. */
-  stdio?: Stream | [Stream?, Stream?, Stream?];
+  /** One for all three, or each; "stdout" for the last one is 2>&1 of a shell. */
+  stdio?: Stream | [Stream?, Stream?, (Stream | "stdout")?];
   /** Descriptors to hand into the jail: their number inside, and the caller's. */
   passFds?: Record<number, number>;
   /** Ends the command; the promise of its result is rejected with AbortError. */

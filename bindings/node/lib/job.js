@@ -13,7 +13,7 @@ const { Policy, bytes, count, invalid, text, texts } = require("./policy.js");
 const { Result, camel } = require("./result.js");
 
 // In the order of enum brig_stdio_kind; 'input' is chosen by the option of that name.
-const KINDS = ["ignore", "inherit", "fd", "capture", "input", "pipe", "pty"];
+const KINDS = ["ignore", "inherit", "fd", "capture", "input", "pipe", "pty", "stdout"];
 const MEMORY = { "address-space": "addressSpaceBytes", rss: "memoryBytes" };
 const OPTIONS = new Set([
   "check", "cpuTimeout", "cwd", "encoding", "env", "fsAllow", "fsReadAllow", "grace", "input", "maxOutput", "memory",
@@ -76,8 +76,10 @@ function streamOf(value, index) {
   if (typeof value === "number") return ["fd", count("stdio", value)];
   const fd = value?.fd ?? value?._handle?.fd;
   if (typeof fd === "number") return ["fd", fd];
-  if (!KINDS.includes(value) || value === "fd" || value === "input" || (value === "capture" && index === 0))
-    throw invalid(`stdio[${index}]: '${value}' is not 'ignore', 'inherit', 'pipe', 'pty', a descriptor${index ? " or 'capture'" : ""}`);
+  if (!KINDS.includes(value) || value === "fd" || value === "input" || (value === "capture" && index === 0) || (value === "stdout" && index !== 2)) {
+    const more = ["", ", 'capture'", ", 'capture', 'stdout'"][index];
+    throw invalid(`stdio[${index}]: '${value}' is not 'ignore', 'inherit', 'pipe', 'pty'${more} or a descriptor`);
+  }
   return [value, -1];
 }
 

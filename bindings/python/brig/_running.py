@@ -22,7 +22,7 @@ from ._policy import MODES, Policy, policy_given, word
 from ._process import Owned
 from ._result import Completed, read_output
 
-_NULL, _INHERIT, _FD, _CAPTURE, _BYTES, _PIPE, _PTY = range(7)
+_NULL, _INHERIT, _FD, _CAPTURE, _BYTES, _PIPE, _PTY, _STDOUT = range(8)
 _NAMES = ("stdin", "stdout", "stderr")
 _CHUNK = 65536
 
@@ -85,7 +85,6 @@ class Streams:
     fds: Tuple[int, int, int] = (-1, -1, -1)
     input: Optional[bytes] = None
     pass_fds: PassFds = ()
-    merged: bool = False  # stderr goes to the pipe of stdout
 
 
 def captured(given: Union[bytes, str, None], capture: bool, encoding: str, pass_fds: PassFds) -> Streams:
@@ -101,13 +100,9 @@ def streams_of(options: StreamOptions) -> Streams:
         if (options.stdin, options.stdout, options.stderr) != (DEVNULL, None, None):
             raise ValueError("with pty=True the terminal is stdin, stdout and stderr")
         return Streams((_PTY, _PTY, _PTY), pass_fds=options.pass_fds)
-    merged = options.stderr == STDOUT
-    if merged and options.stdout != PIPE:
-        raise ValueError("stderr=STDOUT needs stdout=PIPE")
-    ways = (options.stdin, options.stdout, None if merged else options.stderr)
+    ways = (options.stdin, options.stdout, options.stderr)
     (in_kind, in_fd), (out_kind, out_fd), (err_kind, err_fd) = map(_way, ways, _NAMES)
-    kinds, fds = (in_kind, out_kind, err_kind), (in_fd, out_fd, err_fd)
-    return Streams(kinds, fds, None, options.pass_fds, merged)
+    return Streams((in_kind, out_kind, err_kind), (in_fd, out_fd, err_fd), None, options.pass_fds)
 
 
 def _way(stream: Stream, name: str) -> Tuple[int, int]:
@@ -118,6 +113,8 @@ def _way(stream: Stream, name: str) -> Tuple[int, int]:
         return _PIPE, -1
     if stream == DEVNULL:
         return _NULL, -1
+    if stream == STDOUT and name == "stderr":
+        return _STDOUT, -1
     fd = stream if isinstance(stream, int) else stream.fileno()
     if fd < 0:
         raise ValueError(f"{name}={stream!r} is not PIPE, DEVNULL, an fd or a file")
@@ -197,11 +194,6 @@ class Running(Owned):
         self.ends: List[int] = [-1, -1, -1]  # of pipes, the caller's
         self.args = arguments(cmd)
         self._command = launcher.native(self.args, streams)
-        self._merged = -1
-        if streams.merged:
-            self.ends[1], self._merged = os.pipe2(os.O_CLOEXEC)
-            for stream in (self._command.stdio[1], self._command.stdio[2]):
-                stream.kind, stream.fd = _FD, self._merged
 
     def start(self) -> Running:
         self.launch()
@@ -220,19 +212,12 @@ class Running(Owned):
         except BaseException:
             self.discard()
             raise
-        self._close_merged()
         self._take_ends()
         if _PTY not in self._streams.kinds:
             self._begin_relay()
 
-    def _close_merged(self) -> None:
-        if self._merged >= 0:
-            os.close(self._merged)
-        self._merged = -1
-
     def discard(self) -> None:
         """Of a job that did not come to settle(), or not through it."""
-        self._close_merged()
         for fd in self.ends:
             if fd >= 0:
                 os.close(fd)

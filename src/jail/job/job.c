@@ -125,6 +125,12 @@ void job_arm_timer(struct brig_job *job)
     (void)timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
+void job_wake(const struct brig_job *job)
+{
+    const struct itimerspec at_once = {.it_value = {.tv_nsec = 1}};
+    (void)timerfd_settime(job->timer, 0, &at_once, NULL);
+}
+
 /* ---- killing the jail ---- */
 
 static void tell(struct brig_job *job, int type, int a)

@@ -138,6 +138,8 @@ void job_building_free(struct job_building *building);
 
 /* Arms the timer for the earliest deadline. */
 void job_arm_timer(struct brig_job *job);
+/* Makes brig_job_fd() readable, once. */
+void job_wake(const struct brig_job *job);
 
 /* ---- the plan that a run would have ---- */
 

@@ -229,6 +229,8 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     if (mounts.data.fd >= 0 && epoll_ctl(job->epoll, EPOLL_CTL_ADD, mounts.data.fd, &mounts) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the jail's mounts");
     job_arm_timer(job);
+    if (job->stop_signal != 0)
+        job_wake(job); /* its message was read during the start */
     return 0;
 }
 

@@ -55,6 +55,11 @@ static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_e
         if (number != 0)
             return brig_fail(err, BRIG_E_INVALID, 0, "only standard input can be given as bytes");
         return 0;
+    case BRIG_STDIO_STDOUT:
+        if (number != 2)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "only standard error can go where standard output does");
+        return 0;
     }
     return brig_fail(err, BRIG_E_INVALID, 0, "unknown kind %d for stdio %d", (int)stdio->kind,
                      number);
@@ -195,6 +200,9 @@ int streams_open(struct brig_job *job, const struct brig_policy *policy,
         break;
     case BRIG_STDIO_PTY:
         fd = PLAN_FD_PTY;
+        break;
+    case BRIG_STDIO_STDOUT:
+        fd = streams->fds[1]; /* opened before this one, and owned there */
         break;
     case BRIG_STDIO_BYTES:
         fd = result = open_bytes(job, policy, stdio, err);

@@ -9,7 +9,7 @@ import { Readable } from "node:stream";
 import { Worker } from "node:worker_threads";
 import { APP, brig, main, scratch, test } from "./tap.mjs";
 
-const { start, Policy } = brig;
+const { run, start, Policy } = brig;
 
 async function text(stream) {
   let all = "";
@@ -67,6 +67,16 @@ test("what was written can be read when the job is over", async () => {
   await job.wait();
   assert.equal(await text(job.stdout), "late\n");
   assert.deepEqual([job.stdin, job.stderr, job.terminal], [null, null, null]);
+});
+
+test("stderr in the pipe of stdout", async () => {
+  const job = await start(["sh", "-c", "echo a; echo b >&2; echo c"], { stdio: ["ignore", "pipe", "stdout"] });
+  assert.equal(await text(job.stdout), "a\nb\nc\n");
+  assert.equal(job.stderr, null);
+  await job.wait();
+  const result = await run(["sh", "-c", "echo a; echo b >&2"], { stdio: ["ignore", "capture", "stdout"], encoding: "utf8" });
+  assert.deepEqual([result.stdout, result.stderr], ["a\nb\n", ""]);
+  await assert.rejects(start(["true"], { stdio: ["ignore", "stdout", "pipe"] }), /stdio\[1\]: 'stdout'/);
 });
 
 test("a command that does not read its input is no error of the program", async () => {

@@ -100,7 +100,7 @@ class Streams(unittest.TestCase):
 
     def test_wrong_streams_are_named(self):
         for error, words, options in (
-            (ValueError, "stdout=-7", {"stdout": -7}), (ValueError, "needs stdout=PIPE", {"stderr": brig.STDOUT}),
+            (ValueError, "stdout=-7", {"stdout": -7}), (ValueError, "stdout=-2", {"stdout": brig.STDOUT}),
             (ValueError, "pty", {"pty": True, "stdout": brig.PIPE}), (TypeError, "stdinn", {"stdinn": brig.PIPE}),
             (ValueError, "needs text", {"encoding": "latin-1"}),
         ):
