@@ -16,6 +16,7 @@ from typing import IO, Any, AnyStr, Dict, Generic, List, Optional, Tuple, Union,
 
 from ._errors import TimeoutExpired
 from ._options import Path, StreamOptions
+from ._process import is_finalizing
 from ._result import Completed
 from ._running import Running
 from ._wait import wait
@@ -244,15 +245,21 @@ class Job(Base[AnyStr]):
         """Waits for the end; returns the return code. Raises TimeoutError, CPUTimeoutError or
         MemoryError if a limit ended the command, and TimeoutExpired if it goes on after so many
         seconds. Pipes that nobody reads fill up, and the command waits: see communicate()."""
-        if not self._over.wait(timeout):
+        if not self._ends(timeout):
             raise self._expired(timeout or 0)
         return self._checked().returncode
 
     def result(self, timeout: Optional[float] = None) -> Completed[AnyStr]:
         """Waits for the end, and returns what became of the command, limits included."""
-        if not self._over.wait(timeout):
+        if not self._ends(timeout):
             raise self._expired(timeout or 0)
         return self._whole()
+
+    def _ends(self, timeout: Optional[float]) -> bool:
+        """Whether the command ends within the time. Nobody watches over it in a forked process."""
+        if self._running.completed() is None:
+            self._running.check_here()
+        return self._over.wait(timeout)
 
     def communicate(
         self, input: Optional[AnyStr] = None, timeout: Optional[float] = None
@@ -261,6 +268,8 @@ class Job(Base[AnyStr]):
         a pipe is empty. Of each no more than max_output bytes are kept. Errors are those of wait();
         after TimeoutExpired it can be called again, and nothing is lost."""
         end = None if timeout is None else time.monotonic() + timeout
+        if self._running.completed() is None:
+            self._running.check_here()
         if self._unsent is None:
             if input is not None:
                 self._pipe(0)  # says what is wrong if there is none
@@ -310,11 +319,13 @@ class Job(Base[AnyStr]):
         return not data
 
     def close(self) -> None:
-        """Closes the streams, and ends the command if it still runs."""
+        """Closes the streams, and ends the command if it still runs. In a process that is forked from the
+        one that started it, only the streams are closed."""
         self._close_files()
-        self._running.abandon()
-        self._over.wait()
-        self._running.release()
+        if self._running.is_here():
+            self._running.abandon()
+            self._over.wait()
+            self._running.release()
 
     def _close_files(self) -> None:
         for file in (*self._files, self._terminal):
@@ -332,12 +343,13 @@ class Job(Base[AnyStr]):
             self.close()
             return
         self._close_files()
-        self._over.wait()
+        if self._running.is_here():
+            self._over.wait()
 
     def __del__(self) -> None:
         # The thread that watches keeps the job alive until it is over.
         running = getattr(self, "_running", None)
-        if running is not None and running.completed() is None:
+        if running is not None and running.completed() is None and not is_finalizing():
             running.abandon()
 
 

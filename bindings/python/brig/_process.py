@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any, Optional
+import sys
+from typing import Any, Callable, Optional
 
 from ._library import library
 
@@ -30,6 +31,12 @@ SIGNALS = frozenset(
     for name in "HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD CONT TSTP URG XCPU VTALRM PROF WINCH IO".split()
     if hasattr(signal, "SIG" + name)
 )
+
+
+def is_finalizing(_asked: Callable[[], bool] = sys.is_finalizing) -> bool:
+    """Whether the interpreter ends. Its other threads have been stopped then, in the middle of anything
+    and with locks held, or still work inside the library. Jails end with the process."""
+    return _asked()
 
 
 class Owned:
@@ -58,7 +65,7 @@ class Owned:
             getattr(library(), self._free)(handle)
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None):
+        if getattr(self, "_handle", None) and not is_finalizing():
             self._release()
 
     def __reduce__(self) -> Any:

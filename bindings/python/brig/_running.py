@@ -264,9 +264,15 @@ class Running(Owned):
         if not self._tell("brig_job_resize", rows, columns):
             raise ValueError("the job is over, and so is its terminal")
 
-    def _tell(self, function: str, *values: int) -> bool:
+    def is_here(self) -> bool:
+        return self._is_here()
+
+    def check_here(self) -> None:
         if not self._is_here():
             raise ValueError("the job belongs to the process that started it")
+
+    def _tell(self, function: str, *values: int) -> bool:
+        self.check_here()
         err = BrigError()
         with self._lock:
             if self._completed is not None or not self._handle:

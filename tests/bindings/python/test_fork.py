@@ -4,6 +4,7 @@
 import multiprocessing
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -98,6 +99,36 @@ class Fork(unittest.TestCase):
 
         self.check(self.forked(renew))
         self.assertEqual(JAIL.call(pow, 2, 2), 4)
+
+
+class Jobs(unittest.TestCase):
+    def test_a_fork_leaves_the_jobs_of_its_parent_alone(self):
+        def use(job):
+            for method in (job.kill, job.wait, job.communicate):
+                try:
+                    method()
+                except ValueError:
+                    continue
+                return False
+            job.close()
+            return True
+
+        with brig.start(["cat"], stdin=brig.PIPE, stdout=brig.PIPE) as job:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    with job:  # as if it left the block of its parent
+                        os._exit(0 if use(job) else 2)
+                finally:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+            self.assertEqual(job.communicate(b"still there"), (b"still there", b""))
+
+    def test_a_program_ends_while_its_jobs_run(self):
+        code = "import brig; jobs = [brig.start(['sleep', '600'], timeout=None) for _ in range(3)]"
+        for _ in range(3):
+            subprocess.run([sys.executable, "-c", code], check=True, timeout=60,
+                           env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
 
 
 class Imports(unittest.TestCase):
