@@ -463,7 +463,8 @@ int caller_call(struct brig_caller *caller, brig_call_fn fn, void *argument,
 {
     struct brig_error local = {0};
     *ret_result = (struct brig_call_result){.exit_code = -1};
-    int result = call_once(caller, fn, argument, ret_result, &local);
+    int result = fn ? call_once(caller, fn, argument, ret_result, &local)
+                    : brig_fail(&local, BRIG_E_INVALID, 0, "there is no function to call");
     if (result < 0)
         outcome_nothing_ran(ret_result, &local);
     if (result < 0 && err)

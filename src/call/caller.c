@@ -285,6 +285,9 @@ static int check_stdio(const struct brig_call_options *options, struct brig_erro
 
 static int check_fd_count(const struct brig_call_options *options, struct brig_error *err)
 {
+    if (!options->keep_fds && options->keep_fd_count > 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "keep_fds is NULL, and keep_fd_count is %zu",
+                         options->keep_fd_count);
     return options->keep_fd_count <= BRIG_CALL_KEEP_MAX
                ? 0
                : brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to keep, at most %d",

@@ -226,6 +226,9 @@ int brig_policy_file(struct brig_policy *policy, const char *dest, const void *b
         return brig_fail(
             err, BRIG_E_INVALID, 0, "'%s' is too much: at most %d files of %zu bytes each",
             str_shown(dest ? dest : "").text, POLICY_PRIVATE_FILES_MAX, POLICY_FILE_BYTES_MAX);
+    if (!bytes && length > 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the %zu bytes of '%s' are NULL", length,
+                         str_shown(dest ? dest : "").text);
     int rc = policy_path(policy, "file", dest, 0, &path, err);
     if (rc < 0)
         return rc;

@@ -249,6 +249,31 @@ static void merges(void)
     tap_is_int(brig_run(NULL, &command, NULL, NULL), BRIG_E_INVALID, "stdout cannot follow itself");
 }
 
+/* ---- pointers that are NULL ---- */
+
+static void nulls(void)
+{
+    const char *const argv[] = {"true", NULL};
+    struct brig_command passing = shell(argv), reading = shell(argv);
+    struct brig_call_options keeping;
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    passing.pass_fd_count = 1;
+    tap_is_int(brig_run(NULL, &passing, NULL, NULL), BRIG_E_INVALID, "no fds to pass, but a count");
+    reading.stdio[0].kind = BRIG_STDIO_BYTES;
+    reading.stdio[0].length = 1;
+    tap_is_int(brig_run(NULL, &reading, NULL, NULL), BRIG_E_INVALID, "no bytes, but a length");
+    tap_is_int(brig_policy_file(policy, "/tmp/a", NULL, 1, 0600, NULL), BRIG_E_INVALID,
+               "no bytes of a file, but a length");
+    tap_is_int(brig_policy_file(policy, "/tmp/a", NULL, 0, 0600, NULL), 0, "an empty file");
+    brig_call_options_init(&keeping, sizeof keeping);
+    tap_is_int(brig_call_run(NULL, &keeping, NULL, NULL, NULL, NULL), BRIG_E_INVALID,
+               "no function");
+    keeping.keep_fd_count = 1;
+    tap_is_int(brig_call_run(NULL, &keeping, NULL, NULL, NULL, NULL), BRIG_E_INVALID,
+               "no fds to keep, but a count");
+    brig_policy_free(policy);
+}
+
 /* ---- stops ---- */
 
 /* The command stops as soon as it runs, so that some of the stops are noticed by brig_start(). */
@@ -428,6 +453,7 @@ int main(void)
     terminal();
     part_terminal();
     merges();
+    nulls();
     stops();
     without_namespaces();
     threads();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public functions about results and whole runs: thin, over what the library uses itself. */
+/* The public functions about results, whole runs, and what a job has: thin, over what the library uses
+ * itself. */
 #include <stdlib.h>
 
 #include <brig/brig.h>
@@ -88,6 +89,33 @@ int brig_job_result(struct brig_job *job, struct brig_result **ret_result, struc
     else
         *ret_result = made;
     return result;
+}
+
+int brig_job_fd(const struct brig_job *job)
+{
+    return job->epoll;
+}
+
+pid_t brig_job_pid(const struct brig_job *job)
+{
+    return job->pid;
+}
+
+int brig_job_terminal(const struct brig_job *job)
+{
+    return job->terminal;
+}
+
+int brig_job_kept_dir(const struct brig_job *job)
+{
+    return job->kept;
+}
+
+int brig_job_take_stop(struct brig_job *job)
+{
+    int signal = job->stop_signal;
+    job->stop_signal = 0;
+    return signal;
 }
 
 const struct brig_net_event *brig_job_take_net_event(struct brig_job *job)

@@ -483,33 +483,6 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
 
 /* ---- the caller's side ---- */
 
-int brig_job_fd(const struct brig_job *job)
-{
-    return job->epoll;
-}
-
-pid_t brig_job_pid(const struct brig_job *job)
-{
-    return job->pid;
-}
-
-int brig_job_terminal(const struct brig_job *job)
-{
-    return job->terminal;
-}
-
-int brig_job_kept_dir(const struct brig_job *job)
-{
-    return job->kept;
-}
-
-int brig_job_take_stop(struct brig_job *job)
-{
-    int signal = job->stop_signal;
-    job->stop_signal = 0;
-    return signal;
-}
-
 bool job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event)
 {
     return job->door && door_take_event(job->door, ret_event);

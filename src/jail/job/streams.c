@@ -54,6 +54,9 @@ static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_e
     case BRIG_STDIO_BYTES:
         if (number != 0)
             return brig_fail(err, BRIG_E_INVALID, 0, "only standard input can be given as bytes");
+        if (!stdio->bytes && stdio->length > 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "the %zu bytes of standard input are NULL",
+                             stdio->length);
         return 0;
     case BRIG_STDIO_STDOUT:
         if (number != 2)
@@ -84,6 +87,9 @@ static int check_command(const struct brig_command *command, struct brig_error *
     if (command->pass_fd_count > BRIG_PASS_FD_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to pass, at most %d",
                          command->pass_fd_count, BRIG_PASS_FD_MAX);
+    if (!command->pass_fds && command->pass_fd_count > 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "pass_fds is NULL, and pass_fd_count is %zu",
+                         command->pass_fd_count);
     for (size_t i = 0; i < command->pass_fd_count; i++) {
         const struct brig_pass_fd *pass = &command->pass_fds[i];
         if (pass->number < 3 || pass->number > 255)
