@@ -45,7 +45,7 @@ struct variant {
     bool host;
     bool nested;
     bool alone;
-    bool local; /* alone: UNIX sockets without a network */
+    bool local; /* alone: with UNIX sockets */
 };
 
 static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *format, ...)
@@ -79,7 +79,9 @@ struct table {
     X(floor)                                                                                       \
     X(dev)                                                                                         \
     X(code)                                                                                        \
-    X(code_host) X(code_nested) X(nested) X(alone) X(alone_code) X(alone_shut) X(alone_shut_code)
+    X(code_host)                                                                                   \
+    X(code_nested)                                                                                 \
+    X(nested) X(alone) X(alone_code) X(alone_shut) X(alone_shut_host) X(alone_shut_none)
 #define DECLARE(name) static struct table table_##name;
 TABLES(DECLARE)
 
@@ -232,11 +234,11 @@ static void collect_rules(struct rules *rules, const struct architecture *arch,
         apply_rows(rules, arch, &table_alone);
     if (variant.alone && variant.code)
         apply_rows(rules, arch, &table_alone_code);
-    bool shut = variant.alone && !variant.host && !variant.local;
+    bool shut = variant.alone && !variant.local;
     if (shut)
         apply_rows(rules, arch, &table_alone_shut);
     if (shut && variant.code)
-        apply_rows(rules, arch, &table_alone_shut_code);
+        apply_rows(rules, arch, variant.host ? &table_alone_shut_host : &table_alone_shut_none);
 }
 
 /* ---- Emitting, from the end to the beginning ---------------------------------------------- */
@@ -830,11 +832,13 @@ static void print_doc(void)
                 &table_alone);
     print_table("code, a function without namespaces", "Replaces the rows above.",
                 &table_alone_code);
-    print_table("A function without namespaces and network",
+    print_table("A function without namespaces and UNIX sockets",
                 "Replaces the rows above, unless UNIX sockets are asked for (`unix_sockets`).",
                 &table_alone_shut);
-    print_table("code, a function without namespaces and network", "Replaces the row above.",
-                &table_alone_shut_code);
+    print_table("code, a function without namespaces and UNIX sockets", "Replaces the row above.",
+                &table_alone_shut_host);
+    print_table("code, a function without namespaces, UNIX sockets and network",
+                "Replaces the row above.", &table_alone_shut_none);
 }
 
 int main(int argc, char **argv)

@@ -327,10 +327,10 @@ int brig_policy_workdir(struct brig_policy *policy, const char *path, struct bri
 int brig_policy_hostname(struct brig_policy *policy, const char *name, struct brig_error *err);
 /* Lets programs with a sandbox of their own make user namespaces inside. */
 int brig_policy_allow_nested(struct brig_policy *policy, int allow, struct brig_error *err);
-/* Functions without namespaces (brig_call_run(), brig_confine_self()) and without a network: lets
- * them make UNIX sockets. Such a function can connect to every socket of the user's that Landlock
- * does not keep from it: by path from ABI 9 on, abstract ones from ABI 6 on. Other jails have a
- * view of their own, and can always make them. */
+/* Functions without namespaces (brig_call_run(), brig_confine_self()): lets them make UNIX
+ * sockets, which they cannot otherwise, whatever their network. Such a function can connect to
+ * every socket of the user's that Landlock does not keep from it: by path from ABI 9 on, abstract
+ * ones from ABI 6 on. Other jails have a view of their own, and can always make them. */
 int brig_policy_unix_sockets(struct brig_policy *policy, int allow, struct brig_error *err);
 /* Lists the system calls that the filter refused a command in its result. They are still refused,
  * but each waits until brig_job_process() is called. Functions have an option of their own, see

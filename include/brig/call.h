@@ -89,8 +89,8 @@ struct brig_call_options {
     enum brig_on_unsupported on_unsupported; /* BRIG_UNSUPPORTED_FAIL */
     enum brig_stdio_kind stdio[3];           /* NULL, INHERIT or CAPTURE (NULL, INHERIT, INHERIT) */
     int namespaces;                          /* 1: the full jail (0) */
-    int unix_sockets; /* 1: UNIX sockets also with BRIG_NET_NONE and without namespaces, where only
-                       * connected pairs are allowed otherwise (0) */
+    int unix_sockets; /* 1: UNIX sockets also without namespaces, where only connected pairs are
+                       * allowed otherwise, whatever the network (0) */
     int trace; /* 1: denied system calls are reported, also if the function does not report them, and
                 * without namespaces also paths that are not granted; system calls with a path
                 * take some 20 us longer (0) */

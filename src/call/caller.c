@@ -443,16 +443,16 @@ static bool is_loose_socket(int fd)
     return !listens && getpeername(fd, (struct sockaddr *)&peer, &peer_length) < 0;
 }
 
-/* Without namespaces and network, a call cannot create UNIX sockets; do not hand in one that can be
- * connected anywhere. */
+/* Without namespaces a call cannot create UNIX sockets; do not hand in one that can be connected
+ * anywhere. */
 static int check_socket(const struct brig_policy *policy, int fd, struct brig_error *err)
 {
     bool alone = policy->disabled_layers & BRIG_LAYER_NAMESPACES;
-    if (!alone || policy->unix_sockets || policy->network == BRIG_NET_HOST || !is_loose_socket(fd))
+    if (!alone || policy->unix_sockets || !is_loose_socket(fd))
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0,
-                     "fd %d is a UNIX socket that can be connected to any other, and the call has "
-                     "no network. Set unix_sockets to allow that",
+                     "fd %d is a UNIX socket that can be connected to any other, which the call "
+                     "cannot have without namespaces. Set unix_sockets to allow that",
                      fd);
 }
 

@@ -235,7 +235,7 @@ static int make_ruleset(const struct brig_policy *policy, int *ret_ruleset,
     }
     landlock_fill_attr(abi, policy->network, false, &attr, unenforced);
     bool filtered = !(policy->disabled_layers & BRIG_LAYER_SECCOMP);
-    bool unix_sockets = policy->network == BRIG_NET_HOST || policy->unix_sockets || !filtered;
+    bool unix_sockets = policy->unix_sockets || !filtered;
     landlock_stand_alone(abi, policy->network, unix_sockets, filtered, &attr, unenforced);
     long made = SYS(landlock_create_ruleset, &attr, landlock_attr_size(abi), 0);
     if (made < 0)

@@ -437,10 +437,13 @@ static bool check_syscall(const struct brig_caller *caller, const struct memory_
     if (!refused)
         return false;
     bool network = socket && has_no_network(caller->policy);
+    bool is_unasked = socket && !network && !caller->full && !caller->policy->unix_sockets;
     struct memory_failure tried = *failure;
     tried.access = BRIG_CALL_ACCESS_UNKNOWN; /* that is of a path */
     fill(ret, network ? BRIG_CALL_NETWORK : BRIG_CALL_SYSCALL, &tried, name,
-         network ? "the call has no network" : denial_syscall_rule(caller, number));
+         network      ? "the call has no network"
+         : is_unasked ? "UNIX sockets need unix_sockets, or namespaces"
+                      : denial_syscall_rule(caller, number));
     return true;
 }
 

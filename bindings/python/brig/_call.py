@@ -342,7 +342,7 @@ class Jail:
       keep_fds              fds that stay open; all others above 2 are closed
       network               'host': as the caller has it, or 'none'
       namespaces            True: the full jail
-      unix_sockets          True: UNIX sockets also with network='none' and without namespaces
+      unix_sockets          True: UNIX sockets also without namespaces
       capture, max_output   True: stdout and stderr are collected, up to so many bytes each (1 MiB)
       trace                 True: every refused system call is reported
       types                 dataclasses, enums and named tuples that may come back

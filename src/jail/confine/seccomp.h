@@ -17,8 +17,8 @@ const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_ne
                                          bool nested);
 
 /* The same for a function in its caller's namespaces: its processes cannot leave their process
- * group, which is how they are killed, nor slow down or limit other processes. Without a network it
- * can create UNIX sockets only if unix_sockets is true, but always connected pairs of them. */
+ * group, which is how they are killed, nor slow down or limit other processes. It can create UNIX
+ * sockets only if unix_sockets is true, but always connected pairs of them. */
 const struct sock_fprog *seccomp_program_alone(enum brig_seccomp profile, enum brig_network network,
                                                bool unix_sockets);
 

@@ -10,8 +10,8 @@
  *
  *     seccomp_alone_code       in variants of `code` without namespaces
  *     seccomp_alone            in all variants without namespaces
- *     seccomp_alone_shut       in variants without namespaces, network and UNIX sockets
- *     seccomp_alone_shut_code  the same, only in variants of `code`
+ *     seccomp_alone_shut       in variants without namespaces and UNIX sockets
+ *     seccomp_alone_shut_host  or seccomp_alone_shut_none, with or without a network, only in `code`
  *     seccomp_nested           in variants that let a program build a sandbox
  *     seccomp_code_host        or seccomp_code_nested, as fits, only in `code`
  *     seccomp_dev              or seccomp_code, depending on the profile
@@ -238,6 +238,17 @@ SECCOMP_RULE(SOCKET_DEV_SHUT,
     SECCOMP_WHEN(EPERM, SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, SECCOMP_TYPE_PACKET)),
     SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_INET)),
     SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_INET6)));
+SECCOMP_RULE(SOCKET_CODE_HOST_SHUT,
+    "as in `code` with a network, but for AF_UNIX, which is EACCES", EAFNOSUPPORT,
+    SECCOMP_WHEN(EACCES, SECCOMP_IS(0, SECCOMP_FAMILY_UNIX)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_NETLINK), SECCOMP_IS(2, SECCOMP_NETLINK_ROUTE)),
+    SECCOMP_WHEN(EPROTONOSUPPORT, SECCOMP_IS(0, SECCOMP_FAMILY_NETLINK)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_INET), SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, 1)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_INET), SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, 2)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_INET6), SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, 1)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_INET6), SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, 2)),
+    SECCOMP_WHEN(EPERM, SECCOMP_IS(0, SECCOMP_FAMILY_INET)),
+    SECCOMP_WHEN(EPERM, SECCOMP_IS(0, SECCOMP_FAMILY_INET6)));
 SECCOMP_RULE(SOCKET_CODE_SHUT,
     "AF_UNIX, AF_INET and AF_INET6 EACCES, other families EAFNOSUPPORT", EAFNOSUPPORT,
     SECCOMP_WHEN(EACCES, SECCOMP_RANGE(0, SECCOMP_FAMILY_UNIX, SECCOMP_FAMILY_INET)),
@@ -571,14 +582,18 @@ static const struct seccomp_group seccomp_alone_code[] = {
     {"shmat shmctl shmdt shmget", &NOT_THERE, "the IPC namespace is the caller's"},
 };
 
-/* Without a network, sockets of other host programs are denied, too, unless the caller asks for
- * them: Landlock controls them by path only from ABI 9 on. */
+/* Sockets of other host programs are denied unless the caller asks for them, as some start programs
+ * (systemd, Docker): Landlock controls them by path only from ABI 9 on. */
 static const struct seccomp_group seccomp_alone_shut[] = {
     {"socket", &SOCKET_DEV_SHUT, "the host's sockets would be in reach"},
     {"socketpair", &PAIR_SHUT, "a datagram socket can send to any other"},
 };
 
-static const struct seccomp_group seccomp_alone_shut_code[] = {
+static const struct seccomp_group seccomp_alone_shut_host[] = {
+    {"socket", &SOCKET_CODE_HOST_SHUT, "the host's sockets would be in reach"},
+};
+
+static const struct seccomp_group seccomp_alone_shut_none[] = {
     {"socket", &SOCKET_CODE_SHUT, "the host's sockets would be in reach"},
 };
 

@@ -454,7 +454,7 @@ class Access(Case):
             with brig.Jail(network="none") as jail:
                 self.assertRaises(brig.NetworkError, jail.call, connect)
 
-    def test_unix_sockets_go_with_the_network_unless_asked_for(self):
+    def test_unix_sockets_are_asked_for(self):
         path = os.path.join(self.scratch, "socket")
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(path)
@@ -473,6 +473,8 @@ class Access(Case):
 
             options = {"fs_allow": [self.scratch]}  # so that Landlock is no reason
             with brig.Jail(**options) as jail:
+                self.assertRaisesRegex(brig.SyscallError, "unix_sockets", jail.call, connect)
+            with brig.Jail(unix_sockets=True, **options) as jail:
                 self.assertEqual(jail.call(connect), "connected")
             with brig.Jail(network="none", **options) as jail:
                 self.assertRaises(brig.NetworkError, jail.call, connect)
