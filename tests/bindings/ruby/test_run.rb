@@ -398,7 +398,7 @@ class AccessTest < Case
       server = UNIXServer.new(path)
       options = { fs_allow: [scratch] } # so that Landlock is no reason
       connect = proc { UNIXSocket.new(path).close || "connected" }
-      assert_equal("connected", AgentJail.run(**options, &connect))
+      assert_equal("connected", AgentJail.run(unix_sockets: true, **options, &connect))
       assert_raises(AgentJail::NetworkError) do
         AgentJail.run(network: :none, **options, &connect)
       end
