@@ -303,6 +303,8 @@ int confine_prepare(const struct brig_policy *policy, struct plan *plan, int *re
 int confine_apply(const struct plan *plan, int ruleset, int *ret_error)
 {
     int result;
+    if ((*ret_error = child_settle_ids()) < 0)
+        return PLAN_STEP_IDS;
     if (plan->drop_caps) {
         child_drop_bounding_set(); /* best effort: needs CAP_SETPCAP */
         (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs in an odd state that use the public interface: without fds 0 to 2, with real-time priority, without any fd left, and
- * forked from the process whose job, template or call it is. */
+/* Programs in an odd state that use the public interface: without fds 0 to 2, with real-time priority,
+ * with another user id, without any fd left, and forked from the process whose job or call it is. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -132,6 +134,62 @@ static void real_time(int namespaces)
         tap_diag("this user cannot have real-time priority, and so cannot its jails");
     else
         tap_is_int(status, 0, "%s: a real-time caller has ordinary jails", kinds[namespaces]);
+}
+
+/* ---- with another user id ---- */
+
+#define OTHER_ID 65534
+
+static int regain_root(struct brig_call_child *child, void *argument)
+{
+    const char back = setresuid(0, 0, 0) == 0 || setresgid(0, 0, 0) == 0;
+    (void)argument;
+    return brig_call_return(child, &back, sizeof back);
+}
+
+/* With privileges that are laid down for a while. */
+static int call_after_seteuid(int unused)
+{
+    struct brig_call_result *result = NULL;
+    (void)unused;
+    if (setegid(OTHER_ID) < 0 || seteuid(OTHER_ID) < 0)
+        return 77;
+    struct brig_caller *caller = new_caller(0);
+    (void)brig_caller_call(caller, regain_root, NULL, &result, NULL);
+    const char *back = brig_call_result_value(result, NULL);
+    int status = back ? *back : 9;
+    brig_call_result_free(result);
+    brig_caller_free(caller);
+    return status;
+}
+
+/* A daemon that has given up root: the kernel has made it undumpable. */
+static int run_after_setuid(int unused)
+{
+    const char *const argv[] = {"true", NULL};
+    struct brig_command command = BRIG_COMMAND_INIT;
+    struct brig_error err = {0};
+    (void)unused;
+    command.argv = argv;
+    if (setgroups(0, NULL) < 0 || setgid(OTHER_ID) < 0 || setuid(OTHER_ID) < 0)
+        return 77;
+    int first = brig_run(NULL, &command, NULL, &err);
+    int told = strstr(err.message, "PR_SET_DUMPABLE") != NULL;
+    (void)prctl(PR_SET_DUMPABLE, 1);
+    int second = brig_run(NULL, &command, NULL, &err);
+    if (second < 0) /* ordinary users have no namespaces here at all */
+        return told ? 2 : 0;
+    return first < 0 && told ? 0 : 1;
+}
+
+static void other_ids(void)
+{
+    if (geteuid() != 0) {
+        tap_diag("only root can change its ids");
+        return;
+    }
+    tap_is_int(in_fork(call_after_seteuid, 0), 0, "a function cannot return to ids of its caller");
+    tap_is_int(in_fork(run_after_setuid, 0), 0, "an undumpable caller is told what to do");
 }
 
 /* ---- without any fd left ---- */
@@ -261,5 +319,6 @@ int main(void)
     }
     tap_is_int(in_fork(run_beside_template, 0), 0, "so is one of a command, beside a template");
     forked_job();
+    other_ids();
     return tap_done();
 }

@@ -130,6 +130,19 @@ void child_drop_bounding_set(void)
         ; /* ends at the first number that is not a capability */
 }
 
+int child_settle_ids(void)
+{
+    unsigned uid[3], gid[3]; /* real, effective, saved */
+    long result = SYS(getresgid, &gid[0], &gid[1], &gid[2]);
+    if (result == 0 && (gid[0] != gid[1] || gid[2] != gid[1]))
+        result = SYS(setresgid, gid[1], gid[1], gid[1]);
+    if (result == 0)
+        result = SYS(getresuid, &uid[0], &uid[1], &uid[2]);
+    if (result == 0 && (uid[0] != uid[1] || uid[2] != uid[1]))
+        result = SYS(setresuid, uid[1], uid[1], uid[1]);
+    return (int)result;
+}
+
 static int drop_caps(void)
 {
     (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -258,6 +271,8 @@ static int raise_confine(const struct start *start, int pty)
         child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
     if ((result = set_group(pty)) < 0)
         return child_failed(start, PLAN_STEP_SESSION, result);
+    if (plan->rung != PLAN_FULL && (result = child_settle_ids()) < 0)
+        return child_failed(start, PLAN_STEP_IDS, result);
     if (plan->drop_caps && (result = drop_caps()) < 0)
         return child_failed(start, PLAN_STEP_CAPS, result);
     if ((result = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)

@@ -102,6 +102,10 @@ int child_command_main(void *start);
 /* Sets the low 32 bits of all three capability sets. Returns 0 or -errno. */
 int child_set_caps(uint32_t low);
 void child_drop_bounding_set(void);
+/* Without a user namespace: makes the effective ids the real and saved ones, to which the process could
+ * return otherwise, if the caller has only laid down its privileges with seteuid(). Returns 0 or
+ * -errno. */
+int child_settle_ids(void);
 /* Lowers limits only: a tighter limit is kept. Returns 0 or -errno. */
 int child_set_rlimits(const struct plan *plan);
 

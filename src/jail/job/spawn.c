@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -464,6 +465,13 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
     if (step == PLAN_STEP_SECCOMP || step == PLAN_STEP_LANDLOCK || sys_errno == ENOSYS)
         return brig_advise(err, code,
                            "This kernel, or a filter around us, lacks it. Run `brig doctor`");
+    if (code == BRIG_E_UNSUPPORTED && sys_errno == EACCES && geteuid() != 0 &&
+        prctl(PR_GET_DUMPABLE) != 1)
+        return brig_advise(
+            err, code,
+            "This process has changed its user id and is undumpable since, so that it "
+            "cannot write to its own /proc. Call prctl(PR_SET_DUMPABLE, 1) after "
+            "that");
     if (code == BRIG_E_UNSUPPORTED) {
         char remedy[512];
         probe_userns_remedy(remedy, sizeof remedy);
