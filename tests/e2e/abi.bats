@@ -55,7 +55,7 @@ passes() {
 
 @test "what is added at the end can be there" {
     passes 's/^    size_t pass_fd_count;/    size_t pass_fd_count;\n    long more;/'
-    passes 's/^    BRIG_STDIO_PTY /    BRIG_STDIO_PTY, BRIG_STDIO_NEW /'
+    passes 's/^    BRIG_STDIO_STDOUT /    BRIG_STDIO_STDOUT, BRIG_STDIO_NEW /'
     passes 's/^    uint64_t bytes_out;$/    uint64_t bytes_out;\n    uint64_t more;/'
     passes 's/^int brig_job_take_stop(/int brig_job_more(void);\nint brig_job_take_stop(/'
 }
