@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints the tables of brig's options and verbs as JSON: the manual and the completions are made
- * of it by tools/gen-cli-docs. */
+/* Prints the table of brig's options as JSON: pages of the manual are made of it by
+ * tools/gen-cli-docs. */
 #include <unistd.h>
 
 #include "base/fds.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "cli/command.h"
 #include "cli/options.h"
 #include "cli/profile.h"
 
@@ -20,20 +19,6 @@ static const char *name_of_kind(enum option_kind kind)
     return names[kind];
 }
 
-static const char *name_of_words(enum command_words words)
-{
-    static const char *const names[] = {
-        [COMMAND_WORDS_NONE] = "NONE",
-        [COMMAND_WORDS_RUN] = "RUN",
-        [COMMAND_WORDS_PATHS] = "PATHS",
-        [COMMAND_WORDS_JAILS] = "JAILS",
-        [COMMAND_WORDS_JAIL_COMMAND] = "JAIL_COMMAND",
-        [COMMAND_WORDS_MASKS] = "MASKS",
-        [COMMAND_WORDS_JAIL_PATHS] = "JAIL_PATHS",
-    };
-    return names[words];
-}
-
 static void write_option(struct json *j, const struct option_row *row)
 {
     const char short_name[] = {row->short_name, '\0'};
@@ -45,15 +30,6 @@ static void write_option(struct json *j, const struct option_row *row)
     json_text(j, "group", option_headings[row->group]);
     json_text(j, "help", row->help);
     json_text(j, "more", row->more);
-    json_close_object(j);
-}
-
-static void write_verb(struct json *j, const struct command *command)
-{
-    json_open_object(j, NULL);
-    json_text(j, "name", command->name);
-    json_text(j, "summary", command->summary);
-    json_text(j, "words", name_of_words(command->words));
     json_close_object(j);
 }
 
@@ -90,10 +66,6 @@ int main(void)
         json_text(&j, NULL, option_headings[group]);
     json_close_array(&j);
     json_text(&j, "run_group", option_headings[OPTION_GROUP_RUN]);
-    json_open_array(&j, "verbs");
-    for (const struct command *const *command = commands; *command; command++)
-        write_verb(&j, *command);
-    json_close_array(&j);
     json_open_array(&j, "options");
     for (int i = 0; i < OPTION_COUNT_; i++)
         write_option(&j, &option_rows[i]);

@@ -305,6 +305,6 @@ const struct command cmd_allow = {
     .name = "allow",
     .summary = "list or answer connections that wait for you (network \"ask\")",
     .usage = "[-j NAME] [--once|--always|--never] [HOST[:PORT]]",
-    .words = COMMAND_WORDS_JAILS,
+    .words = COMMAND_WORDS_NONE,
     .run = run,
 };

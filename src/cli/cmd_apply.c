@@ -685,6 +685,6 @@ const struct command cmd_apply = {
     .summary = "write what a jail has changed to your files",
     .usage = "[-j NAME] [--all|-p] [--dry-run] [--risky] [--live] "
              "[--conflict mine|theirs|skip|merge] [--continue|--abort] [--exact] [PATH|GLOB...]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run_apply,
 };

@@ -771,5 +771,6 @@ const struct command cmd_cp = {
     .name = "cp",
     .summary = "copy files into a jail or out of it",
     .usage = "SRC JAIL:PATH | JAIL:PATH DEST",
+    .words = COMMAND_WORDS_COPY,
     .run = run_cp,
 };

@@ -420,6 +420,6 @@ const struct command cmd_diff = {
     .name = "diff",
     .summary = "show what a jail has changed in its copies of your files",
     .usage = "[-j NAME] [--stat|--name-only|--patch FILE] [--jails A B] [--no-pager] [PATH...]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run,
 };

@@ -214,6 +214,6 @@ const struct command cmd_discard = {
     .name = "discard",
     .summary = "drop changes of a jail, or delete a file that was held back",
     .usage = "[-j NAME] [--all] [--exact] [PATH...]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run_discard,
 };

@@ -169,6 +169,6 @@ const struct command cmd_gc = {
     .name = "gc",
     .summary = "remove old operations, and jails of projects that are gone",
     .usage = "[-j NAME] [--older AGE] [--gone] [--dry-run]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_NONE,
     .run = run_gc,
 };

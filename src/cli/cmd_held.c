@@ -429,7 +429,7 @@ const struct command cmd_held = {
     .name = "held",
     .summary = "list files that were held back, or print one",
     .usage = "[-j NAME] [PATH...]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run,
 };
 
@@ -437,6 +437,6 @@ const struct command cmd_keep = {
     .name = "keep",
     .summary = "restore a file that was held back",
     .usage = "[-j NAME] PATH...",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run,
 };

@@ -271,7 +271,7 @@ const struct command cmd_login = {
     .name = "login",
     .summary = "log in an agent, and keep its credential outside jails",
     .usage = "AGENT",
-    .words = COMMAND_WORDS_NONE,
+    .words = COMMAND_WORDS_AGENTS,
     .run = login_run,
 };
 
@@ -279,6 +279,6 @@ const struct command cmd_logout = {
     .name = "logout",
     .summary = "remove the credential of an agent",
     .usage = "AGENT",
-    .words = COMMAND_WORDS_NONE,
+    .words = COMMAND_WORDS_AGENTS,
     .run = logout_run,
 };

@@ -18,6 +18,7 @@
 #include "cli/beside.h"
 #include "cli/command.h"
 #include "cli/config.h"
+#include "cli/help.h"
 #include "cli/identity.h"
 #include "cli/report.h"
 #include "cli/settings.h"

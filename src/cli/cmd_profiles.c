@@ -98,5 +98,6 @@ const struct command cmd_profiles = {
     .name = "profiles",
     .summary = "list the profiles of agents and tools, or print one",
     .usage = "[--json] [NAME]",
+    .words = COMMAND_WORDS_PROFILES,
     .run = run_profiles,
 };

@@ -78,6 +78,6 @@ const struct command cmd_review = {
     .name = "review",
     .summary = "look through the changes of a jail and apply them",
     .usage = "[-j NAME] [--plain] [PATH...]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run_review,
 };

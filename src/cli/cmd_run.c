@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/config.h"
+#include "cli/help.h"
 #include "cli/home.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
@@ -323,6 +324,15 @@ static int grant_copy(const struct app *app, struct brig_policy *policy, struct 
                                  app->grant_fd, app->grant_at, err);
 }
 
+/* `brig --version -v`: options after --version are not parsed. */
+static bool wants_more(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "-v") == 0 || strcmp(argv[i], "--verbose") == 0)
+            return true;
+    return false;
+}
+
 static int run_run(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     struct settings_scan scan;
@@ -333,7 +343,7 @@ static int run_run(const struct app *app, int argc, char **argv, struct brig_err
     if (scan.given[OPTION_HELP])
         return help_print(err);
     if (scan.given[OPTION_VERSION])
-        return help_print_version(err);
+        return help_print_version(wants_more(argc, argv), err);
     if (scan.given[OPTION_INIT])
         return cmd_init.run(app, 1, argv, err);
     if (scan.given[OPTION_PRINT_DEFAULTS])

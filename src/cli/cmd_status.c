@@ -192,6 +192,6 @@ const struct command cmd_status = {
     .name = "status",
     .summary = "list what a jail has changed in its copies of your files",
     .usage = "[-j NAME] [--json [--grouped]] [PATH...]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run,
 };

@@ -75,6 +75,6 @@ const struct command cmd_sync = {
     .name = "sync",
     .summary = "transfer git commits out of jails",
     .usage = "[-j NAME] [--show]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_NONE,
     .run = run_sync,
 };

@@ -368,7 +368,7 @@ const struct command cmd_undo = {
     .name = "undo",
     .summary = "revert the last operation, or the one with this number",
     .usage = "[-j NAME] [--force] [ID] [PATH...]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run_undo,
 };
 
@@ -376,6 +376,6 @@ const struct command cmd_log = {
     .name = "log",
     .summary = "list runs and what was applied, discarded and undone",
     .usage = "[-j NAME] [--json] [ID]",
-    .words = COMMAND_WORDS_JAIL_PATHS,
+    .words = COMMAND_WORDS_FILES,
     .run = run_log,
 };

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/identity.h"
 #include "cli/report.h"
 #include "cli/setup.h"

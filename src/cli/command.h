@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs of the command line. Each is a descriptor in a file of its own (cmd_<verb>.c). Also
- * everything that is generated from the tables of verbs and options: --help, completions,
- * documentation. */
+/* The verbs of the command line. Each is a descriptor in a file of its own (cmd_<verb>.c). Help,
+ * completions and documentation are generated from them. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,15 +21,19 @@ struct app {
     bool grant_writable;
 };
 
-/* The kind of words that follow a verb. */
+/* The kind of words that follow a verb and its options; `usage` has the options. */
 enum command_words {
     COMMAND_WORDS_NONE,         /* nothing that could be completed */
     COMMAND_WORDS_RUN,          /* options of a run, and a command */
     COMMAND_WORDS_PATHS,        /* options of a run, and paths */
     COMMAND_WORDS_JAILS,        /* names of jails */
     COMMAND_WORDS_JAIL_COMMAND, /* the name of a jail, and a command */
-    COMMAND_WORDS_MASKS,        /* -j NAME, and paths in the home directory */
-    COMMAND_WORDS_JAIL_PATHS,   /* -j NAME, and paths */
+    COMMAND_WORDS_MASKS,        /* paths in the home directory */
+    COMMAND_WORDS_FILES,        /* paths */
+    COMMAND_WORDS_COPY,         /* paths, and JAIL:PATH */
+    COMMAND_WORDS_PROFILES,     /* the name of a profile */
+    COMMAND_WORDS_AGENTS,       /* the name of a profile that can log in */
+    COMMAND_WORDS_TOPICS,       /* a subject of brig help */
 };
 
 struct command {
@@ -89,15 +92,5 @@ void command_nearest(const char *word, struct nearest *ret_nearest);
  * name of the verb. */
 int command_refuse(const struct app *app, int argc, char **argv, int index, struct brig_error *err);
 
-/* ---- Information about brig itself, on stdout ---- */
-
-int help_print(struct brig_error *err);
-int help_print_command(const struct command *command, struct brig_error *err);
-int help_print_version(struct brig_error *err);
 /* Prints the built-in masks and filters as directives of a configuration file (cmd_init.c). */
 int defaults_print(struct brig_error *err);
-
-/* Prints candidates for the last of these words, which follow "brig", one per line. A candidate
- * that ends in a blank is complete. Where a command is being typed, prints "_command_offset N": the
- * command begins with word N, counting "brig" as 0. Returns the exit status. */
-int complete_print(int count, char *const *words);

@@ -221,6 +221,18 @@ static int parse_word(char *word, struct inject_spec *spec, struct brig_error *e
     return 0;
 }
 
+const char *inject_preset_at(size_t index, const char **ret_about)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(presets); i++) {
+        if ((i > 0 && strcmp(presets[i].name, presets[i - 1].name) == 0) || index-- > 0)
+            continue;
+        *ret_about = presets[i].spec.name;
+        return presets[i].name;
+    }
+    *ret_about = "passwords in the remotes of this repository";
+    return index == 0 ? GIT_PRESET : NULL;
+}
+
 const char *inject_preset_for(const char *variable)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(presets); i++)

@@ -69,6 +69,8 @@ int inject_parse(const char *text, size_t row, struct inject_spec *ret_spec,
                  struct brig_error *err);
 void inject_done(struct inject_spec *spec);
 
+/* The names of the presets one after the other, with what they are for; NULL at the end. */
+const char *inject_preset_at(size_t index, const char **ret_about);
 /* The preset that takes its secret from a variable of this name, or NULL. */
 const char *inject_preset_for(const char *variable);
 

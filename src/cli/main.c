@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/complete.h"
+#include "cli/help.h"
 #include "home/home.h"
 
 /* If stdin, stdout or stderr is closed, the first file opened here would get its number, and the

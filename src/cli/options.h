@@ -18,8 +18,7 @@
     X(ENVIRONMENT, "Environment and identity")                                                     \
     X(RUN, "The run")
 
-/* Kinds of values, for completions and files: id, and whether ${VARIABLES} are expanded in a file.
- * The kinds from CONF on are completed by `brig --complete`, which reads the user's files. */
+/* Kinds of values, for completions and files: id, and whether ${VARIABLES} are expanded in a file. */
 #define OPTION_KINDS(X)                                                                            \
     X(NONE, false)                                                                                 \
     X(TEXT, false)                                                                                 \
@@ -32,7 +31,10 @@
     X(JAIL, false)     /* the name of a jail */                                                    \
     X(HOME, true)      /* a path in the home directory */                                          \
     X(VARIABLE, false) /* the name of a variable, or a pattern */                                  \
-    X(ASSIGNMENT, true)
+    X(ASSIGNMENT, true)                                                                            \
+    X(DESTINATION, false) /* of the network, or a preset of them */                                \
+    X(CREDENTIAL, false)  /* of --inject */                                                        \
+    X(PROFILE, false)     /* the name of a profile */
 
 /* Rows: id, short (0: none), long, metavar (NULL: takes no value), kind, group, help, more.
  *
@@ -60,7 +62,7 @@
       "the configuration directory, and \".conf\" may be left out. In a file: includes another "   \
       "file at this point.")                                                                       \
     X(CONF_OPTIONAL, 0, "conf?", "FILE", CONF, CONFIG, "the same, ignored if missing", "")         \
-    X(PROFILE, 0, "profile", "NAME", TEXT, CONFIG, "the profile of an agent or tool to use",       \
+    X(PROFILE, 0, "profile", "NAME", PROFILE, CONFIG, "the profile of an agent or tool to use",    \
       "Default: the one for the command, see brig profiles; \"none\" means no profile. What a "    \
       "profile sets is weaker than every file and option. In the mode \"sealed\" a profile is "    \
       "used only with this option. In a file: conf @NAME.")                                        \
@@ -121,14 +123,15 @@
       "service. \"host\": the host's own network, without any restriction. \"learn\": like "       \
       "open, and prints at the end the rules that would have been enough. The names deny_all "     \
       "and registry_allowlist are accepted as well.")                                              \
-    X(ALLOW, 0, "allow", "DESTINATION", TEXT, NETWORK, "allow connections to a destination",       \
+    X(ALLOW, 0, "allow", "DESTINATION", DESTINATION, NETWORK,                                      \
+      "allow connections to a destination",                                                        \
       "NAME[:PORTS], *.NAME for all names below, an address or a range such as "                   \
       "10.0.0.0/8:5432, host:PORT for a service on the host's loopback, or a preset: "             \
       "@registries, @npm, @pypi, @crates, @go, @github, @anthropic, @openai. The default ports "   \
       "are 443 and 80; NAME:PORT/tls checks the name in TLS on other ports too. Without --net "    \
       "it implies --net allow, except for host:PORT and private addresses where the mode is "      \
       "open: these are added to it. May be repeated.")                                             \
-    X(DENY, 0, "deny", "DESTINATION", TEXT, NETWORK,                                               \
+    X(DENY, 0, "deny", "DESTINATION", DESTINATION, NETWORK,                                        \
       "deny connections to a destination, even if allowed",                                        \
       "Written as for --allow; without ports it is denied on all of them. If a name is denied "    \
       "while the network is open, an address is reached only if it is allowed as an address, "     \
@@ -137,7 +140,7 @@
       "reach a server in the jail from the host",                                                  \
       "Connections to HOSTPORT on the host's loopback, or on ADDRESS, are forwarded to PORT on "   \
       "the jail's loopback.")                                                                      \
-    X(INJECT, 0, "inject", "NAME HEADER=SOURCE", TEXT, NETWORK,                                    \
+    X(INJECT, 0, "inject", "NAME HEADER=SOURCE", CREDENTIAL, NETWORK,                              \
       "add a credential to requests, outside the jail",                                            \
       "Inside, NAME is reached by plain HTTP at a loopback address, which is in the variable "     \
       "of url=VARIABLE; outside, the header is added and TLS is used. SOURCE is env:VARIABLE, "    \
@@ -157,7 +160,7 @@
       "unless every user can read them in a directory of the system such as /usr or /etc. Hard "   \
       "links to these files are not hidden, nor are files that a program reads without being "     \
       "told their names.")                                                                         \
-    X(INJECT_OPTIONAL, 0, "inject?", "NAME HEADER=SOURCE", TEXT, NETWORK,                          \
+    X(INJECT_OPTIONAL, 0, "inject?", "NAME HEADER=SOURCE", CREDENTIAL, NETWORK,                    \
       "the same, ignored if there is no secret",                                                   \
       "Also ignored if another --inject is for the same NAME, and with --net none or host.")       \
     X(PROXY_ENV, 0, "proxy-env", NULL, NONE, NETWORK,                                              \
@@ -322,9 +325,11 @@
     X(PRINT_DEFAULTS, 0, "print-defaults", NULL, NONE, RUN,                                        \
       "print the built-in masks and filters", "As a configuration file.")                          \
     X(COMPLETE, 0, "complete", NULL, NONE, RUN, "print completions for the words that follow",     \
-      "For the completions of shells, and as the first option only: one per line, with a "         \
-      "trailing blank if nothing can follow, or \"_command_offset N\" if word N begins the "       \
-      "command.")                                                                                  \
+      "For the completions of shells, and as the first option only: one per line, with a blank "   \
+      "at its end if it is complete, then a tab and a description if there is one. The lines "     \
+      "\"_files N\", \"_directories N\" and \"_command_offset N\" mean paths, which begin after "  \
+      "N "                                                                                         \
+      "bytes of the word, and a command, which begins with word N.")                               \
     X(DRY_RUN, 0, "dry-run", NULL, NONE, RUN, "print the policy instead of running", "")           \
     X(PLAN, 0, "plan", NULL, NONE, RUN, "with --dry-run: print the jail in detail",                \
       "Mounts, ids, Landlock rules, system calls, limits, environment, network and descriptors "   \
@@ -338,7 +343,8 @@
     X(JSON, 0, "json", NULL, NONE, RUN, "with --dry-run, explain and why: as JSON", "")            \
     X(VERBOSE, 'v', "verbose", NULL, NONE, RUN, "report the outcome and the resources used", "")   \
     X(HELP, 'h', "help", NULL, NONE, RUN, "print this help", "")                                   \
-    X(VERSION, 0, "version", NULL, NONE, RUN, "print the version", "")
+    X(VERSION, 0, "version", NULL, NONE, RUN, "print the version",                                 \
+      "With -v also the features and libraries that brig was built with.")
 
 enum option_group {
 #define OPTION_GROUP_ID(id, heading) OPTION_GROUP_##id,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The completions in the shells they are for: bash and fish are asked, zsh is typed into, in a real
-# terminal (tmux).
+# The completions in the shells they are for: bash and fish are asked, zsh and bash are typed into, in a
+# real terminal (tmux).
 # shellcheck disable=SC2154 # status and output are set by `run`
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
@@ -42,13 +42,27 @@ on_screen() {
 
 # ---- bash ----
 
-# in_bash WORDS…: what bash offers for the last word. A shell that is not interactive has no compopt.
+# in_bash WORDS…: what bash offers for the last word. A shell that is not interactive has no compopt. As in an
+# interactive one, '=' and ':' are words of their own.
 in_bash() {
-    run_as_user bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _brig
-        printf "%s\n" "${COMPREPLY[@]}"' - "$LIB_ROOT/completions/brig.bash" "$@"
+    run_as_user bash -c 'source "$1"; quote=$2; shift 2; COMP_LINE="$*" COMP_POINT=${#COMP_LINE}; compopt() { :; }
+        for word; do
+            while [[ $word == *[=:]* && $word != "$quote"* ]]; do
+                before=${word%%[=:]*}
+                sign=${word:${#before}:1}
+                [[ ! $before ]] || COMP_WORDS+=("$before")
+                COMP_WORDS+=("$sign")
+                word=${word:${#before} + 1}
+                [[ $word ]] || continue 2
+            done
+            COMP_WORDS+=("$word")
+        done
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _brig
+        printf "%s\n" "${COMPREPLY[@]}"' - "$LIB_ROOT/completions/brig.bash" "'" "$@"
 }
 
-@test "bash: jails behind the verbs that take them, then a command" {
+@test "bash: jails after the verbs that take them, then a command" {
     must in_bash brig enter ''
     [ "$(sort <<<"$output")" = $'alpha \nbeta ' ]
     must in_bash brig enter be
@@ -61,9 +75,63 @@ in_bash() {
     [ "$output" = 'alpha ' ]
     must in_bash brig ente
     output_has enter
+    must in_bash brig enter alpha truncat
+    output_has truncate
 }
 
-@test "bash: a jail behind -j, and paths: of the home behind mask and unmask" {
+@test "bash: values of options, also after '='" {
+    must in_bash brig --mode=se
+    [ "$output" = 'sealed ' ]
+    must in_bash brig --mode=
+    output_has 'strict '
+    must in_bash brig --allow @np
+    [ "$output" = '@npm ' ]
+    must in_bash brig --inject @anth
+    [ "$output" = '@anthropic ' ]
+    must in_bash brig --inject "'@github fi"
+    [ "$output" = '@github file:' ]
+    must in_bash brig --profile cla
+    [ "$output" = 'claude ' ]
+    must in_bash brig -d fo
+    [ "$output" = folder ]
+    must in_bash brig --dir=fo
+    [ "$output" = folder ]
+    must in_bash brig --timeo
+    [ "$output" = '--timeout ' ]
+}
+
+@test "bash: options and words of verbs" {
+    must in_bash brig cp al
+    output_has alpha:
+    must in_bash brig cp fi
+    [ "$output" = file ]
+    must in_bash brig apply --conflict th
+    [ "$output" = 'theirs ' ]
+    must in_bash brig apply --ris
+    [ "$output" = '--risky ' ]
+    must in_bash brig diff --jails be
+    [ "$output" = 'beta ' ]
+    must in_bash brig profiles gem
+    [ "$output" = 'gemini ' ]
+    must in_bash brig help netw
+    [ "$output" = 'network ' ]
+}
+
+@test "bash: in a terminal, a name with a blank is quoted" {
+    run_as_user mkdir "$SCRATCH/here/two words"
+    run_as_user tee "$SCRATCH/bashrc" >/dev/null <<END
+. $LIB_ROOT/completions/brig.bash
+PS1='% '
+END
+    start_shell "bash --noprofile --rcfile $SCRATCH/bashrc -i"
+    completes 'brig --allow=@np' '^% brig --allow=@npm$'
+    completes 'brig cp al' '^% brig cp alpha:$'
+    completes 'brig run -d two' '^% brig run -d two\\ words/$'
+    completes "brig --inject '@github oau" "^% brig --inject '@github oauth:'?$"
+    completes 'brig help secr' '^% brig help secrets$'
+}
+
+@test "paths of the home after mask and unmask, and candidates of brig itself" {
     local home=$HOME
     ! lib_is_root || home=$(lib_user_home)
     run_as_user mkdir -p "$home/brigtest-mask/inner"
@@ -74,18 +142,21 @@ in_bash() {
     [ "$output" = 'brigtest-mask/' ]
     must in_bash brig mask brigtest-mask/
     [ "$output" = 'brigtest-mask/inner/' ]
-    must run_as_user "$BRIG" --complete mask -j b
-    [ "$output" = 'beta ' ]
-    must run_as_user "$BRIG" --complete unmask brigtest-ma
-    [ "$output" = 'brigtest-mask/' ]
-    must in_bash brig keep -j al
-    [ "$output" = 'alpha ' ]
+    must run_as_user "$BRIG" --complete --mask ./fo
+    [ "$output" = '_files 0' ]
     must run_as_user "$BRIG" --complete held --jail b
     [ "$output" = 'beta ' ]
     must run_as_user "$BRIG" --complete discard fo
-    [ "$output" = 'folder/' ]
+    [ "$output" = '_files 0' ]
     must run_as_user "$BRIG" --complete mask --j
-    [ "$output" = '--jail ' ]
+    [ "$output" = $'--jail \tthe jail; without it, that of this project' ]
+    must run_as_user "$BRIG" --complete mcp-wrap --name x --allow=@pyp
+    [ "$output" = $'--allow=@pypi \tthe Python package index' ]
+    must run_as_user "$BRIG" --complete logout cl
+    output_has $'claude \t'
+    # After the options of a verb that takes no command there is nothing.
+    must run_as_user "$BRIG" --complete list x
+    [ -z "$output" ]
 }
 
 # ---- fish ----
@@ -116,11 +187,20 @@ in_fish() {
     must in_fish 'brig run -d fo'
     output_has folder/
     output_lacks file
+    must in_fish 'brig run --dir=fo'
+    output_has --dir=folder/
+    must in_fish 'brig --allow @np'
+    output_has $'@npm\tthe registry'
+    must in_fish 'brig --inject @git'
+    output_has $'@github\t'
+    output_has $'@git\t'
+    must in_fish 'brig --profile=cla'
+    output_has $'--profile=claude\t'
     must in_fish 'brig --script fi'
     output_has file
 }
 
-@test "fish: jails behind the verbs that take them, then a command" {
+@test "fish: jails after the verbs that take them, then a command" {
     needs fish
     must in_fish 'brig enter '
     output_has alpha
@@ -132,6 +212,14 @@ in_fish() {
     output_lacks beta
     must in_fish 'brig rm alpha be'
     output_has beta
+    must in_fish 'brig cp al'
+    output_has alpha:
+    must in_fish 'brig apply --conflict th'
+    output_has theirs
+    must in_fish 'brig apply --ri'
+    output_has $'--risky\t'
+    must in_fish 'brig enter alpha truncat'
+    output_has truncate
     # Behind the command its own words follow, and no option of ours.
     must in_fish 'brig ls --col'
     output_lacks --command
@@ -141,8 +229,16 @@ in_fish() {
 
 # ---- zsh ----
 
+# start_shell COMMAND [VARIABLE]: starts a shell of the user in a terminal.
+start_shell() {
+    needs tmux
+    screen new-session -d -s t -x 100 -y 40 \
+        "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env TERM=screen ${2:-} PATH=\"$PATH\" BRIG_CONFIG_DIR=$BRIG_CONFIG_DIR $1'"
+    on_screen '^% *$'
+}
+
 start_zsh() {
-    needs tmux zsh
+    needs zsh
     run_as_user mkdir "$SCRATCH/zsh"
     run_as_user tee "$SCRATCH/zsh/.zshrc" >/dev/null <<END
 fpath=($LIB_ROOT/completions \$fpath)
@@ -150,9 +246,7 @@ autoload -Uz compinit && compinit -u -d $SCRATCH/zsh/dump
 setopt no_list_beep
 PS1='%% '
 END
-    screen new-session -d -s t -x 100 -y 40 \
-        "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env TERM=screen ZDOTDIR=$SCRATCH/zsh PATH=\"$PATH\" BRIG_CONFIG_DIR=$BRIG_CONFIG_DIR zsh -d -i'"
-    on_screen '^% *$'
+    start_shell 'zsh -d -i' "ZDOTDIR=$SCRATCH/zsh"
 }
 
 # completes TYPED REGEX: with Tab behind it, a line of the screen is as said; then the line is given up.
@@ -167,7 +261,7 @@ completes() {
 @test "zsh: it loads, and completes verbs, options, values, files and jails" {
     start_zsh
     completes 'brig ente' '^% brig enter$'
-    completes 'brig --timeo' '^% brig --timeout=$'
+    completes 'brig --timeo' '^% brig --timeout$'
     completes 'brig --net ho' '^% brig --net host$'
     completes 'brig -m se' '^% brig -m sealed$'
     completes 'brig -m ' '^bare +casual +sealed +strict'
@@ -176,9 +270,14 @@ completes() {
     completes 'brig run -d fo' '^% brig run -d folder/$'
     completes 'brig why fi' '^% brig why file$'
     completes 'brig docto' '^% brig doctor$'
+    completes 'brig --allow=@np' '^% brig --allow=@npm$'
+    completes 'brig --inject @anth' '^% brig --inject @anthropic$'
+    completes 'brig run --dir=fo' '^% brig run --dir=folder/$'
+    completes 'brig --profile cla' '^% brig --profile claude$'
+    completes 'brig help secr' '^% brig help secrets$'
 }
 
-@test "zsh: jails behind the verbs that take them, then a command" {
+@test "zsh: jails after the verbs that take them, then a command" {
     start_zsh
     completes 'brig enter al' '^% brig enter alpha$'
     completes 'brig enter ' '^alpha +beta'
@@ -188,4 +287,7 @@ completes() {
     completes 'brig enter alpha truncat' '^% brig enter alpha truncate$'
     completes 'brig enter alpha cat fi' '^% brig enter alpha cat file$'
     completes 'brig cat fi' '^% brig cat file$'
+    completes 'brig cp al' '^% brig cp alpha:$'
+    completes 'brig apply --conflict th' '^% brig apply --conflict theirs$'
+    completes 'brig apply --r' '^% brig apply --risky$'
 }

@@ -300,12 +300,12 @@ assert not wrong, "\n".join(map(str, wrong))'
     must brig --complete explain -D l
     [ "$output" = '_command_offset 3' ]
     must brig --complete why -D fold
-    [ "$output" = folder/ ]
+    [ "$output" = '_files 0' ]
     must brig --complete why /etc/passwd --no-def
-    [ "$output" = '--no-defaults ' ]
+    output_has '--no-defaults '
     must bash -c 'source "$1"; compopt() { :; }
-        COMP_WORDS=(brig why -D fold); COMP_CWORD=3; _brig; printf "%s|\n" "${COMPREPLY[@]}"' - \
-        "$LIB_ROOT/completions/brig.bash"
+        COMP_WORDS=("$2" why -D fold); COMP_CWORD=3 COMP_LINE="${COMP_WORDS[*]}" COMP_POINT=${#COMP_LINE}
+        _brig; printf "%s|\n" "${COMPREPLY[@]}"' - "$LIB_ROOT/completions/brig.bash" "$BRIG"
     [ "$output" = 'folder|' ]
 }
 
