@@ -74,6 +74,7 @@ extern const struct command cmd_logout;
 extern const struct command cmd_gc;
 extern const struct command cmd_allow;
 extern const struct command cmd_init;
+extern const struct command cmd_import;
 extern const struct command cmd_profiles;
 extern const struct command cmd_doctor;
 extern const struct command cmd_help;

@@ -468,10 +468,9 @@ void config_show_jai(const struct config_files *files, const struct identity *id
     identity_leave(identity);
     if (!exists || !is_news(files->storage, JAI_NOTE, note, identity, remember))
         return;
-    message_note(
-        "'%s' is not read: it is jai's configuration. To use it, copy its .conf, .defaults "
-        "and .jairc files to '%s', or set JAI_CONFIG_DIR='%s'",
-        str_shown(path).text, str_shown(files->dir).text, str_shown(path).text);
+    message_note("'%s' is not read: it is jai's configuration. To use it: brig import jai, or set "
+                 "JAI_CONFIG_DIR='%s'",
+                 str_shown(path).text, str_shown(path).text);
 }
 
 bool config_is_new_profile(const char *storage, const char *cwd, const char *name, const char *text,

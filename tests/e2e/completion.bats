@@ -115,6 +115,8 @@ in_bash() {
     [ "$output" = 'gemini ' ]
     must in_bash brig help netw
     [ "$output" = 'network ' ]
+    must in_bash brig import j
+    [ "$output" = 'jai ' ]
 }
 
 @test "bash: in a terminal, a name with a blank is quoted" {
