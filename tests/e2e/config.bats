@@ -164,7 +164,7 @@ without_own() {
     esac
 }
 
-@test "who has a ~/.jai is told once that it is not read, and where to copy it" {
+@test "who has a ~/.jai is told once that it is not read, and how to import it" {
     local who run=(-m sealed sh -c 'echo "${WHO-nobody}"')
     [ ! -e "$HOME_DIR/.jai" ] || cannot "there is a $HOME_DIR/.jai"
     for who in $(everyone); do
@@ -177,7 +177,7 @@ without_own() {
         output_has "'$HOME_DIR/.jai' is not read"
         must without_own "$who" "${run[@]}"
         output_has "'$HOME_DIR/.jai' is not read"
-        output_has "to '$SCRATCH/xdg-config/brig', or set JAI_CONFIG_DIR='$HOME_DIR/.jai'"
+        output_has "brig import jai, or set JAI_CONFIG_DIR='$HOME_DIR/.jai'"
         output_has nobody
         must without_own "$who" "${run[@]}"
         [ "$output" = nobody ]

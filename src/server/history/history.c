@@ -17,7 +17,6 @@
  * is changed only by another end of the same run. */
 #include "server/history/history.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -30,6 +29,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "server/config.h"
+#include "server/history/old_spool.h"
 #include "server/history/store.h"
 #include "server/history/worker.h"
 #include "server/role.h"
@@ -324,22 +324,21 @@ static void warn_of_replaced(struct history *r)
             str_shown(spool_replaces(r->local)).text);
 }
 
-/* brigd 0.1 kept its spool in files NUMBER.spool, which this brigd cannot read. */
-static void warn_of_old_spool(struct history *r)
+/* brigd 0.1 kept rows in files before it wrote them to a database of either kind. */
+static void import_old_spool(struct history *r)
 {
+    struct brig_error err = {0};
+    uint64_t damaged = 0;
     const char *directory = r->config->database.spool_dir;
-    autodir DIR *dir = r->postgres ? opendir(directory) : NULL;
-    struct stat info;
-    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (!str_ends_with(entry->d_name, ".spool") ||
-            fstatat(dirfd(dir), entry->d_name, &info, 0) < 0 || info.st_size == 0)
-            continue;
-        history_warn(r,
-                     "'%s/%s' has rows in the format of brigd 0.1, which this version cannot read. "
-                     "Start the old version until the file is gone, or delete it",
-                     directory, str_shown(entry->d_name).text);
-        return;
-    }
+    int count = old_spool_import(directory, r->local, &damaged, &err);
+    if (count < 0)
+        history_warn(r, "rows that brigd 0.1 has left in '%s' are not in the history yet: %s",
+                     str_shown(directory).text, err.message);
+    if (count > 0)
+        history_warn(r, "took %d rows of brigd 0.1 from '%s'", count, str_shown(directory).text);
+    if (damaged > 0)
+        history_warn(r, "%" PRIu64 " bytes of brigd 0.1 in '%s' are damaged: see *.spool.damaged",
+                     damaged, str_shown(directory).text);
 }
 
 static int open_all(struct history *r, struct brig_error *err)
@@ -354,7 +353,8 @@ static int open_all(struct history *r, struct brig_error *err)
     if (result == 0)
         result = r->postgres ? spool_open(database->spool_dir, &r->local, err)
                              : store_open_sqlite(database->path, &r->local, err);
-    warn_of_old_spool(r);
+    if (result == 0)
+        import_old_spool(r);
     if (result == 0)
         result = confine_history(r->config, err);
     if (result == 0 && r->postgres)
