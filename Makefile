@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-fresh bench wheel gem format lint fuzz run claude-runtime install uninstall ci clean help
+.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-fresh bench wheel gem format lint fuzz run sbom security-scan vulncheck claude-image claude-runtime install uninstall ci clean help
 
 build: setup ## build brig, the server and the library into $(BUILD)
 	@tools/build $(BUILD) -- programs
@@ -86,6 +86,17 @@ run: setup ## start brigd, the server, on 127.0.0.1:8080
 	@tools/build $(BUILD) -Dserver=enabled -- src/server/brigd src/net/brig-broker src/client/brigctl \
 	    src/zygote/brig-zygote.so
 	@exec $(BUILD)/src/server/brigd
+
+sbom: build ## write an SPDX document about the programs and their libraries, to SBOM ($(BUILD)/brig.spdx.json)
+	@tools/sbom $(BUILD) > $(or $(SBOM),$(BUILD)/brig.spdx.json)
+
+security-scan: setup-test build ## static checks that concern security: analyzers, hardening, credentials in files; offline, minutes
+	@tools/security-scan
+
+vulncheck: build ## compare the libraries with apt's package lists; offline: says what it cannot know
+	@tools/vulncheck $(BUILD)
+
+claude-image: claude-runtime ## the same as claude-runtime: brigd has root directories where others have images
 
 claude-runtime: ## install Claude Code with Node into a root directory for brigd (DIR, as root)
 	@tools/claude-runtime $(DIR)
