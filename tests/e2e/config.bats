@@ -460,11 +460,3 @@ assert masks[".ssh"]["rule"] == "hide" and masks[".ssh/config"]["rule"] == "show
     [ "$output" = '_command_offset 4' ]
     must_exit 125 brig -D --complete x
 }
-
-@test "bash asks brig where the answer depends on files" {
-    conf claude.conf ''
-    must bash -c '. "$1"; source "$2"; brig() { run_as_user "$BRIG" "$@"; }; compopt() { :; }
-        COMP_WORDS=(brig --conf cl); COMP_CWORD=2; _brig; printf "%s|\n" "${COMPREPLY[@]}"' - \
-        "$LIB_DIR/lib.bash" "$LIB_ROOT/completions/brig.bash"
-    [ "$output" = 'claude |' ]
-}

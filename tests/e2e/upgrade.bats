@@ -41,7 +41,7 @@ brig_of_user() {
 has_changes() {
     must brig_of_user -j "$1" sh -c 'cat ~/notes ~/made ~/folder/*; ls -A ~'
     output_has $'changed\nnew\nc'
-    ! grep -qx gone <<<"$output"
+    must_fail grep -qx gone <<<"$output"
     [ "$(cat "$HOME_OF_USER/notes")" = original ]
     must brig_of_user status -j "$1"
     grep -qE '^ +D +gone ' <<<"$output"
