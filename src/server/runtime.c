@@ -41,9 +41,9 @@ const struct runtime runtime_table[] = {
     {
         .name = "bash",
         .aliases = {"sh", "shell"},
-        .argv = {"/bin/sh", "-e", "-u", "{file}"},
+        .argv = {"bash", "{file}"},
         .file_name = "main.sh",
-        .package = "dash",
+        .package = "bash",
         .profile = BRIG_SECCOMP_CODE,
         .parking = PARKING_NONE,
         .origin = "built in",

@@ -42,7 +42,7 @@ static void test_command(void)
     is_command(built_in("python"), "[python3][-u][-B][/workspace/main.py][a][b c]", "python");
     is_command(built_in("node"), "[node][--max-old-space-size=256][/workspace/main.js][a][b c]",
                "node has the memory of its limit");
-    is_command(built_in("bash"), "[/bin/sh][-e][-u][/workspace/main.sh][a][b c]", "a shell");
+    is_command(built_in("bash"), "[bash][/workspace/main.sh][a][b c]", "a shell");
     is_command(built_in("claude"), "[claude][-p][--dangerously-skip-permissions][a][b c]",
                "an agent");
     struct runtime quoted = {
