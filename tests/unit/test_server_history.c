@@ -605,7 +605,7 @@ static void test_found(void)
     (void)fputs("this is no database, and it is long enough to be read as one, surely\n", file);
     (void)fclose(file);
     start_and_listen();
-    tap_ok(is_said("the spool was damaged, and a new one is made"), "a damaged spool is said");
+    tap_ok(is_said("the spool was damaged; a new, empty one is used"), "a damaged spool is said");
     tap_ok(send_begin(810000, 1) && wait_stored(1), "and replaced");
     kill_history();
 }
@@ -626,7 +626,7 @@ static void test_damaged(void)
     (void)close(fd);
     tag = 0;
     tap_ok(load(&next, &tag, 100), "with damage in the middle, rows are stored");
-    tap_ok(is_said("the spool was damaged, and a new one is made"), "in a new one, which is said");
+    tap_ok(is_said("the spool was damaged; a new, empty one is used"), "in a new one, which is said");
     kill_history();
 }
 

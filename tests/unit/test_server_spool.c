@@ -234,7 +234,7 @@ static void test_full(void)
     (void)setrlimit(RLIMIT_FSIZE, &before); /* before anything is printed: that may be to a file */
     tap_is_int(result, BRIG_E_SYSTEM, "no room is an error");
     tap_has_str(err.message, "SQLite cannot", "that says so");
-    tap_ok(!spool_is_damaged(spool), "and no damage");
+    tap_ok(!store_is_damaged(spool), "and no damage");
     begin(1);
     tap_ok(holds(0, 2, true), "nothing is missing, and nothing there twice");
     close_and_wipe();
@@ -303,7 +303,7 @@ static void test_torn(void)
         open_spool();
         tap_ok(spool_count(spool) <= last + 1 && spool_count(spool) >= last - 2,
                "of a tail that lacks %ld bytes the last rows are lost", (long)cut);
-        tap_ok(!spool_replaces(spool), "and no others");
+        tap_ok(!store_replaces(spool), "and no others");
         unsigned next = (unsigned)spool_count(spool);
         end(next);
         tap_is_int(spool_count(spool), next + 1, "what follows is stored");
@@ -339,7 +339,7 @@ static void test_damaged(void)
     store_close(spool);
     overwrite(0, 4096);
     open_spool();
-    tap_ok(spool_replaces(spool) && access(spool_replaces(spool), R_OK) == 0,
+    tap_ok(store_replaces(spool) && access(store_replaces(spool), R_OK) == 0,
            "what is no database is replaced, and kept for people");
     end(2);
     tap_ok(holds(2, 3, true), "the new one is used");
@@ -352,14 +352,14 @@ static void test_damaged(void)
     open_spool();
     overwrite(4 * 4096, 400 * 4096);
     (void)snprintf(id, sizeof id, "%s", store_server_id(spool));
-    for (unsigned i = 0; i < 500 && !spool_is_damaged(spool); i++) {
+    for (unsigned i = 0; i < 500 && !store_is_damaged(spool); i++) {
         int count = read_rows();
         drop_rows(count);
         (void)try_begin(1000 + i, (struct execution_bytes){"x", 1}, NULL);
     }
-    tap_ok(spool_is_damaged(spool), "damage in the middle is noticed when it is met");
-    tap_is_int(spool_replace(spool, NULL), 0, "the spool is replaced");
-    tap_ok(!spool_is_damaged(spool) && count_damaged() == 1, "and kept for people");
+    tap_ok(store_is_damaged(spool), "damage in the middle is noticed when it is met");
+    tap_is_int(store_replace(spool, NULL), 0, "the spool is replaced");
+    tap_ok(!store_is_damaged(spool) && count_damaged() == 1, "and kept for people");
     tap_is_str(store_server_id(spool), id, "the server is the same");
     end(7);
     tap_ok(holds(7, 8, true), "what comes later is stored");

@@ -316,12 +316,13 @@ static void read_http(struct history *r)
 
 static void warn_of_replaced(struct history *r)
 {
-    if (r->postgres && spool_replaces(r->local))
-        history_warn(
-            r,
-            "the spool was damaged, and a new one is made. Its rows are lost to the history "
-            "unless you recover them from '%s'",
-            str_shown(spool_replaces(r->local)).text);
+    const char *aside = r->local ? store_replaces(r->local) : NULL;
+    if (!aside)
+        return;
+    history_warn(r,
+                 "WARNING: the %s was damaged; a new, empty one is used. The command .recover of "
+                 "sqlite3(1) finds its rows in '%s'",
+                 r->postgres ? "spool" : "history", str_shown(aside).text);
 }
 
 /* brigd 0.1 kept rows in files before it wrote them to a database of either kind. */
@@ -376,9 +377,9 @@ static int say_ready(struct history *r, struct brig_error *err)
 /* Damage is noticed when a part of the file is read. Messages that were not stored are held. */
 static int replace_damaged(struct history *r, struct brig_error *err)
 {
-    if (!r->postgres || !spool_is_damaged(r->local))
+    if (!r->local || !store_is_damaged(r->local))
         return 0;
-    int result = spool_replace(r->local, err);
+    int result = store_replace(r->local, err);
     if (result == 0)
         warn_of_replaced(r);
     return result;

@@ -369,8 +369,6 @@ static void write_result(struct json *j, const struct row *row)
     json_bool(j, "output", row->output_truncated == 1);
     json_bool(j, "stderr", row->error_output_truncated == 1);
     json_close_object(j);
-    if (row->message && row->message[0])
-        json_text(j, "message", row->message);
     write_items(j, "unenforced", row->unenforced, false);
     write_items(j, "files", row->files, false);
 }
@@ -384,6 +382,8 @@ void row_json_one(const struct row *row, struct str *out)
     write_request(&j, row);
     if (row->duration_us != ROW_NO_NUMBER)
         write_result(&j, row);
+    if (row->message && row->message[0])
+        json_text(&j, "message", row->message);
     json_close_object(&j);
 }
 

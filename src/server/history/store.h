@@ -24,8 +24,8 @@ struct store {
     uint64_t sequence; /* spool: sequence of the last batch */
 };
 
-/* Call before the process is confined. Creates the file and its directory; fails with BRIG_E_STATE
- * if another process uses the file. */
+/* Call before the process is confined. Creates the file and its directory, and replaces a damaged
+ * file; fails with BRIG_E_STATE if another process uses the file. */
 int store_open_sqlite(const char *path, struct store **ret_store, struct brig_error *err);
 /* The server need not be running yet. The connection string is borrowed. */
 int store_open_postgres(const char *dsn, struct store **ret_store, struct brig_error *err);
@@ -52,6 +52,16 @@ int store_forget(struct store *store, int64_t before_ns, struct brig_error *err)
 
 const char *store_server_id(const struct store *store);
 
+/* ---- SQLite: a damaged file ---- */
+
+/* Makes a new file and renames the damaged one, as most of its rows can be recovered. After a
+ * failure the store can only be closed. */
+int store_replace(struct store *store, struct brig_error *err);
+/* The new name of the damaged file that was replaced, or NULL. */
+const char *store_replaces(const struct store *store);
+/* Returns whether damage was found since the file was opened. */
+bool store_is_damaged(const struct store *store);
+
 /* ---- SQLite as the spool ---- */
 
 #define SPOOL_BATCH_MAX 256
@@ -59,13 +69,6 @@ const char *store_server_id(const struct store *store);
 
 /* Opens spool.sqlite in a directory. A damaged file is replaced. */
 int spool_open(const char *directory, struct store **ret_store, struct brig_error *err);
-/* Makes a new file and renames the damaged one, as it may hold rows that PostgreSQL does not have.
- * After a failure the store can only be closed. */
-int spool_replace(struct store *store, struct brig_error *err);
-/* The new name of the damaged spool that was replaced, or NULL. */
-const char *spool_replaces(const struct store *store);
-/* Returns whether damage was found since the file was opened. */
-bool spool_is_damaged(const struct store *store);
 /* Size of the file in bytes. */
 uint64_t spool_bytes(const struct store *store);
 /* Number of rows that wait for PostgreSQL. Reads all of them. */

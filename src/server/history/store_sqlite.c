@@ -35,7 +35,7 @@ struct sqlite_store {
     uint64_t deadline_ms;
     char server_id[EXECUTION_ID_LENGTH + 1];
     char *path;
-    char *replaces; /* new name of a damaged spool, or NULL */
+    char *replaces; /* new name of a damaged file, or NULL */
 };
 
 /* Each migration is run once, in order; user_version counts them. Only append to this list. */
@@ -181,7 +181,7 @@ static int open_file(struct sqlite_store *store, struct brig_error *err)
         result = migrate(store, err);
     if (result == 0)
         result = read_server_id(store, err);
-    if (result < 0 || store->store.sequence > 0) /* a replaced spool keeps its sequence */
+    if (result < 0 || store->store.sequence > 0) /* a replaced file keeps its sequence */
         return result;
     return ask_number(store, "SELECT coalesce(max(sequence), 0) FROM executions WHERE sequence > 0",
                       &store->store.sequence, err);
@@ -212,8 +212,8 @@ static int open_store(char **path, bool is_spool, struct store **ret_store, stru
     int result = take_lock(store, err);
     if (result == 0)
         result = open_file(store, err);
-    if (result < 0 && is_spool && store->damaged)
-        result = spool_replace(&store->store, err);
+    if (result < 0 && store->damaged)
+        result = store_replace(&store->store, err);
     if (result < 0) {
         close_store(&store->store);
         return result;
@@ -340,7 +340,7 @@ static int put_aside(struct sqlite_store *store, struct brig_error *err)
     return str_take(&aside, &store->replaces, err);
 }
 
-int spool_replace(struct store *base, struct brig_error *err)
+int store_replace(struct store *base, struct brig_error *err)
 {
     struct sqlite_store *store = of(base);
     struct brig_error own = {0};
@@ -354,12 +354,12 @@ int spool_replace(struct store *base, struct brig_error *err)
     return result;
 }
 
-const char *spool_replaces(const struct store *store)
+const char *store_replaces(const struct store *store)
 {
     return of(store)->replaces;
 }
 
-bool spool_is_damaged(const struct store *store)
+bool store_is_damaged(const struct store *store)
 {
     return of(store)->damaged;
 }
