@@ -39,7 +39,7 @@ struct server_config {
         uint64_t max_connections, max_connections_per_client;
         struct config_list cors_origins;
         const char *access_log; /* a path, "-" for stderr, "off" */
-        uint64_t drain_timeout_ms;
+        uint64_t drain_delay_ms, drain_timeout_ms;
         bool trace; /* add the steps of each request to the access log */
     } server;
     struct {

@@ -64,9 +64,13 @@ const struct config_key config_keys[] = {
      .check = config_check_log,
      .doc = "Where each request is logged as a line of JSON: an absolute path, - for standard "
             "error, or off. SIGHUP opens a file anew, after it was moved away."},
+    {KEY("server.drain_delay", CONFIG_DURATION, server.drain_delay_ms), .initial = "0",
+     .max = HOUR_MS,
+     .doc = "How long new requests are still taken after SIGTERM, for load balancers that have to "
+            "notice first that /readyz answers 503. After it new requests are answered with 503."},
     {KEY("server.drain_timeout", CONFIG_DURATION, server.drain_timeout_ms), .initial = "30s",
      .max = HOUR_MS,
-     .doc = "How long running executions may go on after SIGTERM before they are ended."},
+     .doc = "How long running executions may then go on before they are ended."},
     {KEY("server.trace", CONFIG_BOOLEAN, server.trace), .initial = "false",
      .doc = "Whether the access log tells where the time of each execution went, step by step in "
             "microseconds. --trace-requests is the same."},

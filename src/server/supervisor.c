@@ -58,7 +58,8 @@ struct supervisor {
     char where[LISTEN_TEXT_MAX];
     struct role roles[ROLES_];
     bool announced, stopping;
-    uint64_t kill_ms; /* when remaining processes are killed */
+    uint64_t drain_ms; /* when the executor is told to end; the http process knows it by itself */
+    uint64_t kill_ms;  /* when remaining processes are killed */
 };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -293,8 +294,11 @@ static int note_death(struct supervisor *supervisor, enum server_role which, int
     struct role *role = &supervisor->roles[which];
     const char *name = server_role_name(which);
     forget_role(role);
-    if (supervisor->stopping)
+    if (supervisor->stopping) {
+        if (which == ROLE_HTTP) /* connections would wait for nobody */
+            own_close(&supervisor->listener);
         return 0;
+    }
     if (!supervisor->announced)
         return brig_fail(err, BRIG_E_SETUP, 0, "the %s could not begin", name);
     uint64_t now = clock_now_ms();
@@ -389,6 +393,8 @@ static void tell_end(struct supervisor *supervisor, enum server_role which)
 static void go_on_stopping(struct supervisor *supervisor)
 {
     tell_end(supervisor, ROLE_HTTP);
+    if (clock_now_ms() < supervisor->drain_ms)
+        return;
     tell_end(supervisor, ROLE_EXECUTOR);
     if (supervisor->roles[ROLE_HTTP].pid == 0 && supervisor->roles[ROLE_EXECUTOR].pid == 0)
         tell_end(supervisor, ROLE_HISTORY);
@@ -408,8 +414,9 @@ static void begin_stopping(struct supervisor *supervisor)
         return;
     }
     supervisor->stopping = true;
+    supervisor->drain_ms = clock_now_ms() + supervisor->config->server.drain_delay_ms;
     supervisor->kill_ms =
-        clock_now_ms() + supervisor->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
+        supervisor->drain_ms + supervisor->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
     notify_systemd("STOPPING=1");
     say("stopping: waiting for running executions (a second signal ends them at once)");
 }
@@ -452,8 +459,9 @@ static int take_signals(struct supervisor *supervisor, struct brig_error *err)
 static int next_timeout(const struct supervisor *supervisor, uint64_t start_deadline_ms)
 {
     uint64_t now = clock_now_ms(), due = supervisor->announced ? 0 : start_deadline_ms;
-    if (supervisor->stopping && (due == 0 || supervisor->kill_ms < due))
-        due = supervisor->kill_ms;
+    uint64_t stop_ms = now < supervisor->drain_ms ? supervisor->drain_ms : supervisor->kill_ms;
+    if (supervisor->stopping && (due == 0 || stop_ms < due))
+        due = stop_ms;
     for (int i = 0; i < ROLES_; i++)
         if (supervisor->roles[i].restart_ms && (due == 0 || supervisor->roles[i].restart_ms < due))
             due = supervisor->roles[i].restart_ms;

@@ -179,7 +179,7 @@ static void find_client(struct exchange *exchange)
 static bool check_host(struct exchange *exchange)
 {
     const char *host = exchange->http->checks_host ? header(exchange, "Host") : NULL;
-    if (!host || clients_host_is_own(host))
+    if (!host || clients_host_is_own(host) || exchange->route->flags & ROUTE_PROBE)
         return true;
     answer_error(exchange, ERROR_WRONG_HOST, NULL);
     return false;
@@ -216,6 +216,14 @@ static bool find_route(struct exchange *exchange)
         answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
         return false;
     }
+    return false;
+}
+
+static bool check_draining(struct exchange *exchange)
+{
+    if (exchange->route->flags & ROUTE_UNCOUNTED || !http_refuses(exchange->http))
+        return true;
+    answer_error(exchange, ERROR_SHUTTING_DOWN, NULL);
     return false;
 }
 
@@ -266,8 +274,8 @@ static void check_head(struct exchange *exchange)
 {
     take_request_id(exchange);
     find_client(exchange);
-    (void)(check_host(exchange) && find_route(exchange) && check_rate(exchange) &&
-           check_key(exchange) && check_type(exchange));
+    (void)(find_route(exchange) && check_host(exchange) && check_draining(exchange) &&
+           check_rate(exchange) && check_key(exchange) && check_type(exchange));
 }
 
 /* ---- Requests ---- */

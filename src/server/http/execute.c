@@ -118,8 +118,8 @@ void execute_tick(struct http *http)
 {
     /* All have the same timeout, so the first in the queue expires first. */
     for (struct ticket *ticket; (ticket = first_queued(http)) &&
-                                (http->draining || ticket->queued_until_ms <= http->now_ms);)
-        give_up(http, ticket, http->draining ? ERROR_SHUTTING_DOWN : ERROR_QUEUE_TIMEOUT);
+                                (http_refuses(http) || ticket->queued_until_ms <= http->now_ms);)
+        give_up(http, ticket, http_refuses(http) ? ERROR_SHUTTING_DOWN : ERROR_QUEUE_TIMEOUT);
 }
 
 /* ---- From the body to the executor ---- */
@@ -209,10 +209,6 @@ void execute_begin(struct exchange *exchange)
     autorequest struct execution_request request = {0};
     const struct runtime *runtime = NULL;
     bool base64 = false;
-    if (http->draining) {
-        answer_error(exchange, ERROR_SHUTTING_DOWN, NULL);
-        return;
-    }
     if (!query_check(exchange) || !query_encoding(exchange, &base64))
         return;
     if (!request_read(exchange->body.data ? exchange->body.data : "", exchange->body.length,

@@ -166,15 +166,35 @@ static int take_tls(struct http *http, struct message *message, struct brig_erro
                         err);
 }
 
+bool http_refuses(const struct http *http)
+{
+    return http->draining && clock_now_us() >= http->refuse_from_us;
+}
+
+/* Connections are accepted until the end, so that clients and probes get 503 at once. */
 static void drain(struct http *http)
 {
+    const struct server_config *config = http->config;
     if (http->draining)
         return;
     http->draining = true;
+    http->refuse_from_us = clock_now_us() + config->server.drain_delay_ms * 1000;
     /* The executor ends runs that take longer, and reports them. */
-    http->drain_until_ms = http->now_ms + http->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
-    (void)MHD_quiesce_daemon(http->daemon); /* the supervisor keeps the socket */
+    http->drain_until_ms = http->now_ms + config->server.drain_delay_ms +
+                           config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
     execute_tick(http);
+}
+
+/* Returns whether all requests have their answers that came before requests were refused. */
+static bool is_drained(const struct http *http)
+{
+    const struct exchange *exchange;
+    if (!http_refuses(http))
+        return false;
+    LIST_FOREACH(exchange, &http->exchanges, link)
+    if (exchange->began_us < http->refuse_from_us)
+        return false;
+    return true;
 }
 
 /* Negative if the supervisor is gone. */
@@ -310,8 +330,7 @@ static int loop_run(struct http *http, struct brig_error *err)
         int result = turn(http, err);
         if (result < 0)
             return result;
-        if (http->draining &&
-            (LIST_EMPTY(&http->exchanges) || http->now_ms >= http->drain_until_ms))
+        if (is_drained(http) || (http->draining && http->now_ms >= http->drain_until_ms))
             return 0;
     }
 }

@@ -117,7 +117,8 @@ struct http {
     size_t key_places[CONFIG_LIST_MAX]; /* running or queued executions of each key */
     uint64_t next_tag, now_ms, next_tick_ms;
     struct str runtimes, store; /* JSON from the executor and the history process */
-    bool draining;
+    bool draining;           /* told to end: not ready any more */
+    uint64_t refuse_from_us; /* when new requests are refused; set with `draining` */
     uint64_t drain_until_ms;
 };
 
@@ -131,6 +132,8 @@ enum loop_source {
     LOOP_END, /* first value for clients: LOOP_END + tag of the ticket whose client disconnected */
 };
 int loop_add(struct http *http, int fd, enum loop_source source, struct brig_error *err);
+/* Returns whether new requests are refused because the server is about to end. */
+bool http_refuses(const struct http *http);
 /* Sends a message; false if the process is not running. */
 bool http_send(struct http *http, enum server_role to, enum message_type type, uint64_t tag,
                const void *bytes, size_t length);
@@ -209,6 +212,8 @@ void pages_list(struct exchange *exchange);
 void pages_get(struct exchange *exchange);
 void pages_kill(struct exchange *exchange);
 void pages_health(struct exchange *exchange);
+void pages_livez(struct exchange *exchange);
+void pages_readyz(struct exchange *exchange);
 void pages_metrics(struct exchange *exchange);
 void pages_runtimes(struct exchange *exchange);
 void pages_openapi(struct exchange *exchange);

@@ -61,6 +61,33 @@ void pages_health(struct exchange *exchange)
     answer_json(exchange, works ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &text);
 }
 
+static void answer_probe(struct exchange *exchange, const char *reason)
+{
+    autostr struct str text = {0};
+    struct json j;
+    json_init(&j, &text);
+    json_open_object(&j, NULL);
+    json_text(&j, "status", reason ? "unavailable" : "ok");
+    if (reason)
+        json_text(&j, "reason", reason);
+    json_close_object(&j);
+    answer_json(exchange, reason ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, &text);
+}
+
+void pages_livez(struct exchange *exchange)
+{
+    answer_probe(exchange, NULL);
+}
+
+void pages_readyz(struct exchange *exchange)
+{
+    const struct http *http = exchange->http;
+    bool starting = !http->peers[ROLE_EXECUTOR] || !http->knows_executor;
+    answer_probe(exchange, http->draining ? "the server is shutting down"
+                           : starting     ? "the executor is starting"
+                                          : NULL);
+}
+
 void pages_metrics(struct exchange *exchange)
 {
     struct http *http = exchange->http;

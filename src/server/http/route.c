@@ -75,6 +75,8 @@ bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX])
 
 /* ---- The tables ---- */
 
+#define PROBE (ROUTE_OPEN | ROUTE_UNCOUNTED | ROUTE_PROBE)
+
 const struct route routes[] = {
     {"POST", "/execute", ROUTE_BODY, execute_begin, "Run code and get the result back",
      "Answers when the run has ended, with status 200 whatever became of the code: `status` and\n"
@@ -99,8 +101,13 @@ const struct route routes[] = {
     {"GET", "/executions/{id}", 0, pages_get, "Everything about one execution", ""},
     {"DELETE", "/executions/{id}", 0, pages_kill, "End a running execution",
      "202 if it was running: it is being ended. 404 if there is no such or it has ended."},
-    {"GET", "/health", ROUTE_OPEN | ROUTE_UNCOUNTED, pages_health, "Whether the server works",
+    {"GET", "/health", PROBE, pages_health, "Whether the server works, in detail",
      "200 while it can run code, 503 while it cannot or is shutting down."},
+    {"GET", "/livez", PROBE, pages_livez, "Whether the server answers at all",
+     "200 as long as there is an answer. Restart the server where there is none."},
+    {"GET", "/readyz", PROBE, pages_readyz, "Whether to send requests to the server",
+     "200 while executions are taken. 503 while it starts, from the moment it is told to stop, and\n"
+     "while the history cannot take more rows; `reason` says why."},
     {"GET", "/metrics", ROUTE_OPEN | ROUTE_UNCOUNTED, pages_metrics, "Numbers for Prometheus", ""},
     {"GET", "/runtimes", 0, pages_runtimes, "What can be run, and what is missing for it", ""},
     {"GET", "/openapi.json", ROUTE_OPEN, pages_openapi, "This interface for programs", ""},
