@@ -40,6 +40,7 @@ struct server_config {
         struct config_list cors_origins;
         const char *access_log; /* a path, "-" for stderr, "off" */
         uint64_t drain_delay_ms, drain_timeout_ms;
+        uint64_t watchdog_ms; /* a process that is silent for longer is restarted; 0: never */
         bool trace; /* add the steps of each request to the access log */
     } server;
     struct {

@@ -71,6 +71,11 @@ const struct config_key config_keys[] = {
     {KEY("server.drain_timeout", CONFIG_DURATION, server.drain_timeout_ms), .initial = "30s",
      .max = HOUR_MS,
      .doc = "How long running executions may then go on before they are ended."},
+    {KEY("server.watchdog", CONFIG_DURATION, server.watchdog_ms), .initial = "30s",
+     .max = HOUR_MS,
+     .doc = "A process of brigd that hangs for so long is killed and started again; 0: never. "
+            "Executions end with the executor. Where systemd sets WATCHDOG_USEC, it is told "
+            "that brigd is alive."},
     {KEY("server.trace", CONFIG_BOOLEAN, server.trace), .initial = "false",
      .doc = "Whether the access log tells where the time of each execution went, step by step in "
             "microseconds. --trace-requests is the same."},

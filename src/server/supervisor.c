@@ -5,7 +5,8 @@
  * listening socket, forks the other three and connects each pair of them with a socket pair. It
  * handles no data from outside. The http process speaks HTTP and is unprivileged; the executor
  * starts and ends jails; the history process owns the database. If one of them ends unexpectedly it
- * is started again, and the others get a new socket to it. If the supervisor ends, the others end
+ * is started again, and the others get a new socket to it. Each answers pings from its loop; one
+ * that hangs is killed, and thereby started again. If the supervisor ends, the others end
  * too, and with the executor every jail. */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/listen.h"
@@ -42,12 +44,16 @@
 #define NOBODY 65534
 #define PEM_MAX ((size_t)1 << 20)
 #define WORDS_AT_ONCE 16
+/* Unanswered pings before a process counts as hung. Several, so that none does when the whole
+ * machine was suspended or overloaded: the supervisor counts its own turns, not the time. */
+#define PINGS_MAX 4
 
 struct role {
     role_main *begin;
     pid_t pid; /* 0: not running */
     struct channel *control;
-    bool ready, told; /* told to end */
+    bool ready, told;    /* told to end */
+    unsigned unanswered; /* pings since the last answer */
     uint64_t started_ms, restart_ms;
     uint64_t delay_ms;
 };
@@ -58,6 +64,7 @@ struct supervisor {
     char where[LISTEN_TEXT_MAX];
     struct role roles[ROLES_];
     bool announced, stopping;
+    uint64_t ping_every_ms, ping_ms; /* 0: no pings; when the next is due */
     uint64_t drain_ms; /* when the executor is told to end; the http process knows it by itself */
     uint64_t kill_ms;  /* when remaining processes are killed */
 };
@@ -240,6 +247,7 @@ static int start_role(struct supervisor *supervisor, enum server_role which, str
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the %s", server_role_name(which));
     role->pid = pid;
     role->ready = false;
+    role->unanswered = 0;
     role->started_ms = clock_now_ms();
     role->restart_ms = 0;
     if (which == ROLE_HTTP)
@@ -369,6 +377,7 @@ static void hear(struct supervisor *supervisor, enum server_role which)
         automessage struct message message = {.fd = -1};
         if (!role->control || channel_receive(role->control, &message, NULL) <= 0)
             return;
+        role->unanswered = 0;
         if (message.length > 0)
             say("%s: %s", server_role_name(which), str_shown(message.bytes).text);
         if (message.type == MESSAGE_READY) {
@@ -376,6 +385,46 @@ static void hear(struct supervisor *supervisor, enum server_role which)
             announce(supervisor);
         }
     }
+}
+
+/* A role counts as hung only once it is ready: before, it may open a large database. */
+static void ping(struct supervisor *supervisor, enum server_role which)
+{
+    struct role *role = &supervisor->roles[which];
+    if (role->pid == 0 || !role->ready)
+        return;
+    if (role->unanswered++ < PINGS_MAX) {
+        (void)channel_send(role->control, MESSAGE_PING, 0, NULL, 0, NULL);
+        return;
+    }
+    say("the %s has not answered for %llu s: it is killed", server_role_name(which),
+        (unsigned long long)supervisor->config->server.watchdog_ms / 1000);
+    role->unanswered = 0;
+    (void)kill(role->pid, SIGKILL);
+}
+
+static void ping_all(struct supervisor *supervisor)
+{
+    uint64_t now = clock_now_ms();
+    if (supervisor->ping_every_ms == 0 || now < supervisor->ping_ms || supervisor->stopping)
+        return;
+    supervisor->ping_ms = now + supervisor->ping_every_ms;
+    for (int i = 0; i < ROLES_ && supervisor->config->server.watchdog_ms > 0; i++)
+        ping(supervisor, (enum server_role)i);
+    if (supervisor->announced)
+        notify_systemd("WATCHDOG=1");
+}
+
+/* systemd wants to hear from brigd at least twice in WATCHDOG_USEC. */
+static uint64_t ping_interval(const struct server_config *config)
+{
+    const char *text = getenv("WATCHDOG_USEC");
+    uint64_t own = config->server.watchdog_ms / PINGS_MAX, systemd = 0;
+    if (config->server.watchdog_ms > 0 && own == 0)
+        own = 1;
+    if (text && parse_uint(text, UINT32_MAX * UINT64_C(1000000), 0, &systemd, NULL) == 0)
+        systemd /= 2000;
+    return own && systemd ? (own < systemd ? own : systemd) : own + systemd;
 }
 
 static void tell_end(struct supervisor *supervisor, enum server_role which)
@@ -462,6 +511,9 @@ static int next_timeout(const struct supervisor *supervisor, uint64_t start_dead
     uint64_t stop_ms = now < supervisor->drain_ms ? supervisor->drain_ms : supervisor->kill_ms;
     if (supervisor->stopping && (due == 0 || stop_ms < due))
         due = stop_ms;
+    if (supervisor->ping_every_ms && !supervisor->stopping &&
+        (due == 0 || supervisor->ping_ms < due))
+        due = supervisor->ping_ms;
     for (int i = 0; i < ROLES_; i++)
         if (supervisor->roles[i].restart_ms && (due == 0 || supervisor->roles[i].restart_ms < due))
             due = supervisor->roles[i].restart_ms;
@@ -509,6 +561,7 @@ static int turn(struct supervisor *supervisor, uint64_t start_deadline_ms, struc
         return brig_fail(err, BRIG_E_SETUP, 0, "its parts took longer than %d s to begin",
                          START_PATIENCE_MS / 1000);
     restart_due(supervisor);
+    ping_all(supervisor);
     return 0;
 }
 
@@ -584,6 +637,7 @@ int supervisor_run(const struct server_config *config, struct brig_error *err)
         .config = config,
         .listener = -1,
         .signals = -1,
+        .ping_every_ms = ping_interval(config),
         .roles = {[ROLE_HTTP] = {.begin = http_main},
                   [ROLE_EXECUTOR] = {.begin = executor_main},
                   [ROLE_HISTORY] = {.begin = history_main}},

@@ -264,6 +264,12 @@ static int take_drain(struct executor *executor, const struct message *message,
     return 0;
 }
 
+static int take_ping(struct executor *executor, const struct message *message,
+                     struct brig_error *err)
+{
+    return channel_send(supervisor_of(executor)->channel, MESSAGE_PONG, message->tag, NULL, 0, err);
+}
+
 /* ---- permitted messages ---- */
 
 /* Which process may send what. Any other message ends the channel. */
@@ -273,6 +279,7 @@ static const struct {
     int (*take)(struct executor *executor, const struct message *message, struct brig_error *err);
 } permitted[] = {
     {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},   {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
+    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},
     {ROLE_HTTP, MESSAGE_EXECUTE, take_execute}, {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
     {ROLE_HTTP, MESSAGE_KILL, take_kill},       {ROLE_HISTORY, MESSAGE_STORED, take_stored},
 };

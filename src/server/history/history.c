@@ -417,6 +417,8 @@ static int read_control(struct history *r, struct brig_error *err)
             return result;
         if (message.type == MESSAGE_PEER)
             result = take_peer(r, &message, err);
+        if (message.type == MESSAGE_PING)
+            result = channel_send(r->control, MESSAGE_PONG, message.tag, NULL, 0, err);
         if (message.type == MESSAGE_DRAIN && !r->draining) {
             r->draining = true;
             r->stop_ms = clock_now_ms() + HISTORY_STOP_MS;

@@ -214,6 +214,8 @@ static int hear_control(struct http *http, struct brig_error *err)
             access_log_replace(&http->log, &message.fd);
         else if (message.type == MESSAGE_DRAIN)
             drain(http);
+        else if (message.type == MESSAGE_PING)
+            result = channel_send(http->control, MESSAGE_PONG, message.tag, NULL, 0, err);
         if (result < 0)
             return result;
     }
