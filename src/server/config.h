@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "server/execution.h"
+#include "server/log.h"
 #include "server/runtime.h"
 
 struct brig_error;
@@ -41,6 +42,7 @@ struct server_config {
         const char *access_log; /* a path, "-" for stderr, "off" */
         uint64_t drain_delay_ms, drain_timeout_ms;
         uint64_t watchdog_ms; /* a process that is silent for longer is restarted; 0: never */
+        enum log_format log_format;
         bool trace; /* add the steps of each request to the access log */
     } server;
     struct {

@@ -36,6 +36,7 @@ static const char *const backends[] = {"auto", "native", NULL};
 static const char *const stores[] = {"sqlite", "postgres", "none", NULL};
 static const char *const keeps[] = {"full", "hash", "nothing", NULL};
 static const char *const profiles[] = {"dev", "code", NULL};
+static const char *const log_formats[] = {"text", "json", NULL};
 static const char *const inputs[] = {"file", "stdin", NULL};
 static const char *const parkings[] = {"exec", "open", "node", "zygote", "none", NULL};
 
@@ -62,17 +63,20 @@ const struct config_key config_keys[] = {
             "https://tools.example.org; * for any. None: no CORS headers are sent."},
     {KEY("server.access_log", CONFIG_TEXT, server.access_log), .initial = "-",
      .check = config_check_log,
-     .doc = "Where each request is logged as a line of JSON: an absolute path, - for standard "
+     .doc = "Where each request is logged as a line of JSON, with its key, language and outcome: "
+            "an absolute path, - for standard "
             "error, or off. SIGHUP opens a file anew, after it was moved away."},
+    {KEY("server.log_format", CONFIG_CHOICE, server.log_format), .initial = "text",
+     .choices = log_formats,
+     .doc = "How brigd writes its own messages to standard error: text, or json with the members "
+            "time, level, process and message."},
     {KEY("server.drain_delay", CONFIG_DURATION, server.drain_delay_ms), .initial = "0",
      .max = HOUR_MS,
      .doc = "How long new requests are still taken after SIGTERM, for load balancers that have to "
             "notice first that /readyz answers 503. After it new requests are answered with 503."},
     {KEY("server.drain_timeout", CONFIG_DURATION, server.drain_timeout_ms), .initial = "30s",
-     .max = HOUR_MS,
-     .doc = "How long running executions may then go on before they are ended."},
-    {KEY("server.watchdog", CONFIG_DURATION, server.watchdog_ms), .initial = "30s",
-     .max = HOUR_MS,
+     .max = HOUR_MS, .doc = "How long running executions may then go on before they are ended."},
+    {KEY("server.watchdog", CONFIG_DURATION, server.watchdog_ms), .initial = "30s", .max = HOUR_MS,
      .doc = "A process of brigd that hangs for so long is killed and started again; 0: never. "
             "Executions end with the executor. Where systemd sets WATCHDOG_USEC, it is told "
             "that brigd is alive."},

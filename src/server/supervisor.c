@@ -33,6 +33,7 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/listen.h"
+#include "server/log.h"
 #include "server/message.h"
 #include "server/role.h"
 
@@ -69,18 +70,16 @@ struct supervisor {
     uint64_t kill_ms;  /* when remaining processes are killed */
 };
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...)
+static void say(const struct server_config *config, enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void say(const struct server_config *config, enum log_level level, const char *format, ...)
 {
     va_list args;
-    autostr struct str line = {0};
+    autostr struct str text = {0};
     va_start(args, format);
-    str_append(&line, "brigd: ");
-    str_vappendf(&line, format, args);
-    str_append_char(&line, '\n');
+    str_vappendf(&text, format, args);
     va_end(args);
-    if (!line.failed)
-        (void)!write(2, line.data, line.length);
+    log_line(config->server.log_format, level, NULL, text.data ? text.data : "");
 }
 
 /* One datagram to the socket that NOTIFY_SOCKET names, as sd_notify(3) describes. */
@@ -223,7 +222,8 @@ static __attribute__((noreturn)) void be_role(const struct supervisor *superviso
         result = supervisor->roles[role].begin(supervisor->config, control,
                                                role == ROLE_HTTP ? supervisor->listener : -1, &err);
     if (result < 0)
-        say("%s: %s", server_role_name(role), err.message);
+        log_line(supervisor->config->server.log_format, LEVEL_ERROR, server_role_name(role),
+                 err.message);
     channel_free(control);
     _exit(result < 0 ? 1 : 0);
 }
@@ -316,9 +316,11 @@ static int note_death(struct supervisor *supervisor, enum server_role which, int
         role->delay_ms = RESTART_MOST_MS;
     role->restart_ms = now + role->delay_ms;
     if (WIFSIGNALED(status))
-        say("the %s died by signal %d; it is started again", name, WTERMSIG(status));
+        say(supervisor->config, LEVEL_ERROR, "the %s died by signal %d; it is started again", name,
+            WTERMSIG(status));
     else
-        say("the %s ended with %d; it is started again", name, WEXITSTATUS(status));
+        say(supervisor->config, LEVEL_ERROR, "the %s ended with %d; it is started again", name,
+            WEXITSTATUS(status));
     return 0;
 }
 
@@ -346,7 +348,7 @@ static void restart_due(struct supervisor *supervisor)
             supervisor->stopping)
             continue;
         if (start_role(supervisor, (enum server_role)i, &err) < 0) {
-            say("%s", err.message);
+            say(supervisor->config, LEVEL_ERROR, "%s", err.message);
             role->restart_ms = now + RESTART_MOST_MS;
             continue;
         }
@@ -362,8 +364,8 @@ static void announce(struct supervisor *supervisor)
     if (supervisor->announced || supervisor->stopping)
         return;
     supervisor->announced = true;
-    say("listening on %s%s", supervisor->config->tls.enabled ? "https://" : "http://",
-        supervisor->where);
+    say(supervisor->config, LEVEL_INFO, "listening on %s%s",
+        supervisor->config->tls.enabled ? "https://" : "http://", supervisor->where);
     notify_systemd("READY=1\nSTATUS=listening");
 }
 
@@ -379,7 +381,9 @@ static void hear(struct supervisor *supervisor, enum server_role which)
             return;
         role->unanswered = 0;
         if (message.length > 0)
-            say("%s: %s", server_role_name(which), str_shown(message.bytes).text);
+            log_line(supervisor->config->server.log_format,
+                     message.type == MESSAGE_WARNING ? LEVEL_WARNING : LEVEL_INFO,
+                     server_role_name(which), str_shown(message.bytes).text);
         if (message.type == MESSAGE_READY) {
             role->ready = true;
             announce(supervisor);
@@ -397,8 +401,8 @@ static void ping(struct supervisor *supervisor, enum server_role which)
         (void)channel_send(role->control, MESSAGE_PING, 0, NULL, 0, NULL);
         return;
     }
-    say("the %s has not answered for %llu s: it is killed", server_role_name(which),
-        (unsigned long long)supervisor->config->server.watchdog_ms / 1000);
+    say(supervisor->config, LEVEL_ERROR, "the %s has not answered for %llu s: it is killed",
+        server_role_name(which), (unsigned long long)supervisor->config->server.watchdog_ms / 1000);
     role->unanswered = 0;
     (void)kill(role->pid, SIGKILL);
 }
@@ -467,7 +471,8 @@ static void begin_stopping(struct supervisor *supervisor)
     supervisor->kill_ms =
         supervisor->drain_ms + supervisor->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
     notify_systemd("STOPPING=1");
-    say("stopping: waiting for running executions (a second signal ends them at once)");
+    say(supervisor->config, LEVEL_INFO,
+        "stopping: waiting for running executions (a second signal ends them at once)");
 }
 
 static void reload(struct supervisor *supervisor)
@@ -480,11 +485,12 @@ static void reload(struct supervisor *supervisor)
     notify_systemd(state);
     /* If the http process is not running, it gets both when it starts. */
     if (http && send_tls(supervisor->config, http, &err) < 0)
-        say("the certificate stays as it was: %s", err.message);
+        say(supervisor->config, LEVEL_ERROR, "the certificate stays as it was: %s", err.message);
     else if (http && send_log(supervisor->config, http, &err) < 0)
-        say("the access log stays as it was: %s", err.message);
+        say(supervisor->config, LEVEL_ERROR, "the access log stays as it was: %s", err.message);
     else
-        say("certificate and access log were opened again; for other changes restart brigd");
+        say(supervisor->config, LEVEL_INFO,
+            "certificate and access log were opened again; for other changes restart brigd");
     notify_systemd("READY=1");
 }
 
@@ -602,16 +608,18 @@ static void warn(const struct supervisor *supervisor, bool public)
 {
     const struct server_config *config = supervisor->config;
     for (size_t i = 0; i < config->warnings.count; i++)
-        say("warning: %s", config->warnings.items[i]);
+        say(config, LEVEL_WARNING, "%s", config->warnings.items[i]);
     if (config->security.allowed_keys.count > 0)
         return;
     if (public)
-        say("WARNING: %s can be reached from other machines, and no API key is asked for: anybody "
+        say(config, LEVEL_WARNING,
+            "WARNING: %s can be reached from other machines, and no API key is asked for: anybody "
             "there "
             "can run code. Set security.allowed_keys, or listen on 127.0.0.1",
             supervisor->where);
     else
-        say("warning: no API key is asked for; set security.allowed_keys to ask for one");
+        say(config, LEVEL_WARNING,
+            "no API key is asked for; set security.allowed_keys to ask for one");
 }
 
 static void end_all(struct supervisor *supervisor)

@@ -132,7 +132,7 @@ class Brigd:
     def ready(self):
         def listening():
             assert self.process.poll() is None, f"brigd ended with {self.process.returncode}: {self.said()}"
-            return re.findall(r"listening on (https?)://(\S+)", self.said())
+            return re.findall(r'listening on (https?)://([^\s"]+)', self.said())
         self.scheme, self.where = wait_for(listening, "brigd to listen")[-1]
         if not self.where.startswith("unix:"):
             self.host, _, port = self.where.rpartition(":")

@@ -626,7 +626,8 @@ static void test_damaged(void)
     (void)close(fd);
     tag = 0;
     tap_ok(load(&next, &tag, 100), "with damage in the middle, rows are stored");
-    tap_ok(is_said("the spool was damaged; a new, empty one is used"), "in a new one, which is said");
+    tap_ok(is_said("the spool was damaged; a new, empty one is used"),
+           "in a new one, which is said");
     kill_history();
 }
 

@@ -278,10 +278,10 @@ static const struct {
     enum message_type type;
     int (*take)(struct executor *executor, const struct message *message, struct brig_error *err);
 } permitted[] = {
-    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},   {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
-    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},
-    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute}, {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
-    {ROLE_HTTP, MESSAGE_KILL, take_kill},       {ROLE_HISTORY, MESSAGE_STORED, take_stored},
+    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},    {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
+    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute},
+    {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},    {ROLE_HTTP, MESSAGE_KILL, take_kill},
+    {ROLE_HISTORY, MESSAGE_STORED, take_stored},
 };
 
 static int take_message(struct executor *executor, enum server_role from, struct message *message,

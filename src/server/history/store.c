@@ -158,7 +158,8 @@ static int apply_as(struct store *store, enum row_kind kind, const struct row *r
 static int apply_lost(struct store *store, const struct row *row, struct brig_error *err)
 {
     autostatement struct store_statement statement = {0};
-    str_concat(&statement.sql, "UPDATE executions SET status = 'lost', ended_ns = ?2,"
+    str_concat(&statement.sql,
+               "UPDATE executions SET status = 'lost', ended_ns = ?2,"
                " message = 'brigd or its executor ended before this execution did'",
                store->is_spool ? ", sequence = ?3" : "",
                " WHERE server = ?1 AND status = 'running' AND created_ns < ?2");

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,6 +17,7 @@
 #include "base/json.h"
 #include "server/config.h"
 #include "server/http/http.h"
+#include "server/log.h"
 
 static void take_file(struct access_log *log)
 {
@@ -56,19 +56,6 @@ void access_log_close(struct access_log *log)
     str_done(&log->lines);
 }
 
-/* "2026-11-15T13:54:43.123Z" */
-static void append_time(struct json *j)
-{
-    struct timespec now;
-    struct tm parts;
-    char seconds[32], text[48];
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)gmtime_r(&now.tv_sec, &parts);
-    (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(text, sizeof text, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
-    json_text(j, "time", text);
-}
-
 /* The time of each step in microseconds since the request began. */
 static void append_trace(struct json *j, const struct exchange *exchange)
 {
@@ -85,6 +72,7 @@ static void append_trace(struct json *j, const struct exchange *exchange)
 void access_log_add(struct access_log *log, const struct exchange *exchange, unsigned status)
 {
     struct json j;
+    char time[LOG_TIME_MAX];
     if (log->fd < 0)
         return;
     if (log->lines.length > ACCESS_LOG_BYTES_MAX || log->lines.failed) {
@@ -93,12 +81,17 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
     }
     json_init(&j, &log->lines);
     json_open_object(&j, NULL);
-    append_time(&j);
+    log_time(time);
+    json_text(&j, "time", time);
     json_text(&j, "request_id", exchange->request_id);
     json_text(&j, "client", exchange->client.text);
     json_text(&j, "method", exchange->method);
     json_text(&j, "path", exchange->path);
     json_uint(&j, "status", status);
+    if (exchange->outcome)
+        json_text(&j, "outcome", exchange->outcome);
+    if (exchange->language)
+        json_text(&j, "language", exchange->language);
     json_uint(&j, "bytes_in", exchange->body_bytes);
     json_uint(&j, "bytes_out", exchange->sent_bytes);
     json_uint(&j, "duration_us", clock_now_us() - exchange->began_us);

@@ -219,6 +219,7 @@ void execute_begin(struct exchange *exchange)
     }
     str_done(&exchange->body);
     size_t language = (size_t)(runtime - http->config->runtimes);
+    exchange->language = runtime->name;
     request.id = "";
     request.request_id = exchange->request_id;
     request.domain = exchange->domain;
@@ -280,6 +281,7 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
     if (!exchange)
         return;
     if (exchange->stream) {
+        exchange->outcome = error_row(error)->code;
         answer_write_error(exchange, error, field, message, &text);
         stream_end(exchange->stream, "error", text.failed ? NULL : text.data);
     } else {
@@ -323,6 +325,7 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
         fail(exchange, fault_of(result), result->field, result->message);
         return;
     }
+    exchange->outcome = execution_status_name(result->status);
     json_init(&j, &text);
     result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
     if (stream)

@@ -68,10 +68,12 @@ struct exchange {
     struct str body;
     /* The answer. */
     unsigned status;
+    const char *outcome; /* for the log: code of the error, or status of the execution; or NULL */
     const char *content_type;
     unsigned long retry_after_s; /* 0: no header */
     struct str answer;
     /* An execution. */
+    const char *language;  /* or NULL */
     struct ticket *ticket; /* the pending question to another process, or NULL */
     struct stream *stream; /* POST /execute/stream once it has started, or NULL */
 };
@@ -117,8 +119,8 @@ struct http {
     size_t key_places[CONFIG_LIST_MAX]; /* running or queued executions of each key */
     uint64_t next_tag, now_ms, next_tick_ms;
     struct str runtimes, store; /* JSON from the executor and the history process */
-    bool draining;           /* told to end: not ready any more */
-    uint64_t refuse_from_us; /* when new requests are refused; set with `draining` */
+    bool draining;              /* told to end: not ready any more */
+    uint64_t refuse_from_us;    /* when new requests are refused; set with `draining` */
     uint64_t drain_until_ms;
 };
 

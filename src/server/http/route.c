@@ -106,7 +106,8 @@ const struct route routes[] = {
     {"GET", "/livez", PROBE, pages_livez, "Whether the server answers at all",
      "200 as long as there is an answer. Restart the server where there is none."},
     {"GET", "/readyz", PROBE, pages_readyz, "Whether to send requests to the server",
-     "200 while executions are taken. 503 while it starts, from the moment it is told to stop, and\n"
+     "200 while executions are taken. 503 while it starts, from the moment it is told to stop, "
+     "and\n"
      "while the history cannot take more rows; `reason` says why."},
     {"GET", "/metrics", ROUTE_OPEN | ROUTE_UNCOUNTED, pages_metrics, "Numbers for Prometheus", ""},
     {"GET", "/runtimes", 0, pages_runtimes, "What can be run, and what is missing for it", ""},

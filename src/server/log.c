@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines of brigd's own log. */
+#include "server/log.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/str.h"
+
+static const char *const level_names[] = {
+    [LEVEL_INFO] = "info",
+    [LEVEL_WARNING] = "warning",
+    [LEVEL_ERROR] = "error",
+};
+
+void log_time(char ret_text[LOG_TIME_MAX])
+{
+    struct timespec now;
+    struct tm parts;
+    char seconds[32];
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &parts);
+    (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
+    (void)snprintf(ret_text, LOG_TIME_MAX, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+}
+
+static void write_json(const char *time, enum log_level level, const char *process,
+                       const char *message, struct str *out)
+{
+    struct json j;
+    json_init(&j, out);
+    json_open_object(&j, NULL);
+    json_text(&j, "time", time);
+    json_text(&j, "level", level_names[level]);
+    json_text(&j, "process", process ? process : "supervisor");
+    json_text(&j, "message", message);
+    json_close_object(&j);
+}
+
+void log_line(enum log_format format, enum log_level level, const char *process,
+              const char *message)
+{
+    autostr struct str line = {0};
+    char time[LOG_TIME_MAX];
+    log_time(time);
+    if (format == LOG_FORMAT_JSON)
+        write_json(time, level, process, message, &line);
+    else
+        str_appendf(&line, "%s %s brigd: %s%s%s", time, level_names[level], process ? process : "",
+                    process ? ": " : "", message);
+    str_append_char(&line, '\n');
+    if (!line.failed)
+        (void)!write(STDERR_FILENO, line.data, line.length);
+}
