@@ -465,17 +465,18 @@ static int hash_keys(struct server_config *config, struct brig_error *err)
     return 0;
 }
 
-/* A key that is listed twice could have two different lists of directories for its work_dir. */
-static int check_key_roots(struct server_config *config, struct brig_error *err)
+/* A key that is listed twice could have two different rates or lists of directories. */
+static int check_keys(struct server_config *config, struct brig_error *err)
 {
     const struct config_list *keys = &config->security.allowed_keys;
-    const struct config_list *const *roots = config->security.key_roots;
+    const struct config_api_key *items = config->security.keys;
     for (size_t i = 0; i < keys->count; i++)
         for (size_t j = 0; j < i; j++)
-            if ((roots[i] || roots[j]) && strcmp(keys->items[i], keys->items[j]) == 0)
+            if (memcmp(&items[i], &items[j], sizeof *items) != 0 &&
+                strcmp(keys->items[i], keys->items[j]) == 0)
                 return brig_fail(err, BRIG_E_INVALID, 0,
-                                 "%s: security.allowed_keys: items %zu and %zu are the same key, "
-                                 "which has workdir_roots. Give it once",
+                                 "%s: security.allowed_keys: items %zu and %zu are the same key. "
+                                 "Give it once",
                                  place_of(config, "security.allowed_keys"), j + 1, i + 1);
     return 0;
 }
@@ -491,8 +492,8 @@ static int check_state_dir(struct server_config *config, struct brig_error *err)
 static int finish(struct server_config *config, struct brig_error *err)
 {
     static int (*const steps[])(struct server_config * config, struct brig_error * err) = {
-        hash_keys, check_key_roots, settle_all,      finish_database,
-        check_tls, check_uids,      check_state_dir, finish_runtimes,
+        hash_keys, check_keys, settle_all,      finish_database,
+        check_tls, check_uids, check_state_dir, finish_runtimes,
     };
     int result = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(steps) && result == 0; i++)
@@ -633,9 +634,9 @@ const struct config_list *config_workdir_roots(const struct server_config *confi
 {
     const struct config_list *keys = &config->security.allowed_keys;
     for (size_t i = 0; i < keys->count && *domain; i++)
-        if (config->security.key_roots[i] &&
+        if (config->security.keys[i].roots &&
             strncmp(keys->items[i] + strlen(CONFIG_HASH_PREFIX), domain, strlen(domain)) == 0)
-            return config->security.key_roots[i];
+            return config->security.keys[i].roots;
     return &config->sandbox.allowed_workdir_roots;
 }
 

@@ -25,6 +25,14 @@ struct config_list {
     size_t count;
 };
 
+/* What an item of security.allowed_keys says besides its key. */
+struct config_api_key {
+    const char *name; /* for logs; or NULL */
+    /* The directories that may contain its work_dir; NULL: sandbox.allowed_workdir_roots. */
+    const struct config_list *roots;
+    uint64_t rate_limit_rps, rate_limit_burst; /* 0: the common ones */
+};
+
 enum config_backend { BACKEND_AUTO, BACKEND_NATIVE };
 enum config_store { STORE_SQLITE, STORE_POSTGRES, STORE_NONE };
 enum config_keep { KEEP_FULL, KEEP_HASH, KEEP_NOTHING }; /* code and output, in the history */
@@ -79,13 +87,12 @@ struct server_config {
         enum config_keep code, output;
     } database;
     struct {
-        uint64_t rate_limit_rps, rate_limit_burst;
-        uint64_t max_executions_per_key; /* running or queued; 0: no limit */
-        struct config_list allowed_keys; /* each "sha256:HEX", once loaded */
-        /* For each key, the directories that may contain its work_dir; NULL: use
-         * sandbox.allowed_workdir_roots. */
-        const struct config_list *key_roots[CONFIG_LIST_MAX];
-        struct config_list trusted_proxies; /* addresses or ranges */
+        uint64_t rate_limit_rps, rate_limit_burst;         /* of each client address */
+        uint64_t key_rate_limit_rps, key_rate_limit_burst; /* of each API key; 0: as an address */
+        uint64_t max_executions_per_key;                   /* running or queued; 0: no limit */
+        struct config_list allowed_keys;                   /* each "sha256:HEX", once loaded */
+        struct config_api_key keys[CONFIG_LIST_MAX];       /* parallel to allowed_keys */
+        struct config_list trusted_proxies;                /* addresses or ranges */
         bool detector;
     } security;
     struct {

@@ -210,13 +210,23 @@ const struct config_key config_keys[] = {
          "Requests a second from one address; 0 is no limit. /health and /metrics do not count."},
     {KEY("security.rate_limit_burst", CONFIG_NUMBER, security.rate_limit_burst), .initial = "200",
      .min = 1, .max = 1000000, .doc = "How many may come at once."},
+    {KEY("security.key_rate_limit_rps", CONFIG_NUMBER, security.key_rate_limit_rps), .initial = "0",
+     .max = 1000000,
+     .doc = "Requests a second with one API key, from all addresses. Then the limit of the address "
+            "does not apply to them. 0: it does, and the key has no limit."},
+    {KEY("security.key_rate_limit_burst", CONFIG_NUMBER, security.key_rate_limit_burst),
+     .initial = "0", .max = 1000000,
+     .doc = "How many of them may come at once; 0: as many as in a second."},
     {KEY("security.allowed_keys", CONFIG_LIST, security.allowed_keys),
-     .check = config_check_api_key, .secret = true, .with_roots = true,
+     .check = config_check_api_key, .secret = true, .is_api_keys = true,
      .doc =
          "API keys, each as it is or as sha256: and the 64 hexadecimal digits of its hash. None: "
-         "everybody who reaches the server may use it. An item may also be "
-         "{key: KEY, workdir_roots: [/srv/one]}: work_dir of requests with this key may lie below "
-         "these directories alone, whatever sandbox.allowed_workdir_roots has; with [] nowhere."},
+         "everybody who reaches the server may use it. An item may also be a mapping such as "
+         "{key: KEY, name: ci, rate_limit_rps: 5, rate_limit_burst: 10, workdir_roots: "
+         "[/srv/one]}: "
+         "its name in the access log; its rate, in place of security.key_rate_limit_rps and "
+         "key_rate_limit_burst; and the only directories below which work_dir of its requests may "
+         "lie, whatever sandbox.allowed_workdir_roots has, with [] none."},
     {KEY("security.max_executions_per_key", CONFIG_NUMBER, security.max_executions_per_key),
      .initial = "0", .max = 200000,
      .doc = "Most executions that one API key may have at a time, running and waiting together; "
@@ -297,6 +307,14 @@ const struct config_key config_runtime_keys[] = {
      .min = 1, .max = CPU_PERCENT_MAX, .doc = "Largest share of the processors."},
 };
 const size_t config_runtime_key_count = ARRAY_LENGTH(config_runtime_keys);
+
+#define API_KEY(name_, type_, member) PLACED(name_, type_, config_api_key, member)
+const struct config_key config_api_key_keys[] = {
+    {API_KEY("name", CONFIG_TEXT, name), .check = config_check_word},
+    {API_KEY("rate_limit_rps", CONFIG_NUMBER, rate_limit_rps), .min = 1, .max = 1000000},
+    {API_KEY("rate_limit_burst", CONFIG_NUMBER, rate_limit_burst), .min = 1, .max = 1000000},
+};
+const size_t config_api_key_key_count = ARRAY_LENGTH(config_api_key_keys);
 
 const struct config_key *config_key_find(const struct config_key *keys, size_t count,
                                          const char *name)

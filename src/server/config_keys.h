@@ -35,14 +35,17 @@ struct config_key {
     const char *const *choices; /* ended by NULL */
     int (*check)(const char *text, struct brig_error *err); /* checks a text, or each item */
     bool secret;                                            /* never printed */
-    bool with_roots; /* an item may be a mapping {key: ITEM, workdir_roots: [PATH, …]} */
-    const char *doc; /* roff text for the man page */
+    bool is_api_keys; /* an item may be a mapping, with the keys of config_api_key_keys */
+    const char *doc;  /* roff text for the man page */
 };
 
 extern const struct config_key config_keys[];
 extern const size_t config_key_count;
 extern const struct config_key config_runtime_keys[];
 extern const size_t config_runtime_key_count;
+/* What an item of security.allowed_keys may have besides `key` and `workdir_roots`. */
+extern const struct config_key config_api_key_keys[];
+extern const size_t config_api_key_key_count;
 
 const struct config_key *config_key_find(const struct config_key *keys, size_t count,
                                          const char *name);

@@ -167,7 +167,7 @@ static int read_items(struct reader *r, const struct config_key *key, void *base
 {
     int result = next(r);
     while (result == 0 && !is_event(r, YAML_SEQUENCE_END_EVENT)) {
-        if (key->with_roots && is_event(r, YAML_MAPPING_START_EVENT))
+        if (key->is_api_keys && is_event(r, YAML_MAPPING_START_EVENT))
             result = read_api_key(r, key);
         else
             result =
@@ -178,45 +178,71 @@ static int read_items(struct reader *r, const struct config_key *key, void *base
     return result;
 }
 
-/* A mapping in the list of API keys: a key with its own directories for work_dir. */
-static int read_api_key(struct reader *r, const struct config_key *key)
+static int read_roots(struct reader *r, struct config_api_key *item)
 {
     static const struct config_key roots_key = {.type = CONFIG_LIST, .check = config_check_path};
-    struct config_list *roots = NULL;
-    bool named = false;
+    struct config_list *roots = arena_alloc(&r->config->arena, sizeof *roots);
+    item->roots = roots;
+    return roots ? read_items(r, &roots_key, roots) : brig_fail_nomem(r->err);
+}
+
+/* What an item of the list of API keys may contain, as bits. */
+enum { ITEM_KEY = 1 << 0, ITEM_ROOTS = 1 << 1, ITEM_OTHER = 1 << 2 };
+
+/* Returns the bit of the member, or 0 if it is unknown. */
+static unsigned item_bit(const struct config_key *member, const char *name)
+{
+    if (member)
+        return ITEM_OTHER << (member - config_api_key_keys);
+    return str_equal(name, "key") ? ITEM_KEY : str_equal(name, "workdir_roots") ? ITEM_ROOTS : 0;
+}
+
+/* Reads one member; r is at its name. Returns 1 if it is unknown, there twice, or not a value. */
+static int read_item_member(struct reader *r, const struct config_key *key,
+                            struct config_api_key *item, unsigned *seen)
+{
+    const char *name = is_value(r) ? text_of(r) : "";
+    const struct config_key *member =
+        config_key_find(config_api_key_keys, config_api_key_key_count, name);
+    unsigned bit = item_bit(member, name);
+    size_t length = strlen(r->path);
+    bool fresh = bit && !(*seen & bit);
+    int result = next(r);
+    if (result < 0)
+        return result;
+    if (!fresh || !(bit == ITEM_ROOTS ? is_event(r, YAML_SEQUENCE_START_EVENT) : is_value(r)))
+        return 1;
+    *seen |= bit;
+    if (bit == ITEM_KEY)
+        return set_scalar(r, key, r->config);
+    (void)snprintf(r->path + length, sizeof r->path - length, ": %s",
+                   member ? member->name : "workdir_roots");
+    result = member ? set_scalar(r, member, item) : read_roots(r, item);
+    r->path[length] = '\0';
+    return result;
+}
+
+/* A mapping in the list of API keys. */
+static int read_api_key(struct reader *r, const struct config_key *key)
+{
+    struct config_api_key item = {0};
+    unsigned seen = 0;
     int result = next(r);
     while (result == 0 && !is_event(r, YAML_MAPPING_END_EVENT)) {
-        bool is_key = is_value(r) && strcmp(text_of(r), "key") == 0;
-        bool is_roots = is_value(r) && strcmp(text_of(r), "workdir_roots") == 0;
-        result = next(r);
-        if (result < 0)
-            break;
-        if (is_key && !named && is_value(r)) {
-            named = true;
-            result = set_scalar(r, key, r->config);
-        } else if (is_roots && !roots && is_event(r, YAML_SEQUENCE_START_EVENT)) {
-            size_t length = strlen(r->path);
-            (void)snprintf(r->path + length, sizeof r->path - length, ": workdir_roots");
-            roots = arena_alloc(&r->config->arena, sizeof *roots);
-            result = roots ? read_items(r, &roots_key, roots) : brig_fail_nomem(r->err);
-            r->path[length] = '\0';
-        } else {
-            named = false;
-            break;
-        }
+        result = read_item_member(r, key, &item, &seen);
         if (result == 0)
             result = next(r);
     }
+    if (result < 0)
+        return result;
     /* The wrong text may be a key, so it is not repeated. */
-    if (result == 0 && !named)
-        return fail(
-            r,
-            "%s: an item is a key, or {key: KEY, workdir_roots: [PATH, …]} with each of the "
-            "two once",
-            r->path);
-    if (result == 0)
-        r->config->security.key_roots[r->config->security.allowed_keys.count - 1] = roots;
-    return result;
+    if (result > 0 || !(seen & ITEM_KEY))
+        return fail(r,
+                    "%s: an item is a key, or {key: KEY, name: NAME, rate_limit_rps: N, "
+                    "rate_limit_burst: N, workdir_roots: [PATH, …]} with each of them once",
+                    r->path);
+    r->config->security.keys[r->config->security.allowed_keys.count - 1] = item;
+    return 0;
 }
 
 static int read_value(struct reader *r, const struct config_key *key, void *base)
@@ -232,8 +258,8 @@ static int read_value(struct reader *r, const struct config_key *key, void *base
                                                                    : "single value");
     if (list)
         config_value_clear(key, base);
-    if (key->with_roots)
-        memset(r->config->security.key_roots, 0, sizeof r->config->security.key_roots);
+    if (key->is_api_keys)
+        memset(r->config->security.keys, 0, sizeof r->config->security.keys);
     int result = list ? read_items(r, key, base) : set_scalar(r, key, base);
     if (result < 0 || base != r->config)
         return result;
@@ -444,19 +470,35 @@ static void print_origin(struct str *out, const char *origin)
     str_appendf(out, "# %s\n", origin);
 }
 
-static void print_api_keys(const struct server_config *config, struct str *out)
+static void print_api_key(const char *key, const struct config_api_key *item, struct str *out)
 {
     static const struct config_key list = {.type = CONFIG_LIST};
+    static const struct config_api_key plain = {0};
+    if (memcmp(item, &plain, sizeof plain) == 0) {
+        str_concat(out, "\"", key, "\"");
+        return;
+    }
+    str_concat(out, "{key: \"", key, "\"");
+    if (item->name)
+        str_concat(out, ", name: ", item->name);
+    if (item->rate_limit_rps)
+        str_concat(out, ", rate_limit_rps: ", str_number(item->rate_limit_rps).text);
+    if (item->rate_limit_burst)
+        str_concat(out, ", rate_limit_burst: ", str_number(item->rate_limit_burst).text);
+    if (item->roots) {
+        str_append(out, ", workdir_roots: ");
+        config_value_print(&list, item->roots, out);
+    }
+    str_append_char(out, '}');
+}
+
+static void print_api_keys(const struct server_config *config, struct str *out)
+{
     const struct config_list *keys = &config->security.allowed_keys;
     str_append_char(out, '[');
     for (size_t i = 0; i < keys->count; i++) {
-        const struct config_list *roots = config->security.key_roots[i];
-        str_appendf(out, "%s%s\"%s\"", i ? ", " : "", roots ? "{key: " : "", keys->items[i]);
-        if (!roots)
-            continue;
-        str_append(out, ", workdir_roots: ");
-        config_value_print(&list, roots, out);
-        str_append_char(out, '}');
+        str_append(out, i ? ", " : "");
+        print_api_key(keys->items[i], &config->security.keys[i], out);
     }
     str_append_char(out, ']');
 }

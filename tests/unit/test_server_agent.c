@@ -141,8 +141,8 @@ static void give_keys_roots(void)
     elsewhere = (struct config_list){.items = {"/srv"}, .count = 1};
     rig.config.security.allowed_keys = (struct config_list){
         .items = {"sha256:" KEY_BELOW KEY_ZEROS, "sha256:" KEY_ABOVE KEY_ZEROS}, .count = 2};
-    rig.config.security.key_roots[0] = &below;
-    rig.config.security.key_roots[1] = &elsewhere;
+    rig.config.security.keys[0].roots = &below;
+    rig.config.security.keys[1].roots = &elsewhere;
 }
 
 static const struct execution_result *prompt_of(const char *domain, const char *work_dir)

@@ -83,7 +83,10 @@ static void test_everything(void)
         "  max_connections_per_client: 5\n"
         "  cors_origins: [https://a.example, 'http://localhost:3000']\n"
         "  access_log: /var/log/brigd.log\n"
+        "  log_format: json\n"
+        "  drain_delay: 1s\n"
         "  drain_timeout: 0\n"
+        "  watchdog: 0\n"
         "  trace: true\n"
         "sandbox:\n"
         "  backend: native\n"
@@ -117,6 +120,8 @@ static void test_everything(void)
         "security:\n"
         "  rate_limit_rps: 0\n"
         "  rate_limit_burst: 3\n"
+        "  key_rate_limit_rps: 2\n"
+        "  key_rate_limit_burst: 5\n"
         "  max_executions_per_key: 4\n"
         "  allowed_keys: [abcdefgh]\n"
         "  trusted_proxies: [10.0.0.0/8, '::1']\n"
@@ -345,7 +350,7 @@ static void test_key_roots(void)
                 "    - {key: plain-key-2, workdir_roots: [/srv/2, /srv/two]}\n"
                 "    - workdir_roots: []\n"
                 "      key: plain-key-3\n"
-                "    - {key: plain-key-4}\n",
+                "    - {key: plain-key-4, name: ci, rate_limit_rps: 3, rate_limit_burst: 9}\n",
                 "keys with and without roots");
     tap_is_int(config.security.allowed_keys.count, 4, "each is a key");
     tap_is_str(roots_of("plain-key-1")->items[0], "/all", "one without has those of all");
@@ -354,6 +359,10 @@ static void test_key_roots(void)
     tap_is_int(roots_of("plain-key-2")->count, 2, "one with roots");
     tap_is_str(roots_of("plain-key-2")->items[1], "/srv/two", "has these");
     tap_is_int(roots_of("plain-key-3")->count, 0, "or none");
+    tap_is_str(config.security.keys[3].name, "ci", "a key has a name");
+    tap_is_int(config.security.keys[3].rate_limit_rps, 3, "a rate");
+    tap_is_int(config.security.keys[3].rate_limit_burst, 9, "and a burst");
+    tap_ok(!config.security.keys[0].name && !config.security.keys[1].name, "others have none");
 #define KEYS "security:\n  allowed_keys: "
     static const char form[] = "security.allowed_keys: an item is a key, or {key: KEY, ";
     check_refused(KEYS "[{workdir_roots: [/a]}]\n", "f.yaml:2: ", form);
@@ -368,6 +377,10 @@ static void test_key_roots(void)
     check_refused(KEYS "[{key: [plain-key-1]}]\n", "f.yaml:2: ", form);
     check_refused(KEYS "[{key: }]\n", "f.yaml:2: ", form);
     check_refused(KEYS "[{plain-key-1: [/a]}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: plain-key-1, name: a, name: b}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: plain-key-1, name: 'a b'}]\n", "f.yaml:2: ", "'a b'");
+    check_refused(KEYS "[{key: plain-key-1, rate_limit_rps: 0}]\n",
+                  "f.yaml:2: ", "rate_limit_rps: '0' is not a whole number from 1");
     struct brig_error err = {0};
     (void)parse(KEYS "[{plain-key-1: [/a]}]\n", &err);
     tap_ok(!strstr(err.message, "plain-key-1"), "a key in the wrong place is not repeated");

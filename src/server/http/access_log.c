@@ -99,6 +99,9 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
         json_text(&j, "execution_id", exchange->execution_id);
     if (*exchange->domain)
         json_text(&j, "key", exchange->domain);
+    const char *name = exchange->http->config->security.keys[exchange->key].name;
+    if (*exchange->domain && name)
+        json_text(&j, "key_name", name);
     if (exchange->http->config->server.trace && *exchange->execution_id)
         append_trace(&j, exchange);
     json_close_object(&j);

@@ -136,12 +136,26 @@ struct bucket {
     uint64_t full_us; /* 0: unused */
 };
 
-struct rate {
+struct pace {
     uint64_t interval_ns; /* time per token; 0: no limit */
     uint64_t depth_ns;    /* time to fill a bucket */
-    uint64_t key[2];      /* random, so that clients cannot choose their set in the table */
+};
+
+struct rate {
+    struct pace pace; /* of each address */
+    uint64_t key[2];  /* random, so that clients cannot choose their set in the table */
     struct bucket buckets[SETS][WAYS];
 };
+
+static struct pace pace_of(uint64_t per_second, uint64_t burst)
+{
+    struct pace pace = {0};
+    if (per_second > 0) {
+        pace.interval_ns = per_second < 1000000000 ? 1000000000 / per_second : 1;
+        pace.depth_ns = (burst > 0 ? burst : per_second) * pace.interval_ns;
+    }
+    return pace;
+}
 
 int rate_new(uint64_t per_second, uint64_t burst, struct rate **ret_rate, struct brig_error *err)
 {
@@ -150,10 +164,7 @@ int rate_new(uint64_t per_second, uint64_t burst, struct rate **ret_rate, struct
         return brig_fail_nomem(err);
     if (getrandom(rate->key, sizeof rate->key, 0) != sizeof rate->key)
         return brig_fail(err, BRIG_E_SYSTEM, 0, "no random bytes");
-    if (per_second > 0) {
-        rate->interval_ns = per_second < 1000000000 ? 1000000000 / per_second : 1;
-        rate->depth_ns = (burst > 0 ? burst : per_second) * rate->interval_ns;
-    }
+    rate->pace = pace_of(per_second, burst);
     *ret_rate = take_ptr(&rate);
     return 0;
 }
@@ -185,21 +196,36 @@ static struct bucket *find(struct rate *rate, const uint64_t client[2])
     return oldest;
 }
 
+static bool take(struct rate *rate, const uint64_t client[2], struct pace pace, uint64_t now_us,
+                 uint64_t *ret_wait_ms)
+{
+    if (pace.interval_ns == 0)
+        return true;
+    struct bucket *bucket = find(rate, client);
+    uint64_t full_us = bucket->full_us > now_us ? bucket->full_us : now_us;
+    uint64_t missing_ns = (full_us - now_us) * 1000 + pace.interval_ns;
+    if (missing_ns > pace.depth_ns && full_us > now_us) {
+        *ret_wait_ms = (missing_ns - pace.depth_ns) / 1000000 + 1;
+        return false;
+    }
+    bucket->full_us = full_us + (pace.interval_ns + 999) / 1000;
+    return true;
+}
+
 bool rate_take(struct rate *rate, const struct net_address *client, uint64_t now_us,
                uint64_t *ret_wait_ms)
 {
     uint64_t key[2] = {0};
-    if (rate->interval_ns == 0)
-        return true;
     memcpy(key, client->bytes, client->family == NET_V4 ? 4 : 8);
     key[1] = (uint64_t)client->family;
-    struct bucket *bucket = find(rate, key);
-    uint64_t full_us = bucket->full_us > now_us ? bucket->full_us : now_us;
-    uint64_t missing_ns = (full_us - now_us) * 1000 + rate->interval_ns;
-    if (missing_ns > rate->depth_ns && full_us > now_us) {
-        *ret_wait_ms = (missing_ns - rate->depth_ns) / 1000000 + 1;
-        return false;
-    }
-    bucket->full_us = full_us + (rate->interval_ns + 999) / 1000;
-    return true;
+    return take(rate, key, rate->pace, now_us, ret_wait_ms);
+}
+
+bool rate_take_key(struct rate *rate, const char domain[CLIENTS_DOMAIN_LENGTH + 1],
+                   uint64_t per_second, uint64_t burst, uint64_t now_us, uint64_t *ret_wait_ms)
+{
+    uint64_t key[2];
+    _Static_assert(sizeof key == CLIENTS_DOMAIN_LENGTH, "a domain has its own bucket");
+    memcpy(key, domain, sizeof key); /* digits: no family of an address */
+    return take(rate, key, pace_of(per_second, burst), now_us, ret_wait_ms);
 }

@@ -49,3 +49,6 @@ void rate_free(struct rate *rate); /* accepts NULL */
  * table is full, the client that was idle longest is forgotten. */
 bool rate_take(struct rate *rate, const struct net_address *client, uint64_t now_us,
                uint64_t *ret_wait_ms);
+/* The same for an API key, which has its own rate. */
+bool rate_take_key(struct rate *rate, const char domain[CLIENTS_DOMAIN_LENGTH + 1],
+                   uint64_t per_second, uint64_t burst, uint64_t now_us, uint64_t *ret_wait_ms);

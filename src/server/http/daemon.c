@@ -227,20 +227,9 @@ static bool check_draining(struct exchange *exchange)
     return false;
 }
 
-static bool check_rate(struct exchange *exchange)
-{
-    struct http *http = exchange->http;
-    uint64_t wait_ms = 0;
-    if (exchange->route->flags & ROUTE_UNCOUNTED ||
-        rate_take(http->rate, &exchange->client.address, exchange->began_us, &wait_ms))
-        return true;
-    http->metrics.rate_limited++;
-    exchange->retry_after_s = (unsigned long)((wait_ms + 999) / 1000);
-    answer_error(exchange, ERROR_RATE_LIMITED, NULL);
-    return false;
-}
-
-static bool check_key(struct exchange *exchange)
+/* Finds the API key of the request. Returns whether it may go on; a wrong key is refused only after
+ * the rate of its client was checked, so that keys cannot be guessed quickly. */
+static bool find_key(struct exchange *exchange, bool *ret_given)
 {
     static const char bearer[] = "Bearer ";
     const struct config_list *keys = &exchange->http->config->security.allowed_keys;
@@ -250,11 +239,46 @@ static bool check_key(struct exchange *exchange)
     const char *authorization = key ? NULL : header(exchange, "Authorization");
     if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
         key = authorization + sizeof bearer - 1;
-    if (key && clients_check_key(keys, key, exchange->domain, &exchange->key))
+    *ret_given = key && *key;
+    return key && clients_check_key(keys, key, exchange->domain, &exchange->key);
+}
+
+/* A key with a rate of its own may use it from any address. */
+static bool take_token(struct exchange *exchange, uint64_t *ret_wait_ms)
+{
+    const typeof(exchange->http->config->security) *security = &exchange->http->config->security;
+    const struct config_api_key *key = *exchange->domain ? &security->keys[exchange->key] : NULL;
+    bool own = key && key->rate_limit_rps > 0;
+    uint64_t per_second = own ? key->rate_limit_rps : security->key_rate_limit_rps;
+    uint64_t burst = own ? key->rate_limit_burst : security->key_rate_limit_burst;
+    struct rate *rate = exchange->http->rate;
+    if (key && per_second > 0)
+        return rate_take_key(rate, exchange->domain, per_second, burst, exchange->began_us,
+                             ret_wait_ms);
+    return rate_take(rate, &exchange->client.address, exchange->began_us, ret_wait_ms);
+}
+
+static bool check_rate(struct exchange *exchange)
+{
+    struct http *http = exchange->http;
+    uint64_t wait_ms = 0;
+    if (exchange->route->flags & ROUTE_UNCOUNTED || take_token(exchange, &wait_ms))
         return true;
-    answer_error(exchange, ERROR_UNAUTHORIZED,
-                 key && *key ? "this API key is not in security.allowed_keys" : NULL);
+    http->metrics.rate_limited++;
+    exchange->retry_after_s = (unsigned long)((wait_ms + 999) / 1000);
+    answer_error(exchange, ERROR_RATE_LIMITED, NULL);
     return false;
+}
+
+static bool check_key(struct exchange *exchange)
+{
+    bool given = false, known = find_key(exchange, &given);
+    if (!check_rate(exchange))
+        return false;
+    if (!known)
+        answer_error(exchange, ERROR_UNAUTHORIZED,
+                     given ? "this API key is not in security.allowed_keys" : NULL);
+    return known;
 }
 
 /* HTML forms cannot send this type: a browser asks with a preflight request first. */
@@ -275,7 +299,7 @@ static void check_head(struct exchange *exchange)
     take_request_id(exchange);
     find_client(exchange);
     (void)(find_route(exchange) && check_host(exchange) && check_draining(exchange) &&
-           check_rate(exchange) && check_key(exchange) && check_type(exchange));
+           check_key(exchange) && check_type(exchange));
 }
 
 /* ---- Requests ---- */

@@ -94,8 +94,9 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(WRONG_HOST, 421, "without API keys only localhost or an address is answered as Host",        \
       "A name stood in `Host` that is not this machine's loopback, and no API keys are set: a"     \
       " web page may be behind it.")                                                               \
-    X(RATE_LIMITED, 429, "too many requests from this address",                                    \
-      "More than `security.rate_limit_rps`; `Retry-After` says when to come again.")               \
+    X(RATE_LIMITED, 429, "too many requests from this address or with this API key",               \
+      "More than `security.rate_limit_rps`, or than the key may send; `Retry-After` says when to " \
+      "come again.")                                                                               \
     X(KEY_BUSY, 429, "this API key has as many executions running and waiting as it may have",     \
       "The key has `security.max_executions_per_key`; `Retry-After` says when to come again.")     \
     X(INTERNAL, 500, "something went wrong inside the server", "A defect, or a lack of memory.")   \
