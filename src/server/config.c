@@ -622,6 +622,23 @@ int config_load(const char *path, const char *const *env, struct server_config *
     return result;
 }
 
+static void note_option(struct server_config *config, const char *name, const char *option)
+{
+    config->origins[config_key_find(config_keys, config_key_count, name) - config_keys] = option;
+}
+
+void config_override(struct server_config *config, const char *listen, bool trace)
+{
+    if (listen) {
+        config->server.listen = listen;
+        note_option(config, "server.listen", "--listen");
+    }
+    if (trace) {
+        config->server.trace = true;
+        note_option(config, "server.trace", "--trace-requests");
+    }
+}
+
 int config_parse(const char *name, const void *text, size_t length, struct server_config *ret,
                  struct brig_error *err)
 {
@@ -629,19 +646,30 @@ int config_parse(const char *name, const void *text, size_t length, struct serve
     return result < 0 ? result : finish(ret, err);
 }
 
-const struct config_list *config_workdir_roots(const struct server_config *config,
-                                               const char *domain)
+size_t config_find_key(const struct server_config *config, const char *domain)
 {
     const struct config_list *keys = &config->security.allowed_keys;
     for (size_t i = 0; i < keys->count && *domain; i++)
-        if (config->security.keys[i].roots &&
-            strncmp(keys->items[i] + strlen(CONFIG_HASH_PREFIX), domain, strlen(domain)) == 0)
-            return config->security.keys[i].roots;
+        if (strncmp(keys->items[i] + strlen(CONFIG_HASH_PREFIX), domain, strlen(domain)) == 0)
+            return i;
+    return CONFIG_LIST_MAX;
+}
+
+const struct config_list *config_workdir_roots(const struct server_config *config,
+                                               const char *domain)
+{
+    static const struct config_list none = {0};
+    size_t key = config_find_key(config, domain);
+    if (*domain && key == CONFIG_LIST_MAX)
+        return &none; /* the key was removed since the request came */
+    if (*domain && config->security.keys[key].roots)
+        return config->security.keys[key].roots;
     return &config->sandbox.allowed_workdir_roots;
 }
 
 void config_done(struct server_config *config)
 {
     arena_done(&config->arena);
+    arena_done(&config->reloaded);
     *config = (struct server_config){0};
 }

@@ -40,7 +40,8 @@ enum config_keep { KEEP_FULL, KEEP_HASH, KEEP_NOTHING }; /* code and output, in 
 /* All strings are in the arena. */
 struct server_config {
     struct arena arena;
-    const char *path; /* the file that was read, or NULL */
+    struct arena reloaded; /* strings of config_reload() */
+    const char *path;      /* the file that was read, or NULL */
     struct {
         const char *listen; /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/path" */
         uint64_t max_body_bytes, max_header_bytes;
@@ -127,6 +128,24 @@ int config_defaults(const char *const *env, struct server_config *ret, struct br
 void config_print(const struct server_config *config, struct str *out);
 void config_done(struct server_config *config);
 
+/* Options of the command line: `listen` if it is not NULL, and `trace`. The text is borrowed. */
+void config_override(struct server_config *config, const char *listen, bool trace);
+
+/* ---- config_reload.c: SIGHUP ---- */
+
+/* Prints what config_reload() takes, without secrets. */
+void config_reload_print(const struct server_config *config, struct str *out);
+/* Takes API keys, rates and limits from a text of config_reload_print(). Pointers to the old ones
+ * become invalid. On failure nothing changes. */
+int config_reload(struct server_config *config, const char *text, size_t length,
+                  struct brig_error *err);
+/* Appends the names of keys that differ and that config_reload() does not take. */
+void config_reload_rest(const struct server_config *old, const struct server_config *new,
+                        struct str *out);
+
+/* Returns the index in security.allowed_keys of the key with this domain (execution_request), or
+ * CONFIG_LIST_MAX. */
+size_t config_find_key(const struct server_config *config, const char *domain);
 /* Returns the directories that may contain work_dir for an API key, which is given as in
  * execution_request.domain. */
 const struct config_list *config_workdir_roots(const struct server_config *config,

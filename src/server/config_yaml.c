@@ -480,7 +480,7 @@ static void print_api_key(const char *key, const struct config_api_key *item, st
     }
     str_concat(out, "{key: \"", key, "\"");
     if (item->name)
-        str_concat(out, ", name: ", item->name);
+        str_concat(out, ", name: \"", item->name, "\"");
     if (item->rate_limit_rps)
         str_concat(out, ", rate_limit_rps: ", str_number(item->rate_limit_rps).text);
     if (item->rate_limit_burst)

@@ -111,10 +111,7 @@ int main(int argc, char **argv)
         return ended - 1;
     int result = config_load(app.config, (const char *const *)environ, &config, &err);
     if (result == 0) {
-        if (app.listen)
-            config.server.listen = app.listen;
-        if (app.trace)
-            config.server.trace = true;
+        config_override(&config, app.listen, app.trace);
         result = run(&app, &config, &err);
         config_done(&config);
     }

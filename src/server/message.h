@@ -16,6 +16,7 @@ enum message_type {
     MESSAGE_DRAIN,    /* finish requests in progress, accept no new ones, then exit with 0 */
     MESSAGE_TLS,      /* http: new certificate and key: PEM, NUL, PEM */
     MESSAGE_LOG,      /* http: new access log; with an fd */
+    MESSAGE_CONFIG,   /* http, executor: changed API keys, rates and limits (config_reload()) */
     MESSAGE_PING,     /* answer with MESSAGE_PONG: shows that the loop of the role is running */
     /* every role → supervisor */
     MESSAGE_READY,   /* confined and able to serve; bytes: a line for the log, may be empty */

@@ -6,11 +6,11 @@ struct channel;
 struct brig_error;
 struct server_config;
 
-/* Runs until MESSAGE_DRAIN, or until the supervisor is gone. The config is shared and read-only;
- * `listener` is the listening socket of the http process. Each role confines itself, and sends
+/* Runs until MESSAGE_DRAIN, or until the supervisor is gone. The config is the role's copy, which
+ * MESSAGE_CONFIG changes; `listener` is the listening socket of the http process. Each role confines itself, and sends
  * MESSAGE_READY once it can serve. Peers arrive as MESSAGE_PEER on the control channel, again after
  * a peer was restarted. Returns 0 or a brig_code; the supervisor reports the error. */
-typedef int role_main(const struct server_config *config, struct channel *control, int listener,
+typedef int role_main(struct server_config *config, struct channel *control, int listener,
                       struct brig_error *err);
 
 role_main http_main;
@@ -19,4 +19,4 @@ role_main history_main;
 
 /* The supervisor: starts the other processes and serves until SIGTERM or SIGINT. Returns 0, or a
  * brig_code if it could not start. */
-int supervisor_run(const struct server_config *config, struct brig_error *err);
+int supervisor_run(struct server_config *config, struct brig_error *err);

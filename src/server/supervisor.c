@@ -14,14 +14,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +33,7 @@
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/message.h"
+#include "server/notify.h"
 #include "server/role.h"
 
 #define START_PATIENCE_MS 20000
@@ -60,7 +59,7 @@ struct role {
 };
 
 struct supervisor {
-    const struct server_config *config;
+    struct server_config *config;
     int listener, signals;
     char where[LISTEN_TEXT_MAX];
     struct role roles[ROLES_];
@@ -80,22 +79,6 @@ static void say(const struct server_config *config, enum log_level level, const 
     str_vappendf(&text, format, args);
     va_end(args);
     log_line(config->server.log_format, level, NULL, text.data ? text.data : "");
-}
-
-/* One datagram to the socket that NOTIFY_SOCKET names, as sd_notify(3) describes. */
-static void notify_systemd(const char *state)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *path = getenv("NOTIFY_SOCKET");
-    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof address.sun_path)
-        return;
-    memcpy(address.sun_path, path, strlen(path));
-    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    if (path[0] == '@')
-        address.sun_path[0] = 0;
-    autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0)
-        (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
 }
 
 /* ---- Files that the http process cannot open: certificate, key and access log ---- */
@@ -475,6 +458,41 @@ static void begin_stopping(struct supervisor *supervisor)
         "stopping: waiting for running executions (a second signal ends them at once)");
 }
 
+/* Sends keys, rates and limits of the new configuration to the processes that use them. */
+static int distribute(struct supervisor *supervisor, const struct server_config *new,
+                      struct brig_error *err)
+{
+    static const enum server_role readers[] = {ROLE_HTTP, ROLE_EXECUTOR};
+    autostr struct str text = {0};
+    config_reload_print(new, &text);
+    int result = text.failed ? brig_fail_nomem(err)
+                             : config_reload(supervisor->config, text.data, text.length, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(readers) && result == 0; i++) {
+        struct channel *to = supervisor->roles[readers[i]].control;
+        if (to) /* otherwise it gets the new configuration when it starts */
+            (void)channel_send(to, MESSAGE_CONFIG, 0, text.data, text.length, NULL);
+    }
+    return result;
+}
+
+static int reload_config(struct supervisor *supervisor, struct brig_error *err)
+{
+    autostr struct str rest = {0};
+    autofree struct server_config *new = calloc(1, sizeof *new);
+    if (!new)
+        return brig_fail_nomem(err);
+    int result = config_load(supervisor->config->path, (const char *const *)environ, new, err);
+    if (result < 0)
+        return result;
+    result = distribute(supervisor, new, err);
+    config_reload_rest(supervisor->config, new, &rest);
+    if (result == 0 && rest.length > 0)
+        say(supervisor->config, LEVEL_WARNING, "these changes need a restart of brigd: %s",
+            rest.data);
+    config_done(new);
+    return result;
+}
+
 static void reload(struct supervisor *supervisor)
 {
     struct brig_error err = {0};
@@ -483,14 +501,16 @@ static void reload(struct supervisor *supervisor)
     (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%llu",
                    (unsigned long long)clock_now_us());
     notify_systemd(state);
-    /* If the http process is not running, it gets both when it starts. */
-    if (http && send_tls(supervisor->config, http, &err) < 0)
+    /* If the http process is not running, it gets everything when it starts. */
+    if (reload_config(supervisor, &err) < 0)
+        say(supervisor->config, LEVEL_ERROR, "the configuration stays as it was: %s", err.message);
+    else if (http && send_tls(supervisor->config, http, &err) < 0)
         say(supervisor->config, LEVEL_ERROR, "the certificate stays as it was: %s", err.message);
     else if (http && send_log(supervisor->config, http, &err) < 0)
         say(supervisor->config, LEVEL_ERROR, "the access log stays as it was: %s", err.message);
     else
         say(supervisor->config, LEVEL_INFO,
-            "certificate and access log were opened again; for other changes restart brigd");
+            "reloaded: keys, rates, limits, certificate and access log");
     notify_systemd("READY=1");
 }
 
@@ -638,7 +658,7 @@ static void end_all(struct supervisor *supervisor)
         (void)unlink(supervisor->where + strlen("unix:"));
 }
 
-int supervisor_run(const struct server_config *config, struct brig_error *err)
+int supervisor_run(struct server_config *config, struct brig_error *err)
 {
     bool public = false;
     struct supervisor supervisor = {

@@ -264,6 +264,15 @@ static int take_drain(struct executor *executor, const struct message *message,
     return 0;
 }
 
+static int take_config(struct executor *executor, const struct message *message,
+                       struct brig_error *err)
+{
+    int result = config_reload(executor->config, message->bytes, message->length, err);
+    executor_pools_renew(executor);
+    tell_runtimes(executor, false);
+    return result;
+}
+
 static int take_ping(struct executor *executor, const struct message *message,
                      struct brig_error *err)
 {
@@ -278,10 +287,10 @@ static const struct {
     enum message_type type;
     int (*take)(struct executor *executor, const struct message *message, struct brig_error *err);
 } permitted[] = {
-    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},    {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
-    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute},
-    {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},    {ROLE_HTTP, MESSAGE_KILL, take_kill},
-    {ROLE_HISTORY, MESSAGE_STORED, take_stored},
+    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},   {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
+    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},   {ROLE_EXECUTOR, MESSAGE_CONFIG, take_config},
+    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute}, {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
+    {ROLE_HTTP, MESSAGE_KILL, take_kill},       {ROLE_HISTORY, MESSAGE_STORED, take_stored},
 };
 
 static int take_message(struct executor *executor, enum server_role from, struct message *message,
@@ -558,7 +567,7 @@ static void clear_up(struct executor *executor)
         (void)close(executor->epoll);
 }
 
-int executor_main(const struct server_config *config, struct channel *control, int listener,
+int executor_main(struct server_config *config, struct channel *control, int listener,
                   struct brig_error *err)
 {
     struct executor executor = {.config = config,

@@ -83,7 +83,7 @@ struct run {
 };
 
 struct executor {
-    const struct server_config *config;
+    struct server_config *config;
     int epoll;
     struct executor_peer peers[ROLES_]; /* the entry of ROLE_EXECUTOR is the supervisor */
     uint64_t http_processes;            /* number of http processes so far */

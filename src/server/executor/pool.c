@@ -554,12 +554,16 @@ uint64_t executor_pools_due_ms(const struct executor *executor, uint64_t now_ms)
     return soon ? pools->quiet_ms : pools->due_ms;
 }
 
+static void drop_all(struct executor *executor)
+{
+    while (executor->pools.first)
+        drop(executor, executor->pools.first);
+}
+
 void executor_pools_end(struct executor *executor)
 {
-    struct pools *pools = &executor->pools;
-    while (pools->first)
-        drop(executor, pools->first);
-    own_close(&pools->library);
+    drop_all(executor);
+    own_close(&executor->pools.library);
 }
 
 /* ---- Frames: what jails that begin cold have in common, one for each runtime ---- */
@@ -645,6 +649,12 @@ void executor_frames_settle(struct executor *executor, uint64_t now_ms)
                 make_template(executor, &config->runtimes[i], &frame->template, NULL) < 0;
         }
     }
+}
+
+void executor_pools_renew(struct executor *executor)
+{
+    drop_all(executor);
+    executor_frames_end(executor);
 }
 
 void executor_frames_end(struct executor *executor)

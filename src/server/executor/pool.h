@@ -57,6 +57,8 @@ struct pools {
 
 /* Ends all waiting jails. */
 void executor_pools_end(struct executor *executor);
+/* Limits have changed: ends all waiting jails and frames, which have the old ones. */
+void executor_pools_renew(struct executor *executor);
 /* Takes a waiting jail for such a request, now owned by the caller; NULL: none. */
 struct run *executor_pool_take(struct executor *executor, const struct runtime *runtime,
                                const struct execution_request *request);

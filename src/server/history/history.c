@@ -504,7 +504,7 @@ static void release(struct history *r)
     channel_free(r->executor);
 }
 
-int history_main(const struct server_config *config, struct channel *control, int listener,
+int history_main(struct server_config *config, struct channel *control, int listener,
                  struct brig_error *err)
 {
     struct history r = {.config = config, .control = control};

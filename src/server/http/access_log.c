@@ -71,6 +71,7 @@ static void append_trace(struct json *j, const struct exchange *exchange)
 
 void access_log_add(struct access_log *log, const struct exchange *exchange, unsigned status)
 {
+    const struct server_config *config = exchange->http->config;
     struct json j;
     char time[LOG_TIME_MAX];
     if (log->fd < 0)
@@ -99,10 +100,10 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
         json_text(&j, "execution_id", exchange->execution_id);
     if (*exchange->domain)
         json_text(&j, "key", exchange->domain);
-    const char *name = exchange->http->config->security.keys[exchange->key].name;
-    if (*exchange->domain && name)
-        json_text(&j, "key_name", name);
-    if (exchange->http->config->server.trace && *exchange->execution_id)
+    size_t key = config_find_key(config, exchange->domain);
+    if (key < CONFIG_LIST_MAX && config->security.keys[key].name)
+        json_text(&j, "key_name", config->security.keys[key].name);
+    if (config->server.trace && *exchange->execution_id)
         append_trace(&j, exchange);
     json_close_object(&j);
     str_append_char(&log->lines, '\n');

@@ -108,21 +108,20 @@ bool clients_host_is_own(const char *host)
 /* ---- API keys ---- */
 
 bool clients_check_key(const struct config_list *keys, const char *given,
-                       char ret_domain[CLIENTS_DOMAIN_LENGTH + 1], size_t *ret_which)
+                       char ret_domain[CLIENTS_DOMAIN_LENGTH + 1])
 {
     char hash[SHA256_HEX_LENGTH + 1];
-    size_t found = 0; /* index plus one of the last equal key */
+    unsigned found = 0;
     sha256_hex(given, strlen(given), hash);
     for (size_t i = 0; i < keys->count; i++) {
         const char *key = keys->items[i] + strlen(CONFIG_HASH_PREFIX);
         volatile unsigned char differs = 0;
         for (size_t k = 0; k < SHA256_HEX_LENGTH; k++)
             differs |= (unsigned char)(hash[k] ^ key[k]);
-        found += (differs == 0) * (i + 1 - found);
+        found |= differs == 0;
     }
     (void)snprintf(ret_domain, CLIENTS_DOMAIN_LENGTH + 1, "%s", found ? hash : "");
-    *ret_which = found ? found - 1 : 0;
-    return found > 0;
+    return found;
 }
 
 /* ---- The rate limit ---- */

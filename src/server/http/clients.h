@@ -35,10 +35,10 @@ bool clients_host_is_own(const char *host);
 
 #define CLIENTS_DOMAIN_LENGTH 16 /* hexadecimal digits that identify a key to other processes */
 
-/* Returns whether `given` is one of security.allowed_keys, and which. All keys are hashes and are
+/* Returns whether `given` is one of security.allowed_keys. All keys are hashes and are
  * compared completely, so that the time taken does not depend on the key. */
 bool clients_check_key(const struct config_list *keys, const char *given,
-                       char ret_domain[CLIENTS_DOMAIN_LENGTH + 1], size_t *ret_which);
+                       char ret_domain[CLIENTS_DOMAIN_LENGTH + 1]);
 
 /* A token bucket for each address, in a table of fixed size. `per_second` 0: no limit. A bucket
  * holds `burst` tokens; 0: the tokens of one second. */

@@ -240,14 +240,16 @@ static bool find_key(struct exchange *exchange, bool *ret_given)
     if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
         key = authorization + sizeof bearer - 1;
     *ret_given = key && *key;
-    return key && clients_check_key(keys, key, exchange->domain, &exchange->key);
+    return key && clients_check_key(keys, key, exchange->domain);
 }
 
 /* A key with a rate of its own may use it from any address. */
 static bool take_token(struct exchange *exchange, uint64_t *ret_wait_ms)
 {
-    const typeof(exchange->http->config->security) *security = &exchange->http->config->security;
-    const struct config_api_key *key = *exchange->domain ? &security->keys[exchange->key] : NULL;
+    const struct server_config *config = exchange->http->config;
+    const typeof(config->security) *security = &config->security;
+    size_t index = config_find_key(config, exchange->domain);
+    const struct config_api_key *key = index < CONFIG_LIST_MAX ? &security->keys[index] : NULL;
     bool own = key && key->rate_limit_rps > 0;
     uint64_t per_second = own ? key->rate_limit_rps : security->key_rate_limit_rps;
     uint64_t burst = own ? key->rate_limit_burst : security->key_rate_limit_burst;

@@ -2,6 +2,7 @@
 /* Tickets; and POST /execute and /execute/stream, from the body to the executor and back. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -35,6 +36,7 @@ struct ticket *ticket_new(struct http *http, enum ticket_kind kind, struct excha
     ticket->tag = ++http->next_tag;
     ticket->kind = kind;
     ticket->exchange = exchange;
+    ticket->key = CONFIG_LIST_MAX;
     exchange->ticket = ticket;
     TAILQ_INSERT_TAIL(&http->tickets, ticket, link);
     return ticket;
@@ -54,7 +56,7 @@ void ticket_free(struct http *http, struct ticket *ticket)
     TAILQ_REMOVE(&http->tickets, ticket, link);
     if (ticket->exchange)
         ticket->exchange->ticket = NULL;
-    if (ticket->counted)
+    if (ticket->key < CONFIG_LIST_MAX)
         http->key_places[ticket->key]--;
     http->queued -= ticket->queued;
     str_done(&ticket->packed);
@@ -159,17 +161,25 @@ static void detect(struct http *http, struct execution_request *request)
 /* Returns whether the key has the maximum number of executions. */
 static bool key_is_full(const struct exchange *exchange)
 {
-    uint64_t most = exchange->http->config->security.max_executions_per_key;
-    return most > 0 && *exchange->domain && exchange->http->key_places[exchange->key] >= most;
+    const struct http *http = exchange->http;
+    uint64_t most = http->config->security.max_executions_per_key;
+    size_t key = config_find_key(http->config, exchange->domain);
+    return most > 0 && key < CONFIG_LIST_MAX && http->key_places[key] >= most;
 }
 
 static void count_for_key(struct http *http, struct ticket *ticket)
 {
-    if (!*ticket->exchange->domain)
-        return;
-    ticket->counted = true;
-    ticket->key = ticket->exchange->key;
-    http->key_places[ticket->key]++;
+    ticket->key = config_find_key(http->config, ticket->domain);
+    if (ticket->key < CONFIG_LIST_MAX)
+        http->key_places[ticket->key]++;
+}
+
+void execute_keys_changed(struct http *http)
+{
+    struct ticket *ticket;
+    memset(http->key_places, 0, sizeof http->key_places);
+    TAILQ_FOREACH(ticket, &http->tickets, link)
+    count_for_key(http, ticket);
 }
 
 static void submit(struct exchange *exchange, const struct execution_request *request,
@@ -197,6 +207,7 @@ static void submit(struct exchange *exchange, const struct execution_request *re
         ticket->queued_until_ms = http->now_ms + http->config->sandbox.queue_timeout_ms;
         http->queued++;
     }
+    (void)snprintf(ticket->domain, sizeof ticket->domain, "%s", exchange->domain);
     count_for_key(http, ticket);
     exchange->state = EXCHANGE_WAITING;
     exchange_suspend(exchange);

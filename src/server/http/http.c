@@ -197,6 +197,32 @@ static bool is_drained(const struct http *http)
     return true;
 }
 
+/* What the http process derives from the parts of the configuration that SIGHUP changes. */
+static int derive(struct http *http, struct brig_error *err)
+{
+    const typeof(http->config->security) *security = &http->config->security;
+    struct rate *rate = NULL;
+    int result = clients_init(&http->clients, &security->trusted_proxies, err);
+    if (result == 0)
+        result = rate_new(security->rate_limit_rps, security->rate_limit_burst, &rate, err);
+    if (result < 0)
+        return result;
+    rate_free(http->rate);
+    http->rate = rate;
+    http->checks_host = security->allowed_keys.count == 0 && security->trusted_proxies.count == 0 &&
+                        listen_is_loopback(http->listener);
+    return 0;
+}
+
+static int take_config(struct http *http, const struct message *message, struct brig_error *err)
+{
+    int result = config_reload(http->config, message->bytes, message->length, err);
+    if (result == 0)
+        result = derive(http, err);
+    execute_keys_changed(http);
+    return result;
+}
+
 /* Negative if the supervisor is gone. */
 static int hear_control(struct http *http, struct brig_error *err)
 {
@@ -210,6 +236,8 @@ static int hear_control(struct http *http, struct brig_error *err)
             result = take_peer(http, &message, err);
         else if (message.type == MESSAGE_TLS)
             result = take_tls(http, &message, err);
+        else if (message.type == MESSAGE_CONFIG)
+            result = take_config(http, &message, err);
         else if (message.type == MESSAGE_LOG && message.fd >= 0)
             access_log_replace(&http->log, &message.fd);
         else if (message.type == MESSAGE_DRAIN)
@@ -360,18 +388,11 @@ static int seed_hashes(struct brig_error *err)
 
 static int set_up_parts(struct http *http, struct brig_error *err)
 {
-    const struct server_config *config = http->config;
-    int result = clients_init(&http->clients, &config->security.trusted_proxies, err);
+    int result = derive(http, err);
     if (result == 0)
-        result = rate_new(config->security.rate_limit_rps, config->security.rate_limit_burst,
-                          &http->rate, err);
-    if (result == 0)
-        result = access_log_init(&http->log, config->server.access_log, err);
+        result = access_log_init(&http->log, http->config->server.access_log, err);
     if (result == 0)
         result = seed_hashes(err);
-    http->checks_host = config->security.allowed_keys.count == 0 &&
-                        config->security.trusted_proxies.count == 0 &&
-                        listen_is_loopback(http->listener);
     return result;
 }
 
@@ -434,7 +455,7 @@ static void tear_down(struct http *http)
 
 #define LARGE_BYTES (128 << 10)
 
-int http_main(const struct server_config *config, struct channel *control, int listener,
+int http_main(struct server_config *config, struct channel *control, int listener,
               struct brig_error *err)
 {
     /* Large buffers are given back when they are freed: libc would keep them once it has seen one. */

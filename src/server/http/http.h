@@ -58,7 +58,6 @@ struct exchange {
     char path_id[EXECUTION_ID_LENGTH + 1]; /* {id} of the path */
     char execution_id[EXECUTION_ID_LENGTH + 1];
     char domain[CLIENTS_DOMAIN_LENGTH + 1]; /* identifies the API key; "": none was needed */
-    size_t key;                             /* its index in security.allowed_keys */
     struct client client;
     const char *method; /* owned by libmicrohttpd, valid during the request */
     char *path;         /* as received, for the log */
@@ -88,14 +87,14 @@ struct ticket {
     struct exchange *exchange; /* NULL: the client has disconnected */
     size_t language;           /* index of the runtime */
     bool queued, base64;
-    bool counted; /* in key_places */
-    size_t key;
+    size_t key; /* whose place in key_places it takes; CONFIG_LIST_MAX: none */
+    char domain[CLIENTS_DOMAIN_LENGTH + 1];
     uint64_t queued_until_ms;
     struct str packed; /* the encoded request, until it is sent */
 };
 
 struct http {
-    const struct server_config *config;
+    struct server_config *config;
     struct channel *control;
     struct channel *peers[ROLES_]; /* executor and history process; NULL: not running */
     bool writing[ROLES_ + 1];      /* waits for EPOLLOUT; the last is the control channel */
@@ -203,6 +202,8 @@ void execute_output(struct http *http, const struct message *message);
 void execute_done(struct http *http, const struct message *message);
 /* Number of running executions, including those of an earlier http process. */
 size_t execute_count(const struct http *http);
+/* security.allowed_keys has changed: counts the executions of each key again. */
+void execute_keys_changed(struct http *http);
 /* Starts queued executions while there is capacity. */
 void execute_start_waiting(struct http *http);
 /* Fails requests that were queued too long; all of them while draining. */
