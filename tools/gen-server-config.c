@@ -99,8 +99,8 @@ static void print_example(void)
         print_sections(before, key->name, &indent);
         print_comment(key->doc, indent);
         /* database.store follows database.dsn unless it is set. */
-        bool own =
-            (!key->initial && key->type == CONFIG_PATH) || strcmp(key->name, "database.store") == 0;
+        bool own = (!key->initial && (key->type == CONFIG_PATH || key->type == CONFIG_TEXT)) ||
+                   strcmp(key->name, "database.store") == 0;
         (void)printf("%*s%s%s: ", indent, "", own ? "# " : "", strrchr(key->name, '.') + 1);
         print_initial(key);
         before = key->name;

@@ -439,6 +439,11 @@ static void warn_of(struct server_config *config)
     warn(config,
          config->database.store == STORE_POSTGRES && config_dsn_is_plain(config->database.dsn),
          "database.dsn says sslmode=disable: code and output reach the database in the clear");
+    warn(config,
+         config->database.store == STORE_SQLITE && origin_of(config, "database.dsn") &&
+             !origin_of(config, "database.store"),
+         "database.dsn is empty: the history is kept in database.path, an SQLite file. For no "
+         "history write store: none");
     warn(config, !config->tls.enabled && (config->tls.cert_file || config->tls.key_file),
          "there is a certificate, but tls.enabled is false");
 }

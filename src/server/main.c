@@ -95,6 +95,9 @@ static int run(const struct app *app, struct server_config *config, struct brig_
         return 0;
     }
     if (app->check) {
+        int result = supervisor_check(config, err);
+        if (result < 0)
+            return result;
         (void)printf("%s is right\n", config->path ? config->path : "The built-in configuration");
         return 0;
     }

@@ -20,3 +20,5 @@ role_main history_main;
 /* The supervisor: starts the other processes and serves until SIGTERM or SIGINT. Returns 0, or a
  * brig_code if it could not start. */
 int supervisor_run(struct server_config *config, struct brig_error *err);
+/* Checks that the files can be read which the configuration names and the supervisor opens. */
+int supervisor_check(const struct server_config *config, struct brig_error *err);

@@ -105,22 +105,34 @@ static void wipe(struct str *text)
     str_done(text);
 }
 
-static int send_tls(const struct server_config *config, struct channel *http,
-                    struct brig_error *err)
+/* Reads the certificate, a NUL and the key. */
+static int read_tls(const struct server_config *config, struct str *out, struct brig_error *err)
 {
-    __attribute__((cleanup(wipe))) struct str certificate = {0}, key = {0};
-    if (!config->tls.enabled)
-        return 0;
-    int result = read_pem(&certificate, "cert_file", config->tls.cert_file, err);
+    __attribute__((cleanup(wipe))) struct str key = {0};
+    int result = read_pem(out, "cert_file", config->tls.cert_file, err);
     if (result == 0)
         result = read_pem(&key, "key_file", config->tls.key_file, err);
     if (result < 0)
         return result;
-    str_append_bytes(&certificate, "", 1);
-    str_append_bytes(&certificate, key.data, key.length);
-    return certificate.failed
-               ? brig_fail_nomem(err)
-               : channel_send(http, MESSAGE_TLS, 0, certificate.data, certificate.length, err);
+    str_append_bytes(out, "", 1);
+    str_append_bytes(out, key.data, key.length);
+    return out->failed ? brig_fail_nomem(err) : 0;
+}
+
+static int send_tls(const struct server_config *config, struct channel *http,
+                    struct brig_error *err)
+{
+    __attribute__((cleanup(wipe))) struct str both = {0};
+    if (!config->tls.enabled)
+        return 0;
+    int result = read_tls(config, &both, err);
+    return result < 0 ? result : channel_send(http, MESSAGE_TLS, 0, both.data, both.length, err);
+}
+
+int supervisor_check(const struct server_config *config, struct brig_error *err)
+{
+    __attribute__((cleanup(wipe))) struct str both = {0};
+    return config->tls.enabled ? read_tls(config, &both, err) : 0;
 }
 
 /* Opens the access log if it is a file; called again after a rotation. */

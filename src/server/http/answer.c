@@ -29,6 +29,8 @@ struct exchange *exchange_new(struct http *http, struct MHD_Connection *connecti
     exchange->method = method;
     exchange->path = strdup(path);
     exchange->began_us = clock_now_us();
+    if (exchange->socket)
+        exchange->socket->busy = true;
     LIST_INSERT_HEAD(&http->exchanges, exchange, link);
     if (!exchange->path || !exchange->socket) {
         exchange_free(exchange);

@@ -27,6 +27,39 @@
 
 /* ---- Connections ---- */
 
+/* Connections that are accepted beyond the limit while idle ones are closed for them. */
+#define CONNECTIONS_SPARE 16
+
+/* When there are as many connections as may be, an idle one is closed, so that probes and other
+ * clients get in: first one of a client that has too many, otherwise the oldest. */
+static void make_room(struct http *http)
+{
+    struct connection *connection, *victim = NULL;
+    if (http->connection_count < http->connection_most)
+        return;
+    LIST_FOREACH(connection, &http->connections, link)
+    if (!connection->busy && !connection->closing &&
+        (!victim || connection->surplus || !victim->surplus))
+        victim = connection;
+    if (!victim)
+        return;
+    victim->closing = true;
+    (void)shutdown(victim->fd, SHUT_RDWR); /* libmicrohttpd notices and closes */
+}
+
+/* Can be true only if there are more connections than one client may have. Clients of a UNIX socket
+ * have no address. */
+static bool is_surplus(const struct http *http, const struct net_address *address)
+{
+    uint64_t most = http->config->server.max_connections_per_client, count = 0;
+    const struct connection *other;
+    if (http->connection_count < most)
+        return false;
+    LIST_FOREACH(other, &http->connections, link)
+    count += net_address_equal(&other->address, address);
+    return count >= most;
+}
+
 static void begin_connection(struct http *http, struct MHD_Connection *library,
                              void **socket_context)
 {
@@ -36,6 +69,12 @@ static void begin_connection(struct http *http, struct MHD_Connection *library,
     if (!connection)
         return; /* its first request is refused */
     connection->fd = info->connect_fd;
+    info = MHD_get_connection_info(library, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct client client =
+        clients_find(&http->clients, info ? info->client_addr : NULL, NULL);
+    connection->address = client.address;
+    connection->surplus = !str_equal(client.text, "unix") && is_surplus(http, &client.address);
+    make_room(http);
     connection->deadline_ms = http->now_ms + http->config->server.header_timeout_ms;
     LIST_INSERT_HEAD(&http->connections, connection, link);
     http->connection_count++;
@@ -64,7 +103,7 @@ void daemon_tick(struct http *http)
     LIST_FOREACH(connection, &http->connections, link)
     if (connection->deadline_ms && connection->deadline_ms <= http->now_ms) {
         connection->deadline_ms = 0;
-        (void)shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd notices and closes */
+        (void)shutdown(connection->fd, SHUT_RDWR);
     }
     struct exchange *exchange;
     LIST_FOREACH(exchange, &http->exchanges, link)
@@ -219,6 +258,16 @@ static bool find_route(struct exchange *exchange)
     return false;
 }
 
+static bool check_connections(struct exchange *exchange)
+{
+    if (!exchange->socket->surplus || exchange->route->flags & ROUTE_PROBE)
+        return true;
+    exchange->closes = true;
+    exchange->retry_after_s = 1;
+    answer_error(exchange, ERROR_TOO_MANY_CONNECTIONS, NULL);
+    return false;
+}
+
 static bool check_draining(struct exchange *exchange)
 {
     if (exchange->route->flags & ROUTE_UNCOUNTED || !http_refuses(exchange->http))
@@ -300,8 +349,8 @@ static void check_head(struct exchange *exchange)
 {
     take_request_id(exchange);
     find_client(exchange);
-    (void)(find_route(exchange) && check_host(exchange) && check_draining(exchange) &&
-           check_key(exchange) && check_type(exchange));
+    (void)(find_route(exchange) && check_host(exchange) && check_connections(exchange) &&
+           check_draining(exchange) && check_key(exchange) && check_type(exchange));
 }
 
 /* ---- Requests ---- */
@@ -376,13 +425,23 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, s
     return MHD_YES;
 }
 
+/* RFC 9112, 3.2.2: a server also accepts the form that proxies are sent, http://HOST/PATH. */
+static const char *path_of(const char *url)
+{
+    size_t scheme = str_starts_with(url, "http://")    ? strlen("http://")
+                    : str_starts_with(url, "https://") ? strlen("https://")
+                                                       : 0;
+    const char *path = scheme ? strchr(url + scheme, '/') : url;
+    return path ? path : "/";
+}
+
 static enum MHD_Result handle_request(void *context, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version,
                                       const char *upload, size_t *upload_length, void **state)
 {
     struct exchange *exchange = *state;
     if (!exchange) {
-        exchange = exchange_new(context, connection, method, url);
+        exchange = exchange_new(context, connection, method, path_of(url));
         if (!exchange)
             return MHD_NO;
         *state = exchange;
@@ -411,6 +470,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         exchange_gone(exchange);
     exchange->socket->deadline_ms = http->now_ms + http->config->server.idle_timeout_ms;
+    exchange->socket->busy = false;
     unsigned status = exchange->gone ? 499 : exchange->status;
     metrics_request(&exchange->http->metrics, status);
     access_log_add(&exchange->http->log, exchange, status);
@@ -436,8 +496,7 @@ int daemon_start(struct http *http, struct brig_error *err)
         flags |= MHD_USE_TLS;
     http->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, handle_request, http, MHD_OPTION_LISTEN_SOCKET, http->listener,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)config->server.max_connections,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)config->server.max_connections_per_client,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->connection_most + CONNECTIONS_SPARE,
         MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)config->server.max_header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
         end_request, http, MHD_OPTION_NOTIFY_CONNECTION, note_connection, http,

@@ -367,12 +367,15 @@ static int loop_run(struct http *http, struct brig_error *err)
 
 /* ---- Start and end ---- */
 
-/* Raises the limit on fds for the connections, up to the hard limit. */
-static uint64_t raise_files(const struct server_config *config)
+/* Raises the limit on fds for the connections, up to the hard limit. If that is too low, there are
+ * fewer connections. Returns the limit. */
+static uint64_t raise_files(struct http *http)
 {
-    rlim_t wanted = (rlim_t)config->server.max_connections + OTHER_FILES;
+    rlim_t wanted = (rlim_t)http->config->server.max_connections + OTHER_FILES;
     rlim_t now = fds_raise_limit(wanted, NULL);
-    return now < wanted ? now : wanted;
+    uint64_t files = now < wanted ? now : wanted;
+    http->connection_most = files - (files / 2 < OTHER_FILES ? files / 2 : OTHER_FILES);
+    return files;
 }
 
 /* Jansson reads its hash seed from a file, which cannot be opened after confinement. */
@@ -414,7 +417,7 @@ static int wait_for_tls(struct http *http, struct brig_error *err)
 
 static int set_up(struct http *http, struct brig_error *err)
 {
-    uint64_t open_files = raise_files(http->config);
+    uint64_t open_files = raise_files(http);
     http->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (http->epoll < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make an epoll");

@@ -32,6 +32,10 @@ struct connection {
     LIST_ENTRY(connection) link;
     int fd;
     uint64_t deadline_ms; /* 0: none */
+    struct net_address address;
+    bool busy;    /* has a request */
+    bool closing; /* was shut down */
+    bool surplus; /* its client has more than server.max_connections_per_client */
 };
 
 enum exchange_state {
@@ -110,7 +114,7 @@ struct http {
     struct message_gauges gauges;
     bool knows_executor; /* its gauges have arrived, so the number of its runs is known */
     LIST_HEAD(, connection) connections;
-    size_t connection_count;
+    size_t connection_count, connection_most;
     LIST_HEAD(, exchange) exchanges;
     size_t memory;
     TAILQ_HEAD(tickets, ticket) tickets; /* in the order of requests */

@@ -97,6 +97,8 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(RATE_LIMITED, 429, "too many requests from this address or with this API key",               \
       "More than `security.rate_limit_rps`, or than the key may send; `Retry-After` says when to " \
       "come again.")                                                                               \
+    X(TOO_MANY_CONNECTIONS, 429, "too many connections from this address",                         \
+      "The address has more than `server.max_connections_per_client` connections.")                \
     X(KEY_BUSY, 429, "this API key has as many executions running and waiting as it may have",     \
       "The key has `security.max_executions_per_key`; `Retry-After` says when to come again.")     \
     X(INTERNAL, 500, "something went wrong inside the server", "A defect, or a lack of memory.")   \
