@@ -163,7 +163,7 @@ void executor_outcome(const struct run *run, const struct brig_result *from,
 void executor_outcome_failed(const struct run *run, const char *why,
                              struct execution_result *ret_result);
 
-/* ---- run.c: output ---- */
+/* ---- output.c ---- */
 
 /* Makes pipes for both streams; *ret_ends are the ends for the jail. */
 int executor_output_open(struct run *run, int ret_ends[2], struct brig_error *err);
