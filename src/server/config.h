@@ -60,6 +60,7 @@ struct server_config {
         uint64_t default_timeout_ms, max_timeout_ms;
         uint64_t kill_grace_ms; /* between SIGTERM and SIGKILL after the time limit */
         uint64_t limits[EXECUTION_LIMITS_], max_limits[EXECUTION_LIMITS_];
+        uint64_t memory_reserve_bytes; /* free memory below which no run is started */
         uint64_t max_output_bytes; /* a run that writes more than this to both streams is ended */
         bool allow_network; /* permissions.network.enabled is allowed without a list of names */
         struct config_list allowed_workdir_roots;

@@ -125,6 +125,10 @@ const struct config_key config_keys[] = {
     {KEY("sandbox.max_limits.cpu_percent", CONFIG_NUMBER,
          sandbox.max_limits[EXECUTION_CPU_PERCENT]),
      .initial = "400", .min = 1, .max = CPU_PERCENT_MAX, .doc = "Largest share of the processors."},
+    {KEY("sandbox.memory_reserve", CONFIG_SIZE, sandbox.memory_reserve_bytes), .initial = "128M",
+     .max = 1024 * GIB,
+     .doc = "Executions wait while the machine, or the cgroup of brigd, has less free memory. One "
+            "runs in any case."},
     {KEY("sandbox.max_output", CONFIG_SIZE, sandbox.max_output_bytes), .initial = "64M", .min = KIB,
      .max = 1024 * GIB,
      .doc =

@@ -64,6 +64,7 @@ struct message_pool {
 
 struct message_gauges {
     uint64_t active;    /* executions */
+    uint64_t places;    /* most executions at once, by the machine's open files and memory */
     uint64_t inherited; /* of these, started for an earlier http process */
     uint64_t oom_kills; /* since the start */
     struct message_pool pools[MESSAGE_POOLS_MAX];

@@ -98,7 +98,8 @@ class Answer:
 
 
 class Brigd:
-    def __init__(self, folder, config, user, options=(), environment=None, listen="127.0.0.1:0"):
+    def __init__(self, folder, config, user, options=(), environment=None, listen="127.0.0.1:0",
+                 before=None):
         self.folder, self.user = pathlib.Path(folder), user
         self.home = self.folder / "home"
         self.home.mkdir(exist_ok=True)
@@ -114,7 +115,7 @@ class Brigd:
         command = [str(BRIGD), "-c", str(self.config), "-l", listen, *options]
         self.process = subprocess.Popen(as_user(command) if user else command, stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, env=environment, cwd=self.home,
-                                        start_new_session=True)
+                                        start_new_session=True, preexec_fn=before)
         self.where = self.host = self.port = None
 
     def places(self):

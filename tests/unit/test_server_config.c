@@ -98,6 +98,7 @@ static void test_everything(void)
         "  kill_grace: 1s\n"
         "  default_limits: {memory_mb: 512, pids_limit: 60, disk_mb: 5, cpu_percent: 50}\n"
         "  max_limits: {memory_mb: 2048, pids_limit: 61, disk_mb: 6, cpu_percent: 51}\n"
+        "  memory_reserve: 1G\n"
         "  max_output: 2M\n"
         "  allow_network: true\n"
         "  allowed_workdir_roots:\n"

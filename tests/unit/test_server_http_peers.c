@@ -45,7 +45,8 @@ static void give_peer(enum server_role role)
 
 static void send_gauges(uint64_t inherited)
 {
-    struct message_gauges gauges = {.active = inherited, .inherited = inherited};
+    struct message_gauges gauges = {
+        .active = inherited, .inherited = inherited, .places = 2 * PLACES};
     (void)channel_send(peers[ROLE_EXECUTOR], MESSAGE_GAUGES, 0, &gauges, sizeof gauges, NULL);
 }
 

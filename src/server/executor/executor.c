@@ -32,6 +32,7 @@
 #include "jail/cgroup/cgroup.h"
 #include "jail/confine/identity.h"
 #include "server/config.h"
+#include "server/executor/capacity.h"
 #include "server/role.h"
 
 #define EVENTS_MAX 64
@@ -42,7 +43,8 @@
 /* Pause and resume sending output to the http process. */
 #define HTTP_FULL ((size_t)8 << 20)
 #define HTTP_EASY ((size_t)2 << 20)
-#define SLOTS_MORE 64    /* more slots than max_concurrent, for runs that are ending */
+#define SLOTS_MORE 64 /* more slots than max_concurrent, for runs that are ending */
+#define MEMORY_MS 100
 #define POOL_SLOTS 16384 /* slots for waiting jails */
 
 /* ---- event sources ---- */
@@ -339,8 +341,22 @@ static void peer_ready(void *owner, uint32_t events)
 
 /* ---- the clock ---- */
 
+/* Looks at the free memory at first, while there are runs, and until there is enough. */
+static void count_places(struct executor *executor, uint64_t now)
+{
+    bool full = executor->gauges.places == executor->run_most;
+    if (now < executor->memory_due_ms ||
+        (full && executor->run_count == 0 && executor->memory_due_ms > 0))
+        return;
+    executor->memory_due_ms = now + MEMORY_MS;
+    executor->gauges.places =
+        capacity_places(executor->run_count, executor->run_most, capacity_free_memory(),
+                        executor->config->sandbox.memory_reserve_bytes);
+}
+
 static void tell_gauges(struct executor *executor, uint64_t now)
 {
+    count_places(executor, now);
     executor->gauges.active = executor->run_count;
     executor->gauges.inherited = executor->inherited_count;
     if (now < executor->gauges_due_ms || !executor->peers[ROLE_HTTP].channel ||
@@ -390,6 +406,8 @@ static int timeout_ms(const struct executor *executor, uint64_t now)
         executor->peers[ROLE_HTTP].channel;
     if (changed && executor->gauges_due_ms < due)
         due = executor->gauges_due_ms;
+    if (executor->gauges.places < executor->run_most && executor->memory_due_ms < due)
+        due = executor->memory_due_ms;
     if (executor_pools_due_ms(executor, now) < due)
         due = executor_pools_due_ms(executor, now);
     if (executor->draining && now + GAUGES_MS < due)
@@ -405,6 +423,7 @@ static void settle(struct executor *executor, uint64_t now)
     executor_pools_settle(executor, now);
     executor_frames_settle(executor, now);
     executor_runs_clear(executor, false);
+    executor_runs_start_held(executor);
     executor_send_rows(executor);
     if (executor->paused_count > 0 && http->channel && channel_queued(http->channel) < HTTP_EASY)
         executor_runs_resume(executor);
@@ -452,7 +471,6 @@ static void settle_process(void)
         (void)sigaction(signals[i], &action, NULL);
     (void)prctl(PR_SET_DUMPABLE, 1);
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* memory holds a credential */
-    (void)fds_raise_limit(RLIM_INFINITY, NULL);        /* a run needs about ten fds */
 }
 
 /* Searches relative to the directory of this program, for build trees and relocated
@@ -499,6 +517,28 @@ static void find_zygotes(struct executor *executor)
                       "brig-zygote.so is not beside brigd: python is not forked but started");
 }
 
+/* Fewer executions run at once if they would run out of descriptors; an eighth of the slots is for
+ * waiting jails and for runs that are ending. */
+static void fit_into_files(struct executor *executor)
+{
+    uint64_t files = fds_raise_limit(RLIM_INFINITY, NULL);
+    size_t jails = capacity_jails(files), runs = jails - jails / 8;
+    if (jails < executor->slot_count)
+        executor->slot_count = jails;
+    if (runs < executor->run_most)
+        executor->run_most = runs;
+    executor->gauges.places = executor->run_most;
+    if (runs >= executor->config->sandbox.max_concurrent)
+        return;
+    char text[192];
+    (void)snprintf(text, sizeof text,
+                   "%zu executions run at once, and others wait, instead of %llu "
+                   "(sandbox.max_concurrent): the limit of open files is %llu",
+                   runs, (unsigned long long)executor->config->sandbox.max_concurrent,
+                   (unsigned long long)files);
+    executor_warn(executor, text);
+}
+
 static int make_slots(struct executor *executor, struct brig_error *err)
 {
     const struct server_config *config = executor->config;
@@ -543,6 +583,7 @@ static int set_up(struct executor *executor, struct channel *control, struct bri
     supervisor->channel = control;
     supervisor->source = (struct executor_source){
         .ready = peer_ready, .owner = supervisor, .fd = channel_fd(control)};
+    fit_into_files(executor);
     find_zygotes(executor);
     if ((result = executor_watch(executor, &supervisor->source, EPOLLIN, err)) < 0 ||
         (result = executor_sweeper_begin(&executor->sweeper, err)) < 0)

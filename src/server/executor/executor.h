@@ -76,6 +76,7 @@ struct run {
     /* For a run that waits, or has waited, for its request: */
     struct pool *pool;  /* NULL once it has a request */
     bool noted;         /* recorded in the instance file */
+    bool held;          /* has a request, and waits for a slot or a descriptor */
     bool ready;         /* can take its code */
     uint64_t parked_ms; /* start of waiting */
     /* Socket to Node: Node reports that it is ready, then the executor that the code is there. */
@@ -94,7 +95,7 @@ struct executor {
     char broker[PATH_MAX];
     struct run *runs; /* runs that are not over */
     struct run *over; /* to be freed */
-    size_t run_count, run_most, paused_count;
+    size_t run_count, run_most, paused_count, held_count;
     size_t inherited_count; /* runs that were started for an earlier http process */
     size_t slot_count, slots_taken;
     bool *slots; /* slots in use; as root, each stands for a host uid */
@@ -107,6 +108,7 @@ struct executor {
     struct str runtimes; /* the JSON that was sent last */
     struct message_gauges gauges, gauges_sent;
     uint64_t gauges_due_ms, sweep_due_ms;
+    uint64_t memory_due_ms; /* when to look again how much memory is free */
     bool draining, supervisor_gone;
     uint64_t drain_ms; /* when remaining runs are ended */
     uint64_t rows_ms;  /* when waiting for the history process ends, after the last run */
@@ -148,6 +150,8 @@ int executor_run_watch(struct run *run, struct brig_error *err);
 void executor_runs_resume(struct executor *executor);
 /* Starts runs cold whose zygote does not fork. */
 void executor_runs_hurry(struct executor *executor);
+/* Starts runs that had to wait until others have ended. */
+void executor_runs_start_held(struct executor *executor);
 /* Frees runs that are over. Without `all`, skips those whose cleanup would block. */
 void executor_runs_clear(struct executor *executor, bool all);
 /* Ends and frees all runs; used at exit. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A run, from its request to its result. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -190,7 +191,8 @@ void executor_run_cancel(struct run *run, enum run_reason reason)
         return;
     run->state = RUN_ENDING;
     run->reason = reason;
-    (void)brig_job_cancel(run->job, NULL); /* fails if the job is over already */
+    if (run->job)                              /* otherwise it is held */
+        (void)brig_job_cancel(run->job, NULL); /* fails if the job is over already */
 }
 
 /* Ends the jail, if there is one. */
@@ -424,17 +426,55 @@ static void give(struct run *run, struct execution_request *request, uint64_t ta
     run->executor->run_count++;
 }
 
+static int hold(struct run *run)
+{
+    run->executor->held_count += !run->held;
+    run->held = true;
+    return 0;
+}
+
+/* A run that finds no slot or no descriptor waits for other runs, if there are any: also one that
+ * has been answered has its jail until the kernel has cleaned up. */
 static int start_cold(struct run *run, struct brig_error *err)
 {
+    struct executor *executor = run->executor;
+    struct brig_error own = {0};
+    bool alone = executor->run_count <= 1 && !executor->over;
     run->fault = FAULT_BUSY;
-    if (run->slot >= run->executor->slot_count && !take_slot(run))
-        return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent jails (limit %zu)",
-                         run->executor->slot_count);
+    if (run->slot >= executor->slot_count && !take_slot(run))
+        return alone ? brig_fail(err, BRIG_E_STATE, 0, "too many concurrent jails (limit %zu)",
+                                 executor->slot_count)
+                     : hold(run);
     run->fault = FAULT_SERVER;
-    int result = start_run(run, err);
+    int result = start_run(run, &own);
     mark(run, STEP_JAIL);
     mark(run, STEP_RELEASED);
+    if (result < 0 && !alone && (own.sys_errno == EMFILE || own.sys_errno == ENFILE)) {
+        drop_job(run);
+        return hold(run);
+    }
+    if (result < 0 && err)
+        *err = own;
     return result;
+}
+
+void executor_runs_start_held(struct executor *executor)
+{
+    size_t held = executor->held_count;
+    for (struct run *run = executor->runs, *next; run && held > 0; run = next) {
+        struct brig_error err = {0};
+        next = run->next;
+        if (!run->held)
+            continue;
+        held--;
+        run->held = false;
+        executor->held_count--;
+        int result = run->state == RUN_RUNNING ? start_cold(run, &err) : BRIG_E_STATE;
+        if (result == 0)
+            continue;
+        executor_output_close(run);
+        fail(run, err.message[0] ? err.message : "it was ended before it began");
+    }
 }
 
 /* A waiting jail failed: none of the code has run, so the run is started cold. */

@@ -83,7 +83,7 @@ static bool has_place(const struct http *http)
     const struct channel *executor = http->peers[ROLE_EXECUTOR];
     return executor && http->knows_executor &&
            execute_count(http) < http->config->sandbox.max_concurrent &&
-           channel_queued(executor) < UNSENT_MAX;
+           execute_count(http) < http->gauges.places && channel_queued(executor) < UNSENT_MAX;
 }
 
 /* Sends the request to the executor. Returns false if it has to wait. */
