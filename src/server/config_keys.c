@@ -200,7 +200,7 @@ const struct config_key config_keys[] = {
     {KEY("database.spool_max", CONFIG_SIZE, database.spool_max_bytes), .initial = "1G",
      .min = 16 * MIB, .max = 1024 * GIB,
      .doc = "Most bytes that wait. Beyond it code and output of new rows are left out, and their "
-            "hashes kept; at twice the size rows are dropped and counted."},
+            "hashes kept; at twice the size new executions are answered with 503."},
     {KEY("database.retention", CONFIG_DURATION, database.retention_ms), .initial = "90d",
      .max = YEARS_MS, .doc = "How long rows are kept; 0 is for ever."},
     {KEY("database.code", CONFIG_CHOICE, database.code), .initial = "full", .choices = keeps,

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "server/config.h"
+#include "server/handover.h"
 #include "server/role.h"
 
 static const char usage[] =
@@ -95,7 +96,7 @@ static int run(const struct app *app, struct server_config *config, struct brig_
         return 0;
     }
     if (app->check) {
-        int result = supervisor_check(config, err);
+        int result = handover_check(config, err);
         if (result < 0)
             return result;
         (void)printf("%s is right\n", config->path ? config->path : "The built-in configuration");

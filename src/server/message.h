@@ -25,6 +25,7 @@ enum message_type {
     /* http → executor */
     MESSAGE_EXECUTE, /* an execution_request without an id; the http process chooses the tag */
     MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client disconnected */
+    MESSAGE_BLOCKED, /* an execution_request that the detector refused; becomes a row */
     MESSAGE_KILL,    /* an id, then the domain that asks, or nothing; answer: MESSAGE_KILLED */
     /* executor → http */
     MESSAGE_BEGUN,    /* first answer to MESSAGE_EXECUTE: the id of the execution */
@@ -33,21 +34,20 @@ enum message_type {
     MESSAGE_KILLED,   /* one byte: 1 the execution is being ended, 0 it is not running */
     MESSAGE_RUNTIMES, /* JSON for GET /runtimes; sent to a new http process and on changes */
     MESSAGE_GAUGES,   /* struct message_gauges, on changes, at most ten times a second */
-    /* executor → history; the tag counts up */
+    /* executor → history; the tag counts up; also MESSAGE_BLOCKED */
     MESSAGE_BEGIN,        /* an execution_request */
     MESSAGE_END,          /* an execution_result */
     MESSAGE_NEW_EXECUTOR, /* runs of an earlier executor are lost */
     /* http → history */
-    MESSAGE_LIST,    /* a query as text (history/query.h) */
-    MESSAGE_GET,     /* an id, then the domain that asks, or nothing */
-    MESSAGE_BLOCKED, /* an execution_request that the detector refused; becomes a row */
+    MESSAGE_LIST, /* a query as text (history/query.h) */
+    MESSAGE_GET,  /* an id, then the domain that asks, or nothing */
     /* history → executor */
     MESSAGE_STORED, /* everything up to this tag is on disk */
     /* history → http */
     MESSAGE_ROWS,    /* JSON, the body of the answer */
     MESSAGE_MISSING, /* GET: the id does not exist */
     MESSAGE_FAILED,  /* bytes: one line why the database did not answer */
-    MESSAGE_STORE,   /* JSON for /health: {"type":…,"status":…,"spooled":N}; on changes */
+    MESSAGE_STORE,   /* struct message_store, on changes */
     MESSAGE_TYPES_
 };
 
@@ -66,8 +66,19 @@ struct message_gauges {
     uint64_t active;    /* executions */
     uint64_t places;    /* most executions at once, by the machine's open files and memory */
     uint64_t inherited; /* of these, started for an earlier http process */
-    uint64_t oom_kills; /* since the start */
     struct message_pool pools[MESSAGE_POOLS_MAX];
+};
+
+#define MESSAGE_WORD_MAX 16
+#define MESSAGE_TEXT_MAX 512
+
+/* The database, for /health and /metrics. */
+struct message_store {
+    char type[MESSAGE_WORD_MAX], status[MESSAGE_WORD_MAX]; /* "sqlite", "ok" */
+    uint64_t spooled, dropped, thinned;
+    uint64_t lag_ms;                /* age of the oldest row that waits */
+    uint64_t full;                  /* 1: no room for more executions */
+    char problem[MESSAGE_TEXT_MAX]; /* or "" */
 };
 
 struct message {

@@ -7,7 +7,10 @@
  * starts and ends jails; the history process owns the database. If one of them ends unexpectedly it
  * is started again, and the others get a new socket to it. Each answers pings from its loop; one
  * that hangs is killed, and thereby started again. If the supervisor ends, the others end
- * too, and with the executor every jail. */
+ * too, and with the executor every jail.
+ *
+ * The supervisor keeps the journal open (journal.h), so that rows and counters outlive the
+ * executor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -26,14 +29,16 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fds.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "server/config.h"
+#include "server/handover.h"
+#include "server/journal.h"
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/message.h"
 #include "server/notify.h"
+#include "server/process.h"
 #include "server/role.h"
 
 #define START_PATIENCE_MS 20000
@@ -42,11 +47,11 @@
 #define RESTART_MOST_MS 5000
 #define OLD_AGE_MS 10000 /* a process older than this is restarted at once */
 #define NOBODY 65534
-#define PEM_MAX ((size_t)1 << 20)
 #define WORDS_AT_ONCE 16
 /* Unanswered pings before a process counts as hung. Several, so that none does when the whole
  * machine was suspended or overloaded: the supervisor counts its own turns, not the time. */
 #define PINGS_MAX 4
+#define MEASURE_MS 10000 /* at least so often the processes are measured for /metrics */
 
 struct role {
     role_main *begin;
@@ -61,10 +66,12 @@ struct role {
 struct supervisor {
     struct server_config *config;
     int listener, signals;
+    int journal, journal_read; /* kept open for processes that are started again */
+    struct journal_page *page;
     char where[LISTEN_TEXT_MAX];
     struct role roles[ROLES_];
     bool announced, stopping;
-    uint64_t ping_every_ms, ping_ms; /* 0: no pings; when the next is due */
+    uint64_t ping_every_ms, ping_ms; /* when the next is due */
     uint64_t drain_ms; /* when the executor is told to end; the http process knows it by itself */
     uint64_t kill_ms;  /* when remaining processes are killed */
 };
@@ -79,74 +86,6 @@ static void say(const struct server_config *config, enum log_level level, const 
     str_vappendf(&text, format, args);
     va_end(args);
     log_line(config->server.log_format, level, NULL, text.data ? text.data : "");
-}
-
-/* ---- Files that the http process cannot open: certificate, key and access log ---- */
-
-static int read_pem(struct str *out, const char *key, const char *path, struct brig_error *err)
-{
-    str_reserve(out, 2 * PEM_MAX); /* so that realloc() leaves no copy of the key */
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int failed = fd < 0 ? -errno : read_all(fd, PEM_MAX, out);
-    if (failed < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read tls.%s '%s'", key, path);
-    if (out->length > PEM_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is larger than %zu bytes", key, path,
-                         PEM_MAX);
-    if (!strstr(out->data, "-----BEGIN") || strlen(out->data) != out->length)
-        return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is not a PEM file", key, path);
-    return 0;
-}
-
-static void wipe(struct str *text)
-{
-    if (text->data)
-        explicit_bzero(text->data, text->length);
-    str_done(text);
-}
-
-/* Reads the certificate, a NUL and the key. */
-static int read_tls(const struct server_config *config, struct str *out, struct brig_error *err)
-{
-    __attribute__((cleanup(wipe))) struct str key = {0};
-    int result = read_pem(out, "cert_file", config->tls.cert_file, err);
-    if (result == 0)
-        result = read_pem(&key, "key_file", config->tls.key_file, err);
-    if (result < 0)
-        return result;
-    str_append_bytes(out, "", 1);
-    str_append_bytes(out, key.data, key.length);
-    return out->failed ? brig_fail_nomem(err) : 0;
-}
-
-static int send_tls(const struct server_config *config, struct channel *http,
-                    struct brig_error *err)
-{
-    __attribute__((cleanup(wipe))) struct str both = {0};
-    if (!config->tls.enabled)
-        return 0;
-    int result = read_tls(config, &both, err);
-    return result < 0 ? result : channel_send(http, MESSAGE_TLS, 0, both.data, both.length, err);
-}
-
-int supervisor_check(const struct server_config *config, struct brig_error *err)
-{
-    __attribute__((cleanup(wipe))) struct str both = {0};
-    return config->tls.enabled ? read_tls(config, &both, err) : 0;
-}
-
-/* Opens the access log if it is a file; called again after a rotation. */
-static int send_log(const struct server_config *config, struct channel *http,
-                    struct brig_error *err)
-{
-    const char *path = config->server.access_log;
-    if (path[0] != '/')
-        return 0;
-    autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the access log '%s'",
-                         str_shown(path).text);
-    return channel_send_fd(http, MESSAGE_LOG, 0, fd, err);
 }
 
 /* ---- in a new process ---- */
@@ -182,8 +121,13 @@ static void close_others(const struct supervisor *supervisor, enum server_role r
             (void)close(channel_fd(supervisor->roles[i].control));
     }
     (void)close(supervisor->signals);
-    if (role != ROLE_HTTP)
+    if (role != ROLE_HTTP) {
         (void)close(supervisor->listener);
+        (void)close(supervisor->journal_read);
+    }
+    if (role != ROLE_EXECUTOR)
+        (void)close(supervisor->journal);
+    journal_unmap(supervisor->page); /* the http process may only read it */
 }
 
 static __attribute__((noreturn)) void be_role(const struct supervisor *supervisor,
@@ -191,6 +135,10 @@ static __attribute__((noreturn)) void be_role(const struct supervisor *superviso
 {
     struct brig_error err = {0};
     struct channel *control = NULL;
+    const struct role_fds fds = {.listener = role == ROLE_HTTP ? supervisor->listener : -1,
+                                 .journal = role == ROLE_HTTP       ? supervisor->journal_read
+                                            : role == ROLE_EXECUTOR ? supervisor->journal
+                                                                    : -1};
     sigset_t none;
     char name[16];
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -214,8 +162,7 @@ static __attribute__((noreturn)) void be_role(const struct supervisor *superviso
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_DUMPABLE, 0);
     if (result == 0)
-        result = supervisor->roles[role].begin(supervisor->config, control,
-                                               role == ROLE_HTTP ? supervisor->listener : -1, &err);
+        result = supervisor->roles[role].begin(supervisor->config, control, &fds, &err);
     if (result < 0)
         log_line(supervisor->config->server.log_format, LEVEL_ERROR, server_role_name(role),
                  err.message);
@@ -246,9 +193,9 @@ static int start_role(struct supervisor *supervisor, enum server_role which, str
     role->started_ms = clock_now_ms();
     role->restart_ms = 0;
     if (which == ROLE_HTTP)
-        result = send_tls(supervisor->config, role->control, err);
+        result = handover_tls(supervisor->config, role->control, err);
     if (result == 0 && which == ROLE_HTTP)
-        result = send_log(supervisor->config, role->control, err);
+        result = handover_log(supervisor->config, role->control, err);
     if (result < 0)
         (void)kill(pid, SIGKILL); /* a process without certificate or log is of no use */
     return result;
@@ -304,6 +251,7 @@ static int note_death(struct supervisor *supervisor, enum server_role which, int
     }
     if (!supervisor->announced)
         return brig_fail(err, BRIG_E_SETUP, 0, "the %s could not begin", name);
+    supervisor->page->processes[which].deaths++;
     uint64_t now = clock_now_ms();
     bool young = now - role->started_ms < OLD_AGE_MS;
     role->delay_ms = !young ? 0 : role->delay_ms ? role->delay_ms * 2 : RESTART_FIRST_MS;
@@ -399,14 +347,24 @@ static void ping(struct supervisor *supervisor, enum server_role which)
     say(supervisor->config, LEVEL_ERROR, "the %s has not answered for %llu s: it is killed",
         server_role_name(which), (unsigned long long)supervisor->config->server.watchdog_ms / 1000);
     role->unanswered = 0;
+    supervisor->page->processes[which].hangs++;
     (void)kill(role->pid, SIGKILL);
+}
+
+static void measure(struct supervisor *supervisor)
+{
+    for (int i = 0; i < ROLES_; i++)
+        if (supervisor->roles[i].pid != 0)
+            process_measure(supervisor->roles[i].pid, &supervisor->page->processes[i]);
+    process_measure(getpid(), &supervisor->page->processes[ROLES_]);
 }
 
 static void ping_all(struct supervisor *supervisor)
 {
     uint64_t now = clock_now_ms();
-    if (supervisor->ping_every_ms == 0 || now < supervisor->ping_ms || supervisor->stopping)
+    if (now < supervisor->ping_ms || supervisor->stopping)
         return;
+    measure(supervisor);
     supervisor->ping_ms = now + supervisor->ping_every_ms;
     for (int i = 0; i < ROLES_ && supervisor->config->server.watchdog_ms > 0; i++)
         ping(supervisor, (enum server_role)i);
@@ -418,12 +376,13 @@ static void ping_all(struct supervisor *supervisor)
 static uint64_t ping_interval(const struct server_config *config)
 {
     const char *text = getenv("WATCHDOG_USEC");
-    uint64_t own = config->server.watchdog_ms / PINGS_MAX, systemd = 0;
-    if (config->server.watchdog_ms > 0 && own == 0)
-        own = 1;
-    if (text && parse_uint(text, UINT32_MAX * UINT64_C(1000000), 0, &systemd, NULL) == 0)
-        systemd /= 2000;
-    return own && systemd ? (own < systemd ? own : systemd) : own + systemd;
+    uint64_t every = MEASURE_MS, own = config->server.watchdog_ms / PINGS_MAX, systemd = 0;
+    if (config->server.watchdog_ms > 0 && own < every)
+        every = own > 0 ? own : 1;
+    if (text && parse_uint(text, UINT32_MAX * UINT64_C(1000000), 0, &systemd, NULL) == 0 &&
+        systemd / 2000 < every)
+        every = systemd / 2000 > 0 ? systemd / 2000 : 1;
+    return every;
 }
 
 static void tell_end(struct supervisor *supervisor, enum server_role which)
@@ -516,9 +475,9 @@ static void reload(struct supervisor *supervisor)
     /* If the http process is not running, it gets everything when it starts. */
     if (reload_config(supervisor, &err) < 0)
         say(supervisor->config, LEVEL_ERROR, "the configuration stays as it was: %s", err.message);
-    else if (http && send_tls(supervisor->config, http, &err) < 0)
+    else if (http && handover_tls(supervisor->config, http, &err) < 0)
         say(supervisor->config, LEVEL_ERROR, "the certificate stays as it was: %s", err.message);
-    else if (http && send_log(supervisor->config, http, &err) < 0)
+    else if (http && handover_log(supervisor->config, http, &err) < 0)
         say(supervisor->config, LEVEL_ERROR, "the access log stays as it was: %s", err.message);
     else
         say(supervisor->config, LEVEL_INFO,
@@ -549,8 +508,7 @@ static int next_timeout(const struct supervisor *supervisor, uint64_t start_dead
     uint64_t stop_ms = now < supervisor->drain_ms ? supervisor->drain_ms : supervisor->kill_ms;
     if (supervisor->stopping && (due == 0 || stop_ms < due))
         due = stop_ms;
-    if (supervisor->ping_every_ms && !supervisor->stopping &&
-        (due == 0 || supervisor->ping_ms < due))
+    if (!supervisor->stopping && (due == 0 || supervisor->ping_ms < due))
         due = supervisor->ping_ms;
     for (int i = 0; i < ROLES_; i++)
         if (supervisor->roles[i].restart_ms && (due == 0 || supervisor->roles[i].restart_ms < due))
@@ -621,6 +579,15 @@ static int serve(struct supervisor *supervisor, struct brig_error *err)
 
 /* ---- start and end of the supervisor ---- */
 
+static int make_journal(struct supervisor *supervisor, struct brig_error *err)
+{
+    int result = journal_create(&supervisor->journal, &supervisor->journal_read, err);
+    if (result < 0)
+        return result;
+    supervisor->page = journal_map(supervisor->journal, true);
+    return supervisor->page ? 0 : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot map the journal");
+}
+
 static int block_signals(struct supervisor *supervisor, struct brig_error *err)
 {
     sigset_t set;
@@ -664,8 +631,10 @@ static void end_all(struct supervisor *supervisor)
     }
     if (supervisor->signals >= 0)
         (void)close(supervisor->signals);
-    if (supervisor->listener >= 0)
-        (void)close(supervisor->listener);
+    own_close(&supervisor->listener);
+    own_close(&supervisor->journal);
+    own_close(&supervisor->journal_read);
+    journal_unmap(supervisor->page);
     if (str_starts_with(supervisor->where, "unix:/"))
         (void)unlink(supervisor->where + strlen("unix:"));
 }
@@ -677,6 +646,8 @@ int supervisor_run(struct server_config *config, struct brig_error *err)
         .config = config,
         .listener = -1,
         .signals = -1,
+        .journal = -1,
+        .journal_read = -1,
         .ping_every_ms = ping_interval(config),
         .roles = {[ROLE_HTTP] = {.begin = http_main},
                   [ROLE_EXECUTOR] = {.begin = executor_main},
@@ -687,6 +658,8 @@ int supervisor_run(struct server_config *config, struct brig_error *err)
     if (result < 0)
         return result;
     result = block_signals(&supervisor, err);
+    if (result == 0)
+        result = make_journal(&supervisor, err);
     if (result == 0) {
         warn(&supervisor, public);
         result = start_all(&supervisor, err);

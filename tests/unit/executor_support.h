@@ -156,7 +156,7 @@ static inline void rig_fork(struct rig *rig)
         if (channel_new(&ends[1], &control, NULL) < 0)
             _exit(9);
         (void)signal(SIGTERM, SIG_IGN); /* as the supervisor has it */
-        int result = executor_main(&rig->config, control, -1, &err);
+        int result = executor_main(&rig->config, control, &(struct role_fds){-1, -1}, &err);
         if (result < 0)
             (void)fprintf(stderr, "# executor: %s\n", err.message);
         channel_free(control);

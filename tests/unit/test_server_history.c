@@ -103,7 +103,7 @@ static bool start_history(char *ret_error)
         struct brig_error err = {0};
         (void)channel_new(&other, &control, NULL);
         (void)signal(SIGXFSZ, SIG_IGN); /* a limit on files stands for a full disk */
-        int result = history_main(&config, control, -1, &err);
+        int result = history_main(&config, control, &(struct role_fds){-1, -1}, &err);
         if (result < 0)
             (void)channel_send(control, MESSAGE_WARNING, 0, err.message, strlen(err.message), NULL);
         channel_free(control);
@@ -250,7 +250,7 @@ static unsigned count_rows(const char *status)
 
 /* ---- Tests ---- */
 
-static void send_refusal(const char *id)
+static void send_refusal(const char *id, uint64_t tag)
 {
     autostr struct str bytes = {0};
     const struct execution_request refused = {.id = id,
@@ -261,7 +261,7 @@ static void send_refusal(const char *id)
                                               .code = {"x", 1},
                                               .stdin_bytes = {"", 0}};
     (void)execution_request_encode(&refused, &bytes, NULL);
-    (void)channel_send(history.http, MESSAGE_BLOCKED, 0, bytes.data, bytes.length, NULL);
+    (void)channel_send(history.executor, MESSAGE_BLOCKED, tag, bytes.data, bytes.length, NULL);
 }
 
 static void test_rows(void)
@@ -300,13 +300,13 @@ static void test_rows(void)
                                         .events = &event,
                                         .event_count = 1};
     (void)execution_request_encode(&refused, &bytes, NULL);
-    (void)channel_send(history.http, MESSAGE_BLOCKED, 0, bytes.data, bytes.length, NULL);
+    (void)channel_send(history.executor, MESSAGE_BLOCKED, 2, bytes.data, bytes.length, NULL);
     tap_has_str(get(3), "\"status\":\"blocked\"", "what was refused is a row");
     tap_has_str(get(3), "\"severity\":\"critical\"", "with its event");
     /* A http process in a stranger's hands knows ids. */
-    send_refusal("00000001-0000-4000-8000-000000000000");
+    send_refusal("00000001-0000-4000-8000-000000000000", 3);
     tap_has_str(get(1), "\"status\":\"ok\"", "a refusal with the id of a run changes nothing");
-    send_refusal("");
+    send_refusal("", 4);
     tap_ok(!strstr(ask(MESSAGE_LIST, ""), "\"id\":\"\""), "and one without an id is no row");
     (void)channel_send(history.http, MESSAGE_EXECUTE, 0, NULL, 0, NULL);
     tap_ok(is_cut_off(history.http),
@@ -314,8 +314,8 @@ static void test_rows(void)
     channel_free(history.http);
     history.http = connect_peer(ROLE_HTTP);
     tap_has_str(get(1), "\"status\":\"ok\"", "the next one is served");
-    (void)channel_send(history.executor, MESSAGE_END, 2, "nonsense", 8, NULL);
-    tap_ok(wait_stored(2), "a row that is none does not come back for ever");
+    (void)channel_send(history.executor, MESSAGE_END, 5, "nonsense", 8, NULL);
+    tap_ok(wait_stored(5), "a row that is none does not come back for ever");
     tap_ok(drain_history(), "it ends when it is told to");
 }
 
@@ -515,16 +515,31 @@ static bool load(unsigned *next, unsigned *tag, unsigned count)
     return true;
 }
 
-static bool wait_status(const char *part)
+static bool wait_status(const char *status)
 {
     for (;;) {
         struct message message;
         if (!expect(history.http, MESSAGE_STORE, &message))
             return false;
-        bool found = strstr(message.bytes, part) != NULL;
+        const struct message_store *store = (const void *)message.bytes;
+        bool found = message.length == sizeof *store && strcmp(store->status, status) == 0;
         message_done(&message);
         if (found)
             return true;
+    }
+}
+
+static bool wait_full(void)
+{
+    for (;;) {
+        struct message message;
+        if (!expect(history.http, MESSAGE_STORE, &message))
+            return false;
+        const struct message_store *store = (const void *)message.bytes;
+        bool full = store->full, lost = store->dropped > 0;
+        message_done(&message);
+        if (full)
+            return !lost;
     }
 }
 
@@ -537,22 +552,23 @@ static void test_bounds(void)
     config.database.spool_max_bytes = 200000;
     tap_ok(start_history(NULL), "with a small spool and no database");
     tap_ok(load(&next, &tag, 20), "rows are stored");
-    tap_ok(wait_status("\"dropped\":0,\"thinned\":0"), "whole, while there is room");
+    tap_ok(wait_status("unavailable"), "whole, while there is room");
     tap_ok(load(&next, &tag, 60), "more are stored");
     struct message message;
-    bool thinned = false, dropped = false;
-    for (int i = 0; i < 200 && !(thinned && dropped); i++) {
+    bool thinned = false, full = false;
+    for (int i = 0; i < 200 && !(thinned && full); i++) {
         if (!load(&next, &tag, 5))
             tap_fail("load");
         while (expect_within(history.control, MESSAGE_WARNING, &message, 1)) {
             thinned = thinned || strstr(message.bytes, "only hashes of code and output");
-            dropped = dropped || strstr(message.bytes, "rows are dropped");
+            full = full || strstr(message.bytes, "executions are refused");
             message_done(&message);
         }
     }
     tap_ok(thinned, "then without code and output, which is said");
-    tap_ok(dropped, "then they are dropped, which is said");
-    tap_ok(load(&next, &tag, 5), "and nobody waits for them");
+    tap_ok(full, "then no more executions are taken, which is said");
+    tap_ok(wait_full(), "the http process is told");
+    tap_ok(load(&next, &tag, 5), "those that run are stored still");
     kill_history();
     config.database.spool_max_bytes = 1 << 30;
 }
@@ -578,7 +594,7 @@ static void start_and_listen(void)
     if (history.pid == 0) {
         struct channel *control = NULL;
         (void)channel_new(&other, &control, NULL);
-        _exit(history_main(&config, control, -1, NULL) < 0);
+        _exit(history_main(&config, control, &(struct role_fds){-1, -1}, NULL) < 0);
     }
     (void)close(other);
     history.executor = connect_peer(ROLE_EXECUTOR);
@@ -662,21 +678,21 @@ static void test_postgres(void)
     config.database.store = STORE_POSTGRES;
     config.database.dsn = postgres.dsn;
     tap_ok(start_history(NULL), "it starts although PostgreSQL does not run");
-    tap_ok(wait_status("\"status\":\"unavailable\""), "and says so");
+    tap_ok(wait_status("unavailable"), "and says so");
     tap_ok(load(&next, &tag, many), "rows are stored all the same");
     tap_has_str(get(1), "failed: PostgreSQL cannot be reached", "questions fail");
     tap_ok(postgres_start(), "PostgreSQL starts");
-    tap_ok(wait_status("\"status\":\"ok\""), "the http process is told");
+    tap_ok(wait_status("ok"), "the http process is told");
     tap_ok(load(&next, &tag, many), "rows are stored");
     tap_has_str(get(1), "\"status\":\"ok\"", "the first is there");
     tap_ok(postgres_stop("immediate"), "PostgreSQL crashes");
     tap_ok(load(&next, &tag, many), "rows are stored all the same");
-    tap_ok(wait_status("\"status\":\"unavailable\""), "the http process is told");
+    tap_ok(wait_status("unavailable"), "the http process is told");
     kill_history();
     tap_ok(start_history(NULL), "the history process is killed, and starts");
     tap_ok(load(&next, &tag, many), "rows are stored all the same");
     tap_ok(postgres_start(), "PostgreSQL starts again");
-    tap_ok(wait_status("\"status\":\"ok\""), "the http process is told");
+    tap_ok(wait_status("ok"), "the http process is told");
     (void)await(count_rows("ok") >= next - 1);
     tap_is_int(count_rows("ok"), next - 1, "no row is lost");
 

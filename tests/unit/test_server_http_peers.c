@@ -77,7 +77,7 @@ static void start_http(void)
         struct channel *mine = NULL;
         (void)close(ends[0]);
         (void)channel_new(&ends[1], &mine, &err);
-        int result = http_main(&config, mine, listener, &err);
+        int result = http_main(&config, mine, &(struct role_fds){listener, -1}, &err);
         if (result < 0 && err.message[0])
             tap_diag("the http process: %s", err.message);
         _exit(result < 0);
@@ -378,7 +378,7 @@ static void history(void)
     message_done(&message);
     answer_has(ask("POST", "/execute", "{\"language\":\"python\",\"code\":\"/etc/shadow\"}"),
                "ESCAPE_ATTEMPT", "an attempt to escape is refused");
-    tap_ok(hear(peers[ROLE_HISTORY], MESSAGE_BLOCKED, &message), "and recorded");
+    tap_ok(hear(peers[ROLE_EXECUTOR], MESSAGE_BLOCKED, &message), "and recorded");
 }
 
 static void drains(void)

@@ -207,7 +207,7 @@ static void start_history(struct server_config *config)
         struct channel *control = NULL;
         struct brig_error err = {0};
         (void)channel_new(&other, &control, NULL);
-        _exit(history_main(config, control, -1, &err) < 0);
+        _exit(history_main(config, control, &(struct role_fds){-1, -1}, &err) < 0);
     }
     (void)close(other);
     if (channel_wait(history.control, await_ms(), &ready) <= 0)
@@ -275,7 +275,7 @@ static void send_to_history(int number)
     } rows[] = {
         {history.executor, MESSAGE_BEGIN, &request},
         {history.executor, MESSAGE_END, &result},
-        {history.http, MESSAGE_BLOCKED, &request},
+        {history.executor, MESSAGE_BLOCKED, &request},
         {history.http, MESSAGE_LIST, &query},
         {history.http, MESSAGE_GET, &id},
         {history.executor, MESSAGE_END, &request},

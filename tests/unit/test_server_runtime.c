@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The pure parts of the executor: how a runtime is called, patterns, what is refused, the ledger. */
+/* The pure parts of the executor: how a runtime is called, patterns, what is refused. */
 #include "server/runtime.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +12,6 @@
 #include "server/environment.h"
 #include "server/executor/jail.h"
 #include "server/executor/jail_check.h"
-#include "server/executor/ledger.h"
 #include "server/executor/returned.h"
 #include "tap.h"
 
@@ -266,49 +264,6 @@ static void test_workdir(void)
     }
 }
 
-static uint64_t next_tag(struct channel *channel)
-{
-    automessage struct message message = {.fd = -1};
-    return channel_receive(channel, &message, NULL) == 1 ? message.tag : 0;
-}
-
-static void test_ledger(void)
-{
-    struct ledger ledger;
-    int ends[2];
-    struct channel *ours = NULL, *theirs = NULL;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ||
-        channel_new(&ends[0], &ours, NULL) < 0 || channel_new(&ends[1], &theirs, NULL) < 0)
-        tap_bail("no channel");
-    executor_ledger_init(&ledger);
-    tap_ok(executor_ledger_is_empty(&ledger), "a ledger begins empty");
-    for (int i = 0; i < 3; i++)
-        (void)executor_ledger_add(&ledger, MESSAGE_BEGIN, "abc", 3, NULL);
-    executor_ledger_stored(&ledger, 3);
-    tap_is_int((long)ledger.bytes, 9, "what was never sent cannot be safe");
-    (void)executor_ledger_send(&ledger, ours, NULL);
-    tap_is_int((long)next_tag(theirs), 1, "all is sent");
-    tap_is_int((long)next_tag(theirs), 2, "in order");
-    tap_is_int((long)next_tag(theirs), 3, "once");
-    tap_is_int((long)next_tag(theirs), 0, "and no more");
-    executor_ledger_stored(&ledger, 2);
-    tap_is_int((long)ledger.bytes, 3, "what is safe is let go");
-    executor_ledger_again(&ledger);
-    (void)executor_ledger_add(&ledger, MESSAGE_END, "x", 1, NULL);
-    (void)executor_ledger_send(&ledger, ours, NULL);
-    tap_is_int((long)next_tag(theirs), 3, "the rest is sent again");
-    tap_is_int((long)next_tag(theirs), 4, "with what is new");
-    executor_ledger_stored(&ledger, 99);
-    tap_ok(executor_ledger_is_empty(&ledger), "until all is safe");
-    channel_free(theirs);
-    (void)executor_ledger_add(&ledger, MESSAGE_END, "x", 1, NULL);
-    tap_ok(executor_ledger_send(&ledger, ours, NULL) < 0,
-           "a history process that is gone is noticed");
-    tap_ok(!executor_ledger_is_empty(&ledger), "and the row is kept");
-    executor_ledger_done(&ledger);
-    channel_free(ours);
-}
-
 int main(void)
 {
     test_command();
@@ -318,6 +273,5 @@ int main(void)
     test_glob();
     test_refused();
     test_workdir();
-    test_ledger();
     return tap_done();
 }

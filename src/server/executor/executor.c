@@ -7,7 +7,8 @@
  * from the http process may come from an attacker: it is decoded with limits, checked against the
  * configuration again, and answered with exactly one result. If the http process dies and is
  * replaced, runs continue, and their rows reach the history process. Rows that the history process
- * has not confirmed are sent again to the next history process. If the executor dies, every jail's
+ * has not confirmed are in the journal (journal.h), from which they are sent again to the next
+ * history process, also by the next executor. If the executor dies, every jail's
  * init sees its socket close and ends the jail; processes that survive are found by the next
  * executor in the instance file. */
 #include "server/executor/executor.h"
@@ -124,8 +125,13 @@ void executor_warn(struct executor *executor, const char *text)
 void executor_send_rows(struct executor *executor)
 {
     struct executor_peer *history = &executor->peers[ROLE_HISTORY];
-    if (history->channel && executor_ledger_send(&executor->ledger, history->channel, NULL) < 0)
+    if (history->channel && journal_send(&executor->journal, history->channel, NULL) < 0)
         lose_peer(history);
+}
+
+size_t executor_language(const struct executor *executor, const struct runtime *runtime)
+{
+    return runtime ? (size_t)(runtime - executor->config->runtimes) : RUNTIMES_MAX;
 }
 
 /* ---- messages of the http process ---- */
@@ -154,6 +160,29 @@ static int take_execute(struct executor *executor, const struct message *message
     executor_tell_http(executor, executor->http_processes, MESSAGE_BEGUN, message->tag, request.id,
                        EXECUTION_ID_LENGTH);
     executor_run_begin(executor, &request, message->tag);
+    return 0;
+}
+
+/* The http process chose the id, as it has answered with it; the history takes it only if it is
+ * new. */
+static int take_blocked(struct executor *executor, const struct message *message,
+                        struct brig_error *err)
+{
+    struct execution_request request;
+    int result = execution_request_decode(message->bytes, message->length, &request, err);
+    if (result < 0)
+        return result;
+    size_t language =
+        executor_language(executor, config_find_runtime(executor->config, request.language));
+    struct journal_state *state = journal_begin(&executor->journal);
+    if (language < RUNTIMES_MAX)
+        state->counters.languages[language].statuses[EXECUTION_BLOCKED]++;
+    counters_events(&state->counters, request.events, request.event_count);
+    if (execution_id_is_valid(request.id) &&
+        journal_add(&executor->journal, state, MESSAGE_BLOCKED, message->bytes, message->length,
+                    NULL) == 0)
+        journal_commit(&executor->journal);
+    execution_request_done(&request);
     return 0;
 }
 
@@ -192,7 +221,7 @@ static int take_stored(struct executor *executor, const struct message *message,
                        struct brig_error *err)
 {
     (void)err;
-    executor_ledger_stored(&executor->ledger, message->tag);
+    journal_stored(&executor->journal, message->tag);
     return 0;
 }
 
@@ -245,7 +274,7 @@ static int take_peer(struct executor *executor, const struct message *message,
     if ((result = executor_watch(executor, &peer->source, EPOLLIN, err)) < 0)
         return result;
     if (message->tag == ROLE_HISTORY) {
-        executor_ledger_again(&executor->ledger);
+        journal_again(&executor->journal);
         return 0;
     }
     executor->http_processes++;
@@ -289,10 +318,11 @@ static const struct {
     enum message_type type;
     int (*take)(struct executor *executor, const struct message *message, struct brig_error *err);
 } permitted[] = {
-    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},   {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
-    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},   {ROLE_EXECUTOR, MESSAGE_CONFIG, take_config},
-    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute}, {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
-    {ROLE_HTTP, MESSAGE_KILL, take_kill},       {ROLE_HISTORY, MESSAGE_STORED, take_stored},
+    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},    {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
+    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},    {ROLE_EXECUTOR, MESSAGE_CONFIG, take_config},
+    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute},  {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
+    {ROLE_HTTP, MESSAGE_BLOCKED, take_blocked},  {ROLE_HTTP, MESSAGE_KILL, take_kill},
+    {ROLE_HISTORY, MESSAGE_STORED, take_stored},
 };
 
 static int take_message(struct executor *executor, enum server_role from, struct message *message,
@@ -391,7 +421,7 @@ static bool is_drained(struct executor *executor, uint64_t now)
             executor_run_cancel(run, RUN_CANCELLED);
         return false;
     }
-    if (executor_ledger_is_empty(&executor->ledger) || !executor->peers[ROLE_HISTORY].channel)
+    if (journal_is_empty(&executor->journal) || !executor->peers[ROLE_HISTORY].channel)
         return true;
     if (executor->rows_ms == 0)
         executor->rows_ms = now + HISTORY_PATIENCE_MS;
@@ -559,7 +589,22 @@ static int make_slots(struct executor *executor, struct brig_error *err)
     return executor->slots ? 0 : brig_fail_nomem(err);
 }
 
-static int set_up(struct executor *executor, struct channel *control, struct brig_error *err)
+/* Runs of an earlier executor are lost. Rows that it could not send are sent first. */
+static int open_journal(struct executor *executor, int fd, struct brig_error *err)
+{
+    int result = journal_open(fd, &executor->journal, err);
+    if (result < 0)
+        return result;
+    struct journal_state *state = journal_begin(&executor->journal);
+    counters_lost(&state->counters);
+    result = journal_add(&executor->journal, state, MESSAGE_NEW_EXECUTOR, NULL, 0, err);
+    if (result == 0)
+        journal_commit(&executor->journal);
+    return result;
+}
+
+static int set_up(struct executor *executor, struct channel *control, int journal,
+                  struct brig_error *err)
 {
     int result;
     settle_process();
@@ -573,7 +618,7 @@ static int set_up(struct executor *executor, struct channel *control, struct bri
         (result = executor_credential_take(&executor->credential, err)) < 0 ||
         (result = executor_instance_open(executor->config->sandbox.state_dir, &executor->instance,
                                          err)) < 0 ||
-        (result = executor_ledger_add(&executor->ledger, MESSAGE_NEW_EXECUTOR, NULL, 0, err)) < 0)
+        (result = open_journal(executor, journal, err)) < 0)
         return result;
     executor->ground =
         (struct jail_ground){.config = executor->config,
@@ -601,23 +646,22 @@ static void clear_up(struct executor *executor)
         lose_peer(&executor->peers[i]);
     executor_instance_close(&executor->instance);
     executor_credential_done(&executor->credential);
-    executor_ledger_done(&executor->ledger);
+    journal_close(&executor->journal);
     str_done(&executor->runtimes);
     free(executor->slots);
     if (executor->epoll >= 0)
         (void)close(executor->epoll);
 }
 
-int executor_main(struct server_config *config, struct channel *control, int listener,
+int executor_main(struct server_config *config, struct channel *control, const struct role_fds *fds,
                   struct brig_error *err)
 {
     struct executor executor = {.config = config,
                                 .epoll = -1,
                                 .instance = INSTANCE_NONE,
+                                .journal = JOURNAL_NONE,
                                 .pools = {.enabled = config->sandbox.pool.enabled, .library = -1}};
-    (void)listener;
-    executor_ledger_init(&executor.ledger);
-    int result = set_up(&executor, control, err);
+    int result = set_up(&executor, control, fds->journal, err);
     if (result == 0)
         result = loop(&executor, err);
     clear_up(&executor);

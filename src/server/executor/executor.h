@@ -13,9 +13,9 @@
 #include "server/executor/credential.h"
 #include "server/executor/instance.h"
 #include "server/executor/jail.h"
-#include "server/executor/ledger.h"
 #include "server/executor/pool.h"
 #include "server/executor/sweeper.h"
+#include "server/journal.h"
 #include "server/message.h"
 
 struct brig_error;
@@ -88,7 +88,7 @@ struct executor {
     int epoll;
     struct executor_peer peers[ROLES_]; /* the entry of ROLE_EXECUTOR is the supervisor */
     uint64_t http_processes;            /* number of http processes so far */
-    struct ledger ledger;
+    struct journal journal;
     struct credential credential;
     struct instance instance;
     struct jail_ground ground;
@@ -129,6 +129,9 @@ bool executor_http_is_full(const struct executor *executor);
 void executor_warn(struct executor *executor, const char *text);
 /* Sends waiting rows to the history process, as far as its channel takes them. */
 void executor_send_rows(struct executor *executor);
+
+/* Returns the index of a runtime of the configuration; RUNTIMES_MAX for NULL. */
+size_t executor_language(const struct executor *executor, const struct runtime *runtime);
 
 /* ---- run.c ---- */
 

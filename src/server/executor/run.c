@@ -81,13 +81,23 @@ static bool take_slot(struct run *run)
 
 /* ---- the end of a run ---- */
 
+static void count_end(const struct run *run, const struct execution_result *result,
+                      struct counters *counters)
+{
+    size_t language = executor_language(run->executor, run->runtime);
+    if (language < RUNTIMES_MAX)
+        counters->languages[language].running--;
+    counters_execution(counters, language, result);
+    counters_events(counters, result->events, result->event_count);
+}
+
 /* If too many rows wait for the history process, results are stored without output and files. */
 static void tell_history(struct run *run, const struct execution_result *result,
                          const struct str *bytes)
 {
-    struct ledger *ledger = &run->executor->ledger;
+    struct journal *journal = &run->executor->journal;
     autostr struct str thin = {0};
-    if (ledger->bytes > LEDGER_BYTES_MANY) {
+    if (journal_bytes(journal) > JOURNAL_BYTES_MANY) {
         struct execution_result row = *result;
         row.file_count = 0;
         row.output.length = row.error_output.length = 0;
@@ -96,9 +106,14 @@ static void tell_history(struct run *run, const struct execution_result *result,
         (void)execution_result_encode(&row, &thin, NULL);
         bytes = &thin;
     }
+    struct journal_state *state = journal_begin(journal);
     if (bytes->failed ||
-        executor_ledger_add(ledger, MESSAGE_END, bytes->data, bytes->length, NULL) < 0)
+        journal_add(journal, state, MESSAGE_END, bytes->data, bytes->length, NULL) < 0) {
         executor_warn(run->executor, "out of memory: the end of a run is missing in the history");
+        return;
+    }
+    count_end(run, result, &state->counters);
+    journal_commit(journal);
 }
 
 /* Takes the result; its strings may belong to the run. The row is sent first: a client that has its
@@ -106,8 +121,6 @@ static void tell_history(struct run *run, const struct execution_result *result,
 static void conclude(struct run *run, struct execution_result *result)
 {
     autostr struct str bytes = {0};
-    if (result->status == EXECUTION_OOM)
-        run->executor->gauges.oom_kills++;
     bool encoded = execution_result_encode(result, &bytes, NULL) == 0;
     tell_history(run, result, &bytes);
     executor_send_rows(run->executor);
@@ -395,18 +408,27 @@ static int check(struct executor *executor, const struct execution_request *requ
 
 /* The history does not store input and files of a request. If too many rows wait for the history
  * process, it does not get the code either, so that rows do not fill the memory. */
-static int note_begin(struct executor *executor, const struct execution_request *request)
+static int note_begin(struct executor *executor, const struct execution_request *request,
+                      size_t language)
 {
+    struct journal *journal = &executor->journal;
     autostr struct str bytes = {0};
     struct execution_request row = *request;
     row.stdin_bytes = (struct execution_bytes){.data = ""};
     row.file_count = row.arg_count = row.env_count = row.return_count = row.allow_count = 0;
-    if (executor->ledger.bytes > LEDGER_BYTES_MANY)
+    if (journal_bytes(journal) > JOURNAL_BYTES_MANY)
         row.code = (struct execution_bytes){.data = ""};
     int result = execution_request_encode(&row, &bytes, NULL);
     if (result < 0)
         return result;
-    return executor_ledger_add(&executor->ledger, MESSAGE_BEGIN, bytes.data, bytes.length, NULL);
+    struct journal_state *state = journal_begin(journal);
+    result = journal_add(journal, state, MESSAGE_BEGIN, bytes.data, bytes.length, NULL);
+    if (result < 0)
+        return result;
+    if (language < RUNTIMES_MAX)
+        state->counters.languages[language].running++;
+    journal_commit(journal);
+    return 0;
 }
 
 static void mark(struct run *run, enum execution_step step)
@@ -528,7 +550,8 @@ void executor_run_begin(struct executor *executor, struct execution_request *req
     struct run *run = result < 0 ? NULL : executor_pool_take(executor, verdict.runtime, request);
     if (!run)
         run = new_run(executor);
-    if (!run || note_begin(executor, request) < 0) {
+    size_t language = executor_language(executor, verdict.runtime);
+    if (!run || note_begin(executor, request, language) < 0) {
         if (run)
             executor_run_bury(run);
         execution_request_done(request);

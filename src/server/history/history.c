@@ -12,8 +12,8 @@
  * The process runs as the user that started brigd, without capabilities. It can reach only the
  * directory of its file, and the network only if the database is PostgreSQL. It trusts the
  * executor's order of messages. It does not trust the http process: a compromised one can read the
- * history and add refused executions, nothing else. The executor makes the ids of runs. A row from
- * the http process never replaces another, and gives way to one from the executor. A finished row
+ * history and have the executor add refused executions, nothing else. The executor makes the ids of
+ * runs. The row of a refused execution never replaces another, and gives way to that of a run. A finished row
  * is changed only by another end of the same run. */
 #include "server/history/history.h"
 
@@ -69,7 +69,7 @@ void history_drop_http(struct history *r)
 enum room {
     ROOM_ENOUGH,
     ROOM_THIN, /* store rows without code and output */
-    ROOM_NONE, /* drop rows */
+    ROOM_NONE, /* drop rows of refused executions */
     ROOMS_
 };
 
@@ -80,10 +80,13 @@ static enum room room_for(const struct history *r, uint64_t used, enum message_t
     if (!r->postgres || used <= most || type == MESSAGE_NEW_EXECUTOR)
         return ROOM_ENOUGH;
     /* A compromised http process can report any number of refused requests; they must not displace
-     * runs. */
-    if (used > 2 * most || type == MESSAGE_BLOCKED)
-        return ROOM_NONE;
-    return ROOM_THIN;
+     * runs. Rows of runs are never dropped: no more are taken if the spool is full. */
+    return type == MESSAGE_BLOCKED ? ROOM_NONE : ROOM_THIN;
+}
+
+bool history_is_full(const struct history *r)
+{
+    return r->postgres && spool_bytes(r->local) > 2 * r->config->database.spool_max_bytes;
 }
 
 static void note_rooms(struct history *r, const size_t counts[ROOMS_])
@@ -93,11 +96,11 @@ static void note_rooms(struct history *r, const size_t counts[ROOMS_])
     if (counts[ROOM_THIN] > 0 && !r->warned_thin)
         history_warn(r, "the spool is full (database.spool_max): of new rows only hashes of "
                         "code and output are kept until the database takes rows again");
-    if (counts[ROOM_NONE] > 0 && !r->warned_drop)
-        history_warn(r, "the spool is twice as full as it may be (database.spool_max): rows "
-                        "are dropped until the database takes some");
+    if (history_is_full(r) && !r->warned_full)
+        history_warn(r, "the spool is twice as full as it may be (database.spool_max): executions "
+                        "are refused until the database takes rows");
     r->warned_thin = counts[ROOM_THIN] > 0 || (r->warned_thin && counts[ROOM_ENOUGH] == 0);
-    r->warned_drop = counts[ROOM_NONE] > 0 || (r->warned_drop && counts[ROOM_ENOUGH] == 0);
+    r->warned_full = history_is_full(r);
 }
 
 /* ---- Rows ---- */
@@ -219,7 +222,8 @@ static int store_messages(struct history *r, const struct message *messages, siz
 
 static bool is_row(enum message_type type)
 {
-    return type == MESSAGE_BEGIN || type == MESSAGE_END || type == MESSAGE_NEW_EXECUTOR;
+    return type == MESSAGE_BEGIN || type == MESSAGE_END || type == MESSAGE_BLOCKED ||
+           type == MESSAGE_NEW_EXECUTOR;
 }
 
 /* Returns 1 if there may be more, 0 if there is none now, negative if the executor is gone. */
@@ -280,15 +284,9 @@ static void read_executor(struct history *r)
 static int read_question(struct history *r)
 {
     automessage struct message message = {.fd = -1};
-    struct brig_error err = {0};
-    int result = channel_receive(r->http, &message, &err);
+    int result = channel_receive(r->http, &message, NULL);
     if (result <= 0)
         return result;
-    if (message.type == MESSAGE_BLOCKED) {
-        if (store_messages(r, &message, 1, &err) < 0)
-            r->dropped++; /* the http process has no copy */
-        return 1;
-    }
     if (message.type != MESSAGE_LIST && message.type != MESSAGE_GET) {
         history_warn(r, "the http process does not keep to the form");
         return BRIG_E_INVALID;
@@ -403,7 +401,7 @@ static int take_peer(struct history *r, struct message *message, struct brig_err
         history_drop_http(r);
     }
     r->state = NULL;
-    r->status[0] = '\0';
+    r->status = (struct message_store){0};
     return channel_new(&message->fd, peer, err);
 }
 
@@ -504,11 +502,11 @@ static void release(struct history *r)
     channel_free(r->executor);
 }
 
-int history_main(struct server_config *config, struct channel *control, int listener,
+int history_main(struct server_config *config, struct channel *control, const struct role_fds *fds,
                  struct brig_error *err)
 {
     struct history r = {.config = config, .control = control};
-    (void)listener;
+    (void)fds;
     int result = open_all(&r, err);
     if (result == 0)
         result = say_ready(&r, err);

@@ -43,7 +43,7 @@ struct history {
     uint64_t held_until_ms; /* when a failed batch is tried again; 0: none */
     bool held_of_other;     /* the batch came from an executor that is gone */
     uint64_t thinned, dropped, refused;
-    bool warned_thin, warned_drop;
+    bool warned_thin, warned_full;
     char write_problem[BRIG_MESSAGE_MAX]; /* why SQLite cannot be written, or "" */
 
     /* Rows from SQLite to PostgreSQL. Sequences are those of the spool. */
@@ -57,8 +57,8 @@ struct history {
     char problem[BRIG_MESSAGE_MAX];
     uint64_t retry_ms, retry_delay_ms, forget_ms;
 
-    const char *state;             /* the state last sent to the http process; NULL: none */
-    char status[BRIG_MESSAGE_MAX]; /* the complete message */
+    const char *state;           /* the state last sent to the http process; NULL: none */
+    struct message_store status; /* the complete message */
     uint64_t status_ms;
     bool status_stale; /* counts may have changed since */
     bool draining;
@@ -72,6 +72,8 @@ void history_warn(struct history *history, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Notes that SQLite could not be written, or can be again. */
 void history_note_write(struct history *history, int result, const struct brig_error *err);
+/* Returns whether the spool has no room for more executions. */
+bool history_is_full(const struct history *history);
 /* Closes the channel to a http process that is gone or misbehaves, and forgets its queries. */
 void history_drop_http(struct history *history);
 

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/history/history.h"
@@ -354,31 +353,42 @@ static const char *state_of(const struct history *r)
     return r->answers && (r->postgres || !r->held_until_ms) ? "ok" : "unavailable";
 }
 
-static void write_status(const struct history *r, const char *state, struct str *out)
+static void put(char *place, size_t size, const char *text)
 {
-    struct json j;
-    json_init(&j, out);
-    json_open_object(&j, NULL);
-    json_text(&j, "type", !r->local ? "none" : r->postgres ? "postgres" : "sqlite");
-    json_text(&j, "status", state);
-    if (r->local) {
-        bool waits = !str_equal(state, "ok");
-        uint64_t spooled = waits && r->postgres ? spool_count(r->local) : 0;
-        json_uint(&j, "spooled", spooled + (waits ? r->batch_count : 0));
-        json_uint(&j, "dropped", r->dropped + r->refused);
-        json_uint(&j, "thinned", r->thinned);
-        if (r->write_problem[0])
-            json_text(&j, "problem",
-                      r->postgres ? "the spool cannot be written" : r->write_problem);
-        else if (r->problem[0])
-            json_text(&j, "problem", r->problem);
+    (void)snprintf(place, size, "%s", text);
+}
+
+static uint64_t lag_ms(int64_t oldest_ns)
+{
+    int64_t now_ns = clock_wall_ns();
+    return oldest_ns > 0 && oldest_ns < now_ns ? (uint64_t)(now_ns - oldest_ns) / 1000000 : 0;
+}
+
+static struct message_store status_of(const struct history *r, const char *state)
+{
+    struct message_store status = {0};
+    bool waits = !str_equal(state, "ok");
+    put(status.type, sizeof status.type, !r->local ? "none" : r->postgres ? "postgres" : "sqlite");
+    put(status.status, sizeof status.status, state);
+    if (!r->local)
+        return status;
+    status.dropped = r->dropped + r->refused;
+    status.thinned = r->thinned;
+    status.full = history_is_full(r);
+    if (waits && r->postgres) {
+        status.spooled = spool_count(r->local);
+        status.lag_ms = lag_ms(spool_oldest_ns(r->local)) / 1000 * 1000;
     }
-    json_close_object(&j);
+    const char *spool = "the spool cannot be written";
+    put(status.problem, sizeof status.problem,
+        !r->write_problem[0] ? r->problem
+        : r->postgres        ? spool
+                             : r->write_problem);
+    return status;
 }
 
 void history_tell_status(struct history *r)
 {
-    autostr struct str text = {0};
     const char *state = state_of(r);
     uint64_t now = clock_now_ms();
     /* Counts change with every row and are rate-limited; a changed state is sent at once. */
@@ -387,10 +397,10 @@ void history_tell_status(struct history *r)
         return;
     r->state = state;
     r->status_ms = now;
-    write_status(r, state, &text);
-    if (text.failed || strcmp(text.data, r->status) == 0)
+    const struct message_store status = status_of(r, state);
+    if (memcmp(&status, &r->status, sizeof status) == 0)
         return;
-    (void)snprintf(r->status, sizeof r->status, "%s", text.data);
-    if (channel_send(r->http, MESSAGE_STORE, 0, text.data, text.length, NULL) < 0)
+    r->status = status;
+    if (channel_send(r->http, MESSAGE_STORE, 0, &status, sizeof status, NULL) < 0)
         history_drop_http(r);
 }

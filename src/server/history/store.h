@@ -73,6 +73,8 @@ int spool_open(const char *directory, struct store **ret_store, struct brig_erro
 uint64_t spool_bytes(const struct store *store);
 /* Number of rows that wait for PostgreSQL. Reads all of them. */
 uint64_t spool_count(const struct store *store);
+/* When the oldest of them was created; 0: there is none. */
+int64_t spool_oldest_ns(const struct store *store);
 /* Reads the oldest rows, at most SPOOL_BATCH_MAX, and returns their number. All rows up to
  * *ret_sequence have then been read. */
 int spool_read(struct store *store, struct row *rows, uint64_t *ret_sequence,

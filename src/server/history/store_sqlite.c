@@ -380,6 +380,15 @@ uint64_t spool_count(const struct store *store)
     return count;
 }
 
+int64_t spool_oldest_ns(const struct store *store)
+{
+    uint64_t oldest = 0;
+    (void)ask_number(of(store),
+                     "SELECT coalesce(min(created_ns), 0) FROM executions WHERE sequence > 0",
+                     &oldest, NULL);
+    return (int64_t)oldest;
+}
+
 /* Which parts a row has; this selects the statements for PostgreSQL. */
 static enum row_kind kind_of(const struct row *row)
 {

@@ -89,8 +89,9 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
     json_text(&j, "method", exchange->method);
     json_text(&j, "path", exchange->path);
     json_uint(&j, "status", status);
-    if (exchange->outcome)
-        json_text(&j, "outcome", exchange->outcome);
+    if (exchange->error || exchange->outcome)
+        json_text(&j, "outcome",
+                  exchange->error ? error_row(exchange->error)->code : exchange->outcome);
     if (exchange->language)
         json_text(&j, "language", exchange->language);
     json_uint(&j, "bytes_in", exchange->body_bytes);

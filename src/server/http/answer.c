@@ -177,7 +177,7 @@ void answer_field_error(struct exchange *exchange, enum http_error error, const 
 {
     autostr struct str text = {0};
     unsigned status = error_row(error)->status;
-    exchange->outcome = error_row(error)->code;
+    exchange->error = error;
     answer_write_error(exchange, error, field, message, &text);
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
         exchange->retry_after_s = 1;

@@ -311,11 +311,9 @@ static bool take_token(struct exchange *exchange, uint64_t *ret_wait_ms)
 
 static bool check_rate(struct exchange *exchange)
 {
-    struct http *http = exchange->http;
     uint64_t wait_ms = 0;
     if (exchange->route->flags & ROUTE_UNCOUNTED || take_token(exchange, &wait_ms))
         return true;
-    http->metrics.rate_limited++;
     exchange->retry_after_s = (unsigned long)((wait_ms + 999) / 1000);
     answer_error(exchange, ERROR_RATE_LIMITED, NULL);
     return false;
@@ -472,7 +470,10 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     exchange->socket->deadline_ms = http->now_ms + http->config->server.idle_timeout_ms;
     exchange->socket->busy = false;
     unsigned status = exchange->gone ? 499 : exchange->status;
-    metrics_request(&exchange->http->metrics, status);
+    metrics_request(&exchange->http->metrics, exchange->route, status,
+                    (double)(clock_now_us() - exchange->began_us) / 1e6);
+    if (exchange->error && !exchange->gone)
+        exchange->http->metrics.errors[exchange->error]++;
     access_log_add(&exchange->http->log, exchange, status);
     exchange_free(exchange);
 }

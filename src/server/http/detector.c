@@ -175,12 +175,3 @@ void detector_scan(const char *code, size_t length, struct arena *arena,
                                              .severity = detector_patterns[i].severity};
     *ret_events = events;
 }
-
-bool detector_has(const struct execution_event *event)
-{
-    for (size_t i = 0; i < detector_pattern_count; i++)
-        if (strcmp(detector_patterns[i].type, event->type) == 0 &&
-            strcmp(detector_patterns[i].detail, event->detail) == 0)
-            return true;
-    return false;
-}

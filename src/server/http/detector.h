@@ -14,9 +14,6 @@
 void detector_scan(const char *code, size_t length, struct arena *arena,
                    struct execution_event **ret_events, size_t *ret_count);
 
-/* Returns whether the event is from the table, not observed in a jail. */
-bool detector_has(const struct execution_event *event);
-
 /* The table, for tests and the documentation. */
 struct detector_pattern {
     const char *text; /* lower case, without blanks */

@@ -96,6 +96,9 @@ static bool start(struct http *http, struct ticket *ticket)
         return false;
     str_done(&ticket->packed);
     exchange_release(exchange);
+    counters_time(&http->metrics.queue_wait,
+                  (double)(exchange->trace.at_us[STEP_SENT] - exchange->trace.at_us[STEP_DECODED]) /
+                      1e6);
     http->running++;
     return true;
 }
@@ -127,7 +130,7 @@ void execute_tick(struct http *http)
 /* ---- From the body to the executor ---- */
 
 /* The detector found something critical: adds a row to the history and answers 403. */
-static void block(struct exchange *exchange, struct execution_request *request, size_t language)
+static void block(struct exchange *exchange, struct execution_request *request)
 {
     struct http *http = exchange->http;
     autostr struct str packed = {0};
@@ -135,8 +138,7 @@ static void block(struct exchange *exchange, struct execution_request *request, 
     execution_id_make(exchange->execution_id);
     request->id = exchange->execution_id;
     if (execution_request_encode(request, &packed, NULL) == 0)
-        (void)http_send(http, ROLE_HISTORY, MESSAGE_BLOCKED, 0, packed.data, packed.length);
-    metrics_blocked(&http->metrics, language);
+        (void)http_send(http, ROLE_EXECUTOR, MESSAGE_BLOCKED, 0, packed.data, packed.length);
     (void)snprintf(text, sizeof text, "the code was not run: it %s (%s)", request->events[0].detail,
                    request->events[0].type);
     answer_error(exchange, ERROR_ESCAPE_ATTEMPT, text);
@@ -155,7 +157,6 @@ static void detect(struct http *http, struct execution_request *request)
         return;
     detector_scan(request->code.data, request->code.length, &request->arena, &request->events,
                   &request->event_count);
-    metrics_events(&http->metrics, request->events, request->event_count);
 }
 
 /* Returns whether the key has the maximum number of executions. */
@@ -182,8 +183,7 @@ void execute_keys_changed(struct http *http)
     count_for_key(http, ticket);
 }
 
-static void submit(struct exchange *exchange, const struct execution_request *request,
-                   size_t language, bool base64)
+static void submit(struct exchange *exchange, const struct execution_request *request, bool base64)
 {
     struct http *http = exchange->http;
     struct brig_error error = {0};
@@ -194,7 +194,6 @@ static void submit(struct exchange *exchange, const struct execution_request *re
         answer_error(exchange, ERROR_OVERLOADED, error.code == BRIG_E_NOMEM ? NULL : error.message);
         return;
     }
-    ticket->language = language;
     ticket->base64 = base64;
     bool started = http->queued == 0 && start(http, ticket);
     if (!started && http->queued >= http->config->sandbox.max_queued) {
@@ -229,7 +228,6 @@ void execute_begin(struct exchange *exchange)
         return;
     }
     str_done(&exchange->body);
-    size_t language = (size_t)(runtime - http->config->runtimes);
     exchange->language = runtime->name;
     request.id = "";
     request.request_id = exchange->request_id;
@@ -239,7 +237,11 @@ void execute_begin(struct exchange *exchange)
     detect(http, &request);
     exchange->trace.at_us[STEP_DECODED] = clock_now_us();
     if (is_blocked(&request, runtime)) {
-        block(exchange, &request, language);
+        block(exchange, &request);
+        return;
+    }
+    if (http_history_is_full(http)) {
+        answer_error(exchange, ERROR_HISTORY_FULL, NULL);
         return;
     }
     if (key_is_full(exchange)) {
@@ -247,7 +249,7 @@ void execute_begin(struct exchange *exchange)
         answer_error(exchange, ERROR_KEY_BUSY, NULL);
         return;
     }
-    submit(exchange, &request, language, base64);
+    submit(exchange, &request, base64);
 }
 
 /* ---- From the executor to the client ---- */
@@ -292,7 +294,7 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
     if (!exchange)
         return;
     if (exchange->stream) {
-        exchange->outcome = error_row(error)->code;
+        exchange->error = error;
         answer_write_error(exchange, error, field, message, &text);
         stream_end(exchange->stream, "error", text.failed ? NULL : text.data);
     } else {
@@ -346,14 +348,6 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
     exchange_resume(exchange);
 }
 
-/* Events of the detector were counted when they were found. */
-static void count_observed(struct http *http, const struct execution_result *result)
-{
-    for (size_t i = 0; i < result->event_count; i++)
-        if (!http->config->security.detector || !detector_has(&result->events[i]))
-            metrics_events(&http->metrics, &result->events[i], 1);
-}
-
 static void take_trace(struct exchange *exchange, const struct execution_trace *trace)
 {
     exchange->trace.warm = trace->warm;
@@ -369,7 +363,6 @@ void execute_done(struct http *http, const struct message *message)
     if (!ticket || ticket->kind != TICKET_RUN || ticket->queued)
         return;
     struct exchange *exchange = ticket->exchange;
-    size_t language = ticket->language;
     int decoded = execution_result_decode(message->bytes, message->length, &result, NULL);
     http->running--;
     ticket_free(http, ticket);
@@ -377,8 +370,6 @@ void execute_done(struct http *http, const struct message *message)
         fail(exchange, ERROR_INTERNAL, NULL, NULL);
         return;
     }
-    metrics_execution(&http->metrics, language, &result);
-    count_observed(http, &result);
     if (exchange) {
         take_trace(exchange, &result.trace);
         answer_result(exchange, &result);

@@ -48,16 +48,11 @@ bool http_send(struct http *http, enum server_role to, enum message_type type, u
     return http->peers[to] && channel_send(http->peers[to], type, tag, bytes, length, NULL) == 0;
 }
 
-static void take_json(struct str *kept, const struct message *message)
-{
-    str_done(kept);
-    str_append_bytes(kept, message->bytes, message->length);
-}
-
 static void take_runtimes(struct http *http, const struct message *message)
 {
     bool first = http->runtimes.length == 0;
-    take_json(&http->runtimes, message);
+    str_done(&http->runtimes);
+    str_append_bytes(&http->runtimes, message->bytes, message->length);
     /* Now all routes can be answered, including GET /runtimes. */
     if (first)
         (void)channel_send(http->control, MESSAGE_READY, 0, NULL, 0, NULL);
@@ -65,7 +60,17 @@ static void take_runtimes(struct http *http, const struct message *message)
 
 static void take_store(struct http *http, const struct message *message)
 {
-    take_json(&http->store, message);
+    struct message_store *store = &http->store;
+    if (message->length != sizeof *store)
+        return;
+    memcpy(store, message->bytes, sizeof *store);
+    store->type[MESSAGE_WORD_MAX - 1] = store->status[MESSAGE_WORD_MAX - 1] = '\0';
+    store->problem[MESSAGE_TEXT_MAX - 1] = '\0';
+}
+
+bool http_history_is_full(const struct http *http)
+{
+    return http->store.full || (http->journal && journal_is_full(http->journal));
 }
 
 static void take_gauges(struct http *http, const struct message *message)
@@ -113,7 +118,7 @@ static void lose_peer(struct http *http, enum server_role role)
     channel_free(take_ptr(&http->peers[role]));
     http->writing[role] = false;
     if (role == ROLE_EXECUTOR) {
-        http->gauges = (struct message_gauges){.oom_kills = http->gauges.oom_kills};
+        http->gauges = (struct message_gauges){0};
         http->knows_executor = false;
     }
     tickets_lost(http, role);
@@ -451,14 +456,14 @@ static void tear_down(struct http *http)
     rate_free(http->rate);
     tls_done();
     str_done(&http->runtimes);
-    str_done(&http->store);
+    journal_unmap((struct journal_page *)(uintptr_t)http->journal);
     own_close(&http->epoll);
     free(http);
 }
 
 #define LARGE_BYTES (128 << 10)
 
-int http_main(struct server_config *config, struct channel *control, int listener,
+int http_main(struct server_config *config, struct channel *control, const struct role_fds *fds,
               struct brig_error *err)
 {
     /* Large buffers are given back when they are freed: libc would keep them once it has seen one. */
@@ -468,7 +473,8 @@ int http_main(struct server_config *config, struct channel *control, int listene
         return brig_fail_nomem(err);
     http->config = config;
     http->control = control;
-    http->listener = listener;
+    http->listener = fds->listener;
+    http->journal = fds->journal >= 0 ? journal_map(fds->journal, false) : NULL;
     http->epoll = -1;
     http->log.fd = -1;
     http->now_ms = clock_now_ms();

@@ -71,7 +71,8 @@ struct exchange {
     struct str body;
     /* The answer. */
     unsigned status;
-    const char *outcome; /* for the log: code of the error, or status of the execution; or NULL */
+    enum http_error error; /* that was answered, or ERROR_NONE */
+    const char *outcome;   /* status of the execution, or NULL */
     const char *content_type;
     unsigned long retry_after_s; /* 0: no header */
     struct str answer;
@@ -89,7 +90,6 @@ struct ticket {
     uint64_t tag;
     enum ticket_kind kind;
     struct exchange *exchange; /* NULL: the client has disconnected */
-    size_t language;           /* index of the runtime */
     bool queued, base64;
     size_t key; /* whose place in key_places it takes; CONFIG_LIST_MAX: none */
     char domain[CLIENTS_DOMAIN_LENGTH + 1];
@@ -121,9 +121,11 @@ struct http {
     size_t running, queued;
     size_t key_places[CONFIG_LIST_MAX]; /* running or queued executions of each key */
     uint64_t next_tag, now_ms, next_tick_ms;
-    struct str runtimes, store; /* JSON from the executor and the history process */
-    bool draining;              /* told to end: not ready any more */
-    uint64_t refuse_from_us;    /* when new requests are refused; set with `draining` */
+    struct str runtimes; /* JSON from the executor */
+    struct message_store store;
+    const struct journal_page *journal; /* written by the executor and the supervisor; or NULL */
+    bool draining;                      /* told to end: not ready any more */
+    uint64_t refuse_from_us;            /* when new requests are refused; set with `draining` */
     uint64_t drain_until_ms;
 };
 
@@ -139,6 +141,8 @@ enum loop_source {
 int loop_add(struct http *http, int fd, enum loop_source source, struct brig_error *err);
 /* Returns whether new requests are refused because the server is about to end. */
 bool http_refuses(const struct http *http);
+/* Returns whether so many rows wait for the database that no execution is taken. */
+bool http_history_is_full(const struct http *http);
 /* Sends a message; false if the process is not running. */
 bool http_send(struct http *http, enum server_role to, enum message_type type, uint64_t tag,
                const void *bytes, size_t length);

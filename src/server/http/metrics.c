@@ -8,133 +8,149 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "server/config.h"
 
-static const double bounds[METRICS_BUCKETS] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
-                                               1,     2.5,  5,     10,   30,  60};
+#define LABELS_MAX 128
 
-/* ---- Counting ---- */
-
-static void count_time(struct metrics_language *language, double seconds)
-{
-    size_t bucket = 0;
-    while (bucket < METRICS_BUCKETS && seconds > bounds[bucket])
-        bucket++;
-    if (bucket < METRICS_BUCKETS)
-        language->buckets[bucket]++;
-    language->count++;
-    language->seconds += seconds;
-}
-
-void metrics_execution(struct metrics *metrics, size_t language,
-                       const struct execution_result *result)
-{
-    if (language >= RUNTIMES_MAX || result->status >= EXECUTION_STATUSES_)
-        return;
-    metrics->languages[language].statuses[result->status]++;
-    count_time(&metrics->languages[language], (double)result->duration_us / 1e6);
-    metrics->timeouts +=
-        result->status == EXECUTION_TIMEOUT || result->status == EXECUTION_CPU_TIMEOUT;
-}
-
-void metrics_blocked(struct metrics *metrics, size_t language)
-{
-    if (language < RUNTIMES_MAX)
-        metrics->languages[language].statuses[EXECUTION_BLOCKED]++;
-}
-
-static struct metrics_event *find_event(struct metrics *metrics, const char *type,
-                                        enum execution_severity severity)
-{
-    for (size_t i = 0; i < metrics->event_count; i++)
-        if (metrics->events[i].severity == severity && str_equal(metrics->events[i].type, type))
-            return &metrics->events[i];
-    if (metrics->event_count == METRICS_EVENTS_MAX)
-        return NULL;
-    struct metrics_event *event = &metrics->events[metrics->event_count++];
-    (void)snprintf(event->type, sizeof event->type, "%s", type);
-    event->severity = severity;
-    return event;
-}
-
-/* Only words, because labels are written without escaping. */
-static bool is_label(const char *text)
-{
-    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    return length > 0 && length < METRICS_LABEL_MAX && text[length] == '\0';
-}
-
-void metrics_events(struct metrics *metrics, const struct execution_event *events, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *type = is_label(events[i].type) ? events[i].type : "other";
-        struct metrics_event *event = find_event(metrics, type, events[i].severity);
-        if (event)
-            event->count++;
-    }
-}
-
-void metrics_request(struct metrics *metrics, unsigned status)
+void metrics_request(struct metrics *metrics, const struct route *route, unsigned status,
+                     double seconds)
 {
     if (status < METRICS_STATUSES)
         metrics->requests[status]++;
+    if (route && route - routes < METRICS_ROUTES_MAX)
+        counters_time(&metrics->routes[route - routes], seconds);
 }
 
-/* ---- Writing ---- */
+/* ---- Kinds of rows ---- */
+
+typedef void writer(const struct metrics_row *row, const struct metrics *metrics,
+                    const struct server_config *config, struct str *out);
+
+static uint64_t load(const void *base, size_t offset)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)base + offset, sizeof value);
+    return value;
+}
+
+static void write_value(const char *name, uint64_t value, struct str *out)
+{
+    str_appendf(out, "%s %" PRIu64 "\n", name, value);
+}
 
 static void write_number(const struct metrics_row *row, const struct metrics *metrics,
                          const struct server_config *config, struct str *out)
 {
-    uint64_t value;
     (void)config;
-    memcpy(&value, (const char *)metrics + row->offset, sizeof value);
-    str_appendf(out, "%s %" PRIu64 "\n", row->name, value);
+    write_value(row->name, load(metrics, row->offset), out);
 }
+
+/* `labels` are NAME="VALUE" and so on, or "". */
+static void write_times(const char *name, const char *labels, const struct counters_times *times,
+                        struct str *out)
+{
+    const char *comma = *labels ? "," : "";
+    uint64_t below = 0;
+    for (size_t i = 0; i < COUNTERS_BUCKETS; i++) {
+        below += times->buckets[i];
+        str_appendf(out, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, labels, comma,
+                    counters_bounds[i], below);
+    }
+    str_appendf(out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, comma, times->count);
+    str_appendf(out, "%s_sum%s%s%s %.6f\n", name, *labels ? "{" : "", labels, *labels ? "}" : "",
+                times->seconds);
+    str_appendf(out, "%s_count%s%s%s %" PRIu64 "\n", name, *labels ? "{" : "", labels,
+                *labels ? "}" : "", times->count);
+}
+
+/* ---- Executions ---- */
+
+static writer write_executions, write_durations, write_running, write_oom, write_timeouts,
+    write_queue_wait, write_events, write_pools;
 
 static void write_executions(const struct metrics_row *row, const struct metrics *metrics,
                              const struct server_config *config, struct str *out)
 {
-    for (size_t i = 0; i < config->runtime_count; i++)
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        const uint64_t *statuses = metrics->journal.counters.languages[i].statuses;
         for (unsigned status = EXECUTION_OK; status < EXECUTION_STATUSES_; status++)
-            if (metrics->languages[i].statuses[status] || status == EXECUTION_OK)
+            if (statuses[status] || status == EXECUTION_OK)
                 str_appendf(out, "%s{language=\"%s\",status=\"%s\"} %" PRIu64 "\n", row->name,
                             config->runtimes[i].name,
-                            execution_status_name((enum execution_status)status),
-                            metrics->languages[i].statuses[status]);
+                            execution_status_name((enum execution_status)status), statuses[status]);
+    }
 }
 
 static void write_durations(const struct metrics_row *row, const struct metrics *metrics,
                             const struct server_config *config, struct str *out)
 {
     for (size_t i = 0; i < config->runtime_count; i++) {
-        const struct metrics_language *language = &metrics->languages[i];
-        const char *label = config->runtimes[i].name;
-        uint64_t below = 0;
-        if (language->count == 0)
-            continue;
-        for (size_t k = 0; k < METRICS_BUCKETS; k++) {
-            below += language->buckets[k];
-            str_appendf(out, "%s_bucket{language=\"%s\",le=\"%g\"} %" PRIu64 "\n", row->name, label,
-                        bounds[k], below);
-        }
-        str_appendf(out, "%s_bucket{language=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", row->name, label,
-                    language->count);
-        str_appendf(out, "%s_sum{language=\"%s\"} %.6f\n", row->name, label, language->seconds);
-        str_appendf(out, "%s_count{language=\"%s\"} %" PRIu64 "\n", row->name, label,
-                    language->count);
+        const struct counters_times *times = &metrics->journal.counters.languages[i].times;
+        char labels[LABELS_MAX];
+        (void)snprintf(labels, sizeof labels, "language=\"%s\"", config->runtimes[i].name);
+        if (times->count > 0)
+            write_times(row->name, labels, times, out);
     }
+}
+
+static void write_running(const struct metrics_row *row, const struct metrics *metrics,
+                          const struct server_config *config, struct str *out)
+{
+    (void)config;
+    write_value(row->name, counters_running(&metrics->journal.counters), out);
+}
+
+static void write_oom(const struct metrics_row *row, const struct metrics *metrics,
+                      const struct server_config *config, struct str *out)
+{
+    (void)config;
+    write_value(row->name, counters_status(&metrics->journal.counters, EXECUTION_OOM), out);
+}
+
+static void write_timeouts(const struct metrics_row *row, const struct metrics *metrics,
+                           const struct server_config *config, struct str *out)
+{
+    const struct counters *counters = &metrics->journal.counters;
+    (void)config;
+    write_value(row->name,
+                counters_status(counters, EXECUTION_TIMEOUT) +
+                    counters_status(counters, EXECUTION_CPU_TIMEOUT),
+                out);
+}
+
+static void write_queue_wait(const struct metrics_row *row, const struct metrics *metrics,
+                             const struct server_config *config, struct str *out)
+{
+    (void)config;
+    write_times(row->name, "", &metrics->queue_wait, out);
 }
 
 static void write_events(const struct metrics_row *row, const struct metrics *metrics,
                          const struct server_config *config, struct str *out)
 {
+    const struct counters *counters = &metrics->journal.counters;
     (void)config;
-    for (size_t i = 0; i < metrics->event_count; i++)
+    for (size_t i = 0; i < counters->event_count && i < COUNTERS_EVENTS_MAX; i++)
         str_appendf(out, "%s{type=\"%s\",severity=\"%s\"} %" PRIu64 "\n", row->name,
-                    metrics->events[i].type, execution_severity_name(metrics->events[i].severity),
-                    metrics->events[i].count);
+                    counters->events[i].type, execution_severity_name(counters->events[i].severity),
+                    counters->events[i].count);
 }
+
+_Static_assert(MESSAGE_POOLS_MAX == RUNTIMES_MAX, "each runtime has a pool");
+
+static void write_pools(const struct metrics_row *row, const struct metrics *metrics,
+                        const struct server_config *config, struct str *out)
+{
+    for (size_t i = 0; i < config->runtime_count; i++)
+        str_appendf(out, "%s{language=\"%s\"} %" PRIu64 "\n", row->name, config->runtimes[i].name,
+                    load(&metrics->gauges.pools[i], row->offset));
+}
+
+/* ---- Requests ---- */
+
+static writer write_requests, write_routes, write_errors, write_rate_limited;
 
 static void write_requests(const struct metrics_row *row, const struct metrics *metrics,
                            const struct server_config *config, struct str *out)
@@ -146,34 +162,141 @@ static void write_requests(const struct metrics_row *row, const struct metrics *
                         metrics->requests[status]);
 }
 
-_Static_assert(MESSAGE_POOLS_MAX == RUNTIMES_MAX, "each runtime has a pool");
-
-static void write_pools(const struct metrics_row *row, const struct metrics *metrics,
-                        const struct server_config *config, struct str *out)
+static void write_routes(const struct metrics_row *row, const struct metrics *metrics,
+                         const struct server_config *config, struct str *out)
 {
-    for (size_t i = 0; i < config->runtime_count; i++) {
-        uint64_t value;
-        memcpy(&value, (const char *)&metrics->gauges.pools[i] + row->offset, sizeof value);
-        str_appendf(out, "%s{language=\"%s\"} %" PRIu64 "\n", row->name, config->runtimes[i].name,
-                    value);
+    (void)config;
+    for (size_t i = 0; i < route_count && i < METRICS_ROUTES_MAX; i++) {
+        char labels[LABELS_MAX];
+        (void)snprintf(labels, sizeof labels, "method=\"%s\",route=\"%s\"", routes[i].method,
+                       routes[i].path);
+        if (metrics->routes[i].count > 0)
+            write_times(row->name, labels, &metrics->routes[i], out);
     }
 }
 
+static void write_errors(const struct metrics_row *row, const struct metrics *metrics,
+                         const struct server_config *config, struct str *out)
+{
+    (void)config;
+    for (unsigned i = 0; i < ERRORS_; i++)
+        if (metrics->errors[i] > 0)
+            str_appendf(out, "%s{code=\"%s\"} %" PRIu64 "\n", row->name,
+                        error_row((enum http_error)i)->code, metrics->errors[i]);
+}
+
+static void write_rate_limited(const struct metrics_row *row, const struct metrics *metrics,
+                               const struct server_config *config, struct str *out)
+{
+    (void)config;
+    write_value(row->name, metrics->errors[ERROR_RATE_LIMITED], out);
+}
+
+/* ---- The history, and the processes of brigd ---- */
+
+static writer write_pending, write_lag, write_up, write_restarts, write_cpu, write_process,
+    write_files, write_build;
+
+static void write_pending(const struct metrics_row *row, const struct metrics *metrics,
+                          const struct server_config *config, struct str *out)
+{
+    (void)config;
+    write_value(row->name, metrics->journal.rows + metrics->store.spooled, out);
+}
+
+static void write_lag(const struct metrics_row *row, const struct metrics *metrics,
+                      const struct server_config *config, struct str *out)
+{
+    int64_t oldest_ns = metrics->journal.oldest_ns, now_ns = clock_wall_ns();
+    double own = oldest_ns && oldest_ns < now_ns ? (double)(now_ns - oldest_ns) / 1e9 : 0;
+    double spool = (double)metrics->store.lag_ms / 1e3;
+    (void)config;
+    str_appendf(out, "%s %.3f\n", row->name, own > spool ? own : spool);
+}
+
+static void write_up(const struct metrics_row *row, const struct metrics *metrics,
+                     const struct server_config *config, struct str *out)
+{
+    (void)config;
+    write_value(row->name, str_equal(metrics->store.status, "ok"), out);
+}
+
+static const char *process_name(unsigned number)
+{
+    return number < ROLES_ ? server_role_name((enum server_role)number) : "supervisor";
+}
+
+static void write_restarts(const struct metrics_row *row, const struct metrics *metrics,
+                           const struct server_config *config, struct str *out)
+{
+    (void)config;
+    for (unsigned i = 0; i < ROLES_; i++) {
+        const struct journal_process *process = &metrics->processes[i];
+        str_appendf(out, "%s{process=\"%s\",reason=\"died\"} %" PRIu64 "\n", row->name,
+                    process_name(i), process->deaths - process->hangs);
+        str_appendf(out, "%s{process=\"%s\",reason=\"hung\"} %" PRIu64 "\n", row->name,
+                    process_name(i), process->hangs);
+    }
+}
+
+static void write_process(const struct metrics_row *row, const struct metrics *metrics,
+                          const struct server_config *config, struct str *out)
+{
+    (void)config;
+    for (unsigned i = 0; i <= ROLES_; i++)
+        if (metrics->processes[i].started_s > 0)
+            str_appendf(out, "%s{process=\"%s\"} %" PRIu64 "\n", row->name, process_name(i),
+                        load(&metrics->processes[i], row->offset));
+}
+
+static void write_cpu(const struct metrics_row *row, const struct metrics *metrics,
+                      const struct server_config *config, struct str *out)
+{
+    (void)config;
+    for (unsigned i = 0; i <= ROLES_; i++)
+        if (metrics->processes[i].started_s > 0)
+            str_appendf(out, "%s{process=\"%s\"} %.2f\n", row->name, process_name(i),
+                        (double)metrics->processes[i].cpu_us / 1e6);
+}
+
+static void write_files(const struct metrics_row *row, const struct metrics *metrics,
+                        const struct server_config *config, struct str *out)
+{
+    (void)config;
+    for (unsigned i = 0; i <= ROLES_; i++)
+        if (metrics->processes[i].open_files > 0)
+            str_appendf(out, "%s{process=\"%s\"} %" PRIu64 "\n", row->name, process_name(i),
+                        metrics->processes[i].open_files);
+}
+
+static void write_build(const struct metrics_row *row, const struct metrics *metrics,
+                        const struct server_config *config, struct str *out)
+{
+    (void)metrics;
+    (void)config;
+    str_appendf(out, "%s{version=\"%s\"} 1\n", row->name, BRIG_VERSION);
+}
+
+/* ---- The table ---- */
+
 const struct metrics_row metrics_rows[] = {
-    {"sandbox_executions_total", "counter", "Executions by language and by how they ended.",
+    {"sandbox_executions_total", "counter",
+     "Executions by language and by how they ended, since the start of brigd: as in the history.",
      write_executions, 0},
     {"sandbox_execution_duration_seconds", "histogram", "Wall clock of executions by language.",
      write_durations, 0},
-    {"sandbox_active_executions", "gauge", "Executions that run now.", write_number,
-     offsetof(struct metrics, running)},
+    {"sandbox_active_executions", "gauge", "Executions that run now.", write_running, 0},
+    {"sandbox_places", "gauge",
+     "Most executions at once that open files and memory of the machine allow now.", write_number,
+     offsetof(struct metrics, gauges.places)},
     {"sandbox_queue_depth", "gauge", "Executions that wait for a place.", write_number,
      offsetof(struct metrics, queued)},
+    {"sandbox_queue_wait_seconds", "histogram", "How long executions waited for a place.",
+     write_queue_wait, 0},
     {"sandbox_security_events_total", "counter",
      "What the detector saw, and denials that were observed.", write_events, 0},
-    {"oom_kills_total", "counter", "Executions that ran out of memory.", write_number,
-     offsetof(struct metrics, gauges.oom_kills)},
-    {"sandbox_timeouts_total", "counter", "Executions that ran out of time.", write_number,
-     offsetof(struct metrics, timeouts)},
+    {"oom_kills_total", "counter", "Executions that ran out of memory.", write_oom, 0},
+    {"sandbox_timeouts_total", "counter", "Executions that ran out of time.", write_timeouts, 0},
     {"sandbox_pool_ready", "gauge", "Jails that wait for code, by language.", write_pools,
      offsetof(struct message_pool, ready)},
     {"sandbox_pool_building", "gauge", "Jails that are being made to wait.", write_pools,
@@ -190,13 +313,34 @@ const struct metrics_row metrics_rows[] = {
      "Jails that waited in vain: too old, too many, or ended.", write_pools,
      offsetof(struct message_pool, discarded)},
     {"brigd_http_requests_total", "counter", "HTTP requests by status.", write_requests, 0},
-    {"brigd_http_rate_limited_total", "counter", "HTTP requests that came too often.", write_number,
-     offsetof(struct metrics, rate_limited)},
+    {"brigd_http_request_duration_seconds", "histogram",
+     "Time from the head of a request to the end of its answer, by route.", write_routes, 0},
+    {"brigd_http_rate_limited_total", "counter", "HTTP requests that came too often.",
+     write_rate_limited, 0},
+    {"brigd_rejections_total", "counter", "Answers with an error, by its code.", write_errors, 0},
     {"brigd_http_connections", "gauge", "Connections that are open.", write_number,
      offsetof(struct metrics, connections)},
     {"brigd_access_log_dropped_total", "counter",
      "Lines of the access log that could not be written in time.", write_number,
      offsetof(struct metrics, log_lines_dropped)},
+    {"brigd_history_up", "gauge", "1 while the database takes rows.", write_up, 0},
+    {"brigd_history_pending_rows", "gauge", "Rows that are not in the database yet.", write_pending,
+     0},
+    {"brigd_history_lag_seconds", "gauge", "Age of the oldest of them.", write_lag, 0},
+    {"brigd_history_dropped_rows_total", "counter", "Rows that the history lost.", write_number,
+     offsetof(struct metrics, store.dropped)},
+    {"brigd_process_restarts_total", "counter",
+     "Processes of brigd that were started again after they died or hung.", write_restarts, 0},
+    {"brigd_build_info", "gauge", "1, with the version as a label.", write_build, 0},
+    {"process_cpu_seconds_total", "counter", "CPU time by process of brigd, without jails.",
+     write_cpu, 0},
+    {"process_resident_memory_bytes", "gauge", "Memory in use.", write_process,
+     offsetof(struct journal_process, memory_bytes)},
+    {"process_virtual_memory_bytes", "gauge", "Address space in use.", write_process,
+     offsetof(struct journal_process, virtual_bytes)},
+    {"process_open_fds", "gauge", "Open files, of processes that show them.", write_files, 0},
+    {"process_start_time_seconds", "gauge", "When the process was started, since 1970.",
+     write_process, offsetof(struct journal_process, started_s)},
 };
 const size_t metrics_row_count = ARRAY_LENGTH(metrics_rows);
 

@@ -9,13 +9,24 @@
 #include "server/http/http.h"
 #include "server/openapi_json.h" /* generated from docs/openapi.json */
 
-/* The JSON that the history process reported last. */
-static const char *database(const struct http *http)
+/* What the history process reported last. */
+static void write_database(const struct http *http, struct json *j)
 {
-    if (http->config->database.store == STORE_NONE)
-        return "{\"type\":\"none\",\"status\":\"off\"}";
-    return http->peers[ROLE_HISTORY] && http->store.length > 0 ? http->store.data
-                                                               : "{\"status\":\"starting\"}";
+    const struct message_store *store = &http->store;
+    bool none = http->config->database.store == STORE_NONE;
+    bool known = !none && http->peers[ROLE_HISTORY] && *store->status;
+    json_open_object(j, "database");
+    if (none || known)
+        json_text(j, "type", none ? "none" : store->type);
+    json_text(j, "status", none ? "off" : known ? store->status : "starting");
+    if (known) {
+        json_uint(j, "spooled", store->spooled);
+        json_uint(j, "dropped", store->dropped);
+        json_uint(j, "thinned", store->thinned);
+    }
+    if (known && *store->problem)
+        json_text(j, "problem", store->problem);
+    json_close_object(j);
 }
 
 /* The sum over all runtimes; /metrics has the numbers of each. */
@@ -51,7 +62,7 @@ void pages_health(struct exchange *exchange)
     json_text(&j, "status", http->draining ? "stopping" : works ? "ok" : "starting");
     json_text(&j, "version", BRIG_VERSION);
     json_text(&j, "backend", "native");
-    str_concat(&text, ",\"database\":", database(http));
+    write_database(http, &j);
     json_open_object(&j, "executions");
     json_uint(&j, "active", execute_count(http));
     json_uint(&j, "queued", http->queued);
@@ -85,7 +96,9 @@ void pages_readyz(struct exchange *exchange)
     bool starting = !http->peers[ROLE_EXECUTOR] || !http->knows_executor;
     answer_probe(exchange, http->draining ? "the server is shutting down"
                            : starting     ? "the executor is starting"
-                                          : NULL);
+                           : http_history_is_full(http)
+                               ? "too many executions wait to be stored in the history"
+                               : NULL);
 }
 
 void pages_metrics(struct exchange *exchange)
@@ -93,7 +106,11 @@ void pages_metrics(struct exchange *exchange)
     struct http *http = exchange->http;
     autostr struct str text = {0};
     http->metrics.gauges = http->gauges;
-    http->metrics.running = execute_count(http);
+    http->metrics.store = http->store;
+    if (http->journal) {
+        journal_read(http->journal, &http->metrics.journal);
+        memcpy(http->metrics.processes, http->journal->processes, sizeof http->metrics.processes);
+    }
     http->metrics.queued = http->queued;
     http->metrics.connections = http->connection_count;
     http->metrics.log_lines_dropped = http->log.dropped;

@@ -114,6 +114,9 @@ bool query_list(struct exchange *exchange, struct str *out);
       "The memory for bodies and answers is used up for now.")                                     \
     X(SHUTTING_DOWN, 503, "the server is shutting down",                                           \
       "The server finishes what runs and takes nothing new.")                                      \
+    X(HISTORY_FULL, 503, "too many executions wait to be stored in the history",                   \
+      "The database takes no rows, and the spool (twice `database.spool_max`) or the memory for "  \
+      "rows is full.")                                                                             \
     X(HISTORY_UNAVAILABLE, 503, "the history does not answer",                                     \
       "The database does not answer, or there is none.")
 
