@@ -14,6 +14,7 @@
 #include "server/http/request.h"
 #include "server/http/result_json.h"
 #include "server/http/route.h"
+#include "server/schemas_json.h" /* generated from src/server/http/schemas.json */
 
 /* ---- OpenAPI. Jansson's functions pass a NULL for lack of memory on ---- */
 
@@ -83,10 +84,11 @@ static json_t *error_schema(void)
     json_t *codes = json_array();
     for (int i = ERROR_NONE + 1; i < ERRORS_; i++)
         (void)json_array_append_new(codes, json_string(error_row((enum http_error)i)->code));
-    return json_pack("{s:s, s:{s:{s:s}, s:{s:s, s:o}, s:{s:s}, s:{s:s}, s:{s:s}}}", "type",
-                     "object", "properties", "error", "type", "string", "code", "type", "string",
-                     "enum", codes, "request_id", "type", "string", "field", "type", "string", "id",
-                     "type", "string");
+    return json_pack("{s:s, s:[s, s, s], s:{s:{s:s}, s:{s:s, s:o}, s:{s:s}, s:{s:s}, s:{s:s}}}",
+                     "type", "object", "required", "error", "code", "request_id", "properties",
+                     "error", "type", "string", "code", "type", "string", "enum", codes,
+                     "request_id", "type", "string", "field", "type", "string", "id", "type",
+                     "string");
 }
 
 static json_t *content_of(const char *schema)
@@ -112,17 +114,114 @@ static json_t *parameters_of(const struct route *route)
     return list;
 }
 
+/* Returns whether requests for the route can be answered with the error. */
+static bool may_fail(const struct route *route, enum http_error error)
+{
+    bool body = route->flags & ROUTE_BODY, id = strstr(route->path, "{id}");
+    bool history = strncmp(route->path, "/executions", strlen("/executions")) == 0;
+    bool deletes = strcmp(route->method, "DELETE") == 0;
+    switch (error) {
+    case ERROR_NONE:
+    case ERROR_METHOD_NOT_ALLOWED: /* of other methods */
+    case ERRORS_:
+        return false;
+    case ERROR_MALFORMED_REQUEST:
+    case ERROR_BODY_TOO_LARGE:
+    case ERROR_INTERNAL:
+        return true;
+    case ERROR_WRONG_HOST:
+    case ERROR_TOO_MANY_CONNECTIONS:
+        return !(route->flags & ROUTE_PROBE);
+    case ERROR_RATE_LIMITED:
+    case ERROR_SHUTTING_DOWN:
+        return !(route->flags & ROUTE_UNCOUNTED);
+    case ERROR_UNAUTHORIZED:
+        return !(route->flags & ROUTE_OPEN);
+    case ERROR_INVALID_ID:
+    case ERROR_NOT_FOUND:
+        return id;
+    case ERROR_INVALID_QUERY:
+        return body || history;
+    case ERROR_HISTORY_UNAVAILABLE:
+        return history && !deletes;
+    case ERROR_EXECUTION_LOST:
+        return body || deletes;
+    case ERROR_OVERLOADED:
+        return body || history || strcmp(route->path, "/runtimes") == 0;
+    case ERROR_INVALID_JSON:
+    case ERROR_INVALID_FIELD:
+    case ERROR_MISSING_FIELD:
+    case ERROR_UNKNOWN_FIELD:
+    case ERROR_UNKNOWN_LANGUAGE:
+    case ERROR_RUNTIME_UNAVAILABLE:
+    case ERROR_ESCAPE_ATTEMPT:
+    case ERROR_NETWORK_NOT_PERMITTED:
+    case ERROR_WORK_DIR_NOT_ALLOWED:
+    case ERROR_UNSUPPORTED_MEDIA_TYPE:
+    case ERROR_KEY_BUSY:
+    case ERROR_SETUP_FAILED:
+    case ERROR_QUEUE_FULL:
+    case ERROR_QUEUE_TIMEOUT:
+    case ERROR_HISTORY_FULL:
+        return body;
+    }
+    return false;
+}
+
+/* One response for each status, which lists its codes. */
+static void add_errors(const struct route *route, json_t *responses)
+{
+    for (int i = ERROR_NONE + 1; i < ERRORS_; i++) {
+        const struct error_row *row = error_row((enum http_error)i);
+        char status[16];
+        if (!may_fail(route, (enum http_error)i))
+            continue;
+        (void)snprintf(status, sizeof status, "%u", row->status);
+        json_t *known = json_object_get(responses, status);
+        const char *before =
+            known ? json_string_value(json_object_get(known, "description")) : NULL;
+        json_t *text = json_sprintf("%s%s`%s`: %s", before ? before : "", before ? " " : "",
+                                    row->code, row->doc);
+        json_t *response =
+            json_pack("{s:o, s:o}", "description", text, "content", content_of("Error"));
+        if (row->status == 429 || row->status == 503)
+            (void)json_object_set_new(response, "headers",
+                                      json_pack("{s:{s:s, s:{s:s}}}", "Retry-After", "description",
+                                                "Seconds to wait.", "schema", "type", "integer"));
+        (void)json_object_set_new(responses, status, response);
+    }
+}
+
+static json_t *answer_content(const struct route *route)
+{
+    if (route->flags & ROUTE_STREAM)
+        return json_pack("{s:{s:{s:s}}}", "text/event-stream", "schema", "type", "string");
+    if (!route->schema)
+        return json_pack("{s:{s:{s:s}}}", "text/plain", "schema", "type", "string");
+    if (strcmp(route->schema, "object") == 0)
+        return json_pack("{s:{s:{s:s}}}", "application/json", "schema", "type", "object");
+    return content_of(route->schema);
+}
+
+static json_t *responses_of(const struct route *route)
+{
+    json_t *responses = json_object();
+    add_errors(route, responses);
+    (void)json_object_set_new(
+        responses, strcmp(route->method, "DELETE") == 0 ? "202" : "200",
+        json_pack("{s:s, s:o}", "description", route->summary, "content", answer_content(route)));
+    if (route->flags & ROUTE_PROBE && strcmp(route->operation, "livez") != 0)
+        (void)json_object_set_new(responses, "503",
+                                  json_pack("{s:s, s:o}", "description", "It does not, now.",
+                                            "content", answer_content(route)));
+    return responses;
+}
+
 static json_t *operation_of(const struct route *route)
 {
-    json_t *done = json_pack("{s:s}", "description", route->summary);
-    if (route->flags & ROUTE_STREAM)
-        (void)json_object_set_new(done, "content", json_pack("{s:{}}", "text/event-stream"));
-    else if (route->flags & ROUTE_BODY)
-        (void)json_object_set_new(done, "content", content_of("Result"));
-    json_t *operation = json_pack(
-        "{s:s, s:o, s:{s:o, s:{s:s, s:o}}}", "summary", route->summary, "parameters",
-        parameters_of(route), "responses", strcmp(route->method, "DELETE") == 0 ? "202" : "200",
-        done, "default", "description", "An error", "content", content_of("Error"));
+    json_t *operation = json_pack("{s:s, s:s, s:o, s:o}", "operationId", route->operation,
+                                  "summary", route->summary, "parameters", parameters_of(route),
+                                  "responses", responses_of(route));
     if (*route->doc)
         (void)json_object_set_new(operation, "description", json_string(route->doc));
     if (route->flags & ROUTE_BODY)
@@ -149,6 +248,18 @@ static json_t *all_paths(void)
     return paths;
 }
 
+/* Those of schemas.json, and those made from tables; Result is both. */
+static json_t *all_schemas(void)
+{
+    json_t *schemas = json_loadb(schemas_json, sizeof schemas_json, 0, NULL);
+    json_t *result = result_schema();
+    (void)json_object_update_recursive(result, json_object_get(schemas, "Result"));
+    (void)json_object_set_new(schemas, "Result", result);
+    (void)json_object_set_new(schemas, "Request", request_schema());
+    (void)json_object_set_new(schemas, "Error", error_schema());
+    return schemas;
+}
+
 static int append(const char *bytes, size_t length, void *out)
 {
     str_append_bytes(out, bytes, length);
@@ -161,11 +272,12 @@ static void write_openapi(struct str *out)
         json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s}}", "key", "type", "apiKey", "in", "header",
                   "name", "X-API-Key", "bearer", "type", "http", "scheme", "bearer");
     json_t *root = json_pack(
-        "{s:s, s:{s:s, s:s, s:s}, s:[{s:[]}, {s:[]}, {}], s:o, s:{s:o, s:{s:o, s:o, s:o}}}",
+        "{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s}], s:[{s:[]}, {s:[]}, {}], s:o, s:{s:o, "
+        "s:o}}",
         "openapi", "3.1.0", "info", "title", "brigd", "description",
-        "Runs untrusted code, each request in a fresh jail.", "version", BRIG_VERSION, "security",
-        "key", "bearer", "paths", all_paths(), "components", "securitySchemes", schemes, "schemas",
-        "Request", request_schema(), "Result", result_schema(), "Error", error_schema());
+        "Runs untrusted code, each request in a fresh jail.", "version", BRIG_VERSION, "license",
+        "name", "MIT", "identifier", "MIT", "servers", "url", "/", "security", "key", "bearer",
+        "paths", all_paths(), "components", "securitySchemes", schemes, "schemas", all_schemas());
     if (!root || json_dump_callback(root, append, out, JSON_INDENT(1)) < 0)
         out->failed = true;
     str_append_char(out, '\n');

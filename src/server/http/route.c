@@ -78,10 +78,11 @@ bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX])
 #define PROBE (ROUTE_OPEN | ROUTE_UNCOUNTED | ROUTE_PROBE)
 
 const struct route routes[] = {
-    {"POST", "/execute", ROUTE_BODY, execute_begin, "Run code and get the result back",
+    {"POST", "/execute", ROUTE_BODY, execute_begin, "execute", "Result",
+     "Run code and get the result back",
      "Answers when the run has ended, with status 200 whatever became of the code: `status` and\n"
      "`exit_code` tell. A client that closes its connection ends the run."},
-    {"POST", "/execute/stream", ROUTE_BODY | ROUTE_STREAM, execute_begin,
+    {"POST", "/execute/stream", ROUTE_BODY | ROUTE_STREAM, execute_begin, "executeStream", NULL,
      "Run code and get its output as it comes",
      "The same request; the answer is a stream of server-sent events:\n\n"
      "- `stdout`, `stderr`: a piece of output. Line ends in it (`\\n`, `\\r`, `\\r\\n`) come as\n"
@@ -96,22 +97,30 @@ const struct route routes[] = {
      "of memory, is marked in `truncated`. A slow reader never slows another, nor the run. One "
      "that\n"
      "reads nothing for `server.idle_timeout`, or goes away, ends the run."},
-    {"GET", "/executions", 0, pages_list, "List executions, the newest first",
+    {"GET", "/executions", 0, pages_list, "listExecutions", "ExecutionList",
+     "List executions, the newest first",
      "Needs a history (`database`). With API keys, those that were run with the same key."},
-    {"GET", "/executions/{id}", 0, pages_get, "Everything about one execution", ""},
-    {"DELETE", "/executions/{id}", 0, pages_kill, "End a running execution",
+    {"GET", "/executions/{id}", 0, pages_get, "getExecution", "Execution",
+     "Everything about one execution", ""},
+    {"DELETE", "/executions/{id}", 0, pages_kill, "killExecution", "Killed",
+     "End a running execution",
      "202 if it was running: it is being ended. 404 if there is no such or it has ended."},
-    {"GET", "/health", PROBE, pages_health, "Whether the server works, in detail",
+    {"GET", "/health", PROBE, pages_health, "health", "Health",
+     "Whether the server works, in detail",
      "200 while it can run code, 503 while it cannot or is shutting down."},
-    {"GET", "/livez", PROBE, pages_livez, "Whether the server answers at all",
+    {"GET", "/livez", PROBE, pages_livez, "livez", "Probe", "Whether the server answers at all",
      "200 as long as there is an answer. Restart the server where there is none."},
-    {"GET", "/readyz", PROBE, pages_readyz, "Whether to send requests to the server",
+    {"GET", "/readyz", PROBE, pages_readyz, "readyz", "Probe",
+     "Whether to send requests to the server",
      "200 while executions are taken. 503 while it starts, from the moment it is told to stop, "
      "and\n"
      "while the history cannot take more rows; `reason` says why."},
-    {"GET", "/metrics", ROUTE_OPEN | ROUTE_UNCOUNTED, pages_metrics, "Numbers for Prometheus", ""},
-    {"GET", "/runtimes", 0, pages_runtimes, "What can be run, and what is missing for it", ""},
-    {"GET", "/openapi.json", ROUTE_OPEN, pages_openapi, "This interface for programs", ""},
+    {"GET", "/metrics", ROUTE_OPEN | ROUTE_UNCOUNTED, pages_metrics, "metrics", NULL,
+     "Numbers for Prometheus", ""},
+    {"GET", "/runtimes", 0, pages_runtimes, "listRuntimes", "Runtimes",
+     "What can be run, and what is missing for it", ""},
+    {"GET", "/openapi.json", ROUTE_OPEN, pages_openapi, "openapi", "object",
+     "This interface for programs", ""},
 };
 const size_t route_count = ARRAY_LENGTH(routes);
 

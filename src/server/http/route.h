@@ -27,6 +27,8 @@ struct route {
     unsigned flags;
     /* Called when the request is complete. Sets an answer, or leaves the exchange waiting. */
     void (*handle)(struct exchange *exchange);
+    const char *operation; /* operationId in openapi.json */
+    const char *schema;    /* of the answer (schemas.json), or NULL: it is not JSON */
     const char *summary;
     const char *doc; /* Markdown, for docs/api.md */
 };
