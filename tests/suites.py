@@ -7,7 +7,7 @@ A suite is a program that prints TAP. Groups:
     check   what is wanted after every change: golden, the quick unit tests, a jail in every mode
     test    check, and everything else that finds errors for its time
     all     every suite except those of vm, vm-cpus, fresh and slow
-    unit e2e bindings escape lint fuzz vm-quick vm vm-cpus fresh slow    by kind
+    unit e2e bindings escape lint fuzz vm-quick vm vm-cpus fresh packages slow    by kind
 """
 
 import dataclasses
@@ -197,6 +197,9 @@ def other_suites():
     yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here", needs=(), background=True,
                 seconds=3600)
     yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", needs=(), background=True, seconds=6 * 3600)
+    # It downloads what the packages need, each time.
+    yield Suite("packages", ["tests/fresh/run", "deb-build", "deb-install", "deb-cross"], ("all", "packages"), who="here",
+                needs=(), background=True, seconds=3 * 3600)
     # It downloads the clients, once.
     yield Suite("mcp-clients", ["tests/mcp/run"], ("all",), who="here", seconds=3600)
     # It downloads the agents each time, and removes them.

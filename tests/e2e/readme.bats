@@ -9,6 +9,7 @@
 # demonstration in README.md.
 
 load lib
+load pages
 
 setup() {
     README=$LIB_ROOT/README.md
@@ -19,65 +20,6 @@ teardown() {
     scratch_remove
 }
 
-# blocks LANGUAGE [N [MARK [FILE]]]: the text of the blocks to be run, or of the Nth of them.
-blocks() {
-    awk -v opening="\`\`\`$1" -v only="${2:-0}" -v mark="<!-- ${3:-run} -->" '
-        $0 == mark { marked = 1; next }
-        inside && /^```$/ { inside = 0; next }
-        inside { if (!only || only == number) print; next }
-        marked && $0 == opening { inside = 1; number++ }
-        { marked = 0 }' "${4:-$README}"
-}
-
-# Run as the user under test in a directory of its own: walk.bash FILE says what differs, and fails.
-write_walker() {
-    cat >"$1" <<'WALKER'
-mapfile -t walk_lines <"$1"
-walk_out=$PWD/.walk-out
-walk_failed=0
-
-# Whether line by line what was printed is what was promised.
-walk_same() { # walk_same PROMISED-LINES...
-    local got i pattern
-    mapfile -t got <"$walk_out"
-    [ ${#got[@]} -eq $# ] || return 1
-    for ((i = 0; i < ${#got[@]}; i++)); do
-        pattern=$(printf '%s\n' "$1" | sed 's/[][\\*?(|)]/\\&/g; s/…/*/g')
-        # A pattern on purpose: what is not an ellipsis is quoted in it.
-        # shellcheck disable=SC2053
-        [[ ${got[i]} == $pattern ]] || return 1
-        shift
-    done
-}
-
-walk_n=0
-while [ "$walk_n" -lt ${#walk_lines[@]} ]; do
-    walk_command=${walk_lines[walk_n]}
-    walk_n=$((walk_n + 1))
-    walk_wanted=0 walk_promised=()
-    while :; do
-        case ${walk_lines[walk_n]:-} in
-        '#> '*) walk_promised+=("${walk_lines[walk_n]#'#> '}") ;;
-        '#? '*) walk_wanted=${walk_lines[walk_n]#'#? '} ;;
-        *) break ;;
-        esac
-        walk_n=$((walk_n + 1))
-    done
-    [ -n "$walk_command" ] || continue
-    # In this very shell, as `cd` is to last.
-    eval "$walk_command" >"$walk_out" 2>&1 </dev/null
-    walk_status=$?
-    if [ "$walk_status" -ne "$walk_wanted" ] || ! walk_same "${walk_promised[@]}"; then
-        printf '%s\n  exited with %s (the page says %s) and printed:\n' "$walk_command" \
-            "$walk_status" "$walk_wanted"
-        sed 's/^/    /' "$walk_out"
-        walk_failed=1
-    fi
-done
-exit "$walk_failed"
-WALKER
-}
-
 # walk WHO PAGE: runs the shell blocks of a page in a new directory, with storage for jails in it.
 walk() {
     [ "$(blocks sh 0 run "$2" | grep -c '^brig ')" -ge 8 ]
@@ -86,7 +28,7 @@ walk() {
     mkdir "$SCRATCH/bin"
     ln -s "$BRIG" "$SCRATCH/bin/brig"
     blocks sh 0 run "$2" >"$SCRATCH/commands"
-    write_walker "$SCRATCH/walk.bash"
+    cp "$LIB_ROOT/tests/e2e/walk.bash" "$SCRATCH/walk.bash"
     chmod -R a+rX "$SCRATCH/bin" "$SCRATCH/commands" "$SCRATCH/walk.bash"
     must as "$1" env PATH="$SCRATCH/bin:$PATH" BRIG_CONFIG_DIR="$SCRATCH/jails" bash -c 'umask 022; cd "$1" && exec bash \
         walk.bash commands' - "$SCRATCH"
@@ -150,7 +92,7 @@ brigd_stop() {
             blocks sh 0 'run with brigd' "$page" |
                 sed -e ':more' -e '/\\$/{N;s/\\\n *//;b more' -e '}' -e "s,127\.0\.0\.1:8080,$WHERE,g" >"$SCRATCH/commands"
             [ "$(grep -c '^curl \|^brigctl ' "$SCRATCH/commands")" -ge 2 ]
-            write_walker "$SCRATCH/walk.bash"
+            cp "$LIB_ROOT/tests/e2e/walk.bash" "$SCRATCH/walk.bash"
             chmod a+r "$SCRATCH/commands" "$SCRATCH/walk.bash"
             must as "$who" env PATH="$BUILD_DIR/src/client:$PATH" HOME="$SCRATCH" BRIG_SERVER="http://$WHERE" \
                 bash -c 'cd "$1" && exec bash walk.bash commands' - "$SCRATCH"
