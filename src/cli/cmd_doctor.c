@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/allow_userns.h"
 #include "cli/command.h"
 #include "cli/identity.h"
 #include "cli/net.h"
@@ -22,6 +23,7 @@
 #include "jail/job/job.h"
 #include "jail/job/result.h"
 #include "jail/probe/probe.h"
+#include "jail/probe/userns.h"
 #include "policy/defaults.h"
 
 #define STATUS_NO_FULL_JAIL 1
@@ -99,6 +101,22 @@ static void add_broker(struct probe_report *report)
     if (!found)
         (void)snprintf(row->remedy, sizeof row->remedy,
                        "build it with `make` in the source tree, or `make install`");
+}
+
+/* brig has a command for what the library explains with sysctls and profiles. */
+static void name_setup(struct probe_report *report)
+{
+    char program[PATH_LENGTH_MAX + 1];
+    autostr struct str command = {0};
+    const struct userns_gate *gate = userns_find_gate("", geteuid() == 0);
+    if (!gate->setting || !path_resolve("/proc/self/exe", program))
+        return;
+    allow_userns_command(program, &command);
+    for (size_t i = 0; i < report->count && !command.failed; i++) {
+        struct probe_row *row = &report->rows[i];
+        if (strcmp(row->remedy, gate->fix) == 0 && command.length < sizeof row->remedy)
+            (void)snprintf(row->remedy, sizeof row->remedy, "%s", command.data);
+    }
 }
 
 static struct verdict decide(const struct probe_report *report)
@@ -240,6 +258,7 @@ static int doctor_run(const struct app *app, int argc, char **argv, struct brig_
         return brig_fail_nomem(err);
     probe_run(getenv("HOME"), report);
     add_broker(report);
+    name_setup(report);
     struct verdict verdict = decide(report);
     if (json)
         print_json(report, &verdict, &out);

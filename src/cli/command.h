@@ -77,6 +77,7 @@ extern const struct command cmd_init;
 extern const struct command cmd_import;
 extern const struct command cmd_profiles;
 extern const struct command cmd_doctor;
+extern const struct command cmd_setup;
 extern const struct command cmd_help;
 extern const struct command cmd_version;
 

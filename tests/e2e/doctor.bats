@@ -101,3 +101,32 @@ assert report["unenforced"]
     output_has "brig run doctor"
     must_exit 125 "$BRIG" doctor --json more
 }
+
+@test "setup is refused to users with the command to type, and a dry run is not" {
+    must_exit 125 run_as_user "$BRIG" setup
+    output_has "only root can do"
+    output_has "sudo "
+    must run_as_user "$BRIG" setup --dry-run
+    must_exit 125 run_as_user "$BRIG" setup --nonsense
+}
+
+# In a user namespace with a sysctl and directories of its own.
+@test "where a sysctl refuses user namespaces the doctor names it, and setup opens it and closes it again" {
+    must run_as_user unshare --user --map-root-user --mount true || cannot "unshare makes no user namespace"
+    must run_as_user unshare --user --map-root-user --mount sh -ec '
+        mount -t tmpfs tmpfs /mnt && cp "$1" /mnt/brig && brig=/mnt/brig # the tests may be in /var/lib
+        mount -t tmpfs tmpfs /etc/sysctl.d && mount -t tmpfs tmpfs /var/lib && cd /
+        echo 0 > /proc/sys/user/max_user_namespaces
+        echo "== closed"; ! "$brig" doctor; ! "$brig" -m sealed --nocwd -- echo ran
+        echo "== setup"; "$brig" setup; cat /proc/sys/user/max_user_namespaces /etc/sysctl.d/*
+        echo "== open"; "$brig" -m sealed --nocwd -- echo ran in a jail
+        echo "== revert"; "$brig" setup --revert; cat /proc/sys/user/max_user_namespaces; ls -A /etc/sysctl.d /var/lib/brig
+        echo "== again"; ! "$brig" -m sealed --nocwd -- echo ran' - "$BRIG"
+    local closed=${output%%== setup*} setup=${output#*== setup} open revert
+    open=${setup#*== open} revert=${setup#*== revert}
+    [[ $closed == *'(user.max_user_namespaces is 0)'*"-> sudo /mnt/brig setup"* ]]
+    [[ ${setup%%== open*} == *'set user.max_user_namespaces from 0 to 65536'*$'\n65536\n'*'user.max_user_namespaces = 65536'* ]]
+    [[ ${open%%== revert*} == *'ran in a jail'* ]]
+    [[ ${revert%%== again*} == *'remove /etc/sysctl.d/60-brig-user.max_user_namespaces.conf'*$'\n0\n'* ]]
+    [[ ${revert#*== again} == *'user.max_user_namespaces is 0'* ]]
+}

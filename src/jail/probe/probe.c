@@ -38,6 +38,7 @@
 #include "jail/confine/landlock.h"
 #include "jail/job/result.h"
 #include "jail/net/door_netlink.h"
+#include "jail/probe/userns.h"
 #include "policy/net_address.h"
 
 #ifndef MFD_EXEC
@@ -50,76 +51,9 @@
 #define GROUPS_MAX 1024
 #define OPEN_FILES_WANTED 1024
 
-/* Settings that refuse user namespaces, the most certain first. */
-struct userns_gate {
-    const char *path;
-    long closed_at;  /* the value that refuses */
-    bool root_too;   /* also for root */
-    const char *why; /* ends an error message */
-    const char *fix; /* what doctor says */
-};
-
-static const struct userns_gate userns_gates[] = {
-    {"/proc/sys/user/max_user_namespaces", 0, true,
-     "User namespaces are switched off on this system (user.max_user_namespaces is 0)",
-     "sudo sysctl -w user.max_user_namespaces=65536"},
-    {"/proc/sys/kernel/unprivileged_userns_clone", 0, false,
-     "Unprivileged user namespaces are switched off on this system "
-     "(kernel.unprivileged_userns_clone is 0)",
-     "sudo sysctl -w kernel.unprivileged_userns_clone=1"},
-    {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1, false,
-     "Unprivileged user namespaces are restricted on this system (AppArmor)",
-     "give brig an AppArmor profile that allows userns, or for all programs: "
-     "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
-};
-
-static const struct userns_gate jail_gate = {
-    .why = "This is a jail of brig's, in which no other is made unless it has "
-           "brig_policy_allow_nested()",
-    .fix = "build the jail around it with BRIG_SECCOMP_DEV and brig_policy_allow_nested()",
-};
-static const struct userns_gate filter_gate = {
-    .why = "User namespaces are refused by a syscall filter this process is under, as in many "
-           "containers",
-    .fix = "run outside the container, or give it a seccomp profile that allows unshare, clone and "
-           "mount",
-};
-static const struct userns_gate unknown_gate = {
-    .why = "User namespaces are not available here",
-    .fix = "use a kernel with CONFIG_USER_NS, outside of any chroot",
-};
-
-/* ---- why user namespaces are refused ---- */
-
-/* Returns the number in a file, or -1. */
-static long read_number(const char *path)
-{
-    bool whole;
-    autofree char *text = proc_read(path, 32, &whole);
-    char *end = text;
-    long number = text ? strtol(text, &end, 10) : -1;
-    return end == text ? -1 : number;
-}
-
-static bool file_has(const char *path, const char *words)
-{
-    bool whole;
-    autofree char *text = proc_read(path, 8192, &whole);
-    return text && strstr(text, words);
-}
-
-/* A jail is recognised by the name of its pid 1. This only selects the remedy. */
 static const struct userns_gate *find_gate(void)
 {
-    bool root = geteuid() == 0;
-    if (file_has("/proc/1/comm", "brig-init"))
-        return &jail_gate;
-    for (size_t i = 0; i < ARRAY_LENGTH(userns_gates); i++) {
-        const struct userns_gate *gate = &userns_gates[i];
-        if ((gate->root_too || !root) && read_number(gate->path) == gate->closed_at)
-            return gate;
-    }
-    return file_has("/proc/self/status", "Seccomp:\t2") ? &filter_gate : &unknown_gate;
+    return userns_find_gate("", geteuid() == 0);
 }
 
 void probe_userns_remedy(char *buffer, size_t size)
@@ -302,15 +236,14 @@ static const char *in_child(check_function *check, struct attempt *attempt)
 static const char *check_userns_settings(struct attempt *attempt)
 {
     const struct userns_gate *gate = find_gate();
-    if (gate->path) {
+    if (gate->setting || gate->detail)
         attempt->answer.error = EPERM;
-        note(attempt, "%s is %ld", gate->path + strlen("/proc/sys/"), gate->closed_at);
-    } else if (gate == &jail_gate) {
-        attempt->answer.error = EPERM;
-        note(attempt, "inside a jail");
-    } else {
-        note(attempt, "at most %ld", read_number(userns_gates[0].path));
-    }
+    if (gate->setting)
+        note(attempt, "%s is %ld", gate->setting, gate->closed_at);
+    else if (gate->detail)
+        note(attempt, "%s", gate->detail);
+    else
+        note(attempt, "at most %ld", userns_read_number("", userns_settings[0].file));
     return NULL;
 }
 
