@@ -57,7 +57,7 @@ test-vm: setup-vm ## every test in virtual machines with kernel 6.12 and cgroup 
 test-vm-all: setup-vm ## the same with kernels 6.1, 6.12, that of Debian 13 and the newest two, and with 1 and 16 CPUs
 	@VM_KERNELS='stable bpo trixie next rc' tests/run vm vm-cpus
 
-test-slow: setup-test ## brigd with a root directory that debootstrap makes: downloads some 100 MB once
+test-slow: setup-test ## brigd with a root directory that debootstrap makes, and the AppArmor profile in a virtual machine: downloads some 100 MB once
 	@tests/run slow
 
 test-fresh: ## the README's commands in an empty Debian 12 and 13, and the build and unit tests on the other architecture: downloads some 500 MB once (as root)
