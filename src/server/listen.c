@@ -173,7 +173,7 @@ static int open_address(const char *where, int *ret_fd, struct brig_error *err)
     return result;
 }
 
-static bool is_given(const char *env_fds, const char *env_pid)
+bool listen_is_given(const char *env_fds, const char *env_pid)
 {
     char own[32];
     (void)snprintf(own, sizeof own, "%ld", (long)getpid());
@@ -184,9 +184,9 @@ int listen_open(const char *where, const char *env_fds, const char *env_pid, int
                 char ret_text[LISTEN_TEXT_MAX], bool *ret_public, struct brig_error *err)
 {
     int fd = -1, result = 0;
-    if (is_given(env_fds, env_pid)) {
-        fd = fcntl(SYSTEMD_FIRST_FD, F_DUPFD_CLOEXEC, SYSTEMD_FIRST_FD);
-        if (fd < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+    if (listen_is_given(env_fds, env_pid)) {
+        fd = SYSTEMD_FIRST_FD;
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
             result = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the socket systemd gave");
     } else {
         result = open_address(where, &fd, err);

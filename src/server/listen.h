@@ -12,9 +12,10 @@ struct brig_error;
 int listen_check(const char *where, struct brig_error *err);
 /* Returns whether the socket is TCP on a loopback address; false for a UNIX socket. */
 bool listen_is_loopback(int fd);
+/* Returns whether LISTEN_FDS and LISTEN_PID (may be NULL) say that systemd passed one socket. */
+bool listen_is_given(const char *env_fds, const char *env_pid);
 /* Opens "127.0.0.1:8080", "[::1]:8080", ":8080" (every address), "localhost:8080" or "unix:/path".
- * If `env_fds` and `env_pid` (LISTEN_FDS and LISTEN_PID, may be NULL) say so, takes the socket that
- * systemd opened. *ret_text is a URL for messages; *ret_public is whether other machines can reach
+ * If systemd passed a socket, takes that. *ret_text is a URL for messages; *ret_public is whether other machines can reach
  * it. */
 int listen_open(const char *where, const char *env_fds, const char *env_pid, int *ret_fd,
                 char ret_text[LISTEN_TEXT_MAX], bool *ret_public, struct brig_error *err);

@@ -635,7 +635,9 @@ static void end_all(struct supervisor *supervisor)
     own_close(&supervisor->journal);
     own_close(&supervisor->journal_read);
     journal_unmap(supervisor->page);
-    if (str_starts_with(supervisor->where, "unix:/"))
+    /* systemd goes on listening on a socket that it passed. */
+    if (str_starts_with(supervisor->where, "unix:/") &&
+        !listen_is_given(getenv("LISTEN_FDS"), getenv("LISTEN_PID")))
         (void)unlink(supervisor->where + strlen("unix:"));
 }
 
