@@ -3,16 +3,24 @@
 #include "server/log.h"
 
 #include <stdio.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
+#include "server/notify.h"
 
 static const char *const level_names[] = {
     [LEVEL_INFO] = "info",
     [LEVEL_WARNING] = "warning",
     [LEVEL_ERROR] = "error",
+};
+
+static const int priorities[] = {
+    [LEVEL_INFO] = LOG_INFO,
+    [LEVEL_WARNING] = LOG_WARNING,
+    [LEVEL_ERROR] = LOG_ERR,
 };
 
 void log_time(char ret_text[LOG_TIME_MAX])
@@ -34,7 +42,7 @@ static void write_json(const char *time, enum log_level level, const char *proce
     json_open_object(&j, NULL);
     json_text(&j, "time", time);
     json_text(&j, "level", level_names[level]);
-    json_text(&j, "process", process ? process : "supervisor");
+    json_text(&j, "process", process);
     json_text(&j, "message", message);
     json_close_object(&j);
 }
@@ -44,9 +52,14 @@ void log_line(enum log_format format, enum log_level level, const char *process,
 {
     autostr struct str line = {0};
     char time[LOG_TIME_MAX];
+    const char *name = process ? process : "supervisor";
+    /* The journal has its own time and level, so the message is enough. */
+    if (format == LOG_FORMAT_TEXT && notify_has_journal() &&
+        notify_journal(priorities[level], name, message))
+        return;
     log_time(time);
     if (format == LOG_FORMAT_JSON)
-        write_json(time, level, process, message, &line);
+        write_json(time, level, name, message, &line);
     else
         str_appendf(&line, "%s %s brigd: %s%s%s", time, level_names[level], process ? process : "",
                     process ? ": " : "", message);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of brigd's own log, on standard error: with time and level, as text or as JSON. */
+/* Lines of brigd's own log, on standard error: with time and level, as text or as JSON. Text goes
+ * to the journal as an entry with fields if standard error is the journal. */
 #pragma once
 
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
