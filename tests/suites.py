@@ -298,7 +298,7 @@ def inside_logins(quick):
     """Where systemd runs the machine. These are run in its own namespaces and groups."""
     bats = ["bats", "--tap", "--timing"]
     yield Suite("login", [*bats, "tests/vm/login.bats"], ("quick",), who="plain")
-    if os.path.exists("build/brigd.service"):
+    if os.path.exists("build/systemd/brigd.service"):
         yield Suite("login/service", [*bats, "tests/vm/service.bats"], (), who="plain")
     tags = "quick,!root" if quick else "!root"
     yield Suite("login/limits", ["runuser", "-l", "{user}", "-c",

@@ -40,19 +40,40 @@ installed() {
     must_exit 0 "$PREFIX/bin/brigd" --check-config -c "$PREFIX/share/doc/brig/brigd.example.yaml"
 }
 
-@test "the unit of brigd starts the program that was installed" {
+@test "the units of brigd start the program that was installed, and systemd understands them" {
     lib_is_root || cannot "the build folder may belong to root"
     scratch_make root
     installed
-    local unit=$PREFIX/lib/systemd/system/brigd.service program
-    program=$(sed -n 's/^ExecStart=//p' "$unit")
-    [ -x "$SCRATCH/root$program" ]
-    must_exit 1 grep '@[a-z]*@' "$unit"
+    local folder program
+    for folder in lib/systemd/system share/systemd/user; do
+        program=$(sed -n 's/^ExecStart=//p' "$PREFIX/$folder/brigd.service")
+        [ -x "$SCRATCH/root$program" ]
+        must_exit 1 grep '@[a-z]*@' "$PREFIX/$folder/brigd.service"
+    done
+    must_exit 0 grep -x 'Delegate=cpu io memory pids' "$PREFIX/lib/systemd/system/user@.service.d/50-brig.conf"
     needs systemd-analyze
     # Where the program is now; pages are not looked for, as they are not in the system's place.
-    sed "s,^ExecStart=.*,ExecStart=$SCRATCH/root$program,; /^Documentation=/d" "$unit" >"$SCRATCH/brigd.service"
-    must systemd-analyze verify "$SCRATCH/brigd.service"
+    sed -i "s,^ExecStart=.*,ExecStart=$SCRATCH/root$program,; /^Documentation=/d" \
+        "$PREFIX"/lib/systemd/system/brigd.* "$PREFIX"/share/systemd/user/brigd.*
+    must systemd-analyze verify "$PREFIX"/lib/systemd/system/brigd.{service,socket}
     [ -z "$output" ]
+    export XDG_RUNTIME_DIR=$SCRATCH
+    must systemd-analyze --user verify "$PREFIX"/share/systemd/user/brigd.{service,socket}
+    [ -z "$output" ]
+}
+
+@test "systemd-analyze rates the exposure of the system's unit as docs/server.md says" {
+    lib_is_root || cannot "the build folder may belong to root"
+    needs systemd-analyze
+    scratch_make root
+    installed
+    must systemd-analyze security --offline=yes --no-pager "$PREFIX/lib/systemd/system/brigd.service"
+    local score
+    score=$(sed -n 's/.*exposure level for brigd.service: \([0-9.]*\).*/\1/p' <<<"$output")
+    [ -n "$score" ]
+    # Each release of systemd has its own rules; the document names the one of Debian 12.
+    [ "$(systemctl --version | sed -n 's/^systemd \([0-9]*\).*/\1/p')" = 252 ] || cannot "this is not systemd 252"
+    must_exit 0 grep -F "exposure of $score" "$LIB_ROOT/docs/server.md"
 }
 
 @test "what is installed runs a jail with a door from another place than was planned" {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# brigd as a service of systemd, by the unit that is installed: it starts, runs code within limits, reloads,
-# loses a part of itself, and stops. Run by root in a virtual machine with systemd; see tests/suites.py.
+# brigd as a service of systemd, with the units that are installed: it starts, runs code within limits, reloads,
+# loses a process, hangs, stops, and starts with a connection; for the system and for a user. Run by root in a virtual machine with systemd; see tests/suites.py.
 # shellcheck disable=SC2154,SC2016 # status and output are set by `run`; lines are single-quoted
 
 load ../e2e/lib
@@ -16,7 +16,11 @@ setup_file() {
     # What `ninja install` would put there.
     install -D "$BUILD_DIR/src/server/brigd" /usr/local/bin/brigd
     install -D "$BUILD_DIR/src/net/brig-broker" /usr/local/libexec/brig/brig-broker
-    install -D -m 0644 "$BUILD_DIR/brigd.service" /etc/systemd/system/brigd.service
+    install -D -m 0644 "$BUILD_DIR/systemd/brigd.service" /etc/systemd/system/brigd.service
+    install -D -m 0644 "$LIB_ROOT/systemd/brigd.socket" /etc/systemd/system/brigd.socket
+    sed -i "s/^ListenStream=.*/ListenStream=$address/" /etc/systemd/system/brigd.socket
+    install -D -m 0644 "$BUILD_DIR/systemd/user/brigd.service" /etc/systemd/user/brigd.service
+    install -D -m 0644 "$LIB_ROOT/systemd/user/brigd.socket" /etc/systemd/user/brigd.socket
     mkdir -p /etc/brig
     printf '%s\n' "server: {listen: '$address', access_log: $log, drain_timeout: 20s}" \
         > /etc/brig/brigd.yaml
@@ -35,8 +39,18 @@ show() { # show PROPERTY: of the service
 
 # execute CODE [FIELDS]: a shell's
 execute() {
+    execute_in bash "$@"
+}
+
+execute_in() { # execute_in LANGUAGE CODE [FIELDS]
     curl -sS --max-time 100 -H 'Content-Type: application/json' \
-        -d "{\"language\": \"bash\", \"code\": \"$1\"${2:+, $2}}" "$url/execute"
+        -d "{\"language\": \"$1\", \"code\": \"$2\"${3:+, $3}}" "$url/execute"
+}
+
+# entries FIELD=VALUE…: of the service's journal
+entries() {
+    journalctl --sync
+    journalctl -o json _SYSTEMD_UNIT=brigd.service "$@"
 }
 
 is_busy() {
@@ -54,8 +68,8 @@ until_done() { # until_done COMMAND…
 }
 
 @test "the unit is one that systemd understands whole" {
-    must systemd-analyze verify --man=no /etc/systemd/system/brigd.service
-    output_lacks brigd.service
+    must systemd-analyze verify --man=no /etc/systemd/system/brigd.{service,socket}
+    output_lacks brigd
 }
 
 @test "the service starts, and is up when systemctl says so" {
@@ -78,6 +92,26 @@ until_done() { # until_done COMMAND…
     output_has '"status":"ok"'
     # What is not enforced would be listed.
     output_lacks unenforced
+}
+
+@test "every language works below the restrictions of the unit, cold and from a pool" {
+    local language
+    for language in python node; do
+        command -v "${language/python/python3}" > /dev/null || continue
+        for _ in 1 2 3; do
+            must execute_in "$language" "$([ "$language" = python ] && echo 'print(6*7)' || echo 'console.log(6*7)')"
+            output_has '"output":"42\n"'
+            output_lacks unenforced
+        done
+    done
+}
+
+@test "calls that a jail refuses are reported, as without the unit" {
+    must execute 'unshare -U true; echo $?'
+    output_has syscall_denied
+    output_has 'unshare: EPERM'
+    must execute 'true; echo $?'
+    output_has '"security_events":[]'
 }
 
 @test "a limit on memory is one of the whole jail" {
@@ -111,7 +145,7 @@ until_done() { # until_done COMMAND…
 @test "a part that dies is started again, and the service stays up" {
     local main front
     main=$(show MainPID)
-    front=$(pgrep -P "$main" -x brigd-front)
+    front=$(pgrep -P "$main" -x brigd-http)
     kill -KILL "$front"
     must until_done curl -sS --fail --max-time 60 "$url/health"
     must execute 'echo again'
@@ -130,6 +164,69 @@ until_done() { # until_done COMMAND…
     must_exit 1 pgrep -u brigd
     [ ! -e /sys/fs/cgroup/system.slice/brigd.service ]
     [ ! -e /run/brigd ]
+}
+
+@test "lines of the log are entries of the journal, with priority and process" {
+    # Three of the tests above have caused these.
+    must entries PRIORITY=6 BRIGD_PROCESS=supervisor
+    output_has '"MESSAGE":"reloaded: '
+    output_has '"SYSLOG_IDENTIFIER":"brigd"'
+    must entries PRIORITY=3 BRIGD_PROCESS=supervisor
+    output_has 'the http died by signal 9'
+    must entries PRIORITY=4
+    output_has 'no API key is asked for'
+}
+
+@test "a brigd that hangs is killed and started again by the watchdog" {
+    mkdir -p /run/systemd/system/brigd.service.d
+    printf '%s\n' '[Service]' 'WatchdogSec=10' > /run/systemd/system/brigd.service.d/watchdog.conf
+    systemctl daemon-reload
+    must systemctl start brigd.service
+    local main told
+    main=$(show MainPID)
+    told=$(show WatchdogTimestampMonotonic)
+    is_told() { [ "$(show WatchdogTimestampMonotonic)" != "$told" ]; }
+    must until_done is_told
+    [ "$(show MainPID):$(show NRestarts)" = "$main:0" ]
+    kill -STOP "$main"
+    is_restarted() { [ "$(show NRestarts):$(show ActiveState)" = 1:active ]; }
+    must until_done is_restarted
+    must execute 'echo after'
+    output_has '"output":"after\n"'
+    must systemctl stop brigd.service
+    rm /run/systemd/system/brigd.service.d/watchdog.conf
+    systemctl daemon-reload
+}
+
+@test "with the socket brigd starts with the first connection, and a restart refuses none" {
+    must systemctl start brigd.socket
+    must_exit 3 systemctl is-active brigd.service
+    must curl -sS --fail --max-time 60 "$url/health"
+    must systemctl is-active brigd.service
+    systemctl restart brigd.service &
+    local restart=$! i
+    for ((i = 0; i < 20; i++)); do
+        must curl -sS --max-time 60 -o /dev/null -w '%{http_code}' "$url/health"
+    done
+    wait "$restart"
+    must curl -sS --fail --max-time 60 "$url/health"
+    must systemctl stop brigd.socket brigd.service
+    must_exit 7 curl -sS --max-time 60 "$url/health"
+}
+
+@test "a user's own brigd starts with a connection to the user's socket, with limits" {
+    # Without it the file in /etc would be used, which names a log that is not the user's.
+    must runuser -l "$LIB_USER" -c '
+        mkdir -p ~/.config/brig && touch ~/.config/brig/brigd.yaml &&
+        systemctl --user start brigd.socket &&
+        curl -sS --fail --max-time 60 --unix-socket "$XDG_RUNTIME_DIR/brigd.sock" http://localhost/execute \
+            -H "Content-Type: application/json" -d "{\"language\": \"bash\", \"code\": \"echo mine\"}" &&
+        systemctl --user is-active brigd.service &&
+        systemctl --user stop brigd.service &&
+        ls "$XDG_RUNTIME_DIR/brigd.sock" && systemctl --user stop brigd.socket'
+    output_has '"output":"mine\n"'
+    output_lacks unenforced
+    output_has /brigd.sock
 }
 
 @test "the system goes on" {
