@@ -251,7 +251,7 @@ static json_t *all_paths(void)
 /* Those of schemas.json, and those made from tables; Result is both. */
 static json_t *all_schemas(void)
 {
-    json_t *schemas = json_loadb(schemas_json, sizeof schemas_json, 0, NULL);
+    json_t *schemas = json_loadb((const char *)schemas_json, sizeof schemas_json, 0, NULL);
     json_t *result = result_schema();
     (void)json_object_update_recursive(result, json_object_get(schemas, "Result"));
     (void)json_object_set_new(schemas, "Result", result);

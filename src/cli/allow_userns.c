@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +144,7 @@ static int run_parser(const struct allow_userns *request, const char *verb, cons
                       struct brig_error *err)
 {
     char full[PATH_LENGTH_MAX + 1];
-    char *const words[] = {(char *)request->parser, (char *)verb, full, NULL};
+    char *const words[] = {(char *)(uintptr_t)request->parser, (char *)(uintptr_t)verb, full, NULL};
     int status = fill_path(request, path, full, err);
     if (status < 0)
         return status;
