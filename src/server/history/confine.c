@@ -47,6 +47,8 @@ static int grant_postgres(struct brig_policy *policy, const char *dsn, const cha
     int result = brig_policy_view(policy, BRIG_VIEW_SYSTEM, NULL, err);
     if (result == 0)
         result = brig_policy_network(policy, BRIG_NET_HOST, err);
+    if (result == 0) /* a server on this machine */
+        result = brig_policy_unix_sockets(policy, 1, err);
     if (result == 0)
         result = grant(policy, BRIG_READ_ONLY, "/etc/passwd", err);
     if (result == 0)
