@@ -391,7 +391,7 @@ struct brig_command {
     size_t pass_fd_count;
 };
 
-/* A command with nothing set, whose fds 0 to 2 are /dev/null. */
+/* A command with nothing set; its fds 0 to 2 are /dev/null. */
 #define BRIG_COMMAND_INIT                                                                          \
     {                                                                                              \
         sizeof(struct brig_command), NULL, NULL,                                                   \

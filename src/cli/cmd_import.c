@@ -223,6 +223,15 @@ static int find_all(struct import *import, struct brig_error *err)
     return status;
 }
 
+/* Loads the file of an item: that of a jail is in jai's storage. */
+static int load_item(const struct import *import, const struct item *item,
+                     struct conf_source *ret_source, struct brig_error *err)
+{
+    bool jail = item->kind == ITEM_JAIL;
+    return load(jail ? import->storage_fd : import->from_fd, jail ? import->storage : import->from,
+                item->name, ret_source, err);
+}
+
 /* ---- What is printed before ---- */
 
 static int append_conf_notes(const struct import *import, const struct item *item, struct str *out,
@@ -231,9 +240,7 @@ static int append_conf_notes(const struct import *import, const struct item *ite
     autosource struct conf_source source = {0};
     autostr struct str text = {0};
     autostr struct str notes = {0};
-    bool jail = item->kind == ITEM_JAIL;
-    int status = load(jail ? import->storage_fd : import->from_fd,
-                      jail ? import->storage : import->from, item->name, &source, err);
+    int status = load_item(import, item, &source, err);
     if (status < 0)
         return status;
     import_convert(source.text, import->from, &text, &notes);
@@ -285,9 +292,7 @@ static int write_conf(const struct import *import, const struct item *item, stru
     autosource struct conf_source source = {0};
     autostr struct str text = {0};
     autostr struct str notes = {0};
-    bool jail = item->kind == ITEM_JAIL;
-    int status = load(jail ? import->storage_fd : import->from_fd,
-                      jail ? import->storage : import->from, item->name, &source, err);
+    int status = load_item(import, item, &source, err);
     if (status < 0)
         return status;
     if (item->kind == ITEM_SCRIPT)
@@ -299,7 +304,7 @@ static int write_conf(const struct import *import, const struct item *item, stru
     struct stat info = {0};
     (void)fstatat(import->from_fd, item->name, &info, 0);
     mode_t mode = item->kind == ITEM_SCRIPT && (info.st_mode & 0100) ? 0700 : 0600;
-    status = out_file_write(jail ? import->jails_fd : import->to_fd, item->name,
+    status = out_file_write(item->kind == ITEM_JAIL ? import->jails_fd : import->to_fd, item->name,
                             text.data ? text.data : "", mode, false, err);
     return status < 0 ? status : 0;
 }
