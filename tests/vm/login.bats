@@ -6,6 +6,13 @@
 
 load ../e2e/lib
 
+setup_file() {
+    [ -d /run/systemd/system ] || return 0
+    # What `ninja install` would put there.
+    install -D -m 0644 "$LIB_ROOT/systemd/user-limits.conf" /etc/systemd/system/user@.service.d/50-brig.conf
+    systemctl daemon-reload
+}
+
 setup() {
     [ -d /run/systemd/system ] || cannot "systemd does not run this machine"
     user=$LIB_USER
@@ -71,6 +78,40 @@ while True:
 @test "a limit holds in a session of root's" {
     must_exit 137 runuser -l root -c "'$BRIG' -m sealed -D --memory 64M -- $(eats 128)"
     must runuser -l root -c "'$BRIG' -m sealed -D --memory 64M -- $(eats 32)"
+}
+
+@test "the doctor names what the user's systemd can limit" {
+    must log_in "'$BRIG' doctor | grep ' cgroups '"
+    output_has "from the user's systemd"
+    output_has 'memory cpu pids io'
+}
+
+# As cron starts it: by the system, in a service of root's, without a session.
+from_cron() { # from_cron COMMAND…
+    systemd-run --collect --wait --pipe -q --uid="$user" "$@"
+}
+
+@test "from cron a limit needs a manager that runs without a login, and the message says so" {
+    until_gone() {
+        for i in $(seq 300); do
+            [ -e "/run/user/$(id -u "$user")/systemd/private" ] || return 0
+            sleep 0.1
+        done
+        return 1
+    }
+    must until_gone
+    must_exit 125 from_cron "$BRIG" -m sealed -D --memory 64M -- true
+    output_has "sudo loginctl enable-linger $(id -u "$user")"
+    must from_cron "$BRIG" doctor
+    output_has "sudo loginctl enable-linger $(id -u "$user")"
+    must loginctl enable-linger "$user"
+    for i in $(seq 300); do
+        [ ! -e "/run/user/$(id -u "$user")/systemd/private" ] || break
+        sleep 0.1
+    done
+    must_exit 137 from_cron "$BRIG" -m sealed -D --memory 64M -- python3 -c 'bytearray(128 << 20)'
+    must from_cron "$BRIG" -m sealed -D --memory 64M -- python3 -c 'bytearray(32 << 20)'
+    must loginctl disable-linger "$user"
 }
 
 @test "the system goes on" {

@@ -79,9 +79,13 @@ struct cgroup_support {
     bool kill;          /* cgroup.kill exists */
     bool ask_systemd;   /* kind is CGROUP_NONE, but cgroup_systemd_join() may help */
     char where[512];    /* where groups are created (v1: for the memory controller) */
-    char reason[256];   /* if kind is CGROUP_NONE: why, with the remedy */
+    char reason[256];   /* if kind is CGROUP_NONE: why, without a full stop */
+    char fix[256];      /* and what to do; may be empty */
 };
 void cgroup_probe(bool try, struct cgroup_support *ret_support);
+/* Returns the CGROUP_… bits of what the user's systemd can limit: the controllers that the system's
+ * systemd delegates to it. */
+unsigned cgroup_user_resources(void);
 /* A quick check whether brig may create groups in its current group. If not, a group above it may
  * still work, which takes longer to find out. */
 bool cgroup_is_ours(void);

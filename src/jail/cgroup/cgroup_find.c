@@ -280,31 +280,65 @@ bool cgroup_can_ask_systemd(void)
     return geteuid() != 0 && access(path, W_OK) == 0;
 }
 
+unsigned cgroup_user_resources(void)
+{
+    char path[128];
+    unsigned uid = geteuid();
+    (void)snprintf(path, sizeof path, "/sys/fs/cgroup/user.slice/user-%u.slice/user@%u.service",
+                   uid, uid);
+    autoclose int fd = open(path, OPEN_DIR | O_CLOEXEC);
+    return fd < 0 ? 0 : controllers_of(fd);
+}
+
+/* What to do where brig's group is not its user's. */
+static void find_fix(const struct cgroup_place *place, bool v2, struct cgroup_support *support)
+{
+    unsigned uid = geteuid();
+    char *fix = support->fix;
+    const size_t size = sizeof support->fix;
+    if (v2 && (support->ask_systemd = cgroup_can_ask_systemd()))
+        (void)snprintf(fix, size, "Run: systemd-run --user --scope -p Delegate=yes brig …");
+    else if (v2 && uid != 0 && access("/run/systemd/system", F_OK) == 0)
+        (void)snprintf(fix, size, "Let it run without a login: sudo loginctl enable-linger %u",
+                       uid);
+    else if (v2 && uid != 0 && place->depth == 0)
+        (void)snprintf(fix, size,
+                       "Run as root of the container: (cd /sys/fs/cgroup && chown %u . "
+                       "cgroup.procs cgroup.threads cgroup.subtree_control)",
+                       uid);
+    else
+        (void)snprintf(fix, size, "Have a cgroup delegated to your user");
+}
+
 static void explain(const struct cgroup_place places[CGROUP_TREES], struct cgroup_bases *bases)
 {
     const struct cgroup_place *unified = &places[CGROUP_TREE_UNIFIED], *place = unified;
+    struct cgroup_support *support = &bases->support;
     for (int tree = 0; tree < CGROUP_TREES && !place->found; tree++)
         place = &places[tree];
     bool v2 = place == unified && !places[CGROUP_TREE_MEMORY].listed;
-    char text[sizeof bases->support.reason + STR_SHOWN_MAX];
-    if (!place->found)
-        (void)snprintf(text, sizeof text,
-                       "brig's cgroup is not in any mounted hierarchy. Mount cgroup2 at "
-                       "/sys/fs/cgroup");
-    else if (place->read_only || (access(place->path, W_OK) < 0 && errno == EROFS))
-        (void)snprintf(text, sizeof text,
-                       "the cgroup hierarchy is mounted read-only. Start the container with a "
-                       "writable /sys/fs/cgroup and a cgroup namespace of its own");
-    else if (v2 && (bases->support.ask_systemd = cgroup_can_ask_systemd()))
-        (void)snprintf(text, sizeof text,
-                       "your login session's cgroup belongs to systemd, and only systemd can move "
-                       "brig out of it. Run: systemd-run --user --scope -p Delegate=yes brig …");
+    if (!place->found) {
+        (void)snprintf(support->reason, sizeof support->reason,
+                       "brig's cgroup is not in any mounted hierarchy");
+        (void)snprintf(support->fix, sizeof support->fix, "Mount cgroup2 at /sys/fs/cgroup");
+        return;
+    }
+    if (place->read_only || (access(place->path, W_OK) < 0 && errno == EROFS)) {
+        (void)snprintf(support->reason, sizeof support->reason,
+                       "the cgroup hierarchy is mounted read-only");
+        (void)snprintf(support->fix, sizeof support->fix,
+                       "Start the container with a writable one (podman: --security-opt "
+                       "unmask=ALL; docker: --security-opt writable-cgroups=true)");
+        return;
+    }
+    find_fix(place, v2, support);
+    if (support->ask_systemd)
+        (void)snprintf(support->reason, sizeof support->reason,
+                       "only your user's systemd can move brig out of its cgroup");
     else
-        (void)snprintf(text, sizeof text,
-                       "your user has no cgroup of its own ('%s' is not delegated to it). Use a "
-                       "systemd login, or have it delegated with Delegate=yes",
-                       str_shown(place->path).text);
-    (void)snprintf(bases->support.reason, sizeof bases->support.reason, "%s", text);
+        (void)snprintf(support->reason, sizeof support->reason,
+                       "your user has no cgroup of its own%s%.100s%s", *place->path ? " ('" : "",
+                       str_shown(place->path).text, *place->path ? "' belongs to another)" : "");
 }
 
 static void find_in(const struct cgroup_place places[CGROUP_TREES], unsigned trees,

@@ -112,6 +112,8 @@ static int refuse(const char *asked, struct brig_error *err)
     cgroup_probe(false, &support);
     (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here%s%s", asked,
                     support.reason[0] ? ": " : "", support.reason);
+    if (support.fix[0])
+        (void)brig_advise(err, BRIG_E_UNSUPPORTED, "%s", support.fix);
     return brig_advise(err, BRIG_E_UNSUPPORTED,
                        "With on_unsupported set to BRIG_UNSUPPORTED_WARN weaker limits are used");
 }

@@ -69,6 +69,7 @@ struct answer {
     bool limited;   /* it worked in part */
     bool no_remedy; /* and there is no remedy */
     char detail[PROBE_DETAIL_MAX];
+    char remedy[PROBE_REMEDY_MAX]; /* if it depends on what was found; else empty */
 };
 
 struct attempt {
@@ -608,27 +609,35 @@ static const char *check_groups(struct attempt *attempt)
     return NULL;
 }
 
-/* Creates a cgroup with every limit and removes it. */
-static const char *check_cgroup(struct attempt *attempt)
+static void note_resources(struct attempt *attempt, unsigned resources)
 {
     static const struct {
         unsigned resource;
         const char *name;
     } names[] = {
         {CGROUP_MEMORY, "memory"}, {CGROUP_CPU, "cpu"}, {CGROUP_PIDS, "pids"}, {CGROUP_IO, "io"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (resources & names[i].resource)
+            note(attempt, " %s", names[i].name);
+    attempt->answer.limited = (resources & CGROUP_NEEDED) != CGROUP_NEEDED;
+}
+
+/* Creates a cgroup with every limit and removes it. */
+static const char *check_cgroup(struct attempt *attempt)
+{
     struct cgroup_support support;
     cgroup_probe(true, &support);
-    attempt->answer.limited = (support.resources & CGROUP_NEEDED) != CGROUP_NEEDED;
-    if (support.kind == CGROUP_NONE) {
-        note(attempt, "%s",
-             support.ask_systemd ? "by asking the user's systemd, where limits are asked for"
-                                 : support.reason);
-        return NULL;
+    if (support.kind != CGROUP_NONE) {
+        note(attempt, support.kind == CGROUP_V2 ? "v2:" : "v1:");
+        note_resources(attempt, support.resources);
+    } else if (support.ask_systemd) {
+        note(attempt, "v2, from the user's systemd, if limits are asked for:");
+        note_resources(attempt, cgroup_user_resources());
+    } else {
+        attempt->answer.limited = true;
+        note(attempt, "%s", support.reason);
+        (void)snprintf(attempt->answer.remedy, PROBE_REMEDY_MAX, "%s", support.fix);
     }
-    note(attempt, support.kind == CGROUP_V2 ? "v2:" : "v1:");
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (support.resources & names[i].resource)
-            note(attempt, " %s", names[i].name);
     return NULL;
 }
 
@@ -678,6 +687,9 @@ static const char *check_container(struct attempt *attempt)
 
 #define USERNS_FIX NULL /* in the table: the remedy is that of user namespaces */
 #define NO_FIX ""
+#define UNMASK_FIX                                                                                 \
+    "in a container show all of /proc (podman: --security-opt unmask=ALL; docker: "                \
+    "--security-opt systempaths=unconfined; Kubernetes: procMount: Unmasked)"
 
 static const struct check {
     const char *id;
@@ -714,8 +726,7 @@ static const struct check {
      "read-only mounts, including submounts", "use kernel 5.15 or later"},
     {"tmpfs", "tmpfs", true, check_tmpfs, 0, "private /tmp, /run, /dev/shm with a size limit",
      USERNS_FIX},
-    {"proc", "fresh /proc", true, check_proc, 0, "a /proc that shows only the jail",
-     "in a container: unmask /proc (docker: --security-opt systempaths=unconfined)"},
+    {"proc", "fresh /proc", true, check_proc, 0, "a /proc that shows only the jail", UNMASK_FIX},
     {"devpts", "devpts", true, check_devpts, 0, "private terminals",
      "use a kernel with CONFIG_UNIX98_PTYS"},
     {"pivot-root", "pivot_root", true, check_pivot_root, 0,
@@ -753,14 +764,13 @@ static const struct check {
      "the jail has no access through your groups",
      "make the subordinate ids above work, or run brig without those groups"},
     {"cgroup", "cgroups", false, check_cgroup, 0, "limits for the whole jail",
-     "run brig where a subtree of cgroups is delegated (systemd-run --user --scope -p "
-     "Delegate=yes)"},
+     "have the other controllers delegated. For users of systemd: Delegate=cpu io memory pids in "
+     "/etc/systemd/system/user@.service.d/50-brig.conf"},
     {"open-files", "open files", false, check_open_files, 0, "enough for the programs in the jail",
      "raise the hard limit of open files (ulimit -Hn)"},
     {"fuse", "/dev/fuse", false, check_fuse, 0, "BRIG_DEVICE can grant it to FUSE programs",
      NO_FIX},
-    {"container", "container", false, check_container, 0, "no part of /proc is hidden",
-     "run on the host, or unmask /proc for the container"},
+    {"container", "container", false, check_container, 0, "no part of /proc is hidden", UNMASK_FIX},
 };
 _Static_assert(ARRAY_LENGTH(checks) <= PROBE_ROWS_MAX, "the report has room for every row");
 
@@ -774,7 +784,9 @@ static void fill_row(const struct check *check, const struct answer *answer, str
     (void)snprintf(row->detail, sizeof row->detail, "%s", answer->detail);
     if (row->state != PROBE_OK && !answer->no_remedy)
         (void)snprintf(row->remedy, sizeof row->remedy, "%s",
-                       check->remedy ? check->remedy : find_gate()->fix);
+                       answer->remedy[0] ? answer->remedy
+                       : check->remedy   ? check->remedy
+                                         : find_gate()->fix);
 }
 
 void probe_run(const char *directory, struct probe_report *ret_report)
