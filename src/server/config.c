@@ -129,12 +129,22 @@ static bool has_name(const struct runtime *runtime, const char *name)
     return false;
 }
 
+/* Neither the name nor another line of it is in the configuration. */
+static bool is_built_in(const struct runtime *runtime)
+{
+    return runtime->origin && strcmp(runtime->origin, "built in") == 0;
+}
+
+/* Names in the configuration go before those of built-in runtimes, which later versions may add. */
 const struct runtime *config_find_runtime(const struct server_config *config, const char *name)
 {
-    for (size_t i = 0; i < config->runtime_count; i++)
-        if (!config->runtimes[i].disabled && has_name(&config->runtimes[i], name))
-            return &config->runtimes[i];
-    return NULL;
+    const struct runtime *found = NULL;
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        const struct runtime *runtime = &config->runtimes[i];
+        if (!runtime->disabled && has_name(runtime, name) && (!found || !is_built_in(runtime)))
+            found = runtime;
+    }
+    return found;
 }
 
 int config_fail_language(const struct server_config *config, const char *name,
@@ -256,9 +266,21 @@ static bool mentions_file(const char *const *argv)
     return false;
 }
 
+/* A command in the configuration replaces the built-in one with its compiler. */
+static void drop_built_in_compiler(struct runtime *runtime)
+{
+    for (size_t i = 0; i < runtime_table_count; i++) {
+        const struct runtime *row = &runtime_table[i];
+        if (strcmp(row->name, runtime->name) == 0 && runtime->argv[0] != row->argv[0] &&
+            runtime->compile[0] == row->compile[0])
+            runtime->compile[0] = NULL;
+    }
+}
+
 static int check_command(struct server_config *config, struct runtime *runtime,
                          struct brig_error *err)
 {
+    drop_built_in_compiler(runtime);
     if (!runtime->argv[0])
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "it has no command. Add one, such as command: [ruby, \"{file}\"]");
@@ -278,7 +300,7 @@ static int check_names(struct server_config *config, struct runtime *runtime,
                        struct brig_error *err)
 {
     for (const struct runtime *other = config->runtimes; other < runtime; other++) {
-        const char *name = runtime->name;
+        const char *name = is_built_in(other) || is_built_in(runtime) ? NULL : runtime->name;
         for (size_t i = 0; name && !has_name(other, name); i++)
             name = runtime->aliases[i]; /* the last one is NULL */
         if (name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtimes: the built-in table, which of them this machine has, and their command lines. */
+/* The runtimes: which of them this machine has, and their command lines. */
 #include "server/runtime.h"
 
 #include <errno.h>
@@ -14,63 +14,6 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "policy/policy.h"
-
-#define MINUTE_MS UINT64_C(60000)
-
-const struct runtime runtime_table[] = {
-    {
-        .name = "python",
-        .aliases = {"python3", "py"},
-        .argv = {"python3", "-u", "-B", "{file}"},
-        .file_name = "main.py",
-        .package = "python3",
-        .profile = BRIG_SECCOMP_CODE,
-        .parking = PARKING_ZYGOTE,
-        .origin = "built in",
-    },
-    {
-        .name = "node",
-        .aliases = {"javascript", "js", "nodejs"},
-        .argv = {"node", "--max-old-space-size={memory_mb}", "{file}"},
-        .file_name = "main.js",
-        .package = "nodejs",
-        .profile = BRIG_SECCOMP_CODE,
-        .parking = PARKING_NODE,
-        .origin = "built in",
-    },
-    {
-        .name = "bash",
-        .aliases = {"sh", "shell"},
-        .argv = {"bash", "{file}"},
-        .file_name = "main.sh",
-        .package = "bash",
-        .profile = BRIG_SECCOMP_CODE,
-        .parking = PARKING_NONE,
-        .origin = "built in",
-    },
-    {
-        .name = "claude",
-        .argv = {"claude", "-p", "--dangerously-skip-permissions"},
-        .package = "claude-runtime",
-        .input = RUNTIME_STDIN,
-        .profile = BRIG_SECCOMP_DEV,
-        .agent = true,
-        .parking = PARKING_NONE,
-        .allow = {"api.anthropic.com"},
-        .limits = {[EXECUTION_MEMORY_MB] = 1024,
-                   [EXECUTION_PIDS] = 200,
-                   [EXECUTION_DISK_MB] = 500,
-                   [EXECUTION_CPU_PERCENT] = 200},
-        .max_limits = {[EXECUTION_MEMORY_MB] = 4096,
-                       [EXECUTION_PIDS] = 1000,
-                       [EXECUTION_DISK_MB] = 2000,
-                       [EXECUTION_CPU_PERCENT] = 400},
-        .timeout_ms = 5 * MINUTE_MS,
-        .max_timeout_ms = 30 * MINUTE_MS,
-        .origin = "built in",
-    },
-};
-const size_t runtime_table_count = ARRAY_LENGTH(runtime_table);
 
 const char *const runtime_limit_names[EXECUTION_LIMITS_] = {
     [EXECUTION_MEMORY_MB] = "memory_mb",
@@ -104,7 +47,7 @@ static bool find_program(int root, const char *name, struct stat *ret_info)
 }
 
 /* A compiled program does not exist yet, but its compiler must. */
-static const char *first_program(const struct runtime *runtime)
+const char *runtime_program_name(const struct runtime *runtime)
 {
     return runtime->compile[0] ? runtime->compile[0] : runtime->argv[0];
 }
@@ -114,7 +57,7 @@ bool runtime_find_program(const struct runtime *runtime, struct runtime_program 
     const char *path = runtime->root ? runtime->root : "/";
     autoclose int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat info;
-    if (root < 0 || !find_program(root, first_program(runtime), &info))
+    if (root < 0 || !find_program(root, runtime_program_name(runtime), &info))
         return false;
     *ret_program = (struct runtime_program){
         .device = info.st_dev,
@@ -145,7 +88,7 @@ bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REA
 {
     const char *path = runtime->root ? runtime->root : "/";
     autoclose int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    const char *program = first_program(runtime);
+    const char *program = runtime_program_name(runtime);
     const char *missing = root >= 0 && runtime->root ? missing_place(runtime, root) : NULL;
     struct stat info;
     reason[0] = '\0';
@@ -271,13 +214,15 @@ static void json_words(struct json *json, const char *key, const char *const *wo
     json_close_array(json);
 }
 
-void runtime_json(const struct runtime *runtime, struct json *json)
+void runtime_json(const struct runtime *runtime, const char *version, struct json *json)
 {
     char reason[RUNTIME_REASON_MAX];
     bool available = runtime_is_available(runtime, reason);
     json_open_object(json, NULL);
     json_text(json, "name", runtime->name);
     json_words(json, "aliases", runtime->aliases, ARRAY_LENGTH(runtime->aliases));
+    if (version[0])
+        json_text(json, "version", version);
     json_bool(json, "available", available);
     if (!available)
         json_text(json, "reason", reason);

@@ -11,6 +11,7 @@
 #include "server/execution.h"
 
 #define RUNTIME_ARGV_MAX 16
+#define RUNTIME_ALIASES_MAX 8
 #define RUNTIMES_MAX 64
 
 enum runtime_input {
@@ -31,12 +32,13 @@ enum runtime_parking {
  * {memory_mb} by the limit. */
 struct runtime {
     const char *name;
-    const char *aliases[4];                /* "python3", "javascript", … */
-    const char *argv[RUNTIME_ARGV_MAX];    /* ended by NULL; argv[0] is searched in the jail */
-    const char *compile[RUNTIME_ARGV_MAX]; /* run first in the same jail; argv[0] NULL: none */
-    const char *file_name;                 /* "main.py" */
-    const char *package;                   /* package to install if the interpreter is missing */
-    const char *root;                      /* root directory, or NULL: the host's system */
+    const char *aliases[RUNTIME_ALIASES_MAX]; /* ended by NULL: "python3", "py", … */
+    const char *argv[RUNTIME_ARGV_MAX];       /* ended by NULL; argv[0] is searched in the jail */
+    const char *compile[RUNTIME_ARGV_MAX];    /* run first in the same jail; argv[0] NULL: none */
+    const char *file_name;                    /* "main.py" */
+    const char *version_argument; /* makes the program print its version; NULL: "--version" */
+    const char *package;          /* package to install if the interpreter is missing */
+    const char *root;             /* root directory, or NULL: the host's system */
     enum runtime_input input;
     enum brig_seccomp profile;
     bool agent;           /* writable home, work_dir, network limited to `allow`, credentials */
@@ -54,7 +56,7 @@ struct runtime {
 /* "memory_mb", "pids_limit", "disk_mb", "cpu_percent". */
 extern const char *const runtime_limit_names[EXECUTION_LIMITS_];
 
-/* The built-in runtimes: python, node, bash, claude. */
+/* The built-in runtimes. */
 extern const struct runtime runtime_table[];
 extern const size_t runtime_table_count;
 
@@ -75,6 +77,8 @@ extern const size_t runtime_table_count;
  * the remedy. */
 bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REASON_MAX]);
 
+/* The program that must be installed: the compiler, or the interpreter. */
+const char *runtime_program_name(const struct runtime *runtime);
 /* Identifies the program file, to notice when it is replaced. */
 struct runtime_program {
     uint64_t device, inode, bytes;
@@ -89,5 +93,5 @@ bool runtime_find_program(const struct runtime *runtime, struct runtime_program 
 const char **runtime_command(const struct runtime *runtime, uint64_t memory_mb,
                              const char *const *args, size_t arg_count, struct arena *arena);
 
-/* Writes one runtime for GET /runtimes, as an object in an array. */
-void runtime_json(const struct runtime *runtime, struct json *json);
+/* Writes one runtime for GET /runtimes, as an object in an array. The version may be "". */
+void runtime_json(const struct runtime *runtime, const char *version, struct json *json);

@@ -264,18 +264,33 @@ static void test_runtimes(void)
            "one that is built in is changed in part");
     tap_ok(!config_find_runtime(&config, "claude"), "or is taken away");
 
-    check_refused("runtimes:\n  ruby: {file: x.rb}\n", "f.yaml:2: ", "no command");
-    check_refused("runtimes:\n  ruby: {command: [ruby]}\n", "f.yaml:2: ", "{file}");
+    check_refused("runtimes:\n  raku: {file: x.raku}\n", "f.yaml:2: ", "no command");
+    check_refused("runtimes:\n  raku: {command: [raku]}\n", "f.yaml:2: ", "{file}");
     check_refused("runtimes:\n  ruby: {comand: [ruby]}\n", "f.yaml:2: ", "runtimes.ruby.command");
     check_refused("runtimes:\n  'a b': {command: [ruby]}\n", "f.yaml:2: ", "'a b'");
     check_refused("runtimes:\n  ruby: x\n", "f.yaml:2: ", "section");
-    check_refused("runtimes:\n  x: {command: ['{file}'], aliases: [py]}\n", "f.yaml:2: ", "python");
+    check_refused("runtimes:\n  python: {timeout: 9s}\n  x: {command: ['{file}'], aliases: [py]}\n",
+                  "f.yaml:3: ", "python");
     check_refused("runtimes:\n  x: {command: ['{file}'], file: a/b}\n", "f.yaml:2: ", "'a/b'");
     check_refused("runtimes:\n  python: {timeout: 9s, max_timeout: 8s}\n", "f.yaml:2: ", "timeout");
     check_refused("runtimes:\n  python: {limits: {memory_mb: 9, memory_mb: 9}}\n",
                   "f.yaml:2: ", "twice");
     check_refused("runtimes:\n  python: {command: [1,2,3,4,5,6,7,8,9,1,1,1,1,1,1,1]}\n",
                   "f.yaml:2: ", "at most 15");
+}
+
+static void test_names(void)
+{
+    check_taken("runtimes:\n  cpp: {command: [clang++, '{file}']}\n"
+                "  x: {command: [x, '{file}'], aliases: [ruby]}\n",
+                "names of built-in runtimes can be used");
+    tap_is_str(config_find_runtime(&config, "cpp")->argv[0], "clang++", "by a name");
+    tap_is_str(config_find_runtime(&config, "ruby")->argv[0], "x", "by an alias");
+    tap_is_str(config_find_runtime(&config, "g++")->name, "c++", "other aliases stay");
+    check_taken("runtimes:\n  c: {command: [tcc, -run, '{file}']}\n", "a command for C");
+    tap_ok(!config_find_runtime(&config, "c")->compile[0], "takes the place of the compiler too");
+    check_taken("runtimes:\n  c: {timeout: 9s}\n", "a time limit for C");
+    tap_is_str(config_find_runtime(&config, "c")->compile[0], "gcc", "leaves the compiler");
 }
 
 static const struct runtime *runtime_with(const char *yaml, const char *name)
@@ -542,6 +557,7 @@ int main(void)
     test_refusals();
     test_bombs();
     test_runtimes();
+    test_names();
     test_pools();
     test_follow();
     test_key_roots();

@@ -234,15 +234,13 @@ static int make_runtimes(struct executor *executor, struct str *out)
     json_open_object(&json, NULL);
     json_open_array(&json, "runtimes");
     for (size_t i = 0; i < executor->config->runtime_count; i++)
-        runtime_json(&executor->config->runtimes[i], &json);
+        runtime_json(&executor->config->runtimes[i], executor->versions.known[i].text, &json);
     json_close_array(&json);
     json_close_object(&json);
     return out->failed ? BRIG_E_NOMEM : 0;
 }
 
-/* Sends GET /runtimes to a new http process, and to the current one if a program was installed or
- * removed. */
-static void tell_runtimes(struct executor *executor, bool always)
+void executor_tell_runtimes(struct executor *executor, bool always)
 {
     struct str text = {0};
     if (make_runtimes(executor, &text) < 0 ||
@@ -281,7 +279,7 @@ static int take_peer(struct executor *executor, const struct message *message,
     executor->inherited_count = executor->run_count;
     executor->gauges_due_ms = 0; /* a http process starts nothing before it has the gauges */
     executor->gauges_sent = (struct message_gauges){.active = UINT64_MAX};
-    tell_runtimes(executor, true);
+    executor_tell_runtimes(executor, true);
     return 0;
 }
 
@@ -300,7 +298,8 @@ static int take_config(struct executor *executor, const struct message *message,
 {
     int result = config_reload(executor->config, message->bytes, message->length, err);
     executor_pools_renew(executor);
-    tell_runtimes(executor, false);
+    executor_versions_ask(executor);
+    executor_tell_runtimes(executor, false);
     return result;
 }
 
@@ -407,7 +406,8 @@ static void sweep(struct executor *executor, uint64_t now)
         (void)snprintf(text, sizeof text, "ended %zu jails of an earlier executor", ended);
         executor_warn(executor, text);
     }
-    tell_runtimes(executor, false);
+    executor_versions_ask(executor);
+    executor_tell_runtimes(executor, false);
 }
 
 /* Returns true when nothing is left to do. Runs that do not finish in time are ended; then the
@@ -638,6 +638,7 @@ static int set_up(struct executor *executor, struct channel *control, int journa
 
 static void clear_up(struct executor *executor)
 {
+    executor_versions_end(executor);
     executor_pools_end(executor);
     executor_runs_abandon(executor);
     executor_frames_end(executor);

@@ -15,6 +15,7 @@
 #include "server/executor/jail.h"
 #include "server/executor/pool.h"
 #include "server/executor/sweeper.h"
+#include "server/executor/versions.h"
 #include "server/journal.h"
 #include "server/message.h"
 
@@ -103,6 +104,7 @@ struct executor {
     struct pools pools;
     struct frame frames[MESSAGE_POOLS_MAX]; /* indexed by runtime */
     struct sweeper sweeper;
+    struct versions versions;
     bool as_root;
     bool has_spare_id;   /* as root: a uid after those of the slots, for frames and zygotes */
     struct str runtimes; /* the JSON that was sent last */
@@ -129,6 +131,10 @@ bool executor_http_is_full(const struct executor *executor);
 void executor_warn(struct executor *executor, const char *text);
 /* Sends waiting rows to the history process, as far as its channel takes them. */
 void executor_send_rows(struct executor *executor);
+
+/* Sends GET /runtimes to a new http process, and to the current one if something changed: a program
+ * was installed or removed, or its version is known. */
+void executor_tell_runtimes(struct executor *executor, bool always);
 
 /* Returns the index of a runtime of the configuration; RUNTIMES_MAX for NULL. */
 size_t executor_language(const struct executor *executor, const struct runtime *runtime);
