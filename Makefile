@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-fresh test-packages bench wheel gem deb format lint fuzz run sbom security-scan vulncheck claude-image claude-runtime install uninstall ci clean help
+.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-web test-fresh test-packages bench wheel gem deb format lint fuzz run sbom security-scan vulncheck claude-image claude-runtime install uninstall ci clean help
 
 build: setup ## build brig, the server and the library into $(BUILD)
 	@tools/build $(BUILD) -- programs
@@ -28,7 +28,12 @@ test: setup-test ## before every push: check, end to end, bindings, escapes, qui
 	@[ "$$(id -u)" -ne 0 ] || tools/setup vm
 	@tests/run test
 
+test-web: setup-test ## the page of brigd in Chromium
+	@tools/setup web
+	@tests/run e2e/server_web
+
 test-all: setup-test ## everything except test-vm, test-fresh and test-slow: every test in every variant, all of lint, longer fuzzing
+	@tools/setup web
 	@[ "$$(id -u)" -ne 0 ] || tools/setup vm
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) BRIG_THOROUGH=1 tests/run all
 

@@ -117,7 +117,7 @@ LONG = """e2e/net escape/user escape/root e2e/server_http e2e/git-hostile e2e/ap
     e2e/review e2e/held e2e/status""".split()
 
 # Each takes more than a few seconds.
-SLOW_E2E = "git-served git-large reflink".split()
+SLOW_E2E = "git-served git-large reflink server_web".split()
 
 
 def e2e_suites():
@@ -127,7 +127,8 @@ def e2e_suites():
                     ("check", *groups) if name == "modes" else ("all", "e2e") if name in SLOW_E2E else groups,
                     seconds=2400 if name == "git-large" else 1200)
     for path in sorted(filter(is_program, glob.glob("tests/e2e/*"))):
-        yield Suite(f"e2e/{os.path.basename(path)}", [path], groups)
+        name = os.path.basename(path)
+        yield Suite(f"e2e/{name}", [path], ("all", "e2e") if name in SLOW_E2E else groups)
     yield Suite("e2e/git-pairs", ["bats", "--tap", "tests/e2e/git.bats"], ("all", "e2e"),
                 variables={"BRIG_TEST_PAIRS": "all"}, seconds=2400)
     yield Suite("e2e/server_runs-cold", ["tests/e2e/server_runs"], ("all", "e2e"), variables={"BRIG_TEST_POOLS": "off"})

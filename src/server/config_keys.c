@@ -61,6 +61,12 @@ const struct config_key config_keys[] = {
     {KEY("server.cors_origins", CONFIG_LIST, server.cors_origins), .check = config_check_origin,
      .doc = "Origins whose pages may use the server from a browser, such as "
             "https://tools.example.org; * for any. None: no CORS headers are sent."},
+    {KEY("server.web", CONFIG_BOOLEAN, server.web), .initial = "true",
+     .doc = "Whether a browser gets a page at /, to run code and to look at executions and at the "
+            "server. It needs an API key where programs need one."},
+    {KEY("server.show_config", CONFIG_BOOLEAN, server.show_config), .initial = "false",
+     .doc = "Whether GET /config shows the configuration, without secrets, to everybody who has an "
+            "API key. It does without keys."},
     {KEY("server.access_log", CONFIG_TEXT, server.access_log), .initial = "-",
      .check = config_check_log,
      .doc = "Where each request is logged as a line of JSON, with its key, language and outcome: "

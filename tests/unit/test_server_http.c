@@ -249,7 +249,9 @@ static void finds_routes(void)
     route_is("PUT", "/executions/" UUID, ROUTE_NO_METHOD);
     route_is("GET", "/execute", ROUTE_NO_METHOD);
     route_is("OPTIONS", "/execute", ROUTE_OPTIONS);
-    route_is("GET", "/", ROUTE_NO_PATH);
+    route_is("GET", "/", ROUTE_FOUND);
+    route_is("GET", "/web/main.js", ROUTE_FOUND);
+    route_is("GET", "/web", ROUTE_NO_PATH);
     route_is("get", "/health", ROUTE_NO_METHOD);
     tap_ok(route_methods("/executions/" UUID, text), "a path has methods");
     tap_is_str(text, "GET, HEAD, DELETE, OPTIONS", "all of them are listed");

@@ -12,6 +12,7 @@
 #include "server/config.h"
 #include "server/http/http.h"
 #include "server/http/stream.h"
+#include "server/http/web.h"
 
 /* ---- Exchanges ---- */
 
@@ -203,7 +204,6 @@ static const struct {
 } fixed_headers[] = {
     {"X-Content-Type-Options", "nosniff"},
     {"X-Frame-Options", "DENY"},
-    {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
     {"Referrer-Policy", "no-referrer"},
     {"Cache-Control", "no-store"},
 };
@@ -247,6 +247,9 @@ static void add_headers(const struct exchange *exchange, struct MHD_Response *re
     bool known = route_methods(exchange->path, methods);
     for (size_t i = 0; i < ARRAY_LENGTH(fixed_headers); i++)
         add(response, fixed_headers[i].name, fixed_headers[i].value);
+    bool page = exchange->route && exchange->route->flags & ROUTE_PAGE;
+    add(response, "Content-Security-Policy",
+        page ? WEB_POLICY : "default-src 'none'; frame-ancestors 'none'");
     add(response, "X-Request-ID", exchange->request_id);
     if (exchange->content_type)
         add(response, "Content-Type", exchange->content_type);

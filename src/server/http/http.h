@@ -228,5 +228,6 @@ void pages_readyz(struct exchange *exchange);
 void pages_metrics(struct exchange *exchange);
 void pages_runtimes(struct exchange *exchange);
 void pages_openapi(struct exchange *exchange);
+void pages_config(struct exchange *exchange);
 /* Handles MESSAGE_ROWS, MESSAGE_MISSING, MESSAGE_FAILED and MESSAGE_KILLED. */
 void pages_answer(struct http *http, const struct message *message);

@@ -137,6 +137,20 @@ void pages_openapi(struct exchange *exchange)
     answer_text(exchange, MHD_HTTP_OK, "application/json", &text);
 }
 
+/* Holders of a key need not be operators. */
+void pages_config(struct exchange *exchange)
+{
+    const struct server_config *config = exchange->http->config;
+    autostr struct str text = {0};
+    if (config->security.allowed_keys.count > 0 && !config->server.show_config) {
+        answer_error(exchange, ERROR_NOT_FOUND,
+                     "the configuration is not shown: server.show_config is false");
+        return;
+    }
+    config_print(config, &text);
+    answer_text(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8", &text);
+}
+
 /* ---- /executions ---- */
 
 static void ask(struct exchange *exchange, enum ticket_kind kind, enum message_type type,

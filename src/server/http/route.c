@@ -11,6 +11,7 @@
 #include "server/config.h"
 #include "server/history/query.h"
 #include "server/http/http.h"
+#include "server/http/web.h"
 
 #define ID "{id}"
 
@@ -19,6 +20,8 @@ static bool has_form(const char *pattern, const char *path, const char **ret_id)
 {
     const char *id = strstr(pattern, ID);
     *ret_id = NULL;
+    if (strcmp(pattern, "/") == 0) /* also the files that the page consists of */
+        return web_has(path);
     if (!id)
         return strcmp(pattern, path) == 0;
     size_t prefix = (size_t)(id - pattern);
@@ -119,6 +122,13 @@ const struct route routes[] = {
      "Numbers for Prometheus", ""},
     {"GET", "/runtimes", 0, pages_runtimes, "listRuntimes", "Runtimes",
      "What can be run, and what is missing for it", ""},
+    {"GET", "/config", 0, pages_config, "config", NULL, "The configuration in force",
+     "YAML, each value with its origin, without secrets. With API keys only if\n"
+     "`server.show_config` is set."},
+    {"GET", "/", ROUTE_OPEN | ROUTE_UNCOUNTED | ROUTE_PAGE, web_answer, "page", NULL,
+     "The page for browsers",
+     "It consists of this file and of those below `/web/`, and calls this interface with the API\n"
+     "key that the user types."},
     {"GET", "/openapi.json", ROUTE_OPEN, pages_openapi, "openapi", "object",
      "This interface for programs", ""},
 };

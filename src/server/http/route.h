@@ -18,6 +18,7 @@ enum route_flag {
     ROUTE_UNCOUNTED = 1 << 1, /* exempt from the rate limit */
     ROUTE_BODY = 1 << 2,      /* has a JSON body */
     ROUTE_STREAM = 1 << 3,    /* answers with server-sent events */
+    ROUTE_PAGE = 1 << 5,      /* is for browsers, which may load its files */
     ROUTE_PROBE = 1 << 4,     /* answered for any Host, and while the server drains */
 };
 
