@@ -13,6 +13,20 @@ _brig_command() {
     fi
 }
 
+# Quotes the candidates: without `filenames` bash inserts them as they are, and a file can be called
+# $(command). Inside quotes ($1 is not empty) those that would need more quotes are not offered.
+_brig_quote() {
+    local i text
+    for i in "${!COMPREPLY[@]}"; do
+        text=${COMPREPLY[i]% }
+        if [[ ! $1 && $text ]]; then
+            printf -v "COMPREPLY[i]" '%q%s' "$text" "${COMPREPLY[i]:${#text}}"
+        elif [[ $text == *[\'\"\\\`\$!]* ]]; then
+            unset "COMPREPLY[i]"
+        fi
+    done
+}
+
 _brig() {
     local rest=${COMP_LINE:0:COMP_POINT} words=() starts=() last i line found
     # Bash splits words at '=' and ':'; join what has no blank in between.
@@ -32,23 +46,25 @@ _brig() {
     local cut=$((${#words[-1]} - ${#last}))
     ((cut == 0)) || [[ ${words[-1]:cut-1:1} != @ ]] || ((cut--))
     # Inside quotes it replaces what is after the quote.
+    local quoted=
     if [[ $last == [\'\"]* ]]; then
+        quoted=yes
         words[-1]=${words[-1]/"$last"/"${last:1}"}
     fi
     local word=${words[-1]} spaces=
     COMPREPLY=()
     while IFS= read -r line; do
         case $line in
-        '_command_offset '*)
+        $'\t_command_offset '*)
             _brig_command "${starts[${line#* }]}"
             ;;
-        '_files '* | '_directories '*)
+        $'\t_files '* | $'\t_directories '*)
             i=${line#* }
             compopt -o filenames
             while IFS= read -r found; do
                 ((cut <= i)) || found=${found:cut - i}
                 COMPREPLY+=("$found")
-            done < <(compgen "$([[ $line == _files* ]] && echo -f || echo -d)" -- "${word:i}")
+            done < <(compgen "$([[ $line == $'\t_files '* ]] && echo -f || echo -d)" -- "${word:i}")
             ;;
         *)
             line=${line%%$'\t'*}
@@ -58,7 +74,10 @@ _brig() {
         esac
     done < <("${COMP_WORDS[0]}" --complete "${words[@]:1}" 2>/dev/null)
     # Candidates of brig end with a blank if they are complete.
-    [[ ! $spaces ]] || compopt +o filenames -o nospace
+    if [[ $spaces ]]; then
+        compopt +o filenames -o nospace
+        _brig_quote "$quoted"
+    fi
 }
 
 complete -F _brig brig

@@ -9,14 +9,14 @@ function __brig_complete
     for line in ($words[1] --complete $words[2..-1] "$plain" 2>/dev/null)
         set -l fields (string split ' ' -- $line)
         switch $line
-            case '_command_offset *'
+            case \t'_command_offset *'
                 set -l rest (string escape -- $words[(math $fields[2] + 1)..-1])
                 complete -C "$rest $current"
-            case '_files *' '_directories *'
+            case \t'_files *' \t'_directories *'
                 set -l before (string sub -l $fields[2] -- $plain)
                 set -l typed (string sub -s (math $fields[2] + 1) -- $plain)
                 set -l found
-                if test $fields[1] = _files
+                if test $fields[1] = \t_files
                     set found (__fish_complete_path $typed)
                 else
                     set found (__fish_complete_directories $typed)

@@ -23,6 +23,9 @@
 #include "policy/net_rules.h"
 
 #define COMPLETE_NAME_MAX 64 /* of an option */
+/* Begins a line that is not a candidate. No candidate begins with it, whatever a file is called:
+ * shells evaluate the number after it. */
+#define DIRECTIVE "\t"
 
 /* The state of a completion. */
 struct completion {
@@ -73,7 +76,13 @@ static void offer_choices(struct completion *c, const char *choices, size_t leng
 /* Lets the shell offer paths. */
 static void offer_paths(struct completion *c, const char *kind)
 {
-    str_appendf(&c->out, "%s %zu\n", kind, c->before);
+    str_appendf(&c->out, DIRECTIVE "%s %zu\n", kind, c->before);
+}
+
+/* Lets the shell complete a command that begins with this word. */
+static void offer_command(struct completion *c, int word)
+{
+    str_appendf(&c->out, DIRECTIVE "_command_offset %d\n", word);
 }
 
 /* Offers the names in a directory that end with the suffix, without it. */
@@ -302,7 +311,7 @@ static void complete_last(struct completion *c, const struct option_row *row, bo
     } else {
         for (const struct command *const *verb = commands; index == 0 && *verb; verb++)
             offer_about(c, (*verb)->name, strlen((*verb)->name), " ", (*verb)->summary);
-        str_appendf(&c->out, "_command_offset %d\n", index + 1);
+        offer_command(c, index + 1);
     }
 }
 
@@ -320,7 +329,7 @@ static void complete_run(struct completion *c, bool paths, int from, int count, 
     if (status < 0 && !awaits_value)
         return;
     if (status == 0 && !paths && (cursor.ended || cursor.next < last)) {
-        str_appendf(&c->out, "_command_offset %d\n", cursor.next + 1);
+        offer_command(c, cursor.next + 1);
         return;
     }
     complete_last(c, awaits_value ? use.row : NULL, paths, last);
@@ -426,7 +435,7 @@ static void complete_verb(struct completion *c, const struct command *verb, int 
         if (count == 2 || strcmp(words[1], "--pid") == 0)
             offer_jails(c);
         else
-            str_appendf(&c->out, "_command_offset %d\n", strcmp(words[2], "--") == 0 ? 4 : 3);
+            offer_command(c, strcmp(words[2], "--") == 0 ? 4 : 3);
         break;
     case COMMAND_WORDS_JAILS:
         offer_jails(c);

@@ -326,10 +326,10 @@
       "print the built-in masks and filters", "As a configuration file.")                          \
     X(COMPLETE, 0, "complete", NULL, NONE, RUN, "print completions for the words that follow",     \
       "For the completions of shells, and as the first option only: one per line, with a blank "   \
-      "at its end if it is complete, then a tab and a description if there is one. The lines "     \
-      "\"_files N\", \"_directories N\" and \"_command_offset N\" mean paths, which begin after "  \
-      "N "                                                                                         \
-      "bytes of the word, and a command, which begins with word N.")                               \
+      "at its end if it is complete, then a tab and a description if there is one. Lines that "    \
+      "begin with a tab are for the shell: \"_files N\", \"_directories N\" and "                  \
+      "\"_command_offset N\" mean paths, which begin after N bytes of the word, and a command, "   \
+      "which begins with word N.")                                                                 \
     X(DRY_RUN, 0, "dry-run", NULL, NONE, RUN, "print the policy instead of running", "")           \
     X(PLAN, 0, "plan", NULL, NONE, RUN, "with --dry-run: print the jail in detail",                \
       "Mounts, ids, Landlock rules, system calls, limits, environment, network and descriptors "   \

@@ -133,6 +133,29 @@ END
     completes 'brig help secr' '^% brig help secrets$'
 }
 
+# A program in a jail can create such files where its changes are applied.
+@test "bash: the name of a file is neither a command nor an instruction of brig" {
+    local home=$HOME name
+    ! lib_is_root || home=$(lib_user_home)
+    for name in '_command_offset a[$(touch ran)]' '_files a[$(touch ran)]' '_directories a[$(touch ran)]'; do
+        run_as_user touch "$home/$name"
+        run in_bash brig mask "${name%% *}"
+        run_as_user rm "$home/$name"
+        [ "$status" -eq 0 ]
+        [ "$output" = "$(printf '%q ' "$name")" ]
+    done
+    run_as_user touch 'file$(touch ran)' 'file;touch ran' "file'touch ran'"
+    must in_bash brig cp fi
+    # Bash quotes these itself.
+    [ "$(sort <<<"$output")" = "$(printf '%s\n' file "file'touch ran'" 'file$(touch ran)' 'file;touch ran' | sort)" ]
+    run_as_user touch "$SCRATCH/config/file.jail"
+    must in_bash brig cp fi
+    [ "$(sort <<<"$output")" = "$(printf '%q\n' file: file "file'touch ran'" 'file$(touch ran)' 'file;touch ran' | sort)" ]
+    must in_bash brig cp "'fi"
+    [ "$(sort <<<"$output")" = "$(printf '%s\n' file: file 'file;touch ran' | sort)" ]
+    [ ! -e ran ]
+}
+
 @test "paths of the home after mask and unmask, and candidates of brig itself" {
     local home=$HOME
     ! lib_is_root || home=$(lib_user_home)
@@ -145,11 +168,11 @@ END
     must in_bash brig mask brigtest-mask/
     [ "$output" = 'brigtest-mask/inner/' ]
     must run_as_user "$BRIG" --complete --mask ./fo
-    [ "$output" = '_files 0' ]
+    [ "$output" = $'\t_files 0' ]
     must run_as_user "$BRIG" --complete held --jail b
     [ "$output" = 'beta ' ]
     must run_as_user "$BRIG" --complete discard fo
-    [ "$output" = '_files 0' ]
+    [ "$output" = $'\t_files 0' ]
     must run_as_user "$BRIG" --complete mask --j
     [ "$output" = $'--jail \tthe jail; without it, that of this project' ]
     must run_as_user "$BRIG" --complete mcp-wrap --name x --allow=@pyp
@@ -277,6 +300,18 @@ completes() {
     completes 'brig run --dir=fo' '^% brig run --dir=folder/$'
     completes 'brig --profile cla' '^% brig --profile claude$'
     completes 'brig help secr' '^% brig help secrets$'
+}
+
+@test "zsh: the name of a file is neither a command nor an instruction of brig" {
+    local home=$HOME name='_files a[$(touch ran)]'
+    ! lib_is_root || home=$(lib_user_home)
+    start_zsh
+    run_as_user touch "$home/$name" 'here$(touch ran)'
+    run completes 'brig mask _fi' '^% brig mask _files\\ a\\\[\\\$\\\(touch\\ ran\\\)\\\]$'
+    run_as_user rm "$home/$name"
+    [ "$status" -eq 0 ]
+    completes 'brig cp here' '^% brig cp here\\\$\\\(touch\\ ran\\\)$'
+    [ ! -e ran ]
 }
 
 @test "zsh: jails after the verbs that take them, then a command" {
