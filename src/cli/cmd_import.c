@@ -23,6 +23,7 @@
 #include "cli/out_path.h"
 #include "cli/report.h"
 #include "cli/settings.h"
+#include "guard/outside_path.h"
 #include "home/jails.h"
 #include "policy/conf.h"
 
@@ -40,7 +41,8 @@ enum item_kind {
 struct item {
     enum item_kind kind;
     char name[PATH_COMPONENT_MAX + 1];
-    bool exists; /* brig has this file already */
+    bool exists;    /* brig has this file already */
+    bool elsewhere; /* a link, or not the type it should have */
 };
 
 struct import {
@@ -148,6 +150,19 @@ static int find_conf(struct import *import, struct brig_error *err)
     return status;
 }
 
+/* Files of a jail are in jai's storage: a link leads to files that the jail never had. */
+static void mark_elsewhere(struct import *import, const char *file)
+{
+    struct stat info;
+    for (size_t i = 0; i < import->count; i++) {
+        struct item *item = &import->items[i];
+        if (strcmp(item->name, file) == 0)
+            item->elsewhere =
+                fstatat(import->storage_fd, file, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+                (info.st_mode & S_IFMT) != (item->kind == ITEM_JAIL ? S_IFREG : S_IFDIR);
+    }
+}
+
 /* A jail is one that has a name for brig: NAME.jail, NAME.home or NAME.changes. */
 static void add_jail_file(struct import *import, const char *file)
 {
@@ -159,8 +174,10 @@ static void add_jail_file(struct import *import, const char *file)
         (!settings && strcmp(dot, ".home") != 0 && strcmp(dot, ".changes") != 0))
         return;
     (void)snprintf(name, sizeof name, "%.*s", (int)length, file);
-    if (jails_check_name(name, NULL) == 0)
-        add_item(import, settings ? ITEM_JAIL : ITEM_FILES, file);
+    if (jails_check_name(name, NULL) < 0)
+        return;
+    add_item(import, settings ? ITEM_JAIL : ITEM_FILES, file);
+    mark_elsewhere(import, file);
 }
 
 static int find_jails(struct import *import, struct brig_error *err)
@@ -179,7 +196,7 @@ static int find_jails(struct import *import, struct brig_error *err)
 }
 
 /* All or nothing: the parts of a jail belong together. */
-static void skip_known_jails(struct import *import)
+static void skip_parts(struct import *import)
 {
     for (size_t i = 0; i < import->count; i++) {
         struct item *item = &import->items[i];
@@ -191,6 +208,7 @@ static void skip_known_jails(struct import *import)
                         strncmp(other->name, item->name, stem + 1) == 0 &&
                         strrchr(other->name, '.') == other->name + stem;
             item->exists = item->exists || (same && is_there(import->files.storage, other->name));
+            item->elsewhere = item->elsewhere || (same && other->elsewhere);
         }
     }
 }
@@ -218,7 +236,7 @@ static int find_all(struct import *import, struct brig_error *err)
     }
     if (status == 0)
         status = find_jails(import, err);
-    skip_known_jails(import);
+    skip_parts(import);
     qsort(import->items, import->count, sizeof *import->items, by_name);
     return status;
 }
@@ -266,6 +284,13 @@ static int show(const struct import *import, size_t *ret_count, struct brig_erro
                         str_shown(item->name).text, str_shown(to).text);
             continue;
         }
+        if (item->elsewhere) {
+            str_appendf(&out,
+                        "  %s: not imported, because a part of its jail is a link or not of the "
+                        "usual type\n",
+                        str_shown(item->name).text);
+            continue;
+        }
         (*ret_count)++;
         str_appendf(&out, "  %s -> %s\n", str_shown(item->name).text, str_shown(to).text);
         if (item->kind == ITEM_CONF || item->kind == ITEM_JAIL)
@@ -309,25 +334,38 @@ static int write_conf(const struct import *import, const struct item *item, stru
     return status < 0 ? status : 0;
 }
 
+/* Executes cp in the directory that is to be copied. `path` is PATH without directories in which a
+ * jail could have put a program. */
+static __attribute__((noreturn)) void execute_cp(int from, const char *to, const char *path)
+{
+    if (fchdir(from) == 0 && setenv("PATH", *path ? path : "/usr/bin:/bin", 1) == 0)
+        (void)execlp("cp", "cp", "-a", "--reflink=auto", "-T", "--", ".", to, (char *)NULL);
+    _exit(127);
+}
+
 /* Copies a tree with cp, which keeps links, whiteouts, times and attributes, and moves it to its
  * name when it is complete. */
 static int copy_files(const struct import *import, const struct item *item, struct brig_error *err)
 {
-    char from[PATH_LENGTH_MAX + 1], partial[PATH_COMPONENT_MAX + sizeof PARTIAL + 1],
-        to[PATH_LENGTH_MAX + 1];
-    if (!str_fill(from, sizeof from, import->storage, "/", item->name, "/.") ||
-        !str_fill(partial, sizeof partial, item->name, PARTIAL) ||
+    autofree char *path = NULL;
+    char partial[PATH_COMPONENT_MAX + sizeof PARTIAL + 1], to[PATH_LENGTH_MAX + 1];
+    if (!str_fill(partial, sizeof partial, item->name, PARTIAL) ||
         !str_fill(to, sizeof to, import->files.storage, "/", partial))
         return brig_fail(err, BRIG_E_INVALID, 0, "the path of '%s' is too long", item->name);
+    if (outside_path((const char *const *)environ, NULL, &path, err) < 0)
+        return BRIG_E_NOMEM;
+    autoclose int from =
+        openat(import->storage_fd, item->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (from < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s/%s'",
+                         str_shown(import->storage).text, item->name);
     pid_t child = fork();
-    if (child == 0) {
-        (void)execlp("cp", "cp", "-a", "--reflink=auto", "-T", "--", from, to, (char *)NULL);
-        _exit(127);
-    }
+    if (child == 0)
+        execute_cp(from, to, path);
     if (process_wait(child) != 0)
         return brig_fail(err, BRIG_E_SYSTEM, 0,
-                         "cannot copy '%s'; what was copied is in '%s', which can be deleted",
-                         str_shown(from).text, str_shown(to).text);
+                         "cannot copy '%s/%s'; what was copied is in '%s', which can be deleted",
+                         str_shown(import->storage).text, item->name, str_shown(to).text);
     if (path_rename_new(import->jails_fd, partial, import->jails_fd, item->name) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", str_shown(to).text);
     return 0;
@@ -342,7 +380,7 @@ static int import_all(struct import *import, struct brig_error *err)
     for (int settings = 0; settings < 2; settings++)
         for (size_t i = 0; i < import->count && status == 0; i++) {
             const struct item *item = &import->items[i];
-            if (item->exists || (item->kind == ITEM_JAIL) != settings)
+            if (item->exists || item->elsewhere || (item->kind == ITEM_JAIL) != settings)
                 continue;
             status = item->kind == ITEM_FILES ? copy_files(import, item, err)
                                               : write_conf(import, item, err);

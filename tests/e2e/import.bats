@@ -100,6 +100,32 @@ in_jail() {
     [ "$output" = kept ]
 }
 
+# A cloned repository may bring programs, and PATH may name a relative directory.
+@test "no program of the working directory is run, and no link in jai's storage is followed" {
+    mkdir "$SCRATCH/clone" "$SCRATCH/secrets"
+    printf '#!/bin/sh\ntouch "%s/ran"\n' "$SCRATCH/secrets" >"$SCRATCH/clone/cp"
+    chmod 0755 "$SCRATCH/clone" "$SCRATCH/clone/cp"
+    chmod 0777 "$SCRATCH/secrets"
+    touch "$SCRATCH/secrets/key"
+    cd "$SCRATCH/clone"
+    run_as_user ln -s "$SCRATCH/secrets" "$JAI/linked.home"
+    run_as_user touch "$JAI/linked.jail"
+    for path in .: "$SCRATCH/clone:"; do
+        must run_as_user env PATH="$path$PATH" BRIG_CONFIG_DIR="$BRIG_CONFIG_DIR" "$BRIG" import jai --from "$JAI" --yes
+        cd /
+        rm -rf "$SCRATCH/config.first"
+        mv "$SCRATCH/config" "$SCRATCH/config.first"
+        cd "$SCRATCH/clone"
+        output_has 'linked.home: not imported, because a part of its jail is a link'
+        output_has 'linked.jail: not imported'
+        output_has 'imported work.home'
+        [ "$(cat "$SCRATCH/config.first/work.home/file")" = kept ]
+        [ ! -e "$SCRATCH/config.first/linked.home" ]
+        [ ! -e "$SCRATCH/secrets/ran" ]
+    done
+    cd /
+}
+
 @test "errors say what is missing and what to type" {
     must_exit 125 run_as_user "$BRIG" import jai --from "$SCRATCH/nowhere"
     output_has "there are no files of jai in '$SCRATCH/nowhere'"
