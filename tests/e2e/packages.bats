@@ -69,3 +69,38 @@ CHECK
     must "$BUILD_DIR/src/server/brigd" --check-config -c debian/brigd.yaml
     grep -q '^  listen: "127\.0\.0\.1:' debian/brigd.yaml
 }
+
+# reserve_in FILE: with the function of the package, and the one of make install.
+reserve_in() {
+    local script
+    for script in debian/brig.postinst tools/install; do
+        cp "$1" "$1.new"
+        sed -n '/^reserve() {$/,/^}$/p' "$script" >"$BATS_TEST_TMPDIR/reserve"
+        sh -eu -c '. "$1"; reserve "$2"' - "$BATS_TEST_TMPDIR/reserve" "$1.new" >/dev/null || return
+        cat "$1.new"
+    done
+}
+
+@test "the ids that are reserved for brig are nobody else's, and change no other line" {
+    local line=brig:1900000000:10000000
+    local ranges=$BATS_TEST_TMPDIR/subuid
+    printf 'ann:100000:65536\n' >"$ranges"
+    must reserve_in "$ranges"
+    [ "$output" = "$(printf '%s\n' ann:100000:65536 $line ann:100000:65536 $line)" ]
+    # Without a newline at its end.
+    printf 'ann:100000:65536' >"$ranges"
+    must reserve_in "$ranges"
+    [ "$output" = "$(printf '%s\n' ann:100000:65536 $line ann:100000:65536 $line)" ]
+    : >"$ranges"
+    must reserve_in "$ranges"
+    [ "$output" = "$(printf '%s\n' $line $line)" ]
+    # The neighbours are free.
+    printf 'ann:1899999999:1\nbob:1910000000:9\n' >"$ranges"
+    must reserve_in "$ranges"
+    [ "${#lines[@]}" -eq 6 ]
+    for other in ann:1899999999:2 ann:1909999999:1 ann:1:4000000000 brig:5:6; do
+        printf '%s\n' "$other" >"$ranges"
+        must reserve_in "$ranges"
+        output_lacks $line
+    done
+}
