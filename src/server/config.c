@@ -605,11 +605,13 @@ static int try_file(const char *path, bool wanted, struct server_config *config,
 {
     if (!path)
         return 0;
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    /* A reload must not wait for the writer of a FIFO. */
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 && !wanted && (errno == ENOENT || errno == ENOTDIR))
         return 0;
     if (fd < 0)
         return brig_fail(err, BRIG_E_INVALID, errno, "configuration '%s'", str_shown(path).text);
+    (void)fcntl(fd, F_SETFL, 0); /* a pipe from another program may be slow */
     int result = read_file(fd, path, config, err);
     return result < 0 ? result : 1;
 }

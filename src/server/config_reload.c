@@ -84,6 +84,18 @@ static void take(struct server_config *config, const struct server_config *from)
         take_runtime(&config->runtimes[i], from);
 }
 
+/* A file that is empty or incomplete while it is written, or a misspelt variable, must not open a
+ * server that asks for keys. */
+static int check_keys(const struct server_config *config, const struct server_config *from,
+                      struct brig_error *err)
+{
+    if (config->security.allowed_keys.count == 0 || from->security.allowed_keys.count > 0)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "security.allowed_keys is empty: brigd would no longer ask for a key. If that "
+                     "is meant, restart brigd");
+}
+
 int config_reload(struct server_config *config, const char *text, size_t length,
                   struct brig_error *err)
 {
@@ -94,6 +106,8 @@ int config_reload(struct server_config *config, const char *text, size_t length,
     int result = config_defaults(env, from, err);
     if (result == 0)
         result = config_parse("the new configuration", text, length, from, err);
+    if (result == 0)
+        result = check_keys(config, from, err);
     if (result < 0) {
         config_done(from);
         return result;

@@ -14,11 +14,13 @@
 #include "server/message.h"
 
 #define PEM_MAX ((size_t)1 << 20)
+#define OPEN_AT_ONCE                                                                               \
+    (O_NOCTTY | O_NONBLOCK) /* the supervisor must not wait for the other end of a FIFO */
 
 static int read_pem(struct str *out, const char *key, const char *path, struct brig_error *err)
 {
     str_reserve(out, 2 * PEM_MAX); /* so that realloc() leaves no copy of the key */
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | OPEN_AT_ONCE);
     int failed = fd < 0 ? -errno : read_all(fd, PEM_MAX, out);
     if (failed < 0)
         return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read tls.%s '%s'", key, path);
@@ -71,7 +73,7 @@ int handover_log(const struct server_config *config, struct channel *http, struc
     const char *path = config->server.access_log;
     if (path[0] != '/')
         return 0;
-    autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | OPEN_AT_ONCE, 0640);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the access log '%s'",
                          str_shown(path).text);

@@ -334,18 +334,22 @@ static void hear(struct supervisor *supervisor, enum server_role which)
     }
 }
 
-/* A role counts as hung only once it is ready: before, it may open a large database. */
+/* A role that was started again has the time of the first start to get ready: it may open a large
+ * database. serve() watches the first start. */
 static void ping(struct supervisor *supervisor, enum server_role which)
 {
     struct role *role = &supervisor->roles[which];
-    if (role->pid == 0 || !role->ready)
+    uint64_t every_ms = supervisor->ping_every_ms;
+    uint64_t most = role->ready ? PINGS_MAX : START_PATIENCE_MS / every_ms + 1;
+    if (role->pid == 0 || !supervisor->announced)
         return;
-    if (role->unanswered++ < PINGS_MAX) {
-        (void)channel_send(role->control, MESSAGE_PING, 0, NULL, 0, NULL);
+    if (role->unanswered++ < most) {
+        if (role->ready)
+            (void)channel_send(role->control, MESSAGE_PING, 0, NULL, 0, NULL);
         return;
     }
     say(supervisor->config, LEVEL_ERROR, "the %s has not answered for %llu s: it is killed",
-        server_role_name(which), (unsigned long long)supervisor->config->server.watchdog_ms / 1000);
+        server_role_name(which), (unsigned long long)(most * every_ms) / 1000);
     role->unanswered = 0;
     supervisor->page->processes[which].hangs++;
     (void)kill(role->pid, SIGKILL);
@@ -440,8 +444,9 @@ static int distribute(struct supervisor *supervisor, const struct server_config 
                              : config_reload(supervisor->config, text.data, text.length, err);
     for (size_t i = 0; i < ARRAY_LENGTH(readers) && result == 0; i++) {
         struct channel *to = supervisor->roles[readers[i]].control;
-        if (to) /* otherwise it gets the new configuration when it starts */
-            (void)channel_send(to, MESSAGE_CONFIG, 0, text.data, text.length, NULL);
+        /* A process that starts again has the new configuration. */
+        if (to && channel_send(to, MESSAGE_CONFIG, 0, text.data, text.length, NULL) < 0)
+            (void)kill(supervisor->roles[readers[i]].pid, SIGKILL);
     }
     return result;
 }
