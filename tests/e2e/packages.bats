@@ -104,3 +104,23 @@ reserve_in() {
         output_lacks $line
     done
 }
+
+@test "purging the package removes what brig setup wrote, and nothing that was changed" {
+    local name record=$BATS_TEST_TMPDIR/setup
+    cd "$BATS_TEST_TMPDIR"
+    for name in own changed other; do
+        echo "$name" >"$name"
+    done
+    {
+        echo "sysctl kernel.unprivileged_userns_clone 0 1"
+        echo "file $(sha256sum <own | cut -d ' ' -f 1) $PWD/own"
+        echo "profile $(sha256sum <own | cut -d ' ' -f 1) $PWD/changed"
+        echo "file $(sha256sum <own | cut -d ' ' -f 1) $PWD/missing"
+    } >"$record"
+    sed -n '/^remove_settings() {$/,/^}$/p' "$LIB_ROOT/debian/brig.postrm" >function
+    must sh -eu -c '. ./function; remove_settings "$1"; remove_settings "$1"' - "$record"
+    [ ! -e own ]
+    [ ! -e "$record" ]
+    [ -e changed ]
+    [ -e other ]
+}
