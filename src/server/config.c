@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -599,6 +600,21 @@ static int read_file(int fd, const char *path, struct server_config *config, str
     return result;
 }
 
+/* LOCAL_FILE is in whatever directory brigd is started in, such as /tmp: another user may have put
+ * it there. */
+static int check_owner(int fd, const char *path, struct brig_error *err)
+{
+    struct stat info;
+    if (fstat(fd, &info) == 0 && (info.st_uid == geteuid() || info.st_uid == 0) &&
+        !(info.st_mode & S_IWOTH))
+        return 0;
+    return brig_fail(
+        err, BRIG_E_INVALID, 0,
+        "another user can write to the configuration '%s' of the working directory. If "
+        "you trust it, name it: brigd -c %s",
+        path, path);
+}
+
 /* Returns 1 if the file was read, 0 if it does not exist and is not `wanted`. */
 static int try_file(const char *path, bool wanted, struct server_config *config,
                     struct brig_error *err)
@@ -611,6 +627,8 @@ static int try_file(const char *path, bool wanted, struct server_config *config,
         return 0;
     if (fd < 0)
         return brig_fail(err, BRIG_E_INVALID, errno, "configuration '%s'", str_shown(path).text);
+    if (!wanted && strcmp(path, LOCAL_FILE) == 0 && check_owner(fd, path, err) < 0)
+        return BRIG_E_INVALID;
     (void)fcntl(fd, F_SETFL, 0); /* a pipe from another program may be slow */
     int result = read_file(fd, path, config, err);
     return result < 0 ? result : 1;
