@@ -215,10 +215,10 @@ void str_join(struct str *s, const char *const *words)
         str_concat(s, i > 0 ? " " : "", words[i]);
 }
 
-/* Writes one character in the form of str_shown(). Returns the length. */
+/* Writes one byte, which is not part of a longer character, in the form of str_shown(). Returns the length. */
 static size_t show_char(unsigned char c, char out[static 5])
 {
-    if (c >= 0x20 && c != 0x7f && c != '\\') {
+    if (c >= 0x20 && c < 0x7f && c != '\\') {
         out[0] = (char)c;
         return 1;
     }
@@ -234,17 +234,30 @@ static size_t show_char(unsigned char c, char out[static 5])
     return 4;
 }
 
+#define CHARACTER_BYTES_MAX 4 /* of UTF-8 */
+
+/* Writes the next character, of *ret_size bytes, in the form of str_shown(). Returns the length. */
+static size_t show_next(const unsigned char *p, char out[static 5], size_t *ret_size)
+{
+    size_t size = utf8_length(p, strnlen((const char *)p, CHARACTER_BYTES_MAX));
+    bool plain = size > 1 && !utf8_is_unseen(p, size);
+    *ret_size = plain ? size : 1;
+    if (!plain)
+        return show_char(p[0], out);
+    memcpy(out, p, size);
+    return size;
+}
+
 struct str_shown str_shown(const char *text)
 {
     static const char ellipsis[] = "…";
     struct str_shown shown;
     size_t used = 0;
     size_t cut = 0; /* the last place where the ellipsis still fits and no character is split */
-    for (const char *p = text ? text : "(null)"; *p; p++) {
+    for (const char *p = text ? text : "(null)"; *p;) {
         char piece[5];
-        size_t length = show_char((unsigned char)*p, piece);
-        bool continuation = ((unsigned char)*p & 0xc0) == 0x80;
-        if (!continuation && used + sizeof ellipsis <= sizeof shown.text)
+        size_t size, length = show_next((const unsigned char *)p, piece, &size);
+        if (used + sizeof ellipsis <= sizeof shown.text)
             cut = used;
         if (used + length + 1 > sizeof shown.text) {
             memcpy(shown.text + cut, ellipsis, sizeof ellipsis);
@@ -252,6 +265,7 @@ struct str_shown str_shown(const char *text)
         }
         memcpy(shown.text + used, piece, length);
         used += length;
+        p += size;
     }
     shown.text[used] = '\0';
     return shown;
@@ -268,10 +282,7 @@ void str_append_shown(struct str *s, const char *bytes, size_t length, const cha
             i += size;
             continue;
         }
-        if (p[i] < 0x80)
-            str_append_bytes(s, piece, show_char(p[i], piece));
-        else
-            str_appendf(s, "\\x%02x", p[i]);
+        str_append_bytes(s, piece, show_char(p[i], piece));
         i++;
     }
 }

@@ -85,8 +85,8 @@ void str_append_count(struct str *s, uint64_t count, const char *noun);
 /* Appends words with blanks between them; they end with NULL. */
 void str_join(struct str *s, const char *const *words);
 
-/* A value made safe for a one-line message: control characters and backslashes are escaped, and a
- * long value is truncated with "…". Use as: "bad size '%s'", str_shown(value).text */
+/* A value made safe for a one-line message and a terminal: control characters, invisible ones, bytes that are
+ * not UTF-8 and backslashes are escaped, and a long value is truncated with "…". Use as: "bad size '%s'", str_shown(value).text */
 #define STR_SHOWN_MAX 256
 struct str_shown {
     char text[STR_SHOWN_MAX];

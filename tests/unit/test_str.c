@@ -120,6 +120,11 @@ static void shows(void)
     char text[STR_SHOWN_MAX + 1];
     tap_is_str(str_shown("a\nb\t\\\x01\x7f é").text, "a\\nb\\t\\\\\\x01\\x7f é",
                "control characters are escaped, letters are not");
+    tap_is_str(str_shown("\xc2\x9b"
+                         "31m\xff\xe2\x80\xae€\xc3")
+                   .text,
+               "\\xc2\\x9b31m\\xff\\xe2\\x80\\xae€\\xc3",
+               "so are controls of UTF-8, invisible characters and other bytes");
     tap_is_str(str_shown(NULL).text, "(null)", "NULL can be shown");
     memset(text, 'a', sizeof text);
     text[STR_SHOWN_MAX - 1] = '\0';
