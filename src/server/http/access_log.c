@@ -19,6 +19,11 @@
 #include "server/http/http.h"
 #include "server/log.h"
 
+/* Bytes of a text that the client chose. Six bytes may be needed for one, so a line fits into PIPE_BUF
+ * and is written as a whole. Loggers begin a new entry within a longer line (journald after 48 KiB,
+ * containers after 16 KiB), and a client could choose how that begins. */
+#define TEXT_MAX 512
+
 static void take_file(struct access_log *log)
 {
     struct stat info;
@@ -69,6 +74,23 @@ static void append_trace(struct json *j, const struct exchange *exchange)
     json_bool(j, "warm", trace->warm);
 }
 
+/* Writes a text of the client, cut at TEXT_MAX bytes. */
+static void append_text(struct json *j, const char *key, const char *text)
+{
+    static const char ellipsis[] = "…";
+    char cut[TEXT_MAX + sizeof ellipsis];
+    size_t length = strnlen(text, TEXT_MAX + 1);
+    if (length > TEXT_MAX) {
+        length = TEXT_MAX;
+        while (length > 0 && (text[length] & 0xc0) == 0x80) /* splits no character */
+            length--;
+        memcpy(cut, text, length);
+        memcpy(cut + length, ellipsis, sizeof ellipsis);
+        text = cut;
+    }
+    json_text(j, key, text);
+}
+
 void access_log_add(struct access_log *log, const struct exchange *exchange, unsigned status)
 {
     const struct server_config *config = exchange->http->config;
@@ -86,8 +108,8 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
     json_text(&j, "time", time);
     json_text(&j, "request_id", exchange->request_id);
     json_text(&j, "client", exchange->client.text);
-    json_text(&j, "method", exchange->method);
-    json_text(&j, "path", exchange->path);
+    append_text(&j, "method", exchange->method);
+    append_text(&j, "path", exchange->path);
     json_uint(&j, "status", status);
     if (exchange->error || exchange->outcome)
         json_text(&j, "outcome",
@@ -110,15 +132,19 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
     str_append_char(&log->lines, '\n');
 }
 
-/* A pipe for which poll() reports POLLOUT accepts this much without blocking. */
-static size_t writable(const struct access_log *log, size_t wanted)
+/* The bytes that can be written without blocking: a pipe for which poll() reports POLLOUT accepts
+ * PIPE_BUF. Whole lines if possible, as other processes write to the same pipe. */
+static size_t writable(const struct access_log *log, const char *bytes, size_t wanted)
 {
     struct pollfd ready = {.fd = log->fd, .events = POLLOUT};
     if (!log->may_block)
         return wanted;
     if (poll(&ready, 1, 0) <= 0 || !(ready.revents & POLLOUT))
         return 0;
-    return wanted < PIPE_BUF ? wanted : PIPE_BUF;
+    if (wanted <= PIPE_BUF)
+        return wanted;
+    const char *end = memrchr(bytes, '\n', PIPE_BUF);
+    return end ? (size_t)(end + 1 - bytes) : PIPE_BUF;
 }
 
 void access_log_flush(struct access_log *log)
@@ -127,8 +153,9 @@ void access_log_flush(struct access_log *log)
     if (log->fd < 0 || log->lines.failed)
         str_done(&log->lines);
     while (written < log->lines.length) {
-        size_t length = writable(log, log->lines.length - written);
-        ssize_t now = length > 0 ? write(log->fd, log->lines.data + written, length) : 0;
+        const char *rest = log->lines.data + written;
+        size_t length = writable(log, rest, log->lines.length - written);
+        ssize_t now = length > 0 ? write(log->fd, rest, length) : 0;
         if (now < 0 && errno == EINTR)
             continue;
         if (now <= 0)
