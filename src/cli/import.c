@@ -63,6 +63,12 @@ static bool is_script(const char *name)
     return str_starts_with(name, "script") || str_starts_with(name, "initjail");
 }
 
+/* The user is asked before anything is imported, and has to know about these. jai has no `inject`. */
+static bool runs_outside(const char *name)
+{
+    return str_starts_with(name, "initjail") || str_starts_with(name, "inject");
+}
+
 static bool is_elsewhere(const struct line *line)
 {
     return is_script(line->name) && line->value[0] != '/' && strchr(line->value, '/');
@@ -81,6 +87,8 @@ void import_convert(const char *text, const char *dir, struct str *to, struct st
             str_appendf(notes, "%u: 'storage' is left out: brig keeps its jails apart\n", number);
         else if (unknown)
             str_appendf(notes, "%u: brig has no '%s'\n", number, str_shown(line.name).text);
+        else if (runs_outside(line.name))
+            str_appendf(notes, "%u: '%s' can run a program outside of jails\n", number, line.name);
         str_append(to, commented ? "# " : "");
         if (is_elsewhere(&line)) {
             str_appendf(notes, "%u: the file is named with its directory\n", number);

@@ -46,6 +46,7 @@ in_jail() {
     must import --dry-run
     output_has "default.conf -> $SCRATCH/config"
     output_has "line 3: brig has no 'strange'"
+    output_has "line 4: 'initjail' can run a program outside of jails"
     output_has "work.home -> $SCRATCH/config"
     output_lacks default.work
     [ ! -e "$SCRATCH/config" ]
