@@ -377,6 +377,16 @@ static void refuse_size(struct exchange *exchange)
     answer_error(exchange, ERROR_BODY_TOO_LARGE, text);
 }
 
+/* A connection keeps its place while it has a request that was not refused and that needs a key; until
+ * the request is `whole`, only if a body is expected. A client without a key could otherwise take all
+ * places by sending bodies or reading answers slowly. */
+static void note_busy(struct exchange *exchange, bool whole)
+{
+    unsigned flags = exchange->route ? exchange->route->flags : ROUTE_OPEN;
+    exchange->socket->busy = exchange->state == EXCHANGE_BODY &&
+                             (whole ? !(flags & ROUTE_OPEN) : (flags & ROUTE_BODY) != 0);
+}
+
 /* The head is complete. An answer sent now closes the connection without reading the body. This is
  * done for clients that wait for 100 Continue, for bodies that are far too large, and if the end of
  * the body is not known. */
@@ -395,6 +405,7 @@ static enum MHD_Result begin_request(struct exchange *exchange)
     }
     if (announced > most)
         refuse_size(exchange);
+    note_busy(exchange, false);
     bool unread = header(exchange, "Expect") || announced > most + EXCESS_BYTES_MAX;
     return unread && exchange->state == EXCHANGE_ANSWER ? send_answer(exchange) : MHD_YES;
 }
@@ -448,11 +459,14 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
     }
     if (*upload_length > 0) {
         enum MHD_Result result = take_body(exchange, upload, *upload_length);
+        note_busy(exchange, false);
         *upload_length = 0;
         return result;
     }
-    if (exchange->state == EXCHANGE_BODY)
+    if (exchange->state == EXCHANGE_BODY) {
+        note_busy(exchange, true);
         exchange->route->handle(exchange);
+    }
     return send_answer(exchange);
 }
 

@@ -33,7 +33,7 @@ struct connection {
     int fd;
     uint64_t deadline_ms; /* 0: none */
     struct net_address address;
-    bool busy;    /* has a request */
+    bool busy;    /* has a request that was not refused */
     bool closing; /* was shut down */
     bool surplus; /* its client has more than server.max_connections_per_client */
 };
