@@ -2,6 +2,8 @@
 /* Lines of brigd's own log. */
 #include "server/log.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <syslog.h>
 #include <time.h>
@@ -10,6 +12,8 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "server/notify.h"
+
+#define WRITE_PATIENCE_MS 100
 
 static const char *const level_names[] = {
     [LEVEL_INFO] = "info",
@@ -47,6 +51,19 @@ static void write_json(const char *time, enum log_level level, const char *proce
     json_close_object(&j);
 }
 
+/* Writes to standard error, unless its reader has stopped reading: a log must not stop brigd. A pipe
+ * for which poll() reports POLLOUT accepts PIPE_BUF bytes. */
+static void write_line(const struct str *line)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    for (size_t done = 0, length; done < line->length; done += length) {
+        length = line->length - done < PIPE_BUF ? line->length - done : PIPE_BUF;
+        if (poll(&ready, 1, WRITE_PATIENCE_MS) <= 0 || !(ready.revents & POLLOUT) ||
+            write(STDERR_FILENO, line->data + done, length) != (ssize_t)length)
+            return;
+    }
+}
+
 void log_line(enum log_format format, enum log_level level, const char *process,
               const char *message)
 {
@@ -65,5 +82,5 @@ void log_line(enum log_format format, enum log_level level, const char *process,
                     process ? ": " : "", message);
     str_append_char(&line, '\n');
     if (!line.failed)
-        (void)!write(STDERR_FILENO, line.data, line.length);
+        write_line(&line);
 }

@@ -19,7 +19,7 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-static bool send_to(const char *path, const char *bytes, size_t length)
+static bool send_to(const char *path, const char *bytes, size_t length, int flags)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if ((path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof address.sun_path)
@@ -29,15 +29,15 @@ static bool send_to(const char *path, const char *bytes, size_t length)
     if (path[0] == '@')
         address.sun_path[0] = 0;
     autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    return fd >= 0 && sendto(fd, bytes, length, MSG_NOSIGNAL, (struct sockaddr *)&address, size) ==
-                          (ssize_t)length;
+    return fd >= 0 && sendto(fd, bytes, length, MSG_NOSIGNAL | flags, (struct sockaddr *)&address,
+                             size) == (ssize_t)length;
 }
 
 void notify_systemd(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     if (path)
-        (void)send_to(path, state, strlen(state));
+        (void)send_to(path, state, strlen(state), 0);
 }
 
 bool notify_has_journal(void)
@@ -67,5 +67,6 @@ bool notify_journal(int priority, const char *process, const char *message)
 {
     autostr struct str entry = {0};
     notify_append_entry(&entry, priority, process, message);
-    return !entry.failed && send_to(JOURNAL_SOCKET, entry.data, entry.length);
+    /* Standard error is tried next; neither must stop brigd. */
+    return !entry.failed && send_to(JOURNAL_SOCKET, entry.data, entry.length, MSG_DONTWAIT);
 }
