@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/certificates.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -96,8 +97,9 @@ static void set_options(const struct client *client, struct transfer *transfer,
     (void)curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     (void)curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    if (client->cacert)
-        (void)curl_easy_setopt(curl, CURLOPT_CAINFO, client->cacert);
+    const char *authorities = client->cacert ? client->cacert : certificates_of_system();
+    if (authorities)
+        (void)curl_easy_setopt(curl, CURLOPT_CAINFO, authorities);
     /* The server belongs to the operator: ignore the proxies of the environment. */
     (void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
 }

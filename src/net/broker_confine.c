@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/certificates.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "net/broker_config.h"
@@ -298,23 +299,9 @@ static const char *const resolving[] = {
     "/run/connman",
 };
 
-/* The certificate bundles of distributions; the first one that exists is used. */
-static const char *const certificates[] = {
-    "/etc/ssl/certs/ca-certificates.crt",                /* Debian, Arch, Alpine */
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* Fedora */
-    "/etc/pki/tls/certs/ca-bundle.crt",                  /* earlier Fedora */
-    "/etc/ssl/ca-bundle.pem",                            /* SUSE */
-    "/etc/ssl/cert.pem",                                 /* others */
-};
-
 const char *confine_certificates(const struct broker_config *config)
 {
-    if (config->ca)
-        return config->ca;
-    for (size_t i = 0; i < ARRAY_LENGTH(certificates); i++)
-        if (access(certificates[i], R_OK) == 0)
-            return certificates[i];
-    return NULL;
+    return config->ca ? config->ca : certificates_of_system();
 }
 
 /* The directory that really contains resolv.conf. For a plain file in /etc it is /etc, with the

@@ -41,7 +41,9 @@ static bool run_screen(const struct verbs *verbs, int *ret_status)
 /* brig-review BRIG [--plain] JAIL [PATH…]: an empty JAIL is the one of the working directory. */
 int main(int argc, char **argv)
 {
-    (void)setlocale(LC_ALL, "");
+    /* The locale may not be installed here, or be of another version than a static libc. */
+    if (!setlocale(LC_ALL, ""))
+        (void)setlocale(LC_CTYPE, "C.UTF-8");
     bool plain = argc > 2 && strcmp(argv[2], "--plain") == 0;
     int words = plain ? 3 : 2, status;
     if (argc <= words || argv[1][0] != '/') {

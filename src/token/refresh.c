@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/certificates.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
@@ -79,8 +80,9 @@ static CURLcode post(CURL *curl, const struct token_facts *facts, const char *bo
     (void)curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S);
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    if (facts->ca)
-        (void)curl_easy_setopt(curl, CURLOPT_CAINFO, facts->ca);
+    const char *authorities = facts->ca ? facts->ca : certificates_of_system();
+    if (authorities)
+        (void)curl_easy_setopt(curl, CURLOPT_CAINFO, authorities);
     CURLcode result = curl_easy_perform(curl);
     (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
     return result;
