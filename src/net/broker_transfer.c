@@ -44,6 +44,17 @@ static void *wiping_realloc(void *memory, size_t size)
 
 /* ---- libcurl in the loop ---- */
 
+#ifdef BRIG_STATIC
+/* A static program cannot load libraries: libcurl is a part of it. */
+static int load(struct curl_api *api, struct brig_error *err)
+{
+#define ROW(name) .name = curl_##name,
+    *api = (struct curl_api){CURL_FUNCTIONS(ROW)};
+#undef ROW
+    (void)err;
+    return 0;
+}
+#else
 static int load(struct curl_api *api, struct brig_error *err)
 {
 #define ROW(name) {"curl_" #name, offsetof(struct curl_api, name)},
@@ -67,6 +78,7 @@ static int load(struct curl_api *api, struct brig_error *err)
     }
     return 0;
 }
+#endif
 
 static enum door_because because_of(CURLcode result)
 {
