@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-web test-fresh test-packages bench wheel gem deb format lint fuzz run sbom security-scan vulncheck claude-image claude-runtime install uninstall ci clean help
+.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-web test-fresh test-packages bench wheel gem deb dist format lint fuzz run sbom security-scan vulncheck claude-image claude-runtime install uninstall ci clean help
 
 build: setup ## build brig, the server and the library into $(BUILD)
 	@tools/build $(BUILD) -- programs
@@ -69,7 +69,7 @@ test-fresh: ## the README's commands in an empty Debian 12 and 13, and the build
 	@tools/setup fresh other-arch
 	@tests/run fresh
 
-test-packages: ## the Debian packages: built twice and for the other architecture, installed, upgraded and purged in an empty Debian 12 and 13: downloads some 500 MB (as root)
+test-packages: ## the Debian packages and the archive of make dist: built twice, packages also for the other architecture, installed, upgraded and removed in an empty Debian 12 and 13: downloads some 500 MB (as root)
 	@tools/setup fresh
 	@tests/run packages
 
@@ -94,6 +94,10 @@ gem: build ## build a gem of the Ruby package that carries libbrig.so, into GEMS
 deb: setup ## build Debian packages of the programs, the library, and Python's and Ruby's, into DEBS ($(BUILD)/debs)
 	@tools/setup deb
 	@tools/deb $(or $(DEBS),$(BUILD)/debs)
+
+dist: setup ## build an archive of static programs, npm packages and a wheel, with checksums, into DIST ($(BUILD)/dist); DIST_KEY=FILE signs them
+	@tools/setup dist
+	@tools/dist $(or $(DIST),$(BUILD)/dist)
 
 run: setup ## start brigd, the server, on 127.0.0.1:8080
 	@tools/build $(BUILD) -Dserver=enabled -- src/server/brigd src/net/brig-broker src/client/brigctl \

@@ -201,6 +201,8 @@ def other_suites():
     # It downloads what the packages need, each time.
     yield Suite("packages", ["tests/fresh/run", "deb-build", "deb-install", "deb-cross"], ("all", "packages"), who="here",
                 needs=(), background=True, seconds=3 * 3600)
+    yield Suite("archive", ["tests/fresh/run", "dist-build", "dist-install"], ("all", "packages"), who="here", needs=(),
+                background=True, seconds=3 * 3600)
     # It downloads the clients, once.
     yield Suite("mcp-clients", ["tests/mcp/run"], ("all",), who="here", seconds=3600)
     # It downloads the agents each time, and removes them.

@@ -258,10 +258,25 @@ def library() -> Library:
     return _loaded
 
 
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def carried_broker() -> Optional[str]:
+    """brig-broker of a wheel that carries the programs: pip puts it below the prefix of lib/python3/site-packages, or
+    beside the package (pip install --target)."""
+    if os.environ.get("BRIG_LIBRARY") or not os.path.exists(os.path.join(_FOLDER, NAME)):
+        return None
+    for up in ("../../../..", ".."):
+        path = os.path.normpath(os.path.join(_FOLDER, up, "libexec/brig/brig-broker"))
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
 def _load() -> Library:
     if not sys.platform.startswith("linux"):
         raise UnsupportedPlatformError(f"brig makes jails on Linux, and this is {sys.platform}")
-    carried = os.path.join(os.path.dirname(os.path.abspath(__file__)), NAME)
+    carried = os.path.join(_FOLDER, NAME)
     path = os.environ.get("BRIG_LIBRARY") or (carried if os.path.exists(carried) else NAME)
     try:
         return Library(path)

@@ -8,7 +8,7 @@ import os
 from ctypes import byref, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
-from ._library import BrigError, Identity, Inject, check, library, strings
+from ._library import BrigError, Identity, Inject, carried_broker, check, library, strings
 from ._options import Path
 from ._process import Owned
 
@@ -114,6 +114,9 @@ class Policy(Owned):
         self._said: Dict[str, Any] = {}
         if not self._handle:
             raise MemoryError("no memory for a policy")
+        broker = carried_broker()
+        if broker is not None:
+            self.broker(broker)
 
     def copy(self) -> Policy:
         """The same policy once more."""
