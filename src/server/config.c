@@ -625,8 +625,12 @@ static int try_file(const char *path, bool wanted, struct server_config *config,
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 && !wanted && (errno == ENOENT || errno == ENOTDIR))
         return 0;
+    /* Not skipped if it is for the service's user only: brigd would run without the keys in it. */
     if (fd < 0)
-        return brig_fail(err, BRIG_E_INVALID, errno, "configuration '%s'", str_shown(path).text);
+        return brig_fail(err, BRIG_E_INVALID, errno, "configuration '%s'%s", str_shown(path).text,
+                         errno == EACCES && strcmp(path, SYSTEM_FILE) == 0
+                             ? " (for a brigd of your own create ~/.config/brig/brigd.yaml)"
+                             : "");
     if (!wanted && strcmp(path, LOCAL_FILE) == 0 && check_owner(fd, path, err) < 0)
         return BRIG_E_INVALID;
     (void)fcntl(fd, F_SETFL, 0); /* a pipe from another program may be slow */
