@@ -600,27 +600,22 @@ static int read_file(int fd, const char *path, struct server_config *config, str
     return result;
 }
 
-/* LOCAL_FILE is in whatever directory brigd is started in, such as /tmp: another user may have put
- * it there. */
-static int check_owner(int fd, const char *path, struct brig_error *err)
+/* brigd may be started in a directory such as /tmp, where another user has put LOCAL_FILE. */
+static int check_owner(int fd, struct brig_error *err)
 {
     struct stat info;
     if (fstat(fd, &info) == 0 && (info.st_uid == geteuid() || info.st_uid == 0) &&
         !(info.st_mode & S_IWOTH))
         return 0;
-    return brig_fail(
-        err, BRIG_E_INVALID, 0,
-        "another user can write to the configuration '%s' of the working directory. If "
-        "you trust it, name it: brigd -c %s",
-        path, path);
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "another user can write to '" LOCAL_FILE
+                     "'. If you trust it: brigd -c " LOCAL_FILE);
 }
 
 /* Returns 1 if the file was read, 0 if it does not exist and is not `wanted`. */
 static int try_file(const char *path, bool wanted, struct server_config *config,
                     struct brig_error *err)
 {
-    if (!path)
-        return 0;
     /* A reload must not wait for the writer of a FIFO. */
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 && !wanted && (errno == ENOENT || errno == ENOTDIR))
@@ -631,7 +626,7 @@ static int try_file(const char *path, bool wanted, struct server_config *config,
                          errno == EACCES && strcmp(path, SYSTEM_FILE) == 0
                              ? " (for a brigd of your own create ~/.config/brig/brigd.yaml)"
                              : "");
-    if (!wanted && strcmp(path, LOCAL_FILE) == 0 && check_owner(fd, path, err) < 0)
+    if (!wanted && strcmp(path, LOCAL_FILE) == 0 && check_owner(fd, err) < 0)
         return BRIG_E_INVALID;
     (void)fcntl(fd, F_SETFL, 0); /* a pipe from another program may be slow */
     int result = read_file(fd, path, config, err);
@@ -653,7 +648,7 @@ static int find_file(const char *path, const char *const *env, struct server_con
     const char *const places[] = {LOCAL_FILE, own, SYSTEM_FILE};
     int result = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(places) && result == 0; i++)
-        result = try_file(places[i], false, config, err);
+        result = places[i] ? try_file(places[i], false, config, err) : 0;
     return result;
 }
 
