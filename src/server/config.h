@@ -48,6 +48,7 @@ struct server_config {
         uint64_t header_timeout_ms, idle_timeout_ms; /* for slow clients */
         uint64_t max_connections, max_connections_per_client;
         struct config_list cors_origins;
+        struct config_list hosts;
         bool web, show_config;
         const char *access_log; /* a path, "-" for stderr, "off" */
         uint64_t drain_delay_ms, drain_timeout_ms;

@@ -61,6 +61,11 @@ const struct config_key config_keys[] = {
     {KEY("server.cors_origins", CONFIG_LIST, server.cors_origins), .check = config_check_origin,
      .doc = "Origins whose pages may use the server from a browser, such as "
             "https://tools.example.org; * for any. None: no CORS headers are sent."},
+    {KEY("server.hosts", CONFIG_LIST, server.hosts), .check = config_check_word,
+     .doc =
+         "Names under which clients may reach a server without API keys, such as "
+         "brigd.internal. Addresses and localhost always work; other names are refused, as a web "
+         "page could have made its name lead here."},
     {KEY("server.web", CONFIG_BOOLEAN, server.web), .initial = "true",
      .doc = "Whether a browser gets a page at /, to run code and to look at executions and at the "
             "server. It needs an API key where programs need one."},

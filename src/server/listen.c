@@ -82,14 +82,19 @@ int listen_check(const char *where, struct brig_error *err)
     return parse_address(where, &address, err);
 }
 
-bool listen_is_loopback(int fd)
+bool listen_is_tcp(int fd)
 {
     union address address = {0};
     socklen_t size = sizeof address;
     (void)getsockname(fd, &address.any, &size);
-    if (address.any.sa_family == AF_INET)
-        return ntohl(address.v4.sin_addr.s_addr) >> 24 == 127;
-    return address.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr);
+    return address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6;
+}
+
+static bool is_loopback(const union address *address)
+{
+    if (address->any.sa_family == AF_INET)
+        return ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
 }
 
 /* Describes the bound address, with the port that the kernel chose for 0. */
@@ -100,7 +105,7 @@ static void describe(int fd, char text[LISTEN_TEXT_MAX], bool *ret_public)
     char host[INET6_ADDRSTRLEN] = "?";
     (void)getsockname(fd, &address.any, &size);
     bool v4 = address.any.sa_family == AF_INET, v6 = address.any.sa_family == AF_INET6;
-    *ret_public = (v4 || v6) && !listen_is_loopback(fd);
+    *ret_public = (v4 || v6) && !is_loopback(&address);
     if (!v4 && !v6) {
         (void)snprintf(text, LISTEN_TEXT_MAX, "unix:%s", address.local.sun_path);
         return;

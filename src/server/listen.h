@@ -10,8 +10,8 @@ struct brig_error;
 
 /* Returns whether listen_open() accepts `where`. Pure. */
 int listen_check(const char *where, struct brig_error *err);
-/* Returns whether the socket is TCP on a loopback address; false for a UNIX socket. */
-bool listen_is_loopback(int fd);
+/* Returns whether the socket is TCP; false for a UNIX socket. */
+bool listen_is_tcp(int fd);
 /* Returns whether LISTEN_FDS and LISTEN_PID (may be NULL) say that systemd passed one socket. */
 bool listen_is_given(const char *env_fds, const char *env_pid);
 /* Opens "127.0.0.1:8080", "[::1]:8080", ":8080" (every address), "localhost:8080" or "unix:/path".

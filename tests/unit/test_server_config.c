@@ -82,6 +82,7 @@ static void test_everything(void)
         "  max_connections: 10\n"
         "  max_connections_per_client: 5\n"
         "  cors_origins: [https://a.example, 'http://localhost:3000']\n"
+        "  hosts: [brigd.internal, brigd]\n"
         "  web: false\n"
         "  show_config: true\n"
         "  access_log: /var/log/brigd.log\n"

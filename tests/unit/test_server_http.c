@@ -260,10 +260,13 @@ static void finds_routes(void)
 
 static void hosts(void)
 {
-    const char *const own[] = {"localhost",  "LOCALHOST:80", "127.0.0.1:8080",
-                               "[::1]:8080", "192.0.2.1",    "a.localhost:1"};
+    const struct config_list hosts = {.items = {"brigd.internal"}, .count = 1};
+    const char *const own[] = {"localhost", "LOCALHOST:80",  "127.0.0.1:8080",    "[::1]:8080",
+                               "192.0.2.1", "a.localhost:1", "Brigd.internal:80", "brigd.internal"};
     const char *const other[] = {"evil.example",
                                  "evil.example:8080",
+                                 "brigd.internal.evil.example",
+                                 "brigd",
                                  "localhost.evil.example",
                                  "xlocalhost",
                                  "127.0.0.1.evil.example",
@@ -271,9 +274,9 @@ static void hosts(void)
                                  "[",
                                  "[evil]:1"};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        tap_ok(clients_host_is_own(own[i]), "'%s' is this machine", own[i]);
+        tap_ok(clients_host_is_own(&hosts, own[i]), "'%s' is this machine", own[i]);
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
-        tap_ok(!clients_host_is_own(other[i]), "'%s' may be a web page's", other[i]);
+        tap_ok(!clients_host_is_own(&hosts, other[i]), "'%s' may be a web page's", other[i]);
 }
 
 /* ---- Metrics, results, the description ---- */

@@ -90,11 +90,21 @@ static size_t name_length(const char *host)
     return end ? (size_t)(end - host) + 1 : 0;
 }
 
-bool clients_host_is_own(const char *host)
+static bool is_listed(const struct config_list *hosts, const char *host, size_t length)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        if (strlen(hosts->items[i]) == length && strncasecmp(hosts->items[i], host, length) == 0)
+            return true;
+    return false;
+}
+
+bool clients_host_is_own(const struct config_list *hosts, const char *host)
 {
     static const char local[] = "localhost";
     struct net_address address;
     size_t length = name_length(host), local_length = sizeof local - 1;
+    if (is_listed(hosts, host, length))
+        return true;
     if (length > 2 && host[0] == '[')
         return net_address_read(host + 1, length - 2, &address);
     if (net_address_read(host, length, &address))

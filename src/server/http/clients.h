@@ -29,9 +29,9 @@ struct client {
 struct client clients_find(const struct clients *clients, const struct sockaddr *peer,
                            const char *forwarded);
 
-/* Returns whether a Host header can only mean this machine: an address or localhost. Any other name
- * could be a web page's, made to resolve to this machine (DNS rebinding). */
-bool clients_host_is_own(const char *host);
+/* Returns whether a Host header can only mean this machine: an address, localhost or one of `hosts`.
+ * Any other name could be a web page's, made to resolve to this machine (DNS rebinding). */
+bool clients_host_is_own(const struct config_list *hosts, const char *host);
 
 #define CLIENTS_DOMAIN_LENGTH 16 /* hexadecimal digits that identify a key to other processes */
 

@@ -218,7 +218,8 @@ static void find_client(struct exchange *exchange)
 static bool check_host(struct exchange *exchange)
 {
     const char *host = exchange->http->checks_host ? header(exchange, "Host") : NULL;
-    if (!host || clients_host_is_own(host) || exchange->route->flags & ROUTE_PROBE)
+    if (!host || clients_host_is_own(&exchange->http->config->server.hosts, host) ||
+        exchange->route->flags & ROUTE_PROBE)
         return true;
     answer_error(exchange, ERROR_WRONG_HOST, NULL);
     return false;

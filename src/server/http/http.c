@@ -215,7 +215,7 @@ static int derive(struct http *http, struct brig_error *err)
     rate_free(http->rate);
     http->rate = rate;
     http->checks_host = security->allowed_keys.count == 0 && security->trusted_proxies.count == 0 &&
-                        listen_is_loopback(http->listener);
+                        listen_is_tcp(http->listener);
     return 0;
 }
 

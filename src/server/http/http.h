@@ -105,7 +105,7 @@ struct http {
     struct MHD_Daemon *daemon;
     int listener;
     int epoll;
-    bool checks_host; /* no keys, on loopback: check the Host header */
+    bool checks_host; /* no keys, and TCP: check the Host header */
     bool tls;         /* a certificate is loaded */
     struct clients clients;
     struct rate *rate;

@@ -94,9 +94,10 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(BODY_TOO_LARGE, 413, "the body is too large", "The body is larger than `server.max_body`.")  \
     X(UNSUPPORTED_MEDIA_TYPE, 415, "the body has to be sent with Content-Type: application/json",  \
       "A body came without `Content-Type: application/json`.")                                     \
-    X(WRONG_HOST, 421, "without API keys only localhost or an address is answered as Host",        \
-      "A name stood in `Host` that is not this machine's loopback, and no API keys are set: a"     \
-      " web page may be behind it.")                                                               \
+    X(WRONG_HOST, 421,                                                                             \
+      "without API keys only localhost, an address or a name of server.hosts is answered as Host", \
+      "A name stood in `Host` that is not in `server.hosts`, and no API keys are set: a web page " \
+      "may be behind it.")                                                                         \
     X(RATE_LIMITED, 429, "too many requests from this address or with this API key",               \
       "More than `security.rate_limit_rps`, or than the key may send; `Retry-After` says when to " \
       "come again.")                                                                               \
