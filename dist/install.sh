@@ -21,7 +21,7 @@ Installs brig into DIR; by default into $PREFIX, or ~/.local. It needs no root.
 
   --prefix DIR  where bin, libexec, lib and share are
   --force       replace files that this script has not installed; it names them
-  --uninstall   remove what was installed; jails and configuration stay
+  --uninstall   remove what was installed; jails, history and configuration stay
 END
 }
 say() { printf '%s\n' "$*"; }
@@ -94,7 +94,8 @@ uninstall() {
     rm -f "$list"
     names directory "$work/old" | remove_directories
     ! grep -qx prefix "$work/old" || rmdir "$prefix" 2> /dev/null || true
-    say "Removed brig from $prefix. Jails and configuration stay, in ~/.local/share/brig and ~/.config/brig."
+    say "Removed brig from $prefix. Jails (~/.local/share/brig), configuration (~/.config/brig) and the history of brigd"
+    say "(~/.local/state/brig) stay."
 }
 
 # ---- Installing -------------------------------------------------------------------------------
