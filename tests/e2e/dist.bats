@@ -14,6 +14,7 @@ setup() {
     lib_is_root || cannot "the build folder may belong to root"
     needs meson python3
     [ -x "$BUILD_DIR/src/server/brigd" ] || cannot "brigd was not built"
+    [ -e "$MESON_BUILD/build.ninja" ] || cannot "there is no build folder in the source tree"
     TREE=$BATS_FILE_TMPDIR/brig
     # Once: the tests change copies.
     [ -d "$TREE" ] || must "$CLONE/tools/dist-tree" "$MESON_BUILD" "$TREE"
