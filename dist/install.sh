@@ -6,6 +6,7 @@
 # `file PATH` or `directory PATH`, relative to PREFIX; `prefix` is PREFIX itself. Only what is in that list is replaced or removed. tools/dist-tree puts in
 # the words between @.
 set -eu
+umask 022
 LC_ALL=C
 export LC_ALL
 version=@version@
@@ -164,8 +165,8 @@ copy_files() {
     done < "$work/directories"
     # By rename: a program may be running.
     while IFS= read -r path; do
-        cp "$here/$path" "$prefix/$path.new-$$"
-        mv -f "$prefix/$path.new-$$" "$prefix/$path"
+        cp "$here/$path" "$prefix/$path.brig-new"
+        mv -f "$prefix/$path.brig-new" "$prefix/$path"
     done < "$work/files"
     unit=$prefix/share/systemd/user/brigd.service
     if [ -z "$without" ] && [ -f "$unit" ]; then
