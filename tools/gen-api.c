@@ -118,7 +118,8 @@ static json_t *parameters_of(const struct route *route)
 static bool may_fail(const struct route *route, enum http_error error)
 {
     bool body = route->flags & ROUTE_BODY, id = strstr(route->path, "{id}");
-    bool history = strncmp(route->path, "/executions", strlen("/executions")) == 0;
+    bool history = strncmp(route->path, "/executions", strlen("/executions")) == 0 ||
+                   strcmp(route->path, "/usage") == 0;
     bool deletes = strcmp(route->method, "DELETE") == 0;
     switch (error) {
     case ERROR_NONE:
@@ -142,8 +143,12 @@ static bool may_fail(const struct route *route, enum http_error error)
         return id;
     case ERROR_INVALID_QUERY:
         return body || history;
-    case ERROR_HISTORY_UNAVAILABLE:
-        return history && !deletes;
+    case ERROR_HISTORY_UNAVAILABLE: /* of those with a body, with an idempotency key */
+        return (history && !deletes) || body;
+    case ERROR_IN_PROGRESS:
+        return body && !(route->flags & ROUTE_ACCEPTS);
+    case ERROR_IDEMPOTENCY_CONFLICT:
+        return body;
     case ERROR_EXECUTION_LOST:
         return body || deletes;
     case ERROR_OVERLOADED:
@@ -208,7 +213,8 @@ static json_t *responses_of(const struct route *route)
     json_t *responses = json_object();
     add_errors(route, responses);
     (void)json_object_set_new(
-        responses, strcmp(route->method, "DELETE") == 0 ? "202" : "200",
+        responses,
+        route->flags & ROUTE_ACCEPTS || strcmp(route->method, "DELETE") == 0 ? "202" : "200",
         json_pack("{s:s, s:o}", "description", route->summary, "content", answer_content(route)));
     if (route->flags & ROUTE_PROBE && strcmp(route->operation, "livez") != 0)
         (void)json_object_set_new(responses, "503",

@@ -31,6 +31,7 @@ struct config_api_key {
     /* The directories that may contain its work_dir; NULL: sandbox.allowed_workdir_roots. */
     const struct config_list *roots;
     uint64_t rate_limit_rps, rate_limit_burst; /* 0: the common ones */
+    uint64_t max_priority;                     /* 0: queue.max_priority */
 };
 
 enum config_backend { BACKEND_AUTO, BACKEND_NATIVE };
@@ -81,6 +82,20 @@ struct server_config {
             struct config_list preload; /* modules that zygotes import */
         } pool;
     } sandbox;
+    struct {
+        uint64_t max, max_per_key; /* executions that wait */
+        uint64_t places_percent;   /* of max_concurrent, for executions of the queue */
+        uint64_t max_priority;
+        uint64_t max_wait_ms; /* for GET /executions/{id}?wait= */
+        uint64_t keep_ms;     /* whole results and idempotency keys */
+    } queue;
+    struct {
+        bool enabled;
+        const char *secret;       /* or NULL; only the executor has it */
+        struct config_list allow; /* destinations that are not public */
+        uint64_t timeout_ms, attempts, retry_ms;
+        uint64_t max_body_bytes;
+    } callback;
     struct {
         enum config_store store;
         const char *path; /* SQLite */

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "policy/net_address.h"
+#include "policy/net_rules.h"
 #include "server/config.h"
 #include "server/config_keys.h"
 #include "server/execution.h"
@@ -62,6 +63,18 @@ int config_check_range(const char *text, struct brig_error *err)
 {
     struct net_range range;
     return net_range_parse(text, strlen(text), &range, err);
+}
+
+int config_check_destination(const char *text, struct brig_error *err)
+{
+    struct net_rule rule;
+    int result = net_rule_parse(text, false, &rule, err);
+    if (result < 0 || rule.kind == NET_RULE_RANGE || rule.kind == NET_RULE_HOST)
+        return result;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s' is neither an address or a range, such as 10.0.0.0/8:8080, nor "
+                     "host:PORT",
+                     str_shown(text).text);
 }
 
 /* Returns the part after http:// or https://, or "". */

@@ -196,6 +196,45 @@ const struct config_key config_keys[] = {
     {KEY("sandbox.pool.preload", CONFIG_LIST, sandbox.pool.preload), .check = config_check_module,
      .doc = "Python modules that it imports before any code comes, such as json or numpy."},
 
+    {KEY("queue.max", CONFIG_NUMBER, queue.max), .initial = "1000", .max = 100000,
+     .doc = "Most executions of POST /executions that wait; beyond it the answer is 503. They "
+            "survive a restart of brigd."},
+    {KEY("queue.max_per_key", CONFIG_NUMBER, queue.max_per_key), .initial = "200", .min = 1,
+     .max = 100000, .doc = "Most of them of one API key; beyond it the answer is 429."},
+    {KEY("queue.places_percent", CONFIG_NUMBER, queue.places_percent), .initial = "75", .min = 1,
+     .max = 100,
+     .doc = "Their share of sandbox.max_concurrent; the others are for POST /execute. One runs in "
+            "any case."},
+    {KEY("queue.max_priority", CONFIG_NUMBER, queue.max_priority), .initial = "10",
+     .max = EXECUTION_PRIORITY_MAX,
+     .doc = "Highest priority that a request may ask for. A key in security.allowed_keys may have "
+            "its own max_priority."},
+    {KEY("queue.max_wait", CONFIG_DURATION, queue.max_wait_ms), .initial = "60s", .min = 1000,
+     .max = HOUR_MS, .doc = "Longest wait of GET /executions/{id}?wait=SECONDS."},
+    {KEY("queue.keep", CONFIG_DURATION, queue.keep_ms), .initial = "1d", .min = 60000,
+     .max = YEARS_MS,
+     .doc = "How long whole results of POST /executions, with their files, and idempotency keys "
+            "with their results are kept."},
+
+    {KEY("callback.enabled", CONFIG_BOOLEAN, callback.enabled), .initial = "true",
+     .doc = "Whether POST /executions takes a callback: a URL that is sent the result."},
+    {KEY("callback.secret", CONFIG_TEXT, callback.secret), .secret = true,
+     .doc = "Signs callbacks whose request brings no secret of its own. Without it such requests "
+            "are refused."},
+    {KEY("callback.allow", CONFIG_LIST, callback.allow), .check = config_check_destination,
+     .doc = "Destinations of callbacks that are not public: an address or a range with ports, such "
+            "as 10.0.0.0/8:8080, or host:8080 for a service on the loopback of this machine, which "
+            "has the name host. None: callbacks reach public addresses only."},
+    {KEY("callback.timeout", CONFIG_DURATION, callback.timeout_ms), .initial = "10s", .min = 100,
+     .max = 300000, .doc = "Time for one attempt."},
+    {KEY("callback.attempts", CONFIG_NUMBER, callback.attempts), .initial = "6", .min = 1,
+     .max = 100, .doc = "How often an answer other than 2xx is tried again, with the first."},
+    {KEY("callback.retry", CONFIG_DURATION, callback.retry_ms), .initial = "5s", .min = 1,
+     .max = HOUR_MS, .doc = "Time to the second attempt; doubled for each that follows."},
+    {KEY("callback.max_body", CONFIG_SIZE, callback.max_body_bytes), .initial = "1M",
+     .min = 16 * KIB, .max = 16 * MIB,
+     .doc = "A result that is larger is sent without its files, and if need be without output."},
+
     {KEY("database.store", CONFIG_CHOICE, database.store), .initial = "sqlite", .choices = stores,
      .doc = "Where the history of executions is kept. Default: sqlite, or postgres if there is a "
             "database.dsn; none turns the history off."},
@@ -240,7 +279,8 @@ const struct config_key config_keys[] = {
          "{key: KEY, name: ci, rate_limit_rps: 5, rate_limit_burst: 10, workdir_roots: "
          "[/srv/one]}: "
          "its name in the access log; its rate, in place of security.key_rate_limit_rps and "
-         "key_rate_limit_burst; and the only directories below which work_dir of its requests may "
+         "key_rate_limit_burst; max_priority, in place of that of queue; and the only directories "
+         "below which work_dir of its requests may "
          "lie, whatever sandbox.allowed_workdir_roots has, with [] none."},
     {KEY("security.max_executions_per_key", CONFIG_NUMBER, security.max_executions_per_key),
      .initial = "0", .max = 200000,
@@ -330,6 +370,7 @@ const struct config_key config_api_key_keys[] = {
     {API_KEY("name", CONFIG_TEXT, name), .check = config_check_word},
     {API_KEY("rate_limit_rps", CONFIG_NUMBER, rate_limit_rps), .min = 1, .max = 1000000},
     {API_KEY("rate_limit_burst", CONFIG_NUMBER, rate_limit_burst), .min = 1, .max = 1000000},
+    {API_KEY("max_priority", CONFIG_NUMBER, max_priority), .min = 1, .max = EXECUTION_PRIORITY_MAX},
 };
 const size_t config_api_key_key_count = ARRAY_LENGTH(config_api_key_keys);
 

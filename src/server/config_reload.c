@@ -19,12 +19,19 @@ static const char *const reloaded[] = {
     "sandbox.max_timeout",
     "sandbox.max_queued",
     "sandbox.queue_timeout",
+    "queue.",
+    "callback.enabled",
+    "callback.allow",
+    "callback.timeout",
+    "callback.attempts",
+    "callback.retry",
+    "callback.max_body",
 };
 
 void config_reload_print(const struct server_config *config, struct str *out)
 {
     struct server_config copy = *config;
-    copy.database.dsn = NULL; /* its reader needs no database */
+    copy.database.dsn = copy.callback.secret = NULL; /* its reader needs no database */
     copy.database.store = STORE_NONE;
     config_print(&copy, out);
 }
@@ -80,6 +87,10 @@ static void take(struct server_config *config, const struct server_config *from)
     config->sandbox.max_timeout_ms = from->sandbox.max_timeout_ms;
     config->sandbox.max_queued = from->sandbox.max_queued;
     config->sandbox.queue_timeout_ms = from->sandbox.queue_timeout_ms;
+    config->queue = from->queue;
+    const char *secret = config->callback.secret; /* is not in the text */
+    config->callback = from->callback;
+    config->callback.secret = secret;
     for (size_t i = 0; i < config->runtime_count; i++)
         take_runtime(&config->runtimes[i], from);
 }

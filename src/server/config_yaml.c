@@ -237,10 +237,12 @@ static int read_api_key(struct reader *r, const struct config_key *key)
         return result;
     /* The wrong text may be a key, so it is not repeated. */
     if (result > 0 || !(seen & ITEM_KEY))
-        return fail(r,
-                    "%s: an item is a key, or {key: KEY, name: NAME, rate_limit_rps: N, "
-                    "rate_limit_burst: N, workdir_roots: [PATH, …]} with each of them once",
-                    r->path);
+        return fail(
+            r,
+            "%s: an item is a key, or {key: KEY, name: NAME, rate_limit_rps: N, "
+            "rate_limit_burst: N, max_priority: N, workdir_roots: [PATH, …]} with each of them "
+            "once",
+            r->path);
     r->config->security.keys[r->config->security.allowed_keys.count - 1] = item;
     return 0;
 }
@@ -485,6 +487,8 @@ static void print_api_key(const char *key, const struct config_api_key *item, st
         str_concat(out, ", rate_limit_rps: ", str_number(item->rate_limit_rps).text);
     if (item->rate_limit_burst)
         str_concat(out, ", rate_limit_burst: ", str_number(item->rate_limit_burst).text);
+    if (item->max_priority)
+        str_concat(out, ", max_priority: ", str_number(item->max_priority).text);
     if (item->roots) {
         str_append(out, ", workdir_roots: ");
         config_value_print(&list, item->roots, out);
@@ -513,7 +517,8 @@ static void print_secret(const struct server_config *config, const struct config
     autostr struct str shown = {0};
     if (config->database.dsn)
         config_dsn_print(config->database.dsn, &shown);
-    const struct server_config copy = {.database.dsn = shown.data ? shown.data : ""};
+    const struct server_config copy = {.database.dsn = shown.data ? shown.data : "",
+                                       .callback.secret = ""};
     config_value_print(key, &copy, out);
 }
 

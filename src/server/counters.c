@@ -21,9 +21,28 @@ void counters_time(struct counters_times *times, double seconds)
     times->seconds += seconds;
 }
 
+static void count_key(struct counters *counters, const struct execution_result *result)
+{
+    size_t i = 0;
+    if (!result->domain || !*result->domain || strlen(result->domain) >= COUNTERS_DOMAIN_MAX)
+        return;
+    while (i < counters->key_count && strcmp(counters->keys[i].domain, result->domain) != 0)
+        i++;
+    if (i == COUNTERS_KEYS_MAX)
+        return;
+    struct counters_key *key = &counters->keys[i];
+    if (i == counters->key_count) {
+        (void)snprintf(key->domain, sizeof key->domain, "%s", result->domain);
+        counters->key_count++;
+    }
+    key->executions++;
+    key->cpu_us += result->cpu_time_us;
+}
+
 void counters_execution(struct counters *counters, size_t language,
                         const struct execution_result *result)
 {
+    count_key(counters, result);
     if (language >= RUNTIMES_MAX || result->status >= EXECUTION_STATUSES_)
         return;
     counters->languages[language].statuses[result->status]++;

@@ -11,6 +11,8 @@
 #define COUNTERS_BUCKETS 13
 #define COUNTERS_EVENTS_MAX 128 /* number of different pairs of type and severity */
 #define COUNTERS_LABEL_MAX 48
+#define COUNTERS_KEYS_MAX 128 /* API keys; more are not counted */
+#define COUNTERS_DOMAIN_MAX 17
 
 /* Durations. The last bucket's bound is infinite, and is `count`. */
 struct counters_times {
@@ -35,6 +37,11 @@ struct counters {
         uint64_t count;
     } events[COUNTERS_EVENTS_MAX];
     uint64_t event_count;
+    struct counters_key {
+        char domain[COUNTERS_DOMAIN_MAX];
+        uint64_t executions, cpu_us;
+    } keys[COUNTERS_KEYS_MAX];
+    uint64_t key_count;
 };
 
 void counters_execution(struct counters *counters, size_t language,

@@ -12,10 +12,11 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/wire.h"
 
-#define VERSION 3            /* increment when fields or their order change */
+#define VERSION 4            /* increment when fields or their order change */
 #define WORD_MAX 128         /* ids, names of languages, addresses */
 #define LINE_MAX_LENGTH 4096 /* details and messages */
 #define UNENFORCED_MAX 64
@@ -32,11 +33,17 @@ static const char *const status_names[EXECUTION_STATUSES_] = {
     [EXECUTION_SETUP_FAILED] = "setup_failed",
     [EXECUTION_LOST] = "lost",
     [EXECUTION_BLOCKED] = "blocked",
+    [EXECUTION_QUEUED] = "queued",
 };
 
 const char *execution_status_name(enum execution_status status)
 {
     return status_names[status];
+}
+
+bool execution_status_is_final(enum execution_status status)
+{
+    return status != EXECUTION_RUNNING && status != EXECUTION_QUEUED;
 }
 
 enum execution_status execution_status_from_name(const char *name)
@@ -95,6 +102,30 @@ void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1])
         *ret_id++ = digits[r[i] & 15];
     }
     *ret_id = 0;
+}
+
+/* Whether `length` lower-case hexadecimal digits follow, not all of them 0. */
+static bool is_trace_id(const char *text, size_t length)
+{
+    return strspn(text, "0123456789abcdef") == length && strspn(text, "0") < length;
+}
+
+bool execution_traceparent_is_valid(const char *text)
+{
+    return text && strlen(text) == EXECUTION_TRACEPARENT_LENGTH && memcmp(text, "00-", 3) == 0 &&
+           is_trace_id(text + 3, 32) && text[35] == '-' && is_trace_id(text + 36, 16) &&
+           text[52] == '-' && strspn(text + 53, "0123456789abcdef") == 2;
+}
+
+bool execution_idempotency_key_is_valid(const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    if (length == 0 || length > EXECUTION_IDEMPOTENCY_MAX)
+        return false;
+    for (; *text; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
 }
 
 bool execution_file_name_is_valid(const char *name)
@@ -250,7 +281,28 @@ int execution_request_encode(const struct execution_request *request, struct str
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
         wire_put_u64(out, request->limits[i]);
     put_events(out, request->events, request->event_count);
+    wire_put_text(out, request->traceparent ? request->traceparent : "");
+    wire_put_text(out, request->idempotency_key ? request->idempotency_key : "");
+    wire_put_text(out, request->body_sha256 ? request->body_sha256 : "");
+    wire_put_bool(out, request->queued);
+    wire_put_i64(out, request->priority);
+    wire_put_text(out, request->callback_url ? request->callback_url : "");
+    wire_put_text(out, request->callback_secret ? request->callback_secret : "");
     return packed(out, err);
+}
+
+static void get_async(struct wire_reader *in, struct execution_request *ret)
+{
+    ret->traceparent = wire_get_text(in, EXECUTION_TRACEPARENT_LENGTH);
+    ret->idempotency_key = wire_get_text(in, EXECUTION_IDEMPOTENCY_MAX);
+    ret->body_sha256 = wire_get_text(in, SHA256_HEX_LENGTH);
+    ret->queued = wire_get_bool(in);
+    ret->priority = (int)wire_get_i64(in, -EXECUTION_PRIORITY_MAX, EXECUTION_PRIORITY_MAX);
+    ret->callback_url = wire_get_text(in, EXECUTION_URL_MAX);
+    ret->callback_secret = wire_get_text(in, EXECUTION_SECRET_MAX);
+    if ((*ret->traceparent && !execution_traceparent_is_valid(ret->traceparent)) ||
+        (*ret->idempotency_key && !execution_idempotency_key_is_valid(ret->idempotency_key)))
+        in->failed = true;
 }
 
 static void get_request(struct wire_reader *in, struct execution_request *ret)
@@ -278,6 +330,7 @@ static void get_request(struct wire_reader *in, struct execution_request *ret)
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
         ret->limits[i] = wire_get_u64(in, UINT32_MAX);
     ret->events = get_events(in, &ret->arena, &ret->event_count);
+    get_async(in, ret);
 }
 
 int execution_request_decode(const void *bytes, size_t length, struct execution_request *ret,
@@ -301,6 +354,14 @@ void execution_request_done(struct execution_request *request)
     *request = (struct execution_request){0};
 }
 
+void execution_request_thin(struct execution_request *request)
+{
+    request->stdin_bytes = (struct execution_bytes){.data = ""};
+    request->file_count = request->arg_count = request->env_count = 0;
+    request->return_count = request->allow_count = 0;
+    request->callback_url = request->callback_secret = "";
+}
+
 /* ---- Results ---- */
 
 int execution_result_encode(const struct execution_result *result, struct str *out,
@@ -308,6 +369,8 @@ int execution_result_encode(const struct execution_result *result, struct str *o
 {
     wire_put_version(out, VERSION);
     wire_put_text(out, result->id);
+    wire_put_text(out, result->domain ? result->domain : "");
+    wire_put_bool(out, result->kept);
     wire_put_u64(out, result->status);
     wire_put_i64(out, result->exit_code);
     wire_put_u64(out, (uint64_t)result->signal);
@@ -335,6 +398,8 @@ int execution_result_encode(const struct execution_result *result, struct str *o
 static void get_result(struct wire_reader *in, struct execution_result *ret)
 {
     ret->id = get_id(in, false);
+    ret->domain = wire_get_text(in, WORD_MAX);
+    ret->kept = wire_get_bool(in);
     ret->status = (enum execution_status)wire_get_u64(in, EXECUTION_STATUSES_ - 1);
     ret->exit_code = (int)wire_get_i64(in, -1, 255);
     ret->signal = (int)wire_get_u64(in, 64);

@@ -34,6 +34,11 @@ struct str;
 /* All arguments and variables: the kernel allows a quarter of the stack limit, usually 2 MiB. */
 #define EXECUTION_WORDS_MAX ((size_t)3 << 19)
 #define EXECUTION_MEMORY_MB_MIN 8 /* with less, a jail cannot be built */
+#define EXECUTION_IDEMPOTENCY_MAX 255
+#define EXECUTION_TRACEPARENT_LENGTH 55 /* W3C Trace Context, version 00 */
+#define EXECUTION_PRIORITY_MAX 10       /* and -10 */
+#define EXECUTION_URL_MAX 2048
+#define EXECUTION_SECRET_MAX 256
 /* Limits on a result. */
 #define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
 #define EXECUTION_STDERR_MAX ((size_t)256 << 10)
@@ -101,6 +106,13 @@ struct execution_request {
     uint64_t limits[EXECUTION_LIMITS_]; /* 0: the runtime's default */
     struct execution_event *events;     /* found by the detector in the code */
     size_t event_count;
+    const char *traceparent;     /* of the HTTP request, or "" */
+    const char *idempotency_key; /* or "" */
+    const char *body_sha256;     /* of the route and the body; with an idempotency key */
+    /* POST /executions: */
+    bool queued; /* waits in the queue of the history process */
+    int priority;
+    const char *callback_url, *callback_secret; /* or "" */
 };
 
 enum execution_status {
@@ -115,6 +127,7 @@ enum execution_status {
     EXECUTION_SETUP_FAILED, /* the code did not run; `message` says why */
     EXECUTION_LOST,         /* the executor died */
     EXECUTION_BLOCKED,      /* refused by the detector; in the history only */
+    EXECUTION_QUEUED,       /* waits; in the history only */
     EXECUTION_STATUSES_
 };
 
@@ -151,6 +164,8 @@ const char *execution_step_name(enum execution_step step);
 struct execution_result {
     struct arena arena;
     const char *id;
+    const char *domain; /* of the request */
+    bool kept;          /* the history stores the whole result for a while */
     enum execution_status status;
     int exit_code; /* -1: none */
     int signal;
@@ -176,6 +191,8 @@ struct execution_result {
 };
 
 void execution_request_done(struct execution_request *request);
+/* Leaves out what the history does not store: input, files, arguments and variables. */
+void execution_request_thin(struct execution_request *request);
 void execution_result_done(struct execution_result *result);
 
 /* Encodes for another process (base/wire.h), appending to `out`, and decodes. Decoding trusts
@@ -191,6 +208,8 @@ int execution_result_decode(const void *bytes, size_t length, struct execution_r
                             struct brig_error *err);
 
 const char *execution_status_name(enum execution_status status); /* "ok", "timeout", … */
+/* Returns whether an execution with this status will not change any more. */
+bool execution_status_is_final(enum execution_status status);
 /* Returns EXECUTION_STATUSES_ for an unknown name. */
 enum execution_status execution_status_from_name(const char *name);
 const char *execution_severity_name(enum execution_severity severity);
@@ -199,6 +218,11 @@ const char *execution_severity_name(enum execution_severity severity);
 bool execution_id_is_valid(const char *text);
 /* Makes a random UUID (version 4), with its NUL. */
 void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1]);
+
+/* W3C Trace Context, version 00: lower-case hexadecimal, ids that are not 0. */
+bool execution_traceparent_is_valid(const char *text);
+/* 1 to EXECUTION_IDEMPOTENCY_MAX printable ASCII characters without blanks. */
+bool execution_idempotency_key_is_valid(const char *text);
 
 /* Returns whether a request may use this file name: relative, no empty component, "." or "..", no
  * NUL, at most EXECUTION_PARTS_MAX components. */

@@ -220,6 +220,11 @@ bool journal_is_empty(const struct journal *journal)
     return current(journal->page)->rows == 0;
 }
 
+bool journal_is_sent(const struct journal *journal)
+{
+    return journal->unsent == current(journal->page)->end;
+}
+
 uint64_t journal_bytes(const struct journal *journal)
 {
     const struct journal_state *state = current(journal->page);

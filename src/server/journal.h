@@ -84,5 +84,7 @@ void journal_stored(struct journal *journal, uint64_t tag);
 /* Starts again with the first row, for a new history process. */
 void journal_again(struct journal *journal);
 bool journal_is_empty(const struct journal *journal);
+/* Whether all rows were sent to this history process. */
+bool journal_is_sent(const struct journal *journal);
 /* Bytes of the rows. */
 uint64_t journal_bytes(const struct journal *journal);

@@ -16,7 +16,7 @@ enum message_type {
     MESSAGE_DRAIN,    /* finish requests in progress, accept no new ones, then exit with 0 */
     MESSAGE_TLS,      /* http: new certificate and key: PEM, NUL, PEM */
     MESSAGE_LOG,      /* http: new access log; with an fd */
-    MESSAGE_CONFIG,   /* http, executor: changed API keys, rates and limits (config_reload()) */
+    MESSAGE_CONFIG,   /* changed API keys, rates and limits (config_reload()) */
     MESSAGE_PING,     /* answer with MESSAGE_PONG: shows that the loop of the role is running */
     /* every role → supervisor */
     MESSAGE_READY,   /* confined and able to serve; bytes: a line for the log, may be empty */
@@ -48,7 +48,35 @@ enum message_type {
     MESSAGE_MISSING, /* GET: the id does not exist */
     MESSAGE_FAILED,  /* bytes: one line why the database did not answer */
     MESSAGE_STORE,   /* struct message_store, on changes */
+    /* Asynchronous and repeated executions; see history/queue.h. */
+    MESSAGE_SUBMIT,  /* http → history: an execution_request to store and to queue */
+    MESSAGE_QUEUED,  /* history → http, answer: one byte (enum message_verdict), then an id */
+    MESSAGE_PENDING, /* history → http, answer to MESSAGE_GET: JSON of one that has not ended */
+    MESSAGE_RESULT, /* http → history: an id, then the domain; answer: MESSAGE_OUTCOME, _PENDING */
+    MESSAGE_OUTCOME,  /* history → http: the execution_result */
+    MESSAGE_ENDED,    /* history → http: the id of a kept execution that ended; "": of any */
+    MESSAGE_USAGE,    /* http → history: a query as text; answer: MESSAGE_ROWS */
+    MESSAGE_PEEK,     /* http → executor: an id, then the domain; answer: MESSAGE_PEEKED */
+    MESSAGE_PEEKED,   /* executor → http: an execution_result so far; or 8 bytes, the position */
+    MESSAGE_REPEATED, /* executor → http, last answer to MESSAGE_EXECUTE: as MESSAGE_QUEUED */
+    MESSAGE_WAITING,  /* history → executor: entries of the queue (queue_entries_encode()) */
+    MESSAGE_CLAIM,    /* executor → history: an id of the queue; answer: MESSAGE_CLAIMED */
+    MESSAGE_RESERVE,  /* executor → history: an execution_request with an idempotency key; same */
+    MESSAGE_CLAIMED,  /* history → executor: a byte (enum message_verdict), a request or an id */
+    MESSAGE_CALL,     /* history → executor: a callback to make (queue_call_encode()) */
+    MESSAGE_CALLED,   /* executor → history: what became of it (queue_called_encode()) */
     MESSAGE_TYPES_
+};
+
+/* Whether an execution may run. */
+enum message_verdict {
+    VERDICT_GO = 1,   /* it is queued, or is the executor's to run */
+    VERDICT_REPEATED, /* the idempotency key was used for the execution with this id */
+    VERDICT_CONFLICT, /* it was used with another body */
+    VERDICT_GONE,     /* it is not in the queue any more */
+    VERDICT_FULL,     /* of the queue */
+    VERDICT_KEY_FULL, /* of the API key's part of the queue */
+    VERDICT_LATER,    /* the database does not answer */
 };
 
 enum server_role { ROLE_HTTP, ROLE_EXECUTOR, ROLE_HISTORY, ROLES_ };
@@ -63,9 +91,11 @@ struct message_pool {
 };
 
 struct message_gauges {
-    uint64_t active;    /* executions */
-    uint64_t places;    /* most executions at once, by the machine's open files and memory */
-    uint64_t inherited; /* of these, started for an earlier http process */
+    uint64_t active;         /* executions */
+    uint64_t places;         /* most executions at once, by the machine's open files and memory */
+    uint64_t inherited;      /* of the active, not started for this http process */
+    uint64_t waiting;        /* in the queue of POST /executions */
+    uint64_t memory_percent; /* in use, of the machine or the cgroup */
     struct message_pool pools[MESSAGE_POOLS_MAX];
 };
 

@@ -99,6 +99,11 @@ static void forget_secrets(const struct server_config *config, enum server_role 
                 explicit_bzero(*entry, strlen(*entry));
     if (role != ROLE_HISTORY && config->database.dsn)
         explicit_bzero((char *)(uintptr_t)config->database.dsn, strlen(config->database.dsn));
+    if (role != ROLE_EXECUTOR && config->callback.secret && *config->callback.secret) {
+        char *secret = (char *)(uintptr_t)config->callback.secret;
+        explicit_bzero(secret, strlen(secret));
+        *secret = '*'; /* the http process needs to know that there is one */
+    }
 }
 
 /* The http process runs as nobody if brigd was started by root. */
@@ -437,7 +442,7 @@ static void begin_stopping(struct supervisor *supervisor)
 static int distribute(struct supervisor *supervisor, const struct server_config *new,
                       struct brig_error *err)
 {
-    static const enum server_role readers[] = {ROLE_HTTP, ROLE_EXECUTOR};
+    static const enum server_role readers[] = {ROLE_HTTP, ROLE_EXECUTOR, ROLE_HISTORY};
     autostr struct str text = {0};
     config_reload_print(new, &text);
     int result = text.failed ? brig_fail_nomem(err)

@@ -25,7 +25,7 @@ static void fuzz_json(const uint8_t *data, size_t size)
     if (text) {
         row.id = row.status = row.events = row.unenforced = row.files = row.message = text;
         row.duration_us = row.started_ns = row.created_ns = (int64_t)size;
-        row_json_one(&row, &json);
+        row_json_one(&row, NULL, &json);
         row_json_list(&row, 1, text, &json);
         expect(!json.failed);
     }

@@ -113,6 +113,10 @@ static void test_everything(void)
         "  pool: {enabled: true, min: 3, max: 9, memory: 64M, idle_timeout: 1m, max_age: 2m,\n"
         "         max_domains: 4, zygotes: false, zygote_runs: 7, zygote_age: 3m,\n"
         "         preload: [json, os.path]}\n"
+        "queue: {max: 5, max_per_key: 2, places_percent: 50, max_priority: 3, max_wait: 5s,\n"
+        "        keep: 1h}\n"
+        "callback: {enabled: false, secret: hidden, allow: ['10.0.0.0/8:8080', 'host:99'],\n"
+        "           timeout: 1s, attempts: 2, retry: 3s, max_body: 32k}\n"
         "database:\n"
         "  dsn: postgres://u:secret@db/x?sslmode=disable\n"
         "  path: /tmp/h.sqlite\n"
@@ -137,6 +141,8 @@ static void test_everything(void)
     tap_is_int(config.server.max_body_bytes, 1 << 20, "sizes are");
     tap_is_int(config.sandbox.queue_timeout_ms, 250, "durations are");
     tap_is_int(config.auth_proxy.port, 8081, "ports are");
+    tap_is_int(config.queue.keep_ms, 3600000, "the queue is");
+    tap_is_str(config.callback.allow.items[1], "host:99", "destinations are");
     tap_is_int(config.sandbox.uid_first, 100000, "uids are");
     tap_ok(config.sandbox.allow_network && !config.security.detector, "switches are");
     tap_is_int(config.server.cors_origins.count, 2, "lists are, in one line");

@@ -159,7 +159,7 @@ static void test_rows(void)
                row.work_dir == NULL && row.created_ns == FIRST_NS + 2,
            "and its numbers");
     autostr struct str json = {0};
-    row_json_one(&row, &json);
+    row_json_one(&row, NULL, &json);
     row_done(&row);
     static const char *const parts[] = {"\"status\":\"timeout\"",
                                         "\"exit_code\":3",
@@ -419,7 +419,7 @@ static void hostile_round(const struct execution_bytes *bytes, unsigned number, 
                strlen(found.message) == 4095,
            "and with texts that are such");
     autostr struct str json = {0};
-    row_json_one(&found, &json);
+    row_json_one(&found, NULL, &json);
     json_error_t wrong;
     json_t *parsed = json_loadb(json.data, json.length, 0, &wrong);
     tap_ok(parsed || (bytes->length > 0 && memchr(bytes->data, 0, bytes->length)),
@@ -523,6 +523,10 @@ static void test_sqlite_old(void)
     store_close(store);
     (void)sqlite3_open(path, &db);
     int failed = sqlite3_exec(db,
+                              "DROP TABLE queue; DROP TABLE idempotency; DROP TABLE results;"
+                              "DROP TABLE callbacks; DROP TABLE usage;"
+                              "ALTER TABLE executions DROP COLUMN traceparent;"
+                              "ALTER TABLE executions DROP COLUMN priority;"
                               "DROP TABLE server; DROP INDEX executions_sequence;"
                               "ALTER TABLE executions DROP COLUMN sequence;"
                               "PRAGMA user_version = 1",

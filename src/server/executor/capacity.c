@@ -59,30 +59,50 @@ static uint64_t free_in_cgroup(const char *directory)
     return used < most ? most - used : 0;
 }
 
-/* The limits of all cgroups above apply, too. */
-static uint64_t free_in_cgroups(void)
+static unsigned percent_used(uint64_t free_bytes, uint64_t all)
+{
+    if (free_bytes == UINT64_MAX || all == UINT64_MAX || all < 100)
+        return 0;
+    return free_bytes >= all ? 0 : (unsigned)((all - free_bytes) / (all / 100));
+}
+
+/* The limits of all cgroups above apply, too. Also gives the largest share that is in use. */
+static uint64_t free_in_cgroups(unsigned *ret_percent)
 {
     char directory[PATH_MAX];
     bool whole;
     autofree char *text = proc_read("/proc/self/cgroup", TEXT_MAX, &whole);
     const char *own = text ? strstr(text, "0::/") : NULL;
     uint64_t least = UINT64_MAX;
+    *ret_percent = 0;
     if (!own)
         return least;
     own += strlen("0::");
     (void)snprintf(directory, sizeof directory, CGROUP_ROOT "%.*s", (int)strcspn(own, "\n"), own);
     while (strlen(directory) > strlen(CGROUP_ROOT)) {
         uint64_t here = free_in_cgroup(directory);
+        unsigned percent = percent_used(here, read_number(directory, "memory.max", ""));
         least = here < least ? here : least;
+        *ret_percent = percent > *ret_percent ? percent : *ret_percent;
         *strrchr(directory, '/') = '\0';
     }
     return least;
+}
+
+unsigned capacity_memory_percent(void)
+{
+    unsigned group = 0;
+    unsigned machine = percent_used(read_number("/proc", "meminfo", "MemAvailable:"),
+                                    read_number("/proc", "meminfo", "MemTotal:"));
+    (void)free_in_cgroups(&group);
+    return group > machine ? group : machine;
 }
 
 uint64_t capacity_free_memory(void)
 {
     uint64_t kib = read_number("/proc", "meminfo", "MemAvailable:");
     uint64_t machine = kib < UINT64_MAX / 1024 ? kib * 1024 : UINT64_MAX;
-    uint64_t group = free_in_cgroups();
+    unsigned percent;
+    uint64_t group = free_in_cgroups(&percent);
     return group < machine ? group : machine;
 }

@@ -20,3 +20,6 @@ size_t capacity_places(size_t running, size_t most, uint64_t free_bytes, uint64_
 /* Returns the memory that is free for new processes: of the machine, or of a cgroup (v2) that the
  * caller is in; UINT64_MAX if that is unknown. */
 uint64_t capacity_free_memory(void);
+/* Returns how much of the memory of the machine, or of a cgroup that the caller is in, is in use, in
+ * percent: the larger share. 0 if that is unknown. */
+unsigned capacity_memory_percent(void);

@@ -46,6 +46,7 @@
 #define HTTP_EASY ((size_t)2 << 20)
 #define SLOTS_MORE 64 /* more slots than max_concurrent, for runs that are ending */
 #define MEMORY_MS 100
+#define PERCENT_MS 1000
 #define POOL_SLOTS 16384 /* slots for waiting jails */
 
 /* ---- event sources ---- */
@@ -108,6 +109,15 @@ void executor_tell_http(struct executor *executor, uint64_t http, enum message_t
         lose_peer(peer);
 }
 
+bool executor_tell_history(struct executor *executor, enum message_type type, uint64_t tag,
+                           const void *bytes, size_t length)
+{
+    struct executor_peer *peer = &executor->peers[ROLE_HISTORY];
+    if (peer->channel && channel_send(peer->channel, type, tag, bytes, length, NULL) < 0)
+        lose_peer(peer);
+    return peer->channel != NULL;
+}
+
 bool executor_http_is_full(const struct executor *executor)
 {
     const struct channel *channel = executor->peers[ROLE_HTTP].channel;
@@ -157,9 +167,14 @@ static int take_execute(struct executor *executor, const struct message *message
         execution_request_done(&request);
         return result;
     }
+    request.queued = false; /* only the history process has a queue */
+    if (*request.idempotency_key) {
+        executor_queue_reserve(executor, &request, message->tag);
+        return 0;
+    }
     executor_tell_http(executor, executor->http_processes, MESSAGE_BEGUN, message->tag, request.id,
                        EXECUTION_ID_LENGTH);
-    executor_run_begin(executor, &request, message->tag);
+    executor_run_begin(executor, &request, message->tag, executor->http_processes);
     return 0;
 }
 
@@ -209,7 +224,7 @@ static int take_kill(struct executor *executor, const struct message *message,
     struct run *run = executor_run_find(executor, id);
     if (run && *domain && strcmp(run->request.domain, domain) != 0)
         run = NULL; /* belongs to another API key */
-    char answer = run != NULL;
+    char answer = run != NULL || executor_queue_kill(executor, id, domain);
     if (run)
         executor_run_cancel(run, RUN_CANCELLED);
     executor_tell_http(executor, executor->http_processes, MESSAGE_KILLED, message->tag, &answer,
@@ -236,6 +251,9 @@ static int make_runtimes(struct executor *executor, struct str *out)
     for (size_t i = 0; i < executor->config->runtime_count; i++)
         runtime_json(&executor->config->runtimes[i], executor->versions.known[i].text, &json);
     json_close_array(&json);
+    if (executor->unenforced.length > 0) { /* known after the first run */
+        str_concat(out, ",\"unenforced\":", executor->unenforced.data);
+    }
     json_close_object(&json);
     return out->failed ? BRIG_E_NOMEM : 0;
 }
@@ -252,6 +270,24 @@ void executor_tell_runtimes(struct executor *executor, bool always)
     executor->runtimes = text;
     executor_tell_http(executor, executor->http_processes, MESSAGE_RUNTIMES, 0, text.data,
                        text.length);
+}
+
+void executor_note_unenforced(struct executor *executor, const char *const *texts, size_t count)
+{
+    struct str list = {0};
+    struct json json;
+    json_init(&json, &list);
+    json_open_array(&json, NULL);
+    for (size_t i = 0; i < count; i++)
+        json_text(&json, NULL, texts[i]);
+    json_close_array(&json);
+    if (list.failed || str_equal(list.data, executor->unenforced.data)) {
+        str_done(&list);
+        return;
+    }
+    str_done(&executor->unenforced);
+    executor->unenforced = list;
+    executor_tell_runtimes(executor, false);
 }
 
 static void peer_ready(void *owner, uint32_t events);
@@ -273,6 +309,7 @@ static int take_peer(struct executor *executor, const struct message *message,
         return result;
     if (message->tag == ROLE_HISTORY) {
         journal_again(&executor->journal);
+        executor_queue_renew(executor);
         return 0;
     }
     executor->http_processes++;
@@ -317,11 +354,18 @@ static const struct {
     enum message_type type;
     int (*take)(struct executor *executor, const struct message *message, struct brig_error *err);
 } permitted[] = {
-    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},    {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
-    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},    {ROLE_EXECUTOR, MESSAGE_CONFIG, take_config},
-    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute},  {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
-    {ROLE_HTTP, MESSAGE_BLOCKED, take_blocked},  {ROLE_HTTP, MESSAGE_KILL, take_kill},
+    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},
+    {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
+    {ROLE_EXECUTOR, MESSAGE_PING, take_ping},
+    {ROLE_EXECUTOR, MESSAGE_CONFIG, take_config},
+    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute},
+    {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
+    {ROLE_HTTP, MESSAGE_BLOCKED, take_blocked},
+    {ROLE_HTTP, MESSAGE_KILL, take_kill},
+    {ROLE_HTTP, MESSAGE_PEEK, executor_queue_take_peek},
     {ROLE_HISTORY, MESSAGE_STORED, take_stored},
+    {ROLE_HISTORY, MESSAGE_WAITING, executor_queue_take_waiting},
+    {ROLE_HISTORY, MESSAGE_CLAIMED, executor_queue_take_claimed},
 };
 
 static int take_message(struct executor *executor, enum server_role from, struct message *message,
@@ -381,6 +425,10 @@ static void count_places(struct executor *executor, uint64_t now)
     executor->gauges.places =
         capacity_places(executor->run_count, executor->run_most, capacity_free_memory(),
                         executor->config->sandbox.memory_reserve_bytes);
+    if (now >= executor->percent_due_ms) {
+        executor->gauges.memory_percent = capacity_memory_percent();
+        executor->percent_due_ms = now + PERCENT_MS;
+    }
 }
 
 static void tell_gauges(struct executor *executor, uint64_t now)
@@ -388,6 +436,7 @@ static void tell_gauges(struct executor *executor, uint64_t now)
     count_places(executor, now);
     executor->gauges.active = executor->run_count;
     executor->gauges.inherited = executor->inherited_count;
+    executor->gauges.waiting = executor->queue.count + executor->queue.claim_count;
     if (now < executor->gauges_due_ms || !executor->peers[ROLE_HTTP].channel ||
         memcmp(&executor->gauges, &executor->gauges_sent, sizeof executor->gauges) == 0)
         return;
@@ -421,7 +470,8 @@ static bool is_drained(struct executor *executor, uint64_t now)
             executor_run_cancel(run, RUN_CANCELLED);
         return false;
     }
-    if (journal_is_empty(&executor->journal) || !executor->peers[ROLE_HISTORY].channel)
+    bool idle = journal_is_empty(&executor->journal) && !executor->queue.claims;
+    if (idle || !executor->peers[ROLE_HISTORY].channel)
         return true;
     if (executor->rows_ms == 0)
         executor->rows_ms = now + HISTORY_PATIENCE_MS;
@@ -438,6 +488,8 @@ static int timeout_ms(const struct executor *executor, uint64_t now)
         due = executor->gauges_due_ms;
     if (executor->gauges.places < executor->run_most && executor->memory_due_ms < due)
         due = executor->memory_due_ms;
+    if (executor_queue_due_ms(executor) < due)
+        due = executor_queue_due_ms(executor);
     if (executor_pools_due_ms(executor, now) < due)
         due = executor_pools_due_ms(executor, now);
     if (executor->draining && now + GAUGES_MS < due)
@@ -455,6 +507,7 @@ static void settle(struct executor *executor, uint64_t now)
     executor_runs_clear(executor, false);
     executor_runs_start_held(executor);
     executor_send_rows(executor);
+    executor_queue_settle(executor, now);
     if (executor->paused_count > 0 && http->channel && channel_queued(http->channel) < HTTP_EASY)
         executor_runs_resume(executor);
     tell_gauges(executor, now);
@@ -642,6 +695,7 @@ static void clear_up(struct executor *executor)
     executor_pools_end(executor);
     executor_runs_abandon(executor);
     executor_frames_end(executor);
+    executor_queue_done(executor);
     executor_sweeper_end(&executor->sweeper);
     for (int i = 0; i < ROLES_; i++)
         lose_peer(&executor->peers[i]);
@@ -649,6 +703,7 @@ static void clear_up(struct executor *executor)
     executor_credential_done(&executor->credential);
     journal_close(&executor->journal);
     str_done(&executor->runtimes);
+    str_done(&executor->unenforced);
     free(executor->slots);
     if (executor->epoll >= 0)
         (void)close(executor->epoll);

@@ -14,6 +14,7 @@
 #include "server/executor/instance.h"
 #include "server/executor/jail.h"
 #include "server/executor/pool.h"
+#include "server/executor/queue.h"
 #include "server/executor/sweeper.h"
 #include "server/executor/versions.h"
 #include "server/journal.h"
@@ -101,16 +102,19 @@ struct executor {
     size_t slot_count, slots_taken;
     bool *slots; /* slots in use; as root, each stands for a host uid */
     size_t next_slot;
+    struct executor_queue queue;
     struct pools pools;
     struct frame frames[MESSAGE_POOLS_MAX]; /* indexed by runtime */
     struct sweeper sweeper;
     struct versions versions;
     bool as_root;
-    bool has_spare_id;   /* as root: a uid after those of the slots, for frames and zygotes */
-    struct str runtimes; /* the JSON that was sent last */
+    bool has_spare_id;     /* as root: a uid after those of the slots, for frames and zygotes */
+    struct str runtimes;   /* the JSON that was sent last */
+    struct str unenforced; /* JSON: what the last run could not enforce; empty: none has ended */
     struct message_gauges gauges, gauges_sent;
     uint64_t gauges_due_ms, sweep_due_ms;
     uint64_t memory_due_ms; /* when to look again how much memory is free */
+    uint64_t percent_due_ms;
     bool draining, supervisor_gone;
     uint64_t drain_ms; /* when remaining runs are ended */
     uint64_t rows_ms;  /* when waiting for the history process ends, after the last run */
@@ -125,6 +129,9 @@ void executor_unwatch(const struct executor *executor, const struct executor_sou
  * fails. */
 void executor_tell_http(struct executor *executor, uint64_t http, enum message_type type,
                         uint64_t tag, const void *bytes, size_t length);
+/* Sends to the history process; false if it is not running. */
+bool executor_tell_history(struct executor *executor, enum message_type type, uint64_t tag,
+                           const void *bytes, size_t length);
 /* Returns whether the http process should first read what was sent. */
 bool executor_http_is_full(const struct executor *executor);
 /* Sends a line for the supervisor's log. */
@@ -136,14 +143,21 @@ void executor_send_rows(struct executor *executor);
  * was installed or removed, or its version is known. */
 void executor_tell_runtimes(struct executor *executor, bool always);
 
+/* Notes for GET /runtimes and /node what this machine does not enforce. */
+void executor_note_unenforced(struct executor *executor, const char *const *texts, size_t count);
 /* Returns the index of a runtime of the configuration; RUNTIMES_MAX for NULL. */
 size_t executor_language(const struct executor *executor, const struct runtime *runtime);
 
 /* ---- run.c ---- */
 
-/* Starts the requested run; takes the request. The http process gets a result and the history
- * process its rows, also if the run cannot start; but not if memory runs out. */
-void executor_run_begin(struct executor *executor, struct execution_request *request, uint64_t tag);
+/* Starts the requested run; takes the request. `http` is the number of the http process that waits
+ * for it; 0: none does. That process gets a result and the history process its rows, also if the run
+ * cannot start; but not if memory runs out. */
+void executor_run_begin(struct executor *executor, struct execution_request *request, uint64_t tag,
+                        uint64_t http);
+/* Stores the end of an execution of the queue, or with an idempotency key, that does not begin. */
+void executor_run_refuse(struct executor *executor, const struct queue_entry *entry,
+                         enum execution_status status, const char *why);
 struct run *executor_run_find(const struct executor *executor, const char *id);
 void executor_run_cancel(struct run *run, enum run_reason reason);
 /* A run is in one list at a time. */
@@ -175,6 +189,9 @@ void executor_outcome(const struct run *run, const struct brig_result *from,
 /* Builds the result of a run that did not start. */
 void executor_outcome_failed(const struct run *run, const char *why,
                              struct execution_result *ret_result);
+
+/* Builds the result of a run as it is now: status EXECUTION_RUNNING. */
+void executor_outcome_so_far(const struct run *run, struct execution_result *ret_result);
 
 /* ---- output.c ---- */
 

@@ -6,6 +6,7 @@
 #include <brig/brig.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "jail/job/result.h"
 #include "server/executor/executor.h"
 
@@ -58,13 +59,16 @@ static void copy_streams(const struct run *run, struct execution_result *result)
 
 static void begin(const struct run *run, struct execution_result *result)
 {
-    *result = (struct execution_result){.id = run->request.id,
-                                        .exit_code = -1,
-                                        .message = "",
-                                        .output = {.data = ""},
-                                        .error_output = {.data = ""},
-                                        .started_ns = run->started_ns,
-                                        .trace = run->trace};
+    *result =
+        (struct execution_result){.id = run->request.id,
+                                  .domain = run->request.domain,
+                                  .kept = run->request.queued || *run->request.idempotency_key,
+                                  .exit_code = -1,
+                                  .message = "",
+                                  .output = {.data = ""},
+                                  .error_output = {.data = ""},
+                                  .started_ns = run->started_ns,
+                                  .trace = run->trace};
     result->events = arena_alloc(&result->arena, EXECUTION_EVENTS_MAX * sizeof *result->events);
     for (size_t i = 0; result->events && i < run->request.event_count; i++)
         result->events[result->event_count++] = run->request.events[i];
@@ -213,6 +217,16 @@ void executor_outcome(const struct run *run, const struct brig_result *from,
     add_refusals(usage, ret_result);
     add_syscalls(&from->denials, ret_result);
     copy_unenforced(&from->unenforced, ret_result);
+}
+
+void executor_outcome_so_far(const struct run *run, struct execution_result *ret_result)
+{
+    int64_t now_ns = clock_wall_ns();
+    begin(run, ret_result);
+    copy_streams(run, ret_result);
+    ret_result->status = EXECUTION_RUNNING;
+    if (now_ns > run->started_ns)
+        ret_result->duration_us = (uint64_t)(now_ns - run->started_ns) / 1000;
 }
 
 void executor_outcome_failed(const struct run *run, const char *why,

@@ -47,6 +47,7 @@ static void remove_run(struct run *run)
     struct executor *executor = run->executor;
     executor_run_unlink(&executor->runs, run);
     executor->run_count--;
+    executor->queue.running -= run->request.queued;
     if (run->http != executor->http_processes)
         executor->inherited_count--;
     executor_run_bury(run);
@@ -150,6 +151,7 @@ static void finish(struct run *run)
         return;
     }
     executor_outcome(run, &from, &result);
+    executor_note_unenforced(run->executor, result.unenforced, result.unenforced_count);
     if (run->request.return_count > 0)
         executor_return_files(&run->request, brig_job_kept_dir(run->job), &result);
     result_done(&from);
@@ -385,7 +387,7 @@ static int check(struct executor *executor, const struct execution_request *requ
                  struct verdict *verdict, struct brig_error *err)
 {
     verdict->fault = FAULT_BUSY;
-    if (executor->draining)
+    if (executor->draining && !request->queued) /* what was claimed must run */
         return brig_fail(err, BRIG_E_STATE, 0, "the server is shutting down");
     verdict->fault = FAULT_REQUEST;
     verdict->field = "language";
@@ -414,8 +416,7 @@ static int note_begin(struct executor *executor, const struct execution_request 
     struct journal *journal = &executor->journal;
     autostr struct str bytes = {0};
     struct execution_request row = *request;
-    row.stdin_bytes = (struct execution_bytes){.data = ""};
-    row.file_count = row.arg_count = row.env_count = row.return_count = row.allow_count = 0;
+    execution_request_thin(&row);
     if (journal_bytes(journal) > JOURNAL_BYTES_MANY)
         row.code = (struct execution_bytes){.data = ""};
     int result = execution_request_encode(&row, &bytes, NULL);
@@ -436,12 +437,15 @@ static void mark(struct run *run, enum execution_step step)
     run->trace.at_us[step] = clock_now_us();
 }
 
-static void give(struct run *run, struct execution_request *request, uint64_t tag)
+static void give(struct run *run, struct execution_request *request, uint64_t tag, uint64_t http)
 {
+    struct executor *executor = run->executor;
     run->request = *request;
     *request = (struct execution_request){0};
     run->tag = tag;
-    run->http = run->executor->http_processes;
+    run->http = http;
+    executor->inherited_count += http != executor->http_processes;
+    executor->queue.running += run->request.queued;
     run->started_ns = clock_wall_ns();
     run->state = RUN_RUNNING;
     executor_run_link(&run->executor->runs, run);
@@ -540,7 +544,30 @@ void executor_runs_hurry(struct executor *executor)
     }
 }
 
-void executor_run_begin(struct executor *executor, struct execution_request *request, uint64_t tag)
+void executor_run_refuse(struct executor *executor, const struct queue_entry *entry,
+                         enum execution_status status, const char *why)
+{
+    const struct execution_result result = {.id = entry->id,
+                                            .domain = entry->domain,
+                                            .kept = true,
+                                            .status = status,
+                                            .exit_code = -1,
+                                            .output = {.data = ""},
+                                            .error_output = {.data = ""},
+                                            .message = why,
+                                            .started_ns = clock_wall_ns()};
+    autostr struct str bytes = {0};
+    struct journal_state *state = journal_begin(&executor->journal);
+    if (execution_result_encode(&result, &bytes, NULL) < 0 ||
+        journal_add(&executor->journal, state, MESSAGE_END, bytes.data, bytes.length, NULL) < 0) {
+        executor_warn(executor, "out of memory: the end of a run is missing in the history");
+        return;
+    }
+    journal_commit(&executor->journal);
+}
+
+void executor_run_begin(struct executor *executor, struct execution_request *request, uint64_t tag,
+                        uint64_t http)
 {
     struct brig_error err = {0};
     struct verdict verdict = {0};
@@ -561,7 +588,7 @@ void executor_run_begin(struct executor *executor, struct execution_request *req
     run->runtime = verdict.runtime;
     run->fault = verdict.fault;
     run->field = verdict.field;
-    give(run, request, tag);
+    give(run, request, tag, http);
     run->trace.at_us[STEP_RECEIVED] = received_us;
     run->trace.at_us[STEP_CHECKED] = checked_us;
     mark(run, STEP_JAIL);

@@ -12,7 +12,7 @@
  * The process runs as the user that started brigd, without capabilities. It can reach only the
  * directory of its file, and the network only if the database is PostgreSQL. It trusts the
  * executor's order of messages. It does not trust the http process: a compromised one can read the
- * history and have the executor add refused executions, nothing else. The executor makes the ids of
+ * history, queue executions and have the executor add refused ones, nothing else. The executor makes the ids of
  * runs. The row of a refused execution never replaces another, and gives way to that of a run. A finished row
  * is changed only by another end of the same run. */
 #include "server/history/history.h"
@@ -105,7 +105,7 @@ static void note_rooms(struct history *r, const size_t counts[ROOMS_])
 
 /* ---- Rows ---- */
 
-static int64_t next_ns(struct history *r)
+int64_t history_next_ns(struct history *r)
 {
     int64_t ns = clock_wall_ns();
     r->last_ns = ns > r->last_ns ? ns : r->last_ns + 1;
@@ -124,7 +124,7 @@ static int make_request_row(struct history *r, const struct message *message, st
         return brig_fail(err, BRIG_E_INVALID, 0, "an execution without an id");
     }
     result = row_from_request(message->type == MESSAGE_BLOCKED ? ROW_BLOCKED : ROW_BEGIN, &request,
-                              keep, store_server_id(r->local), next_ns(r), ret_row, err);
+                              keep, store_server_id(r->local), history_next_ns(r), ret_row, err);
     execution_request_done(&request);
     return result;
 }
@@ -136,8 +136,11 @@ static int make_result_row(struct history *r, const struct message *message, str
     int result = execution_result_decode(message->bytes, message->length, &outcome, err);
     if (result < 0)
         return result;
-    result = row_from_result(&outcome, keep, store_server_id(r->local), next_ns(r), ret_row, err);
+    result = row_from_result(&outcome, keep, store_server_id(r->local), history_next_ns(r), ret_row,
+                             err);
     execution_result_done(&outcome);
+    if (result == 0)
+        ret_row->result = (struct execution_bytes){message->bytes, message->length};
     return result;
 }
 
@@ -156,7 +159,7 @@ static int make_row(struct history *r, const struct message *message, enum room 
 {
     const struct row_keep keep = keep_of(r, room);
     if (message->type == MESSAGE_NEW_EXECUTOR)
-        return row_lost(store_server_id(r->local), next_ns(r), ret_row, err);
+        return row_lost(store_server_id(r->local), history_next_ns(r), ret_row, err);
     if (message->type == MESSAGE_END)
         return make_result_row(r, message, keep, ret_row, err);
     return make_request_row(r, message, keep, ret_row, err);
@@ -205,6 +208,8 @@ static int store_messages(struct history *r, const struct message *messages, siz
     if (made < 0)
         return made;
     int result = store_apply_each(r->local, rows, (size_t)made, &refused, err);
+    if (result == 0)
+        history_tell_ended(r, rows, (size_t)made);
     while (made > 0)
         row_done(&rows[--made]);
     if (result < 0)
@@ -226,7 +231,8 @@ static bool is_row(enum message_type type)
            type == MESSAGE_NEW_EXECUTOR;
 }
 
-/* Returns 1 if there may be more, 0 if there is none now, negative if the executor is gone. */
+/* Returns 1 if there may be more, 0 if there is none now, negative if the executor is gone. Stops
+ * after an order, which concerns the rows before it. */
 static int read_batch(struct history *r)
 {
     for (size_t bytes = 0; r->batch_count < HISTORY_BATCH_MAX && bytes < HISTORY_BATCH_BYTES;) {
@@ -234,6 +240,11 @@ static int read_batch(struct history *r)
         int result = channel_receive(r->executor, &message, NULL);
         if (result <= 0)
             return result;
+        if (history_is_order(message.type)) {
+            r->order = message;
+            message = (struct message){.fd = -1};
+            return 1;
+        }
         if (!is_row(message.type)) {
             history_warn(r, "the executor does not keep to the form");
             return BRIG_E_INVALID;
@@ -272,8 +283,10 @@ static void read_executor(struct history *r)
     if (r->held_until_ms && clock_now_ms() >= r->held_until_ms)
         store_batch(r);
     while (r->executor && !r->held_until_ms && result > 0) {
-        result = read_batch(r);
+        result = r->order.type ? 1 : read_batch(r);
         store_batch(r);
+        if (!r->held_until_ms && r->order.type)
+            history_take_order(r);
     }
     if (result < 0)
         channel_free(take_ptr(&r->executor));
@@ -287,13 +300,23 @@ static int read_question(struct history *r)
     int result = channel_receive(r->http, &message, NULL);
     if (result <= 0)
         return result;
-    if (message.type != MESSAGE_LIST && message.type != MESSAGE_GET) {
-        history_warn(r, "the http process does not keep to the form");
-        return BRIG_E_INVALID;
+    static const struct {
+        enum message_type type;
+        void (*take)(struct history *history, const struct message *message);
+    } permitted[] = {
+        {MESSAGE_LIST, history_ask},      {MESSAGE_GET, history_ask},
+        {MESSAGE_SUBMIT, history_submit}, {MESSAGE_RESULT, history_result},
+        {MESSAGE_USAGE, history_usage},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(permitted); i++) {
+        if (permitted[i].type != message.type)
+            continue;
+        read_executor(r); /* the answer must include rows that came before the query */
+        permitted[i].take(r, &message);
+        return 1;
     }
-    read_executor(r); /* the answer must include rows that came before the query */
-    history_ask(r, &message);
-    return 1;
+    history_warn(r, "the http process does not keep to the form");
+    return BRIG_E_INVALID;
 }
 
 /* Limited, so that a http process which never stops asking does not delay the executor's rows. */
@@ -396,13 +419,17 @@ static int take_peer(struct history *r, struct message *message, struct brig_err
     if (peer == &r->executor) {
         read_executor(r);
         r->held_of_other = r->batch_count > 0;
+        message_done(&r->order);
         channel_free(take_ptr(peer));
     } else {
         history_drop_http(r);
     }
     r->state = NULL;
     r->status = (struct message_store){0};
-    return channel_new(&message->fd, peer, err);
+    int result = channel_new(&message->fd, peer, err);
+    if (result == 0 && peer == &r->executor)
+        history_send_queue(r);
+    return result;
 }
 
 /* Returns 0, or negative if the supervisor is gone. */
@@ -417,6 +444,8 @@ static int read_control(struct history *r, struct brig_error *err)
             result = take_peer(r, &message, err);
         if (message.type == MESSAGE_PING)
             result = channel_send(r->control, MESSAGE_PONG, message.tag, NULL, 0, err);
+        if (message.type == MESSAGE_CONFIG)
+            result = config_reload(r->config, message.bytes, message.length, err);
         if (message.type == MESSAGE_DRAIN && !r->draining) {
             r->draining = true;
             r->stop_ms = clock_now_ms() + HISTORY_STOP_MS;
@@ -485,6 +514,7 @@ static int serve_once(struct history *r, struct brig_error *err)
     read_http(r);
     history_take_done(r);
     history_begin_due(r);
+    history_orders_due(r);
     history_tell_status(r);
     return replace_damaged(r, err);
 }
@@ -498,6 +528,7 @@ static void release(struct history *r)
     store_close(r->local);
     while (r->batch_count > 0)
         message_done(&r->batch[--r->batch_count]);
+    message_done(&r->order);
     channel_free(r->http);
     channel_free(r->executor);
 }
@@ -505,7 +536,7 @@ static void release(struct history *r)
 int history_main(struct server_config *config, struct channel *control, const struct role_fds *fds,
                  struct brig_error *err)
 {
-    struct history r = {.config = config, .control = control};
+    struct history r = {.config = config, .control = control, .order = {.fd = -1}};
     (void)fds;
     int result = open_all(&r, err);
     if (result == 0)

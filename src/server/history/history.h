@@ -12,6 +12,7 @@
 #include "server/message.h"
 
 struct job;
+struct row;
 struct server_config;
 struct store;
 
@@ -28,9 +29,11 @@ struct store;
 #define HISTORY_FORGET_MS (10 * 60000) /* interval between searches for old rows */
 #define HISTORY_STATUS_MS 1000         /* minimum interval between updates for /health */
 #define HISTORY_STOP_MS 5000           /* at exit, to store waiting rows */
+#define HISTORY_CALLS_MAX 16           /* callbacks under way */
+#define HISTORY_CALLS_PER_KEY 4
 
 struct history {
-    const struct server_config *config;
+    struct server_config *config;
     struct channel *control, *http, *executor; /* peers may be NULL */
     struct store *local;    /* SQLite: the history or the spool; NULL: no history */
     struct store *postgres; /* or NULL */
@@ -50,6 +53,12 @@ struct history {
     uint64_t submitted, sent; /* last sequences submitted to the thread, and stored */
     uint64_t gather_ms;       /* when to send rows from the spool; 0: at once */
     bool feeding, forgetting;
+
+    /* Asynchronous executions (orders.c). */
+    struct message order; /* of the executor, taken after the rows before it; type 0: none */
+    size_t calls;         /* callbacks under way */
+    uint64_t calls_ms;    /* when to look for callbacks that are due; 0: never */
+    uint64_t tidy_ms;     /* when to look for old results */
 
     struct job *jobs[HISTORY_JOBS_MAX]; /* queries that wait for PostgreSQL */
     size_t job_count;
@@ -87,6 +96,28 @@ void history_begin_due(struct history *history);
 uint64_t history_next_due(const struct history *history);
 void history_forget_jobs(struct history *history);
 void history_tell_status(struct history *history);
+
+/* ---- orders.c: the queue, idempotency keys and callbacks ---- */
+
+/* Returns whether the executor may send such a message, which is then kept in `order`. */
+bool history_is_order(enum message_type type);
+/* Carries out and forgets the order. */
+void history_take_order(struct history *history);
+/* Handles MESSAGE_SUBMIT, MESSAGE_RESULT and MESSAGE_USAGE. */
+void history_submit(struct history *history, const struct message *message);
+void history_result(struct history *history, const struct message *message);
+void history_usage(struct history *history, const struct message *message);
+/* A new executor: sends it the queue. */
+void history_send_queue(struct history *history);
+/* These rows were stored: tells the http process which executions have ended. */
+void history_tell_ended(struct history *history, const struct row *rows, size_t count);
+/* Sends callbacks that are due to the executor, and removes old results. */
+void history_orders_due(struct history *history);
+/* A time that differs from all others. */
+int64_t history_next_ns(struct history *history);
+/* Answers a question of the http process. */
+void history_answer(struct history *history, enum message_type type, uint64_t tag,
+                    const void *bytes, size_t length);
 
 /* ---- confine.c ---- */
 

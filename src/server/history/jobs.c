@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/history/history.h"
+#include "server/history/queue.h"
 #include "server/history/store.h"
 #include "server/history/worker.h"
 
@@ -43,16 +44,16 @@ static void note_success(struct history *r)
 
 /* ---- Queries of the http process ---- */
 
-static void answer(struct history *r, enum message_type type, uint64_t tag, const char *text,
-                   size_t length)
+void history_answer(struct history *r, enum message_type type, uint64_t tag, const void *bytes,
+                    size_t length)
 {
-    if (r->http && channel_send(r->http, type, tag, text, length, NULL) < 0)
+    if (r->http && channel_send(r->http, type, tag, bytes, length, NULL) < 0)
         history_drop_http(r);
 }
 
 static void refuse(struct history *r, uint64_t tag, const char *why)
 {
-    answer(r, MESSAGE_FAILED, tag, why, strlen(why));
+    history_answer(r, MESSAGE_FAILED, tag, why, strlen(why));
 }
 
 static void drop_job(struct history *r, const struct job *job)
@@ -102,9 +103,10 @@ static void answer_job(struct history *r, const struct job *job)
     if (job->result < 0)
         refuse(r, job->tag, job->err.message);
     else if (job->text.length > 0)
-        answer(r, MESSAGE_ROWS, job->tag, job->text.data, job->text.length);
+        history_answer(r, job->pending ? MESSAGE_PENDING : MESSAGE_ROWS, job->tag, job->text.data,
+                       job->text.length);
     else
-        answer(r, MESSAGE_MISSING, job->tag, NULL, 0);
+        history_answer(r, MESSAGE_MISSING, job->tag, NULL, 0);
 }
 
 static void take_answer(struct history *r, const struct job *job)
@@ -118,19 +120,37 @@ static void take_answer(struct history *r, const struct job *job)
         note_success(r);
 }
 
+/* Rows that PostgreSQL may not have yet are in the spool. Returns whether the answer is there. */
+static bool ask_spool(struct history *r, struct job *job)
+{
+    if (job->kind != JOB_GET || queue_more(r->local, job->id, &job->more, &job->err) < 0)
+        return false;
+    if (r->postgres)
+        job_perform(job, r->local);
+    return r->postgres && job->result == 0 && job->text.length > 0;
+}
+
+/* Gives the question to PostgreSQL, which takes the job, or refuses it. */
+static void ask_postgres(struct history *r, struct job *job)
+{
+    const char *problem = r->asked && !r->answers ? r->problem
+                          : r->job_count >= HISTORY_JOBS_MAX
+                              ? "too many questions to the database at once"
+                              : NULL;
+    if (problem) {
+        refuse(r, job->tag, problem);
+        job_free(job);
+        return;
+    }
+    job->sequence = r->local->sequence;
+    r->jobs[r->job_count++] = job;
+}
+
 void history_ask(struct history *r, const struct message *question)
 {
     struct brig_error err = {0};
     if (!r->local) {
         refuse(r, question->tag, "the server keeps no history: database.store is none");
-        return;
-    }
-    if (r->postgres && r->asked && !r->answers) {
-        refuse(r, question->tag, r->problem);
-        return;
-    }
-    if (r->job_count >= HISTORY_JOBS_MAX) {
-        refuse(r, question->tag, "too many questions to the database at once");
         return;
     }
     struct job *job = job_new(question->type == MESSAGE_LIST ? JOB_LIST : JOB_GET);
@@ -145,13 +165,16 @@ void history_ask(struct history *r, const struct message *question)
     }
     job->tag = question->tag;
     job->given_ms = clock_now_ms();
-    if (r->postgres) {
-        job->sequence = r->local->sequence;
-        r->jobs[r->job_count++] = job;
+    bool answered = ask_spool(r, job);
+    if (answered) {
+        answer_job(r, job);
+    } else if (r->postgres) {
+        ask_postgres(r, job);
         return;
+    } else {
+        job_perform(job, r->local);
+        take_answer(r, job);
     }
-    job_perform(job, r->local);
-    take_answer(r, job);
     job_free(job);
 }
 
@@ -333,6 +356,10 @@ uint64_t history_next_due(const struct history *r)
     sooner(&due, feed_due(r, clock_now_ms()));
     sooner(&due, r->held_until_ms);
     sooner(&due, r->stop_ms);
+    if (r->local && r->executor)
+        sooner(&due, r->calls_ms);
+    if (r->local)
+        sooner(&due, r->tidy_ms);
     if (r->config->database.retention_ms && r->answers && !r->forgetting)
         sooner(&due, r->forget_ms);
     for (size_t i = 0; i < r->job_count; i++)

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "server/http/result_json.h"
 
 #define TIME_TEXT_MAX 40
 #define SECOND_NS INT64_C(1000000000)
@@ -35,7 +36,7 @@ bool row_has_column(enum row_kind kind, const struct row_column *column)
     case PART_STATE:
         return true;
     case PART_BEGIN:
-        return kind == ROW_BEGIN || kind == ROW_BLOCKED;
+        return kind == ROW_BEGIN || kind == ROW_BLOCKED || kind == ROW_QUEUED;
     case PART_END:
         return kind == ROW_END;
     }
@@ -183,7 +184,9 @@ int row_from_request(enum row_kind kind, const struct execution_request *request
 {
     struct row row;
     begin_row(&row, kind, request->id, server, created_ns);
-    row.status = execution_status_name(kind == ROW_BLOCKED ? EXECUTION_BLOCKED : EXECUTION_RUNNING);
+    row.status = execution_status_name(kind == ROW_BLOCKED  ? EXECUTION_BLOCKED
+                                       : kind == ROW_QUEUED ? EXECUTION_QUEUED
+                                                            : EXECUTION_RUNNING);
     row.events = array_json(&row, request->events, request->event_count, write_event);
     row.request_id = clean_text(&row, request->request_id);
     row.client = clean_text(&row, request->client);
@@ -197,6 +200,11 @@ int row_from_request(enum row_kind kind, const struct execution_request *request
     row.disk_mb = (int64_t)request->limits[EXECUTION_DISK_MB];
     row.cpu_percent = (int64_t)request->limits[EXECUTION_CPU_PERCENT];
     row.network = request->network;
+    if (request->traceparent && *request->traceparent)
+        row.traceparent = clean_text(&row, request->traceparent);
+    if (request->queued)
+        row.priority = request->priority;
+    row.queued = request->queued;
     return finish_row(&row, ret_row, err);
 }
 
@@ -224,6 +232,8 @@ int row_from_result(const struct execution_result *result, struct row_keep keep,
     row.message = clean_text(&row, result->message);
     row.unenforced = array_json(&row, result->unenforced, result->unenforced_count, write_text);
     row.files = array_json(&row, result->files, result->file_count, write_file);
+    row.kept = result->kept;
+    row.used_by = clean_text(&row, result->domain);
     return finish_row(&row, ret_row, err);
 }
 
@@ -347,6 +357,10 @@ static void write_request(struct json *j, const struct row *row)
 {
     json_text(j, "request_id", row->request_id);
     json_text(j, "client", row->client);
+    if (row->traceparent)
+        json_text(j, "traceparent", row->traceparent);
+    if (row->priority != ROW_NO_NUMBER)
+        json_int(j, "priority", row->priority);
     write_bytes(j, "code", row->code, row->code_sha256, row->code_bytes);
     if (row->work_dir)
         json_text(j, "work_dir", row->work_dir);
@@ -360,20 +374,45 @@ static void write_request(struct json *j, const struct row *row)
     json_close_object(j);
 }
 
-static void write_result(struct json *j, const struct row *row)
+/* What is kept of a result for a while may be more than its row keeps for ever. */
+static void write_result(struct json *j, const struct row *row, const struct execution_result *kept)
 {
     write_number(j, "signal", row->signal > 0 ? row->signal : ROW_NO_NUMBER);
-    write_bytes(j, "output", row->output, row->output_sha256, row->output_bytes);
-    write_bytes(j, "stderr", row->error_output, row->error_output_sha256, row->error_output_bytes);
+    write_bytes(j, "output", kept ? kept->output : row->output, row->output_sha256,
+                row->output_bytes);
+    write_bytes(j, "stderr", kept ? kept->error_output : row->error_output,
+                row->error_output_sha256, row->error_output_bytes);
     json_open_object(j, "truncated");
     json_bool(j, "output", row->output_truncated == 1);
     json_bool(j, "stderr", row->error_output_truncated == 1);
     json_close_object(j);
     write_items(j, "unenforced", row->unenforced, false);
     write_items(j, "files", row->files, false);
+    if (kept)
+        result_json_files(j, "returned_files", kept);
 }
 
-void row_json_one(const struct row *row, struct str *out)
+static void write_callback(struct json *j, const struct row_more *more)
+{
+    json_open_object(j, "callback");
+    json_text(j, "state", more->callback_state);
+    json_text(j, "url", more->callback_url);
+    json_int(j, "attempts", more->callback_attempts);
+    if (more->callback_status > 0)
+        json_int(j, "status", more->callback_status);
+    if (more->callback_message && *more->callback_message)
+        json_text(j, "message", more->callback_message);
+    json_close_object(j);
+}
+
+void row_more_done(struct row_more *more)
+{
+    execution_result_done(&more->result);
+    arena_done(&more->arena);
+    *more = (struct row_more){0};
+}
+
+void row_json_one(const struct row *row, const struct row_more *more, struct str *out)
 {
     struct json j;
     json_init(&j, out);
@@ -381,7 +420,9 @@ void row_json_one(const struct row *row, struct str *out)
     write_common(&j, row);
     write_request(&j, row);
     if (row->duration_us != ROW_NO_NUMBER)
-        write_result(&j, row);
+        write_result(&j, row, more && more->has_result ? &more->result : NULL);
+    if (more && more->callback_state)
+        write_callback(&j, more);
     if (row->message && row->message[0])
         json_text(&j, "message", row->message);
     json_close_object(&j);

@@ -20,6 +20,7 @@ enum row_kind {
     ROW_BLOCKED,   /* an execution was refused */
     ROW_LOST,      /* a new executor: what this server ran before created_ns is lost */
     ROW_WHOLE,     /* start and end, from the spool */
+    ROW_QUEUED,    /* an execution waits in the queue */
 };
 
 #define ROW_NO_NUMBER INT64_MIN /* NULL */
@@ -66,7 +67,9 @@ enum row_kind {
     X(NUMBER, END, "ended_ns", ended_ns)                                                           \
     X(TEXT, END, "message", message)                                                               \
     X(TEXT, END, "unenforced", unenforced)                                                         \
-    X(TEXT, END, "files", files)
+    X(TEXT, END, "files", files)                                                                   \
+    X(TEXT, BEGIN, "traceparent", traceparent)                                                     \
+    X(NUMBER, BEGIN, "priority", priority)
 
 enum row_type { ROW_TEXT, ROW_BYTES, ROW_NUMBER };
 #define ROW_TYPE_TEXT const char *
@@ -80,6 +83,11 @@ struct row {
     enum row_kind kind;
     ROW_COLUMNS(ROW_MEMBER)
     int64_t sequence; /* spool only: changes whenever the row changes */
+    /* What the tables of queue.h need besides; not columns. */
+    bool queued;                   /* ROW_BEGIN: was in the queue */
+    bool kept;                     /* ROW_END: the whole result is kept */
+    struct execution_bytes result; /* ROW_END: it, encoded; borrowed */
+    const char *used_by;           /* ROW_END: the domain; in the arena */
 };
 
 /* Which kinds of rows write a column. */
@@ -122,8 +130,18 @@ void *row_member(const struct row_column *column, const struct row *row);
 /* Sets a column from a database value, which is copied; numbers are text. NULL: leave unset. */
 void row_set(struct row *row, const struct row_column *column, const void *data, size_t length);
 
-/* The answer of GET /executions/{id}. */
-void row_json_one(const struct row *row, struct str *out);
+/* What SQLite knows of one execution besides its row; all may be absent. */
+struct row_more {
+    struct arena arena;
+    struct execution_result result; /* the whole result, if it is kept */
+    bool has_result;
+    const char *callback_state, *callback_url, *callback_message; /* or NULL */
+    int64_t callback_attempts, callback_status;
+};
+void row_more_done(struct row_more *more);
+
+/* The answer of GET /executions/{id}; `more` may be NULL. */
+void row_json_one(const struct row *row, const struct row_more *more, struct str *out);
 /* The answer of GET /executions: {"executions": […], "next": cursor or null}, without code and
  * output. */
 void row_json_list(const struct row *rows, size_t count, const char *next, struct str *out);

@@ -23,16 +23,22 @@ void store_statement_done(struct store_statement *statement)
     str_done(&statement->sql);
 }
 
-static void add_text(struct store_statement *statement, const char *text)
+void store_add_text(struct store_statement *statement, const char *text)
 {
     statement->values[statement->count++] =
         (struct store_value){.type = ROW_TEXT, .data = text, .length = text ? strlen(text) : 0};
 }
 
-static void add_number(struct store_statement *statement, int64_t number)
+void store_add_number(struct store_statement *statement, int64_t number)
 {
     statement->values[statement->count++] =
         (struct store_value){.type = ROW_NUMBER, .number = number};
+}
+
+void store_add_bytes(struct store_statement *statement, struct execution_bytes bytes)
+{
+    statement->values[statement->count++] =
+        (struct store_value){ROW_BYTES, bytes.data, bytes.length, 0};
 }
 
 static void add_column(struct store_statement *statement, const struct row_column *column,
@@ -41,15 +47,14 @@ static void add_column(struct store_statement *statement, const struct row_colum
     const struct execution_bytes *bytes;
     switch (column->type) {
     case ROW_TEXT:
-        add_text(statement, *(const char **)row_member(column, row));
+        store_add_text(statement, *(const char **)row_member(column, row));
         return;
     case ROW_NUMBER:
-        add_number(statement, *(const int64_t *)row_member(column, row));
+        store_add_number(statement, *(const int64_t *)row_member(column, row));
         return;
     case ROW_BYTES:
         bytes = row_member(column, row);
-        statement->values[statement->count++] =
-            (struct store_value){ROW_BYTES, bytes->data, bytes->length, 0};
+        store_add_bytes(statement, *bytes);
         return;
     }
 }
@@ -59,6 +64,12 @@ static int execute(struct store *store, const struct store_statement *statement,
 {
     return statement->sql.failed ? brig_fail_nomem(err)
                                  : store->operations->execute(store, statement, what, into, err);
+}
+
+int store_execute(struct store *store, const struct store_statement *statement, const char *what,
+                  struct brig_error *err)
+{
+    return execute(store, statement, what, NULL, err);
 }
 
 static int reach(struct store *store, struct brig_error *err)
@@ -72,9 +83,9 @@ int store_run(struct store *store, const char *sql, const char *text, int64_t nu
     autostatement struct store_statement statement = {0};
     str_append(&statement.sql, sql);
     if (text)
-        add_text(&statement, text);
+        store_add_text(&statement, text);
     if (number != ROW_NO_NUMBER)
-        add_number(&statement, number);
+        store_add_number(&statement, number);
     int result = execute(store, &statement, what, NULL, err);
     return result < 0 ? result : 0;
 }
@@ -103,13 +114,13 @@ static bool is_updated(enum row_kind kind, const struct row_column *column)
 }
 
 /* ROW_BEGIN updates a row that has not ended or was made by ROW_END alone, and takes over a row
- * that the http process added. ROW_END is final: after a crash the same run may repeat it, which is
- * recognised by an identical started_ns. ROW_BLOCKED never changes a row. */
+ * that the http process added, or one of the queue. ROW_END is final: after a crash the same run may repeat it, which is
+ * recognised by an identical started_ns. ROW_BLOCKED and ROW_QUEUED never change a row. */
 static void add_conflict(enum row_kind kind, bool with_sequence, struct str *out)
 {
     const char *comma = "";
     str_append(out, " ON CONFLICT (id) DO ");
-    if (kind == ROW_BLOCKED) {
+    if (kind == ROW_BLOCKED || kind == ROW_QUEUED) {
         str_append(out, "NOTHING");
         return;
     }
@@ -123,8 +134,8 @@ static void add_conflict(enum row_kind kind, bool with_sequence, struct str *out
     if (with_sequence)
         str_append(out, ", sequence = excluded.sequence");
     if (kind == ROW_BEGIN)
-        str_append(out, ", status = CASE executions.status WHEN 'blocked' THEN 'running'"
-                        " ELSE executions.status END"
+        str_append(out, ", status = CASE WHEN executions.status IN ('blocked', 'queued')"
+                        " THEN 'running' ELSE executions.status END"
                         " WHERE executions.started_ns IS NULL OR executions.language IS NULL");
     else
         str_append(out, " WHERE executions.started_ns IS NULL"
@@ -144,7 +155,7 @@ static int apply_as(struct store *store, enum row_kind kind, const struct row *r
     }
     if (store->is_spool) {
         str_append(&statement.sql, ", sequence");
-        add_number(&statement, (int64_t)store->sequence);
+        store_add_number(&statement, (int64_t)store->sequence);
     }
     str_append(&statement.sql, ") VALUES (");
     for (size_t i = 1; i <= statement.count; i++)
@@ -163,10 +174,10 @@ static int apply_lost(struct store *store, const struct row *row, struct brig_er
                " message = 'brigd or its executor ended before this execution did'",
                store->is_spool ? ", sequence = ?3" : "",
                " WHERE server = ?1 AND status = 'running' AND created_ns < ?2");
-    add_text(&statement, row->server);
-    add_number(&statement, row->created_ns);
+    store_add_text(&statement, row->server);
+    store_add_number(&statement, row->created_ns);
     if (store->is_spool)
-        add_number(&statement, (int64_t)store->sequence);
+        store_add_number(&statement, (int64_t)store->sequence);
     return execute(store, &statement, "store a row", NULL, err);
 }
 
@@ -181,6 +192,11 @@ static int apply_row(struct store *store, const struct row *row, struct brig_err
     return result < 0 ? result : apply_as(store, ROW_END, row, err);
 }
 
+int store_apply_within(struct store *store, const struct row *row, struct brig_error *err)
+{
+    return apply_row(store, row, err);
+}
+
 int store_apply(struct store *store, const struct row *rows, size_t count, struct brig_error *err)
 {
     store->sequence += store->is_spool;
@@ -188,8 +204,11 @@ int store_apply(struct store *store, const struct row *rows, size_t count, struc
     if (result < 0)
         return result;
     result = 0;
-    for (size_t i = 0; i < count && result >= 0; i++)
+    for (size_t i = 0; i < count && result >= 0; i++) {
         result = apply_row(store, &rows[i], err);
+        if (result >= 0 && store->operations->applied)
+            result = store->operations->applied(store, &rows[i], err);
+    }
     return store_end(store, result < 0 ? result : 0, err);
 }
 
@@ -249,7 +268,7 @@ int store_get(struct store *store, const char *id, struct row *ret_row, struct b
     struct store_rows into = {.rows = ret_row, .max = 1, .with_bytes = true};
     store_select(&statement, true, "");
     str_appendf(&statement.sql, " WHERE id = %c1", store->operations->placeholder);
-    add_text(&statement, id);
+    store_add_text(&statement, id);
     return store_read(store, &statement, "read", &into, err);
 }
 
@@ -266,18 +285,18 @@ int store_list(struct store *store, const struct query *query, struct row *rows,
     struct str *sql = &statement.sql;
     char mark = store->operations->placeholder;
     store_select(&statement, false, "");
-    add_number(&statement, query->since_ns);
-    add_number(&statement, query->until_ns);
+    store_add_number(&statement, query->since_ns);
+    store_add_number(&statement, query->until_ns);
     str_appendf(sql, " WHERE created_ns >= %c1 AND created_ns < %c2", mark, mark);
     for (size_t i = 0; i < 3; i++) {
         if (!filters[i].value[0])
             continue;
-        add_text(&statement, filters[i].value);
+        store_add_text(&statement, filters[i].value);
         str_appendf(sql, " AND %s = %c%zu", filters[i].column, mark, statement.count);
     }
     if (query->before_ns) {
-        add_number(&statement, query->before_ns);
-        add_text(&statement, query->before_id);
+        store_add_number(&statement, query->before_ns);
+        store_add_text(&statement, query->before_id);
         str_appendf(sql, " AND (created_ns, id) < (%c%zu, %c%zu)", mark, statement.count - 1, mark,
                     statement.count);
     }
@@ -292,7 +311,7 @@ int store_forget(struct store *store, int64_t before_ns, struct brig_error *err)
                 "DELETE FROM executions WHERE id IN (SELECT id FROM executions"
                 " WHERE created_ns < %c1 ORDER BY created_ns LIMIT %d)",
                 store->operations->placeholder, STORE_FORGET_MAX);
-    add_number(&statement, before_ns);
+    store_add_number(&statement, before_ns);
     int result = reach(store, err);
     return result < 0 ? result : execute(store, &statement, "forget", NULL, err);
 }

@@ -124,9 +124,26 @@ struct store_operations {
      * returned. `into` may be NULL. */
     int (*execute)(struct store *store, const struct store_statement *statement, const char *what,
                    struct store_rows *into, struct brig_error *err);
+    /* Called for each row after it was stored, in its transaction; may be NULL. */
+    int (*applied)(struct store *store, const struct row *row, struct brig_error *err);
 };
 
+void store_add_text(struct store_statement *statement, const char *text);
+void store_add_number(struct store_statement *statement, int64_t number);
+void store_add_bytes(struct store_statement *statement, struct execution_bytes bytes);
+/* Runs the statement; returns the number of rows that changed. */
+int store_execute(struct store *store, const struct store_statement *statement, const char *what,
+                  struct brig_error *err);
+
+struct sqlite3_stmt;
+/* SQLite: gives each row of the statement to `take`, until that returns false. */
+int store_query(struct store *store, const struct store_statement *statement,
+                bool (*take)(void *context, struct sqlite3_stmt *row), void *context,
+                struct brig_error *err);
+
 int store_begin(struct store *store, struct brig_error *err);
+/* Stores one row within a transaction that the caller has begun. */
+int store_apply_within(struct store *store, const struct row *row, struct brig_error *err);
 /* Commits, or rolls back if `result` is negative. */
 int store_end(struct store *store, int result, struct brig_error *err);
 /* Runs a statement with at most one text and one number, in this order. NULL and ROW_NO_NUMBER
@@ -137,6 +154,11 @@ int store_run(struct store *store, const char *sql, const char *text, int64_t nu
 int store_read(struct store *store, struct store_statement *statement, const char *what,
                struct store_rows *into, struct brig_error *err);
 void store_select(struct store_statement *statement, bool with_bytes, const char *more);
+
+/* Columns that later versions added, in both databases. */
+#define STORE_COLUMNS_2(NUMBER)                                                                    \
+    "ALTER TABLE executions ADD COLUMN traceparent TEXT;"                                          \
+    "ALTER TABLE executions ADD COLUMN priority " NUMBER ";"
 
 /* The first table of both databases; the parameters are names of types. */
 #define STORE_TABLE(NUMBER, BYTES, END)                                                            \

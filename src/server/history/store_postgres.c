@@ -33,6 +33,7 @@ struct postgres_store {
 /* Each migration is run once, in order; brig_migrations records them. Only append to this list. */
 static const char *const migrations[] = {
     STORE_TABLE("BIGINT", "BYTEA", ""),
+    STORE_COLUMNS_2("BIGINT"),
 };
 
 /* ---- Waiting ---- */

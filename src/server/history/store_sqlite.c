@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "server/history/query.h"
+#include "server/history/queue.h"
 #include "server/history/store.h"
 
 #define BUSY_TIMEOUT_MS 250 /* for other programs that write to the file */
@@ -45,6 +46,8 @@ static const char *const migrations[] = {
     "ALTER TABLE executions ADD COLUMN sequence INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX executions_sequence ON executions (sequence) WHERE sequence > 0;"
     "CREATE TABLE server (id TEXT NOT NULL);",
+
+    STORE_COLUMNS_2("INTEGER") QUEUE_TABLES,
 };
 
 static struct sqlite_store *of(const struct store *store)
@@ -306,10 +309,35 @@ static int execute(struct store *base, const struct store_statement *wanted, con
     return result < 0 ? result : sqlite3_changes(store->db);
 }
 
+int store_query(struct store *base, const struct store_statement *wanted,
+                bool (*take)(void *context, struct sqlite3_stmt *row), void *context,
+                struct brig_error *err)
+{
+    struct sqlite_store *store = of(base);
+    sqlite3_stmt *statement = NULL;
+    if (wanted->sql.failed)
+        return brig_fail_nomem(err);
+    int status = SQLITE_OK, result = prepare(store, wanted->sql.data, &statement, err);
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < wanted->count; i++)
+        status |= bind(statement, (int)i + 1, &wanted->values[i]);
+    store->deadline_ms = clock_now_ms() + STORE_ANSWER_MS;
+    if (status == SQLITE_OK)
+        while ((status = sqlite3_step(statement)) == SQLITE_ROW && take(context, statement))
+            continue;
+    store->deadline_ms = 0;
+    if (status != SQLITE_DONE && status != SQLITE_ROW)
+        result = fail(store, "read", err);
+    (void)sqlite3_finalize(statement);
+    return result;
+}
+
 static const struct store_operations sqlite_operations = {
     .placeholder = '?',
     .close = close_store,
     .execute = execute,
+    .applied = queue_applied,
 };
 
 /* ---- The spool ---- */
@@ -395,6 +423,8 @@ static enum row_kind kind_of(const struct row *row)
     bool ended = row->started_ns != ROW_NO_NUMBER || row->ended_ns != ROW_NO_NUMBER;
     if (row->status && strcmp(row->status, "blocked") == 0)
         return ROW_BLOCKED;
+    if (row->status && strcmp(row->status, "queued") == 0)
+        return ROW_QUEUED;
     return !ended ? ROW_BEGIN : row->language ? ROW_WHOLE : ROW_END;
 }
 
@@ -421,9 +451,9 @@ int spool_release(struct store *store, const struct row *rows, size_t count, str
     if (result < 0)
         return result;
     for (size_t i = 0; i < count && result == 0; i++) {
-        /* A running row stays in the spool: it is sent again when it ends, and a new executor marks
-         * it as lost. */
-        bool running = strcmp(rows[i].status, "running") == 0;
+        /* A row that has not ended stays in the spool: it is sent again when it ends, and a new
+         * executor marks it as lost. */
+        bool running = !execution_status_is_final(execution_status_from_name(rows[i].status));
         result = store_run(store,
                            running ? "UPDATE executions SET sequence = 0"
                                      " WHERE id = ?1 AND sequence = ?2"

@@ -38,6 +38,7 @@ void job_free(struct job *job)
         return;
     free_rows(job->rows, job->row_count);
     str_done(&job->text);
+    row_more_done(&job->more);
     free(job);
 }
 
@@ -66,9 +67,12 @@ static int get(struct store *store, struct job *job)
     int count = store_get(store, job->id, &row, &job->err);
     if (count <= 0)
         return count;
+    /* A row of the spool without its start is complete only in PostgreSQL. */
+    bool whole = row.language || !store->is_spool;
     bool own = !*job->domain || (row.domain && strcmp(row.domain, job->domain) == 0);
-    if (own) /* otherwise the answer is "not found" */
-        row_json_one(&row, &job->text);
+    if (own && whole) /* otherwise the answer is "not found" */
+        row_json_one(&row, &job->more, &job->text);
+    job->pending = !execution_status_is_final(execution_status_from_name(row.status));
     row_done(&row);
     return 0;
 }

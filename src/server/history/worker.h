@@ -12,8 +12,8 @@
 #include "base/str.h"
 #include "server/execution.h"
 #include "server/history/query.h"
+#include "server/history/row.h"
 
-struct row;
 struct store;
 
 enum job_kind { JOB_FEED, JOB_LIST, JOB_GET, JOB_FORGET };
@@ -31,8 +31,10 @@ struct job {
     char id[EXECUTION_ID_LENGTH + 1];
     char domain[QUERY_WORD_MAX]; /* API key of the client, or "" */
     int64_t before_ns;
+    struct row_more more; /* GET: what SQLite knows besides */
     /* Output. */
-    int result; /* 0 or more; negative: see `err` */
+    bool pending; /* GET: it has not ended */
+    int result;   /* 0 or more; negative: see `err` */
     struct brig_error err;
     uint64_t refused; /* FEED: rows that the database will never accept */
     struct str text;  /* LIST, GET: the answer; empty: not found */

@@ -121,6 +121,8 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
     json_uint(&j, "duration_us", clock_now_us() - exchange->began_us);
     if (*exchange->execution_id)
         json_text(&j, "execution_id", exchange->execution_id);
+    if (*exchange->traceparent)
+        json_text(&j, "traceparent", exchange->traceparent);
     if (*exchange->domain)
         json_text(&j, "key", exchange->domain);
     size_t key = config_find_key(config, exchange->domain);

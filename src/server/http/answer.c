@@ -50,6 +50,7 @@ void exchange_free(struct exchange *exchange)
         stream_free(exchange->stream);
     str_done(&exchange->body);
     str_done(&exchange->answer);
+    str_done(&exchange->pending);
     free(exchange->path);
     free(exchange);
 }
@@ -84,8 +85,11 @@ static void watch_end(const struct exchange *exchange)
 /* libmicrohttpd does not watch the socket of a suspended connection, so the loop does. */
 void exchange_suspend(struct exchange *exchange)
 {
-    if (exchange->suspended)
+    if (exchange->suspended) { /* another question of the same exchange */
+        if (exchange->ticket)
+            watch_end(exchange);
         return;
+    }
     exchange->suspended = true;
     exchange->socket->deadline_ms = 0;
     if (exchange->ticket)
@@ -131,6 +135,8 @@ void exchange_gone(struct exchange *exchange)
         ticket->exchange = NULL;
         if (ticket->kind == TICKET_RUN)
             execute_abandon(exchange->http, ticket);
+        else if (ticket->kind == TICKET_WAIT)
+            ticket_free(exchange->http, ticket);
     }
     exchange_resume(exchange);
 }
@@ -236,7 +242,7 @@ static void add_cors(const struct exchange *exchange, struct MHD_Response *respo
         return;
     add(response, "Access-Control-Allow-Methods", methods);
     add(response, "Access-Control-Allow-Headers",
-        "Authorization, Content-Type, X-API-Key, X-Request-ID");
+        "Authorization, Content-Type, Idempotency-Key, X-API-Key, X-Request-ID, traceparent");
     add(response, "Access-Control-Max-Age", "600");
 }
 
@@ -255,6 +261,13 @@ static void add_headers(const struct exchange *exchange, struct MHD_Response *re
         add(response, "Content-Type", exchange->content_type);
     if (*exchange->execution_id)
         add(response, "X-Execution-ID", exchange->execution_id);
+    if (exchange->located) {
+        char place[sizeof "/executions/" + EXECUTION_ID_LENGTH];
+        (void)snprintf(place, sizeof place, "/executions/%s", exchange->execution_id);
+        add(response, "Location", place);
+    }
+    if (exchange->replayed)
+        add(response, "Idempotency-Replayed", "true");
     if (exchange->retry_after_s)
         add(response, "Retry-After", str_number(exchange->retry_after_s).text);
     if (exchange->status == MHD_HTTP_UNAUTHORIZED)

@@ -200,6 +200,14 @@ static void take_request_id(struct exchange *exchange)
         execution_id_make(exchange->request_id);
 }
 
+/* One that is not valid is ignored, as W3C Trace Context asks for. */
+static void take_traceparent(struct exchange *exchange)
+{
+    const char *given = header(exchange, "traceparent");
+    if (given && execution_traceparent_is_valid(given))
+        (void)snprintf(exchange->traceparent, sizeof exchange->traceparent, "%s", given);
+}
+
 static void find_client(struct exchange *exchange)
 {
     const struct clients *clients = &exchange->http->clients;
@@ -347,6 +355,7 @@ static bool check_type(struct exchange *exchange)
 static void check_head(struct exchange *exchange)
 {
     take_request_id(exchange);
+    take_traceparent(exchange);
     find_client(exchange);
     (void)(find_route(exchange) && check_host(exchange) && check_connections(exchange) &&
            check_draining(exchange) && check_key(exchange) && check_type(exchange));

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "server/config.h"
+#include "server/http/async.h"
 #include "server/http/detector.h"
 #include "server/http/http.h"
 #include "server/http/request.h"
@@ -183,6 +184,32 @@ void execute_keys_changed(struct http *http)
     count_for_key(http, ticket);
 }
 
+/* Idempotency-Key: the request, repeated, gets the same execution. */
+static bool take_idempotency(struct exchange *exchange)
+{
+    const char *key =
+        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Idempotency-Key");
+    struct sha256 hash;
+    if (!key)
+        return true;
+    if (!execution_idempotency_key_is_valid(key)) {
+        char text[96];
+        (void)snprintf(text, sizeof text,
+                       "Idempotency-Key has to be 1 to %d visible ASCII characters",
+                       EXECUTION_IDEMPOTENCY_MAX);
+        answer_field_error(exchange, ERROR_INVALID_FIELD, "Idempotency-Key", text);
+        return false;
+    }
+    if (!pages_has_history(exchange))
+        return false;
+    (void)snprintf(exchange->idempotency_key, sizeof exchange->idempotency_key, "%s", key);
+    sha256_begin(&hash);
+    sha256_add(&hash, exchange->route->path, strlen(exchange->route->path) + 1);
+    sha256_add(&hash, exchange->body.data, exchange->body.length);
+    sha256_end(&hash, exchange->body_sha256);
+    return true;
+}
+
 static void submit(struct exchange *exchange, const struct execution_request *request, bool base64)
 {
     struct http *http = exchange->http;
@@ -195,6 +222,7 @@ static void submit(struct exchange *exchange, const struct execution_request *re
         return;
     }
     ticket->base64 = base64;
+    ticket->lasting = *request->idempotency_key;
     bool started = http->queued == 0 && start(http, ticket);
     if (!started && http->queued >= http->config->sandbox.max_queued) {
         ticket_free(http, ticket);
@@ -212,36 +240,53 @@ static void submit(struct exchange *exchange, const struct execution_request *re
     exchange_suspend(exchange);
 }
 
-void execute_begin(struct exchange *exchange)
+bool execute_read(struct exchange *exchange, struct execution_request *ret)
 {
     struct http *http = exchange->http;
     struct request_fault fault;
-    autorequest struct execution_request request = {0};
     const struct runtime *runtime = NULL;
-    bool base64 = false;
-    if (!query_check(exchange) || !query_encoding(exchange, &base64))
-        return;
+    if (!take_idempotency(exchange))
+        return false;
     if (!request_read(exchange->body.data ? exchange->body.data : "", exchange->body.length,
-                      http->config, config_workdir_roots(http->config, exchange->domain), &request,
+                      http->config, config_workdir_roots(http->config, exchange->domain), ret,
                       &runtime, &fault)) {
         answer_field_error(exchange, fault.error, fault.field, fault.message);
-        return;
+        return false;
     }
     str_done(&exchange->body);
     exchange->language = runtime->name;
-    request.id = "";
-    request.request_id = exchange->request_id;
-    request.domain = exchange->domain;
-    request.client = exchange->client.text;
-    request.stream = is_stream(exchange);
-    detect(http, &request);
+    ret->id = "";
+    ret->request_id = exchange->request_id;
+    ret->domain = exchange->domain;
+    ret->client = exchange->client.text;
+    ret->stream = is_stream(exchange);
+    ret->traceparent = exchange->traceparent;
+    ret->idempotency_key = exchange->idempotency_key;
+    ret->body_sha256 = exchange->body_sha256;
+    detect(http, ret);
     exchange->trace.at_us[STEP_DECODED] = clock_now_us();
-    if (is_blocked(&request, runtime)) {
-        block(exchange, &request);
-        return;
+    if (is_blocked(ret, runtime)) {
+        block(exchange, ret);
+        return false;
     }
     if (http_history_is_full(http)) {
         answer_error(exchange, ERROR_HISTORY_FULL, NULL);
+        return false;
+    }
+    return true;
+}
+
+void execute_begin(struct exchange *exchange)
+{
+    autorequest struct execution_request request = {0};
+    bool base64 = false;
+    if (!query_check(exchange) || !query_encoding(exchange, &base64) ||
+        !execute_read(exchange, &request))
+        return;
+    if (request.priority || *request.callback_url || *request.callback_secret) {
+        answer_field_error(exchange, ERROR_UNKNOWN_FIELD,
+                           request.priority ? "priority" : "callback",
+                           "priority and callback are for POST /executions");
         return;
     }
     if (key_is_full(exchange)) {
@@ -282,7 +327,7 @@ void execute_abandon(struct http *http, struct ticket *ticket)
 {
     if (ticket->queued)
         ticket_free(http, ticket);
-    else
+    else if (!ticket->lasting)
         (void)http_send(http, ROLE_EXECUTOR, MESSAGE_CANCEL, ticket->tag, NULL, 0);
 }
 
@@ -338,6 +383,10 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
         fail(exchange, fault_of(result), result->field, result->message);
         return;
     }
+    if (result->status == EXECUTION_LOST) {
+        fail(exchange, ERROR_EXECUTION_LOST, NULL, result->message);
+        return;
+    }
     exchange->outcome = execution_status_name(result->status);
     json_init(&j, &text);
     result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
@@ -346,6 +395,24 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
     else
         answer_json(exchange, MHD_HTTP_OK, &text);
     exchange_resume(exchange);
+}
+
+void execute_replay(struct exchange *exchange, const struct execution_result *result)
+{
+    bool streams = is_stream(exchange) && result->status != EXECUTION_SETUP_FAILED &&
+                   result->status != EXECUTION_LOST;
+    if (streams && !(exchange->stream = stream_new(exchange, exchange->base64))) {
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+        exchange_resume(exchange);
+        return;
+    }
+    if (streams) {
+        exchange->state = EXCHANGE_STREAM;
+        stream_output(exchange->stream, false, result->output.data, result->output.length);
+        stream_output(exchange->stream, true, result->error_output.data,
+                      result->error_output.length);
+    }
+    answer_result(exchange, result);
 }
 
 static void take_trace(struct exchange *exchange, const struct execution_trace *trace)
@@ -376,17 +443,39 @@ void execute_done(struct http *http, const struct message *message)
     }
 }
 
+/* Which process answers the ticket; ROLES_: none. */
+static enum server_role role_of(enum ticket_kind kind)
+{
+    switch (kind) {
+    case TICKET_RUN:
+    case TICKET_KILL:
+    case TICKET_PEEK:
+        return ROLE_EXECUTOR;
+    case TICKET_HISTORY:
+    case TICKET_SUBMIT:
+    case TICKET_RESULT:
+        return ROLE_HISTORY;
+    case TICKET_WAIT:
+        break;
+    }
+    return ROLES_;
+}
+
 void tickets_lost(struct http *http, enum server_role role)
 {
-    bool history = role == ROLE_HISTORY;
     for (struct ticket *ticket = TAILQ_FIRST(&http->tickets), *next; ticket; ticket = next) {
         struct exchange *exchange = ticket->exchange;
+        enum ticket_kind kind = ticket->kind;
         next = TAILQ_NEXT(ticket, link);
         /* Queued requests were not sent yet. */
-        if (ticket->queued || (ticket->kind == TICKET_HISTORY) != history)
+        if (ticket->queued || role_of(kind) != role)
             continue;
-        http->running -= ticket->kind == TICKET_RUN;
+        http->running -= kind == TICKET_RUN;
         ticket_free(http, ticket);
-        fail(exchange, history ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST, NULL, NULL);
+        if (kind == TICKET_PEEK && exchange)
+            async_peek_lost(exchange);
+        else
+            fail(exchange, role == ROLE_HISTORY ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST,
+                 NULL, NULL);
     }
 }

@@ -29,6 +29,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "server/config.h"
+#include "server/http/async.h"
 #include "server/http/tls.h"
 #include "server/listen.h"
 #include "server/role.h"
@@ -92,10 +93,16 @@ static const struct permitted {
     {ROLE_EXECUTOR, MESSAGE_KILLED, pages_answer},
     {ROLE_EXECUTOR, MESSAGE_RUNTIMES, take_runtimes},
     {ROLE_EXECUTOR, MESSAGE_GAUGES, take_gauges},
+    {ROLE_EXECUTOR, MESSAGE_PEEKED, async_peeked},
+    {ROLE_EXECUTOR, MESSAGE_REPEATED, async_repeated},
     {ROLE_HISTORY, MESSAGE_ROWS, pages_answer},
     {ROLE_HISTORY, MESSAGE_MISSING, pages_answer},
     {ROLE_HISTORY, MESSAGE_FAILED, pages_answer},
     {ROLE_HISTORY, MESSAGE_STORE, take_store},
+    {ROLE_HISTORY, MESSAGE_QUEUED, async_queued},
+    {ROLE_HISTORY, MESSAGE_PENDING, async_pending},
+    {ROLE_HISTORY, MESSAGE_OUTCOME, async_outcome},
+    {ROLE_HISTORY, MESSAGE_ENDED, async_ended},
 };
 
 /* Returns false if this process may not send the message. */
@@ -151,6 +158,8 @@ static int take_peer(struct http *http, struct message *message, struct brig_err
     if (result == 0)
         result = loop_add(http, channel_fd(http->peers[role]),
                           role == ROLE_EXECUTOR ? LOOP_EXECUTOR : LOOP_HISTORY, err);
+    if (result == 0 && role == ROLE_HISTORY)
+        async_history_new(http);
     if (result == 0)
         execute_start_waiting(http);
     return result;
@@ -323,6 +332,7 @@ static void tick(struct http *http)
     http->next_tick_ms = http->now_ms + HTTP_TICK_MS;
     execute_tick(http);
     execute_start_waiting(http);
+    async_tick(http);
     daemon_tick(http);
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/sha256.h"
 #include "base/str.h"
 #include "server/http/access_log.h"
 #include "server/http/clients.h"
@@ -62,6 +63,9 @@ struct exchange {
     char path_id[EXECUTION_ID_LENGTH + 1]; /* {id} of the path */
     char execution_id[EXECUTION_ID_LENGTH + 1];
     char domain[CLIENTS_DOMAIN_LENGTH + 1]; /* identifies the API key; "": none was needed */
+    char traceparent[EXECUTION_TRACEPARENT_LENGTH + 1]; /* of the request, or "" */
+    char idempotency_key[EXECUTION_IDEMPOTENCY_MAX + 1];
+    char body_sha256[SHA256_HEX_LENGTH + 1];
     struct client client;
     const char *method; /* owned by libmicrohttpd, valid during the request */
     char *path;         /* as received, for the log */
@@ -80,9 +84,24 @@ struct exchange {
     const char *language;  /* or NULL */
     struct ticket *ticket; /* the pending question to another process, or NULL */
     struct stream *stream; /* POST /execute/stream once it has started, or NULL */
+    /* Asynchronous executions, and repeated requests (async.c). */
+    bool located;           /* the answer has a Location */
+    bool replayed, base64;  /* the idempotency key was used before */
+    bool peeked;            /* the executor did not know the execution */
+    uint64_t wait_until_ms; /* for its end */
+    struct str pending;     /* what the history process knows of it */
 };
 
-enum ticket_kind { TICKET_RUN, TICKET_KILL, TICKET_HISTORY };
+/* All but TICKET_WAIT wait for an answer of the executor or the history process. */
+enum ticket_kind {
+    TICKET_RUN,
+    TICKET_KILL,
+    TICKET_PEEK,
+    TICKET_HISTORY,
+    TICKET_SUBMIT,
+    TICKET_RESULT,
+    TICKET_WAIT, /* for MESSAGE_ENDED */
+};
 
 /* A question to another process. It outlives a client that disconnects. */
 struct ticket {
@@ -91,7 +110,9 @@ struct ticket {
     enum ticket_kind kind;
     struct exchange *exchange; /* NULL: the client has disconnected */
     bool queued, base64;
-    size_t key; /* whose place in key_places it takes; CONFIG_LIST_MAX: none */
+    bool lasting; /* the run goes on without its client */
+    bool stale;   /* TICKET_WAIT: ask again */
+    size_t key;   /* whose place in key_places it takes; CONFIG_LIST_MAX: none */
     char domain[CLIENTS_DOMAIN_LENGTH + 1];
     uint64_t queued_until_ms;
     struct str packed; /* the encoded request, until it is sent */
@@ -202,6 +223,10 @@ void ticket_free(struct http *http, struct ticket *ticket);
 void tickets_lost(struct http *http, enum server_role role);
 
 void execute_begin(struct exchange *exchange); /* a handler of the route table */
+/* Reads the body as a request. False: the exchange is answered. Strings belong to the exchange. */
+bool execute_read(struct exchange *exchange, struct execution_request *ret);
+/* Answers with the result of an earlier request. */
+void execute_replay(struct exchange *exchange, const struct execution_result *result);
 /* The client has disconnected: cancels the run, or removes it from the queue. */
 void execute_abandon(struct http *http, struct ticket *ticket);
 /* Handle MESSAGE_BEGUN, MESSAGE_OUTPUT and MESSAGE_DONE. */
@@ -219,8 +244,9 @@ void execute_tick(struct http *http);
 
 /* ---- pages.c: the other routes ---- */
 
+/* Answers and returns false if there is no history. */
+bool pages_has_history(struct exchange *exchange);
 void pages_list(struct exchange *exchange);
-void pages_get(struct exchange *exchange);
 void pages_kill(struct exchange *exchange);
 void pages_health(struct exchange *exchange);
 void pages_livez(struct exchange *exchange);
@@ -231,3 +257,8 @@ void pages_openapi(struct exchange *exchange);
 void pages_config(struct exchange *exchange);
 /* Handles MESSAGE_ROWS, MESSAGE_MISSING, MESSAGE_FAILED and MESSAGE_KILLED. */
 void pages_answer(struct http *http, const struct message *message);
+
+/* ---- node.c ---- */
+
+void pages_node(struct exchange *exchange);
+struct metrics_saturation node_saturation(const struct http *http);

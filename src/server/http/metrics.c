@@ -148,6 +148,41 @@ static void write_pools(const struct metrics_row *row, const struct metrics *met
                     load(&metrics->gauges.pools[i], row->offset));
 }
 
+static writer write_saturation, write_keys;
+
+static void write_saturation(const struct metrics_row *row, const struct metrics *metrics,
+                             const struct server_config *config, struct str *out)
+{
+    const struct metrics_saturation *full = &metrics->saturation;
+    (void)config;
+    str_appendf(out, "%s{resource=\"places\"} %.3f\n", row->name, full->places);
+    str_appendf(out, "%s{resource=\"requests\"} %.3f\n", row->name, full->requests);
+    str_appendf(out, "%s{resource=\"queue\"} %.3f\n", row->name, full->queue);
+    str_appendf(out, "%s{resource=\"memory\"} %.3f\n", row->name, full->memory);
+}
+
+/* The name of a key, or its hash; it is a word, so it needs no escapes. */
+static const char *key_label(const struct server_config *config, const char *domain)
+{
+    size_t key = config_find_key(config, domain);
+    const char *name = key < CONFIG_LIST_MAX ? config->security.keys[key].name : NULL;
+    return name ? name : domain;
+}
+
+static void write_keys(const struct metrics_row *row, const struct metrics *metrics,
+                       const struct server_config *config, struct str *out)
+{
+    const struct counters *counters = &metrics->journal.counters;
+    for (size_t i = 0; i < counters->key_count && i < COUNTERS_KEYS_MAX; i++) {
+        const struct counters_key *key = &counters->keys[i];
+        const char *label = key_label(config, key->domain);
+        if (row->offset == 0)
+            str_appendf(out, "%s{key=\"%s\"} %" PRIu64 "\n", row->name, label, key->executions);
+        else
+            str_appendf(out, "%s{key=\"%s\"} %.3f\n", row->name, label, (double)key->cpu_us / 1e6);
+    }
+}
+
 /* ---- Requests ---- */
 
 static writer write_requests, write_routes, write_errors, write_rate_limited;
@@ -291,6 +326,15 @@ const struct metrics_row metrics_rows[] = {
      offsetof(struct metrics, gauges.places)},
     {"sandbox_queue_depth", "gauge", "Executions that wait for a place.", write_number,
      offsetof(struct metrics, queued)},
+    {"sandbox_async_queue_depth", "gauge", "Executions of POST /executions that wait.",
+     write_number, offsetof(struct metrics, gauges.waiting)},
+    {"sandbox_saturation", "gauge",
+     "How full the server is, from 0 to 1: places, requests that wait, the queue, memory.",
+     write_saturation, 0},
+    {"sandbox_key_executions_total", "counter",
+     "Executions of each API key, by its name or hash, since the start of brigd.", write_keys, 0},
+    {"sandbox_key_cpu_seconds_total", "counter", "CPU time of the executions of each API key.",
+     write_keys, 1},
     {"sandbox_queue_wait_seconds", "histogram", "How long executions waited for a place.",
      write_queue_wait, 0},
     {"sandbox_security_events_total", "counter",

@@ -14,7 +14,15 @@ struct server_config;
 struct str;
 
 #define METRICS_STATUSES 600
-#define METRICS_ROUTES_MAX 32
+#define METRICS_ROUTES_MAX 64
+
+/* How full the server is, from 0 to 1. */
+struct metrics_saturation {
+    double places;   /* for executions */
+    double requests; /* of POST /execute that wait */
+    double queue;    /* of POST /executions */
+    double memory;   /* of the machine or the cgroup */
+};
 
 struct metrics {
     uint64_t requests[METRICS_STATUSES]; /* by HTTP status */
@@ -26,6 +34,7 @@ struct metrics {
     struct journal_process processes[ROLES_ + 1];
     struct message_gauges gauges;
     struct message_store store;
+    struct metrics_saturation saturation;
     uint64_t queued, connections, log_lines_dropped;
 };
 

@@ -66,6 +66,7 @@ void pages_health(struct exchange *exchange)
     json_open_object(&j, "executions");
     json_uint(&j, "active", execute_count(http));
     json_uint(&j, "queued", http->queued);
+    json_uint(&j, "waiting", http->gauges.waiting);
     json_close_object(&j);
     write_pools(http, &j);
     json_close_object(&j);
@@ -112,6 +113,7 @@ void pages_metrics(struct exchange *exchange)
         memcpy(http->metrics.processes, http->journal->processes, sizeof http->metrics.processes);
     }
     http->metrics.queued = http->queued;
+    http->metrics.saturation = node_saturation(http);
     http->metrics.connections = http->connection_count;
     http->metrics.log_lines_dropped = http->log.dropped;
     metrics_write(&http->metrics, http->config, &text);
@@ -178,7 +180,7 @@ static void ask_for_id(struct exchange *exchange, enum ticket_kind kind, enum me
     ask(exchange, kind, type, text);
 }
 
-static bool has_history(struct exchange *exchange)
+bool pages_has_history(struct exchange *exchange)
 {
     if (exchange->http->config->database.store != STORE_NONE)
         return true;
@@ -190,14 +192,8 @@ static bool has_history(struct exchange *exchange)
 void pages_list(struct exchange *exchange)
 {
     autostr struct str text = {0};
-    if (has_history(exchange) && query_check(exchange) && query_list(exchange, &text))
+    if (pages_has_history(exchange) && query_check(exchange) && query_list(exchange, &text))
         ask(exchange, TICKET_HISTORY, MESSAGE_LIST, text.data ? text.data : "");
-}
-
-void pages_get(struct exchange *exchange)
-{
-    if (has_history(exchange) && query_check(exchange))
-        ask_for_id(exchange, TICKET_HISTORY, MESSAGE_GET);
 }
 
 void pages_kill(struct exchange *exchange)
@@ -229,7 +225,8 @@ void pages_answer(struct http *http, const struct message *message)
 {
     struct ticket *ticket = ticket_find(http, message->tag);
     enum ticket_kind kind = message->type == MESSAGE_KILLED ? TICKET_KILL : TICKET_HISTORY;
-    if (!ticket || ticket->kind != kind)
+    bool submitted = ticket && (ticket->kind == TICKET_SUBMIT || ticket->kind == TICKET_RESULT);
+    if (!ticket || (ticket->kind != kind && !(submitted && kind == TICKET_HISTORY)))
         return;
     struct exchange *exchange = ticket->exchange;
     autostr struct str text = {0};
@@ -242,7 +239,7 @@ void pages_answer(struct http *http, const struct message *message)
         str_append_bytes(&text, message->bytes, message->length);
         answer_json(exchange, MHD_HTTP_OK, &text);
     } else if (message->type == MESSAGE_MISSING) {
-        answer_no_id(exchange, "is known");
+        answer_no_id(exchange, submitted ? "is kept" : "is known");
     } else {
         answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, message->bytes);
     }

@@ -374,6 +374,29 @@ static bool read_returns(struct request_decoder *d, const struct request_field *
     return true;
 }
 
+static bool read_priority(struct request_decoder *d, const struct request_field *field,
+                          const json_t *value)
+{
+    json_int_t priority = json_integer_value(value);
+    if (!json_is_integer(value) || priority < -EXECUTION_PRIORITY_MAX ||
+        priority > EXECUTION_PRIORITY_MAX)
+        return wrong_type(d, field->name, "a whole number from -10 to 10");
+    d->out->priority = (int)priority;
+    return true;
+}
+
+static bool read_callback_url(struct request_decoder *d, const struct request_field *field,
+                              const json_t *value)
+{
+    return read_text(d, field->name, value, EXECUTION_URL_MAX, &d->out->callback_url);
+}
+
+static bool read_callback_secret(struct request_decoder *d, const struct request_field *field,
+                                 const json_t *value)
+{
+    return read_text(d, field->name, value, EXECUTION_SECRET_MAX, &d->out->callback_secret);
+}
+
 /* language is first, because the limits of other fields depend on it. */
 const struct request_field request_fields[] = {
     {"language", true, read_language, "string", "a name or alias of `GET /runtimes`",
@@ -413,13 +436,20 @@ const struct request_field request_fields[] = {
     {"return_files", false, read_returns, "array of strings",
      "at most 32 patterns (`*`, `?`, `[…]`)",
      "Which files of the output directory come back in `files`."},
+    {"priority", false, read_priority, "integer", "-10 to 10, or less: `queue.max_priority`",
+     "`POST /executions` only: those with a higher one run first. Default 0."},
+    {"callback.url", false, read_callback_url, "string",
+     "`http://…` or `https://…`, at most 2048 bytes, a public address",
+     "`POST /executions` only: is sent the result; see *Callbacks*."},
+    {"callback.secret", false, read_callback_secret, "string", "1 to 256 bytes",
+     "Signs the callback. Default: `callback.secret` of the server."},
 };
 const size_t request_field_count = ARRAY_LENGTH(request_fields);
 
 /* ---- The whole body ---- */
 
 /* The objects that contain fields of the table. */
-static const char *const sections[] = {"", "limits", "permissions", PERMISSIONS};
+static const char *const sections[] = {"", "limits", "permissions", PERMISSIONS, "callback"};
 
 /* Returns NULL if the field is absent or null. */
 static const json_t *find(const json_t *root, const char *path)
@@ -563,7 +593,7 @@ bool request_read(const char *text, size_t length, const struct server_config *c
                   const struct config_list *roots, struct execution_request *ret,
                   const struct runtime **ret_runtime, struct request_fault *fault)
 {
-    *ret = (struct execution_request){0};
+    *ret = (struct execution_request){.callback_url = "", .callback_secret = ""};
     *fault = (struct request_fault){0};
     struct request_decoder d = {.config = config, .roots = roots, .out = ret, .fault = fault};
     if (!decode(&d, text, length)) {

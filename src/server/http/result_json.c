@@ -74,11 +74,11 @@ static void write_file(struct json *j, const struct execution_file *file)
     json_close_object(j);
 }
 
-static void write_files(struct json *j, const struct execution_result *result)
+void result_json_files(struct json *j, const char *key, const struct execution_result *result)
 {
     if (result->file_count == 0)
         return;
-    json_open_object(j, "files");
+    json_open_object(j, key);
     for (size_t i = 0; i < result->file_count; i++)
         write_file(j, &result->files[i]);
     json_close_object(j);
@@ -114,7 +114,7 @@ void result_json_write(struct json *j, const struct execution_result *result, bo
     json_bool(j, "output", result->output_truncated || dropped);
     json_bool(j, "stderr", result->error_output_truncated || dropped);
     json_close_object(j);
-    write_files(j, result);
+    result_json_files(j, "files", result);
     if (result->message && *result->message)
         json_text(j, "message", result->message);
     write_unenforced(j, result);

@@ -13,6 +13,9 @@ struct json;
 void result_json_write(struct json *j, const struct execution_result *result, bool streamed,
                        bool dropped);
 
+/* Writes the returned files as a member, if there are any. */
+void result_json_files(struct json *j, const char *key, const struct execution_result *result);
+
 /* One row for each member, for the documentation. */
 struct result_field {
     const char *name;

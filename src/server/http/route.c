@@ -7,9 +7,11 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/history/query.h"
+#include "server/http/async.h"
 #include "server/http/http.h"
 #include "server/http/web.h"
 
@@ -100,14 +102,26 @@ const struct route routes[] = {
      "of memory, is marked in `truncated`. A slow reader never slows another, nor the run. One "
      "that\n"
      "reads nothing for `server.idle_timeout`, or goes away, ends the run."},
+    {"POST", "/executions", ROUTE_BODY | ROUTE_ACCEPTS, async_submit, "submitExecution", "Queued",
+     "Queue code to be run",
+     "The request of `/execute`, with `priority` and `callback`. Answers 202 with the id as soon "
+     "as "
+     "it is\nstored, so that it survives a restart of the server. It then runs exactly once, or "
+     "never if it is\nended before; one that ran when the server died has the status `lost`. Its "
+     "whole result, with the\nreturned files, is kept for `queue.keep`. Executions with a higher "
+     "`priority` run first, those of the\nsame in their order."},
     {"GET", "/executions", 0, pages_list, "listExecutions", "ExecutionList",
      "List executions, the newest first",
      "Needs a history (`database`). With API keys, those that were run with the same key."},
-    {"GET", "/executions/{id}", 0, pages_get, "getExecution", "Execution",
-     "Everything about one execution", ""},
+    {"GET", "/executions/{id}", 0, async_get, "getExecution", "Execution",
+     "Everything about one execution",
+     "While it is queued, `position` is its place in the queue; while it runs, `output` and "
+     "`stderr` are\nwhat it has written so far. `callback` has the `state` of the callback: "
+     "`waiting` for the end,\n`pending`, `calling`, `delivered` or `failed`."},
     {"DELETE", "/executions/{id}", 0, pages_kill, "killExecution", "Killed",
-     "End a running execution",
-     "202 if it was running: it is being ended. 404 if there is no such or it has ended."},
+     "End a running or queued execution",
+     "202 if it was queued or running: it is being ended. 404 if there is no such or it has "
+     "ended."},
     {"GET", "/health", PROBE, pages_health, "health", "Health",
      "Whether the server works, in detail",
      "200 while it can run code, 503 while it cannot or is shutting down."},
@@ -129,6 +143,12 @@ const struct route routes[] = {
      "The page for browsers",
      "It consists of this file and of those below `/web/`, and calls this interface with the API\n"
      "key that the user types."},
+    {"GET", "/node", 0, pages_node, "node", "Node", "What this server is, and how full it is",
+     "For a scheduler with several servers: version, capacity, load from 0 to 1, runtimes, "
+     "uptime."},
+    {"GET", "/usage", 0, async_usage, "usage", "Usage", "What executions used, by day and API key",
+     "With API keys, that of the same key; else of all. Needs a history. Days are in UTC; the last "
+     "400\nare kept."},
     {"GET", "/openapi.json", ROUTE_OPEN, pages_openapi, "openapi", "object",
      "This interface for programs", ""},
 };
@@ -139,8 +159,8 @@ const struct route_parameter route_parameters[] = {
      "How pieces of output are written; base64 gives every byte back as it was."},
     {"/executions", "language", "a name of `GET /runtimes`", "Of this language alone."},
     {"/executions", "status",
-     "running, ok, error, timeout, cpu_timeout, oom, killed, output_limit, setup_failed, lost, "
-     "blocked",
+     "queued, running, ok, error, timeout, cpu_timeout, oom, killed, output_limit, setup_failed, "
+     "lost, blocked",
      "That ended, or not, like this."},
     {"/executions", "since",
      "`2026-11-15T13:00:00Z`, seconds since 1970, or a duration back from now: `1h`",
@@ -148,6 +168,12 @@ const struct route_parameter route_parameters[] = {
     {"/executions", "until", "the same", "That began before."},
     {"/executions", "limit", "1 to 500, default 50", "How many at most."},
     {"/executions", "cursor", "`next` of the answer before", "The page that follows."},
+    {"/executions/{id}", "wait", "seconds, 0 to `queue.max_wait` (60), default 0",
+     "How long to wait for its end; the answer comes when it has ended, or then."},
+    {"/usage", "since",
+     "`2026-11-15T13:00:00Z`, seconds since 1970, or a duration back from now: `7d`",
+     "From this day."},
+    {"/usage", "until", "the same", "To this day."},
 };
 const size_t route_parameter_count = ARRAY_LENGTH(route_parameters);
 
@@ -227,6 +253,20 @@ bool query_encoding(struct exchange *exchange, bool *ret_base64)
     *ret_base64 = str_equal(value, "base64");
     return !value || *ret_base64 || strcmp(value, "text") == 0 ||
            refuse(exchange, "encoding", "encoding has to be text or base64");
+}
+
+/* A longer wait than the longest is shortened. */
+bool query_wait(struct exchange *exchange, uint64_t *ret_wait_ms)
+{
+    const char *value = parameter(exchange, "wait");
+    uint64_t most = exchange->http->config->queue.max_wait_ms;
+    *ret_wait_ms = 0;
+    if (!value || strcmp(value, "0") == 0)
+        return true;
+    if (parse_duration(value, 0, ret_wait_ms, NULL) < 0)
+        return refuse(exchange, "wait", "wait has to be a number of seconds, or like 30s");
+    *ret_wait_ms = *ret_wait_ms < most ? *ret_wait_ms : most;
+    return true;
 }
 
 /* Returns the value in the form that the history process expects: a language by its name instead of

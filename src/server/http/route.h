@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "server/execution.h"
 
@@ -20,6 +21,7 @@ enum route_flag {
     ROUTE_STREAM = 1 << 3,    /* answers with server-sent events */
     ROUTE_PAGE = 1 << 5,      /* is for browsers, which may load its files */
     ROUTE_PROBE = 1 << 4,     /* answered for any Host, and while the server drains */
+    ROUTE_ACCEPTS = 1 << 5,   /* answers 202 */
 };
 
 struct route {
@@ -57,6 +59,8 @@ extern const size_t route_parameter_count;
 bool query_check(struct exchange *exchange);
 /* ?encoding= of a stream. */
 bool query_encoding(struct exchange *exchange, bool *ret_base64);
+/* ?wait= of GET /executions/{id}, at most queue.max_wait. */
+bool query_wait(struct exchange *exchange, uint64_t *ret_wait_ms);
 /* The filters of GET /executions, checked, in the syntax of history/query.h. */
 bool query_list(struct exchange *exchange, struct str *out);
 
@@ -89,6 +93,11 @@ bool query_list(struct exchange *exchange, struct str *out);
       "`work_dir` is not below `sandbox.allowed_workdir_roots`, or, where the key has its "        \
       "own, `workdir_roots`.")                                                                     \
     X(NOT_FOUND, 404, "there is nothing here", "No such path, or no execution with this id.")      \
+    X(IN_PROGRESS, 409, "the first request with this Idempotency-Key has not ended",               \
+      "`Idempotency-Key` was sent before, and its execution still runs after `queue.max_wait`; "   \
+      "`id` is that of the execution.")                                                            \
+    X(IDEMPOTENCY_CONFLICT, 422, "this Idempotency-Key was used for another request",              \
+      "`Idempotency-Key` was sent before with another body or to another path.")                   \
     X(METHOD_NOT_ALLOWED, 405, "this method is not for this path",                                 \
       "The path has other methods; the header `Allow` lists them.")                                \
     X(BODY_TOO_LARGE, 413, "the body is too large", "The body is larger than `server.max_body`.")  \
@@ -104,14 +113,16 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(TOO_MANY_CONNECTIONS, 429, "too many connections from this address",                         \
       "The address has more than `server.max_connections_per_client` connections.")                \
     X(KEY_BUSY, 429, "this API key has as many executions running and waiting as it may have",     \
-      "The key has `security.max_executions_per_key`; `Retry-After` says when to come again.")     \
+      "The key has `security.max_executions_per_key`, or in the queue `queue.max_per_key`; "       \
+      "`Retry-After` says when to come again.")                                                    \
     X(INTERNAL, 500, "something went wrong inside the server", "A defect, or a lack of memory.")   \
     X(SETUP_FAILED, 500, "the jail could not be built",                                            \
       "Nothing of the code ran; `error` says why, `id` is that of the history.")                   \
     X(EXECUTION_LOST, 500, "the process that runs the jails ended, and this run with it",          \
       "The run was ended by a restart of the executor; it can be tried again.")                    \
     X(QUEUE_FULL, 503, "as many executions run and wait as may",                                   \
-      "`sandbox.max_concurrent` run and `sandbox.max_queued` wait.")                               \
+      "`sandbox.max_concurrent` run and `sandbox.max_queued` wait; or `queue.max` of "             \
+      "POST /executions.")                                                                         \
     X(QUEUE_TIMEOUT, 503, "no place became free in time",                                          \
       "The request waited for `sandbox.queue_timeout`.")                                           \
     X(OVERLOADED, 503, "too many large requests or answers at this time",                          \
