@@ -100,7 +100,7 @@ dist: setup ## build an archive of static programs, npm packages and a wheel, wi
 	@tools/dist $(or $(DIST),$(BUILD)/dist)
 
 run: setup ## start brigd, the server, on 127.0.0.1:8080
-	@tools/build $(BUILD) -Dserver=enabled -- src/server/brigd src/net/brig-broker src/client/brigctl \
+	@tools/build $(BUILD) -Dserver=enabled -- src/server/brigd src/net/brig-broker src/client/brigctl src/callback/brig-callback \
 	    src/zygote/brig-zygote.so
 	@exec $(BUILD)/src/server/brigd
 

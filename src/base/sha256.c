@@ -83,7 +83,7 @@ void sha256_add(struct sha256 *hash, const void *bytes, size_t length)
 }
 
 /* The padding of the last block: a one bit, zeros, and the length in bits. */
-void sha256_end(struct sha256 *hash, char ret_text[SHA256_HEX_LENGTH + 1])
+static void finish(struct sha256 *hash)
 {
     static const unsigned char padding[SHA256_BLOCK_BYTES] = {0x80};
     unsigned char bits[8];
@@ -92,6 +92,11 @@ void sha256_end(struct sha256 *hash, char ret_text[SHA256_HEX_LENGTH + 1])
         bits[i] = (unsigned char)(hash->length * 8 >> (56 - 8 * i));
     sha256_add(hash, padding, SHA256_BLOCK_BYTES - used);
     sha256_add(hash, bits, sizeof bits);
+}
+
+void sha256_end(struct sha256 *hash, char ret_text[SHA256_HEX_LENGTH + 1])
+{
+    finish(hash);
     for (size_t i = 0; i < 8; i++)
         (void)snprintf(ret_text + 8 * i, 9, "%08" PRIx32, hash->state[i]);
 }
@@ -102,4 +107,37 @@ void sha256_hex(const void *bytes, size_t length, char ret_text[SHA256_HEX_LENGT
     sha256_begin(&hash);
     sha256_add(&hash, bytes, length);
     sha256_end(&hash, ret_text);
+}
+
+static void end_bytes(struct sha256 *hash, unsigned char ret_digest[SHA256_BYTES])
+{
+    finish(hash);
+    for (size_t i = 0; i < SHA256_BYTES; i++)
+        ret_digest[i] = (unsigned char)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void hmac_sha256(const void *key, size_t key_length, const void *bytes, size_t length,
+                 unsigned char ret_digest[SHA256_BYTES])
+{
+    unsigned char block[SHA256_BLOCK_BYTES] = {0}, inner[SHA256_BYTES];
+    struct sha256 hash;
+    if (key_length > sizeof block) {
+        sha256_begin(&hash);
+        sha256_add(&hash, key, key_length);
+        end_bytes(&hash, block);
+    } else if (key_length > 0) {
+        memcpy(block, key, key_length);
+    }
+    for (size_t i = 0; i < sizeof block; i++)
+        block[i] ^= 0x36;
+    sha256_begin(&hash);
+    sha256_add(&hash, block, sizeof block);
+    sha256_add(&hash, bytes, length);
+    end_bytes(&hash, inner);
+    for (size_t i = 0; i < sizeof block; i++)
+        block[i] ^= 0x36 ^ 0x5c;
+    sha256_begin(&hash);
+    sha256_add(&hash, block, sizeof block);
+    sha256_add(&hash, inner, sizeof inner);
+    end_bytes(&hash, ret_digest);
 }

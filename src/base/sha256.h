@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define SHA256_BLOCK_BYTES 64
+#define SHA256_BYTES 32
 #define SHA256_HEX_LENGTH 64
 
 struct sha256 {
@@ -23,3 +24,6 @@ void sha256_end(struct sha256 *hash, char ret_text[SHA256_HEX_LENGTH + 1]);
 
 /* Hashes one buffer. */
 void sha256_hex(const void *bytes, size_t length, char ret_text[SHA256_HEX_LENGTH + 1]);
+/* HMAC-SHA256 (RFC 2104) of one buffer. */
+void hmac_sha256(const void *key, size_t key_length, const void *bytes, size_t length,
+                 unsigned char ret_digest[SHA256_BYTES]);

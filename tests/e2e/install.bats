@@ -29,7 +29,7 @@ installed() {
     installed
     local name
     for name in bin/brig bin/brigd bin/brigctl libexec/brig/brig-broker libexec/brig/brig-review \
-        libexec/brig/brig-mcp \
+        libexec/brig/brig-mcp libexec/brig/brig-callback \
         libexec/brig/brig-zygote.so; do
         [ -x "$PREFIX/$name" ]
     done

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SHA-256: the examples of FIPS 180-4, and parts of every length. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,9 +49,34 @@ static void test_parts(void)
     tap_is_int(wrong, 0, "parts of every length give the hash of the whole");
 }
 
+/* RFC 4231. */
+static void test_hmac(void)
+{
+    static const struct {
+        const char *key, *text, *digest;
+    } cases[] = {
+        {"Jefe", "what do ya want for nothing?",
+         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+        {NULL, "Test Using Larger Than Block-Size Key - Hash Key First",
+         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+    };
+    unsigned char large[131], digest[SHA256_BYTES];
+    memset(large, 0xaa, sizeof large);
+    for (size_t i = 0; i < 2; i++) {
+        char text[SHA256_HEX_LENGTH + 1] = "";
+        const void *key = cases[i].key ? (const void *)cases[i].key : large;
+        hmac_sha256(key, cases[i].key ? strlen(cases[i].key) : sizeof large, cases[i].text,
+                    strlen(cases[i].text), digest);
+        for (size_t k = 0; k < sizeof digest; k++)
+            (void)snprintf(text + 2 * k, 3, "%02x", digest[k]);
+        tap_is_str(text, cases[i].digest, "HMAC with a key of %s", i ? "131 bytes" : "4 bytes");
+    }
+}
+
 int main(void)
 {
     test_examples();
     test_parts();
+    test_hmac();
     return tap_done();
 }

@@ -33,6 +33,7 @@
 #include "jail/cgroup/cgroup.h"
 #include "jail/confine/identity.h"
 #include "server/config.h"
+#include "server/executor/callback.h"
 #include "server/executor/capacity.h"
 #include "server/role.h"
 
@@ -310,6 +311,7 @@ static int take_peer(struct executor *executor, const struct message *message,
     if (message->tag == ROLE_HISTORY) {
         journal_again(&executor->journal);
         executor_queue_renew(executor);
+        executor_callbacks_forget(executor);
         return 0;
     }
     executor->http_processes++;
@@ -366,6 +368,7 @@ static const struct {
     {ROLE_HISTORY, MESSAGE_STORED, take_stored},
     {ROLE_HISTORY, MESSAGE_WAITING, executor_queue_take_waiting},
     {ROLE_HISTORY, MESSAGE_CLAIMED, executor_queue_take_claimed},
+    {ROLE_HISTORY, MESSAGE_CALL, executor_callback_take},
 };
 
 static int take_message(struct executor *executor, enum server_role from, struct message *message,
@@ -581,6 +584,14 @@ static void find_broker(struct executor *executor)
     (void)find_beside(places, ARRAY_LENGTH(places), X_OK, executor->broker);
 }
 
+static void find_callback(struct executor *executor)
+{
+    static const char *const places[] = {"brig-callback", "../callback/brig-callback",
+                                         "../../src/callback/brig-callback",
+                                         "../libexec/brig/brig-callback"};
+    (void)find_beside(places, ARRAY_LENGTH(places), X_OK, executor->callback_program);
+}
+
 /* Zygotes need the library and, as root, a spare uid. */
 static void find_zygotes(struct executor *executor)
 {
@@ -662,6 +673,7 @@ static int set_up(struct executor *executor, struct channel *control, int journa
     int result;
     settle_process();
     find_broker(executor);
+    find_callback(executor);
     for (int i = 0; i < ROLES_; i++)
         executor->peers[i] = (struct executor_peer){.executor = executor, .source = {.fd = -1}};
     executor->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -693,6 +705,7 @@ static void clear_up(struct executor *executor)
 {
     executor_versions_end(executor);
     executor_pools_end(executor);
+    executor_callbacks_end(executor);
     executor_runs_abandon(executor);
     executor_frames_end(executor);
     executor_queue_done(executor);

@@ -22,6 +22,7 @@
 
 struct brig_error;
 struct brig_job;
+struct callback;
 struct brig_result;
 struct runtime;
 struct server_config;
@@ -95,8 +96,10 @@ struct executor {
     struct instance instance;
     struct jail_ground ground;
     char broker[PATH_MAX];
-    struct run *runs; /* runs that are not over */
-    struct run *over; /* to be freed */
+    char callback_program[PATH_MAX]; /* brig-callback, or "" */
+    struct callback *callbacks;      /* under way */
+    struct run *runs;                /* runs that are not over */
+    struct run *over;                /* to be freed */
     size_t run_count, run_most, paused_count, held_count;
     size_t inherited_count; /* runs that were started for an earlier http process */
     size_t slot_count, slots_taken;

@@ -68,10 +68,10 @@ static const char *column_text(sqlite3_stmt *row, int column)
 static int keep_result(struct store *store, const struct row *row, struct brig_error *err)
 {
     autostatement struct store_statement statement = {0};
-    str_append(&statement.sql,
-               "INSERT OR REPLACE INTO results (id, domain, created_ns, result) SELECT ?1,"
-               " coalesce((SELECT domain FROM executions WHERE id = ?1), ''), ?2, ?3");
+    str_append(&statement.sql, "INSERT OR REPLACE INTO results (id, domain, created_ns, result)"
+                               " VALUES (?1, ?2, ?3, ?4)");
     store_add_text(&statement, row->id);
+    store_add_text(&statement, row->used_by ? row->used_by : "");
     store_add_number(&statement, row->created_ns);
     store_add_bytes(&statement, row->result);
     int result = store_execute(store, &statement, "store", err);
