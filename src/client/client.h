@@ -93,6 +93,7 @@ struct request_list {
 struct request {
     const char *language, *code, *code_file; /* code_file "-": standard input */
     const char *timeout, *memory, *work_dir, *out;
+    const char *priority, *callback, *secret; /* of submit */
     bool stdin_wanted, no_stream, network, raw, json, help;
     struct request_list env, files, allow, returns, args;
     char directory[PATH_MAX]; /* absolute path of work_dir */
@@ -123,6 +124,8 @@ int returned_write(const char *directory, const char *name, const void *bytes, s
 
 int client_exec(struct client *client, int argc, char **argv);
 int client_claude(struct client *client, int argc, char **argv);
+int client_submit(struct client *client, int argc, char **argv);
+int client_wait(struct client *client, int argc, char **argv);
 /* ls, show, kill, health, runtimes. */
 int client_ask(struct client *client, int argc, char **argv);
 /* Prints the error. Returns the exit status. */

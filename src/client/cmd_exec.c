@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* brigctl exec, brigctl claude: run code on the server, and exit with its exit status. */
+/* brigctl exec, claude, submit, wait: run code on the server, and exit with its exit status. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static int status_of(const json_t *result)
 {
     const char *status = json_string_value(json_object_get(result, "status"));
     int64_t signal = number_of(result, "signal"), code = number_of(result, "exit_code");
-    if (!status)
+    if (!status || !json_is_integer(json_object_get(result, "exit_code")))
         return CLIENT_FAILED;
     if (strstr(status, "timeout"))
         return STATUS_TIMEOUT;
@@ -216,7 +216,95 @@ static int perform(struct client *client, const struct request *request, struct 
     return result;
 }
 
+/* ---- submit and wait ---- */
+
+static int submit(struct client *client, const struct request *request, struct brig_error *err)
+{
+    autofree char *body = NULL;
+    autostr struct str answer = {0};
+    struct client_call call = {.method = "POST", .path = "/executions", .answer = &answer};
+    int result = request_body(request, &body, err);
+    call.body = body;
+    if (result == 0)
+        result = client_perform(client, &call, err);
+    if (result == 0)
+        result = client_check(&call, err);
+    if (result < 0)
+        return result;
+    if (client->json) {
+        client_write_answer(client, &answer);
+        return 0;
+    }
+    json_t *root = json_loadb(answer.data ? answer.data : "", answer.length, 0, NULL);
+    const char *id = json_string_value(json_object_get(root, "id"));
+    if (id)
+        (void)puts(str_shown(id).text);
+    else
+        result = brig_fail(err, BRIG_E_SYSTEM, 0, "the server's answer has no id");
+    json_decref(root);
+    return result;
+}
+
+/* Asks once; the server waits. Returns 1 when the execution has ended, and the result is set. */
+static int ask_end(struct client *client, const char *path, struct run *run, struct str *answer,
+                   struct brig_error *err)
+{
+    struct client_call call = {
+        .method = "GET", .path = path, .answer = answer, .tick = on_tick, .context = run};
+    str_done(answer);
+    int result = client_perform(client, &call, err);
+    if (result == 0)
+        result = client_check(&call, err);
+    if (result < 0)
+        return result;
+    json_decref(run->result);
+    run->result = json_loadb(answer->data ? answer->data : "", answer->length, 0, NULL);
+    const char *status = json_string_value(json_object_get(run->result, "status"));
+    if (!status)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "the server's answer is not an execution");
+    /* The name that POST /execute has for them. */
+    json_t *files = json_object_get(run->result, "returned_files");
+    if (files)
+        (void)json_object_set(run->result, "files", files);
+    return strcmp(status, "queued") != 0 && strcmp(status, "running") != 0;
+}
+
+static int wait_for_end(struct client *client, const struct request *request,
+                        struct brig_error *err)
+{
+    autostr struct str answer = {0}, path = {0};
+    struct run run = {.client = client, .request = request};
+    str_concat(&path, "/executions/", request->code_file, "?wait=60");
+    int result = path.failed ? brig_fail_nomem(err) : 0;
+    while (result == 0)
+        result = ask_end(client, path.data, &run, &answer, err);
+    erase_progress(&run);
+    if (result > 0)
+        result = end_run(&run, &answer, err);
+    json_decref(run.result);
+    str_done(&run.failure);
+    return result;
+}
+
 /* ---- Options ---- */
+
+static const char submit_usage[] =
+    "Usage: brigctl submit LANGUAGE FILE|-|-c CODE [ARGUMENT]...\n"
+    "Queues code at the server, and prints the id of the execution. It runs also if the server is\n"
+    "restarted before. The options of exec, and:\n"
+    "\n"
+    "  -p, --priority N      from -10 to 10; higher ones run first\n"
+    "      --callback URL    is sent the result\n"
+    "      --secret TEXT     signs it, in place of the server's own\n"
+    "  -h, --help            this text\n";
+
+static const char wait_usage[] =
+    "Usage: brigctl wait ID [-o DIR]\n"
+    "Waits for the end of an execution, prints its output and ends with its exit status.\n"
+    "\n"
+    "  -o, --out DIR         write returned files to DIR\n"
+    "      --raw             control characters go to the terminal as they are\n"
+    "  -h, --help            this text\n";
 
 static const char exec_usage[] =
     "Usage: brigctl exec LANGUAGE FILE [ARGUMENT]...\n"
@@ -263,14 +351,15 @@ static const struct {
     enum place_kind kind;
     size_t offset;
 } places[] = {
-    {"code", 'c', PLACE(TEXT, code)},      {"timeout", 't', PLACE(TEXT, timeout)},
-    {"memory", 'm', PLACE(TEXT, memory)},  {"env", 'e', PLACE(LIST, env)},
-    {"file", 'f', PLACE(LIST, files)},     {"out", 'o', PLACE(TEXT, out)},
-    {"return", 'R', PLACE(LIST, returns)}, {"stdin", 'i', PLACE(FLAG, stdin_wanted)},
-    {"allow", 'A', PLACE(LIST, allow)},    {"network", 'N', PLACE(FLAG, network)},
-    {"dir", 'd', PLACE(TEXT, work_dir)},   {"no-stream", 'S', PLACE(FLAG, no_stream)},
-    {"raw", 'W', PLACE(FLAG, raw)},        {"json", 'J', PLACE(FLAG, json)},
-    {"help", 'h', PLACE(FLAG, help)},
+    {"code", 'c', PLACE(TEXT, code)},         {"timeout", 't', PLACE(TEXT, timeout)},
+    {"memory", 'm', PLACE(TEXT, memory)},     {"env", 'e', PLACE(LIST, env)},
+    {"file", 'f', PLACE(LIST, files)},        {"out", 'o', PLACE(TEXT, out)},
+    {"return", 'R', PLACE(LIST, returns)},    {"stdin", 'i', PLACE(FLAG, stdin_wanted)},
+    {"allow", 'A', PLACE(LIST, allow)},       {"network", 'N', PLACE(FLAG, network)},
+    {"dir", 'd', PLACE(TEXT, work_dir)},      {"no-stream", 'S', PLACE(FLAG, no_stream)},
+    {"raw", 'W', PLACE(FLAG, raw)},           {"json", 'J', PLACE(FLAG, json)},
+    {"help", 'h', PLACE(FLAG, help)},         {"priority", 'p', PLACE(TEXT, priority)},
+    {"callback", 'B', PLACE(TEXT, callback)}, {"secret", 'X', PLACE(TEXT, secret)},
 };
 
 static int take_option(struct request *request, int letter, struct brig_error *err)
@@ -348,10 +437,25 @@ static int take_claude(struct request *request, int argc, char **argv, struct br
     return 0;
 }
 
-/* The differences between the two commands. */
+/* An id of letters, digits and dashes needs no quoting in a path. */
+static int take_wait(struct request *request, int argc, char **argv, struct brig_error *err)
+{
+    if (optind + 1 != argc)
+        return brig_fail(err, BRIG_E_INVALID, 0, "wait needs one ID. See brigctl wait --help");
+    request->code_file = argv[optind];
+    request->language = "it";
+    if (request->code_file[strspn(request->code_file, "0123456789abcdefABCDEF-")])
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not an id, which submit prints",
+                         str_shown(request->code_file).text);
+    return 0;
+}
+
+/* The differences between the commands. */
 struct verb {
     const char *letters, *usage;
     int (*take)(struct request *request, int argc, char **argv, struct brig_error *err);
+    int (*perform)(struct client *client, const struct request *request, struct brig_error *err);
+    bool queues;
 };
 
 static int run_verb(struct client *client, int argc, char **argv, const struct verb *verb)
@@ -365,21 +469,35 @@ static int run_verb(struct client *client, int argc, char **argv, const struct v
     }
     client->raw = request.raw;
     client->json = client->json || request.json;
+    if (result == 0 && !verb->queues && (request.priority || request.callback || request.secret))
+        result = brig_fail(&err, BRIG_E_INVALID, 0, "--priority and --callback are for submit");
     if (result == 0)
         result = verb->take(&request, argc, argv, &err);
     if (result == 0)
-        result = perform(client, &request, &err);
+        result = verb->perform(client, &request, &err);
     return result < 0 ? client_complain(&err) : result;
 }
 
 int client_exec(struct client *client, int argc, char **argv)
 {
-    static const struct verb verb = {"c:t:m:e:f:o:ih", exec_usage, take_exec};
+    static const struct verb verb = {"c:t:m:e:f:o:ih", exec_usage, take_exec, perform, false};
     return run_verb(client, argc, argv, &verb);
 }
 
 int client_claude(struct client *client, int argc, char **argv)
 {
-    static const struct verb verb = {"d:t:m:h", claude_usage, take_claude};
+    static const struct verb verb = {"d:t:m:h", claude_usage, take_claude, perform, false};
+    return run_verb(client, argc, argv, &verb);
+}
+
+int client_submit(struct client *client, int argc, char **argv)
+{
+    static const struct verb verb = {"c:t:m:e:f:o:ihp:", submit_usage, take_exec, submit, true};
+    return run_verb(client, argc, argv, &verb);
+}
+
+int client_wait(struct client *client, int argc, char **argv)
+{
+    static const struct verb verb = {"o:h", wait_usage, take_wait, wait_for_end, false};
     return run_verb(client, argc, argv, &verb);
 }

@@ -52,7 +52,7 @@ static const char list_usage[] =
     "Lists executions, the newest first.\n"
     "\n"
     "  -l, --language NAME   of this language\n"
-    "  -s, --status STATUS   such as running, ok, error, timeout, oom, killed, blocked\n"
+    "  -s, --status STATUS   such as queued, running, ok, error, timeout, killed, blocked\n"
     "      --since TIME      2026-01-31T12:00:00Z, or back from now: 2h\n"
     "  -n, --limit COUNT     how many (default 50, at most 500)\n"
     "      --cursor CURSOR   the page behind another\n"
@@ -147,7 +147,7 @@ static const struct question {
      "Usage: brigctl show ID [--json]\n"
      "Prints the details of an execution.\n",
      "GET", "/executions/", false, print_members},
-    {"kill", "Usage: brigctl kill ID [--json]\nEnds a running execution.\n", "DELETE",
+    {"kill", "Usage: brigctl kill ID [--json]\nEnds a running or queued execution.\n", "DELETE",
      "/executions/", false, print_killed},
     {"health",
      "Usage: brigctl health [--json]\n"

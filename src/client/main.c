@@ -21,9 +21,11 @@ static const struct command {
 } commands[] = {
     {"exec", "run code, from a file, an argument or standard input", client_exec},
     {"claude", "let Claude Code work in a directory", client_claude},
+    {"submit", "queue code, and print the id of the execution", client_submit},
+    {"wait", "wait for an execution, and print its output", client_wait},
     {"ls", "list executions", client_ask},
     {"show", "print the details of an execution", client_ask},
-    {"kill", "end a running execution", client_ask},
+    {"kill", "end a running or queued execution", client_ask},
     {"health", "print the state of the server", client_ask},
     {"runtimes", "list the languages and agents of the server", client_ask},
 };

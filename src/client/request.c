@@ -178,10 +178,35 @@ static int add_text(json_t *body, const char *name, const char *text, struct bri
     return brig_fail(err, BRIG_E_INVALID, 0, "%s '%s' is not UTF-8", name, str_shown(text).text);
 }
 
+static int add_priority(const struct request *request, json_t *body, struct brig_error *err)
+{
+    if (!request->priority)
+        return 0;
+    char *end = NULL;
+    long priority = strtol(request->priority, &end, 10);
+    if (end == request->priority || *end)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--priority '%s' is not a number from -10 to 10",
+                         str_shown(request->priority).text);
+    json_t *number = json_integer(priority);
+    return json_object_set_new(body, "priority", number) < 0 ? brig_fail_nomem(err) : 0;
+}
+
+static int add_callback(const struct request *request, json_t *body, struct brig_error *err)
+{
+    if (!request->callback)
+        return 0;
+    json_t *callback = json_object();
+    int result = json_object_set_new(body, "callback", callback) < 0
+                     ? brig_fail_nomem(err)
+                     : add_text(callback, "url", request->callback, err);
+    return result < 0 ? result : add_text(callback, "secret", request->secret, err);
+}
+
 static int fill(const struct request *request, json_t *body, struct brig_error *err)
 {
-    int (*const parts[])(const struct request *, json_t *, struct brig_error *) = {
-        add_code, add_memory, add_network, add_stdin, add_env, add_files};
+    int (*const parts[])(const struct request *, json_t *,
+                         struct brig_error *) = {add_code, add_memory, add_network,  add_stdin,
+                                                 add_env,  add_files,  add_priority, add_callback};
     const struct {
         const char *name, *text;
     } texts[] = {{"language", request->language},
