@@ -309,6 +309,19 @@ static const char introduction[] =
     "- **Rate**: `security.rate_limit_rps` requests a second for each client address (of IPv6 "
     "each\n"
     "  /64); beyond that 429 with `Retry-After`. `/health` and `/metrics` are not counted.\n"
+    "- **Idempotency-Key** (1 to 255 visible ASCII characters) on every request that runs code: a\n"
+    "  repeated request with the same key, path and body, from the same API key, gets the same\n"
+    "  execution and the same answer, with `Idempotency-Replayed: true`, for `queue.keep`. While "
+    "the\n"
+    "  first still runs, the second waits for it, at most `queue.max_wait`, then it is answered "
+    "with\n"
+    "  409. Another body is answered with 422. A key whose execution failed with `SETUP_FAILED`, "
+    "so\n"
+    "  that nothing of its code ran, can be used again. The run of `/execute` then goes on when "
+    "its\n"
+    "  client goes away.\n"
+    "- **traceparent** of W3C Trace Context, version 00, is written to the access log and the "
+    "history.\n"
     "- **HEAD** works wherever GET does; **OPTIONS** lists the methods of a path.\n"
     "- What is no HTTP at all, or has a head larger than `server.max_header`, is answered with\n"
     "  400, 414 or 431 by the HTTP library, without JSON. Clients that are too slow are cut "
@@ -367,7 +380,7 @@ static void append_request(struct str *out)
 {
     str_append(
         out,
-        "\n## The request of /execute\n\n"
+        "\n## The request of /execute and /executions\n\n"
         "    {\"language\": \"python\", \"code\": \"print('hello')\", \"timeout\": \"10s\",\n"
         "     \"limits\": {\"memory_mb\": 256}, \"files\": {\"data.csv\": \"a,b\\n1,2\\n\"}}\n\n"
         "`null` is as good as leaving a field out; other fields are refused.\n\n"
@@ -395,6 +408,41 @@ static void append_errors(struct str *out)
         const struct error_row *row = error_row((enum http_error)i);
         append_row(out, row->code, "", str_number(row->status).text, row->doc);
     }
+}
+
+static void append_callbacks(struct str *out)
+{
+    str_append(
+        out,
+        "\n## Callbacks\n\n"
+        "`callback.url` of `POST /executions` is sent the result, as `POST /execute` answers it, "
+        "when the\n"
+        "execution has ended, whatever its status. The request is a POST with these headers, as "
+        "Standard\n"
+        "Webhooks has them:\n\n"
+        "    webhook-id: the id of the execution\n"
+        "    webhook-timestamp: seconds since 1970\n"
+        "    webhook-signature: v1,BASE64\n\n"
+        "BASE64 is the HMAC-SHA256, with the secret as the key, of the id, a dot, the timestamp, a "
+        "dot and\n"
+        "the body. To verify one, compute it over the bytes of the body as they came, compare it "
+        "in\n"
+        "constant time, and refuse timestamps that are older than some minutes. In Python:\n\n"
+        "    text = f\"{headers['webhook-id']}.{headers['webhook-timestamp']}.\".encode() + body\n"
+        "    wanted = base64.b64encode(hmac.new(secret, text, hashlib.sha256).digest()).decode()\n"
+        "    hmac.compare_digest(headers['webhook-signature'], 'v1,' + wanted)\n\n"
+        "An answer with 2xx is the end of it. Otherwise it is tried again after `callback.retry` "
+        "(5 s),\n"
+        "then after twice that, and so on, `callback.attempts` (6) times in all; redirects are "
+        "not\n"
+        "followed. A callback comes at least once, also over restarts of the server: use "
+        "`webhook-id` to\n"
+        "recognise one that comes twice. A result larger than `callback.max_body` comes without "
+        "`files`,\n"
+        "and if need be without `output` and `stderr`.\n\n"
+        "Only public addresses are called, and what the operator has in `callback.allow`; a "
+        "service on the\n"
+        "loopback of the server has the name `host`.\n");
 }
 
 static void append_metrics(struct str *out)
@@ -426,6 +474,7 @@ static void write_markdown(struct str *out)
     append_routes(out);
     append_request(out);
     append_result(out);
+    append_callbacks(out);
     append_errors(out);
     append_metrics(out);
     append_patterns(out);

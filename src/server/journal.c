@@ -225,6 +225,11 @@ bool journal_is_sent(const struct journal *journal)
     return journal->unsent == current(journal->page)->end;
 }
 
+uint64_t journal_last(const struct journal *journal)
+{
+    return current(journal->page)->tag;
+}
+
 uint64_t journal_bytes(const struct journal *journal)
 {
     const struct journal_state *state = current(journal->page);

@@ -86,5 +86,7 @@ void journal_again(struct journal *journal);
 bool journal_is_empty(const struct journal *journal);
 /* Whether all rows were sent to this history process. */
 bool journal_is_sent(const struct journal *journal);
+/* Tag of the last row. */
+uint64_t journal_last(const struct journal *journal);
 /* Bytes of the rows. */
 uint64_t journal_bytes(const struct journal *journal);

@@ -225,9 +225,13 @@ static int take_kill(struct executor *executor, const struct message *message,
     struct run *run = executor_run_find(executor, id);
     if (run && *domain && strcmp(run->request.domain, domain) != 0)
         run = NULL; /* belongs to another API key */
-    char answer = run != NULL || executor_queue_kill(executor, id, domain);
+    enum queue_kill waited =
+        run ? QUEUE_UNKNOWN : executor_queue_kill(executor, id, domain, message->tag);
+    char answer = run != NULL || waited == QUEUE_KILLED;
     if (run)
         executor_run_cancel(run, RUN_CANCELLED);
+    if (waited == QUEUE_KILLED_LATER)
+        return 0;
     executor_tell_http(executor, executor->http_processes, MESSAGE_KILLED, message->tag, &answer,
                        1);
     return 0;
@@ -238,6 +242,7 @@ static int take_stored(struct executor *executor, const struct message *message,
 {
     (void)err;
     journal_stored(&executor->journal, message->tag);
+    executor_queue_stored(executor, message->tag);
     return 0;
 }
 

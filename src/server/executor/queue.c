@@ -334,6 +334,7 @@ void executor_queue_done(struct executor *executor)
 {
     while (executor->queue.claims)
         free_claim(executor, executor->queue.claims);
+    executor_queue_stored(executor, UINT64_MAX);
     free(executor->queue.entries);
 }
 
@@ -344,19 +345,43 @@ static bool is_own(const struct queue_entry *entry, const char *domain)
     return !*domain || strcmp(entry->domain, domain) == 0;
 }
 
-bool executor_queue_kill(struct executor *executor, const char *id, const char *domain)
+enum queue_kill executor_queue_kill(struct executor *executor, const char *id, const char *domain,
+                                    uint64_t tag)
 {
     struct claim *claim = find_claim(executor, id);
     if (claim) {
         claim->cancelled = claim->cancelled || is_own(&claim->entry, domain);
-        return is_own(&claim->entry, domain);
+        return is_own(&claim->entry, domain) ? QUEUE_KILLED : QUEUE_UNKNOWN;
     }
     size_t at = find_entry(executor, id);
     if (at == executor->queue.count || !is_own(&executor->queue.entries[at], domain))
-        return false;
+        return QUEUE_UNKNOWN;
     const struct queue_entry entry = take_entry(&executor->queue, at);
     executor_run_refuse(executor, &entry, EXECUTION_KILLED, "it was ended before it began");
-    return true;
+    struct ended_entry *ended = malloc(sizeof *ended);
+    if (!ended)
+        return QUEUE_KILLED;
+    *ended = (struct ended_entry){.next = executor->queue.ended,
+                                  .http = executor->http_processes,
+                                  .tag = tag,
+                                  .row = journal_last(&executor->journal)};
+    executor->queue.ended = ended;
+    return QUEUE_KILLED_LATER;
+}
+
+void executor_queue_stored(struct executor *executor, uint64_t row)
+{
+    for (struct ended_entry **at = &executor->queue.ended; *at;) {
+        struct ended_entry *ended = *at;
+        if (ended->row > row) {
+            at = &ended->next;
+            continue;
+        }
+        const char answer = 1;
+        executor_tell_http(executor, ended->http, MESSAGE_KILLED, ended->tag, &answer, 1);
+        *at = ended->next;
+        free(ended);
+    }
 }
 
 uint64_t executor_queue_position(const struct executor *executor, const char *id,

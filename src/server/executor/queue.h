@@ -27,11 +27,19 @@ struct claim {
     uint64_t given_ms;
 };
 
+/* The answer to a request to end an execution that waited: it is given when that is stored. */
+struct ended_entry {
+    struct ended_entry *next;
+    uint64_t http, tag; /* of the request */
+    uint64_t row;       /* tag of the row in the journal */
+};
+
 struct executor_queue {
     struct queue_entry *entries; /* in the order in which they run */
     size_t count, capacity;
     struct claim *claims;
     size_t claim_count;
+    struct ended_entry *ended;
     size_t running; /* runs that came from the queue */
     uint64_t next_tag;
     uint64_t retry_ms; /* nothing is claimed before */
@@ -47,8 +55,14 @@ uint64_t executor_queue_due_ms(const struct executor *executor);
 /* Begins the execution once its idempotency key is stored; takes the request. */
 void executor_queue_reserve(struct executor *executor, struct execution_request *request,
                             uint64_t tag);
-/* Ends an execution that waits or is about to begin, if it belongs to this domain. */
-bool executor_queue_kill(struct executor *executor, const char *id, const char *domain);
+enum queue_kill { QUEUE_UNKNOWN, QUEUE_KILLED, QUEUE_KILLED_LATER };
+/* Ends an execution that waits or is about to begin, if it belongs to this domain. With
+ * QUEUE_KILLED_LATER the answer to this tag follows when it is stored: after a restart it must not
+ * run. */
+enum queue_kill executor_queue_kill(struct executor *executor, const char *id, const char *domain,
+                                    uint64_t tag);
+/* Rows up to this tag are stored. */
+void executor_queue_stored(struct executor *executor, uint64_t row);
 /* Returns the position of an execution, from 1; 0: it does not wait, or is of another domain. */
 uint64_t executor_queue_position(const struct executor *executor, const char *id,
                                  const char *domain);
