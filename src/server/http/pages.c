@@ -66,7 +66,6 @@ void pages_health(struct exchange *exchange)
     json_open_object(&j, "executions");
     json_uint(&j, "active", execute_count(http));
     json_uint(&j, "queued", http->queued);
-    json_uint(&j, "waiting", http->gauges.waiting);
     json_close_object(&j);
     write_pools(http, &j);
     json_close_object(&j);

@@ -21,7 +21,7 @@ enum route_flag {
     ROUTE_STREAM = 1 << 3,    /* answers with server-sent events */
     ROUTE_PAGE = 1 << 5,      /* is for browsers, which may load its files */
     ROUTE_PROBE = 1 << 4,     /* answered for any Host, and while the server drains */
-    ROUTE_ACCEPTS = 1 << 5,   /* answers 202 */
+    ROUTE_ACCEPTS = 1 << 6,   /* answers 202 */
 };
 
 struct route {
