@@ -29,7 +29,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "base/json.h"
 #include "jail/cgroup/cgroup.h"
 #include "jail/confine/identity.h"
 #include "server/config.h"
@@ -247,54 +246,6 @@ static int take_stored(struct executor *executor, const struct message *message,
 }
 
 /* ---- messages of the supervisor ---- */
-
-static int make_runtimes(struct executor *executor, struct str *out)
-{
-    struct json json;
-    json_init(&json, out);
-    json_open_object(&json, NULL);
-    json_open_array(&json, "runtimes");
-    for (size_t i = 0; i < executor->config->runtime_count; i++)
-        runtime_json(&executor->config->runtimes[i], executor->versions.known[i].text, &json);
-    json_close_array(&json);
-    if (executor->unenforced.length > 0) { /* known after the first run */
-        str_concat(out, ",\"unenforced\":", executor->unenforced.data);
-    }
-    json_close_object(&json);
-    return out->failed ? BRIG_E_NOMEM : 0;
-}
-
-void executor_tell_runtimes(struct executor *executor, bool always)
-{
-    struct str text = {0};
-    if (make_runtimes(executor, &text) < 0 ||
-        (!always && str_equal(text.data, executor->runtimes.data))) {
-        str_done(&text);
-        return;
-    }
-    str_done(&executor->runtimes);
-    executor->runtimes = text;
-    executor_tell_http(executor, executor->http_processes, MESSAGE_RUNTIMES, 0, text.data,
-                       text.length);
-}
-
-void executor_note_unenforced(struct executor *executor, const char *const *texts, size_t count)
-{
-    struct str list = {0};
-    struct json json;
-    json_init(&json, &list);
-    json_open_array(&json, NULL);
-    for (size_t i = 0; i < count; i++)
-        json_text(&json, NULL, texts[i]);
-    json_close_array(&json);
-    if (list.failed || str_equal(list.data, executor->unenforced.data)) {
-        str_done(&list);
-        return;
-    }
-    str_done(&executor->unenforced);
-    executor->unenforced = list;
-    executor_tell_runtimes(executor, false);
-}
 
 static void peer_ready(void *owner, uint32_t events);
 

@@ -142,14 +142,16 @@ void executor_warn(struct executor *executor, const char *text);
 /* Sends waiting rows to the history process, as far as its channel takes them. */
 void executor_send_rows(struct executor *executor);
 
+/* Returns the index of a runtime of the configuration; RUNTIMES_MAX for NULL. */
+size_t executor_language(const struct executor *executor, const struct runtime *runtime);
+
+/* ---- report.c ---- */
+
 /* Sends GET /runtimes to a new http process, and to the current one if something changed: a program
  * was installed or removed, or its version is known. */
 void executor_tell_runtimes(struct executor *executor, bool always);
-
 /* Notes for GET /runtimes and /node what this machine does not enforce. */
 void executor_note_unenforced(struct executor *executor, const char *const *texts, size_t count);
-/* Returns the index of a runtime of the configuration; RUNTIMES_MAX for NULL. */
-size_t executor_language(const struct executor *executor, const struct runtime *runtime);
 
 /* ---- run.c ---- */
 
