@@ -6,9 +6,10 @@
 # `file PATH` or `directory PATH`, relative to PREFIX; `prefix` is PREFIX itself. Only what is in that list is replaced or removed. tools/dist-tree puts in
 # the words between @.
 set -eu
-umask 022
 LC_ALL=C
 export LC_ALL
+# What root installs is for everybody.
+umask 022
 version=@version@
 machine=@machine@
 glibc=@glibc@
@@ -22,7 +23,7 @@ Installs brig into DIR; by default into $PREFIX, or ~/.local. It needs no root.
 
   --prefix DIR  where bin, libexec, lib and share are
   --force       replace files that this script has not installed; it names them
-  --uninstall   remove what was installed; jails, history and configuration stay
+  --uninstall   remove what was installed; jails, configuration and history stay
 END
 }
 say() { printf '%s\n' "$*"; }
@@ -52,7 +53,7 @@ while [ $# -gt 0 ]; do
         exit
         ;;
     *)
-        usage >&2
+        say "install.sh: unknown argument '$1'; see install.sh --help" >&2
         exit 2
         ;;
     esac
@@ -95,8 +96,8 @@ uninstall() {
     rm -f "$list"
     names directory "$work/old" | remove_directories
     ! grep -qx prefix "$work/old" || rmdir "$prefix" 2> /dev/null || true
-    say "Removed brig from $prefix. Jails (~/.local/share/brig), configuration (~/.config/brig) and the history of brigd"
-    say "(~/.local/state/brig) stay."
+    say "Removed brig from $prefix. Jails, configuration and the history of brigd stay, in ~/.local/share/brig, ~/.config/brig and"
+    say "~/.local/state/brig."
 }
 
 # ---- Installing -------------------------------------------------------------------------------
@@ -213,8 +214,8 @@ install_files() {
     remove_old
     say "Installed brig $version into $prefix. Remove it with: $prefix/libexec/brig/install.sh --uninstall"
     say_what_lacks
-    say "brig doctor says:"
-    "$prefix/bin/brig" doctor | sed 's/^/  /'
+    say "brig doctor says (without the lines that are ok):"
+    "$prefix/bin/brig" doctor | sed -e '/^ok /d' -e '/^$/d' -e 's/^/  /'
 }
 
 case $action in

@@ -11,8 +11,8 @@ function directory() {
     return path.dirname(require.resolve(`${name}/package.json`));
   } catch {
     console.error(
-      `brig-cli: the package ${name} is not installed. There is one for linux-x64 and one for linux-arm64; ` +
-        "npm leaves it out with --omit=optional.",
+      `brig-cli: the package ${name} is not installed: install it too. There is one for linux-x64 and one for ` +
+        "linux-arm64; npm leaves it out with --omit=optional.",
     );
     process.exit(125);
   }

@@ -147,6 +147,14 @@ installing() {
     output_has "absolute path, not 'some/where'"
     must_exit 1 installing --prefix /proc/none
     output_has "cannot be written"
+    must_exit 2 installing --prefx /tmp
+    output_has "unknown argument '--prefx'"
+}
+
+@test "what is installed can be read by everybody, whatever the umask" {
+    unpacked
+    must as user bash -c 'umask 077 && HOME="$1/home" exec sh "$1/brig/install.sh"' - "$SCRATCH"
+    [ -z "$(find "$PREFIX" ! -perm -o=r)" ]
 }
 
 @test "an archive for another machine is refused, and without glibc brigd is left out" {
