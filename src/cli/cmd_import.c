@@ -222,11 +222,12 @@ static int by_name(const void *one, const void *other)
 static int find_all(struct import *import, struct brig_error *err)
 {
     import->from_fd = open(import->from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (import->from_fd < 0)
-        return brig_fail(err, errno == ENOENT ? BRIG_E_INVALID : BRIG_E_SYSTEM, errno,
-                         "there are no files of jai in '%s'. If they are elsewhere, name the "
-                         "directory: brig import jai --from DIR",
-                         str_shown(import->from).text);
+    if (import->from_fd < 0) {
+        int code = brig_fail(err, errno == ENOENT ? BRIG_E_INVALID : BRIG_E_SYSTEM, errno,
+                             "there are no files of jai in '%s'", str_shown(import->from).text);
+        return brig_advise(err, code,
+                           "If they are elsewhere, name the directory: brig import jai --from DIR");
+    }
     (void)str_fill(import->storage, sizeof import->storage, import->from);
     int status = find_conf(import, err);
     /* default.conf decides where the jails are, whatever other files say. */

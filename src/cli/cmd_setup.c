@@ -13,14 +13,15 @@
 
 #define PARSER "/usr/sbin/apparmor_parser"
 
-static int refuse_without_root(const char *program, struct brig_error *err)
+static int refuse_without_root(const char *program, bool revert, struct brig_error *err)
 {
     autostr struct str command = {0};
+    const char *option = revert ? " --revert" : "";
     allow_userns_command(program, &command);
     (void)brig_fail(err, BRIG_E_STATE, 0,
                     "setup changes settings of the system, which only root can do");
-    return brig_advise(err, BRIG_E_STATE, "Run %s, or brig setup --dry-run to see the changes",
-                       command.failed ? "sudo brig setup" : command.data);
+    return brig_advise(err, BRIG_E_STATE, "Run %s%s, or brig setup%s --dry-run to see the changes",
+                       command.failed ? "sudo brig setup" : command.data, option, option);
 }
 
 static int apply(const struct allow_userns *request, struct brig_error *err)
@@ -51,7 +52,7 @@ static int run_setup(const struct app *app, int argc, char **argv, struct brig_e
     if (!path_resolve("/proc/self/exe", program))
         return brig_fail(err, BRIG_E_SYSTEM, 0, "the path of brig is not known: /proc is missing");
     if (geteuid() != 0 && !request.dry_run)
-        return refuse_without_root(program, err);
+        return refuse_without_root(program, revert, err);
     int status = revert ? allow_userns_revert(&request, err) : apply(&request, err);
     /* What was done before a failure, too. */
     int printed = message_print(&out, status < 0 ? NULL : err);

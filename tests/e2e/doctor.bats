@@ -106,6 +106,8 @@ assert report["unenforced"]
     must_exit 125 run_as_user "$BRIG" setup
     output_has "only root can do"
     output_has "sudo "
+    must_exit 125 run_as_user "$BRIG" setup --revert
+    output_has "setup --revert, or brig setup --revert --dry-run"
     must run_as_user "$BRIG" setup --dry-run
     must_exit 125 run_as_user "$BRIG" setup --nonsense
 }
