@@ -307,7 +307,8 @@ static void find_fix(const struct cgroup_place *place, bool v2, struct cgroup_su
                        "cgroup.procs cgroup.threads cgroup.subtree_control)",
                        uid);
     else
-        (void)snprintf(fix, size, "Have a cgroup delegated to your user");
+        (void)snprintf(fix, size, "Have a cgroup delegated to your user%s",
+                       v2 ? "" : "; with systemd, boot with systemd.unified_cgroup_hierarchy=1");
 }
 
 static void explain(const struct cgroup_place places[CGROUP_TREES], struct cgroup_bases *bases)

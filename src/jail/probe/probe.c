@@ -564,6 +564,10 @@ static const char *check_subids(struct attempt *attempt)
         !identity_subordinate_id("/etc/subgid", attempt->uid, name, &gids)) {
         attempt->answer.error = ENOENT;
         note(attempt, "no range for uid %u in /etc/subuid and /etc/subgid", attempt->uid);
+        (void)snprintf(
+            attempt->answer.remedy, PROBE_REMEDY_MAX,
+            "sudo apt install uidmap, and give your user a range that nobody has: "
+            "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER");
         return NULL;
     }
     pid_t pid = hold_userns();
@@ -757,9 +761,7 @@ static const struct check {
      "root grants files to a jail with another uid",
      "use kernel 5.12 or later and a filesystem that has them"},
     {"subids", "subordinate ids", false, check_subids, 0,
-     "several ids in the jail; brig can drop groups",
-     "sudo apt install uidmap, and sudo usermod --add-subuids 100000-165535 --add-subgids "
-     "100000-165535 $USER"},
+     "several ids in the jail; brig can drop groups", "sudo apt install uidmap"},
     {"groups", "supplementary groups", false, check_groups, 0,
      "the jail has no access through your groups",
      "make the subordinate ids above work, or run brig without those groups"},
