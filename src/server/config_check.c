@@ -157,6 +157,19 @@ static void print_word(const PQconninfoOption *option, struct str *out)
     str_append(out, quoted ? "'" : "");
 }
 
+/* libpq's message is not shown, because it may contain parts of the string. */
+int config_check_dsn(const char *text, struct brig_error *err)
+{
+    PQconninfoOption *options = PQconninfoParse(text, NULL);
+    bool understood = options || strcmp(text, "none") == 0;
+    PQconninfoFree(options);
+    if (understood)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "it is not a connection string. Write it as in "
+                     "postgres://user@host/database or host=… dbname=…");
+}
+
 void config_dsn_print(const char *dsn, struct str *out)
 {
     PQconninfoOption *options = PQconninfoParse(dsn, NULL);

@@ -241,7 +241,7 @@ const struct config_key config_keys[] = {
     {KEY("database.path", CONFIG_PATH, database.path),
      .doc = "The file of SQLite. Default: history.sqlite in $STATE_DIRECTORY, in /var/lib/brig for "
             "root, or in ~/.local/state/brig."},
-    {KEY("database.dsn", CONFIG_TEXT, database.dsn), .secret = true,
+    {KEY("database.dsn", CONFIG_TEXT, database.dsn), .secret = true, .check = config_check_dsn,
      .doc = "Connection string of PostgreSQL, as a URL or as key=value words. Its password may "
             "also be "
             "in a file that it names as passfile=PATH."},

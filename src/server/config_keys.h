@@ -83,6 +83,7 @@ int config_check_file_name(const char *text, struct brig_error *err);
 int config_check_word(const char *text, struct brig_error *err);
 int config_check_module(const char *text, struct brig_error *err);
 int config_check_destination(const char *text, struct brig_error *err);
+int config_check_dsn(const char *text, struct brig_error *err);
 
 /* Appends a PostgreSQL connection string as words, without passwords; appends nothing if it is
  * invalid. */

@@ -16,7 +16,8 @@
 
 static const char usage[] =
     "Usage: brigd [OPTION]...\n"
-    "Runs untrusted Python, Node, Bash and agent code for other programs, over HTTP.\n"
+    "Runs untrusted code in Python, Node, Bash and other languages, and agents, for\n"
+    "other programs, over HTTP.\n"
     "\n"
     "  -c, --config FILE   the configuration (default: CONFIG_PATH, ./configs/config.yaml,\n"
     "                      $XDG_CONFIG_HOME/brig/brigd.yaml, /etc/brig/brigd.yaml, else none)\n"

@@ -193,6 +193,8 @@ static void test_refusals(void)
     check_refused("sandbox:\n  state_dir: here\n", "f.yaml:2: ", "'here'");
     check_refused("sandbox:\n  allowed_workdir_roots: [rel]\n", "f.yaml:2: ", "'rel'");
     check_refused("database:\n  store: postgres\n", "f.yaml:2: ", "database.dsn is missing");
+    check_refused("database:\n  dsn: mysql://u:secret@db/x\n",
+                  "f.yaml:2: database.dsn: ", "is not a connection string");
     check_refused("database:\n  store: sqlite\n  dsn: host=x\n", "f.yaml:2: ", "f.yaml:3");
     check_refused("tls:\n  enabled: true\n", "f.yaml:2: ", "tls.cert_file is missing");
     check_refused("security:\n  allowed_keys: [short]\n", "f.yaml:2: ", "8 to 512");

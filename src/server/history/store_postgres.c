@@ -281,22 +281,6 @@ static void close_store(struct store *store)
     free(store);
 }
 
-/* A connection string that libpq cannot parse will not work later. libpq's message is not shown,
- * because it may contain parts of the string. */
-static int check_dsn(const char *dsn, struct brig_error *err)
-{
-    char *message = NULL;
-    PQconninfoOption *options = PQconninfoParse(dsn, &message);
-    bool understood = options != NULL;
-    PQconninfoFree(options);
-    PQfreemem(message);
-    if (understood)
-        return 0;
-    return brig_fail(err, BRIG_E_INVALID, 0,
-                     "database.dsn is not a connection string. Write it as in "
-                     "postgres://user@host/database or host=… dbname=…");
-}
-
 static const struct store_operations postgres_operations = {
     .placeholder = '$',
     .close = close_store,
@@ -306,9 +290,6 @@ static const struct store_operations postgres_operations = {
 
 int store_open_postgres(const char *dsn, struct store **ret_store, struct brig_error *err)
 {
-    int result = check_dsn(dsn, err);
-    if (result < 0)
-        return result;
     struct postgres_store *store = calloc(1, sizeof *store);
     if (!store)
         return brig_fail_nomem(err);
