@@ -191,6 +191,9 @@ struct brig_policy {
     bool trace;        /* report the system calls that were refused */
     bool watch_nested; /* without `trace`: notice that namespaces were refused */
     bool late_input;   /* job_release() provides standard input */
+    /* The jail stays when its command has ended, until its job is cancelled or freed. Other commands
+     * are started in it, each in a cgroup of its own. */
+    bool held;
     enum brig_on_unsupported on_unsupported;
     unsigned disabled_layers; /* enum brig_layer */
     char *origin;             /* for rules added from now on */

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
 #include "base/wire.h"
 #include "jail/cgroup/cgroup_driver.h"
@@ -387,6 +388,23 @@ static int refuse(pid_t pid, int why, struct brig_error *err)
     }
     return brig_fail(err, BRIG_E_NOT_FOUND, 0,
                      "process %d is not a brig whose run can be entered. See brig list", pid);
+}
+
+int attach_own(int record, struct attach *ret_entry, struct brig_error *err)
+{
+    struct attach entry = ENTRY_INIT;
+    entry.supervisor = getpid();
+    autoclose int process = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (process < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "/proc/self");
+    int result = read_record(record, &entry.record, err);
+    if (result < 0)
+        return result;
+    entry.record.policy->limits[BRIG_LIMIT_WALL_MS] = 0;
+    entry.start_time = cgroup_start_time(entry.supervisor);
+    entry.process = fds_keep_high(take_fd(&process));
+    *ret_entry = entry;
+    return 0;
 }
 
 int attach_find(pid_t supervisor, struct attach *ret_entry, struct brig_error *err)

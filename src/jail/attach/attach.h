@@ -22,6 +22,7 @@
 #include "policy/policy.h"
 
 struct brig_job;
+struct limits;
 struct plan;
 struct str;
 
@@ -91,13 +92,17 @@ void attach_done(struct attach *entry);
  * acts for a user takes that user's ids first. Returns BRIG_E_NOT_FOUND if the process supervises
  * no run or is in a jail, BRIG_E_SYSTEM if it belongs to another user. */
 int attach_find(pid_t supervisor, struct attach *ret_entry, struct brig_error *err);
+/* The same for a run of the calling process, by the fd that attach_publish() returned. */
+int attach_own(int record, struct attach *ret_entry, struct brig_error *err);
 /* Returns whether the supervisor still runs. */
 bool attach_is_alive(const struct attach *entry);
 
 /* ---- attach_plan.c ---- */
 
-/* Makes the plan for a command in the jail, without the command. The plan owns its fds. */
-int attach_plan(const struct attach *entry, struct plan *ret_plan, struct brig_error *err);
+/* Makes the plan for a command in the jail, without the command. The plan owns its fds. The command
+ * joins the jail's cgroup, or with limits of its own the leaf of `leaf`, which may be NULL. */
+int attach_plan(const struct attach *entry, const struct limits *leaf, struct plan *ret_plan,
+                struct brig_error *err);
 
 /* ---- the name of the record ---- */
 

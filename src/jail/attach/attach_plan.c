@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "jail/attach/attach.h"
+#include "jail/cgroup/limits.h"
 #include "jail/cgroup/process.h"
 #include "jail/confine/seccomp.h"
 #include "jail/plan/plan.h"
@@ -135,10 +136,15 @@ static int plan_join(struct plan *plan, int init, struct brig_error *err)
     return 0;
 }
 
-static int plan_group(struct plan *plan, const struct attach *entry, struct brig_error *err)
+static int plan_group(struct plan *plan, const struct attach *entry, const struct limits *leaf,
+                      struct brig_error *err)
 {
-    struct cgroup_joining joining;
-    int result = cgroup_open_published(entry->process, &entry->record.facts.group, &joining, err);
+    struct cgroup_joining joining = {.clone_fd = -1};
+    int result = 0;
+    if (!leaf)
+        result = cgroup_open_published(entry->process, &entry->record.facts.group, &joining, err);
+    else if (leaf->group)
+        result = cgroup_join_leaf(leaf->group, &joining, err);
     plan->cgroup_fd = joining.clone_fd;
     if (joining.clone_fd >= 0)
         plan_own_fd(plan, joining.clone_fd);
@@ -167,9 +173,8 @@ static const char *writable_above(const struct attach_record *record, const char
 }
 
 static void plan_rule(struct plan *plan, const struct attach_record *record,
-                      const struct attach_rule *rule, int root)
+                      const struct attach_rule *rule, int root, int abi)
 {
-    int abi = landlock_abi();
     uint64_t of_files = landlock_rights(abi, LANDLOCK_GRANT_WRITE, false) |
                         landlock_rights(abi, LANDLOCK_GRANT_DEVICE, false);
     uint64_t making = landlock_rights(abi, LANDLOCK_GRANT_WRITE, true) & ~of_files &
@@ -207,12 +212,14 @@ static int plan_confine(struct plan *plan, const struct attach_record *record,
     struct plan_step *step = plan_add(plan, PLAN_OPEN_ROOT, "open the jail's root");
     if (step)
         step->slot = root;
+    int abi = plan->landlock ? landlock_abi() : 0;
     for (size_t i = 0; i < record->rule_count && plan->landlock; i++)
-        plan_rule(plan, record, &record->rules[i], root);
+        plan_rule(plan, record, &record->rules[i], root, abi);
     return 0;
 }
 
-static int fill(struct plan *plan, const struct attach *entry, struct brig_error *err)
+static int fill(struct plan *plan, const struct attach *entry, const struct limits *leaf,
+                struct brig_error *err)
 {
     const struct attach_facts *facts = &entry->record.facts;
     if (!facts->has_namespaces)
@@ -226,7 +233,7 @@ static int fill(struct plan *plan, const struct attach *entry, struct brig_error
     if (result == 0)
         result = plan_join(plan, init, err);
     if (result == 0)
-        result = plan_group(plan, entry, err);
+        result = plan_group(plan, entry, leaf, err);
     if (result < 0)
         return result;
     (void)plan_new_slot(plan); /* PLAN_PTY_SLOT */
@@ -240,14 +247,15 @@ static int fill(struct plan *plan, const struct attach *entry, struct brig_error
     return plan->arena.failed ? brig_fail_nomem(err) : result;
 }
 
-int attach_plan(const struct attach *entry, struct plan *ret_plan, struct brig_error *err)
+int attach_plan(const struct attach *entry, const struct limits *leaf, struct plan *ret_plan,
+                struct brig_error *err)
 {
     struct plan plan = PLAN_INIT;
     plan.rung = PLAN_FULL;
     plan.enters = true;
     plan.init_mode = "s"; /* of the processes in the namespace, init may kill only the command's */
     plan.home = entry->record.policy->home;
-    int result = fill(&plan, entry, err);
+    int result = fill(&plan, entry, leaf, err);
     if (result < 0) {
         plan_done(&plan);
         return result;

@@ -30,7 +30,7 @@
 
 void cgroup_init(struct cgroup *group, enum cgroup_kind kind, const unsigned char *same_as)
 {
-    *group = (struct cgroup){.kind = kind, .main_fd = -1};
+    *group = (struct cgroup){.kind = kind, .main_fd = -1, .leaf_most = CGROUP_LEAF_MAX};
     for (int tree = 0; tree < CGROUP_TREES; tree++) {
         group->dirs[tree] = -1;
         group->same_as[tree] = same_as[tree];
@@ -217,6 +217,8 @@ static unsigned choose_trees(const struct cgroup_limits *limits)
         trees |= 1u << CGROUP_TREE_UNIFIED | 1u << CGROUP_TREE_FREEZER;
     if (limits->cpu_time)
         trees |= 1u << CGROUP_TREE_UNIFIED | 1u << CGROUP_TREE_CPUACCT;
+    if (limits->freeze)
+        trees |= 1u << CGROUP_TREE_UNIFIED | 1u << CGROUP_TREE_FREEZER;
     return trees;
 }
 
@@ -276,6 +278,8 @@ int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, un
     struct cgroup *group = allocate(bases.support.kind, bases.same_as);
     if (!group)
         return brig_fail_nomem(err);
+    if (limits->freeze)
+        group->leaf_most = CGROUP_COMMANDS_MAX;
     unsigned missing = cgroup_wanted(limits) | (limits->cpu_time ? CGROUP_TIME : 0);
     if (group->kind != CGROUP_NONE) {
         missing = 0;
@@ -340,9 +344,9 @@ static void close_leaf(struct cgroup *leaf)
 int cgroup_new_leaf(struct cgroup *group, const struct cgroup_limits *limits,
                     struct cgroup **ret_leaf, unsigned *ret_missing, struct brig_error *err)
 {
-    if (group->leaf_count >= CGROUP_LEAF_MAX)
-        return brig_fail(err, BRIG_E_STATE, 0, "at most %d tools can have limits of their own",
-                         CGROUP_LEAF_MAX);
+    if (group->leaf_count >= group->leaf_most)
+        return brig_fail(err, BRIG_E_STATE, 0, "at most %u tools can have limits of their own",
+                         group->leaf_most);
     struct cgroup *leaf = allocate(group->kind, group->same_as);
     if (!leaf)
         return brig_fail_nomem(err);
@@ -373,6 +377,30 @@ int cgroup_move(const struct cgroup *leaf, pid_t pid)
 }
 
 /* ---- joining ---- */
+
+/* A v2 leaf has no `main`: it has no leaves below. On v1 the files are written by the child, see
+ * cgroup_v1_open_joins(). */
+int cgroup_join_leaf(const struct cgroup *leaf, struct cgroup_joining *ret_joining,
+                     struct brig_error *err)
+{
+    *ret_joining = (struct cgroup_joining){.clone_fd = -1};
+    for (int tree = 0; tree < CGROUP_TREES; tree++) {
+        char path[CGROUP_NAME_MAX + sizeof "/tasks"];
+        bool unified = tree == CGROUP_TREE_UNIFIED;
+        if (!(leaf->trees & 1u << tree))
+            continue;
+        (void)snprintf(path, sizeof path, "%s%s", leaf->name, unified ? "" : "/tasks");
+        int fd = openat(leaf->parent->dirs[tree], path,
+                        unified ? OPEN_DIR | O_CLOEXEC : O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the command's cgroup");
+        if (unified)
+            ret_joining->clone_fd = fd;
+        else
+            ret_joining->join_fds[ret_joining->join_count++] = fd;
+    }
+    return 0;
+}
 
 enum cgroup_kind cgroup_kind(const struct cgroup *group)
 {
@@ -428,8 +456,9 @@ void cgroup_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
 
 bool cgroup_cpu_us(const struct cgroup *group, uint64_t *ret_us)
 {
-    int unified = cgroup_dir(group, CGROUP_TREE_UNIFIED);
-    int cpuacct = cgroup_dir(group, CGROUP_TREE_CPUACCT);
+    autoopened struct cgroup opened = cgroup_opened(group);
+    int unified = cgroup_dir(&opened, CGROUP_TREE_UNIFIED);
+    int cpuacct = cgroup_dir(&opened, CGROUP_TREE_CPUACCT);
     uint64_t used_ns;
     if (unified >= 0) {
         char text[CGROUP_TEXT_MAX];
@@ -440,6 +469,20 @@ bool cgroup_cpu_us(const struct cgroup *group, uint64_t *ret_us)
         return false;
     *ret_us = used_ns / 1000;
     return true;
+}
+
+void cgroup_current(const struct cgroup *group, uint64_t *ret_memory_bytes, uint64_t *ret_pids)
+{
+    autoopened struct cgroup opened = cgroup_opened(group);
+    bool v2 = group->kind == CGROUP_V2;
+    int memory = cgroup_dir(&opened, v2 ? CGROUP_TREE_UNIFIED : CGROUP_TREE_MEMORY);
+    int pids = cgroup_dir(&opened, v2 ? CGROUP_TREE_UNIFIED : CGROUP_TREE_PIDS);
+    *ret_memory_bytes = *ret_pids = 0;
+    if (memory >= 0)
+        (void)cgroup_read_number(memory, v2 ? "memory.current" : "memory.usage_in_bytes",
+                                 ret_memory_bytes);
+    if (pids >= 0)
+        (void)cgroup_read_number(pids, "pids.current", ret_pids);
 }
 
 /* ---- removing ---- */

@@ -44,6 +44,7 @@ struct cgroup_limits {
     bool pids_spare; /* set `pids` only if it costs nothing: another limit can replace it */
     bool kill_one; /* v2: out of memory ends a process, not the whole group; v1 can only do that */
     bool tcp;      /* TCP sockets are possible; v1 counts their buffers separately */
+    bool freeze;   /* cgroup_freeze() will be called */
 };
 
 /* Requested resources that are not available, as bits; the caller decides what that means. */
@@ -103,8 +104,14 @@ int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, un
  * leaf. It borrows the group, which must be freed after it; the group keeps the leaf's counters. On
  * v2 creating the first leaf of a group may stall for milliseconds. */
 #define CGROUP_LEAF_MAX 16
+#define CGROUP_COMMANDS_MAX 64 /* in a group for which `freeze` was set: commands in a held jail */
 int cgroup_new_leaf(struct cgroup *group, const struct cgroup_limits *limits,
                     struct cgroup **ret_leaf, unsigned *ret_missing, struct brig_error *err);
+
+/* Opens what a child needs to start in a leaf, see cgroup_joining below. */
+struct cgroup_joining;
+int cgroup_join_leaf(const struct cgroup *leaf, struct cgroup_joining *ret_joining,
+                     struct brig_error *err);
 
 /* Moves a process with all its threads into a leaf. The kernel blocks for up to some ten
  * milliseconds per hierarchy. Returns 0, or -errno; the process may then be moved in some
@@ -158,6 +165,12 @@ int cgroup_set_cpu(const struct cgroup *group, unsigned percent, struct brig_err
 /* Removes the CPU limit, before processes are killed: dying takes CPU time, and since 6.18 the
  * kernel lets a throttled process wait before it handles signals. */
 void cgroup_unthrottle(const struct cgroup *group);
+/* Stops all processes of the group, also new ones, or lets them go on. Frozen processes of v1 do not
+ * die: they have to go on before they are killed. Returns 0, or -errno: -EOPNOTSUPP if this group
+ * cannot be frozen. */
+int cgroup_freeze(const struct cgroup *group, bool on);
+/* Reads the memory and the number of tasks of the group now; 0 if it is not counted. */
+void cgroup_current(const struct cgroup *group, uint64_t *ret_memory_bytes, uint64_t *ret_pids);
 /* Kills all processes of the group: by cgroup.kill, or by freezing and killing until it is empty.
  * It removes the CPU limit first. It waits some 10 ms, but not for processes that cannot die yet.
  * Returns the number of processes left; it may be called again. */

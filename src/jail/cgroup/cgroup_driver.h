@@ -44,7 +44,7 @@ struct cgroup {
     unsigned widened; /* v1: bits of the trees that only leaves are in */
     unsigned late;    /* v2: resources counted only since a leaf needed them */
     unsigned enabled; /* v2: controllers enabled for the leaves in subtree_control */
-    unsigned leaf_count, leaf_next;
+    unsigned leaf_count, leaf_next, leaf_most;
     struct cgroup_usage past; /* events in removed leaves */
 };
 
@@ -104,7 +104,7 @@ static inline int cgroup_dir(const struct cgroup *group, enum cgroup_tree tree)
 
 /* The directories of a group in a hierarchy that can have processes: itself (".") and those
  * below. */
-#define CGROUP_PARTS_MAX (CGROUP_LEAF_MAX + 3)
+#define CGROUP_PARTS_MAX (CGROUP_COMMANDS_MAX + 3)
 size_t cgroup_parts(const struct cgroup *group, enum cgroup_tree tree,
                     struct cgroup_part parts[CGROUP_PARTS_MAX]);
 /* Adds up the numbers after `key` in the files `name` of all parts. */

@@ -96,6 +96,18 @@ static void freeze(const struct cgroup *group, bool on)
         (void)cgroup_write(freezer, "freezer.state", on ? "FROZEN" : "THAWED");
 }
 
+int cgroup_freeze(const struct cgroup *group, bool on)
+{
+    autoopened struct cgroup opened = cgroup_opened(group);
+    int freezer = cgroup_dir(&opened, CGROUP_TREE_FREEZER);
+    int unified = cgroup_dir(&opened, CGROUP_TREE_UNIFIED);
+    if (unified >= 0)
+        return cgroup_write(unified, "cgroup.freeze", on ? "1" : "0");
+    if (freezer >= 0)
+        return cgroup_write(freezer, "freezer.state", on ? "FROZEN" : "THAWED");
+    return -EOPNOTSUPP;
+}
+
 int cgroup_set_cpu(const struct cgroup *group, unsigned percent, struct brig_error *err)
 {
     const struct cgroup_limits limits = {.cpu_percent = percent};

@@ -71,9 +71,10 @@ static struct cgroup_limits wanted(const struct brig_policy *policy, bool shared
          * directories always has one. */
         .kill = policy->private_count == 0 && (policy->on_unsupported != BRIG_UNSUPPORTED_FAIL ||
                                                policy->disabled_layers & BRIG_LAYER_NAMESPACES),
-        .cpu_time = limits[BRIG_LIMIT_CPU_MS] > 0,
+        .cpu_time = limits[BRIG_LIMIT_CPU_MS] > 0 || policy->held,
         /* An agent goes on when one of its tools is killed. A jail that runs one program ends. */
-        .kill_one = policy->mode != BRIG_MODE_SEALED,
+        .kill_one = policy->mode != BRIG_MODE_SEALED || policy->held,
+        .freeze = policy->held,
         .tcp = has_tcp(policy),
     };
 }
@@ -167,6 +168,17 @@ int limits_init(struct limits *limits, const struct brig_policy *policy, struct 
     }
     int result = cgroup_new(&first, &limits->group, &limits->missing, err);
     return result < 0 ? result : settle(limits, policy, &want, err);
+}
+
+int limits_init_leaf(struct limits *limits, const struct brig_policy *policy, struct cgroup *jail,
+                     struct brig_error *err)
+{
+    struct cgroup_limits want = wanted(policy, false);
+    want.kill_one = false; /* a command that runs out of memory ends as a whole */
+    limits->missing = resources_of(&want);
+    if (!jail || cgroup_kind(jail) == CGROUP_NONE)
+        return 0;
+    return cgroup_new_leaf(jail, &want, &limits->group, &limits->missing, err);
 }
 
 int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsigned *ret_grouped,

@@ -23,6 +23,10 @@ struct limits {
  * that is unavailable fails with BRIG_E_UNSUPPORTED if the policy says so; a default of the mode
  * never fails. */
 int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err);
+/* The same for a command in a running jail: makes a leaf below the jail's group, which has to live
+ * longer. Without a group, which may be NULL, all limits are missing. */
+int limits_init_leaf(struct limits *limits, const struct brig_policy *policy, struct cgroup *jail,
+                     struct brig_error *err);
 /* Works without a cgroup: limits that need one are missing. */
 void limits_skip(struct limits *limits, const struct brig_policy *policy);
 /* Sets a small CPU limit once the jail is built: the child builds the jail inside the cgroup while

@@ -44,6 +44,7 @@ __attribute__((used)) void *memset(void *memory, int byte, size_t size)
 
 enum mode {
     MODE_NAMESPACE = 'n',
+    MODE_KEEPER = 'k', /* the same, but the jail outlives its command */
     MODE_SUBREAPER = 's',
     MODE_HOLDER = 'h',
     MODE_MAKER = 'm',
@@ -179,7 +180,7 @@ static __attribute__((noreturn)) void end_jail(struct jail *jail)
 {
     if (jail->mode == MODE_SUBREAPER)
         kill_children(jail);
-    else if (jail->mode == MODE_NAMESPACE)
+    else if (jail->mode == MODE_NAMESPACE || jail->mode == MODE_KEEPER)
         kill_namespace(jail);
     tell_end(jail);
 }
@@ -189,7 +190,7 @@ static void reap(struct jail *jail)
 {
     while (wait_one(jail, WNOHANG | WUNTRACED) > 0)
         ;
-    if (jail->status == -1)
+    if (jail->status == -1 || jail->mode == MODE_KEEPER)
         return;
     end_jail(jail);
 }

@@ -5,6 +5,7 @@
 
 #include <brig/brig.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "jail/job/job.h"
 #include "jail/job/result.h"
@@ -109,6 +110,21 @@ int brig_job_terminal(const struct brig_job *job)
 int brig_job_kept_dir(const struct brig_job *job)
 {
     return job->kept;
+}
+
+void job_pause_clock(struct brig_job *job, bool paused)
+{
+    uint64_t now = clock_now_us();
+    if (job->state == JOB_OVER)
+        return;
+    if (paused && job->wall_deadline_us) {
+        job->wall_left_us = job->wall_deadline_us > now ? job->wall_deadline_us - now : 1;
+        job->wall_deadline_us = 0;
+    } else if (!paused && job->wall_left_us) {
+        job->wall_deadline_us = now + job->wall_left_us;
+        job->wall_left_us = 0;
+    }
+    job_arm_timer(job);
 }
 
 int brig_job_take_stop(struct brig_job *job)

@@ -359,6 +359,9 @@ static int conclude(struct brig_job *job)
     job->ended_us = clock_now_us();
     if (!job->usage_known)
         limits_usage(&job->limits, &job->group_usage);
+    /* If the init of a command in a running jail was killed there, its processes are left. */
+    if (job->plan.enters && job->limits.group && job->end.type != WIRE_ENDED)
+        (void)cgroup_kill(job->limits.group);
     drain_captures(job);
     watch_conclude(&job->watch, &job->plan, &job->notices);
     if (job->door)

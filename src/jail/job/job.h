@@ -61,6 +61,7 @@ struct brig_job {
     uint64_t started_us, ended_us;
     uint64_t watch_due_us; /* when watch_rest() is due; 0: not due */
     uint64_t wall_deadline_us, kill_deadline_us, stuck_deadline_us, cpu_check_us; /* 0: none */
+    uint64_t wall_left_us; /* while job_pause_clock() holds: what was left; 0: not held */
     uint64_t cpu_limit_us, grace_us;
     bool is_taken;                     /* the result was moved out */
     int streams[3];                    /* the caller's ends of BRIG_STDIO_PIPE, or -1 */
@@ -72,11 +73,17 @@ struct brig_job {
  * zygote, or already running. */
 struct job_source {
     const struct brig_policy
-        *policy; /* with a template: a policy that fits it, or NULL; NULL for a zygote or attach */
+        *policy; /* with a template: a policy that fits it, or NULL; with attach: a variant of the
+                  * record's with other limits, environment or directory, or NULL; NULL for a
+                  * zygote */
     struct brig_template *template; /* or NULL */
     struct zygote *zygote;          /* or NULL; if set, only the command's stdio is used */
     uint32_t host_id;               /* as root: the host uid for the zygote's child */
     const struct attach *attach;    /* or NULL */
+    /* With attach, the job that supervises the jail, if that is in this process, or NULL: the
+     * command gets a cgroup of its own, with the policy's limits, below the jail's. The jail's job
+     * has to be freed after the command's. */
+    const struct brig_job *jail;
 };
 
 /* Starts a command. Every public function that starts a command calls this. */
@@ -128,6 +135,8 @@ bool job_is_timed(const struct brig_job *job);
 bool job_is_empty(const struct brig_job *job);
 /* Returns whether the command waits for late input; its clock has not started then. */
 bool job_is_awaited(const struct brig_job *job);
+/* Stops the clock for the wall-clock limit while the jail is frozen, and lets it go on. */
+void job_pause_clock(struct brig_job *job, bool paused);
 /* Starts the clock for time limits; the caller calls job_arm_timer() afterwards. */
 void job_start_clock(struct brig_job *job, uint64_t wall_ms);
 /* Handles a message from a jail that a zygote is building; returns 0 or an error. In

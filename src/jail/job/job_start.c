@@ -122,12 +122,20 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
     return result;
 }
 
-static int start_in_jail(struct brig_job *job, const struct attach *entry,
+static int start_in_jail(struct brig_job *job, const struct job_source *source,
                          const struct brig_command *command, struct streams *streams,
                          struct brig_error *err)
 {
-    int result = attach_plan(entry, &job->plan, err);
-    return result < 0 ? result : launch(job, entry->record.policy, command, streams, err);
+    const struct limits *leaf = source->jail ? &job->limits : NULL;
+    int result =
+        leaf ? limits_init_leaf(&job->limits, source->policy, source->jail->limits.group, err) : 0;
+    if (result == 0)
+        result = attach_plan(source->attach, leaf, &job->plan, err);
+    if (result < 0)
+        return result;
+    if (leaf)
+        job->plan.limits_missing |= limits_note(leaf, source->policy, true, &job->plan.unenforced);
+    return launch(job, source->policy, command, streams, err);
 }
 
 /* Private directories need a mount namespace, so a lower rung cannot provide them. An earlier
@@ -239,7 +247,7 @@ static int make_jail(struct brig_job *job, const struct job_source *source,
                      struct brig_error *err)
 {
     if (source->attach)
-        return start_in_jail(job, source->attach, command, streams, err);
+        return start_in_jail(job, source, command, streams, err);
     if (source->zygote)
         return zygote_start(source->zygote, source->host_id, job, streams, err);
     if (policy_has_door(source->policy)) {
@@ -297,8 +305,10 @@ static int settle_policy(struct job_source *source, struct brig_error *err)
         return brig_fail(err, BRIG_E_STATE, 0, "the zygote is not ready");
     if (source->zygote)
         source->policy = zygote_policy(source->zygote);
-    else if (source->attach)
+    else if (source->attach && !source->policy)
         source->policy = source->attach->record.policy;
+    else if (source->attach)
+        return 0; /* a variant of a policy that was checked */
     else if (template && !source->policy)
         source->policy = template->policy;
     else if (template && !template_fits(template, source->policy))

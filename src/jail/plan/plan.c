@@ -423,7 +423,7 @@ static int begin(struct plan *plan, const struct brig_policy *policy,
         plan->map_host_gid = identity->host_gid;
         plan->map_subordinate_gid = identity->subordinate_gid;
     }
-    plan->init_mode = plan->rung == PLAN_FULL ? "n" : "s";
+    plan->init_mode = plan->rung != PLAN_FULL ? "s" : policy->held ? "k" : "n";
     if (plan->rung == PLAN_FULL)
         plan_namespaces(plan, policy);
     if (plan->rung == PLAN_FULL && policy_has_door(policy) &&
