@@ -8,7 +8,9 @@
 
 #include <brig/brig.h>
 
+#include "base/cleanup.h"
 #include "base/str.h"
+#include "server/api/sandbox_request.h"
 #include "server/http/detector.h"
 #include "server/http/metrics.h"
 #include "server/http/request.h"
@@ -69,6 +71,39 @@ static json_t *request_schema(void)
     return root;
 }
 
+/* The body of a request about sandboxes. */
+static json_t *sandbox_schema(enum sandbox_operation operation)
+{
+    json_t *root = closed_object(), *required = json_array();
+    for (size_t i = 0; i < sandbox_field_count; i++) {
+        const struct sandbox_field *field = &sandbox_fields[i];
+        const char *name = field->name;
+        if (!(field->operations & 1U << operation))
+            continue;
+        json_t *schema = schema_of(field->type), *properties = properties_for(root, &name);
+        (void)json_object_set_new(schema, "description",
+                                  json_sprintf("%s Allowed: %s.", field->doc, field->allowed));
+        (void)json_object_set_new(properties, name, schema);
+        if (field->required)
+            (void)json_array_append_new(required, json_string(field->name));
+    }
+    if (json_array_size(required) > 0)
+        (void)json_object_set(root, "required", required);
+    json_decref(required);
+    return root;
+}
+
+/* The bodies of requests about sandboxes, by the name of their schema. */
+static const struct {
+    const char *name;
+    enum sandbox_operation operation;
+} sandbox_requests[] = {
+    {"SandboxRequest", SANDBOX_CREATE}, {"TimeoutRequest", SANDBOX_TIMEOUT},
+    {"CommandRequest", SANDBOX_START},  {"InputRequest", SANDBOX_INPUT},
+    {"SignalRequest", SANDBOX_SIGNAL},  {"ResizeRequest", SANDBOX_RESIZE},
+    {"MoveRequest", SANDBOX_MOVE},      {"DirectoryRequest", SANDBOX_MAKE},
+};
+
 static json_t *result_schema(void)
 {
     json_t *properties = json_object();
@@ -104,6 +139,10 @@ static json_t *parameters_of(const struct route *route)
         (void)json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:{s:s, s:s}}", "name", "id",
                                                     "in", "path", "required", 1, "schema", "type",
                                                     "string", "format", "uuid"));
+    if (strstr(route->path, "{pid}"))
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:s, s:b, s:{s:s}}", "name", "pid", "in",
+                                              "path", "required", 1, "schema", "type", "integer"));
     for (size_t i = 0; i < route_parameter_count; i++) {
         const struct route_parameter *row = &route_parameters[i];
         if (strcmp(row->path, route->path) == 0)
@@ -120,6 +159,9 @@ static bool may_fail(const struct route *route, enum http_error error)
     bool body = route->flags & ROUTE_BODY, id = strstr(route->path, "{id}");
     bool history = strncmp(route->path, "/executions", strlen("/executions")) == 0 ||
                    strcmp(route->path, "/usage") == 0;
+    bool sandbox = strncmp(route->path, "/sandboxes", strlen("/sandboxes")) == 0;
+    bool files = strstr(route->path, "/files"), bytes = route->flags & ROUTE_BYTES;
+    bool starts = route->flags & ROUTE_CREATES || strcmp(route->operation, "startCommand") == 0;
     bool deletes = strcmp(route->method, "DELETE") == 0;
     switch (error) {
     case ERROR_NONE:
@@ -142,33 +184,52 @@ static bool may_fail(const struct route *route, enum http_error error)
     case ERROR_NOT_FOUND:
         return id;
     case ERROR_INVALID_QUERY:
-        return body || history;
+        return body || history || sandbox;
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_FILE_REFUSED:
+    case ERROR_FILE_TOO_LARGE:
+    case ERROR_WRONG_FILE_TYPE:
+    case ERROR_FILES_UNAVAILABLE:
+    case ERROR_NO_SPACE:
+        return files;
+    case ERROR_CONFLICT:
+    case ERROR_SANDBOX_LOST:
+        return sandbox && id;
+    case ERROR_SANDBOX_LIMIT:
+        return starts || strstr(route->path, "/watch");
+    case ERROR_NOT_SUPPORTED:
+        return route->flags & ROUTE_CREATES || strstr(route->path, "/pause");
     case ERROR_HISTORY_UNAVAILABLE: /* of those with a body, with an idempotency key */
-        return (history && !deletes) || body;
+        return (history && !deletes) || (body && !sandbox);
     case ERROR_IN_PROGRESS:
-        return body && !(route->flags & ROUTE_ACCEPTS);
+        return body && !sandbox && !(route->flags & ROUTE_ACCEPTS);
     case ERROR_IDEMPOTENCY_CONFLICT:
-        return body;
+        return body && !sandbox;
     case ERROR_EXECUTION_LOST:
-        return body || deletes;
+        return body || deletes || sandbox;
     case ERROR_OVERLOADED:
-        return body || history || strcmp(route->path, "/runtimes") == 0;
+        return body || history || sandbox || strcmp(route->path, "/runtimes") == 0;
     case ERROR_INVALID_JSON:
     case ERROR_INVALID_FIELD:
     case ERROR_MISSING_FIELD:
     case ERROR_UNKNOWN_FIELD:
+        return body;
+    case ERROR_UNSUPPORTED_MEDIA_TYPE:
+        return body || bytes;
+    case ERROR_SETUP_FAILED:
+    case ERROR_HISTORY_FULL:
+        return sandbox ? starts : body;
+    case ERROR_NETWORK_NOT_PERMITTED:
+        return sandbox ? route->flags & ROUTE_CREATES : body;
     case ERROR_UNKNOWN_LANGUAGE:
     case ERROR_RUNTIME_UNAVAILABLE:
+        return sandbox ? route->flags & ROUTE_CREATES : body;
     case ERROR_ESCAPE_ATTEMPT:
-    case ERROR_NETWORK_NOT_PERMITTED:
     case ERROR_WORK_DIR_NOT_ALLOWED:
-    case ERROR_UNSUPPORTED_MEDIA_TYPE:
     case ERROR_KEY_BUSY:
-    case ERROR_SETUP_FAILED:
     case ERROR_QUEUE_FULL:
     case ERROR_QUEUE_TIMEOUT:
-    case ERROR_HISTORY_FULL:
-        return body;
+        return body && !sandbox;
     }
     return false;
 }
@@ -201,6 +262,9 @@ static json_t *answer_content(const struct route *route)
 {
     if (route->flags & ROUTE_STREAM)
         return json_pack("{s:{s:{s:s}}}", "text/event-stream", "schema", "type", "string");
+    if (strcmp(route->operation, "readFile") == 0)
+        return json_pack("{s:{}, s:{s:{s:s}}}", "application/octet-stream", "application/json",
+                         "schema", "$ref", "#/components/schemas/FileList");
     if (!route->schema)
         return json_pack("{s:{s:{s:s}}}", "text/plain", "schema", "type", "string");
     if (strcmp(route->schema, "object") == 0)
@@ -212,10 +276,15 @@ static json_t *responses_of(const struct route *route)
 {
     json_t *responses = json_object();
     add_errors(route, responses);
-    (void)json_object_set_new(
-        responses,
-        route->flags & ROUTE_ACCEPTS || strcmp(route->method, "DELETE") == 0 ? "202" : "200",
-        json_pack("{s:s, s:o}", "description", route->summary, "content", answer_content(route)));
+    const char *status = route->flags & ROUTE_EMPTY     ? "204"
+                         : route->flags & ROUTE_CREATES ? "201"
+                         : route->flags & ROUTE_ACCEPTS || strcmp(route->method, "DELETE") == 0
+                             ? "202"
+                             : "200";
+    json_t *good = json_pack("{s:s}", "description", route->summary);
+    if (!(route->flags & ROUTE_EMPTY))
+        (void)json_object_set_new(good, "content", answer_content(route));
+    (void)json_object_set_new(responses, status, good);
     if (route->flags & ROUTE_PROBE && strcmp(route->operation, "livez") != 0)
         (void)json_object_set_new(responses, "503",
                                   json_pack("{s:s, s:o}", "description", "It does not, now.",
@@ -233,7 +302,12 @@ static json_t *operation_of(const struct route *route)
     if (route->flags & ROUTE_BODY)
         (void)json_object_set_new(
             operation, "requestBody",
-            json_pack("{s:b, s:o}", "required", 1, "content", content_of("Request")));
+            json_pack("{s:b, s:o}", "required", 1, "content",
+                      content_of(route->request ? route->request : "Request")));
+    if (route->flags & ROUTE_BYTES)
+        (void)json_object_set_new(
+            operation, "requestBody",
+            json_pack("{s:b, s:{s:{}}}", "required", 1, "content", "application/octet-stream"));
     if (route->flags & ROUTE_OPEN)
         (void)json_object_set_new(operation, "security", json_array());
     return operation;
@@ -262,6 +336,9 @@ static json_t *all_schemas(void)
     (void)json_object_update_recursive(result, json_object_get(schemas, "Result"));
     (void)json_object_set_new(schemas, "Result", result);
     (void)json_object_set_new(schemas, "Request", request_schema());
+    for (size_t i = 0; i < ARRAY_LENGTH(sandbox_requests); i++)
+        (void)json_object_set_new(schemas, sandbox_requests[i].name,
+                                  sandbox_schema(sandbox_requests[i].operation));
     (void)json_object_set_new(schemas, "Error", error_schema());
     return schemas;
 }
@@ -390,6 +467,25 @@ static void append_request(struct str *out)
                    request_fields[i].type, request_fields[i].allowed, request_fields[i].doc);
 }
 
+static void append_sandbox_requests(struct str *out)
+{
+    str_append(out, "\n## The requests of /sandboxes\n\n"
+                    "`null` is as good as leaving a field out; other fields are refused.\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(sandbox_requests); i++) {
+        for (size_t k = 0; k < route_count; k++)
+            if (routes[k].request && strcmp(routes[k].request, sandbox_requests[i].name) == 0)
+                str_appendf(out, "\n### %s: %s %s\n\n", sandbox_requests[i].name, routes[k].method,
+                            routes[k].path);
+        str_append(out, "| field | type | allowed | meaning |\n|---|---|---|---|\n");
+        for (size_t k = 0; k < sandbox_field_count; k++) {
+            const struct sandbox_field *field = &sandbox_fields[k];
+            if (field->operations & 1U << sandbox_requests[i].operation)
+                append_row(out, field->name, field->required ? " (required)" : "", field->type,
+                           field->allowed, field->doc);
+        }
+    }
+}
+
 static void append_result(struct str *out)
 {
     str_append(out, "\n## The result\n\n| member | type | meaning |\n|---|---|---|\n");
@@ -473,6 +569,7 @@ static void write_markdown(struct str *out)
     str_append(out, introduction);
     append_routes(out);
     append_request(out);
+    append_sandbox_requests(out);
     append_result(out);
     append_callbacks(out);
     append_errors(out);

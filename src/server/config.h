@@ -97,6 +97,14 @@ struct server_config {
         uint64_t max_body_bytes;
     } callback;
     struct {
+        bool enabled;
+        uint64_t max, max_per_key;                   /* sandboxes; per key 0: no limit */
+        uint64_t memory_per_key_bytes, pids_per_key; /* of all sandboxes of a key; 0: no limit */
+        uint64_t default_timeout_ms, max_timeout_ms, max_paused_ms;
+        uint64_t max_commands;      /* running in one sandbox */
+        uint64_t output_kept_bytes; /* of one command */
+    } sandboxes;
+    struct {
         enum config_store store;
         const char *path; /* SQLite */
         const char *dsn;  /* PostgreSQL */

@@ -26,6 +26,7 @@ static const char *const reloaded[] = {
     "callback.attempts",
     "callback.retry",
     "callback.max_body",
+    "sandboxes.",
 };
 
 void config_reload_print(const struct server_config *config, struct str *out)
@@ -81,6 +82,7 @@ static void take_runtime(struct runtime *runtime, const struct server_config *fr
 static void take(struct server_config *config, const struct server_config *from)
 {
     config->security = from->security;
+    config->sandboxes = from->sandboxes;
     memcpy(config->sandbox.limits, from->sandbox.limits, sizeof config->sandbox.limits);
     memcpy(config->sandbox.max_limits, from->sandbox.max_limits, sizeof config->sandbox.max_limits);
     config->sandbox.default_timeout_ms = from->sandbox.default_timeout_ms;

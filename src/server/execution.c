@@ -288,6 +288,7 @@ int execution_request_encode(const struct execution_request *request, struct str
     wire_put_i64(out, request->priority);
     wire_put_text(out, request->callback_url ? request->callback_url : "");
     wire_put_text(out, request->callback_secret ? request->callback_secret : "");
+    wire_put_text(out, request->sandbox);
     return packed(out, err);
 }
 
@@ -331,6 +332,7 @@ static void get_request(struct wire_reader *in, struct execution_request *ret)
         ret->limits[i] = wire_get_u64(in, UINT32_MAX);
     ret->events = get_events(in, &ret->arena, &ret->event_count);
     get_async(in, ret);
+    ret->sandbox = wire_get_text_or_null(in, EXECUTION_ID_LENGTH);
 }
 
 int execution_request_decode(const void *bytes, size_t length, struct execution_request *ret,

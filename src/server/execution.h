@@ -113,6 +113,7 @@ struct execution_request {
     bool queued; /* waits in the queue of the history process */
     int priority;
     const char *callback_url, *callback_secret; /* or "" */
+    const char *sandbox;                        /* id of the sandbox whose command it is, or NULL */
 };
 
 enum execution_status {

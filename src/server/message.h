@@ -65,6 +65,12 @@ enum message_type {
     MESSAGE_CLAIMED,  /* history → executor: a byte (enum message_verdict), a request or an id */
     MESSAGE_CALL,     /* history → executor: a callback to make (queue_call_encode()) */
     MESSAGE_CALLED,   /* executor → history: what became of it (queue_called_encode()) */
+    /* http → executor, about sandboxes (server/sandbox.h) */
+    MESSAGE_SANDBOX,       /* a sandbox_request; the http process chooses the tag */
+    MESSAGE_SANDBOX_LEAVE, /* tag of a MESSAGE_SANDBOX: nothing more is to be sent */
+    /* executor → http */
+    MESSAGE_SANDBOX_PIECE,  /* one byte (enum sandbox_piece), then bytes; more messages follow */
+    MESSAGE_SANDBOX_ANSWER, /* a sandbox_answer; the last one unless it says `more` */
     MESSAGE_TYPES_
 };
 
@@ -96,6 +102,7 @@ struct message_gauges {
     uint64_t inherited;      /* of the active, not started for this http process */
     uint64_t waiting;        /* in the queue of POST /executions */
     uint64_t memory_percent; /* in use, of the machine or the cgroup */
+    uint64_t sandboxes, sandboxes_paused, sandbox_commands;
     struct message_pool pools[MESSAGE_POOLS_MAX];
 };
 

@@ -529,6 +529,7 @@ static void test_sqlite_old(void)
                               "ALTER TABLE executions DROP COLUMN priority;"
                               "DROP TABLE server; DROP INDEX executions_sequence;"
                               "ALTER TABLE executions DROP COLUMN sequence;"
+                              "ALTER TABLE executions DROP COLUMN sandbox_id;"
                               "PRAGMA user_version = 1",
                               NULL, NULL, NULL);
     (void)sqlite3_close(db);

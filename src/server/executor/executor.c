@@ -325,6 +325,8 @@ static const struct {
     {ROLE_HISTORY, MESSAGE_WAITING, executor_queue_take_waiting},
     {ROLE_HISTORY, MESSAGE_CLAIMED, executor_queue_take_claimed},
     {ROLE_HISTORY, MESSAGE_CALL, executor_callback_take},
+    {ROLE_HTTP, MESSAGE_SANDBOX, executor_sandbox_asked},
+    {ROLE_HTTP, MESSAGE_SANDBOX_LEAVE, executor_sandbox_left},
 };
 
 static int take_message(struct executor *executor, enum server_role from, struct message *message,
@@ -429,6 +431,8 @@ static bool is_drained(struct executor *executor, uint64_t now)
             executor_run_cancel(run, RUN_CANCELLED);
         return false;
     }
+    if (!executor_sandboxes_drain(executor, now < executor->drain_ms))
+        return false;
     bool idle = journal_is_empty(&executor->journal) && !executor->queue.claims;
     if (idle || !executor->peers[ROLE_HISTORY].channel)
         return true;
@@ -451,6 +455,8 @@ static int timeout_ms(const struct executor *executor, uint64_t now)
         due = executor_queue_due_ms(executor);
     if (executor_pools_due_ms(executor, now) < due)
         due = executor_pools_due_ms(executor, now);
+    if (executor_sandboxes_due_ms(executor) < due)
+        due = executor_sandboxes_due_ms(executor);
     if (executor->draining && now + GAUGES_MS < due)
         due = now + GAUGES_MS;
     return due <= now ? 0 : (int)(due - now);
@@ -464,6 +470,7 @@ static void settle(struct executor *executor, uint64_t now)
     executor_pools_settle(executor, now);
     executor_frames_settle(executor, now);
     executor_runs_clear(executor, false);
+    executor_sandboxes_settle(executor, now);
     executor_runs_start_held(executor);
     executor_send_rows(executor);
     executor_queue_settle(executor, now);
@@ -650,6 +657,7 @@ static int set_up(struct executor *executor, struct channel *control, int journa
     supervisor->source = (struct executor_source){
         .ready = peer_ready, .owner = supervisor, .fd = channel_fd(control)};
     fit_into_files(executor);
+    executor_lost_open(executor);
     find_zygotes(executor);
     if ((result = executor_watch(executor, &supervisor->source, EPOLLIN, err)) < 0 ||
         (result = executor_sweeper_begin(&executor->sweeper, err)) < 0)
@@ -661,6 +669,7 @@ static void clear_up(struct executor *executor)
 {
     executor_versions_end(executor);
     executor_pools_end(executor);
+    executor_sandboxes_abandon(executor);
     executor_callbacks_end(executor);
     executor_runs_abandon(executor);
     executor_frames_end(executor);
@@ -685,6 +694,7 @@ int executor_main(struct server_config *config, struct channel *control, const s
                                 .epoll = -1,
                                 .instance = INSTANCE_NONE,
                                 .journal = JOURNAL_NONE,
+                                .sandboxes = {.record = -1, .due_ms = UINT64_MAX},
                                 .pools = {.enabled = config->sandbox.pool.enabled, .library = -1}};
     int result = set_up(&executor, control, fds->journal, err);
     if (result == 0)

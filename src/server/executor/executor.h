@@ -15,6 +15,7 @@
 #include "server/executor/jail.h"
 #include "server/executor/pool.h"
 #include "server/executor/queue.h"
+#include "server/executor/sandboxes.h"
 #include "server/executor/sweeper.h"
 #include "server/executor/versions.h"
 #include "server/journal.h"
@@ -108,6 +109,7 @@ struct executor {
     struct executor_queue queue;
     struct pools pools;
     struct frame frames[MESSAGE_POOLS_MAX]; /* indexed by runtime */
+    struct sandboxes sandboxes;
     struct sweeper sweeper;
     struct versions versions;
     bool as_root;
@@ -163,6 +165,15 @@ void executor_run_begin(struct executor *executor, struct execution_request *req
 /* Stores the end of an execution of the queue, or with an idempotency key, that does not begin. */
 void executor_run_refuse(struct executor *executor, const struct queue_entry *entry,
                          enum execution_status status, const char *why);
+/* Takes a slot, with a host uid as root; slots are used in turn, so that a uid is not reused soon. */
+bool executor_slot_take(struct executor *executor, size_t *ret_slot, uid_t *ret_host_uid);
+void executor_slot_free(struct executor *executor, size_t slot);
+/* Add the start and the end of an execution to the history and to the counters. `bytes` is the
+ * encoded result. */
+int executor_note_begin(struct executor *executor, const struct execution_request *request,
+                        size_t language);
+void executor_note_end(struct executor *executor, const struct runtime *runtime,
+                       const struct execution_result *result, const struct str *bytes);
 struct run *executor_run_find(const struct executor *executor, const char *id);
 void executor_run_cancel(struct run *run, enum run_reason reason);
 /* A run is in one list at a time. */

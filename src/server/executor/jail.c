@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "guard/guard.h"
+#include "jail/generated/guest_blob.h" /* made from guest/guest.c */
 #include "policy/policy.h"
 #include "server/config.h"
 #include "server/executor/credential.h"
@@ -47,7 +48,8 @@ static int set_limits(const struct maker *maker)
         enum brig_limit limit;
         uint64_t value;
     } rows[] = {
-        {BRIG_LIMIT_WALL_MS, jail_timeout_ms(runtime, maker->request)},
+        {BRIG_LIMIT_WALL_MS,
+         maker->use == JAIL_HELD ? 0 : jail_timeout_ms(runtime, maker->request)},
         {BRIG_LIMIT_GRACE_MS, grace            ? grace
                               : runtime->agent ? GRACE_AGENT_MS
                                                : 0},
@@ -92,7 +94,9 @@ static int set_environment(const struct maker *maker)
     const struct execution_request *request = maker->request;
     const struct execution_pair always[] = {
         {"PATH", RUNTIME_PATH},
-        {"HOME", maker->runtime->agent ? RUNTIME_HOME : "/tmp"},
+        {"HOME", maker->runtime->agent     ? RUNTIME_HOME
+                 : maker->use == JAIL_HELD ? RUNTIME_WORKSPACE
+                                           : "/tmp"},
         {"LANG", "C.UTF-8"},
     };
     int result = 0;
@@ -155,11 +159,12 @@ static int grant_workdir(const struct maker *maker)
 static int fill_workspace(const struct maker *maker)
 {
     const struct execution_request *request = maker->request;
-    enum brig_access access = maker->runtime->agent ? BRIG_READ_WRITE : BRIG_READ_ONLY;
+    bool held = maker->use == JAIL_HELD;
+    enum brig_access access = maker->runtime->agent || held ? BRIG_READ_WRITE : BRIG_READ_ONLY;
     if (request->work_dir)
         return grant_workdir(maker);
     int result = brig_policy_private(maker->policy, access, RUNTIME_WORKSPACE, maker->err);
-    if (result == 0 && maker->runtime->input == RUNTIME_FILE)
+    if (result == 0 && maker->runtime->input == RUNTIME_FILE && !held)
         result = add_code(maker);
     for (size_t i = 0; result == 0 && i < request->file_count; i++)
         result = add_file(maker, request->files[i].name, &request->files[i].content);
@@ -179,7 +184,9 @@ static int set_view(const struct maker *maker)
         result = fill_workspace(maker);
     if (result == 0)
         result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_OUTPUT, maker->err);
-    if (result == 0 && (maker->use != JAIL_ONE || maker->request->return_count > 0))
+    bool kept =
+        maker->use == JAIL_LATE || maker->use == JAIL_COMMON || maker->request->return_count > 0;
+    if (result == 0 && kept)
         result = brig_policy_keep(policy, RUNTIME_OUTPUT, maker->err);
     if (result == 0)
         result = brig_policy_workdir(policy, RUNTIME_WORKSPACE, maker->err);
@@ -222,9 +229,26 @@ static int set_network(const struct maker *maker)
 
 /* ---- the whole jail ---- */
 
+/* The first command of a sandbox ends at once, and the jail stays. */
+static int set_guest(const struct maker *maker)
+{
+    static const char *const argv[] = {JAIL_GUEST, NULL};
+    struct brig_policy *policy = maker->policy;
+    int result = brig_policy_private(policy, BRIG_READ_ONLY, "/run/brig", maker->err);
+    if (result == 0)
+        result =
+            brig_policy_file(policy, JAIL_GUEST, guest_blob, sizeof guest_blob, 0555, maker->err);
+    maker->jail->argv = arena_copy(&maker->jail->arena, argv, sizeof argv);
+    policy->held = true;
+    policy->jail_name = "sandbox";
+    return result == 0 && !maker->jail->argv ? brig_fail_nomem(maker->err) : result;
+}
+
 static int set_command(const struct maker *maker)
 {
     struct jail *jail = maker->jail;
+    if (maker->use == JAIL_HELD)
+        return set_guest(maker);
     uint64_t memory_mb = jail_limit(maker->runtime, maker->request, EXECUTION_MEMORY_MB);
     jail->argv = runtime_command(maker->runtime, memory_mb, maker->request->args,
                                  maker->request->arg_count, &jail->arena);
@@ -249,7 +273,7 @@ static int make(struct maker *maker)
     if (result == 0)
         result = brig_policy_seccomp(maker->policy, maker->runtime->profile, err);
     if (result == 0)
-        result = brig_policy_trace(maker->policy, true, err);
+        result = brig_policy_trace(maker->policy, maker->use != JAIL_HELD, err);
     if (result == 0)
         result = brig_policy_terminal(maker->policy, BRIG_TERMINAL_NONE, err);
     for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(parts); i++)

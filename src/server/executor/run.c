@@ -61,10 +61,8 @@ struct run *executor_run_find(const struct executor *executor, const char *id)
     return NULL;
 }
 
-/* Slots are used in turn, so that a uid is not reused soon. */
-static bool take_slot(struct run *run)
+bool executor_slot_take(struct executor *executor, size_t *ret_slot, uid_t *ret_host_uid)
 {
-    struct executor *executor = run->executor;
     for (size_t i = 0; i < executor->slot_count; i++) {
         size_t slot = (executor->next_slot + i) % executor->slot_count;
         if (executor->slots[slot])
@@ -72,20 +70,32 @@ static bool take_slot(struct run *run)
         executor->slots[slot] = true;
         executor->slots_taken++;
         executor->next_slot = slot + 1;
-        run->slot = slot;
-        run->host_uid =
+        *ret_slot = slot;
+        *ret_host_uid =
             executor->as_root ? executor->config->sandbox.uid_first + (uid_t)slot : (uid_t)-1;
         return true;
     }
     return false;
 }
 
+void executor_slot_free(struct executor *executor, size_t slot)
+{
+    if (slot >= executor->slot_count)
+        return;
+    executor->slots[slot] = false;
+    executor->slots_taken--;
+}
+
+static bool take_slot(struct run *run)
+{
+    return executor_slot_take(run->executor, &run->slot, &run->host_uid);
+}
+
 /* ---- the end of a run ---- */
 
-static void count_end(const struct run *run, const struct execution_result *result,
+static void count_end(size_t language, const struct execution_result *result,
                       struct counters *counters)
 {
-    size_t language = executor_language(run->executor, run->runtime);
     if (language < RUNTIMES_MAX)
         counters->languages[language].running--;
     counters_execution(counters, language, result);
@@ -93,10 +103,10 @@ static void count_end(const struct run *run, const struct execution_result *resu
 }
 
 /* If too many rows wait for the history process, results are stored without output and files. */
-static void tell_history(struct run *run, const struct execution_result *result,
-                         const struct str *bytes)
+void executor_note_end(struct executor *executor, const struct runtime *runtime,
+                       const struct execution_result *result, const struct str *bytes)
 {
-    struct journal *journal = &run->executor->journal;
+    struct journal *journal = &executor->journal;
     autostr struct str thin = {0};
     if (journal_bytes(journal) > JOURNAL_BYTES_MANY) {
         struct execution_result row = *result;
@@ -110,10 +120,10 @@ static void tell_history(struct run *run, const struct execution_result *result,
     struct journal_state *state = journal_begin(journal);
     if (bytes->failed ||
         journal_add(journal, state, MESSAGE_END, bytes->data, bytes->length, NULL) < 0) {
-        executor_warn(run->executor, "out of memory: the end of a run is missing in the history");
+        executor_warn(executor, "out of memory: the end of a run is missing in the history");
         return;
     }
-    count_end(run, result, &state->counters);
+    count_end(executor_language(executor, runtime), result, &state->counters);
     journal_commit(journal);
 }
 
@@ -123,7 +133,7 @@ static void conclude(struct run *run, struct execution_result *result)
 {
     autostr struct str bytes = {0};
     bool encoded = execution_result_encode(result, &bytes, NULL) == 0;
-    tell_history(run, result, &bytes);
+    executor_note_end(run->executor, run->runtime, result, &bytes);
     executor_send_rows(run->executor);
     if (encoded)
         executor_tell_http(run->executor, run->http, MESSAGE_DONE, run->tag, bytes.data,
@@ -230,10 +240,7 @@ static void free_run(struct run *run)
 {
     struct executor *executor = run->executor;
     drop_job(run);
-    if (run->slot < executor->slot_count) {
-        executor->slots[run->slot] = false;
-        executor->slots_taken--;
-    }
+    executor_slot_free(executor, run->slot);
     for (int i = 0; i < 2; i++)
         str_done(&run->streams[i].kept);
     execution_request_done(&run->request);
@@ -410,8 +417,8 @@ static int check(struct executor *executor, const struct execution_request *requ
 
 /* The history does not store input and files of a request. If too many rows wait for the history
  * process, it does not get the code either, so that rows do not fill the memory. */
-static int note_begin(struct executor *executor, const struct execution_request *request,
-                      size_t language)
+int executor_note_begin(struct executor *executor, const struct execution_request *request,
+                        size_t language)
 {
     struct journal *journal = &executor->journal;
     autostr struct str bytes = {0};
@@ -578,7 +585,7 @@ void executor_run_begin(struct executor *executor, struct execution_request *req
     if (!run)
         run = new_run(executor);
     size_t language = executor_language(executor, verdict.runtime);
-    if (!run || note_begin(executor, request, language) < 0) {
+    if (!run || executor_note_begin(executor, request, language) < 0) {
         if (run)
             executor_run_bury(run);
         execution_request_done(request);

@@ -205,6 +205,7 @@ int row_from_request(enum row_kind kind, const struct execution_request *request
     if (request->queued)
         row.priority = request->priority;
     row.queued = request->queued;
+    row.sandbox_id = clean_text(&row, request->sandbox);
     return finish_row(&row, ret_row, err);
 }
 
@@ -364,6 +365,8 @@ static void write_request(struct json *j, const struct row *row)
     write_bytes(j, "code", row->code, row->code_sha256, row->code_bytes);
     if (row->work_dir)
         json_text(j, "work_dir", row->work_dir);
+    if (row->sandbox_id)
+        json_text(j, "sandbox_id", row->sandbox_id);
     json_bool(j, "network", row->network == 1);
     json_open_object(j, "limits");
     write_limit(j, "timeout_ms", row->timeout_ms);

@@ -49,6 +49,7 @@ enum row_kind {
     X(NUMBER, BEGIN, "disk_mb", disk_mb)                                                           \
     X(NUMBER, BEGIN, "cpu_percent", cpu_percent)                                                   \
     X(NUMBER, BEGIN, "network", network)                                                           \
+    X(TEXT, BEGIN, "sandbox_id", sandbox_id)                                                       \
     X(NUMBER, END, "exit_code", exit_code)                                                         \
     X(NUMBER, END, "signal", signal)                                                               \
     X(BYTES, END, "output", output)                                                                \

@@ -34,6 +34,8 @@ struct postgres_store {
 static const char *const migrations[] = {
     STORE_TABLE("BIGINT", "BYTEA", ""),
     STORE_COLUMNS_2("BIGINT"),
+
+    "ALTER TABLE executions ADD COLUMN sandbox_id TEXT;",
 };
 
 /* ---- Waiting ---- */

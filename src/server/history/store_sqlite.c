@@ -48,6 +48,7 @@ static const char *const migrations[] = {
     "CREATE TABLE server (id TEXT NOT NULL);",
 
     STORE_COLUMNS_2("INTEGER") QUEUE_TABLES,
+    "ALTER TABLE executions ADD COLUMN sandbox_id TEXT;",
 };
 
 static struct sqlite_store *of(const struct store *store)

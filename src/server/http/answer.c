@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "server/config.h"
 #include "server/http/http.h"
+#include "server/http/sandbox.h"
 #include "server/http/stream.h"
 #include "server/http/web.h"
 
@@ -137,6 +138,8 @@ void exchange_gone(struct exchange *exchange)
             execute_abandon(exchange->http, ticket);
         else if (ticket->kind == TICKET_WAIT)
             ticket_free(exchange->http, ticket);
+        else if (ticket->kind == TICKET_SANDBOX)
+            sandbox_abandon(exchange->http, ticket);
     }
     exchange_resume(exchange);
 }

@@ -342,13 +342,16 @@ static bool check_key(struct exchange *exchange)
 /* HTML forms cannot send this type: a browser asks with a preflight request first. */
 static bool check_type(struct exchange *exchange)
 {
-    static const char json[] = "application/json";
+    bool bytes = exchange->route->flags & ROUTE_BYTES;
+    const char *wanted = bytes ? "application/octet-stream" : "application/json";
     const char *type = header(exchange, "Content-Type");
-    if (!(exchange->route->flags & ROUTE_BODY) ||
-        (type && strncasecmp(type, json, sizeof json - 1) == 0 &&
-         strchr(" ;", type[sizeof json - 1]))) /* also matches the NUL */
+    if (!(exchange->route->flags & (ROUTE_BODY | ROUTE_BYTES)) ||
+        (type && strncasecmp(type, wanted, strlen(wanted)) == 0 &&
+         strchr(" ;", type[strlen(wanted)]))) /* also matches the NUL */
         return true;
-    answer_error(exchange, ERROR_UNSUPPORTED_MEDIA_TYPE, NULL);
+    answer_error(exchange, ERROR_UNSUPPORTED_MEDIA_TYPE,
+                 bytes ? "the body has to be sent with Content-Type: application/octet-stream"
+                       : NULL);
     return false;
 }
 

@@ -14,6 +14,7 @@
  * them ends, waiting clients get an error; if the http process ends, runs continue and their rows
  * are stored. */
 #include "server/http/http.h"
+#include "server/http/sandbox.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -95,6 +96,8 @@ static const struct permitted {
     {ROLE_EXECUTOR, MESSAGE_GAUGES, take_gauges},
     {ROLE_EXECUTOR, MESSAGE_PEEKED, async_peeked},
     {ROLE_EXECUTOR, MESSAGE_REPEATED, async_repeated},
+    {ROLE_EXECUTOR, MESSAGE_SANDBOX_PIECE, sandbox_piece},
+    {ROLE_EXECUTOR, MESSAGE_SANDBOX_ANSWER, sandbox_answered},
     {ROLE_HISTORY, MESSAGE_ROWS, pages_answer},
     {ROLE_HISTORY, MESSAGE_MISSING, pages_answer},
     {ROLE_HISTORY, MESSAGE_FAILED, pages_answer},

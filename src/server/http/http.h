@@ -18,6 +18,7 @@
 #include "server/message.h"
 
 struct brig_error;
+struct sandbox_dialect;
 struct server_config;
 struct stream;
 
@@ -100,6 +101,7 @@ enum ticket_kind {
     TICKET_HISTORY,
     TICKET_SUBMIT,
     TICKET_RESULT,
+    TICKET_SANDBOX,
     TICKET_WAIT, /* for MESSAGE_ENDED */
 };
 
@@ -115,7 +117,8 @@ struct ticket {
     size_t key;   /* whose place in key_places it takes; CONFIG_LIST_MAX: none */
     char domain[CLIENTS_DOMAIN_LENGTH + 1];
     uint64_t queued_until_ms;
-    struct str packed; /* the encoded request, until it is sent */
+    struct str packed;                     /* the encoded request, until it is sent */
+    const struct sandbox_dialect *dialect; /* TICKET_SANDBOX */
 };
 
 struct http {

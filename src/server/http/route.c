@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "server/api/sandboxes.h"
 #include "server/config.h"
 #include "server/history/query.h"
 #include "server/http/async.h"
@@ -16,21 +17,54 @@
 #include "server/http/web.h"
 
 #define ID "{id}"
+#define NUMBER "{pid}"
 
-/* Returns whether the path matches the pattern; *ret_id is the part at {id}, or NULL. */
-static bool has_form(const char *pattern, const char *path, const char **ret_id)
+/* Returns whether the path matches the pattern; *ret_id and *ret_number are the parts at {id} and
+ * {pid}, up to the next slash, or NULL. */
+static bool has_form(const char *pattern, const char *path, const char **ret_id,
+                     const char **ret_number)
 {
-    const char *id = strstr(pattern, ID);
-    *ret_id = NULL;
+    *ret_id = *ret_number = NULL;
     if (strcmp(pattern, "/") == 0) /* also the files that the page consists of */
         return web_has(path);
-    if (!id)
-        return strcmp(pattern, path) == 0;
-    size_t prefix = (size_t)(id - pattern);
-    if (strncmp(pattern, path, prefix) != 0 || !path[prefix] || strchr(path + prefix, '/'))
+    while (*pattern && *path) {
+        const char **part = str_starts_with(pattern, ID)       ? ret_id
+                            : str_starts_with(pattern, NUMBER) ? ret_number
+                                                               : NULL;
+        if (part) {
+            *part = path;
+            pattern += part == ret_id ? strlen(ID) : strlen(NUMBER);
+            path += strcspn(path, "/");
+            if (path == *part)
+                return false;
+        } else if (*pattern++ != *path++) {
+            return false;
+        }
+    }
+    return !*pattern && !*path;
+}
+
+/* Copies the part at {id}; false if it is not an id. */
+static bool copy_id(const char *id, char ret_id[EXECUTION_ID_LENGTH + 1])
+{
+    char copy[EXECUTION_ID_LENGTH + 2] = "";
+    size_t length = id ? strcspn(id, "/") : 0;
+    (void)snprintf(copy, sizeof copy, "%.*s", (int)length, id ? id : "");
+    if (id && !execution_id_is_valid(copy))
         return false;
-    *ret_id = path + prefix;
+    memcpy(ret_id, copy, EXECUTION_ID_LENGTH + 1);
     return true;
+}
+
+uint64_t route_number(const struct route *route, const char *path)
+{
+    const char *id, *number;
+    char copy[24] = "";
+    uint64_t value = 0;
+    if (!has_form(route->path, path, &id, &number) || !number)
+        return 0;
+    (void)snprintf(copy, sizeof copy, "%.*s", (int)strcspn(number, "/"), number);
+    return parse_uint(copy, UINT64_MAX, 0, &value, NULL) < 0 ? 0 : value;
 }
 
 static bool has_method(const struct route *route, const char *method)
@@ -44,16 +78,15 @@ enum route_match route_find(const char *method, const char *path, const struct r
 {
     bool known = false;
     for (size_t i = 0; i < route_count; i++) {
-        const char *id;
-        if (!has_form(routes[i].path, path, &id))
+        const char *id, *number;
+        if (!has_form(routes[i].path, path, &id, &number))
             continue;
         known = true;
         if (!has_method(&routes[i], method))
             continue;
-        if (id && !execution_id_is_valid(id))
+        if (!copy_id(id, ret_id))
             return ROUTE_BAD_ID;
         *ret_route = &routes[i];
-        (void)snprintf(ret_id, EXECUTION_ID_LENGTH + 1, "%s", id ? id : "");
         return ROUTE_FOUND;
     }
     if (!known)
@@ -65,8 +98,8 @@ bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX])
 {
     size_t used = 0;
     for (size_t i = 0; i < route_count; i++) {
-        const char *id;
-        if (!has_form(routes[i].path, path, &id))
+        const char *id, *number;
+        if (!has_form(routes[i].path, path, &id, &number))
             continue;
         bool get = strcmp(routes[i].method, "GET") == 0;
         used += (size_t)snprintf(ret_methods + used, ROUTE_METHODS_MAX - used, "%s, %s",
@@ -122,6 +155,74 @@ const struct route routes[] = {
      "End a running or queued execution",
      "202 if it was queued or running: it is being ended. 404 if there is no such or it has "
      "ended."},
+    {"POST", "/sandboxes", ROUTE_BODY | ROUTE_CREATES, sandboxes_create, "createSandbox", "Sandbox",
+     "Create a sandbox: a jail that stays, for many commands",
+     "It has a private /workspace, /tmp and /output in memory, and ends at its deadline.",
+     "SandboxRequest"},
+    {"GET", "/sandboxes", 0, sandboxes_list, "listSandboxes", "SandboxList",
+     "List sandboxes, the newest first",
+     "With API keys, those that were created with the same key."},
+    {"GET", "/sandboxes/{id}", 0, sandboxes_get, "getSandbox", "Sandbox",
+     "Everything about one sandbox",
+     "404 if it has ended. 410 if it ended because the executor was started again."},
+    {"DELETE", "/sandboxes/{id}", ROUTE_EMPTY, sandboxes_end, "endSandbox", NULL, "End a sandbox",
+     ""},
+    {"POST", "/sandboxes/{id}/timeout", ROUTE_BODY, sandboxes_timeout, "setSandboxTimeout",
+     "Sandbox", "Set the deadline anew", "", "TimeoutRequest"},
+    {"POST", "/sandboxes/{id}/pause", 0, sandboxes_pause, "pauseSandbox", "Sandbox",
+     "Stop all processes of a sandbox",
+     "They keep their memory. The deadline and the time limits of commands stand still. After\n"
+     "`sandboxes.max_paused` the sandbox is ended."},
+    {"POST", "/sandboxes/{id}/resume", 0, sandboxes_resume, "resumeSandbox", "Sandbox",
+     "Let them go on", ""},
+    {"GET", "/sandboxes/{id}/metrics", 0, sandboxes_metrics, "getSandboxMetrics", "SandboxMetrics",
+     "What a sandbox uses", "0 where it is not counted on this machine."},
+    {"POST", "/sandboxes/{id}/commands", ROUTE_BODY, sandboxes_start, "startCommand", "Command",
+     "Start a command in a sandbox",
+     "Answers when the command has ended; with `background` at once; with `stream=1` with\n"
+     "server-sent events: `start` (the command), `stdout`, `stderr` or `pty` (output, as for\n"
+     "`/execute/stream`), `gap` (output was lost, because the reader was slow or it is not kept),\n"
+     "and `end` (the command and its result) or `error`. A command goes on when its client\n"
+     "disconnects. Processes that it leaves behind end with it. Each command is an execution\n"
+     "with an id in the history.",
+     "CommandRequest"},
+    {"GET", "/sandboxes/{id}/commands", 0, sandboxes_commands, "listCommands", "CommandList",
+     "List the commands of a sandbox", "Those that run, and the last 64 that have ended."},
+    {"GET", "/sandboxes/{id}/commands/{pid}", 0, sandboxes_command, "getCommand", "Command",
+     "Connect to a command",
+     "Its state and what is kept of its output, the newest `sandboxes.output_kept`; with\n"
+     "`stream=1` as events, which then go on."},
+    {"DELETE", "/sandboxes/{id}/commands/{pid}", ROUTE_EMPTY, sandboxes_kill, "killCommand", NULL,
+     "End a command with all its processes", ""},
+    {"POST", "/sandboxes/{id}/commands/{pid}/stdin", ROUTE_BODY | ROUTE_EMPTY, sandboxes_input,
+     "sendInput", NULL, "Send input to a command that was started with `keep_stdin` or `pty`", "",
+     "InputRequest"},
+    {"POST", "/sandboxes/{id}/commands/{pid}/signal", ROUTE_BODY | ROUTE_EMPTY, sandboxes_signal,
+     "sendSignal", NULL, "Send a signal to a command", "", "SignalRequest"},
+    {"POST", "/sandboxes/{id}/commands/{pid}/resize", ROUTE_BODY | ROUTE_EMPTY, sandboxes_resize,
+     "resizeTerminal", NULL, "Set the size of a command's terminal", "", "ResizeRequest"},
+    {"GET", "/sandboxes/{id}/files", 0, sandboxes_read, "readFile", NULL,
+     "Read a file of a sandbox, or list a directory",
+     "The bytes as `application/octet-stream`, at most 24 MiB at once; with `list=1` JSON with\n"
+     "at most 10000 `entries`. Files are opened in the sandbox, by a program with the rights of\n"
+     "its commands."},
+    {"PUT", "/sandboxes/{id}/files", ROUTE_BYTES | ROUTE_EMPTY, sandboxes_write, "writeFile", NULL,
+     "Write a file in a sandbox",
+     "The body is the content, with `Content-Type: application/octet-stream`. Directories above\n"
+     "it are made."},
+    {"DELETE", "/sandboxes/{id}/files", ROUTE_EMPTY, sandboxes_remove, "removeFile", NULL,
+     "Remove a file or a directory with everything in it", ""},
+    {"GET", "/sandboxes/{id}/files/stat", 0, sandboxes_stat, "statFile", "FileEntry",
+     "What a file is", "Of a symbolic link the link itself."},
+    {"GET", "/sandboxes/{id}/files/watch", ROUTE_STREAM, sandboxes_watch, "watchFiles", NULL,
+     "Get changes in a directory as they happen",
+     "Server-sent events: `start`, then `change` with `{\"type\", \"name\"}`: `create`, `write`,\n"
+     "`remove`, `rename`, `chmod`, and `overflow` where changes were lost. A slow reader loses\n"
+     "changes."},
+    {"POST", "/sandboxes/{id}/files/move", ROUTE_BODY | ROUTE_EMPTY, sandboxes_move, "moveFile",
+     NULL, "Move a file", "", "MoveRequest"},
+    {"POST", "/sandboxes/{id}/files/mkdir", ROUTE_BODY, sandboxes_make, "makeDirectory", "Created",
+     "Make a directory, and those above it", "", "DirectoryRequest"},
     {"GET", "/health", PROBE, pages_health, "health", "Health",
      "Whether the server works, in detail",
      "200 while it can run code, 503 while it cannot or is shutting down."},
@@ -174,6 +275,28 @@ const struct route_parameter route_parameters[] = {
      "`2026-11-15T13:00:00Z`, seconds since 1970, or a duration back from now: `7d`",
      "From this day."},
     {"/usage", "until", "the same", "To this day."},
+    {"/sandboxes", "state", "`running`, `paused`", "In this state alone."},
+    {"/sandboxes", "metadata", "`name=value`, several joined by `&`, as one encoded value",
+     "With this metadata alone."},
+    {"/sandboxes/{id}/commands", "stream", "`0` (default), `1`", "Whether output comes as events."},
+    {"/sandboxes/{id}/commands", "encoding", "`text` (default), `base64`",
+     "How pieces of output are written."},
+    {"/sandboxes/{id}/commands/{pid}", "stream", "`0` (default), `1`",
+     "Whether output comes as events."},
+    {"/sandboxes/{id}/commands/{pid}", "wait", "`0` (default), `1`",
+     "Whether to answer when the command has ended."},
+    {"/sandboxes/{id}/commands/{pid}", "encoding", "`text` (default), `base64`",
+     "How pieces of output are written."},
+    {"/sandboxes/{id}/files", "path", "at most 4095 bytes; relative to /workspace", "The file."},
+    {"/sandboxes/{id}/files", "list", "`1`", "List the directory."},
+    {"/sandboxes/{id}/files", "depth", "0 to 64, default 1", "How many levels of it."},
+    {"/sandboxes/{id}/files", "offset", "a number of bytes", "Where to begin in the file."},
+    {"/sandboxes/{id}/files", "length", "at most 24 MiB", "How much to read."},
+    {"/sandboxes/{id}/files", "append", "`1`", "Write at the end of the file."},
+    {"/sandboxes/{id}/files", "mode", "three octal digits, default 644", "Of a new file."},
+    {"/sandboxes/{id}/files/stat", "path", "as above", "The file."},
+    {"/sandboxes/{id}/files/watch", "path", "as above", "The directory."},
+    {"/sandboxes/{id}/files/watch", "recursive", "`1`", "Also directories below, at most 256."},
 };
 const size_t route_parameter_count = ARRAY_LENGTH(route_parameters);
 

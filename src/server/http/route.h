@@ -22,18 +22,22 @@ enum route_flag {
     ROUTE_PAGE = 1 << 5,      /* is for browsers, which may load its files */
     ROUTE_PROBE = 1 << 4,     /* answered for any Host, and while the server drains */
     ROUTE_ACCEPTS = 1 << 6,   /* answers 202 */
+    ROUTE_BYTES = 1 << 7,     /* has a body of any bytes */
+    ROUTE_CREATES = 1 << 8,   /* answers with 201 */
+    ROUTE_EMPTY = 1 << 9,     /* answers with 204 and no body */
 };
 
 struct route {
     const char *method;
-    const char *path; /* "{id}" stands for a UUID */
+    const char *path; /* "{id}" stands for a UUID, "{pid}" for a number */
     unsigned flags;
     /* Called when the request is complete. Sets an answer, or leaves the exchange waiting. */
     void (*handle)(struct exchange *exchange);
     const char *operation; /* operationId in openapi.json */
     const char *schema;    /* of the answer (schemas.json), or NULL: it is not JSON */
     const char *summary;
-    const char *doc; /* Markdown, for docs/api.md */
+    const char *doc;     /* Markdown, for docs/api.md */
+    const char *request; /* schema of the body; NULL: that of /execute */
 };
 extern const struct route routes[];
 extern const size_t route_count;
@@ -43,6 +47,8 @@ enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD, ROUTE_OPTIONS, R
 /* HEAD matches GET. *ret_route and ret_id are set for ROUTE_FOUND only. */
 enum route_match route_find(const char *method, const char *path, const struct route **ret_route,
                             char ret_id[EXECUTION_ID_LENGTH + 1]);
+/* The number at {pid} in a path that the route matches; 0 if there is none, or it is not a number. */
+uint64_t route_number(const struct route *route, const char *path);
 /* Lists the methods of a path: "GET, HEAD, OPTIONS"; false if the path is unknown. */
 bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX]);
 
@@ -92,7 +98,11 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(WORK_DIR_NOT_ALLOWED, 403, "work_dir is not allowed",                                        \
       "`work_dir` is not below `sandbox.allowed_workdir_roots`, or, where the key has its "        \
       "own, `workdir_roots`.")                                                                     \
-    X(NOT_FOUND, 404, "there is nothing here", "No such path, or no execution with this id.")      \
+    X(FILE_REFUSED, 403, "the sandbox does not allow this",                                        \
+      "The permissions of the file, or of the directory it is in, refuse it in the sandbox.")      \
+    X(NOT_FOUND, 404, "there is nothing here",                                                     \
+      "No such path, or no execution, sandbox or command with this id.")                           \
+    X(FILE_NOT_FOUND, 404, "there is no such file", "The sandbox has no file of this name.")       \
     X(IN_PROGRESS, 409, "the first request with this Idempotency-Key has not ended",               \
       "`Idempotency-Key` was sent before, and its execution still runs after `queue.max_wait`; "   \
       "`id` is that of the execution.")                                                            \
@@ -100,6 +110,15 @@ bool query_list(struct exchange *exchange, struct str *out);
       "`Idempotency-Key` was sent before with another body or to another path.")                   \
     X(METHOD_NOT_ALLOWED, 405, "this method is not for this path",                                 \
       "The path has other methods; the header `Allow` lists them.")                                \
+    X(CONFLICT, 409, "this is not possible in this state",                                         \
+      "The sandbox is paused, or is not; the command has ended; the file exists; `error` says "    \
+      "which.")                                                                                    \
+    X(WRONG_FILE_TYPE, 409, "not a regular file, or not a directory",                              \
+      "Contents are those of regular files, lists those of directories.")                          \
+    X(SANDBOX_LOST, 410, "the process that held the sandbox ended, and the sandbox with it",       \
+      "The sandbox was ended by a restart of the executor; what was in it is gone.")               \
+    X(FILE_TOO_LARGE, 413, "the file is too large for one answer: use offset and length",          \
+      "More than 24 MiB at once.")                                                                 \
     X(BODY_TOO_LARGE, 413, "the body is too large", "The body is larger than `server.max_body`.")  \
     X(UNSUPPORTED_MEDIA_TYPE, 415, "the body has to be sent with Content-Type: application/json",  \
       "A body came without `Content-Type: application/json`.")                                     \
@@ -115,11 +134,19 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(KEY_BUSY, 429, "this API key has as many executions running and waiting as it may have",     \
       "The key has `security.max_executions_per_key`, or in the queue `queue.max_per_key`; "       \
       "`Retry-After` says when to come again.")                                                    \
+    X(SANDBOX_LIMIT, 429, "as many sandboxes or commands as there may be",                         \
+      "`sandboxes.max_per_key`, `memory_per_key`, `pids_per_key` or `max_commands` is reached; "   \
+      "`error` says which.")                                                                       \
     X(INTERNAL, 500, "something went wrong inside the server", "A defect, or a lack of memory.")   \
     X(SETUP_FAILED, 500, "the jail could not be built",                                            \
       "Nothing of the code ran; `error` says why, `id` is that of the history.")                   \
     X(EXECUTION_LOST, 500, "the process that runs the jails ended, and this run with it",          \
       "The run was ended by a restart of the executor; it can be tried again.")                    \
+    X(NOT_SUPPORTED, 501, "this server cannot do that",                                            \
+      "Sandboxes are switched off, or this machine has no cgroup that can be frozen.")             \
+    X(FILES_UNAVAILABLE, 503, "the files of the sandbox cannot be reached now",                    \
+      "The program that serves them was killed in the sandbox, or does not answer.")               \
+    X(NO_SPACE, 507, "the sandbox's disk is full", "`limits.disk_mb` is reached.")                 \
     X(QUEUE_FULL, 503, "as many executions run and wait as may",                                   \
       "`sandbox.max_concurrent` run and `sandbox.max_queued` wait; or `queue.max` of "             \
       "POST /executions.")                                                                         \

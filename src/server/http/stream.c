@@ -93,6 +93,7 @@ void sse_append_comment(struct str *out)
 struct stream {
     struct exchange *exchange;
     bool base64, dropped, ended;
+    bool gap;        /* something was dropped since the last event */
     size_t received; /* bytes of output received */
     struct sse_text texts[2];
     struct str out; /* encoded events */
@@ -148,6 +149,47 @@ void stream_output(struct stream *stream, bool is_stderr, const void *bytes, siz
         stream->out.length = before;
         stream->dropped = true;
     }
+}
+
+static void append_counted(struct stream *stream, size_t before)
+{
+    if (stream->out.failed || exchange_charge(stream->exchange, stream->out.length - before))
+        return;
+    stream->out.length = before;
+    stream->dropped = stream->gap = true;
+}
+
+void stream_event(struct stream *stream, const char *event, const char *json)
+{
+    size_t before = stream->out.length;
+    if (!json || stream->ended)
+        return;
+    if (before - stream->sent > STREAM_BYTES_MAX) {
+        stream->dropped = stream->gap = true;
+        return;
+    }
+    sse_append_json(&stream->out, event, json);
+    append_counted(stream, before);
+}
+
+void stream_live(struct stream *stream, const char *event, bool is_stderr, const void *bytes,
+                 size_t length)
+{
+    size_t before = stream->out.length;
+    if (length == 0 || stream->ended)
+        return;
+    if (before - stream->sent + length > STREAM_BYTES_MAX) {
+        stream->dropped = stream->gap = true;
+        return;
+    }
+    if (stream->gap)
+        sse_append_json(&stream->out, "gap", "{}");
+    stream->gap = false;
+    if (stream->base64)
+        sse_append_base64(&stream->out, event, bytes, length);
+    else
+        sse_append_text(&stream->out, event, &stream->texts[is_stderr], bytes, length, false);
+    append_counted(stream, before);
 }
 
 void stream_end(struct stream *stream, const char *event, const char *json)

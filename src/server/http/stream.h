@@ -42,6 +42,12 @@ void sse_append_comment(struct str *out);
 struct stream *stream_new(struct exchange *exchange, bool base64); /* NULL: no memory */
 void stream_free(struct stream *stream);                           /* accepts NULL */
 void stream_output(struct stream *stream, bool is_stderr, const void *bytes, size_t length);
+/* Appends an event with JSON. */
+void stream_event(struct stream *stream, const char *event, const char *json);
+/* Output of a command that may go on for any time: the amount is limited only by what the client
+ * has not read yet. Where some is dropped, an event `gap` follows. */
+void stream_live(struct stream *stream, const char *event, bool is_stderr, const void *bytes,
+                 size_t length);
 /* Appends the last event. `json` may be NULL if memory ran out. */
 void stream_end(struct stream *stream, const char *event, const char *json);
 bool stream_has_dropped(const struct stream *stream);

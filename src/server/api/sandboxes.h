@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* brigd's own dialect of the API for sandboxes: the handlers of the routes below /sandboxes. */
+#pragma once
+
+struct exchange;
+
+void sandboxes_create(struct exchange *exchange);
+void sandboxes_list(struct exchange *exchange);
+void sandboxes_get(struct exchange *exchange);
+void sandboxes_end(struct exchange *exchange);
+void sandboxes_timeout(struct exchange *exchange);
+void sandboxes_pause(struct exchange *exchange);
+void sandboxes_resume(struct exchange *exchange);
+void sandboxes_metrics(struct exchange *exchange);
+void sandboxes_start(struct exchange *exchange);
+void sandboxes_commands(struct exchange *exchange);
+void sandboxes_command(struct exchange *exchange);
+void sandboxes_kill(struct exchange *exchange);
+void sandboxes_input(struct exchange *exchange);
+void sandboxes_signal(struct exchange *exchange);
+void sandboxes_resize(struct exchange *exchange);
+void sandboxes_read(struct exchange *exchange); /* or list */
+void sandboxes_write(struct exchange *exchange);
+void sandboxes_remove(struct exchange *exchange);
+void sandboxes_stat(struct exchange *exchange);
+void sandboxes_move(struct exchange *exchange);
+void sandboxes_make(struct exchange *exchange);
+void sandboxes_watch(struct exchange *exchange);

@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of a sandbox: created, looked at, paused, ended. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <brig/brig.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "jail/job/job.h"
+#include "server/config.h"
+#include "server/executor/executor.h"
+#include "server/executor/jail_check.h"
+
+#define MEBIBYTE (UINT64_C(1) << 20)
+#define DEFAULT_LANGUAGE "bash"
+#define CHECK_MS 1000 /* how often idle programs are looked at */
+
+/* ---- answers ---- */
+
+void executor_sandbox_answer(struct executor *executor, struct caller caller,
+                             const struct sandbox_answer *answer)
+{
+    static const struct sandbox_answer too_large = {.fault = SANDBOX_LARGE,
+                                                    .message = "the answer is too large"};
+    autostr struct str bytes = {0};
+    if (sandbox_answer_encode(answer, &bytes, NULL) < 0 || bytes.length > MESSAGE_BYTES_MAX) {
+        str_done(&bytes);
+        (void)sandbox_answer_encode(&too_large, &bytes, NULL);
+    }
+    if (!bytes.failed)
+        executor_tell_http(executor, caller.http, MESSAGE_SANDBOX_ANSWER, caller.tag, bytes.data,
+                           bytes.length);
+}
+
+void executor_sandbox_refuse(struct executor *executor, struct caller caller,
+                             enum sandbox_fault fault, const char *field, const char *format, ...)
+{
+    char message[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    executor_sandbox_answer(
+        executor, caller,
+        &(struct sandbox_answer){.fault = fault, .field = field, .message = message});
+}
+
+static void count_now(struct executor *executor)
+{
+    executor->gauges.sandboxes = executor->sandboxes.count;
+    executor->gauges.sandboxes_paused = executor->sandboxes.paused_count;
+    executor->gauges.sandbox_commands = executor->sandboxes.command_count;
+}
+
+/* ---- information ---- */
+
+static void fill_usage(const struct sandbox *sandbox, struct sandbox_info *info)
+{
+    struct cgroup_usage usage;
+    const struct cgroup *group = sandbox->job ? sandbox->job->limits.group : NULL;
+    if (!group)
+        return;
+    cgroup_usage(group, &usage);
+    cgroup_current(group, &info->memory_bytes, &info->pids);
+    (void)cgroup_cpu_us(group, &info->cpu_us);
+    info->memory_peak_bytes = usage.peak_memory_bytes;
+    info->oom_kills = usage.oom_kills;
+    info->pids -= info->pids > 0; /* without init */
+}
+
+static struct sandbox_info describe(const struct sandbox *sandbox)
+{
+    const struct sandbox_request *request = &sandbox->request;
+    uint64_t now_ms = clock_now_ms();
+    bool paused = sandbox->state == SANDBOX_PAUSED;
+    uint64_t left_ms = paused                          ? sandbox->left_ms
+                       : sandbox->deadline_ms > now_ms ? sandbox->deadline_ms - now_ms
+                                                       : 0;
+    struct sandbox_info info = {
+        .id = sandbox->id,
+        .name = request->name,
+        .language = sandbox->runtime->name,
+        .state = sandbox->state,
+        .created_ns = sandbox->created_ns,
+        .deadline_ns = paused ? 0 : clock_wall_ns() + (int64_t)left_ms * 1000000,
+        .left_ms = left_ms,
+        .metadata = request->metadata,
+        .metadata_count = request->metadata_count,
+        .network = request->network,
+        .allow = request->allow,
+        .allow_count = request->allow_count,
+        .commands = sandbox->running_count,
+        .unenforced = sandbox->unenforced,
+        .unenforced_count = sandbox->unenforced_count,
+    };
+    memcpy(info.limits, sandbox->limits, sizeof info.limits);
+    return info;
+}
+
+static void answer_one(struct sandbox *sandbox, struct caller caller)
+{
+    struct sandbox_info info = describe(sandbox);
+    fill_usage(sandbox, &info);
+    executor_sandbox_answer(sandbox->executor, caller,
+                            &(struct sandbox_answer){.sandboxes = &info, .sandbox_count = 1});
+}
+
+static bool has_pair(const struct sandbox_request *request, const struct execution_pair *wanted)
+{
+    for (size_t i = 0; i < request->metadata_count; i++)
+        if (strcmp(request->metadata[i].name, wanted->name) == 0)
+            return strcmp(request->metadata[i].value, wanted->value) == 0;
+    return false;
+}
+
+static bool matches(const struct sandbox *sandbox, const struct sandbox_request *filter)
+{
+    if (sandbox->state == SANDBOX_ENDING ||
+        (*filter->domain && strcmp(sandbox->request.domain, filter->domain) != 0) ||
+        (filter->states && !(filter->states & 1U << sandbox->state)))
+        return false;
+    for (size_t i = 0; i < filter->metadata_count; i++)
+        if (!has_pair(&sandbox->request, &filter->metadata[i]))
+            return false;
+    return true;
+}
+
+/* Sandboxes are linked newest first. */
+static void answer_list(struct executor *executor, const struct sandbox_request *request,
+                        struct caller caller)
+{
+    autoanswer struct sandbox_answer answer = {0};
+    answer.sandboxes =
+        arena_alloc(&answer.arena, (executor->sandboxes.count + 1) * sizeof *answer.sandboxes);
+    for (const struct sandbox *sandbox = executor->sandboxes.first; sandbox && answer.sandboxes;
+         sandbox = sandbox->next) {
+        if (!matches(sandbox, request))
+            continue;
+        answer.incomplete = answer.sandbox_count == SANDBOX_LIST_MAX;
+        if (answer.incomplete)
+            break;
+        answer.sandboxes[answer.sandbox_count++] = describe(sandbox);
+    }
+    executor_sandbox_answer(executor, caller, &answer);
+}
+
+/* ---- the end ---- */
+
+static void free_sandbox(struct sandbox *sandbox)
+{
+    struct executor *executor = sandbox->executor;
+    executor_files_end(sandbox, SANDBOX_NOT_FOUND);
+    executor_files_settle(sandbox, UINT64_MAX);
+    executor_commands_free(sandbox);
+    executor_unwatch(executor, &sandbox->source);
+    attach_done(&sandbox->attach);
+    brig_job_free(sandbox->job);
+    executor_instance_note(&executor->instance, sandbox->slot, 0);
+    executor_lost_note(executor, sandbox->slot, NULL, NULL);
+    executor_slot_free(executor, sandbox->slot);
+    sandbox_request_done(&sandbox->request);
+    free(sandbox);
+}
+
+static void unlink_sandbox(struct sandbox *sandbox)
+{
+    struct sandboxes *all = &sandbox->executor->sandboxes;
+    *(sandbox->previous ? &sandbox->previous->next : &all->first) = sandbox->next;
+    if (sandbox->next)
+        sandbox->next->previous = sandbox->previous;
+    all->count--;
+}
+
+void executor_sandbox_end(struct sandbox *sandbox)
+{
+    struct sandboxes *all = &sandbox->executor->sandboxes;
+    if (sandbox->state == SANDBOX_ENDING)
+        return;
+    if (sandbox->state == SANDBOX_PAUSED) { /* frozen processes do not die */
+        (void)cgroup_freeze(sandbox->job->limits.group, false);
+        all->paused_count--;
+    }
+    sandbox->state = SANDBOX_ENDING;
+    executor_files_end(sandbox, SANDBOX_NOT_FOUND);
+    executor_commands_cancel(sandbox);
+    (void)brig_job_cancel(sandbox->job, NULL); /* fails if the job is over already */
+    all->due_ms = 0;
+    count_now(sandbox->executor);
+}
+
+static void job_ready(void *owner, uint32_t events)
+{
+    struct sandbox *sandbox = owner;
+    (void)events;
+    if (brig_job_process(sandbox->job, NULL) == 0)
+        return;
+    executor_unwatch(sandbox->executor, &sandbox->source);
+    sandbox->source.fd = -1;
+    sandbox->executor->sandboxes.due_ms = 0;
+    executor_sandbox_end(sandbox);
+}
+
+/* ---- creation ---- */
+
+static size_t sum_of(const struct executor *executor, const char *domain,
+                     enum execution_limit limit)
+{
+    size_t sum = 0;
+    for (const struct sandbox *other = executor->sandboxes.first; other; other = other->next)
+        if (strcmp(other->request.domain, domain) == 0)
+            sum += limit == EXECUTION_LIMITS_ ? 1 : other->limits[limit];
+    return sum;
+}
+
+/* Limits per key hold without keys, too: then all requests are of one. */
+static int check_quotas(const struct executor *executor, const struct sandbox *sandbox,
+                        struct brig_error *err)
+{
+    const typeof(executor->config->sandboxes) *config = &executor->config->sandboxes;
+    const char *domain = sandbox->request.domain;
+    uint64_t memory_mb = sandbox->limits[EXECUTION_MEMORY_MB];
+    uint64_t pids = sandbox->limits[EXECUTION_PIDS];
+    if (config->max_per_key && sum_of(executor, domain, EXECUTION_LIMITS_) >= config->max_per_key)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "this API key has %llu sandboxes, and may not have "
+                         "more (sandboxes.max_per_key)",
+                         (unsigned long long)config->max_per_key);
+    uint64_t most_mb = config->memory_per_key_bytes / MEBIBYTE;
+    if (most_mb && sum_of(executor, domain, EXECUTION_MEMORY_MB) + memory_mb > most_mb)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "with %llu MiB more, the sandboxes of this API key could use more than "
+                         "%llu MiB of memory (sandboxes.memory_per_key)",
+                         (unsigned long long)memory_mb, (unsigned long long)most_mb);
+    if (config->pids_per_key &&
+        sum_of(executor, domain, EXECUTION_PIDS) + pids > config->pids_per_key)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "with %llu more, the sandboxes of this API key could have more than %llu "
+                         "processes (sandboxes.pids_per_key)",
+                         (unsigned long long)pids, (unsigned long long)config->pids_per_key);
+    return 0;
+}
+
+/* What executions and sandboxes have in common, so that the same code checks it and makes the
+ * jail. */
+static struct execution_request like_execution(const struct sandbox_request *request)
+{
+    struct execution_request like = {.id = "",
+                                     .request_id = request->request_id,
+                                     .client = request->client,
+                                     .domain = request->domain,
+                                     .language = request->language,
+                                     .code = {.data = "x", .length = 1},
+                                     .stdin_bytes = {.data = ""},
+                                     .env = request->env,
+                                     .env_count = request->env_count,
+                                     .allow = request->allow,
+                                     .allow_count = request->allow_count,
+                                     .network = request->network};
+    memcpy(like.limits, request->limits, sizeof like.limits);
+    return like;
+}
+
+static enum sandbox_fault check_settings(struct sandbox *sandbox, const char **ret_field,
+                                         struct brig_error *err)
+{
+    const struct executor *executor = sandbox->executor;
+    struct sandbox_request *request = &sandbox->request;
+    const typeof(executor->config->sandboxes) *config = &executor->config->sandboxes;
+    if (!request->language)
+        request->language = DEFAULT_LANGUAGE;
+    *ret_field = "language";
+    sandbox->runtime = config_find_runtime(executor->config, request->language);
+    if (!sandbox->runtime) {
+        (void)config_fail_language(executor->config, request->language, err);
+        return SANDBOX_LANGUAGE;
+    }
+    if (sandbox->runtime->agent) {
+        (void)brig_fail(err, BRIG_E_INVALID, 0, "%s is an agent, which cannot be a sandbox",
+                        sandbox->runtime->name);
+        return SANDBOX_LANGUAGE;
+    }
+    struct execution_request like = like_execution(request);
+    int result = executor_jail_check(&executor->ground, sandbox->runtime, &like, ret_field, err);
+    bool network = result < 0 && str_starts_with(*ret_field, "permissions.network");
+    if (network)
+        *ret_field = "allow"; /* the name that it has here */
+    if (result < 0)
+        return network                      ? SANDBOX_FORBIDDEN
+               : result == BRIG_E_NOT_FOUND ? SANDBOX_UNAVAILABLE
+                                            : SANDBOX_INVALID;
+    for (int i = 0; i < EXECUTION_LIMITS_; i++)
+        sandbox->limits[i] = jail_limit(sandbox->runtime, &like, (enum execution_limit)i);
+    *ret_field = "timeout";
+    if (request->timeout_ms == 0)
+        request->timeout_ms = config->default_timeout_ms;
+    if (request->timeout_ms > config->max_timeout_ms) {
+        (void)brig_fail(err, BRIG_E_INVALID, 0,
+                        "timeout is longer than %llu s, the most that is "
+                        "allowed (sandboxes.max_timeout)",
+                        (unsigned long long)(config->max_timeout_ms / 1000));
+        return SANDBOX_INVALID;
+    }
+    *ret_field = "";
+    return check_quotas(executor, sandbox, err) < 0 ? SANDBOX_LIMIT : SANDBOX_OK;
+}
+
+static void keep_unenforced(struct sandbox *sandbox)
+{
+    const struct brig_unenforced *from = &sandbox->job->plan.unenforced;
+    struct arena *arena = &sandbox->request.arena;
+    sandbox->unenforced = arena_alloc(arena, (from->count + 1) * sizeof(char *));
+    for (size_t i = 0; sandbox->unenforced && i < from->count; i++) {
+        const char *text = arena_strdup(arena, from->text[i]);
+        if (text)
+            sandbox->unenforced[sandbox->unenforced_count++] = text;
+    }
+}
+
+static int start_jail(struct sandbox *sandbox, const char **ret_field, struct brig_error *err)
+{
+    struct executor *executor = sandbox->executor;
+    struct execution_request like = like_execution(&sandbox->request);
+    struct jail jail;
+    int result = executor_jail_make(&executor->ground, sandbox->runtime, &like, JAIL_HELD,
+                                    sandbox->host_uid, &jail, err);
+    if (jail.field)
+        *ret_field = jail.field;
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = jail.argv;
+    if (result == 0)
+        result = brig_start(jail.policy, &command, &sandbox->job, err);
+    executor_jail_done(&jail);
+    if (result < 0)
+        return result;
+    if ((result = attach_own(sandbox->job->entry_fd, &sandbox->attach, err)) < 0)
+        return result;
+    close_fd(&sandbox->job->entry_fd);
+    executor_instance_note(&executor->instance, sandbox->slot, brig_job_pid(sandbox->job));
+    keep_unenforced(sandbox);
+    sandbox->source = (struct executor_source){
+        .ready = job_ready, .owner = sandbox, .fd = brig_job_fd(sandbox->job)};
+    return executor_watch(executor, &sandbox->source, EPOLLIN, err);
+}
+
+static void link_sandbox(struct sandbox *sandbox)
+{
+    struct executor *executor = sandbox->executor;
+    struct sandboxes *all = &executor->sandboxes;
+    sandbox->next = all->first;
+    if (sandbox->next)
+        sandbox->next->previous = sandbox;
+    all->first = sandbox;
+    all->count++;
+    all->due_ms = 0;
+    sandbox->created_ns = clock_wall_ns();
+    sandbox->deadline_ms = clock_now_ms() + sandbox->request.timeout_ms;
+    executor_lost_note(executor, sandbox->slot, sandbox->id, sandbox->request.domain);
+    count_now(executor);
+}
+
+/* Releases a sandbox that was not linked. */
+static void give_up(struct sandbox *sandbox)
+{
+    if (sandbox->slot < sandbox->executor->slot_count)
+        executor_instance_note(&sandbox->executor->instance, sandbox->slot, 0);
+    attach_done(&sandbox->attach);
+    brig_job_free(sandbox->job);
+    executor_slot_free(sandbox->executor, sandbox->slot);
+    sandbox_request_done(&sandbox->request);
+    free(sandbox);
+}
+
+/* Takes the request. */
+static void create(struct executor *executor, struct sandbox_request *request, struct caller caller)
+{
+    const char *field = "";
+    struct brig_error err = {0};
+    const typeof(executor->config->sandboxes) *config = &executor->config->sandboxes;
+    struct sandbox *sandbox = calloc(1, sizeof *sandbox);
+    if (!sandbox) {
+        executor_sandbox_refuse(executor, caller, SANDBOX_BUSY, "", "out of memory");
+        return;
+    }
+    *sandbox = (struct sandbox){.executor = executor,
+                                .request = *request,
+                                .slot = SIZE_MAX,
+                                .attach = ENTRY_INIT,
+                                .source = {.fd = -1}};
+    *request = (struct sandbox_request){0};
+    execution_id_make(sandbox->id);
+    enum sandbox_fault fault = SANDBOX_OK;
+    if (!config->enabled) {
+        fault = SANDBOX_UNSUPPORTED;
+        (void)brig_fail(&err, BRIG_E_STATE, 0, "sandboxes are switched off (sandboxes.enabled)");
+    } else if (executor->draining || executor->sandboxes.count >= config->max) {
+        fault = SANDBOX_BUSY;
+        (void)brig_fail(&err, BRIG_E_STATE, 0,
+                        executor->draining
+                            ? "the server is shutting down"
+                            : "there are as many sandboxes as there may be (sandboxes.max)");
+    } else {
+        fault = check_settings(sandbox, &field, &err);
+    }
+    if (fault == SANDBOX_OK && !executor_slot_take(executor, &sandbox->slot, &sandbox->host_uid)) {
+        fault = SANDBOX_BUSY;
+        (void)brig_fail(&err, BRIG_E_STATE, 0, "too many concurrent jails");
+    }
+    if (fault == SANDBOX_OK && start_jail(sandbox, &field, &err) < 0)
+        fault = *field                                               ? SANDBOX_INVALID
+                : err.sys_errno == EMFILE || err.sys_errno == ENFILE ? SANDBOX_BUSY
+                                                                     : SANDBOX_FAILED;
+    if (fault == SANDBOX_OK) {
+        link_sandbox(sandbox);
+        answer_one(sandbox, caller);
+        return;
+    }
+    executor_sandbox_refuse(executor, caller, fault, field, "%s", err.message);
+    give_up(sandbox);
+}
+
+/* ---- operations ---- */
+
+static void set_timeout(struct sandbox *sandbox, const struct sandbox_request *request,
+                        struct caller caller)
+{
+    struct executor *executor = sandbox->executor;
+    uint64_t most_ms = executor->config->sandboxes.max_timeout_ms;
+    if (request->timeout_ms > most_ms) {
+        executor_sandbox_refuse(executor, caller, SANDBOX_INVALID, "timeout",
+                                "timeout is longer than %llu s, the most that is allowed "
+                                "(sandboxes.max_timeout)",
+                                (unsigned long long)(most_ms / 1000));
+        return;
+    }
+    if (sandbox->state == SANDBOX_PAUSED)
+        sandbox->left_ms = request->timeout_ms;
+    else
+        sandbox->deadline_ms = clock_now_ms() + request->timeout_ms;
+    executor->sandboxes.due_ms = 0;
+    answer_one(sandbox, caller);
+}
+
+/* While a sandbox is paused, its deadline and the time limits of its commands stand still. */
+static void pause_sandbox(struct sandbox *sandbox, bool pause, struct caller caller)
+{
+    struct executor *executor = sandbox->executor;
+    uint64_t now_ms = clock_now_ms();
+    const struct cgroup *group = sandbox->job->limits.group;
+    if ((sandbox->state == SANDBOX_PAUSED) == pause) {
+        executor_sandbox_refuse(executor, caller, SANDBOX_CONFLICT, "", "the sandbox is %s",
+                                pause ? "paused already" : "not paused");
+        return;
+    }
+    int result = group ? cgroup_freeze(group, pause) : -EOPNOTSUPP;
+    if (result < 0) {
+        executor_sandbox_refuse(executor, caller, SANDBOX_UNSUPPORTED, "",
+                                "the sandbox cannot be paused here: it has no cgroup that can be "
+                                "frozen (%s)",
+                                strerror(-result));
+        return;
+    }
+    if (pause) {
+        sandbox->left_ms = sandbox->deadline_ms > now_ms ? sandbox->deadline_ms - now_ms : 0;
+        sandbox->deadline_ms = now_ms + executor->config->sandboxes.max_paused_ms;
+    } else {
+        sandbox->deadline_ms = now_ms + sandbox->left_ms;
+    }
+    sandbox->state = pause ? SANDBOX_PAUSED : SANDBOX_RUNNING;
+    executor->sandboxes.paused_count += pause ? 1 : SIZE_MAX;
+    executor_commands_pause(sandbox, pause);
+    executor->sandboxes.due_ms = 0;
+    count_now(executor);
+    answer_one(sandbox, caller);
+}
+
+static struct sandbox *find(const struct executor *executor, const struct sandbox_request *request)
+{
+    for (struct sandbox *sandbox = executor->sandboxes.first; sandbox; sandbox = sandbox->next)
+        if (strcasecmp(sandbox->id, request->id) == 0)
+            return sandbox->state != SANDBOX_ENDING &&
+                           (!*request->domain ||
+                            strcmp(sandbox->request.domain, request->domain) == 0)
+                       ? sandbox
+                       : NULL;
+    return NULL;
+}
+
+static void refuse_unknown(struct executor *executor, const struct sandbox_request *request,
+                           struct caller caller)
+{
+    if (executor_lost_has(executor, request->id, request->domain))
+        executor_sandbox_refuse(executor, caller, SANDBOX_LOST, "",
+                                "the process that held the sandbox %s ended, and the sandbox with "
+                                "it",
+                                request->id);
+    else
+        executor_sandbox_refuse(executor, caller, SANDBOX_NOT_FOUND, "",
+                                "no sandbox with the id %s is running", request->id);
+}
+
+static void serve(struct sandbox *sandbox, struct sandbox_request *request, struct caller caller)
+{
+    bool paused = sandbox->state == SANDBOX_PAUSED;
+    if (paused && (request->operation == SANDBOX_START || request->operation >= SANDBOX_READ)) {
+        executor_sandbox_refuse(sandbox->executor, caller, SANDBOX_CONFLICT, "",
+                                "the sandbox is paused: resume it first");
+        return;
+    }
+    switch (request->operation) {
+    case SANDBOX_GET:
+        answer_one(sandbox, caller);
+        return;
+    case SANDBOX_END:
+        executor_sandbox_end(sandbox);
+        executor_sandbox_answer(sandbox->executor, caller, &(struct sandbox_answer){0});
+        return;
+    case SANDBOX_TIMEOUT:
+        set_timeout(sandbox, request, caller);
+        return;
+    case SANDBOX_PAUSE:
+    case SANDBOX_RESUME:
+        pause_sandbox(sandbox, request->operation == SANDBOX_PAUSE, caller);
+        return;
+    case SANDBOX_START:
+        executor_command_start(sandbox, request, caller);
+        count_now(sandbox->executor);
+        return;
+    case SANDBOX_COMMANDS:
+        executor_command_list(sandbox, caller);
+        return;
+    case SANDBOX_COMMAND:
+    case SANDBOX_INPUT:
+    case SANDBOX_SIGNAL:
+    case SANDBOX_RESIZE:
+        executor_command_asked(sandbox, request, caller);
+        return;
+    case SANDBOX_READ:
+    case SANDBOX_WRITE:
+    case SANDBOX_REMOVE:
+    case SANDBOX_ENTRIES:
+    case SANDBOX_STAT:
+    case SANDBOX_MOVE:
+    case SANDBOX_MAKE:
+    case SANDBOX_WATCH:
+        executor_files_asked(sandbox, request, caller);
+        return;
+    case SANDBOX_CREATE:
+    case SANDBOX_LIST:
+    case SANDBOX_OPERATIONS_:
+        return;
+    }
+}
+
+int executor_sandbox_asked(struct executor *executor, const struct message *message,
+                           struct brig_error *err)
+{
+    struct sandbox_request request;
+    const struct caller caller = {.tag = message->tag, .http = executor->http_processes};
+    int result = sandbox_request_decode(message->bytes, message->length, &request, err);
+    if (result < 0)
+        return result;
+    struct sandbox *sandbox = NULL;
+    if (request.operation == SANDBOX_CREATE)
+        create(executor, &request, caller);
+    else if (request.operation == SANDBOX_LIST)
+        answer_list(executor, &request, caller);
+    else if ((sandbox = find(executor, &request)))
+        serve(sandbox, &request, caller);
+    else
+        refuse_unknown(executor, &request, caller);
+    sandbox_request_done(&request);
+    return 0;
+}
+
+int executor_sandbox_left(struct executor *executor, const struct message *message,
+                          struct brig_error *err)
+{
+    const struct caller caller = {.tag = message->tag, .http = executor->http_processes};
+    (void)err;
+    for (struct sandbox *sandbox = executor->sandboxes.first; sandbox; sandbox = sandbox->next)
+        if (executor_command_left(sandbox, caller) || executor_files_left(sandbox, caller))
+            break;
+    return 0;
+}
+
+/* ---- the loop ---- */
+
+static bool is_over(const struct sandbox *sandbox)
+{
+    return sandbox->state == SANDBOX_ENDING && sandbox->running_count == 0 &&
+           sandbox->source.fd < 0;
+}
+
+static void settle_one(struct sandbox *sandbox, uint64_t now_ms)
+{
+    struct sandboxes *all = &sandbox->executor->sandboxes;
+    executor_files_settle(sandbox, now_ms);
+    executor_commands_settle(sandbox);
+    if (sandbox->state != SANDBOX_ENDING && now_ms >= sandbox->deadline_ms)
+        executor_sandbox_end(sandbox);
+    if (is_over(sandbox)) {
+        unlink_sandbox(sandbox);
+        free_sandbox(sandbox);
+        return;
+    }
+    uint64_t due_ms = sandbox->state == SANDBOX_ENDING ? UINT64_MAX : sandbox->deadline_ms;
+    if (sandbox->files && now_ms + CHECK_MS < due_ms)
+        due_ms = now_ms + CHECK_MS;
+    if (due_ms < all->due_ms)
+        all->due_ms = due_ms;
+}
+
+void executor_sandboxes_settle(struct executor *executor, uint64_t now_ms)
+{
+    struct sandboxes *all = &executor->sandboxes;
+    if (all->has_paused && !executor_http_is_full(executor)) {
+        all->has_paused = false;
+        for (struct sandbox *sandbox = all->first; sandbox; sandbox = sandbox->next)
+            executor_commands_resume_streams(sandbox);
+    }
+    if (now_ms < all->due_ms)
+        return;
+    all->due_ms = UINT64_MAX;
+    for (struct sandbox *sandbox = all->first, *next; sandbox; sandbox = next) {
+        next = sandbox->next;
+        settle_one(sandbox, now_ms);
+    }
+    count_now(executor);
+}
+
+uint64_t executor_sandboxes_due_ms(const struct executor *executor)
+{
+    return executor->sandboxes.due_ms;
+}
+
+bool executor_sandboxes_drain(struct executor *executor, bool soon)
+{
+    for (struct sandbox *sandbox = executor->sandboxes.first; sandbox; sandbox = sandbox->next)
+        if (!soon || sandbox->running_count == 0)
+            executor_sandbox_end(sandbox);
+    return executor->sandboxes.count == 0;
+}
+
+void executor_sandboxes_abandon(struct executor *executor)
+{
+    for (struct sandbox *sandbox; (sandbox = executor->sandboxes.first);) {
+        executor_sandbox_end(sandbox);
+        unlink_sandbox(sandbox);
+        free_sandbox(sandbox);
+    }
+    executor_lost_close(executor);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Sandboxes: jails that the executor holds, commands that it starts in them, and the program in
+ * each that serves its files. See server/sandbox.h for requests and answers.
+ *
+ * sandboxes.c has the life of a sandbox, commands.c commands, files.c files, lost.c which sandboxes
+ * ended with an earlier executor. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/str.h"
+#include "jail/attach/attach.h"
+#include "server/execution.h"
+#include "server/executor/source.h"
+#include "server/sandbox.h"
+
+struct brig_error;
+struct brig_job;
+struct executor;
+struct message;
+struct runtime;
+struct sandbox;
+
+#define SANDBOX_LOST_MAX 1000 /* ids that are remembered */
+
+/* Who asked: the tag of a MESSAGE_SANDBOX, and the number of the http process. */
+struct caller {
+    uint64_t tag, http;
+};
+
+/* ---- commands ---- */
+
+/* A client that waits for the end of a command, or also reads its output. */
+struct follower {
+    struct follower *next;
+    struct caller caller;
+    bool output;
+};
+
+struct command_stream {
+    struct command *command;
+    struct executor_source source; /* fd -1 at end of file; a terminal's is the job's */
+    enum sandbox_piece kind;
+    bool paused; /* the http process is slow */
+};
+
+struct command {
+    struct command *next;
+    struct sandbox *sandbox;
+    uint64_t number;
+    struct sandbox_request request; /* that started it */
+    struct execution_request row;   /* for the history; in the arena of `request` */
+    struct brig_job *job;           /* NULL once it has ended */
+    struct executor_source source;
+    struct command_stream streams[2];
+    struct str kept; /* output: a byte for the kind, four for the length, then the piece */
+    bool dropped;    /* output before `kept` was dropped */
+    struct follower *followers;
+    struct executor_source input; /* standard input, or a copy of the terminal; fd -1: closed */
+    struct str waiting;           /* input that the command has not read yet */
+    size_t sent;                  /* bytes of it that were written */
+    bool keep_input, watching_input;
+    int64_t started_ns;
+    struct str result; /* encoded, once it has ended */
+};
+
+/* ---- files ---- */
+
+/* A request about files: it waits, or the program in the sandbox works on it. */
+struct file_request {
+    struct file_request *next;
+    struct caller caller;
+    struct sandbox_request request;
+    size_t sent;        /* bytes of the content that were sent */
+    bool asked;         /* the request itself was sent */
+    struct str bytes;   /* that were read */
+    struct arena arena; /* of the entries */
+    struct sandbox_entry *entries;
+    size_t entry_count, entry_room;
+};
+
+/* One program that serves files: the one for requests, or one for each watched directory. */
+struct files {
+    struct files *next;
+    struct sandbox *sandbox;
+    struct brig_job *job;
+    struct executor_source source, socket;
+    bool writing; /* the loop also waits for EPOLLOUT */
+    bool watches, began;
+    bool over; /* to be freed after this round of the loop */
+    struct file_request *first, **last;
+    size_t count;
+    uint64_t progress_ms; /* when something was heard or sent last */
+};
+
+/* ---- sandboxes ---- */
+
+struct sandbox {
+    struct sandbox *next, *previous;
+    struct executor *executor;
+    char id[EXECUTION_ID_LENGTH + 1];
+    struct sandbox_request request; /* that created it */
+    const struct runtime *runtime;
+    enum sandbox_state state;
+    size_t slot;
+    uid_t host_uid;
+    struct brig_job *job;
+    struct attach attach;
+    struct executor_source source;
+    int64_t created_ns;
+    uint64_t deadline_ms;     /* monotonic; while it is paused, when it is ended nevertheless */
+    uint64_t left_ms;         /* while it is paused: what was left until the deadline */
+    struct command *commands; /* newest first */
+    size_t command_count, running_count;
+    uint64_t next_number;
+    struct files *files; /* the first is for requests, others watch */
+    size_t watch_count;
+    const char **unenforced;
+    size_t unenforced_count;
+    uint64_t limits[EXECUTION_LIMITS_]; /* in force */
+};
+
+struct sandbox_lost {
+    char id[EXECUTION_ID_LENGTH + 1], domain[64];
+};
+
+struct sandboxes {
+    struct sandbox *first;
+    size_t count, paused_count, command_count;
+    size_t kept_bytes; /* output of all commands */
+    size_t file_bytes; /* contents of files on their way */
+    bool has_paused;   /* a stream waits for the http process */
+    uint64_t due_ms;   /* when to look at the deadlines again; 0: now */
+    int record;        /* the file in which their ids are, or -1; see lost.c */
+    char record_name[64];
+    struct sandbox_lost *lost;
+    size_t lost_count;
+};
+
+/* ---- sandboxes.c ---- */
+
+/* Handles MESSAGE_SANDBOX and MESSAGE_SANDBOX_LEAVE. */
+int executor_sandbox_asked(struct executor *executor, const struct message *message,
+                           struct brig_error *err);
+int executor_sandbox_left(struct executor *executor, const struct message *message,
+                          struct brig_error *err);
+/* After each round of the loop: deadlines, the end of sandboxes, streams that were paused. */
+void executor_sandboxes_settle(struct executor *executor, uint64_t now_ms);
+/* When to call it if nothing else happens; UINT64_MAX: never. */
+uint64_t executor_sandboxes_due_ms(const struct executor *executor);
+/* The server shuts down: ends all sandboxes; with `soon` only those without a running command.
+ * Returns whether none is left. */
+bool executor_sandboxes_drain(struct executor *executor, bool soon);
+void executor_sandboxes_abandon(struct executor *executor);
+/* Lets it end; the sandbox is freed later. */
+void executor_sandbox_end(struct sandbox *sandbox);
+
+void executor_sandbox_answer(struct executor *executor, struct caller caller,
+                             const struct sandbox_answer *answer);
+__attribute__((format(printf, 5, 6))) void
+executor_sandbox_refuse(struct executor *executor, struct caller caller, enum sandbox_fault fault,
+                        const char *field, const char *format, ...);
+
+/* ---- commands.c ---- */
+
+void executor_command_start(struct sandbox *sandbox, struct sandbox_request *request,
+                            struct caller caller);
+void executor_command_list(struct sandbox *sandbox, struct caller caller);
+/* SANDBOX_COMMAND, _INPUT, _SIGNAL and _RESIZE. */
+void executor_command_asked(struct sandbox *sandbox, const struct sandbox_request *request,
+                            struct caller caller);
+/* Removes a follower; false if there is none with this tag. */
+bool executor_command_left(struct sandbox *sandbox, struct caller caller);
+void executor_commands_pause(struct sandbox *sandbox, bool paused);
+void executor_commands_cancel(struct sandbox *sandbox);
+void executor_commands_resume_streams(struct sandbox *sandbox);
+/* Keeps the last ended commands only. Must not be called while events of the loop are pending. */
+void executor_commands_settle(struct sandbox *sandbox);
+void executor_commands_free(struct sandbox *sandbox);
+/* The policy of a command: the sandbox's, with other variables, limits and directory. In the arena
+ * of the request. */
+struct brig_policy *executor_command_policy(const struct sandbox *sandbox,
+                                            struct sandbox_request *request,
+                                            struct brig_error *err);
+
+/* ---- command_streams.c ---- */
+
+/* Appends what is kept of a stream. */
+void executor_output_collect(const struct command *command, enum sandbox_piece kind,
+                             struct str *out);
+/* Sends everything that is kept. */
+void executor_output_tell(const struct command *command, struct caller caller);
+void executor_output_forget(struct command *command);
+bool executor_follower_add(struct command *command, struct caller caller, bool output);
+bool executor_follower_remove(struct command *command, struct caller caller);
+/* Takes the fd, which may be -1 with errno set. */
+int executor_stream_open(struct command *command, int index, enum sandbox_piece kind, int fd,
+                         struct brig_error *err);
+/* Returns 1 if there may be more. */
+int executor_stream_read(struct command_stream *stream);
+void executor_stream_close(struct command_stream *stream);
+/* Takes the fd, as above. */
+int executor_input_open(struct command *command, int fd, struct brig_error *err);
+/* Writes as much of the waiting input as the command takes now. */
+void executor_input_feed(struct command *command);
+void executor_input_close(struct command *command);
+
+/* ---- files.c ---- */
+
+/* Takes the request. */
+void executor_files_asked(struct sandbox *sandbox, struct sandbox_request *request,
+                          struct caller caller);
+bool executor_files_left(struct sandbox *sandbox, struct caller caller);
+/* Ends programs that are idle or do not answer, and frees those that are over. */
+void executor_files_settle(struct sandbox *sandbox, uint64_t now_ms);
+/* Ends all of them; their requests are answered with the fault. */
+void executor_files_end(struct sandbox *sandbox, enum sandbox_fault fault);
+
+/* ---- lost.c ---- */
+
+/* Reads the records of executors that have died. */
+void executor_lost_open(struct executor *executor);
+void executor_lost_close(struct executor *executor);
+/* Records the sandbox in its slot, or clears the slot. */
+void executor_lost_note(struct executor *executor, size_t slot, const char *id, const char *domain);
+bool executor_lost_has(const struct executor *executor, const char *id, const char *domain);

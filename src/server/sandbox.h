@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Sandboxes: long-lived jails, commands in them, and their files. Requests of the http process and
+ * the executor's answers, which they exchange as bytes. Every dialect of the API translates to and
+ * from these. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "server/execution.h"
+
+struct brig_error;
+struct str;
+
+#define SANDBOX_NAME_MAX 128
+#define SANDBOX_METADATA_MAX 64     /* pairs */
+#define SANDBOX_METADATA_BYTES 4096 /* one value */
+#define SANDBOX_PATH_MAX 4095       /* of a file */
+#define SANDBOX_LIST_MAX 10000      /* entries of a directory; sandboxes */
+#define SANDBOX_COMMANDS_MAX 128    /* of one sandbox, running and ended ones that are kept */
+#define SANDBOX_FILE_MAX ((size_t)24 << 20) /* one request for the content of a file */
+#define SANDBOX_INPUT_MAX ((size_t)1 << 20) /* standard input that waits for a command */
+#define SANDBOX_DEPTH_MAX 64
+#define SANDBOX_SIZE_MAX 10000 /* rows or columns of a terminal */
+
+enum sandbox_operation {
+    SANDBOX_CREATE,
+    SANDBOX_LIST,
+    SANDBOX_GET,
+    SANDBOX_END,
+    SANDBOX_TIMEOUT, /* a new deadline */
+    SANDBOX_PAUSE,
+    SANDBOX_RESUME,
+    SANDBOX_START, /* a command */
+    SANDBOX_COMMANDS,
+    SANDBOX_COMMAND, /* one command */
+    SANDBOX_INPUT,
+    SANDBOX_SIGNAL,
+    SANDBOX_RESIZE,
+    /* Files. The executor passes them to a program in the sandbox. */
+    SANDBOX_READ,
+    SANDBOX_WRITE,
+    SANDBOX_REMOVE,
+    SANDBOX_ENTRIES,
+    SANDBOX_STAT,
+    SANDBOX_MOVE,
+    SANDBOX_MAKE,
+    SANDBOX_WATCH,
+    SANDBOX_OPERATIONS_
+};
+
+/* How long the answer to SANDBOX_START and SANDBOX_COMMAND takes. */
+enum sandbox_wait {
+    SANDBOX_AT_ONCE,
+    SANDBOX_UNTIL_END,
+    SANDBOX_FOLLOW, /* the same, and output is sent as it comes (MESSAGE_SANDBOX_PIECE) */
+};
+
+enum sandbox_state { SANDBOX_RUNNING, SANDBOX_PAUSED, SANDBOX_ENDING, SANDBOX_STATES_ };
+
+/* One struct for all operations, each of which uses a part of it. Pointers are into the arena. */
+struct sandbox_request {
+    struct arena arena;
+    enum sandbox_operation operation;
+    const char *request_id, *client, *domain; /* as in execution_request */
+    const char *id;                           /* of the sandbox, "" for SANDBOX_CREATE and _LIST */
+    uint64_t command;                         /* its number */
+    const char *language, *name;              /* SANDBOX_CREATE; language NULL: the default */
+    uint64_t timeout_ms;                      /* deadline; time limit of a command; 0: default */
+    uint64_t cpu_ms;                          /* CPU time of a command; 0: no limit */
+    uint64_t limits[EXECUTION_LIMITS_];       /* 0: default */
+    struct execution_pair *env;
+    size_t env_count;
+    struct execution_pair *metadata; /* SANDBOX_LIST: those that must be equal */
+    size_t metadata_count;
+    bool network;
+    const char **allow;
+    size_t allow_count;
+    const char **args; /* of a command */
+    size_t arg_count;
+    const char *cwd;              /* or NULL */
+    struct execution_bytes bytes; /* standard input, or the content of a file */
+    bool keep_input;              /* standard input stays open; SANDBOX_INPUT: not the last bytes */
+    bool pty;
+    uint64_t rows, columns;
+    enum sandbox_wait wait;
+    uint64_t signal;
+    unsigned states; /* SANDBOX_LIST: bits of enum sandbox_state; 0: all */
+    /* Files */
+    const char *path, *target;
+    uint64_t offset, length, depth, mode;
+    bool append, recursive;
+};
+
+/* Why a request was not carried out. */
+enum sandbox_fault {
+    SANDBOX_OK,
+    SANDBOX_NOT_FOUND,   /* no such sandbox */
+    SANDBOX_NO_COMMAND,  /* no such command */
+    SANDBOX_LOST,        /* it ended with an earlier executor */
+    SANDBOX_INVALID,     /* `field` has a wrong value */
+    SANDBOX_LANGUAGE,    /* unknown */
+    SANDBOX_UNAVAILABLE, /* the language is not installed */
+    SANDBOX_FORBIDDEN,   /* network */
+    SANDBOX_LIMIT,       /* as many as the key may have */
+    SANDBOX_BUSY,        /* as many as there may be; later */
+    SANDBOX_CONFLICT,    /* not in this state */
+    SANDBOX_UNSUPPORTED, /* this machine cannot */
+    SANDBOX_FAILED,      /* the jail or the command could not be started */
+    SANDBOX_NO_FILE,
+    SANDBOX_EXISTS,
+    SANDBOX_REFUSED,  /* the file's permissions */
+    SANDBOX_KIND,     /* not a regular file, or not a directory */
+    SANDBOX_LARGE,    /* file */
+    SANDBOX_NO_SPACE, /* disk limit */
+    SANDBOX_NO_FILES, /* the program that serves files was killed or does not answer */
+    SANDBOX_FAULTS_
+};
+
+struct sandbox_info {
+    const char *id, *name, *language;
+    enum sandbox_state state;
+    int64_t created_ns;
+    int64_t deadline_ns; /* 0 while it is paused */
+    uint64_t left_ms;    /* until the deadline, also while it is paused */
+    struct execution_pair *metadata;
+    size_t metadata_count;
+    uint64_t limits[EXECUTION_LIMITS_];
+    bool network;
+    const char **allow;
+    size_t allow_count;
+    uint64_t commands; /* running */
+    /* Usage, for SANDBOX_GET; 0 if it is not counted. */
+    uint64_t memory_bytes, memory_peak_bytes, pids, cpu_us, oom_kills;
+    const char **unenforced;
+    size_t unenforced_count;
+};
+
+struct sandbox_command {
+    uint64_t number;
+    const char *id; /* of the execution */
+    const char **args;
+    size_t arg_count;
+    const char *cwd; /* or NULL */
+    bool pty;
+    int64_t started_ns;
+    /* An encoded execution_result, with what is kept of the output; status EXECUTION_RUNNING while
+     * it runs. "" in lists of commands that run. */
+    struct execution_bytes result;
+};
+
+enum sandbox_kind { SANDBOX_FILE, SANDBOX_DIRECTORY, SANDBOX_LINK, SANDBOX_OTHER };
+
+struct sandbox_entry {
+    const char *path, *target; /* target NULL: not a link */
+    enum sandbox_kind kind;
+    uint64_t mode, uid, gid, size;
+    int64_t modified_ns;
+};
+
+/* Pointers are into the arena, or borrowed. */
+struct sandbox_answer {
+    struct arena arena;
+    enum sandbox_fault fault;
+    const char *field, *message; /* "" */
+    bool more;                   /* of SANDBOX_FOLLOW or SANDBOX_WATCH: it has begun */
+    struct sandbox_info *sandboxes;
+    size_t sandbox_count;
+    struct sandbox_command *commands;
+    size_t command_count;
+    struct sandbox_entry *entries;
+    size_t entry_count;
+    bool incomplete;              /* a list was cut off; SANDBOX_MAKE: it existed */
+    struct execution_bytes bytes; /* of a file */
+    uint64_t file_size;
+};
+
+/* The first byte of a MESSAGE_SANDBOX_PIECE. */
+enum sandbox_piece {
+    SANDBOX_STDOUT = 1,
+    SANDBOX_STDERR,
+    SANDBOX_TERMINAL,
+    SANDBOX_CHANGE, /* of a watched directory: one byte enum guest_change, then the name */
+    SANDBOX_GAP,    /* output before was dropped */
+};
+
+void sandbox_request_done(struct sandbox_request *request);
+void sandbox_answer_done(struct sandbox_answer *answer);
+#define autoanswer __attribute__((cleanup(sandbox_answer_done)))
+
+/* As for executions: decoding checks every length and count, and fails with BRIG_E_INVALID. The
+ * texts of a decoded answer point into the bytes. */
+int sandbox_request_encode(const struct sandbox_request *request, struct str *out,
+                           struct brig_error *err);
+int sandbox_request_decode(const void *bytes, size_t length, struct sandbox_request *ret,
+                           struct brig_error *err);
+int sandbox_answer_encode(const struct sandbox_answer *answer, struct str *out,
+                          struct brig_error *err);
+int sandbox_answer_decode(const void *bytes, size_t length, struct sandbox_answer *ret,
+                          struct brig_error *err);
