@@ -68,10 +68,10 @@ SLOW_UNITS = """test_call_many test_job_stuck test_server_hostile test_server_ex
     test_server_history test_server_store test_cgroup test_call_hostile""".split()
 # They ask the kernel for something that it may refuse to a user.
 ASK_KERNEL = """test_api test_broker_confine test_call test_call_hostile test_call_many test_call_status test_call_whole
-    test_landlock test_path test_private test_probe test_seccomp test_server_agent test_server_hostile
+    test_landlock test_layers test_path test_private test_probe test_seccomp test_server_agent test_server_hostile
     test_server_executor""".split()
 # They make jails, which is different again as root of a user namespace.
-MAKE_JAILS = "test_call test_job test_private".split()
+MAKE_JAILS = "test_call test_job test_layers test_private".split()
 
 
 def stems(pattern):

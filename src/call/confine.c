@@ -148,10 +148,11 @@ static int add_system(const struct ruleset *ruleset, const struct brig_policy *p
                       struct brig_error *err)
 {
     int result = 0;
-    if (policy->view == BRIG_VIEW_ROOT)
+    if (policy->view == BRIG_VIEW_ROOT || policy->view == BRIG_VIEW_LAYERS)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the view 'root' needs namespaces: a function cannot have another root "
-                         "directory without");
+                         "the view '%s' needs namespaces: a function cannot have another root "
+                         "directory without",
+                         policy_word(POLICY_VIEW, policy->view));
     if (policy->view == BRIG_VIEW_HOST)
         result = add_system_path(ruleset, "/", LANDLOCK_GRANT_READ, err);
     for (size_t i = 0; i < ARRAY_LENGTH(readable) && result == 0; i++)

@@ -373,7 +373,7 @@ static int choose_start(struct settings *settings, const struct identity *identi
         return brig_policy_workdir(settings->policy, settings->cwd, err);
     /* Only a view with its own root certainly has a home; otherwise the engine chooses. */
     enum brig_view view = settings->policy->view;
-    bool has_home = (view == BRIG_VIEW_SYSTEM || view == BRIG_VIEW_EMPTY) &&
+    bool has_home = view != BRIG_VIEW_HOST && view != BRIG_VIEW_ROOT &&
                     !(settings->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
     return has_home ? brig_policy_workdir(settings->policy, identity->home, err) : 0;
 }

@@ -50,6 +50,8 @@ static int set_choice(struct settings *settings, const struct setter *setter, co
         return brig_policy_disable(policy, (unsigned)chosen, err);
     if (chosen == BRIG_VIEW_ROOT)
         return brig_fail(err, BRIG_E_INVALID, 0, "a root directory is given by --root DIR");
+    if (chosen == BRIG_VIEW_LAYERS)
+        return brig_fail(err, BRIG_E_INVALID, 0, "an image is given by --image NAME");
     return brig_policy_view(policy, (enum brig_view)chosen, NULL, err);
 }
 

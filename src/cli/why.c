@@ -213,6 +213,7 @@ static enum tree tree_of(const struct why *why, const struct effects_mount *moun
         break;
     case EFFECTS_DEVPTS:
     case EFFECTS_MQUEUE:
+    case EFFECTS_LAYERS:
     case EFFECTS_NOTHING:
         return TREE_OURS;
     }

@@ -341,6 +341,14 @@ static void explain(struct out *out, const struct brig_policy *policy)
     say(out, "mode", "mode", policy_word(POLICY_MODE, policy->mode));
     say(out, "view", "view", policy_word(POLICY_VIEW, policy->view));
     say_given(out, "root", "root", policy->root_path);
+    for (size_t i = 0; !out->json && i < policy->layer_count; i++)
+        say(out, "layer", "layer", policy->layers[i]);
+    if (out->json && policy->layer_count > 0) {
+        json_open_array(out->json, "layers");
+        for (size_t i = 0; i < policy->layer_count; i++)
+            json_text(out->json, NULL, policy->layers[i]);
+        json_close_array(out->json);
+    }
     say(out, "network", "network", policy_network_word(policy));
     if (out->json || policy_has_door(policy))
         say_net(out, &policy->net);

@@ -120,6 +120,7 @@ struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
     copy->env = policy_copy_items(arena, copy->env, &copy->env_count, sizeof *copy->env);
     for (size_t i = 0; i < copy->env_count; i++)
         policy_own(arena, &copy->env[i].name, &copy->env[i].value, &copy->env[i].origin);
+    policy_unshare_layers(copy);
     policy_unshare_private(copy);
     policy_unshare_net(copy);
     return arena->failed ? NULL : take_ptr(&copy);

@@ -159,6 +159,8 @@ struct brig_policy {
     enum brig_mode mode;
     enum brig_view view;
     char *root_path; /* BRIG_VIEW_ROOT */
+    char **layers;   /* BRIG_VIEW_LAYERS, the top one first; in the arena */
+    size_t layer_count;
     struct policy_grant *grants;
     size_t grant_count;
     struct policy_file file; /* unused if dest is NULL */
@@ -345,6 +347,7 @@ void *policy_copy_items(struct arena *arena, const void *items, size_t *count, s
 void policy_own_all(struct arena *arena, char **const *texts);
 /* Replace the arrays and texts that a copy shares with its original. If memory is lacking,
  * arena->failed is set; then nothing is shared either. */
+void policy_unshare_layers(struct brig_policy *copy);
 void policy_unshare_private(struct brig_policy *copy);
 void policy_unshare_net(struct brig_policy *copy);
 void policy_private_done(struct brig_policy *policy);

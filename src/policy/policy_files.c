@@ -16,8 +16,11 @@
 int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char *root_path,
                      struct brig_error *err)
 {
-    if (view < BRIG_VIEW_SYSTEM || view > BRIG_VIEW_EMPTY)
+    if (view < BRIG_VIEW_SYSTEM || view > BRIG_VIEW_LAYERS)
         return policy_bad_value(err, "view", (int)view, policy_choices(POLICY_VIEW));
+    if (view == BRIG_VIEW_LAYERS)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the view 'layers' is chosen by brig_policy_layers()");
     char *path = NULL;
     if (view == BRIG_VIEW_ROOT) {
         int rc = policy_path(policy, "root directory", root_path, PATH_KEEP_DOTDOT, &path, err);
@@ -32,7 +35,42 @@ int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char
     }
     policy->view = view;
     policy->root_path = path;
+    policy->layers = NULL;
+    policy->layer_count = 0;
     return 0;
+}
+
+int brig_policy_layers(struct brig_policy *policy, const char *const *layers, size_t count,
+                       struct brig_error *err)
+{
+    if (count < 1 || count > BRIG_LAYERS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a root has 1 to %d layers, not %zu",
+                         BRIG_LAYERS_MAX, count);
+    char **paths = arena_alloc(&policy->arena, count * sizeof *paths);
+    if (!paths) {
+        policy->arena.failed = 0;
+        return brig_fail_nomem(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        int rc = policy_path(policy, "layer", layers[i], PATH_KEEP_DOTDOT, &paths[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    policy->view = BRIG_VIEW_LAYERS;
+    policy->root_path = NULL;
+    policy->layers = paths;
+    policy->layer_count = count;
+    return 0;
+}
+
+void policy_unshare_layers(struct brig_policy *copy)
+{
+    struct arena *arena = &copy->arena;
+    if (copy->layer_count == 0)
+        return;
+    copy->layers = arena_copy(arena, copy->layers, copy->layer_count * sizeof *copy->layers);
+    for (size_t i = 0; copy->layers && i < copy->layer_count; i++)
+        policy_own(arena, &copy->layers[i]);
 }
 
 static int check_grant_flags(enum brig_access access, unsigned flags, struct brig_error *err)

@@ -45,7 +45,7 @@ static void enums(void)
 {
     struct brig_policy *p = fresh();
     struct brig_policy before = *p;
-    refused(brig_policy_view(p, (enum brig_view)4, NULL, &err), "unknown view 4", "a fifth view");
+    refused(brig_policy_view(p, (enum brig_view)5, NULL, &err), "unknown view 5", "a sixth view");
     refused(brig_policy_view(p, (enum brig_view) - 1, NULL, &err), "unknown view -1", "view -1");
     refused(brig_policy_network(p, (enum brig_network)5, &err),
             "none, loopback, allow, open or host", "network 5");
@@ -393,7 +393,7 @@ static void vocabulary(void)
     vocabulary_is(POLICY_ON_UNSUPPORTED, BRIG_UNSUPPORTED_FAIL, "fail");
     vocabulary_is(POLICY_ON_UNSUPPORTED, BRIG_UNSUPPORTED_WARN, "warn");
     vocabulary_is(POLICY_ON_UNSUPPORTED, BRIG_UNSUPPORTED_IGNORE, "ignore");
-    tap_is_str(policy_word(POLICY_VIEW, 4), "?", "what is no view has no name");
+    tap_is_str(policy_word(POLICY_VIEW, 5), "?", "what is no view has no name");
     tap_is_int(policy_word_value(POLICY_VIEW, "System"), -1, "case matters");
     tap_is_int(policy_word_value(POLICY_VIEW, ""), -1, "nothing is no view");
     tap_is_int(policy_word_value(POLICY_VIEW, NULL), -1, "nor is NULL");

@@ -18,6 +18,8 @@ enum {
     MODE_REGULAR = 0100000,
     MODE_DIRECTORY = 0040000,
     MODE_TYPE = 0170000,
+    MOUNT_NOSUID = 2,
+    MOUNT_NODEV = 4,
     MOUNT_PRIVATE = 1 << 18,
     MOUNT_DETACH = 2,
 };
@@ -72,6 +74,19 @@ static int new_filesystem(const char *type, const char *options, unsigned flags)
     if (result >= 0)
         result = SYS(fsmount, context, FSMOUNT_CLOEXEC, attr_bits(flags));
     (void)SYS(close, context);
+    return (int)result;
+}
+
+/* Mounts an overlay and detaches it. mount(2) has room for the names of all layers, fsconfig(2) has
+ * 256 bytes; and the layers have to be mounted before kernel 6.15. */
+static int new_overlay(int filesystem, const struct plan_step *step)
+{
+    long result = SYS(fchdir, filesystem);
+    if (result >= 0)
+        result =
+            SYS(mount, "overlay", step->path, "overlay", MOUNT_NOSUID | MOUNT_NODEV, step->data);
+    if (result >= 0)
+        result = SYS(open_tree, AT_FDCWD, step->path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     return (int)result;
 }
 
@@ -346,6 +361,8 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
         return keep(plan, step->slot, new_filesystem("devpts", step->path, step->flags));
     if (step->op == PLAN_MQUEUE)
         return keep(plan, step->slot, new_filesystem("mqueue", step->path, step->flags));
+    if (step->op == PLAN_OVERLAY)
+        return keep(plan, step->slot, new_overlay(plan->slots[step->from], step));
     if (step->op == PLAN_TREE)
         return keep(plan, step->slot, clone_host_tree(step));
     if (step->op == PLAN_PREPARED)

@@ -92,6 +92,11 @@ static const uint64_t grant_rights[] = {
     [LANDLOCK_GRANT_WRITE] = LL_READ_FILE | LL_READ_DIR | LL_EXECUTE | LL_WRITE_FILE | LL_TRUNCATE |
                              LL_REMOVE_DIR | LL_REMOVE_FILE | LL_MAKE_DIR | LL_MAKE_REG |
                              LL_MAKE_SOCK | LL_MAKE_FIFO | LL_MAKE_SYM | LL_REFER | LL_RESOLVE_UNIX,
+    /* The root of an image: the mounts on it decide what is writable below it. Sockets of the host
+     * in a read-only grant must not become reachable. */
+    [LANDLOCK_GRANT_ROOT] = LL_READ_FILE | LL_READ_DIR | LL_EXECUTE | LL_WRITE_FILE | LL_TRUNCATE |
+                            LL_REMOVE_DIR | LL_REMOVE_FILE | LL_MAKE_DIR | LL_MAKE_REG |
+                            LL_MAKE_SOCK | LL_MAKE_FIFO | LL_MAKE_SYM | LL_REFER,
     [LANDLOCK_GRANT_DEVICE] = LL_READ_FILE | LL_READ_DIR | LL_WRITE_FILE | LL_IOCTL_DEV,
 };
 

@@ -391,6 +391,7 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_PROC:
     case PLAN_DEVPTS:
     case PLAN_MQUEUE:
+    case PLAN_OVERLAY:
     case PLAN_ROOT:
     case PLAN_PIVOT:
     case PLAN_DETACH:

@@ -158,11 +158,10 @@ static void mount_device(struct table *table, const struct plan_step *step)
 
 static void take_step(struct table *table, const struct plan_step *step)
 {
-    static const enum effects_kind kinds[] = {[PLAN_TMPFS] = EFFECTS_TMPFS,
-                                              [PLAN_PROC] = EFFECTS_PROC,
-                                              [PLAN_DEVPTS] = EFFECTS_DEVPTS,
-                                              [PLAN_MQUEUE] = EFFECTS_MQUEUE,
-                                              [PLAN_TREE] = EFFECTS_HOST};
+    static const enum effects_kind kinds[] = {
+        [PLAN_TMPFS] = EFFECTS_TMPFS,    [PLAN_PROC] = EFFECTS_PROC,
+        [PLAN_DEVPTS] = EFFECTS_DEVPTS,  [PLAN_MQUEUE] = EFFECTS_MQUEUE,
+        [PLAN_OVERLAY] = EFFECTS_LAYERS, [PLAN_TREE] = EFFECTS_HOST};
     static const enum effects_object_kind objects[] = {[PLAN_MKDIR] = EFFECTS_DIRECTORY,
                                                        [PLAN_MKFILE] = EFFECTS_FILE,
                                                        [PLAN_SYMLINK] = EFFECTS_LINK};
@@ -172,6 +171,7 @@ static void take_step(struct table *table, const struct plan_step *step)
     case PLAN_PROC:
     case PLAN_DEVPTS:
     case PLAN_MQUEUE:
+    case PLAN_OVERLAY:
     case PLAN_TREE:
         return new_tree(table, step->slot, kinds[step->op], step);
     case PLAN_PREPARED:

@@ -18,6 +18,7 @@ enum effects_kind {
     EFFECTS_PROC,
     EFFECTS_DEVPTS,
     EFFECTS_MQUEUE,
+    EFFECTS_LAYERS, /* an overlay of host trees, written to in memory */
     EFFECTS_HOST,   /* a host tree */
     EFFECTS_MAPPED, /* a host tree with its owner mapped to the jail's */
     EFFECTS_GIVEN,  /* a mount made by another process for the run */

@@ -295,7 +295,7 @@ static const char *choose_workdir(const struct plan *plan, const struct brig_pol
     for (size_t i = 0; i < policy->grant_count; i++)
         if (policy->grants[i].access == BRIG_READ_WRITE)
             return policy->grants[i].dest;
-    bool framed = policy->view == BRIG_VIEW_SYSTEM || policy->view == BRIG_VIEW_EMPTY;
+    bool framed = policy->view != BRIG_VIEW_HOST && policy->view != BRIG_VIEW_ROOT;
     return plan->rung == PLAN_FULL && framed ? plan->home : "/";
 }
 

@@ -33,6 +33,8 @@ enum plan_op {
     PLAN_PROC,      /* slot = new procfs, detached; flags as for PLAN_ATTR */
     PLAN_DEVPTS,    /* slot = new devpts instance, detached */
     PLAN_MQUEUE,    /* slot = the message queues of the jail's IPC namespace, detached */
+    PLAN_OVERLAY,   /* slot = new overlay, detached; made in the filesystem of slot `from`, at the
+                     * directory `path` in it; data = its options, as for mount(2) */
     PLAN_TREE,      /* slot = recursive clone of the host tree at path, checked by dev and ino */
     PLAN_PREPARED,  /* slot = fd, a detached tree that the parent made */
     PLAN_SUBTREE,   /* slot = clone of the directory or file `path` in slot `from`; data: as in

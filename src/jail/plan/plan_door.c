@@ -142,8 +142,8 @@ static void add_injects(struct plan_door *door, const struct policy_net *net)
 /* If no file can be mounted at /etc/resolv.conf, resolvers ask 127.0.0.1. */
 static bool lacks_resolv_conf(struct plan *plan, const struct brig_policy *policy)
 {
-    if (policy->view == BRIG_VIEW_SYSTEM || policy->view == BRIG_VIEW_EMPTY)
-        return false;
+    if (policy->view != BRIG_VIEW_HOST && policy->view != BRIG_VIEW_ROOT)
+        return false; /* the file is made */
     struct stat info;
     const char *root = policy->view == BRIG_VIEW_ROOT ? policy->root_path : "";
     const char *path = arena_concat(&plan->arena, root, "/etc/resolv.conf");

@@ -220,6 +220,9 @@ static void print_mount(struct str *out, const struct effects *effects,
     case EFFECTS_MQUEUE:
         str_append(out, "mqueue");
         break;
+    case EFFECTS_LAYERS:
+        str_append(out, "the image's layers, changed in memory");
+        break;
     case EFFECTS_HOST:
     case EFFECTS_MAPPED:
         print_host(out, mount);

@@ -552,6 +552,14 @@ static int split_steps(struct split *split, struct plan *held, struct plan *fres
     return 0;
 }
 
+static bool has_overlay(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].op == PLAN_OVERLAY)
+            return true;
+    return false;
+}
+
 int plan_split(const struct plan *plan, enum plan_split_kind kind, struct arena *arena,
                struct plan *ret_held, struct plan *ret_fresh, struct brig_error *err)
 {
@@ -561,6 +569,8 @@ int plan_split(const struct plan *plan, enum plan_split_kind kind, struct arena 
                           .proc_slot = -2,
                           .root_slot = PLAN_NO_SLOT};
     const struct plan_step *proc = find_proc(plan);
+    if (has_overlay(plan)) /* its upper directory belongs to one run */
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "a root of layers is mounted for each run");
     if (split.nested && !proc)
         return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "a jail without /proc cannot be forked");
     struct plan held = *plan, fresh = *plan;

@@ -168,7 +168,10 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
         step->slot = place->slot;
         step->path = path;
         step->mode = directory;
-        step->hint = "An earlier run may have put something else in its place, in the jail's home";
+        step->hint =
+            place->slot == view->root
+                ? "The image has something else in its place, such as a symbolic link"
+                : "An earlier run may have put something else in its place, in the jail's home";
         *ret_ours = false;
         return 0;
     }
@@ -191,7 +194,7 @@ struct plan_step *view_attach(struct view *view, int slot, const char *dest, boo
     const struct view_place *place = view_place_of(view, dest);
     if (!ours && (place->host || place->jails) && place->writable) {
         step->data = place->dest;
-        step->length = strlen(place->dest);
+        step->length = place->dest[1] ? strlen(place->dest) : 0;
     }
     return step;
 }
@@ -219,6 +222,33 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
                    bool directory)
 {
     plan_add_rule(view->plan, slot, dest, landlock_rights(view->abi, grant, directory));
+}
+
+/* ---- the memory of private directories ---- */
+
+/* One tmpfs, and so one limit, for all of them. */
+static int new_scratch(struct view *view, struct brig_error *err)
+{
+    struct plan *plan = view->plan;
+    const uint64_t *limits = view->policy->limits;
+    view->scratch = plan_new_slot(plan);
+    char *options = arena_alloc(&plan->arena, 96);
+    if (!options)
+        return brig_fail_nomem(err);
+    int used = snprintf(options, 96, "mode=0711") + 1;
+    if (limits[BRIG_LIMIT_TMP_BYTES])
+        used += snprintf(options + used, 96 - (size_t)used, "size=%llu",
+                         (unsigned long long)limits[BRIG_LIMIT_TMP_BYTES]) +
+                1;
+    if (limits[BRIG_LIMIT_TMP_INODES])
+        (void)snprintf(options + used, 96 - (size_t)used, "nr_inodes=%llu",
+                       (unsigned long long)limits[BRIG_LIMIT_TMP_INODES]);
+    struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's private directories");
+    step->fresh = true;
+    step->slot = view->scratch;
+    step->path = options;
+    step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
+    return 0;
 }
 
 /* ---- the root ---- */
@@ -269,12 +299,19 @@ static int add_root(struct view *view, struct brig_error *err)
     case BRIG_VIEW_ROOT:
         result = add_host_root(view, view->policy->root_path, err);
         break;
+    case BRIG_VIEW_LAYERS:
+        view->layered = true;
+        result = new_scratch(view, err);
+        if (result == 0)
+            result = view_add_layers(view, err);
+        break;
     }
     if (result < 0)
         return result;
     struct plan_step *step = plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
     step->slot = view->root;
-    uint64_t access = landlock_rights(view->abi, LANDLOCK_GRANT_READ, true);
+    uint64_t access =
+        landlock_rights(view->abi, view->layered ? LANDLOCK_GRANT_ROOT : LANDLOCK_GRANT_READ, true);
     if (view->frame) /* listing only: readable directories have separate rules */
         access &= landlock_rights(view->abi, LANDLOCK_GRANT_READ, true) ^
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, false);
@@ -284,34 +321,20 @@ static int add_root(struct view *view, struct brig_error *err)
 
 /* ---- private directories ---- */
 
-/* One tmpfs, and so one limit, for all of them. Its root is mounted at /tmp and at once covered by
- * one of its directories, so that the jail cannot name the other ones. */
+/* The root of the tmpfs is mounted at /tmp and at once covered by one of its directories, so that
+ * the jail cannot name the other ones. With layers it is mounted already, below the jail's root. */
 static int add_scratch(struct view *view, struct brig_error *err)
 {
     struct plan *plan = view->plan;
-    const uint64_t *limits = view->policy->limits;
-    view->scratch = plan_new_slot(plan);
-    char *options = arena_alloc(&plan->arena, 96);
-    if (!options)
-        return brig_fail_nomem(err);
-    int used = snprintf(options, 96, "mode=0711") + 1;
-    if (limits[BRIG_LIMIT_TMP_BYTES])
-        used += snprintf(options + used, 96 - (size_t)used, "size=%llu",
-                         (unsigned long long)limits[BRIG_LIMIT_TMP_BYTES]) +
-                1;
-    if (limits[BRIG_LIMIT_TMP_INODES])
-        (void)snprintf(options + used, 96 - (size_t)used, "nr_inodes=%llu",
-                       (unsigned long long)limits[BRIG_LIMIT_TMP_INODES]);
-    struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's private directories");
-    step->fresh = true;
-    step->slot = view->scratch;
-    step->path = options;
-    step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
     bool ours;
-    int result = view_mountpoint(view, "/tmp", true, &ours, err);
+    int result = view->layered ? 0 : new_scratch(view, err);
+    if (result == 0 && !view->layered)
+        result = view_mountpoint(view, "/tmp", true, &ours, err);
     if (result < 0)
         return result;
-    (void)view_attach(view, view->scratch, "/tmp", ours, "attach the jail's private directories");
+    if (!view->layered)
+        (void)view_attach(view, view->scratch, "/tmp", ours,
+                          "attach the jail's private directories");
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_TMP, 01777);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN, 0755);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
@@ -465,6 +488,8 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
     static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                           "/dev/urandom", "/dev/tty",  "/dev/pts"};
     struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    if (policy->view == BRIG_VIEW_LAYERS)
+        return brig_fail(err, BRIG_E_SETUP, 0, "a root of layers needs namespaces");
     if (policy->view == BRIG_VIEW_HOST) {
         view_path_rule(&view, "/", LANDLOCK_GRANT_READ);
     } else if (policy->view != BRIG_VIEW_EMPTY) {

@@ -24,11 +24,12 @@ struct view {
     struct plan *plan;
     const struct brig_policy *policy;
     const struct jail_identity *identity;
-    int abi;     /* of Landlock */
-    int root;    /* slot of the jail's root */
-    int scratch; /* slot of the private tmpfs */
-    int dev;     /* slot of /dev, if it is a separate filesystem */
-    bool frame;  /* the root is a tmpfs made by brig */
+    int abi;      /* of Landlock */
+    int root;     /* slot of the jail's root */
+    int scratch;  /* slot of the private tmpfs */
+    int dev;      /* slot of /dev, if it is a separate filesystem */
+    bool frame;   /* the root is a tmpfs made by brig */
+    bool layered; /* the root is an overlay of the policy's layers */
     struct view_place *places;
     size_t place_count, place_room;
 };
@@ -62,6 +63,7 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 #define VIEW_SCRATCH_SHM VIEW_SCRATCH_RUN "/shm" /* /dev/shm, or the target of its link */
 #define VIEW_SCRATCH_HOME "home"
 #define VIEW_SCRATCH_OWN "own"
+#define VIEW_SCRATCH_IMAGE "image" /* the upper directory of an image, see view_layers.c */
 #define VIEW_EMPTY_DIR "empty"
 #define VIEW_EMPTY_FILE "nothing"
 
@@ -94,7 +96,17 @@ void view_add_etc_rules(struct view *view); /* without mounts: Landlock rules on
 /* Adds a Landlock rule for a host path, if it exists. */
 void view_path_rule(struct view *view, const char *path, enum landlock_grant grant);
 
+/* view_layers.c: makes the overlay in the root's slot. The scratch tmpfs becomes the root first. */
+int view_add_layers(struct view *view, struct brig_error *err);
+
 /* view_grants.c */
+/* Returns whether a host tree is id-mapped, so that a jail with a separate id owns it. A tree that
+ * belongs to other users than the one root acts for is as accessible to the jail as to any other
+ * user. */
+bool view_is_mapped(const struct view *view, const struct stat *info);
+/* Clones and id-maps a host tree, with the attributes (MOUNT_ATTR_…). */
+int view_mapped_tree(struct view *view, const char *path, const struct stat *info,
+                     uint64_t attributes, const char *what, int *ret_slot, struct brig_error *err);
 int view_add_entries(struct view *view, struct brig_error *err);
 
 /* ---- view entries ---- */

@@ -57,12 +57,13 @@ static void add_private(struct view *view, struct view_entries *entries)
         {"/tmp", VIEW_SCRATCH_TMP, ANY_ROOT},
         {"/var/tmp", VIEW_SCRATCH_TMP, HOST_ROOT},
         {"/run", VIEW_SCRATCH_RUN, ANY_ROOT},
-        {"/dev/shm", VIEW_SCRATCH_SHM, HOST_ROOT},
+        {"/dev/shm", VIEW_SCRATCH_SHM, view->layered ? ANY_ROOT : HOST_ROOT},
         {view->identity->home, VIEW_SCRATCH_HOME, OUR_ROOT},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(table); i++) {
         const struct view_place *place = view_place_of(view, table[i].dest);
-        if (table[i].root != ANY_ROOT && (table[i].root == OUR_ROOT) != view->frame)
+        if (table[i].root != ANY_ROOT &&
+            (table[i].root == OUR_ROOT) != (view->frame || view->layered))
             continue;
         if (table[i].root == OUR_ROOT && (place->host || table[i].dest[1] == 0))
             continue;
@@ -242,14 +243,11 @@ static void hold_parents(struct view *view, const char *dest)
     hold_between(view, view_place_of(view, dest), dest);
 }
 
-/* Returns whether the tree is id-mapped, so that a jail with a separate id owns it. A tree that
- * belongs to other users than the one root acts for is as accessible to the jail as to any other
- * user. */
-static bool is_mapped(const struct view *view, const struct view_entry *entry)
+bool view_is_mapped(const struct view *view, const struct stat *info)
 {
     const struct brig_policy *policy = view->policy;
-    return view->identity->synthetic && entry->grant->access != BRIG_DEVICE &&
-           (!policy->stranger || policy->owner == 0 || entry->info.st_uid == policy->owner);
+    return view->identity->synthetic &&
+           (!policy->stranger || policy->owner == 0 || info->st_uid == policy->owner);
 }
 
 static int open_tree_of(struct view *view, const struct policy_grant *grant,
@@ -278,36 +276,48 @@ static unsigned plan_flags(uint64_t attributes)
            (attributes & MOUNT_ATTR_RDONLY ? PLAN_ATTR_RDONLY : 0U);
 }
 
-/* Finds the tree of an entry: a mount made by the caller or here, or a host tree. */
-static int find_tree(struct view *view, const struct view_entry *entry, const char *what,
-                     int *ret_slot, struct brig_error *err)
+int view_mapped_tree(struct view *view, const char *path, const struct stat *info,
+                     uint64_t attributes, const char *what, int *ret_slot, struct brig_error *err)
 {
-    const struct policy_grant *grant = entry->grant;
     struct plan *plan = view->plan;
-    int fd = grant->fd;
-    bool mapped = fd < 0 && is_mapped(view, entry);
-    uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                          (grant->access == BRIG_READ_ONLY ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
-    if (fd < 0 && !mapped) {
-        *ret_slot = open_tree_of(view, grant, &entry->info);
-        return 0;
-    }
-    if (mapped && !view->policy->facts) {
-        fd = prepared_tree(entry->grant->source, &entry->info, view->identity->host_uid,
-                           view->identity->host_gid, attributes, err);
+    int fd = -1;
+    if (!view->policy->facts) {
+        fd = prepared_tree(path, info, view->identity->host_uid, view->identity->host_gid,
+                           attributes, err);
         if (fd < 0)
-            return brig_wrap(err, fd, "grant '%s' [%s]", entry->grant->source, grant->origin);
+            return fd;
         plan_own_fd(plan, fd);
     }
     *ret_slot = plan_new_slot(plan);
     struct plan_step *step = plan_add(plan, PLAN_PREPARED, what);
     step->slot = *ret_slot;
     step->fd = fd;
-    if (mapped) { /* only for printing: the tree has these attributes already */
-        step->path = entry->grant->source;
-        step->flags = plan_flags(attributes);
-    }
+    step->path = path; /* only for printing, as are the flags */
+    step->flags = plan_flags(attributes);
     return 0;
+}
+
+/* Finds the tree of an entry: a mount made by the caller or here, or a host tree. */
+static int find_tree(struct view *view, const struct view_entry *entry, const char *what,
+                     int *ret_slot, struct brig_error *err)
+{
+    const struct policy_grant *grant = entry->grant;
+    uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                          (grant->access == BRIG_READ_ONLY ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+    if (grant->fd >= 0) {
+        *ret_slot = plan_new_slot(view->plan);
+        struct plan_step *step = plan_add(view->plan, PLAN_PREPARED, what);
+        step->slot = *ret_slot;
+        step->fd = grant->fd;
+        return 0;
+    }
+    if (grant->access == BRIG_DEVICE || !view_is_mapped(view, &entry->info)) {
+        *ret_slot = open_tree_of(view, grant, &entry->info);
+        return 0;
+    }
+    int result =
+        view_mapped_tree(view, grant->source, &entry->info, attributes, what, ret_slot, err);
+    return result < 0 ? brig_wrap(err, result, "grant '%s' [%s]", grant->source, grant->origin) : 0;
 }
 
 static int lay_tree(struct view *view, const struct view_entry *entry, struct brig_error *err)

@@ -161,10 +161,27 @@ static struct plan_step *cover(struct view *view, const char *dest, const char *
 /* Used if the host's /etc is visible and lacks the jail's user. */
 void view_add_identity_files(struct view *view)
 {
-    if (!view->identity->synthetic)
+    if (!view->identity->synthetic && !view->layered)
         return;
     (void)cover(view, "/etc/passwd", passwd_text(view), "mount the jail's passwd");
     (void)cover(view, "/etc/group", group_text(view), "mount the jail's passwd");
+    if (!view->layered || policy_has_door(view->policy))
+        return;
+    (void)cover(view, "/etc/hosts", hosts_text(view), "mount the jail's hosts");
+    size_t length;
+    char *resolv =
+        view->policy->network == BRIG_NET_HOST
+            ? read_small_file(&view->plan->arena, "/etc/resolv.conf", COPY_LIMIT, &length)
+            : NULL;
+    (void)cover(view, "/etc/resolv.conf", resolv, "mount the host's resolv.conf");
+}
+
+/* Makes a mount point in the root of an image, which may lack it. */
+static void make_place(struct view *view, const char *dest)
+{
+    bool ours;
+    if (view->layered)
+        (void)view_mountpoint(view, dest, true, &ours, NULL); /* fails only without memory */
 }
 
 /* ---- /dev ---- */
@@ -210,6 +227,7 @@ void view_add_dev(struct view *view)
         step->slot = slot;
         step->path = "mode=0755\0size=64k\0";
         step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
+        make_place(view, "/dev");
         (void)view_attach(view, slot, "/dev", false, "attach the jail's /dev");
     } else {
         view_mkdirs(view, slot, "dev", 0755);
@@ -282,6 +300,7 @@ void view_add_proc(struct view *view)
         PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_NOEXEC | (writable ? 0 : PLAN_ATTR_RDONLY);
     step->hint = "In a container whose /proc is partly masked the kernel refuses a new one; "
                  "run `brig doctor`";
+    make_place(view, "/proc");
     (void)view_attach(view, slot, "/proc", view->frame, "mount a fresh /proc");
     view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ,
                   true);
@@ -371,6 +390,8 @@ static void cover_for_door(struct view *view, const char *dest, const char *text
 static char *read_nsswitch(struct view *view)
 {
     struct arena *arena = &view->plan->arena;
+    if (view->layered) /* an image has its own, or the default, which is "files dns" */
+        return NULL;
     const char *root = view->policy->view == BRIG_VIEW_ROOT ? view->policy->root_path : "";
     const char *path = arena_concat(arena, root, "/etc/nsswitch.conf");
     size_t length;
