@@ -10,8 +10,8 @@
 enum landlock_grant {
     LANDLOCK_GRANT_READ,   /* read, list and execute */
     LANDLOCK_GRANT_WRITE,  /* everything needed to work below a directory */
-    LANDLOCK_GRANT_ROOT,   /* the same but for connecting to sockets: the root of an image */
     LANDLOCK_GRANT_DEVICE, /* read, write and ioctl a device node (or the nodes in a directory) */
+    LANDLOCK_GRANT_ROOT,   /* as for writing, but without sockets: the root of an image */
 };
 
 /* The newest version of the kernel's struct landlock_ruleset_attr; the size passed depends on the

@@ -369,6 +369,8 @@ static void finish(struct view *view)
     const struct plan *plan = view->plan;
     if (view->policy->seccomp == BRIG_SECCOMP_DEV && (plan->cgroup_fd >= 0 || plan->join_count > 0))
         add_tools_socket(view);
+    if (view->layered) /* the tmpfs is mounted on top of the host's tree, and detached first */
+        (void)plan_add(view->plan, PLAN_DETACH, "let go of the parts of the jail's root");
     (void)plan_add(view->plan, PLAN_DETACH, "let go of the host's tree");
 }
 
