@@ -20,6 +20,7 @@
 #include "cli/help.h"
 #include "cli/home.h"
 #include "cli/identity.h"
+#include "cli/image.h"
 #include "cli/jails.h"
 #include "cli/masks.h"
 #include "cli/net.h"
@@ -274,7 +275,9 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
 {
     const struct settings *settings = &setup->settings;
     const struct identity *identity = &setup->identity;
-    const char *const shell[] = {choose_shell(identity), NULL};
+    const char *const own_shell[] = {choose_shell(identity), NULL};
+    autofree const char **of_image = settings->image_used ? image_command(settings) : NULL;
+    const char *const *shell = of_image ? of_image : own_shell;
     config_show_project(&setup->config, setup->cwd, identity, !settings->dry_run);
     config_show_jai(&setup->files, identity, !settings->dry_run);
     tokens_show_once(setup);

@@ -10,11 +10,12 @@
 #include "base/str.h"
 
 const struct command *const commands[] = {
-    &cmd_run,    &cmd_explain, &cmd_why,      &cmd_list,     &cmd_enter,  &cmd_stop,    &cmd_rm,
-    &cmd_cp,     &cmd_mask,    &cmd_unmask,   &cmd_sync,     &cmd_status, &cmd_diff,    &cmd_review,
-    &cmd_apply,  &cmd_discard, &cmd_undo,     &cmd_log,      &cmd_held,   &cmd_keep,    &cmd_fork,
-    &cmd_gc,     &cmd_allow,   &cmd_profiles, &cmd_login,    &cmd_logout, &cmd_init,    &cmd_import,
-    &cmd_doctor, &cmd_setup,   &cmd_mcp,      &cmd_mcp_wrap, &cmd_help,   &cmd_version, NULL,
+    &cmd_run,      &cmd_explain, &cmd_why,      &cmd_list,    &cmd_enter,   &cmd_stop,
+    &cmd_rm,       &cmd_cp,      &cmd_mask,     &cmd_unmask,  &cmd_sync,    &cmd_status,
+    &cmd_diff,     &cmd_review,  &cmd_apply,    &cmd_discard, &cmd_undo,    &cmd_log,
+    &cmd_held,     &cmd_keep,    &cmd_fork,     &cmd_gc,      &cmd_image,   &cmd_allow,
+    &cmd_profiles, &cmd_login,   &cmd_logout,   &cmd_init,    &cmd_import,  &cmd_doctor,
+    &cmd_setup,    &cmd_mcp,     &cmd_mcp_wrap, &cmd_help,    &cmd_version, NULL,
 };
 
 const struct command *command_find(const char *name)

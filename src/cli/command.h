@@ -31,6 +31,7 @@ enum command_words {
     COMMAND_WORDS_MASKS,        /* paths in the home directory */
     COMMAND_WORDS_FILES,        /* paths */
     COMMAND_WORDS_COPY,         /* paths, and JAIL:PATH */
+    COMMAND_WORDS_IMAGES,       /* load, list … and an archive or the name of an image */
     COMMAND_WORDS_PROFILES,     /* the name of a profile */
     COMMAND_WORDS_AGENTS,       /* the name of a profile that can log in */
     COMMAND_WORDS_TOPICS,       /* a subject of brig help */
@@ -72,6 +73,7 @@ extern const struct command cmd_fork;
 extern const struct command cmd_login;
 extern const struct command cmd_logout;
 extern const struct command cmd_gc;
+extern const struct command cmd_image;
 extern const struct command cmd_allow;
 extern const struct command cmd_init;
 extern const struct command cmd_import;

@@ -16,10 +16,12 @@
 #include "cli/config.h"
 #include "cli/help.h"
 #include "cli/identity.h"
+#include "cli/image.h"
 #include "cli/inject.h"
 #include "cli/options.h"
 #include "cli/profile.h"
 #include "cli/report.h"
+#include "image/images.h"
 #include "policy/net_rules.h"
 
 #define COMPLETE_NAME_MAX 64 /* of an option */
@@ -104,6 +106,23 @@ static void offer_stems(struct completion *c, const char *dir, const char *suffi
 static void offer_jails(struct completion *c)
 {
     offer_stems(c, c->files.storage, ".jail", "");
+}
+
+static int offer_image(void *context, const struct image_record *record, struct brig_error *err)
+{
+    (void)err;
+    if (record->name)
+        offer(context, record->name, " ");
+    return 0;
+}
+
+static void offer_images(struct completion *c)
+{
+    autoimages struct images store = IMAGES_INIT;
+    char path[PATH_LENGTH_MAX + 1];
+    if (c->files.storage && image_store_path(c->files.storage, path) &&
+        images_open(path, IMAGES_READ, &store, NULL) == 0)
+        (void)images_each(&store, offer_image, c, NULL);
 }
 
 /* Offers files in the home directory by their path relative to it, which the shell cannot do. */
@@ -279,6 +298,9 @@ static void offer_value(struct completion *c, const struct option_row *row)
     case OPTION_KIND_CREDENTIAL:
         offer_credentials(c);
         break;
+    case OPTION_KIND_IMAGE:
+        offer_images(c);
+        break;
     case OPTION_KIND_PROFILE:
         offer_profiles(c, false);
         offer_about(c, PROFILE_NONE, strlen(PROFILE_NONE), " ", "no profile");
@@ -448,6 +470,14 @@ static void complete_verb(struct completion *c, const struct command *verb, int 
         break;
     case COMMAND_WORDS_COPY:
         offer_copy(c);
+        break;
+    case COMMAND_WORDS_IMAGES:
+        if (count == 2)
+            offer_choices(c, usage, strcspn(usage, " "));
+        else if (strcmp(words[1], "load") == 0)
+            offer_paths(c, "_files");
+        else
+            offer_images(c);
         break;
     case COMMAND_WORDS_PROFILES:
         offer_profiles(c, false);

@@ -21,6 +21,7 @@
 #include "cli/masks.h"
 #include "cli/report.h"
 #include "cli/settings.h"
+#include "image/images.h"
 #include "jail/view/mask_names.h"
 #include "policy/policy.h"
 
@@ -371,6 +372,9 @@ static int choose_start(struct settings *settings, const struct identity *identi
         return 0;
     if (shows_cwd(settings))
         return brig_policy_workdir(settings->policy, settings->cwd, err);
+    const struct image *image = settings->image_used;
+    if (image && image->record.workdir)
+        return brig_policy_workdir(settings->policy, image->record.workdir, err);
     /* Only a view with its own root certainly has a home; otherwise the engine chooses. */
     enum brig_view view = settings->policy->view;
     bool has_home = view != BRIG_VIEW_HOST && view != BRIG_VIEW_ROOT &&

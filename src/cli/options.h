@@ -34,7 +34,8 @@
     X(ASSIGNMENT, true)                                                                            \
     X(DESTINATION, false) /* of the network, or a preset of them */                                \
     X(CREDENTIAL, false)  /* of --inject */                                                        \
-    X(PROFILE, false)     /* the name of a profile */
+    X(PROFILE, false)     /* the name of a profile */                                              \
+    X(IMAGE, false)       /* the name of an image */
 
 /* Rows: id, short (0: none), long, metavar (NULL: takes no value), kind, group, help, more.
  *
@@ -92,6 +93,12 @@
       "whole host. \"empty\": only /dev, /proc and the private directories. All are read-only.")   \
     X(ROOT, 0, "root", "DIR", DIRECTORY, POLICY, "use DIR as the root directory, read-only",       \
       "For a tree of another system, such as one made by debootstrap.")                            \
+    X(IMAGE, 0, "image", "NAME", IMAGE, POLICY, "use a container image as the root directory",     \
+      "The image must have been loaded with brig image load. The command sees its files instead "  \
+      "of the host's, and can change them: changes are in memory, counted with /tmp, and gone "    \
+      "after the run. Without a command, that of the image is run. Its variables are set unless "  \
+      "a rule sets them, and its working directory is used unless the jail has yours; its user "   \
+      "is ignored.")                                                                               \
     X(SECCOMP, 0, "seccomp", "dev|code", CHOICE, POLICY, "which system calls are allowed",         \
       "\"code\" allows only what Python, Node and shells use. \"dev\" denies dangerous calls "     \
       "only, and suits agents and build tools.")                                                   \

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/image.h"
 #include "cli/oauth.h"
 #include "cli/options.h"
 #include "policy/policy.h"
@@ -48,6 +49,7 @@ static int set_choice(struct settings *settings, const struct setter *setter, co
         return brig_policy_on_unsupported(policy, (enum brig_on_unsupported)chosen, err);
     if (setter->what == POLICY_LAYER)
         return brig_policy_disable(policy, (unsigned)chosen, err);
+    free(take_ptr(&settings->image)); /* the last of --view, --root and --image counts */
     if (chosen == BRIG_VIEW_ROOT)
         return brig_fail(err, BRIG_E_INVALID, 0, "a root directory is given by --root DIR");
     if (chosen == BRIG_VIEW_LAYERS)
@@ -406,6 +408,7 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_INITJAIL_OPTIONAL] = GRANT(set_program, OPTION_INITJAIL, BRIG_GRANT_OPTIONAL),
     [OPTION_VIEW] = {.set_by_row = set_choice, .what = POLICY_VIEW},
     [OPTION_ROOT] = {.set = settings_root},
+    [OPTION_IMAGE] = {.set_by_row = set_result, .what = offsetof(struct settings, image)},
     [OPTION_NET] = {.set = set_net},
     [OPTION_ALLOW] = {.set = set_allow},
     [OPTION_DENY] = {.policy_text = brig_policy_deny},
@@ -567,6 +570,7 @@ static void programs_done(struct settings_programs *programs)
 void settings_done(struct settings *settings)
 {
     settings_files_done(settings);
+    image_release(settings);
     programs_done(&settings->scripts);
     programs_done(&settings->initjails);
     oauth_free(settings->oauth);

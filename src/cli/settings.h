@@ -123,6 +123,9 @@ struct settings {
     const char *mode_origin;       /* what chose it; NULL: the default of the jail's name */
     const char *storage;           /* where jails are kept, absolute; need not exist */
 
+    char *image;              /* the name of --image, or NULL; owned */
+    struct image *image_used; /* the same, opened by image_apply(); owned, or NULL */
+
     struct settings_mask *masks; /* owned */
     size_t mask_count;
     bool late_masks; /* the default masks are not in `masks`, but apply to grants */

@@ -141,6 +141,7 @@ int settings_root(struct settings *settings, const char *value, struct brig_erro
 {
     autofree char *path = NULL;
     int status = make_absolute(settings, value, &path, err);
+    free(take_ptr(&settings->image)); /* the last of --view, --root and --image counts */
     return status < 0 ? status : brig_policy_view(settings->policy, BRIG_VIEW_ROOT, path, err);
 }
 

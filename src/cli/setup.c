@@ -18,6 +18,7 @@
 #include "changes/layer/layer.h"
 #include "changes/operation/operation.h"
 #include "cli/identity.h"
+#include "cli/image.h"
 #include "cli/jails.h"
 #include "cli/net.h"
 #include "cli/program.h"
@@ -254,7 +255,9 @@ static int build_policy(struct setup *setup, int argc, char **argv, const char *
         status = settings_apply_all(settings, argc, argv, err);
     if (status == 0)
         warn_of_unset(settings->policy);
-    if (status == 0)
+    if (status == 0 && !settings->unmount)
+        status = image_apply(settings, identity, err);
+    if (status == 0 && !settings->image)
         status = program_show(settings, identity, command, err);
     if (status == 0)
         status = config_apply_project(config, settings, err);

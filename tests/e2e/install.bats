@@ -29,7 +29,7 @@ installed() {
     installed
     local name
     for name in bin/brig bin/brigd bin/brigctl libexec/brig/brig-broker libexec/brig/brig-review \
-        libexec/brig/brig-mcp libexec/brig/brig-callback \
+        libexec/brig/brig-mcp libexec/brig/brig-callback libexec/brig/brig-unpack \
         libexec/brig/brig-zygote.so; do
         [ -x "$PREFIX/$name" ]
     done
@@ -148,6 +148,7 @@ configured_prefix() {
     output_has src/net/brig-broker
     output_has src/review/brig-review
     output_has src/mcp/brig-mcp
+    output_has src/unpack/brig-unpack
     must ninja -C "$MESON_BUILD" -t query src/cli/brig
     output_lacks brig-broker
 }
