@@ -109,6 +109,7 @@ int config_defaults(const char *const *env, struct server_config *ret, struct br
                          "no place for the history: uid %u has no home. Set HOME or XDG_STATE_HOME",
                          geteuid());
     ret->database.path = arena_concat(&ret->arena, state, "/history.sqlite");
+    ret->sandbox.image_dir = arena_concat(&ret->arena, state, "/images");
     ret->sandbox.state_dir = run_directory(&ret->arena, env, state);
     if (ret->arena.failed)
         return brig_fail_nomem(err);

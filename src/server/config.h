@@ -68,6 +68,7 @@ struct server_config {
         bool allow_network; /* permissions.network.enabled is allowed without a list of names */
         struct config_list allowed_workdir_roots;
         const char *state_dir; /* working files of running jails */
+        const char *image_dir; /* images of runtimes */
         uid_t uid_first;       /* as root: first host uid for jails */
         uint64_t uid_count;
         struct {

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "image/record.h"
 #include "policy/net_address.h"
 #include "policy/net_rules.h"
 #include "server/config.h"
@@ -119,6 +120,12 @@ int config_check_file_name(const char *text, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not the name of a file, such as main.py",
                          str_shown(text).text);
     return 0;
+}
+
+int config_check_image(const char *text, struct brig_error *err)
+{
+    autofree char *name = strndup(text, strcspn(text, "@"));
+    return name ? image_check_name(name, err) : brig_fail_nomem(err);
 }
 
 int config_check_word(const char *text, struct brig_error *err)

@@ -156,6 +156,9 @@ const struct config_key config_keys[] = {
     {KEY("sandbox.state_dir", CONFIG_PATH, sandbox.state_dir),
      .doc = "Working files of running jails. Default: $RUNTIME_DIRECTORY, /run/brigd for root, "
             "$XDG_RUNTIME_DIR/brigd, or ~/.local/state/brig/run."},
+    {KEY("sandbox.image_dir", CONFIG_PATH, sandbox.image_dir),
+     .doc = "Where the images of runtimes are. Default: images in $STATE_DIRECTORY, in "
+            "/var/lib/brig for root, or in ~/.local/state/brig."},
     {KEY("sandbox.uid_first", CONFIG_NUMBER, sandbox.uid_first), .initial = "1879048192", .min = 1,
      .max = 4294900000,
      .doc = "When brigd runs as root, each jail has a host uid of its own; this is the first. "
@@ -352,6 +355,9 @@ const struct config_key config_runtime_keys[] = {
      .doc = "The package to install where the program is missing."},
     {RUNTIME_KEY("root", CONFIG_PATH, root),
      .doc = "A directory that is its root, instead of the host's system."},
+    {RUNTIME_KEY("image", CONFIG_TEXT, image), .check = config_check_image,
+     .doc = "A container image that is its root, such as python:3.12-slim, loaded by brig image "
+            "load --store. Its variables are set. No jails of it wait for code."},
     {RUNTIME_KEY("profile", CONFIG_CHOICE, profile), .choices = profiles,
      .doc = "Its system calls: code denies by default, dev denies what is dangerous."},
     {RUNTIME_KEY("input", CONFIG_CHOICE, input), .choices = inputs,

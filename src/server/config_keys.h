@@ -80,6 +80,7 @@ int config_check_origin(const char *text, struct brig_error *err);
 int config_check_log(const char *text, struct brig_error *err);
 int config_check_upstream(const char *text, struct brig_error *err);
 int config_check_file_name(const char *text, struct brig_error *err);
+int config_check_image(const char *text, struct brig_error *err);
 int config_check_word(const char *text, struct brig_error *err);
 int config_check_module(const char *text, struct brig_error *err);
 int config_check_destination(const char *text, struct brig_error *err);

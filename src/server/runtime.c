@@ -57,6 +57,8 @@ bool runtime_find_program(const struct runtime *runtime, struct runtime_program 
     const char *path = runtime->root ? runtime->root : "/";
     autoclose int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat info;
+    if (runtime->image) /* a program of several layers cannot be looked up from outside */
+        return false;
     if (root < 0 || !find_program(root, runtime_program_name(runtime), &info))
         return false;
     *ret_program = (struct runtime_program){
@@ -94,6 +96,11 @@ bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REA
     reason[0] = '\0';
     if (runtime->disabled)
         (void)snprintf(reason, RUNTIME_REASON_MAX, "disabled [%s]", runtime->origin);
+    else if (runtime->image)
+        (void)snprintf(reason, RUNTIME_REASON_MAX, "%s",
+                       runtime->opened          ? ""
+                       : runtime->image_problem ? runtime->image_problem
+                                                : "its image is not open");
     else if (root < 0)
         (void)snprintf(reason, RUNTIME_REASON_MAX, "root '%s' cannot be opened: %s", path,
                        strerror(errno));
@@ -231,6 +238,8 @@ void runtime_json(const struct runtime *runtime, const char *version, struct jso
     json_words(json, "command", runtime->argv, RUNTIME_ARGV_MAX);
     if (runtime->compile[0])
         json_words(json, "compile", runtime->compile, RUNTIME_ARGV_MAX);
+    if (runtime->image)
+        json_text(json, "image", runtime->image);
     json_text(json, "file_name", runtime->file_name);
     json_text(json, "profile", policy_word(POLICY_SECCOMP, runtime->profile));
     json_bool(json, "agent", runtime->agent);

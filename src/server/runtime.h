@@ -39,6 +39,9 @@ struct runtime {
     const char *version_argument; /* makes the program print its version; NULL: "--version" */
     const char *package;          /* package to install if the interpreter is missing */
     const char *root;             /* root directory, or NULL: the host's system */
+    const char *image;            /* the same of an image, see docs/images.md; or NULL */
+    struct image *opened;         /* the image, in the executor: executor/images.h */
+    const char *image_problem;    /* why it could not be opened */
     enum runtime_input input;
     enum brig_seccomp profile;
     bool agent;           /* writable home, work_dir, network limited to `allow`, credentials */

@@ -108,6 +108,7 @@ static void test_everything(void)
         "    - /home/user/projects\n"
         "    - /opt/workspaces\n"
         "  state_dir: /tmp/x\n"
+        "  image_dir: /tmp/i\n"
         "  uid_first: 100000\n"
         "  uid_count: 10\n"
         "  pool: {enabled: true, min: 3, max: 9, memory: 64M, idle_timeout: 1m, max_age: 2m,\n"

@@ -34,6 +34,7 @@
 #include "server/config.h"
 #include "server/executor/callback.h"
 #include "server/executor/capacity.h"
+#include "server/executor/images.h"
 #include "server/role.h"
 
 #define EVENTS_MAX 64
@@ -637,6 +638,7 @@ static int set_up(struct executor *executor, struct channel *control, int journa
     settle_process();
     find_broker(executor);
     find_callback(executor);
+    executor_images_open(executor->config);
     for (int i = 0; i < ROLES_; i++)
         executor->peers[i] = (struct executor_peer){.executor = executor, .source = {.fd = -1}};
     executor->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -677,6 +679,7 @@ static void clear_up(struct executor *executor)
     executor_sweeper_end(&executor->sweeper);
     for (int i = 0; i < ROLES_; i++)
         lose_peer(&executor->peers[i]);
+    executor_images_close(executor->config);
     executor_instance_close(&executor->instance);
     executor_credential_done(&executor->credential);
     journal_close(&executor->journal);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "guard/guard.h"
+#include "image/images.h"
 #include "jail/generated/guest_blob.h" /* made from guest/guest.c */
 #include "policy/policy.h"
 #include "server/config.h"
@@ -89,9 +90,32 @@ static int set_identity(const struct maker *maker)
     return result;
 }
 
+/* The variables of an image come first, so that the others replace them; but the path is its own. */
+static int set_image_environment(const struct maker *maker)
+{
+    const struct image_words *env = &maker->runtime->opened->record.env;
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < env->count; i++) {
+        const char *equals = strchr(env->items[i], '=');
+        autofree char *name = strndup(env->items[i], (size_t)(equals - env->items[i]));
+        result = name ? brig_policy_setenv(maker->policy, name, equals + 1, maker->err)
+                      : brig_fail_nomem(maker->err);
+    }
+    return result;
+}
+
+static bool has_path(const struct image *image)
+{
+    for (size_t i = 0; i < image->record.env.count; i++)
+        if (str_starts_with(image->record.env.items[i], "PATH="))
+            return true;
+    return false;
+}
+
 static int set_environment(const struct maker *maker)
 {
     const struct execution_request *request = maker->request;
+    const struct image *image = maker->runtime->opened;
     const struct execution_pair always[] = {
         {"PATH", RUNTIME_PATH},
         {"HOME", maker->runtime->agent     ? RUNTIME_HOME
@@ -99,8 +123,8 @@ static int set_environment(const struct maker *maker)
                                            : "/tmp"},
         {"LANG", "C.UTF-8"},
     };
-    int result = 0;
-    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(always); i++)
+    int result = image ? set_image_environment(maker) : 0;
+    for (size_t i = image && has_path(image); result == 0 && i < ARRAY_LENGTH(always); i++)
         result = brig_policy_setenv(maker->policy, always[i].name, always[i].value, maker->err);
     for (size_t i = 0; result == 0 && i < request->env_count; i++)
         result = brig_policy_setenv(maker->policy, request->env[i].name, request->env[i].value,
@@ -178,6 +202,11 @@ static int set_view(const struct maker *maker)
     int result = 0;
     if (runtime->root)
         result = brig_policy_view(policy, BRIG_VIEW_ROOT, runtime->root, maker->err);
+    if (runtime->image && !runtime->opened)
+        return brig_fail(maker->err, BRIG_E_SETUP, 0, "%s has no image", runtime->name);
+    if (result == 0 && runtime->opened)
+        result =
+            brig_policy_layers(policy, runtime->opened->paths, runtime->opened->count, maker->err);
     if (result == 0 && runtime->root && runtime->agent)
         result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_HOME, maker->err);
     if (result == 0)

@@ -592,7 +592,8 @@ struct brig_template *executor_frame_find(struct executor *executor, const struc
 {
     struct frame *frame = frame_of(executor, runtime);
     /* An agent has a door, a home and a credential of its own; and as root the frame needs an id. */
-    if (runtime->agent || runtime->allow[0] || (executor->as_root && !executor->has_spare_id))
+    if (runtime->agent || runtime->image || runtime->allow[0] ||
+        (executor->as_root && !executor->has_spare_id))
         return NULL;
     frame->used_ms = clock_now_ms();
     if (frame->template && !is_current(frame))

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/executor/images.h"
+
+#include <stdlib.h>
+
+#include <brig/brig.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "image/images.h"
+#include "server/config.h"
+
+static void open_one(struct server_config *config, struct runtime *runtime)
+{
+    struct brig_error err = {0};
+    struct image *image = calloc(1, sizeof *image);
+    int result = image ? image_open(config->sandbox.image_dir, runtime->image, image, &err)
+                       : brig_fail_nomem(&err);
+    if (result == 0) {
+        runtime->opened = image;
+        return;
+    }
+    free(image);
+    runtime->image_problem =
+        arena_printf(&config->arena, "image '%s': %s", runtime->image, err.message);
+}
+
+void executor_images_open(struct server_config *config)
+{
+    for (size_t i = 0; i < config->runtime_count; i++)
+        if (config->runtimes[i].image && !config->runtimes[i].disabled)
+            open_one(config, &config->runtimes[i]);
+}
+
+void executor_images_close(struct server_config *config)
+{
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        struct image *image = config->runtimes[i].opened;
+        config->runtimes[i].opened = NULL;
+        if (image)
+            image_done(image);
+        free(image);
+    }
+}
