@@ -96,8 +96,8 @@ uninstall() {
     rm -f "$list"
     names directory "$work/old" | remove_directories
     ! grep -qx prefix "$work/old" || rmdir "$prefix" 2> /dev/null || true
-    say "Removed brig from $prefix. Jails, configuration and the history of brigd stay, in ~/.local/share/brig, ~/.config/brig and"
-    say "~/.local/state/brig."
+    say "Removed brig from $prefix. What stays: jails, configuration and the history of brigd"
+    say "(~/.local/share/brig, ~/.config/brig and ~/.local/state/brig)."
 }
 
 # ---- Installing -------------------------------------------------------------------------------

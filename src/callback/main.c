@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/certificates.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 
@@ -99,6 +100,9 @@ static int send_request(CURL *curl, const struct request *request, long *ret_sta
     failed |= curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop_answer);
     failed |= curl_easy_setopt(curl, CURLOPT_WRITEDATA, &left);
     failed |= curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+    const char *authorities = certificates_of_system();
+    if (authorities) /* a static libcurl knows no place of its own */
+        failed |= curl_easy_setopt(curl, CURLOPT_CAINFO, authorities);
     if (failed)
         return 1;
     CURLcode code = curl_easy_perform(curl);

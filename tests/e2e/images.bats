@@ -206,7 +206,8 @@ must_refuse() {
         must_refuse "$who" oci below-file "not a directory"
         must_refuse "$who" oci long-component 'unsafe name'
         must_refuse "$who" oci deep 'unsafe name'
-        [ ! -e /tmp/escaped ] && [ ! -e "$SCRATCH/outside" ]
+        [ ! -e /tmp/escaped ]
+        [ ! -e "$SCRATCH/outside" ]
         must_load "$who" oci absolute
         must inside "$who" test/base:1 'cat /etc/absolute'
         [ ! -e /etc/absolute ]

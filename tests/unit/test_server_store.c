@@ -558,10 +558,6 @@ static void test_postgres_dead(void)
     row_done(&row);
     store_close(store);
     err = (struct brig_error){0};
-    tap_is_int(store_open_postgres("postgres://u:secret@[::1", &store, &err), BRIG_E_INVALID,
-               "no connection string");
-    tap_ok(!strstr(err.message, "secret"), "and its password is not told");
-    err = (struct brig_error){0};
     tap_is_int(
         store_open_postgres("host=/nonexistent user=u password=secret dbname=x", &store, &err), 0,
         "a server that is not there is no error");
