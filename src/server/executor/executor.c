@@ -39,6 +39,7 @@
 
 #define EVENTS_MAX 64
 #define MESSAGES_AT_ONCE 16
+#define HEARINGS_MAX 64 /* times so many */
 #define SWEEP_MS (UINT64_C(5) * 60 * 1000)
 #define GAUGES_MS 100
 #define HISTORY_PATIENCE_MS 3000 /* after the last run, for rows to be confirmed */
@@ -214,29 +215,6 @@ static int take_cancel(struct executor *executor, const struct message *message,
     return 0;
 }
 
-static int take_kill(struct executor *executor, const struct message *message,
-                     struct brig_error *err)
-{
-    char id[EXECUTION_ID_LENGTH + 1];
-    (void)snprintf(id, sizeof id, "%s", message->bytes);
-    if (!execution_id_is_valid(id))
-        return brig_fail(err, BRIG_E_INVALID, 0, "a request to end an execution has no valid id");
-    const char *domain = message->bytes + EXECUTION_ID_LENGTH;
-    struct run *run = executor_run_find(executor, id);
-    if (run && *domain && strcmp(run->request.domain, domain) != 0)
-        run = NULL; /* belongs to another API key */
-    enum queue_kill waited =
-        run ? QUEUE_UNKNOWN : executor_queue_kill(executor, id, domain, message->tag);
-    char answer = run != NULL || waited == QUEUE_KILLED;
-    if (run)
-        executor_run_cancel(run, RUN_CANCELLED);
-    if (waited == QUEUE_KILLED_LATER)
-        return 0;
-    executor_tell_http(executor, executor->http_processes, MESSAGE_KILLED, message->tag, &answer,
-                       1);
-    return 0;
-}
-
 static int take_stored(struct executor *executor, const struct message *message,
                        struct brig_error *err)
 {
@@ -320,7 +298,7 @@ static const struct {
     {ROLE_HTTP, MESSAGE_EXECUTE, take_execute},
     {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
     {ROLE_HTTP, MESSAGE_BLOCKED, take_blocked},
-    {ROLE_HTTP, MESSAGE_KILL, take_kill},
+    {ROLE_HTTP, MESSAGE_KILL, executor_queue_take_kill},
     {ROLE_HTTP, MESSAGE_PEEK, executor_queue_take_peek},
     {ROLE_HISTORY, MESSAGE_STORED, take_stored},
     {ROLE_HISTORY, MESSAGE_WAITING, executor_queue_take_waiting},
@@ -346,7 +324,8 @@ static int take_message(struct executor *executor, enum server_role from, struct
                      (int)message->type);
 }
 
-static void receive(struct executor_peer *peer)
+/* Returns whether there may be more. */
+static bool receive(struct executor_peer *peer)
 {
     struct executor *executor = peer->executor;
     enum server_role from = (enum server_role)(peer - executor->peers);
@@ -355,7 +334,7 @@ static void receive(struct executor_peer *peer)
         struct brig_error err = {0};
         int result = channel_receive(peer->channel, &message, &err);
         if (result == 0)
-            return;
+            return false;
         if (result < 0) {
             lose_peer(peer);
         } else if (take_message(executor, from, &message, &err) < 0) {
@@ -363,6 +342,13 @@ static void receive(struct executor_peer *peer)
             lose_peer(peer);
         }
     }
+    return peer->channel != NULL;
+}
+
+void executor_hear_history(struct executor *executor)
+{
+    for (int i = 0; i < HEARINGS_MAX && receive(&executor->peers[ROLE_HISTORY]); i++)
+        continue;
 }
 
 static void peer_ready(void *owner, uint32_t events)
@@ -371,7 +357,7 @@ static void peer_ready(void *owner, uint32_t events)
     if (peer->channel && events & EPOLLOUT && channel_flush(peer->channel, NULL) < 0)
         lose_peer(peer);
     if (peer->channel && events & ~(uint32_t)EPOLLOUT)
-        receive(peer);
+        (void)receive(peer);
 }
 
 /* ---- the clock ---- */

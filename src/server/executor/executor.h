@@ -137,6 +137,9 @@ void executor_tell_http(struct executor *executor, uint64_t http, enum message_t
 /* Sends to the history process; false if it is not running. */
 bool executor_tell_history(struct executor *executor, enum message_type type, uint64_t tag,
                            const void *bytes, size_t length);
+/* Reads what the history process has sent. It sends an entry of the queue before the http process
+ * learns its id, but the sockets are read in any order. */
+void executor_hear_history(struct executor *executor);
 /* Returns whether the http process should first read what was sent. */
 bool executor_http_is_full(const struct executor *executor);
 /* Sends a line for the supervisor's log. */

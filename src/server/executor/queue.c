@@ -345,7 +345,11 @@ static bool is_own(const struct queue_entry *entry, const char *domain)
     return !*domain || strcmp(entry->domain, domain) == 0;
 }
 
-enum queue_kill executor_queue_kill(struct executor *executor, const char *id, const char *domain,
+enum queue_kill { QUEUE_UNKNOWN, QUEUE_KILLED, QUEUE_KILLED_LATER };
+
+/* Ends an execution that waits or is about to begin. With QUEUE_KILLED_LATER the answer to this tag
+ * follows when it is stored: after a restart it must not run. */
+static enum queue_kill kill_waiting(struct executor *executor, const char *id, const char *domain,
                                     uint64_t tag)
 {
     struct claim *claim = find_claim(executor, id);
@@ -367,6 +371,28 @@ enum queue_kill executor_queue_kill(struct executor *executor, const char *id, c
                                   .row = journal_last(&executor->journal)};
     executor->queue.ended = ended;
     return QUEUE_KILLED_LATER;
+}
+
+int executor_queue_take_kill(struct executor *executor, const struct message *message,
+                             struct brig_error *err)
+{
+    char id[EXECUTION_ID_LENGTH + 1];
+    (void)snprintf(id, sizeof id, "%s", message->bytes);
+    if (!execution_id_is_valid(id))
+        return brig_fail(err, BRIG_E_INVALID, 0, "a request to end an execution has no valid id");
+    const char *domain = message->bytes + EXECUTION_ID_LENGTH;
+    executor_hear_history(executor);
+    struct run *run = executor_run_find(executor, id);
+    if (run && *domain && strcmp(run->request.domain, domain) != 0)
+        run = NULL; /* belongs to another API key */
+    enum queue_kill waited = run ? QUEUE_UNKNOWN : kill_waiting(executor, id, domain, message->tag);
+    char answer = run != NULL || waited == QUEUE_KILLED;
+    if (run)
+        executor_run_cancel(run, RUN_CANCELLED);
+    if (waited != QUEUE_KILLED_LATER)
+        executor_tell_http(executor, executor->http_processes, MESSAGE_KILLED, message->tag,
+                           &answer, 1);
+    return 0;
 }
 
 void executor_queue_stored(struct executor *executor, uint64_t row)
@@ -403,6 +429,7 @@ int executor_queue_take_peek(struct executor *executor, const struct message *me
     if (!execution_id_is_valid(id))
         return brig_fail(err, BRIG_E_INVALID, 0, "a question about an execution has no valid id");
     const char *domain = message->bytes + EXECUTION_ID_LENGTH;
+    executor_hear_history(executor);
     const struct run *run = executor_run_find(executor, id);
     if (run && (!*domain || strcmp(run->request.domain, domain) == 0)) {
         struct execution_result result;

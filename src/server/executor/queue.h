@@ -55,19 +55,15 @@ uint64_t executor_queue_due_ms(const struct executor *executor);
 /* Begins the execution once its idempotency key is stored; takes the request. */
 void executor_queue_reserve(struct executor *executor, struct execution_request *request,
                             uint64_t tag);
-enum queue_kill { QUEUE_UNKNOWN, QUEUE_KILLED, QUEUE_KILLED_LATER };
-/* Ends an execution that waits or is about to begin, if it belongs to this domain. With
- * QUEUE_KILLED_LATER the answer to this tag follows when it is stored: after a restart it must not
- * run. */
-enum queue_kill executor_queue_kill(struct executor *executor, const char *id, const char *domain,
-                                    uint64_t tag);
 /* Rows up to this tag are stored. */
 void executor_queue_stored(struct executor *executor, uint64_t row);
 /* Returns the position of an execution, from 1; 0: it does not wait, or is of another domain. */
 uint64_t executor_queue_position(const struct executor *executor, const char *id,
                                  const char *domain);
 
-/* Handle MESSAGE_WAITING, MESSAGE_CLAIMED and MESSAGE_PEEK. */
+/* Handle MESSAGE_KILL, MESSAGE_PEEK, MESSAGE_WAITING and MESSAGE_CLAIMED. */
+int executor_queue_take_kill(struct executor *executor, const struct message *message,
+                             struct brig_error *err);
 int executor_queue_take_waiting(struct executor *executor, const struct message *message,
                                 struct brig_error *err);
 int executor_queue_take_claimed(struct executor *executor, const struct message *message,
