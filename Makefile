@@ -106,6 +106,7 @@ run: setup ## start brigd, the server, on 127.0.0.1:8080
 
 sbom: build ## write an SPDX document about the programs and their libraries, to SBOM ($(BUILD)/brig.spdx.json)
 	@tools/sbom $(BUILD) > $(or $(SBOM),$(BUILD)/brig.spdx.json)
+	@echo $(or $(SBOM),$(BUILD)/brig.spdx.json)
 
 security-scan: setup-test build ## static checks that concern security: analyzers, hardening, credentials in files; offline, minutes
 	@tools/security-scan

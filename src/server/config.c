@@ -613,6 +613,16 @@ static int check_owner(int fd, struct brig_error *err)
                      "'. If you trust it: brigd -c " LOCAL_FILE);
 }
 
+/* What helps where a file that nobody has named may not be read. */
+static const char *advice_for(const char *path)
+{
+    if (strcmp(path, SYSTEM_FILE) == 0)
+        return " (for a brigd of your own create ~/.config/brig/brigd.yaml)";
+    if (strcmp(path, LOCAL_FILE) == 0)
+        return " (in the working directory: change to another, or name a file with -c)";
+    return "";
+}
+
 /* Returns 1 if the file was read, 0 if it does not exist and is not `wanted`. */
 static int try_file(const char *path, bool wanted, struct server_config *config,
                     struct brig_error *err)
@@ -624,9 +634,7 @@ static int try_file(const char *path, bool wanted, struct server_config *config,
     /* Not skipped if it is for the service's user only: brigd would run without the keys in it. */
     if (fd < 0)
         return brig_fail(err, BRIG_E_INVALID, errno, "configuration '%s'%s", str_shown(path).text,
-                         errno == EACCES && strcmp(path, SYSTEM_FILE) == 0
-                             ? " (for a brigd of your own create ~/.config/brig/brigd.yaml)"
-                             : "");
+                         !wanted && errno == EACCES ? advice_for(path) : "");
     if (!wanted && strcmp(path, LOCAL_FILE) == 0 && check_owner(fd, err) < 0)
         return BRIG_E_INVALID;
     (void)fcntl(fd, F_SETFL, 0); /* a pipe from another program may be slow */
