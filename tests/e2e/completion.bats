@@ -328,3 +328,80 @@ completes() {
     completes 'brig apply --conflict th' '^% brig apply --conflict theirs$'
     completes 'brig apply --r' '^% brig apply --risky$'
 }
+
+# ---- brigctl ----
+
+# ctl_in_bash WORD…: what bash offers for the last word.
+ctl_in_bash() {
+    run_as_user env PATH="$BUILD_DIR/src/client:$PATH" bash -c '
+        . "$1"
+        shift
+        compopt() { echo "files"; }
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _brigctl
+        printf "%s\n" "${COMPREPLY[@]}"' - "$LIB_ROOT/completions/brigctl.bash" "$@"
+}
+
+# Every option of every command, from its help.
+ctl_options() {
+    local command
+    for command in '' exec claude submit wait ls; do
+        # shellcheck disable=SC2086 # no word
+        "$BUILD_DIR/src/client/brigctl" $command --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
+    done | sort -u
+}
+
+@test "brigctl: bash completes commands, languages, options, states and files" {
+    [ -x "$BUILD_DIR/src/client/brigctl" ] || cannot "brigctl was not built"
+    must ctl_in_bash brigctl he
+    [ "$output" = health ]
+    must ctl_in_bash brigctl exec py
+    [ "$output" = python ]
+    must ctl_in_bash brigctl --server unix:/x exec python --no-
+    [ "$output" = --no-stream ]
+    must ctl_in_bash brigctl submit python --pri
+    [ "$output" = --priority ]
+    must ctl_in_bash brigctl submit python --mem
+    [ "$output" = --memory ]
+    must ctl_in_bash brigctl ls --status ti
+    [ "$output" = timeout ]
+    must ctl_in_bash brigctl --js
+    [ "$output" = --json ]
+    must ctl_in_bash brigctl exec python ''
+    [ "$(head -n 1 <<<"$output")" = files ]
+    must ctl_in_bash brigctl exec python --timeout ''
+    [ -z "$output" ]
+}
+
+@test "brigctl: fish completes the same" {
+    needs fish
+    offered() {
+        run_as_user fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$LIB_ROOT/completions/brigctl.fish" "$1"
+    }
+    must offered 'brigctl he'
+    output_has $'health\tprint'
+    must offered 'brigctl exec py'
+    output_has python
+    must offered 'brigctl exec python --no-'
+    output_has --no-stream
+    must offered 'brigctl ls --status ti'
+    output_has timeout
+}
+
+@test "brigctl: zsh completes the same" {
+    start_zsh
+    completes 'brigctl hea' '^% brigctl health$'
+    completes 'brigctl exec pyt' '^% brigctl exec python$'
+    completes 'brigctl exec python --no-' '^% brigctl exec python --no-stream$'
+    completes 'brigctl submit python --pri' '^% brigctl submit python --priority$'
+    completes 'brigctl ls --status ti' '^% brigctl ls --status timeout$'
+}
+
+@test "brigctl: zsh and fish know every option that the help texts have" {
+    [ -x "$BUILD_DIR/src/client/brigctl" ] || cannot "brigctl was not built"
+    local option
+    while IFS= read -r option; do
+        must grep -qE -e "$option[][}'=,]" "$LIB_ROOT/completions/_brigctl"
+        must grep -qE -e "-l ${option#--} " "$LIB_ROOT/completions/brigctl.fish"
+    done < <(ctl_options)
+}

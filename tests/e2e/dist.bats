@@ -43,8 +43,8 @@ installing() {
     for name in bin/{brig,brigd,brigctl} libexec/brig/{brig-broker,brig-review,brig-mcp,brig-token,brig-zygote.so} install.sh; do
         [ -x "$TREE/$name" ] || { echo "no $name"; false; }
     done
-    for name in man/man1/brig.1 man/man5/brig.conf.5 man/man8/brigd.8 bash-completion/completions/brig zsh/site-functions/_brig \
-        fish/vendor_completions.d/brig.fish systemd/user/brigd.service doc/brig/{brigd.example.yaml,CHANGES,LICENSE} \
+    for name in man/man1/brig.1 man/man5/brig.conf.5 man/man8/brigd.8 bash-completion/completions/{brig,brigctl} zsh/site-functions/_{brig,brigctl} \
+        fish/vendor_completions.d/{brig,brigctl}.fish systemd/user/brigd.service doc/brig/{brigd.example.yaml,CHANGES,LICENSE} \
         doc/brig/profiles/claude.conf doc/brig/licences/README; do
         [ -s "$TREE/share/$name" ] || { echo "no $name"; false; }
     done
