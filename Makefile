@@ -132,4 +132,4 @@ clean: ## remove what was built
 	rm -rf build build-*
 
 help: ## this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sed 's/$$(BUILD)/$(BUILD)/' | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sed 's/$$(BUILD)/$(BUILD)/' | expand -t 16

@@ -78,7 +78,7 @@ void project_jail(const char *path, unsigned number, char name[static PROJECT_JA
     last = last ? last + 1 : path;
     last += strspn(last, ".-"); /* a name does not begin like an option or a hidden file */
     size_t length = 0;
-    for (; last[length] && length < NAME_SHOWN; length++)
+    for (; length < NAME_SHOWN && last[length]; length++)
         name[length] = plain(last[length]);
     (void)snprintf(name + length, PROJECT_JAIL_MAX - length, "%s%08" PRIx32 "%s%s",
                    length > 0 ? "-" : "", (uint32_t)(hash ^ hash >> 32), number > 1 ? "-" : "",
