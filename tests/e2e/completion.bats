@@ -342,10 +342,13 @@ ctl_in_bash() {
         printf "%s\n" "${COMPREPLY[@]}"' - "$LIB_ROOT/completions/brigctl.bash" "$@"
 }
 
-# Every option of every command, from its help.
+# From the help texts: every command, and every option of each.
+ctl_commands() {
+    "$BUILD_DIR/src/client/brigctl" --help | sed -n 's/^  \([a-z]\{1,\}\)  .*/\1/p'
+}
 ctl_options() {
     local command
-    for command in '' exec claude submit wait ls; do
+    for command in '' $(ctl_commands); do
         # shellcheck disable=SC2086 # no word
         "$BUILD_DIR/src/client/brigctl" $command --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
     done | sort -u
@@ -397,9 +400,15 @@ ctl_options() {
     completes 'brigctl ls --status ti' '^% brigctl ls --status timeout$'
 }
 
-@test "brigctl: zsh and fish know every option that the help texts have" {
+@test "brigctl: the shells know every command and option that the help texts have" {
     [ -x "$BUILD_DIR/src/client/brigctl" ] || cannot "brigctl was not built"
-    local option
+    local option command
+    [ "$(ctl_commands | wc -l)" -ge 9 ]
+    for command in $(ctl_commands); do
+        must grep -qE "words='.*\b$command\b" "$LIB_ROOT/completions/brigctl.bash"
+        must grep -q "'$command:" "$LIB_ROOT/completions/_brigctl"
+        must grep -q -e "-a $command -d" "$LIB_ROOT/completions/brigctl.fish"
+    done
     while IFS= read -r option; do
         must grep -qE -e "$option[][}'=,]" "$LIB_ROOT/completions/_brigctl"
         must grep -qE -e "-l ${option#--} " "$LIB_ROOT/completions/brigctl.fish"
