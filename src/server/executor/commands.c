@@ -388,6 +388,11 @@ static int fill_row(struct command *command, struct brig_error *err)
         .network = command->sandbox->request.network,
         .timeout_ms = request->timeout_ms < UINT32_MAX ? request->timeout_ms : UINT32_MAX,
         .sandbox = command->sandbox->id,
+        .traceparent = "",
+        .idempotency_key = "",
+        .body_sha256 = "",
+        .callback_url = "",
+        .callback_secret = "",
     };
     memcpy(command->row.limits, request->limits, sizeof command->row.limits);
     return line.failed || request->arena.failed ? brig_fail_nomem(err) : 0;
