@@ -92,8 +92,7 @@ enum brig_view {
     BRIG_VIEW_SYSTEM, /* /usr, /bin, /lib* and the files of /etc that programs need; read-only */
     BRIG_VIEW_HOST,   /* the whole host, read-only, with private /tmp, /run, /dev, /proc */
     BRIG_VIEW_ROOT,   /* a directory of the caller's as root, read-only unless granted */
-    BRIG_VIEW_EMPTY,  /* nothing but /dev, /proc and the private directories */
-    BRIG_VIEW_LAYERS  /* an overlay of directories, see brig_policy_layers() */
+    BRIG_VIEW_EMPTY   /* nothing but /dev, /proc and the private directories */
 };
 
 /* What a grant allows. */
@@ -220,15 +219,6 @@ int brig_policy_origin(struct brig_policy *policy, const char *origin, struct br
 /* Replaces the mode's view. root_path is the directory of BRIG_VIEW_ROOT, else NULL. */
 int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char *root_path,
                      struct brig_error *err);
-#define BRIG_LAYERS_MAX 127 /* the most that brig_policy_layers() accepts */
-
-/* The root is an overlay of directories of the host (absolute paths, the top one first, at most
- * BRIG_LAYERS_MAX), such as the unpacked layers of a container image. They are only read: what the
- * jail writes is in memory, counted with its /tmp (BRIG_LIMIT_TMP_BYTES), and gone with the jail. A
- * character device 0/0 in a layer, and the attribute user.overlay.opaque, hide names of the layers
- * below. Needs namespaces, and a kernel whose overlayfs can be mounted in them. Since 0.3. */
-int brig_policy_layers(struct brig_policy *policy, const char *const *layers, size_t count,
-                       struct brig_error *err);
 /* Grants source (absolute, host side) at dest (absolute, jail side; NULL: the same path). The most
  * specific destination wins whatever the order; of two rules for one destination, the later. */
 int brig_policy_grant(struct brig_policy *policy, enum brig_access access, const char *source,

@@ -21,6 +21,7 @@
 #include "jail/confine/seccomp.h"
 #include "jail/job/result.h"
 #include "jail/sys.h"
+#include "policy/layers.h"
 
 /* Landlock and capabilities apply to one thread: other threads would stay unconfined. */
 static bool is_alone(void)
@@ -148,7 +149,7 @@ static int add_system(const struct ruleset *ruleset, const struct brig_policy *p
                       struct brig_error *err)
 {
     int result = 0;
-    if (policy->view == BRIG_VIEW_ROOT || policy->view == BRIG_VIEW_LAYERS)
+    if (policy->view == BRIG_VIEW_ROOT || policy->view == VIEW_LAYERS)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the view '%s' needs namespaces: a function cannot have another root "
                          "directory without",

@@ -11,6 +11,7 @@
 #include "cli/identity.h"
 #include "cli/settings.h"
 #include "image/images.h"
+#include "policy/layers.h"
 #include "policy/policy.h"
 
 /* What container engines set if the image does not. */
@@ -73,7 +74,7 @@ int image_apply(struct settings *settings, const struct identity *identity, stru
     settings->image_used = image;
     status = brig_policy_origin(policy, "the image", err);
     if (status == 0)
-        status = brig_policy_layers(policy, image->paths, image->count, err);
+        status = policy_layers(policy, image->paths, image->count, err);
     return status < 0 ? status : set_variables(policy, &image->record.env, err);
 }
 

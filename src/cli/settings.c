@@ -15,6 +15,7 @@
 #include "cli/image.h"
 #include "cli/oauth.h"
 #include "cli/options.h"
+#include "policy/layers.h"
 #include "policy/policy.h"
 
 #define PASS_FD_MIN 3
@@ -52,7 +53,7 @@ static int set_choice(struct settings *settings, const struct setter *setter, co
     free(take_ptr(&settings->image)); /* the last of --view, --root and --image counts */
     if (chosen == BRIG_VIEW_ROOT)
         return brig_fail(err, BRIG_E_INVALID, 0, "a root directory is given by --root DIR");
-    if (chosen == BRIG_VIEW_LAYERS)
+    if (chosen == VIEW_LAYERS)
         return brig_fail(err, BRIG_E_INVALID, 0, "an image is given by --image NAME");
     return brig_policy_view(policy, (enum brig_view)chosen, NULL, err);
 }

@@ -14,6 +14,7 @@
 #include <brig/brig.h>
 
 #include "image/record.h"
+#include "policy/layers.h"
 
 #define IMAGES_LAYERS "layers"
 #define IMAGES_RECORDS "images"
@@ -78,9 +79,8 @@ int images_collect(const struct images *store, bool dry, struct images_removed *
 
 struct image {
     struct image_record record;
-    const char
-        *paths[BRIG_LAYERS_MAX]; /* of its layers, the top one first; in the record's arena */
-    int locks[BRIG_LAYERS_MAX];
+    const char *paths[LAYERS_MAX]; /* of its layers, the top one first; in the record's arena */
+    int locks[LAYERS_MAX];
     size_t count;
 };
 

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "policy/layers.h"
 
 #define FIRST_LINE "brig-image 1\n"
 #define VALUE_MAX 131072 /* as long as a word of a command line can be */
@@ -173,7 +174,7 @@ static int set_once(struct image_record *record, char **text, const char *value,
 
 static int add_layer(struct image_record *record, const char *value, struct brig_error *err)
 {
-    if (!image_is_digest(value) || record->layer_count == BRIG_LAYERS_MAX)
+    if (!image_is_digest(value) || record->layer_count == LAYERS_MAX)
         return bad_record(err);
     return set_once(record, &record->layers[record->layer_count++], value, err);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "policy/layers.h"
 #include "policy/policy.h"
 
 struct word {
@@ -16,8 +17,8 @@ static const struct word mode_words[] = {{BRIG_MODE_CASUAL, "casual"},
                                          {BRIG_MODE_SEALED, "sealed"}};
 
 static const struct word view_words[] = {
-    {BRIG_VIEW_SYSTEM, "system"}, {BRIG_VIEW_HOST, "host"},     {BRIG_VIEW_ROOT, "root"},
-    {BRIG_VIEW_EMPTY, "empty"},   {BRIG_VIEW_LAYERS, "layers"},
+    {BRIG_VIEW_SYSTEM, "system"}, {BRIG_VIEW_HOST, "host"}, {BRIG_VIEW_ROOT, "root"},
+    {BRIG_VIEW_EMPTY, "empty"},   {VIEW_LAYERS, "layers"},
 };
 
 static const struct word access_words[] = {

@@ -9,6 +9,7 @@
 #include <brig/brig.h>
 
 #include "base/arena.h"
+#include "policy/layers.h"
 #include "policy/net_rules.h"
 
 /* Limits of a policy; exceeding one is an error that names it. */
@@ -159,7 +160,7 @@ struct brig_policy {
     enum brig_mode mode;
     enum brig_view view;
     char *root_path; /* BRIG_VIEW_ROOT */
-    char **layers;   /* BRIG_VIEW_LAYERS, the top one first; in the arena */
+    char **layers;   /* VIEW_LAYERS, the top one first; in the arena */
     size_t layer_count;
     struct policy_grant *grants;
     size_t grant_count;

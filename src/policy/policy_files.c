@@ -11,16 +11,14 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "policy/layers.h"
 #include "policy/policy.h"
 
 int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char *root_path,
                      struct brig_error *err)
 {
-    if (view < BRIG_VIEW_SYSTEM || view > BRIG_VIEW_LAYERS)
+    if (view < BRIG_VIEW_SYSTEM || view > BRIG_VIEW_EMPTY)
         return policy_bad_value(err, "view", (int)view, policy_choices(POLICY_VIEW));
-    if (view == BRIG_VIEW_LAYERS)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the view 'layers' is chosen by brig_policy_layers()");
     char *path = NULL;
     if (view == BRIG_VIEW_ROOT) {
         int rc = policy_path(policy, "root directory", root_path, PATH_KEEP_DOTDOT, &path, err);
@@ -40,12 +38,12 @@ int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char
     return 0;
 }
 
-int brig_policy_layers(struct brig_policy *policy, const char *const *layers, size_t count,
-                       struct brig_error *err)
+int policy_layers(struct brig_policy *policy, const char *const *layers, size_t count,
+                  struct brig_error *err)
 {
-    if (count < 1 || count > BRIG_LAYERS_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "a root has 1 to %d layers, not %zu",
-                         BRIG_LAYERS_MAX, count);
+    if (count < 1 || count > LAYERS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a root has 1 to %d layers, not %zu", LAYERS_MAX,
+                         count);
     char **paths = arena_alloc(&policy->arena, count * sizeof *paths);
     if (!paths) {
         policy->arena.failed = 0;
@@ -56,7 +54,7 @@ int brig_policy_layers(struct brig_policy *policy, const char *const *layers, si
         if (rc < 0)
             return rc;
     }
-    policy->view = BRIG_VIEW_LAYERS;
+    policy->view = VIEW_LAYERS;
     policy->root_path = NULL;
     policy->layers = paths;
     policy->layer_count = count;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "unpack/manifest.h"
+#include "policy/layers.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -160,10 +161,10 @@ static int read_config(struct manifest *manifest, const json_t *config, size_t l
 
 static int check_count(size_t count, struct brig_error *err)
 {
-    if (count >= 1 && count <= BRIG_LAYERS_MAX)
+    if (count >= 1 && count <= LAYERS_MAX)
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0, "the image has %zu layers; 1 to %d are possible",
-                     count, BRIG_LAYERS_MAX);
+                     count, LAYERS_MAX);
 }
 
 /* ---- OCI ---- */

@@ -451,12 +451,12 @@ assert masks[".ssh"]["rule"] == "hide" and masks[".ssh/config"]["rule"] == "show
     must run_as_user env SOME_NAME=1 "$BRIG" --complete --unsetenv SOME_N
     [ "$output" = 'SOME_NAME ' ]
     must brig --complete -d fo
-    [ "$output" = '_files 0' ]
+    [ "$output" = $'\t_files 0' ]
     must brig --complete --storage=f
-    [ "$output" = '_directories 10' ]
+    [ "$output" = $'\t_directories 10' ]
     must brig --complete --net=host ls -
-    [ "$output" = '_command_offset 2' ]
+    [ "$output" = $'\t_command_offset 2' ]
     must brig --complete run -D -- l
-    [ "$output" = '_command_offset 4' ]
+    [ "$output" = $'\t_command_offset 4' ]
     must_exit 125 brig -D --complete x
 }

@@ -298,9 +298,9 @@ assert not wrong, "\n".join(map(str, wrong))'
     must brig --complete explain -m s
     [ "$output" = $'strict \nsealed ' ]
     must brig --complete explain -D l
-    [ "$output" = '_command_offset 3' ]
+    [ "$output" = $'\t_command_offset 3' ]
     must brig --complete why -D fold
-    [ "$output" = '_files 0' ]
+    [ "$output" = $'\t_files 0' ]
     must brig --complete why /etc/passwd --no-def
     output_has '--no-defaults '
     must bash -c 'source "$1"; compopt() { :; }

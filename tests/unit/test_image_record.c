@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "policy/layers.h"
 #include "tap.h"
 
 #define DIGITS "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -96,9 +97,9 @@ static void test_limits(void)
 {
     struct str text = {0};
     str_append(&text, FIRST "digest " DIGITS "\n");
-    for (int i = 0; i < BRIG_LAYERS_MAX; i++)
+    for (int i = 0; i < LAYERS_MAX; i++)
         str_append(&text, "layer " DIGITS "\n");
-    tap_is_int(read_text(text.data), 0, "%d layers", BRIG_LAYERS_MAX);
+    tap_is_int(read_text(text.data), 0, "%d layers", LAYERS_MAX);
     str_append(&text, "layer " DIGITS "\n");
     tap_is_int(read_text(text.data), BRIG_E_INVALID, "one more");
     str_done(&text);

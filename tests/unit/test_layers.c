@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "job_support.h"
+#include "policy/layers.h"
 #include "policy/policy.h"
 
 #define BUSYBOX "/bin/busybox"
@@ -76,12 +77,12 @@ static void make_layers(void)
 static struct brig_policy *policy_of(const char *const *names, size_t count)
 {
     struct brig_policy *policy = new_policy();
-    const char *layers[BRIG_LAYERS_MAX];
+    const char *layers[LAYERS_MAX];
     struct brig_error err = {0};
     for (size_t i = 0; i < count; i++)
         layers[i] = strdup(at(names[i]));
-    if (brig_policy_layers(policy, layers, count, &err) < 0)
-        tap_bail("brig_policy_layers: %s", err.message);
+    if (policy_layers(policy, layers, count, &err) < 0)
+        tap_bail("policy_layers: %s", err.message);
     for (size_t i = 0; i < count; i++)
         free((char *)layers[i]);
     return policy;
@@ -202,9 +203,9 @@ static void test_links(void)
 /* As many layers as there can be. */
 static void test_most(void)
 {
-    const char *names[BRIG_LAYERS_MAX + 1];
-    char numbers[BRIG_LAYERS_MAX][8];
-    for (size_t i = 0; i + 1 < BRIG_LAYERS_MAX; i++) {
+    const char *names[LAYERS_MAX + 1];
+    char numbers[LAYERS_MAX][8];
+    for (size_t i = 0; i + 1 < LAYERS_MAX; i++) {
         (void)snprintf(numbers[i], sizeof numbers[i], "n%zu", i);
         make_directory(numbers[i]);
         names[i] = numbers[i];
@@ -212,14 +213,14 @@ static void test_most(void)
     make_file("n0/top", "top\n");
     make_file("n125/top", "bottom\n");
     make_file("n125/last", "last\n");
-    names[BRIG_LAYERS_MAX - 1] = "low";
-    struct brig_policy *policy = policy_of(names, BRIG_LAYERS_MAX);
-    tap_is_str(outcome(policy, "cat /top /last"), "top\nlast\n", "%d layers", BRIG_LAYERS_MAX);
+    names[LAYERS_MAX - 1] = "low";
+    struct brig_policy *policy = policy_of(names, LAYERS_MAX);
+    tap_is_str(outcome(policy, "cat /top /last"), "top\nlast\n", "%d layers", LAYERS_MAX);
     struct brig_error err = {0};
-    names[BRIG_LAYERS_MAX] = "low";
-    tap_is_int(brig_policy_layers(policy, names, BRIG_LAYERS_MAX + 1, &err), BRIG_E_INVALID,
+    names[LAYERS_MAX] = "low";
+    tap_is_int(policy_layers(policy, names, LAYERS_MAX + 1, &err), BRIG_E_INVALID,
                "one more is refused");
-    tap_is_int(brig_policy_layers(policy, names, 0, &err), BRIG_E_INVALID, "and so are none");
+    tap_is_int(policy_layers(policy, names, 0, &err), BRIG_E_INVALID, "and so are none");
     brig_policy_free(policy);
 }
 
@@ -228,10 +229,10 @@ static void test_refused(void)
     struct brig_policy *policy = new_policy();
     struct brig_error err = {0};
     const char *relative[] = {"x"}, *missing[] = {"/nonexistent/layer"};
-    tap_is_int(brig_policy_layers(policy, relative, 1, &err), BRIG_E_INVALID, "a relative path");
-    tap_is_int(brig_policy_view(policy, BRIG_VIEW_LAYERS, NULL, &err), BRIG_E_INVALID,
+    tap_is_int(policy_layers(policy, relative, 1, &err), BRIG_E_INVALID, "a relative path");
+    tap_is_int(brig_policy_view(policy, VIEW_LAYERS, NULL, &err), BRIG_E_INVALID,
                "the view without layers");
-    tap_is_int(brig_policy_layers(policy, missing, 1, &err), 0, "a layer is looked up later");
+    tap_is_int(policy_layers(policy, missing, 1, &err), 0, "a layer is looked up later");
     tap_has_str(outcome(policy, "echo started"), "/nonexistent/layer", "when the jail starts");
     brig_policy_free(policy);
 }

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "jail/job/result.h"
 #include "jail/view/view_build.h"
+#include "policy/layers.h"
 
 /* Enough for a plan without grants; steps need more. Growing an array copies it to new pages, and
  * arrays allocated next to each other touch fewer pages. */
@@ -299,12 +300,12 @@ static int add_root(struct view *view, struct brig_error *err)
     case BRIG_VIEW_ROOT:
         result = add_host_root(view, view->policy->root_path, err);
         break;
-    case BRIG_VIEW_LAYERS:
+    }
+    if (view->policy->view == VIEW_LAYERS) {
         view->layered = true;
         result = new_scratch(view, err);
         if (result == 0)
             result = view_add_layers(view, err);
-        break;
     }
     if (result < 0)
         return result;
@@ -490,7 +491,7 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
     static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                           "/dev/urandom", "/dev/tty",  "/dev/pts"};
     struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
-    if (policy->view == BRIG_VIEW_LAYERS)
+    if (policy->view == VIEW_LAYERS)
         return brig_fail(err, BRIG_E_SETUP, 0, "a root of layers needs namespaces");
     if (policy->view == BRIG_VIEW_HOST) {
         view_path_rule(&view, "/", LANDLOCK_GRANT_READ);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Turns a request into a jail: its policy and its command. */
 #include "server/executor/jail.h"
+#include "policy/layers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -205,8 +206,7 @@ static int set_view(const struct maker *maker)
     if (runtime->image && !runtime->opened)
         return brig_fail(maker->err, BRIG_E_SETUP, 0, "%s has no image", runtime->name);
     if (result == 0 && runtime->opened)
-        result =
-            brig_policy_layers(policy, runtime->opened->paths, runtime->opened->count, maker->err);
+        result = policy_layers(policy, runtime->opened->paths, runtime->opened->count, maker->err);
     if (result == 0 && runtime->root && runtime->agent)
         result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_HOME, maker->err);
     if (result == 0)
