@@ -79,8 +79,9 @@ int images_collect(const struct images *store, bool dry, struct images_removed *
 
 struct image {
     struct image_record record;
-    const char *paths[LAYERS_MAX]; /* of its layers, the top one first; in the record's arena */
-    int locks[LAYERS_MAX];
+    const char
+        *paths[ROOT_LAYERS_MAX]; /* of its layers, the top one first; in the record's arena */
+    int locks[ROOT_LAYERS_MAX];
     size_t count;
 };
 

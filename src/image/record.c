@@ -174,7 +174,7 @@ static int set_once(struct image_record *record, char **text, const char *value,
 
 static int add_layer(struct image_record *record, const char *value, struct brig_error *err)
 {
-    if (!image_is_digest(value) || record->layer_count == LAYERS_MAX)
+    if (!image_is_digest(value) || record->layer_count == ROOT_LAYERS_MAX)
         return bad_record(err);
     return set_once(record, &record->layers[record->layer_count++], value, err);
 }

@@ -27,10 +27,11 @@ struct image_words {
 
 struct image_record {
     struct arena arena;
-    char *name;               /* as image_check_name() accepts it; NULL: none yet */
-    char *digest;             /* of the manifest or, in a docker archive, of the configuration */
-    char *architecture;       /* as OCI writes it, or NULL */
-    char *layers[LAYERS_MAX]; /* hexadecimal digits of the unpacked archive; the lowest first */
+    char *name;         /* as image_check_name() accepts it; NULL: none yet */
+    char *digest;       /* of the manifest or, in a docker archive, of the configuration */
+    char *architecture; /* as OCI writes it, or NULL */
+    char
+        *layers[ROOT_LAYERS_MAX]; /* hexadecimal digits of the unpacked archive; the lowest first */
     size_t layer_count;
     struct image_words env, entrypoint, cmd;
     char *workdir, *user; /* or NULL */

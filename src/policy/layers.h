@@ -6,13 +6,13 @@
 
 #include <brig/brig.h>
 
-#define LAYERS_MAX 127 /* of one root */
+#define ROOT_LAYERS_MAX 127 /* of one root */
 
 /* One more view: an overlay of directories. */
 #define VIEW_LAYERS ((enum brig_view)(BRIG_VIEW_EMPTY + 1))
 
 /* The root is an overlay of directories of the host (absolute paths, the top one first, at most
- * LAYERS_MAX). They are only read: what the jail writes is in memory, counted with its /tmp
+ * ROOT_LAYERS_MAX). They are only read: what the jail writes is in memory, counted with its /tmp
  * (BRIG_LIMIT_TMP_BYTES), and gone with the jail. A character device 0/0 in a layer, and the attribute
  * user.overlay.opaque, hide names of the layers below. Needs namespaces, and a kernel whose overlayfs
  * can be mounted in them. */

@@ -41,9 +41,9 @@ int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char
 int policy_layers(struct brig_policy *policy, const char *const *layers, size_t count,
                   struct brig_error *err)
 {
-    if (count < 1 || count > LAYERS_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "a root has 1 to %d layers, not %zu", LAYERS_MAX,
-                         count);
+    if (count < 1 || count > ROOT_LAYERS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a root has 1 to %d layers, not %zu",
+                         ROOT_LAYERS_MAX, count);
     char **paths = arena_alloc(&policy->arena, count * sizeof *paths);
     if (!paths) {
         policy->arena.failed = 0;

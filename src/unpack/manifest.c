@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "unpack/manifest.h"
-#include "policy/layers.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -161,10 +160,10 @@ static int read_config(struct manifest *manifest, const json_t *config, size_t l
 
 static int check_count(size_t count, struct brig_error *err)
 {
-    if (count >= 1 && count <= LAYERS_MAX)
+    if (count >= 1 && count <= ROOT_LAYERS_MAX)
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0, "the image has %zu layers; 1 to %d are possible",
-                     count, LAYERS_MAX);
+                     count, ROOT_LAYERS_MAX);
 }
 
 /* ---- OCI ---- */

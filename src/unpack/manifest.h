@@ -8,7 +8,6 @@
 #include <brig/brig.h>
 
 #include "image/record.h"
-#include "policy/layers.h"
 #include "unpack/source.h"
 
 enum manifest_format {
@@ -26,8 +25,8 @@ struct manifest_layer {
 };
 
 struct manifest {
-    struct image_record record;               /* its layers are the contents */
-    struct manifest_layer layers[LAYERS_MAX]; /* as many */
+    struct image_record record;                    /* its layers are the contents */
+    struct manifest_layer layers[ROOT_LAYERS_MAX]; /* as many */
 };
 
 /* Finds the image in a source; `wanted` is a tag or a name, or NULL for the only one. Among several

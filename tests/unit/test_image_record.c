@@ -97,9 +97,9 @@ static void test_limits(void)
 {
     struct str text = {0};
     str_append(&text, FIRST "digest " DIGITS "\n");
-    for (int i = 0; i < LAYERS_MAX; i++)
+    for (int i = 0; i < ROOT_LAYERS_MAX; i++)
         str_append(&text, "layer " DIGITS "\n");
-    tap_is_int(read_text(text.data), 0, "%d layers", LAYERS_MAX);
+    tap_is_int(read_text(text.data), 0, "%d layers", ROOT_LAYERS_MAX);
     str_append(&text, "layer " DIGITS "\n");
     tap_is_int(read_text(text.data), BRIG_E_INVALID, "one more");
     str_done(&text);

@@ -77,7 +77,7 @@ static void make_layers(void)
 static struct brig_policy *policy_of(const char *const *names, size_t count)
 {
     struct brig_policy *policy = new_policy();
-    const char *layers[LAYERS_MAX];
+    const char *layers[ROOT_LAYERS_MAX];
     struct brig_error err = {0};
     for (size_t i = 0; i < count; i++)
         layers[i] = strdup(at(names[i]));
@@ -203,9 +203,9 @@ static void test_links(void)
 /* As many layers as there can be. */
 static void test_most(void)
 {
-    const char *names[LAYERS_MAX + 1];
-    char numbers[LAYERS_MAX][8];
-    for (size_t i = 0; i + 1 < LAYERS_MAX; i++) {
+    const char *names[ROOT_LAYERS_MAX + 1];
+    char numbers[ROOT_LAYERS_MAX][8];
+    for (size_t i = 0; i + 1 < ROOT_LAYERS_MAX; i++) {
         (void)snprintf(numbers[i], sizeof numbers[i], "n%zu", i);
         make_directory(numbers[i]);
         names[i] = numbers[i];
@@ -213,12 +213,12 @@ static void test_most(void)
     make_file("n0/top", "top\n");
     make_file("n125/top", "bottom\n");
     make_file("n125/last", "last\n");
-    names[LAYERS_MAX - 1] = "low";
-    struct brig_policy *policy = policy_of(names, LAYERS_MAX);
-    tap_is_str(outcome(policy, "cat /top /last"), "top\nlast\n", "%d layers", LAYERS_MAX);
+    names[ROOT_LAYERS_MAX - 1] = "low";
+    struct brig_policy *policy = policy_of(names, ROOT_LAYERS_MAX);
+    tap_is_str(outcome(policy, "cat /top /last"), "top\nlast\n", "%d layers", ROOT_LAYERS_MAX);
     struct brig_error err = {0};
-    names[LAYERS_MAX] = "low";
-    tap_is_int(policy_layers(policy, names, LAYERS_MAX + 1, &err), BRIG_E_INVALID,
+    names[ROOT_LAYERS_MAX] = "low";
+    tap_is_int(policy_layers(policy, names, ROOT_LAYERS_MAX + 1, &err), BRIG_E_INVALID,
                "one more is refused");
     tap_is_int(policy_layers(policy, names, 0, &err), BRIG_E_INVALID, "and so are none");
     brig_policy_free(policy);

@@ -65,7 +65,7 @@ static int attach_layer(struct view *view, size_t number, struct brig_error *err
     return 0;
 }
 
-/* The options of the overlay, as for mount(2). At most LAYERS_MAX short names: far less than
+/* The options of the overlay, as for mount(2). At most ROOT_LAYERS_MAX short names: far less than
  * the page that the kernel reads. */
 static const char *overlay_options(struct view *view)
 {

@@ -462,18 +462,25 @@ class AccessTest < Case
     end
   end
 
-  def test_threads_timeouts_and_commands_work_inside
+  def test_threads_and_commands_work_inside
     [{}, { namespaces: true }].each do |options|
       assert_equal([5, "hi\n", 3], AgentJail.run(**options) do
-        busy = Thread.new { loop { Thread.pass } }
-        begin
-          Timeout.timeout(0.2) { sleep }
-        rescue Timeout::Error
-          busy.kill
-          [Thread.new { 5 }.value, `echo hi`, Process.wait2(spawn("exit 3"))[1].exitstatus]
-        end
+        [Thread.new { 5 }.value, `echo hi`, Process.wait2(spawn("exit 3"))[1].exitstatus]
       end)
     end
+  end
+
+  # In the full jail an interrupt of a sleeping thread may be lost; README.md says so.
+  def test_timeouts_work_inside
+    assert_equal(5, AgentJail.run do
+      busy = Thread.new { loop { Thread.pass } }
+      begin
+        Timeout.timeout(0.2) { sleep }
+      rescue Timeout::Error
+        busy.kill
+        5
+      end
+    end)
   end
 
   def test_fork_works_but_for_the_full_jail
