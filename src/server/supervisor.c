@@ -177,6 +177,12 @@ static __attribute__((noreturn)) void be_role(const struct supervisor *superviso
 
 /* ---- starting and connecting ---- */
 
+static void forget_role(struct role *role)
+{
+    channel_free(take_ptr(&role->control));
+    role->pid = 0;
+}
+
 static int start_role(struct supervisor *supervisor, enum server_role which, struct brig_error *err)
 {
     struct role *role = &supervisor->roles[which];
@@ -190,8 +196,12 @@ static int start_role(struct supervisor *supervisor, enum server_role which, str
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
         be_role(supervisor, which, take_fd(&theirs), parent);
-    if (pid < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the %s", server_role_name(which));
+    if (pid < 0) {
+        result =
+            brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the %s", server_role_name(which));
+        forget_role(role);
+        return result;
+    }
     role->pid = pid;
     role->ready = false;
     role->unanswered = 0;
@@ -235,12 +245,6 @@ static int start_all(struct supervisor *supervisor, struct brig_error *err)
 }
 
 /* ---- while it runs ---- */
-
-static void forget_role(struct role *role)
-{
-    channel_free(take_ptr(&role->control));
-    role->pid = 0;
-}
 
 /* A role that fails during the start ends brigd: restarting would not fix the cause. */
 static int note_death(struct supervisor *supervisor, enum server_role which, int status,
@@ -438,20 +442,20 @@ static void begin_stopping(struct supervisor *supervisor)
         "stopping: waiting for running executions (a second signal ends them at once)");
 }
 
-/* Sends keys, rates and limits of the new configuration to the processes that use them. */
+/* Sends keys, rates and limits of the new configuration to the processes. */
 static int distribute(struct supervisor *supervisor, const struct server_config *new,
                       struct brig_error *err)
 {
-    static const enum server_role readers[] = {ROLE_HTTP, ROLE_EXECUTOR, ROLE_HISTORY};
     autostr struct str text = {0};
     config_reload_print(new, &text);
     int result = text.failed ? brig_fail_nomem(err)
                              : config_reload(supervisor->config, text.data, text.length, err);
-    for (size_t i = 0; i < ARRAY_LENGTH(readers) && result == 0; i++) {
-        struct channel *to = supervisor->roles[readers[i]].control;
+    for (int i = 0; i < ROLES_ && result == 0; i++) {
+        const struct role *role = &supervisor->roles[i];
         /* A process that starts again has the new configuration. */
-        if (to && channel_send(to, MESSAGE_CONFIG, 0, text.data, text.length, NULL) < 0)
-            (void)kill(supervisor->roles[readers[i]].pid, SIGKILL);
+        if (role->pid != 0 &&
+            channel_send(role->control, MESSAGE_CONFIG, 0, text.data, text.length, NULL) < 0)
+            (void)kill(role->pid, SIGKILL);
     }
     return result;
 }
