@@ -40,7 +40,7 @@ installing() {
 
 @test "the archive has every program, page and completion, licences, and nothing for root" {
     local name
-    for name in bin/{brig,brigd,brigctl} libexec/brig/{brig-broker,brig-review,brig-mcp,brig-token,brig-zygote.so} install.sh; do
+    for name in bin/{brig,brigd,brigctl} libexec/brig/brig-{broker,review,mcp,token,unpack,callback,zygote.so} install.sh; do
         [ -x "$TREE/$name" ] || { echo "no $name"; false; }
     done
     for name in man/man1/brig.1 man/man5/brig.conf.5 man/man8/brigd.8 bash-completion/completions/{brig,brigctl} zsh/site-functions/_{brig,brigctl} \
@@ -208,6 +208,7 @@ installing() {
     must npm install --offline --no-audit --no-fund --loglevel=error "$SCRATCH"/packages/*.tgz
     must npx --offline brig -m sealed --allow example.com -- echo through
     output_has through
+    [ -x "$(echo node_modules/brig-cli-linux-*/libexec/brig/brig-unpack)" ]
     must_exit 7 node_modules/.bin/brig -m sealed -- sh -c 'exit 7'
     must node_modules/.bin/brigctl --version
     # Without the package for this processor.
