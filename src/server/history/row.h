@@ -49,7 +49,6 @@ enum row_kind {
     X(NUMBER, BEGIN, "disk_mb", disk_mb)                                                           \
     X(NUMBER, BEGIN, "cpu_percent", cpu_percent)                                                   \
     X(NUMBER, BEGIN, "network", network)                                                           \
-    X(TEXT, BEGIN, "sandbox_id", sandbox_id)                                                       \
     X(NUMBER, END, "exit_code", exit_code)                                                         \
     X(NUMBER, END, "signal", signal)                                                               \
     X(BYTES, END, "output", output)                                                                \
@@ -70,7 +69,8 @@ enum row_kind {
     X(TEXT, END, "unenforced", unenforced)                                                         \
     X(TEXT, END, "files", files)                                                                   \
     X(TEXT, BEGIN, "traceparent", traceparent)                                                     \
-    X(NUMBER, BEGIN, "priority", priority)
+    X(NUMBER, BEGIN, "priority", priority)                                                         \
+    X(TEXT, BEGIN, "sandbox_id", sandbox_id)
 
 enum row_type { ROW_TEXT, ROW_BYTES, ROW_NUMBER };
 #define ROW_TYPE_TEXT const char *
