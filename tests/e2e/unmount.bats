@@ -51,7 +51,7 @@ is_free() {
     must_fail is_free
     unshare --mount sleep 60 3>&- &
     local other=$!
-    await_not test "$(readlink /proc/self/ns/mnt)" = "$(readlink "/proc/$other/ns/mnt")"
+    await_not test "/proc/self/ns/mnt" -ef "/proc/$other/ns/mnt"
     umount "$MEDIA/disk"
     must_fail is_free
     kill "$other"

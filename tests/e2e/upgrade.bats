@@ -150,10 +150,10 @@ unpack_server() {
     [ -e "$SCRATCH/copy/00000000000000000001.spool.damaged" ]
     # With PostgreSQL they go to the spool of this version, and wait there.
     serve brigd-pg.yaml
+    await grep -q 'took [1-9][0-9]* rows of brigd 0.1' "$SCRATCH.log"
     stop_server
-    grep -q 'took [1-9][0-9]* rows of brigd 0.1' "$SCRATCH.log"
     [ -z "$(ls "$SCRATCH"/spool/*.spool 2>/dev/null)" ]
     serve brigd-pg.yaml
+    await grep -q '2 rows wait in the spool' "$SCRATCH.log"
     stop_server
-    grep -q '2 rows wait in the spool' "$SCRATCH.log"
 }
