@@ -117,7 +117,7 @@ LONG = """e2e/net escape/user escape/root e2e/server_http e2e/git-hostile e2e/ap
     e2e/review e2e/held e2e/status""".split()
 
 # Each takes more than a few seconds.
-SLOW_E2E = "git-served git-large reflink server_web".split()
+SLOW_E2E = "git-served git-large images reflink server_web".split()
 
 
 def e2e_suites():
