@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/wire.h"
+#include "server/execution_wire.h"
 
 #define VERSION 4            /* increment when fields or their order change */
 #define WORD_MAX 128         /* ids, names of languages, addresses */
@@ -147,7 +148,7 @@ bool execution_file_name_is_valid(const char *name)
 
 /* ---- Encoding: common parts ---- */
 
-static struct execution_bytes get_bytes(struct wire_reader *in, size_t max)
+struct execution_bytes execution_get_bytes(struct wire_reader *in, size_t max)
 {
     struct execution_bytes bytes;
     bytes.data = wire_get_bytes(in, max, &bytes.length);
@@ -195,7 +196,7 @@ static struct execution_file *get_files(struct wire_reader *in, struct arena *ar
     for (size_t i = 0; i < *ret_count; i++) {
         files[i] = (struct execution_file){
             .name = wire_get_text(in, EXECUTION_NAME_MAX),
-            .content = get_bytes(in, bytes_max),
+            .content = execution_get_bytes(in, bytes_max),
             .truncated = wire_get_bool(in),
         };
         if (!execution_file_name_is_valid(files[i].name))
@@ -204,7 +205,7 @@ static struct execution_file *get_files(struct wire_reader *in, struct arena *ar
     return files;
 }
 
-static void put_texts(struct str *out, const char *const *texts, size_t count)
+void execution_put_texts(struct str *out, const char *const *texts, size_t count)
 {
     wire_put_u64(out, count);
     for (size_t i = 0; i < count; i++)
@@ -220,7 +221,7 @@ static const char **get_texts(struct wire_reader *in, struct arena *arena, size_
     return texts;
 }
 
-static void put_pairs(struct str *out, const struct execution_pair *pairs, size_t count)
+void execution_put_pairs(struct str *out, const struct execution_pair *pairs, size_t count)
 {
     wire_put_u64(out, count);
     for (size_t i = 0; i < count; i++) {
@@ -229,21 +230,20 @@ static void put_pairs(struct str *out, const struct execution_pair *pairs, size_
     }
 }
 
-static struct execution_pair *get_pairs(struct wire_reader *in, struct arena *arena,
-                                        size_t *ret_count)
+struct execution_pair *execution_get_pairs(struct wire_reader *in, struct arena *arena, size_t most,
+                                           size_t value_max, size_t *ret_count)
 {
-    struct execution_pair *pairs =
-        wire_get_array(in, arena, EXECUTION_ENV_MAX, sizeof *pairs, ret_count);
+    struct execution_pair *pairs = wire_get_array(in, arena, most, sizeof *pairs, ret_count);
     for (size_t i = 0; i < *ret_count; i++)
         pairs[i] = (struct execution_pair){
             .name = wire_get_text(in, EXECUTION_NAME_MAX),
-            .value = wire_get_text(in, EXECUTION_VALUE_MAX),
+            .value = wire_get_text(in, value_max),
         };
     return pairs;
 }
 
 /* A request has no id until the executor assigns one. */
-static const char *get_id(struct wire_reader *in, bool may_be_empty)
+const char *execution_get_id(struct wire_reader *in, bool may_be_empty)
 {
     const char *id = wire_get_text(in, EXECUTION_ID_LENGTH);
     if (!(may_be_empty && !*id) && !execution_id_is_valid(id))
@@ -251,7 +251,7 @@ static const char *get_id(struct wire_reader *in, bool may_be_empty)
     return id;
 }
 
-static int packed(const struct str *out, struct brig_error *err)
+int execution_encoded(const struct str *out, struct brig_error *err)
 {
     return out->failed ? brig_fail_nomem(err) : 0;
 }
@@ -269,11 +269,11 @@ int execution_request_encode(const struct execution_request *request, struct str
     wire_put_text(out, request->language);
     wire_put_bytes(out, request->code.data, request->code.length);
     wire_put_bytes(out, request->stdin_bytes.data, request->stdin_bytes.length);
-    put_texts(out, request->args, request->arg_count);
-    put_pairs(out, request->env, request->env_count);
+    execution_put_texts(out, request->args, request->arg_count);
+    execution_put_pairs(out, request->env, request->env_count);
     put_files(out, request->files, request->file_count);
-    put_texts(out, request->returns, request->return_count);
-    put_texts(out, request->allow, request->allow_count);
+    execution_put_texts(out, request->returns, request->return_count);
+    execution_put_texts(out, request->allow, request->allow_count);
     wire_put_bool(out, request->network);
     wire_put_bool(out, request->stream);
     wire_put_text(out, request->work_dir);
@@ -289,7 +289,7 @@ int execution_request_encode(const struct execution_request *request, struct str
     wire_put_text(out, request->callback_url ? request->callback_url : "");
     wire_put_text(out, request->callback_secret ? request->callback_secret : "");
     wire_put_text(out, request->sandbox);
-    return packed(out, err);
+    return execution_encoded(out, err);
 }
 
 static void get_async(struct wire_reader *in, struct execution_request *ret)
@@ -308,16 +308,17 @@ static void get_async(struct wire_reader *in, struct execution_request *ret)
 
 static void get_request(struct wire_reader *in, struct execution_request *ret)
 {
-    ret->id = get_id(in, true);
+    ret->id = execution_get_id(in, true);
     ret->request_id = wire_get_text(in, WORD_MAX);
     ret->client = wire_get_text(in, WORD_MAX);
     ret->domain = wire_get_text(in, WORD_MAX);
     ret->language = wire_get_text(in, WORD_MAX);
-    ret->code = get_bytes(in, EXECUTION_CODE_MAX);
-    ret->stdin_bytes = get_bytes(in, EXECUTION_STDIN_MAX);
+    ret->code = execution_get_bytes(in, EXECUTION_CODE_MAX);
+    ret->stdin_bytes = execution_get_bytes(in, EXECUTION_STDIN_MAX);
     ret->args =
         get_texts(in, &ret->arena, EXECUTION_ARGS_MAX, EXECUTION_VALUE_MAX, &ret->arg_count);
-    ret->env = get_pairs(in, &ret->arena, &ret->env_count);
+    ret->env = execution_get_pairs(in, &ret->arena, EXECUTION_ENV_MAX, EXECUTION_VALUE_MAX,
+                                   &ret->env_count);
     ret->files =
         get_files(in, &ret->arena, EXECUTION_FILES_MAX, EXECUTION_FILE_BYTES_MAX, &ret->file_count);
     ret->returns =
@@ -387,26 +388,26 @@ int execution_result_encode(const struct execution_result *result, struct str *o
     put_events(out, result->events, result->event_count);
     put_files(out, result->files, result->file_count);
     wire_put_text(out, result->message ? result->message : "");
-    put_texts(out, result->unenforced, result->unenforced_count);
+    execution_put_texts(out, result->unenforced, result->unenforced_count);
     wire_put_i64(out, result->started_ns);
     wire_put_u64(out, result->fault);
     wire_put_text(out, result->field ? result->field : "");
     wire_put_bool(out, result->trace.warm);
     for (size_t i = 0; i < STEPS_; i++)
         wire_put_u64(out, result->trace.at_us[i]);
-    return packed(out, err);
+    return execution_encoded(out, err);
 }
 
 static void get_result(struct wire_reader *in, struct execution_result *ret)
 {
-    ret->id = get_id(in, false);
+    ret->id = execution_get_id(in, false);
     ret->domain = wire_get_text(in, WORD_MAX);
     ret->kept = wire_get_bool(in);
     ret->status = (enum execution_status)wire_get_u64(in, EXECUTION_STATUSES_ - 1);
     ret->exit_code = (int)wire_get_i64(in, -1, 255);
     ret->signal = (int)wire_get_u64(in, 64);
-    ret->output = get_bytes(in, EXECUTION_OUTPUT_MAX);
-    ret->error_output = get_bytes(in, EXECUTION_STDERR_MAX);
+    ret->output = execution_get_bytes(in, EXECUTION_OUTPUT_MAX);
+    ret->error_output = execution_get_bytes(in, EXECUTION_STDERR_MAX);
     ret->output_truncated = wire_get_bool(in);
     ret->error_output_truncated = wire_get_bool(in);
     ret->duration_us = wire_get_u64(in, UINT64_MAX);

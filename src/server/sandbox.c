@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/wire.h"
+#include "server/execution_wire.h"
 
 #define VERSION 1 /* increment when fields or their order change */
 #define WORD_MAX 128
@@ -30,32 +31,6 @@ void sandbox_answer_done(struct sandbox_answer *answer)
 
 /* ---- parts ---- */
 
-static void put_pairs(struct str *out, const struct execution_pair *pairs, size_t count)
-{
-    wire_put_u64(out, count);
-    for (size_t i = 0; i < count; i++) {
-        wire_put_text(out, pairs[i].name);
-        wire_put_text(out, pairs[i].value);
-    }
-}
-
-static struct execution_pair *get_pairs(struct wire_reader *in, struct arena *arena, size_t most,
-                                        size_t value_max, size_t *ret_count)
-{
-    struct execution_pair *pairs = wire_get_array(in, arena, most, sizeof *pairs, ret_count);
-    for (size_t i = 0; i < *ret_count; i++)
-        pairs[i] = (struct execution_pair){.name = wire_get_text(in, EXECUTION_NAME_MAX),
-                                           .value = wire_get_text(in, value_max)};
-    return pairs;
-}
-
-static void put_texts(struct str *out, const char *const *texts, size_t count)
-{
-    wire_put_u64(out, count);
-    for (size_t i = 0; i < count; i++)
-        wire_put_text(out, texts[i]);
-}
-
 /* The array is ended by NULL. */
 static const char **get_texts(struct wire_reader *in, struct arena *arena, size_t most,
                               size_t length_max, size_t *ret_count)
@@ -67,26 +42,6 @@ static const char **get_texts(struct wire_reader *in, struct arena *arena, size_
         texts[i] = wire_get_text(in, length_max);
     *ret_count = texts ? count : 0;
     return texts;
-}
-
-static struct execution_bytes get_bytes(struct wire_reader *in, size_t max)
-{
-    struct execution_bytes bytes;
-    bytes.data = wire_get_bytes(in, max, &bytes.length);
-    return bytes;
-}
-
-static const char *get_id(struct wire_reader *in, bool may_be_empty)
-{
-    const char *id = wire_get_text(in, EXECUTION_ID_LENGTH);
-    if (!(may_be_empty && !*id) && !execution_id_is_valid(id))
-        in->failed = true;
-    return id;
-}
-
-static int packed(const struct str *out, struct brig_error *err)
-{
-    return out->failed ? brig_fail_nomem(err) : 0;
 }
 
 /* ---- requests ---- */
@@ -107,11 +62,11 @@ int sandbox_request_encode(const struct sandbox_request *request, struct str *ou
     wire_put_u64(out, request->cpu_ms);
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
         wire_put_u64(out, request->limits[i]);
-    put_pairs(out, request->env, request->env_count);
-    put_pairs(out, request->metadata, request->metadata_count);
+    execution_put_pairs(out, request->env, request->env_count);
+    execution_put_pairs(out, request->metadata, request->metadata_count);
     wire_put_bool(out, request->network);
-    put_texts(out, request->allow, request->allow_count);
-    put_texts(out, request->args, request->arg_count);
+    execution_put_texts(out, request->allow, request->allow_count);
+    execution_put_texts(out, request->args, request->arg_count);
     wire_put_text(out, request->cwd);
     wire_put_bytes(out, request->bytes.data, request->bytes.length);
     wire_put_bool(out, request->keep_input);
@@ -129,7 +84,7 @@ int sandbox_request_encode(const struct sandbox_request *request, struct str *ou
     wire_put_u64(out, request->mode);
     wire_put_bool(out, request->append);
     wire_put_bool(out, request->recursive);
-    return packed(out, err);
+    return execution_encoded(out, err);
 }
 
 static void get_command(struct wire_reader *in, struct sandbox_request *ret)
@@ -137,7 +92,7 @@ static void get_command(struct wire_reader *in, struct sandbox_request *ret)
     ret->args =
         get_texts(in, &ret->arena, EXECUTION_ARGS_MAX, EXECUTION_VALUE_MAX, &ret->arg_count);
     ret->cwd = wire_get_text_or_null(in, CWD_MAX);
-    ret->bytes = get_bytes(in, SANDBOX_FILE_MAX);
+    ret->bytes = execution_get_bytes(in, SANDBOX_FILE_MAX);
     ret->keep_input = wire_get_bool(in);
     ret->pty = wire_get_bool(in);
     ret->rows = wire_get_u64(in, SANDBOX_SIZE_MAX);
@@ -169,7 +124,8 @@ int sandbox_request_decode(const void *bytes, size_t length, struct sandbox_requ
     ret->request_id = wire_get_text(&in, WORD_MAX);
     ret->client = wire_get_text(&in, WORD_MAX);
     ret->domain = wire_get_text(&in, WORD_MAX);
-    ret->id = get_id(&in, ret->operation == SANDBOX_CREATE || ret->operation == SANDBOX_LIST);
+    ret->id =
+        execution_get_id(&in, ret->operation == SANDBOX_CREATE || ret->operation == SANDBOX_LIST);
     ret->command = wire_get_u64(&in, UINT64_MAX);
     ret->language = wire_get_text_or_null(&in, EXECUTION_NAME_MAX);
     ret->name = wire_get_text(&in, SANDBOX_NAME_MAX);
@@ -177,9 +133,10 @@ int sandbox_request_decode(const void *bytes, size_t length, struct sandbox_requ
     ret->cpu_ms = wire_get_u64(&in, INT64_MAX / 1000);
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
         ret->limits[i] = wire_get_u64(&in, INT64_MAX);
-    ret->env = get_pairs(&in, &ret->arena, EXECUTION_ENV_MAX, EXECUTION_VALUE_MAX, &ret->env_count);
-    ret->metadata = get_pairs(&in, &ret->arena, SANDBOX_METADATA_MAX, SANDBOX_METADATA_BYTES,
-                              &ret->metadata_count);
+    ret->env = execution_get_pairs(&in, &ret->arena, EXECUTION_ENV_MAX, EXECUTION_VALUE_MAX,
+                                   &ret->env_count);
+    ret->metadata = execution_get_pairs(&in, &ret->arena, SANDBOX_METADATA_MAX,
+                                        SANDBOX_METADATA_BYTES, &ret->metadata_count);
     ret->network = wire_get_bool(&in);
     ret->allow =
         get_texts(&in, &ret->arena, EXECUTION_ALLOW_MAX, EXECUTION_NAME_MAX, &ret->allow_count);
@@ -202,31 +159,31 @@ static void put_info(struct str *out, const struct sandbox_info *info)
     wire_put_i64(out, info->created_ns);
     wire_put_i64(out, info->deadline_ns);
     wire_put_u64(out, info->left_ms);
-    put_pairs(out, info->metadata, info->metadata_count);
+    execution_put_pairs(out, info->metadata, info->metadata_count);
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
         wire_put_u64(out, info->limits[i]);
     wire_put_bool(out, info->network);
-    put_texts(out, info->allow, info->allow_count);
+    execution_put_texts(out, info->allow, info->allow_count);
     wire_put_u64(out, info->commands);
     wire_put_u64(out, info->memory_bytes);
     wire_put_u64(out, info->memory_peak_bytes);
     wire_put_u64(out, info->pids);
     wire_put_u64(out, info->cpu_us);
     wire_put_u64(out, info->oom_kills);
-    put_texts(out, info->unenforced, info->unenforced_count);
+    execution_put_texts(out, info->unenforced, info->unenforced_count);
 }
 
 static void get_info(struct wire_reader *in, struct arena *arena, struct sandbox_info *ret)
 {
-    ret->id = get_id(in, false);
+    ret->id = execution_get_id(in, false);
     ret->name = wire_get_text(in, SANDBOX_NAME_MAX);
     ret->language = wire_get_text(in, EXECUTION_NAME_MAX);
     ret->state = (enum sandbox_state)wire_get_u64(in, SANDBOX_STATES_ - 1);
     ret->created_ns = wire_get_i64(in, INT64_MIN, INT64_MAX);
     ret->deadline_ns = wire_get_i64(in, INT64_MIN, INT64_MAX);
     ret->left_ms = wire_get_u64(in, UINT64_MAX);
-    ret->metadata =
-        get_pairs(in, arena, SANDBOX_METADATA_MAX, SANDBOX_METADATA_BYTES, &ret->metadata_count);
+    ret->metadata = execution_get_pairs(in, arena, SANDBOX_METADATA_MAX, SANDBOX_METADATA_BYTES,
+                                        &ret->metadata_count);
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
         ret->limits[i] = wire_get_u64(in, UINT64_MAX);
     ret->network = wire_get_bool(in);
@@ -244,7 +201,7 @@ static void put_command(struct str *out, const struct sandbox_command *command)
 {
     wire_put_u64(out, command->number);
     wire_put_text(out, command->id);
-    put_texts(out, command->args, command->arg_count);
+    execution_put_texts(out, command->args, command->arg_count);
     wire_put_text(out, command->cwd);
     wire_put_bool(out, command->pty);
     wire_put_i64(out, command->started_ns);
@@ -255,12 +212,12 @@ static void get_one_command(struct wire_reader *in, struct arena *arena,
                             struct sandbox_command *ret)
 {
     ret->number = wire_get_u64(in, UINT64_MAX);
-    ret->id = get_id(in, false);
+    ret->id = execution_get_id(in, false);
     ret->args = get_texts(in, arena, EXECUTION_ARGS_MAX, EXECUTION_VALUE_MAX, &ret->arg_count);
     ret->cwd = wire_get_text_or_null(in, CWD_MAX);
     ret->pty = wire_get_bool(in);
     ret->started_ns = wire_get_i64(in, INT64_MIN, INT64_MAX);
-    ret->result = get_bytes(in, RESULT_MAX);
+    ret->result = execution_get_bytes(in, RESULT_MAX);
 }
 
 static void put_entry(struct str *out, const struct sandbox_entry *entry)
@@ -307,7 +264,7 @@ int sandbox_answer_encode(const struct sandbox_answer *answer, struct str *out,
     wire_put_bool(out, answer->incomplete);
     wire_put_bytes(out, answer->bytes.data, answer->bytes.length);
     wire_put_u64(out, answer->file_size);
-    return packed(out, err);
+    return execution_encoded(out, err);
 }
 
 int sandbox_answer_decode(const void *bytes, size_t length, struct sandbox_answer *ret,
@@ -333,7 +290,7 @@ int sandbox_answer_decode(const void *bytes, size_t length, struct sandbox_answe
     for (size_t i = 0; i < answer.entry_count; i++)
         get_entry(&in, &answer.entries[i]);
     answer.incomplete = wire_get_bool(&in);
-    answer.bytes = get_bytes(&in, SANDBOX_FILE_MAX);
+    answer.bytes = execution_get_bytes(&in, SANDBOX_FILE_MAX);
     answer.file_size = wire_get_u64(&in, UINT64_MAX);
     if (wire_done(&in)) {
         *ret = answer;
