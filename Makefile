@@ -41,7 +41,7 @@ test-unit: setup-test ## the unit tests, in the release and the sanitizer builds
 	@tests/run unit
 
 golden: setup-test ## update tests/golden from the current output; review it with git diff
-	@tools/build $(BUILD) -- programs src/server/gen-api tests/probe/look
+	@tools/build $(BUILD) -- programs tests/probe/look
 	@BUILD_DIR=$(BUILD) tests/golden/run --write
 
 test-e2e: setup-test ## the end-to-end tests

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What programs print of themselves: their options, configuration, interface and symbols."""
+"""What programs print of themselves: their options, configuration and symbols."""
 
-import json
 import os
 import re
 import subprocess
@@ -30,13 +29,6 @@ def symbols(build):
     """What libbrig exports, each with its version."""
     lines = output(["nm", "-D", "--defined-only", os.path.join(build, "src/libbrig.so")]).splitlines()
     return "".join(sorted(" ".join(line.split()[1:]) + "\n" for line in lines))
-
-
-def openapi(build):
-    text = output([os.path.join(build, "src/server/gen-api"), "--openapi"])
-    described = json.loads(text)
-    described["info"]["version"] = "VERSION"
-    return json.dumps(described, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 REFUSED = (["--plan"], ["--facts", "x"], ["--dry-run", "--facts", "x"], ["--dry-run", "--plan", "--json"],
@@ -69,7 +61,6 @@ def texts(build):
     yield "defaults-brig.txt", brig, lambda: output([brig, "--print-defaults"])
     yield "config-brigd.txt", brigd, lambda: output(config, cwd=HERE)
     yield "config-brigd-variables.txt", brigd, lambda: output(config, cwd=HERE, env=variables)
-    yield "openapi.json", brigd, lambda: openapi(build)
     yield "libbrig.symbols", os.path.join(build, "src/libbrig.so"), lambda: symbols(build)
 
 
