@@ -46,6 +46,12 @@ def refusals(brig):
     return out
 
 
+def changed_lines(words, env):
+    """What variables change in the output: the lines that it does not have without them."""
+    before = set(output(words, cwd=HERE).splitlines())
+    return "".join(f"{line}\n" for line in output(words, cwd=HERE, env=env).splitlines() if line not in before)
+
+
 def texts(build):
     """(file, program that must have been built, what it should hold)"""
     brig = os.path.join(build, "src/cli/brig")
@@ -60,7 +66,7 @@ def texts(build):
     yield "help-brigctl.txt", brigctl, lambda: output([brigctl, "--help"])
     yield "defaults-brig.txt", brig, lambda: output([brig, "--print-defaults"])
     yield "config-brigd.txt", brigd, lambda: output(config, cwd=HERE)
-    yield "config-brigd-variables.txt", brigd, lambda: output(config, cwd=HERE, env=variables)
+    yield "config-brigd-variables.txt", brigd, lambda: changed_lines(config, variables)
     yield "libbrig.symbols", os.path.join(build, "src/libbrig.so"), lambda: symbols(build)
 
 
