@@ -10,7 +10,8 @@
 #include "server/config.h"
 #include "server/config_keys.h"
 
-/* Keys that config_reload() takes, by the beginnings of their names. */
+/* Keys that config_reload() takes, by the beginnings of their names. Not callback.secret, which is
+ * not in the text. */
 static const char *const reloaded[] = {
     "security.",
     "sandbox.default_limits.",
@@ -79,20 +80,15 @@ static void take_runtime(struct runtime *runtime, const struct server_config *fr
     }
 }
 
+/* Takes the members of the keys in `reloaded`, so that there is one list of them. */
 static void take(struct server_config *config, const struct server_config *from)
 {
-    config->security = from->security;
-    config->sandboxes = from->sandboxes;
-    memcpy(config->sandbox.limits, from->sandbox.limits, sizeof config->sandbox.limits);
-    memcpy(config->sandbox.max_limits, from->sandbox.max_limits, sizeof config->sandbox.max_limits);
-    config->sandbox.default_timeout_ms = from->sandbox.default_timeout_ms;
-    config->sandbox.max_timeout_ms = from->sandbox.max_timeout_ms;
-    config->sandbox.max_queued = from->sandbox.max_queued;
-    config->sandbox.queue_timeout_ms = from->sandbox.queue_timeout_ms;
-    config->queue = from->queue;
-    const char *secret = config->callback.secret; /* is not in the text */
-    config->callback = from->callback;
-    config->callback.secret = secret;
+    for (size_t i = 0; i < config_key_count; i++) {
+        const struct config_key *key = &config_keys[i];
+        if (is_reloaded(key->name))
+            memcpy((char *)config + key->offset, (const char *)from + key->offset, key->width);
+    }
+    memcpy(config->security.keys, from->security.keys, sizeof config->security.keys);
     for (size_t i = 0; i < config->runtime_count; i++)
         take_runtime(&config->runtimes[i], from);
 }
