@@ -114,7 +114,9 @@ static bool read_row(const unsigned char *bytes, size_t length, struct row *ret_
     return complete;
 }
 
-long old_spool_parse(const void *bytes, size_t length, struct row *ret_row)
+/* Parses the record at the start of `bytes`: >0, how many bytes it takes, and the row, which is to be
+ * released with row_done(); 0, it is not complete; negative, it is damaged. */
+static long parse_record(const void *bytes, size_t length, struct row *ret_row)
 {
     struct head head;
     if (length < sizeof head)
@@ -183,7 +185,7 @@ static int import_segment(int dir_fd, const char *name, struct store *store, uin
     int count = 0, result = read_segment(dir_fd, name, &bytes, &length, err);
     while (result >= 0 && at < length) {
         struct row row;
-        long used = old_spool_parse(bytes + at, length - at, &row);
+        long used = parse_record(bytes + at, length - at, &row);
         if (used <= 0)
             break;
         at += (size_t)used;
