@@ -94,8 +94,10 @@ bool config_dsn_is_plain(const char *dsn); /* sslmode=disable with a remote host
 /* config_yaml.c: parses the text into a config that already holds values. */
 int config_yaml_read(const char *name, const void *text, size_t length,
                      struct server_config *config, struct brig_error *err);
-/* config.c: finds the runtime of that name, or NULL; and begins a new entry or changes an existing
- * one. */
+/* config_runtimes.c: finds the runtime of that name, or NULL; and begins a new entry or changes an
+ * existing one. */
 struct runtime *config_runtime_entry(struct server_config *config, const char *name, size_t length);
 int config_runtime_begin(struct server_config *config, const char *name, const char *file,
                          size_t line, struct brig_error *err);
+/* Completes the runtimes from the common limits, and checks them. */
+int config_finish_runtimes(struct server_config *config, struct brig_error *err);
