@@ -61,8 +61,8 @@ void config_key_hint(const struct config_key *keys, size_t count, const char *pr
 /* Returns whether a key's name begins with `name` and a dot. */
 bool config_key_is_section(const struct config_key *keys, size_t count, const char *name);
 
-/* Converts text to the value at its place in `base`, and back to YAML. For a list, each call adds
- * one item. Errors name the value and what is allowed. */
+/* config_value.c: converts text to the value at its place in `base`, and back to YAML. For a list,
+ * each call adds one item. Errors name the value and what is allowed. */
 int config_value_set(const struct config_key *key, void *base, struct arena *arena,
                      const char *text, struct brig_error *err);
 /* Empties a list. */
