@@ -407,3 +407,15 @@ holder_of() {
     run_as_user "$BRIG" list --json | grep -o "\"name\":\"$1\"[^]]*" |
         sed 's/.*"holder":\([0-9]*\).*/\1/; t; s/.*/0/'
 }
+
+# ---- Where a test failed -------------------------------------------------------------------------
+
+# bats calls it before every command, and keeps the whole stack: a quarter of the CPU time of a suite. The line of the
+# test is enough, and for a function of the suite the line of its caller.
+bats_debug_trap() { # bats_debug_trap FILE
+    [ "$1" = "${BATS_TEST_SOURCE-}" ] || return 0
+    local trace=("${BASH_LINENO[0]} ${FUNCNAME[1]} $1")
+    [ "${FUNCNAME[1]}" = "${BATS_TEST_NAME-}" ] || trace+=("${BASH_LINENO[1]} ${FUNCNAME[2]} ${BASH_SOURCE[2]}")
+    BATS_DEBUG_LAST_STACK_TRACE=("${trace[@]}")
+    BATS_DEBUG_LASTLAST_STACK_TRACE=("${trace[@]}")
+}
