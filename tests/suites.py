@@ -27,7 +27,7 @@ class Suite:
     who: str = "root"
     needs: tuple = ("build",)  # the names of builds
     target: str = ""  # what it needs of a build that is not made whole
-    tmp_on_disk: bool = False  # /tmp is on a disk, where every supported kernel can map ids; or in memory
+    on_disk: bool = False  # /tmp, homes and scratch are on a disk, where every supported kernel can map ids; or in memory
     has_user: bool = True  # as root it makes use of an ordinary user
     variables: dict = dataclasses.field(default_factory=dict)
     seconds: int = 1200
@@ -85,7 +85,7 @@ def starts_with(name, beginnings):
 def unit_suites():
     for name in stems("tests/unit/test_*.c"):
         program = f"build/tests/unit/{name}"
-        alone = {"tmp_on_disk": True, "has_user": False}
+        alone = {"on_disk": True, "has_user": False}
         groups, seldom = ("test", "all", "unit"), ("all", "unit")
         slow = name in SLOW_UNITS
         yield Suite(f"unit/{name}", [program], groups if slow else ("check", *groups), **alone)
@@ -93,16 +93,16 @@ def unit_suites():
         yield Suite(f"asan/{name}", [f"build-asan/{sanitized}"], seldom,
                     needs=("build-asan",), target=sanitized, variables={"BUILD_DIR": "build-asan"}, **alone)
         if name in ASK_KERNEL or name.startswith("test_job"):
-            yield Suite(f"user/{name}", [program], seldom if slow else groups, who="user", tmp_on_disk=True)
+            yield Suite(f"user/{name}", [program], seldom if slow else groups, who="user", on_disk=True)
         if starts_with(name, MAKE_JAILS):
-            yield Suite(f"namespace/{name}", [program], groups if name in MAKE_JAILS else seldom, who="namespace", tmp_on_disk=True)
+            yield Suite(f"namespace/{name}", [program], groups if name in MAKE_JAILS else seldom, who="namespace", on_disk=True)
         if name in ("test_server_hostile", "test_server_executor"):
             yield Suite(f"pools/{name}", [program], seldom if name == "test_server_hostile" else groups,
                         variables={"BRIG_TEST_POOLS": "on"}, **alone)
     for name, arguments in (("test_api", []), ("test_call_many", ["threads"])):
         program = f"tests/unit/{name}"
         yield Suite(f"tsan/{name}", [f"build-tsan/{program}", *arguments], ("all", "unit"),
-                    needs=("build-tsan",), target=program, tmp_on_disk=True, has_user=False)
+                    needs=("build-tsan",), target=program, on_disk=True, has_user=False)
 
 
 # ---- End to end ----------------------------------------------------------------------------------
@@ -119,13 +119,16 @@ LONG = """e2e/net escape/user escape/root e2e/server_http e2e/git-hostile e2e/ap
 # Each takes more than a few seconds.
 SLOW_E2E = "git-served git-large images reflink server_web".split()
 
+# What they are about is different in memory, or is a home as users have it. make test-all has all of them on a disk.
+ON_DISK = "disk homes limits modes".split()
+
 
 def e2e_suites():
     groups = ("test", "all", "e2e")
     for name in stems("tests/e2e/*.bats"):
         yield Suite(f"e2e/{name}", ["bats", "--tap", f"tests/e2e/{name}.bats"],
                     ("check", *groups) if name == "modes" else ("all", "e2e") if name in SLOW_E2E else groups,
-                    seconds=2400 if name == "git-large" else 1200)
+                    seconds=2400 if name == "git-large" else 1200, on_disk=name in ON_DISK)
     for path in sorted(filter(is_program, glob.glob("tests/e2e/*"))):
         name = os.path.basename(path)
         yield Suite(f"e2e/{name}", [path], ("all", "e2e") if name in SLOW_E2E else groups)
@@ -261,12 +264,12 @@ def inside_units():
     quick = "test_cgroup test_job test_job_ends test_landlock test_path".split()
     for name in stems("tests/unit/test_*.c"):
         program = f"build/tests/unit/{name}"
-        yield Suite(f"unit/{name}", [program], ("quick",) if name in quick else (), tmp_on_disk=True)
+        yield Suite(f"unit/{name}", [program], ("quick",) if name in quick else (), on_disk=True)
         if name in "test_cgroup test_landlock test_path test_probe test_seccomp".split() or name.startswith("test_job"):
             yield Suite(f"unit/user/{name}", [program], () if name == "test_seccomp" else ("quick",), who="member",
-                        tmp_on_disk=True)
+                        on_disk=True)
         if name.startswith("test_job"):
-            yield Suite(f"unit/namespace/{name}", [program], (), who="namespace", tmp_on_disk=True)
+            yield Suite(f"unit/namespace/{name}", [program], (), who="namespace", on_disk=True)
 
 
 def inside_e2e(quick):

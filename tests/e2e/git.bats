@@ -535,7 +535,7 @@ with_submodule() {
         must inside "$pair" 'git remote add evil https://a:b@evil.example/x; git remote add web https://web.example/x'
         [ "$(out config remote.web.url)" = https://web.example/x ]
         must_fail out config remote.evil.url
-        must as "${pair%:*}" "$BRIG" --net allow --inject @git -j "$JAIL" -- env
+        must by "${pair%:*}" --net allow --inject @git -j "$JAIL" -- env
         output_has GIT_CONFIG_VALUE_0=https://example.com/
         output_has GIT_CONFIG_COUNT=1
         output_lacks evil.example
