@@ -340,7 +340,8 @@ const struct config_key config_runtime_keys[] = {
      .doc =
          "The program and its arguments. {file} is the path of the code, {memory_mb} the limit."},
     {RUNTIME_KEY("compile", CONFIG_WORDS, compile), .max = RUNTIME_ARGV_MAX - 1,
-     .doc = "Run first, in the same jail; its working directory can be written."},
+     .doc = "The compile stage: run first, in the same jail. The word {files} stands for the code "
+            "and all files of the request with the same suffix."},
     {RUNTIME_KEY("file", CONFIG_TEXT, file_name), .check = config_check_file_name,
      .doc = "The name that the code has as a file, such as main.rb."},
     {RUNTIME_KEY("aliases", CONFIG_WORDS, aliases), .max = RUNTIME_ALIASES_MAX - 1,

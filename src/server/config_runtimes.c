@@ -152,7 +152,7 @@ static int settle_pool(struct server_config *config, struct runtime *runtime,
 static bool mentions_file(const char *const *argv)
 {
     for (; *argv; argv++)
-        if (strstr(*argv, "{file}"))
+        if (strstr(*argv, "{file}") || strcmp(*argv, "{files}") == 0)
             return true;
     return false;
 }

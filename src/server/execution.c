@@ -17,7 +17,7 @@
 #include "base/wire.h"
 #include "server/execution_wire.h"
 
-#define VERSION 4            /* increment when fields or their order change */
+#define VERSION 5            /* increment when fields or their order change */
 #define WORD_MAX 128         /* ids, names of languages, addresses */
 #define LINE_MAX_LENGTH 4096 /* details and messages */
 #define UNENFORCED_MAX 64
@@ -146,6 +146,21 @@ bool execution_file_name_is_valid(const char *name)
     return false;
 }
 
+void execution_interleave(const struct execution_result *result, struct str *out)
+{
+    struct execution_bytes left[2] = {result->output, result->error_output};
+    for (size_t i = 0; i < result->order_count; i++) {
+        struct execution_bytes *of = &left[result->order[i].error];
+        size_t length = result->order[i].length;
+        length = length < of->length ? length : of->length;
+        str_append_bytes(out, of->data, length);
+        of->data += length;
+        of->length -= length;
+    }
+    for (int i = 0; i < 2; i++)
+        str_append_bytes(out, left[i].data, left[i].length);
+}
+
 /* ---- Encoding: common parts ---- */
 
 struct execution_bytes execution_get_bytes(struct wire_reader *in, size_t max)
@@ -258,6 +273,37 @@ int execution_encoded(const struct str *out, struct brig_error *err)
 
 /* ---- Requests ---- */
 
+static void put_stages(struct str *out, const struct execution_request *request)
+{
+    wire_put_u64(out, request->cpu_ms);
+    wire_put_u64(out, request->output_bytes);
+    wire_put_u64(out, request->compile.timeout_ms);
+    wire_put_u64(out, request->compile.cpu_ms);
+    wire_put_u64(out, request->compile.memory_mb);
+    wire_put_u64(out, request->compile.output_bytes);
+    execution_put_texts(out, request->compile_args, request->compile_arg_count);
+    wire_put_text(out, request->main);
+    wire_put_bool(out, request->ordered);
+    wire_put_bool(out, request->interactive);
+}
+
+static void get_stages(struct wire_reader *in, struct execution_request *ret)
+{
+    ret->cpu_ms = wire_get_u64(in, UINT32_MAX);
+    ret->output_bytes = wire_get_u64(in, UINT32_MAX);
+    ret->compile.timeout_ms = wire_get_u64(in, UINT32_MAX);
+    ret->compile.cpu_ms = wire_get_u64(in, UINT32_MAX);
+    ret->compile.memory_mb = wire_get_u64(in, UINT32_MAX);
+    ret->compile.output_bytes = wire_get_u64(in, UINT32_MAX);
+    ret->compile_args = get_texts(in, &ret->arena, EXECUTION_ARGS_MAX, EXECUTION_VALUE_MAX,
+                                  &ret->compile_arg_count);
+    ret->main = wire_get_text_or_null(in, EXECUTION_NAME_MAX);
+    ret->ordered = wire_get_bool(in);
+    ret->interactive = wire_get_bool(in);
+    if (ret->main && !execution_file_name_is_valid(ret->main))
+        in->failed = true;
+}
+
 int execution_request_encode(const struct execution_request *request, struct str *out,
                              struct brig_error *err)
 {
@@ -289,6 +335,7 @@ int execution_request_encode(const struct execution_request *request, struct str
     wire_put_text(out, request->callback_url ? request->callback_url : "");
     wire_put_text(out, request->callback_secret ? request->callback_secret : "");
     wire_put_text(out, request->sandbox);
+    put_stages(out, request);
     return execution_encoded(out, err);
 }
 
@@ -334,6 +381,7 @@ static void get_request(struct wire_reader *in, struct execution_request *ret)
     ret->events = get_events(in, &ret->arena, &ret->event_count);
     get_async(in, ret);
     ret->sandbox = wire_get_text_or_null(in, EXECUTION_ID_LENGTH);
+    get_stages(in, ret);
 }
 
 int execution_request_decode(const void *bytes, size_t length, struct execution_request *ret,
@@ -361,19 +409,15 @@ void execution_request_thin(struct execution_request *request)
 {
     request->stdin_bytes = (struct execution_bytes){.data = ""};
     request->file_count = request->arg_count = request->env_count = 0;
-    request->return_count = request->allow_count = 0;
+    request->return_count = request->allow_count = request->compile_arg_count = 0;
     request->callback_url = request->callback_secret = "";
 }
 
 /* ---- Results ---- */
 
-int execution_result_encode(const struct execution_result *result, struct str *out,
-                            struct brig_error *err)
+/* What a result says of one stage. */
+static void put_outcome(struct str *out, const struct execution_result *result)
 {
-    wire_put_version(out, VERSION);
-    wire_put_text(out, result->id);
-    wire_put_text(out, result->domain ? result->domain : "");
-    wire_put_bool(out, result->kept);
     wire_put_u64(out, result->status);
     wire_put_i64(out, result->exit_code);
     wire_put_u64(out, (uint64_t)result->signal);
@@ -385,24 +429,16 @@ int execution_result_encode(const struct execution_result *result, struct str *o
     wire_put_u64(out, result->cpu_time_us);
     wire_put_u64(out, result->memory_peak_bytes);
     wire_put_u64(out, result->pids_used);
-    put_events(out, result->events, result->event_count);
-    put_files(out, result->files, result->file_count);
-    wire_put_text(out, result->message ? result->message : "");
-    execution_put_texts(out, result->unenforced, result->unenforced_count);
-    wire_put_i64(out, result->started_ns);
-    wire_put_u64(out, result->fault);
-    wire_put_text(out, result->field ? result->field : "");
-    wire_put_bool(out, result->trace.warm);
-    for (size_t i = 0; i < STEPS_; i++)
-        wire_put_u64(out, result->trace.at_us[i]);
-    return execution_encoded(out, err);
+    wire_put_bool(out, result->ordered);
+    wire_put_u64(out, result->order_count);
+    for (size_t i = 0; i < result->order_count; i++) {
+        wire_put_bool(out, result->order[i].error);
+        wire_put_u64(out, result->order[i].length);
+    }
 }
 
-static void get_result(struct wire_reader *in, struct execution_result *ret)
+static void get_outcome(struct wire_reader *in, struct arena *arena, struct execution_result *ret)
 {
-    ret->id = execution_get_id(in, false);
-    ret->domain = wire_get_text(in, WORD_MAX);
-    ret->kept = wire_get_bool(in);
     ret->status = (enum execution_status)wire_get_u64(in, EXECUTION_STATUSES_ - 1);
     ret->exit_code = (int)wire_get_i64(in, -1, 255);
     ret->signal = (int)wire_get_u64(in, 64);
@@ -414,6 +450,45 @@ static void get_result(struct wire_reader *in, struct execution_result *ret)
     ret->cpu_time_us = wire_get_u64(in, UINT64_MAX);
     ret->memory_peak_bytes = wire_get_u64(in, UINT64_MAX);
     ret->pids_used = wire_get_u64(in, UINT64_MAX);
+    ret->ordered = wire_get_bool(in);
+    ret->order =
+        wire_get_array(in, arena, EXECUTION_PIECES_MAX, sizeof *ret->order, &ret->order_count);
+    for (size_t i = 0; i < ret->order_count; i++)
+        ret->order[i] = (struct execution_piece){.error = wire_get_bool(in),
+                                                 .length = wire_get_u64(in, EXECUTION_OUTPUT_MAX)};
+}
+
+int execution_result_encode(const struct execution_result *result, struct str *out,
+                            struct brig_error *err)
+{
+    wire_put_version(out, VERSION);
+    wire_put_text(out, result->id);
+    wire_put_text(out, result->domain ? result->domain : "");
+    wire_put_bool(out, result->kept);
+    put_outcome(out, result);
+    put_events(out, result->events, result->event_count);
+    put_files(out, result->files, result->file_count);
+    wire_put_text(out, result->message ? result->message : "");
+    execution_put_texts(out, result->unenforced, result->unenforced_count);
+    wire_put_i64(out, result->started_ns);
+    wire_put_u64(out, result->fault);
+    wire_put_text(out, result->field ? result->field : "");
+    wire_put_bool(out, result->trace.warm);
+    for (size_t i = 0; i < STEPS_; i++)
+        wire_put_u64(out, result->trace.at_us[i]);
+    wire_put_u64(out, result->stage);
+    wire_put_bool(out, result->compile != NULL);
+    if (result->compile)
+        put_outcome(out, result->compile);
+    return execution_encoded(out, err);
+}
+
+static void get_result(struct wire_reader *in, struct execution_result *ret)
+{
+    ret->id = execution_get_id(in, false);
+    ret->domain = wire_get_text(in, WORD_MAX);
+    ret->kept = wire_get_bool(in);
+    get_outcome(in, &ret->arena, ret);
     ret->events = get_events(in, &ret->arena, &ret->event_count);
     ret->files = get_files(in, &ret->arena, EXECUTION_RETURNED_FILES_MAX,
                            EXECUTION_RETURNED_BYTES_MAX, &ret->file_count);
@@ -426,6 +501,16 @@ static void get_result(struct wire_reader *in, struct execution_result *ret)
     ret->trace.warm = wire_get_bool(in);
     for (size_t i = 0; i < STEPS_; i++)
         ret->trace.at_us[i] = wire_get_u64(in, UINT64_MAX);
+    ret->stage = (enum execution_stage)wire_get_u64(in, STAGES_ - 1);
+    if (!wire_get_bool(in))
+        return;
+    ret->compile = arena_alloc(&ret->arena, sizeof *ret->compile);
+    if (!ret->compile) {
+        in->failed = true;
+        return;
+    }
+    *ret->compile = (struct execution_result){.stage = STAGE_COMPILE};
+    get_outcome(in, &ret->arena, ret->compile);
 }
 
 int execution_result_decode(const void *bytes, size_t length, struct execution_result *ret,

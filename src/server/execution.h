@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* An execution: its request and its result. The http process, the executor and the history process
- * exchange these as bytes. */
+ * exchange these as bytes.
+ *
+ * An execution has a run stage, and before it a compile stage if its runtime has a compiler
+ * (runtime.compile). Both stages run in one jail, one after the other, with their own limits,
+ * output, times and memory; /workspace and /tmp, which are in the jail's memory, stay. If the
+ * compiler fails, the run stage is left out, and the result describes the compile stage
+ * (execution_result.stage). Every dialect of the API translates to and from these structs. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,6 +48,8 @@ struct str;
 /* Limits on a result. */
 #define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
 #define EXECUTION_STDERR_MAX ((size_t)256 << 10)
+/* Changes between the two streams that are recorded; the output after them is in order by stream. */
+#define EXECUTION_PIECES_MAX 4096
 #define EXECUTION_RETURNED_FILES_MAX 64
 #define EXECUTION_RETURNED_BYTES_MAX ((size_t)8 << 20) /* all files together */
 
@@ -79,6 +87,19 @@ enum execution_limit {
     EXECUTION_LIMITS_
 };
 
+enum execution_stage { STAGE_RUN, STAGE_COMPILE, STAGES_ };
+
+/* Limits of one stage; 0: the runtime's default. */
+struct execution_stage_limits {
+    uint64_t timeout_ms; /* wall clock */
+    uint64_t cpu_ms;     /* CPU time; there is no default limit */
+    uint64_t memory_mb;
+    /* Most bytes of each stream; a stage that writes more is ended (EXECUTION_OUTPUT_LIMIT). The
+     * default: what is beyond EXECUTION_OUTPUT_MAX and EXECUTION_STDERR_MAX is left out, and a
+     * stage that writes more than sandbox.max_output is ended. */
+    uint64_t output_bytes;
+};
+
 /* All pointers are into the arena. */
 struct execution_request {
     struct arena arena;
@@ -114,6 +135,14 @@ struct execution_request {
     int priority;
     const char *callback_url, *callback_secret; /* or "" */
     const char *sandbox;                        /* id of the sandbox whose command it is, or NULL */
+    /* Stages. The run stage has timeout_ms and limits[EXECUTION_MEMORY_MB] above, and: */
+    uint64_t cpu_ms, output_bytes;         /* as in execution_stage_limits */
+    struct execution_stage_limits compile; /* of the compile stage; ignored if there is none */
+    const char **compile_args;             /* more arguments of the compiler */
+    size_t compile_arg_count;
+    const char *main; /* name of the file with the code, or NULL: the runtime's file_name */
+    bool ordered;     /* the result tells in which order output came */
+    bool interactive; /* standard input stays open; it arrives as MESSAGE_INPUT */
 };
 
 enum execution_status {
@@ -161,6 +190,12 @@ struct execution_trace {
 
 const char *execution_step_name(enum execution_step step);
 
+/* Output in order of arrival: so many bytes of one stream. */
+struct execution_piece {
+    bool error; /* of stderr */
+    size_t length;
+};
+
 /* All pointers are into the arena. */
 struct execution_result {
     struct arena arena;
@@ -189,7 +224,19 @@ struct execution_result {
     enum execution_fault fault; /* for EXECUTION_SETUP_FAILED */
     const char *field;          /* "files", or "" */
     struct execution_trace trace;
+    /* Which stage the members from `status` to `pids_used` describe: STAGE_COMPILE if the compiler
+     * failed, and the code did not run. */
+    enum execution_stage stage;
+    /* The compile stage before the run stage: its members from `status` to `pids_used`, and
+     * `order`; or NULL. */
+    struct execution_result *compile;
+    bool ordered; /* `order` is known; execution_interleave() uses it */
+    struct execution_piece *order;
+    size_t order_count;
 };
+
+/* Appends both streams in order of arrival; what the order does not cover comes last. */
+void execution_interleave(const struct execution_result *result, struct str *out);
 
 void execution_request_done(struct execution_request *request);
 /* Leaves out what the history does not store: input, files, arguments and variables. */

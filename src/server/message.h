@@ -71,6 +71,10 @@ enum message_type {
     /* executor → http */
     MESSAGE_SANDBOX_PIECE,  /* one byte (enum sandbox_piece), then bytes; more messages follow */
     MESSAGE_SANDBOX_ANSWER, /* a sandbox_answer; the last one unless it says `more` */
+    /* Executions with stages; the tag is that of a MESSAGE_EXECUTE */
+    MESSAGE_INPUT,  /* http → executor: standard input of one that is interactive */
+    MESSAGE_SIGNAL, /* http → executor: one byte, the signal, for the stage that runs */
+    MESSAGE_STAGE,  /* executor → http, one that streams: struct message_stage */
     MESSAGE_TYPES_
 };
 
@@ -87,6 +91,14 @@ enum message_verdict {
 
 enum server_role { ROLE_HTTP, ROLE_EXECUTOR, ROLE_HISTORY, ROLES_ };
 const char *server_role_name(enum server_role role);
+
+/* A stage has begun or ended. */
+struct message_stage {
+    uint32_t stage; /* enum execution_stage */
+    uint32_t ended;
+    int32_t exit_code; /* -1: none */
+    uint32_t signal;
+};
 
 #define MESSAGE_POOLS_MAX 64 /* runtimes */
 

@@ -108,8 +108,7 @@ bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REA
         (void)snprintf(reason, RUNTIME_REASON_MAX,
                        "root '%s' has no directory %s to mount on: mkdir -p '%s%s'", path, missing,
                        path, missing);
-    else if (!find_program(root, program, &info) ||
-             (runtime->compile[0] && !find_program(root, "/bin/sh", &info)))
+    else if (!find_program(root, program, &info))
         (void)snprintf(reason, RUNTIME_REASON_MAX, "'%s' is not in %s%s: %s %s", program,
                        runtime->root ? runtime->root : "", runtime->root ? "" : RUNTIME_PATH,
                        runtime->agent ? "make" : "install",
@@ -134,70 +133,59 @@ static void expand(const char *word, const char *file, uint64_t memory_mb, struc
     }
 }
 
-/* Quotes a word for a shell. */
-static void quote(const char *word, struct str *out)
-{
-    str_append(out, " '");
-    for (; *word; word++) {
-        if (*word == '\'')
-            str_append(out, "'\\''");
-        else
-            str_append_char(out, *word);
-    }
-    str_append_char(out, '\'');
-}
-
-struct call {
-    const char *file;
-    uint64_t memory_mb;
-    struct arena *arena;
-};
-
-static const char *expanded(const struct call *call, const char *word)
+static const char *expanded(const char *word, const char *file, uint64_t memory_mb,
+                            struct arena *arena)
 {
     autostr struct str text = {0};
-    expand(word, call->file, call->memory_mb, &text);
-    return text.failed ? NULL : arena_strdup(call->arena, text.data ? text.data : "");
+    expand(word, file, memory_mb, &text);
+    return text.failed ? NULL : arena_strdup(arena, text.data ? text.data : "");
 }
 
-static void quote_all(const struct call *call, const char *const *words, struct str *out)
+/* "main.c" and "more.c" are, "main.c" and "more.h" are not. */
+static bool has_same_suffix(const char *name, const char *other)
 {
-    for (size_t i = 0; i < RUNTIME_ARGV_MAX && words[i]; i++) {
-        const char *word = expanded(call, words[i]);
-        if (word)
-            quote(word, out);
-    }
+    const char *suffix = strrchr(name, '.');
+    return suffix && str_ends_with(other, suffix);
 }
 
-/* The compiler's output goes to stderr; if it fails, so does the run. */
-static const char *compile_script(const struct call *call, const struct runtime *runtime)
+/* {files}: the code, and files of the request that have the suffix of such code. Returns how many
+ * words were added. */
+static size_t add_files(const struct runtime *runtime, const struct execution_request *request,
+                        const char *file, const char **argv, struct arena *arena)
 {
-    autostr struct str text = {0};
-    quote_all(call, runtime->compile, &text);
-    str_append(&text, " >&2 </dev/null || exit $?\nexec");
-    quote_all(call, runtime->argv, &text);
-    str_append(&text, " \"$@\"\n");
-    return text.failed ? NULL : arena_strdup(call->arena, text.data);
-}
-
-const char **runtime_command(const struct runtime *runtime, uint64_t memory_mb,
-                             const char *const *args, size_t arg_count, struct arena *arena)
-{
-    struct call call = {.memory_mb = memory_mb, .arena = arena};
-    call.file = arena_concat(arena, RUNTIME_WORKSPACE "/",
-                             runtime->file_name ? runtime->file_name : "code");
-    const char **argv = arena_alloc(arena, (RUNTIME_ARGV_MAX + arg_count + 5) * sizeof *argv);
     size_t count = 0;
-    if (!argv || !call.file)
+    argv[count++] = file;
+    for (size_t i = 0; i < request->file_count; i++)
+        if (runtime->file_name && has_same_suffix(runtime->file_name, request->files[i].name))
+            argv[count++] = arena_concat(arena, RUNTIME_WORKSPACE "/", request->files[i].name);
+    return count;
+}
+
+const char *runtime_file_name(const struct runtime *runtime,
+                              const struct execution_request *request)
+{
+    return request->main ? request->main : runtime->file_name ? runtime->file_name : "code";
+}
+
+const char **runtime_command(const struct runtime *runtime, enum execution_stage stage,
+                             const struct execution_request *request, uint64_t memory_mb,
+                             struct arena *arena)
+{
+    bool compiles = stage == STAGE_COMPILE;
+    const char *const *words = compiles ? runtime->compile : runtime->argv;
+    const char *const *args = compiles ? request->compile_args : request->args;
+    size_t count = 0, arg_count = compiles ? request->compile_arg_count : request->arg_count;
+    const char *file =
+        arena_concat(arena, RUNTIME_WORKSPACE "/", runtime_file_name(runtime, request));
+    size_t room = RUNTIME_ARGV_MAX * (1 + request->file_count) + arg_count + 1;
+    const char **argv = arena_alloc(arena, room * sizeof *argv); /* zeroed */
+    if (!argv || !file)
         return NULL;
-    if (runtime->compile[0]) {
-        argv[count++] = "/bin/sh";
-        argv[count++] = "-c";
-        argv[count++] = compile_script(&call, runtime);
-        argv[count++] = "sh";
-    }
-    for (size_t i = 0; !runtime->compile[0] && i < RUNTIME_ARGV_MAX && runtime->argv[i]; i++)
-        argv[count++] = expanded(&call, runtime->argv[i]);
+    for (size_t i = 0; i < RUNTIME_ARGV_MAX && words[i]; i++)
+        if (strcmp(words[i], "{files}") == 0)
+            count += add_files(runtime, request, file, argv + count, arena);
+        else
+            argv[count++] = expanded(words[i], file, memory_mb, arena);
     for (size_t i = 0; i < arg_count; i++)
         argv[count++] = args[i];
     return arena->failed ? NULL : argv;

@@ -15,7 +15,7 @@
 #define RUNTIMES_MAX 64
 
 enum runtime_input {
-    RUNTIME_FILE,  /* the code is a read-only file in /workspace; "{file}" in argv is its path */
+    RUNTIME_FILE,  /* the code is a file in /workspace; "{file}" in argv is its path */
     RUNTIME_STDIN, /* the code is the standard input (a prompt) */
 };
 
@@ -28,13 +28,14 @@ enum runtime_parking {
     PARKING_NONE,
 };
 
-/* Strings are owned by the config, or static. In argv {file} is replaced by the code's path,
- * {memory_mb} by the limit. */
+/* Strings are owned by the config, or static. In argv and compile {file} is replaced by the code's
+ * path, {memory_mb} by the limit, and a word {files} by the paths of the code and of all files of
+ * the request with the suffix of file_name. */
 struct runtime {
     const char *name;
     const char *aliases[RUNTIME_ALIASES_MAX]; /* ended by NULL: "python3", "py", … */
     const char *argv[RUNTIME_ARGV_MAX];       /* ended by NULL; argv[0] is searched in the jail */
-    const char *compile[RUNTIME_ARGV_MAX];    /* run first in the same jail; argv[0] NULL: none */
+    const char *compile[RUNTIME_ARGV_MAX];    /* the compile stage; its argv[0] NULL: none */
     const char *file_name;                    /* "main.py" */
     const char *version_argument; /* makes the program print its version; NULL: "--version" */
     const char *package;          /* package to install if the interpreter is missing */
@@ -90,11 +91,15 @@ struct runtime_program {
 /* Returns false if the program does not exist. */
 bool runtime_find_program(const struct runtime *runtime, struct runtime_program *ret_program);
 
-/* Returns the command to execute in the jail, ended by NULL, in the arena: argv with {file} and
- * {memory_mb} replaced, followed by the arguments. With a compile step it is a shell that runs
- * both. NULL if memory ran out. */
-const char **runtime_command(const struct runtime *runtime, uint64_t memory_mb,
-                             const char *const *args, size_t arg_count, struct arena *arena);
+/* The name of the file with the code, in /workspace: the request's, or the runtime's. */
+const char *runtime_file_name(const struct runtime *runtime,
+                              const struct execution_request *request);
+/* Returns the command of a stage, ended by NULL, in the arena: `compile` or `argv` with {file},
+ * {files} and {memory_mb} replaced, followed by the request's arguments for the stage. NULL if
+ * memory ran out. */
+const char **runtime_command(const struct runtime *runtime, enum execution_stage stage,
+                             const struct execution_request *request, uint64_t memory_mb,
+                             struct arena *arena);
 
 /* Writes one runtime for GET /runtimes, as an object in an array. The version may be "". */
 void runtime_json(const struct runtime *runtime, const char *version, struct json *json);

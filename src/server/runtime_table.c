@@ -39,7 +39,7 @@ const struct runtime runtime_table[] = {
     {
         .name = "c",
         .aliases = {"gcc"},
-        .compile = {"gcc", "-O2", "-std=gnu17", "-o", "/tmp/program", "{file}", "-lm"},
+        .compile = {"gcc", "-O2", "-std=gnu17", "-o", "/tmp/program", "{files}", "-lm"},
         .argv = {"/tmp/program"},
         .file_name = "main.c",
         .package = "gcc libc6-dev",
@@ -50,7 +50,7 @@ const struct runtime runtime_table[] = {
     {
         .name = "c++",
         .aliases = {"cpp", "g++"},
-        .compile = {"g++", "-O2", "-std=gnu++17", "-o", "/tmp/program", "{file}"},
+        .compile = {"g++", "-O2", "-std=gnu++17", "-o", "/tmp/program", "{files}"},
         .argv = {"/tmp/program"},
         .file_name = "main.cpp",
         .package = "g++",
@@ -62,7 +62,7 @@ const struct runtime runtime_table[] = {
     {
         .name = "go",
         .aliases = {"golang"},
-        .compile = {"go", "build", "-o", "/tmp/program", "{file}"},
+        .compile = {"go", "build", "-o", "/tmp/program", "{files}"},
         .argv = {"/tmp/program"},
         .file_name = "main.go",
         .version_argument = "version",

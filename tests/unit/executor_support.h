@@ -35,6 +35,7 @@ struct answer {
     char id[EXECUTION_ID_LENGTH + 1]; /* as it was told, before anything else */
     struct str out[2];                /* pieces of a stream */
     size_t pieces;
+    char stages[64]; /* "+compile -compile=0 +run -run=0" */
     struct execution_result result;
 };
 
@@ -87,7 +88,7 @@ static inline void rig_config(struct rig *rig)
         {.name = "perl", .argv = {"perl", "{file}"}, .file_name = "main.pl", .package = "perl"},
         {.name = "ruby", .argv = {"ruby", "{file}"}, .file_name = "main.rb", .package = "ruby"},
         {.name = "c",
-         .compile = {"cc", "-o", "/tmp/main", "{file}"},
+         .compile = {"cc", "-o", "/tmp/main", "{files}"},
          .argv = {"/tmp/main"},
          .file_name = "main.c",
          .package = "gcc"},
@@ -197,6 +198,19 @@ static inline void take_row(struct rig *rig, const struct message *message)
         (void)channel_send(rig->history, MESSAGE_STORED, message->tag, NULL, 0, NULL);
 }
 
+static inline void take_stage(struct answer *answer, const struct message *message)
+{
+    struct message_stage stage;
+    size_t length = strlen(answer->stages);
+    memcpy(&stage, message->bytes, sizeof stage);
+    const char *name = stage.stage == STAGE_COMPILE ? "compile" : "run";
+    if (stage.ended)
+        (void)snprintf(answer->stages + length, sizeof answer->stages - length, " -%s=%d/%u", name,
+                       stage.exit_code, stage.signal);
+    else
+        (void)snprintf(answer->stages + length, sizeof answer->stages - length, " +%s", name);
+}
+
 static inline void take_from_http(struct rig *rig, struct message *message)
 {
     struct answer *answer = &rig->answers[message->tag % DONES_MAX];
@@ -213,6 +227,9 @@ static inline void take_from_http(struct rig *rig, struct message *message)
         if (execution_result_decode(message->bytes, message->length, &answer->result, NULL) < 0)
             tap_bail("a result cannot be read");
         answer->done = true;
+        break;
+    case MESSAGE_STAGE:
+        take_stage(answer, message);
         break;
     case MESSAGE_KILLED:
         rig->killed = message->bytes[0];

@@ -46,11 +46,26 @@ static struct execution_request new_request(void)
         .limits = {1, 2, 3, 4},
         .events = events,
         .event_count = 1,
+        .cpu_ms = 5,
+        .output_bytes = 6,
+        .compile = {7, 8, 9, 10},
+        .compile_args = (const char **)(uintptr_t)words,
+        .compile_arg_count = 2,
+        .main = "own.py",
+        .ordered = true,
+        .interactive = true,
     };
 }
 
+static struct execution_piece order[] = {{false, 2}, {true, 1}, {false, 1}};
+
 static struct execution_result new_result(void)
 {
+    static struct execution_result compile = {.status = EXECUTION_OK,
+                                              .output = {"", 0},
+                                              .error_output = {"w", 1},
+                                              .ordered = true,
+                                              .stage = STAGE_COMPILE};
     return (struct execution_result){
         .id = ID,
         .status = EXECUTION_TIMEOUT,
@@ -71,6 +86,10 @@ static struct execution_result new_result(void)
         .unenforced = (const char **)(uintptr_t)words,
         .unenforced_count = 3,
         .started_ns = 1234567890123456789,
+        .compile = &compile,
+        .ordered = true,
+        .order = order,
+        .order_count = ARRAY_LENGTH(order),
     };
 }
 
@@ -176,6 +195,27 @@ static void test_result(void)
                "a result is no request");
 }
 
+static void test_stages(void)
+{
+    struct execution_request request = new_request();
+    struct execution_result result = new_result(), got = {0};
+    autostr struct str packed = {0}, text = {0}, rest = {0};
+    request.main = "../own.py";
+    tap_is_int(pass(&request), BRIG_E_INVALID, "the code's file is below /workspace");
+    tap_is_int(execution_result_encode(&result, &packed, NULL), 0, "a result with two stages");
+    tap_is_int(execution_result_decode(packed.data, packed.length, &got, NULL), 0, "can be read");
+    tap_ok(got.compile && same_bytes(got.compile->error_output, result.compile->error_output),
+           "with the first");
+    execution_interleave(&got, &text);
+    tap_ok(text.length == 5 && memcmp(text.data, "\xff\0ozh", 5) == 0,
+           "output is put in order; what no piece covers comes last");
+    execution_result_done(&got);
+    result.order = (struct execution_piece[]){{true, 100}, {true, 100}, {false, 100}};
+    execution_interleave(&result, &rest);
+    tap_ok(rest.length == 5 && memcmp(rest.data, "oh\xff\0z", 5) == 0,
+           "pieces longer than the output are cut");
+}
+
 static void test_words(void)
 {
     char id[EXECUTION_ID_LENGTH + 1], other[EXECUTION_ID_LENGTH + 1];
@@ -207,6 +247,7 @@ int main(void)
     test_request();
     test_request_limits();
     test_result();
+    test_stages();
     test_words();
     return tap_done();
 }

@@ -83,17 +83,15 @@ static void test_inside(void)
         "HOME LANG LOGNAME PATH PWD SHLVL TMPDIR USER _\n",
         "it is nobody, in /workspace, with a small environment");
     is_output(run_code(&rig, "bash",
-                       "for f in /workspace/x /usr/x /etc/x /x; do "
+                       "for f in /usr/x /etc/x /x; do "
                        "(echo x > $f) 2>/dev/null && echo $f; done; "
-                       "for f in /tmp/x /output/x; do echo x > $f; cat $f; done"),
-              "x\nx\n", "it can write to /tmp and /output alone");
-    is_output(run_code(&rig, "bash", "(echo x >> /workspace/main.sh) 2>/dev/null || echo refused"),
-              "refused\n", "its code is read-only");
+                       "for f in x /tmp/x /output/x; do echo x > $f; cat $f; done"),
+              "x\nx\nx\n", "it can write to /workspace, /tmp and /output alone");
     is_output(run_code(&rig, "bash",
                        "ls /home /root 2>/dev/null | grep -v sandbox || true; ls /workspace"),
               "/home:\nmain.sh\n", "nothing of the host's homes is there");
     const struct execution_result *result =
-        run_code(&rig, "bash", "head -c 150000000 /dev/zero > /tmp/x");
+        run_code(&rig, "bash", "head -c 150000000 /dev/zero > x");
     is_status(result, EXECUTION_ERROR, "disk_mb bounds what is written");
     tap_has_str(result->error_output.data, "No space left", "and it says so");
     is_output(run_code(&rig, "python",

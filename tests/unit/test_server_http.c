@@ -349,16 +349,16 @@ static void results(void)
                                       .unenforced_count = 1};
     json_init(&j, &out);
     result_json_write(&j, &result, false, false);
-    tap_is_str(
-        out.data,
-        "{\"id\":\"i\",\"status\":\"error\",\"output\":\"a\\u0000" REPLACED
-        "\",\"stderr\":\"e\",\"exit_code\":7,\"duration\":\"1.500s\",\"resource_usage\":{"
-        "\"cpu_time_ms\":1,\"memory_peak_mb\":1,\"pids_used\":2},\"security_events\":[{"
-        "\"type\":\"t\",\"severity\":\"low\",\"detail\":\"d\"}],\"truncated\":{\"output\":"
-        "false,\"stderr\":true},\"files\":{\"a\":{\"content\":\"x\\n\",\"encoding\":\"utf-8\","
-        "\"truncated\":false},\"b\":{\"content\":\"/w==\",\"encoding\":\"base64\","
-        "\"truncated\":true}},\"message\":\"m\",\"unenforced\":[\"u\"]}",
-        "a result with everything");
+    tap_is_str(out.data,
+               "{\"id\":\"i\",\"status\":\"error\",\"output\":\"a\\u0000" REPLACED
+               "\",\"stderr\":\"e\",\"exit_code\":7,\"duration\":\"1.500s\",\"resource_usage\":{"
+               "\"cpu_time_ms\":1,\"memory_peak_mb\":1,\"pids_used\":2},\"truncated\":{\"output\":"
+               "false,\"stderr\":true},\"security_events\":[{"
+               "\"type\":\"t\",\"severity\":\"low\",\"detail\":\"d\"}],\"files\":{\"a\":{"
+               "\"content\":\"x\\n\",\"encoding\":\"utf-8\","
+               "\"truncated\":false},\"b\":{\"content\":\"/w==\",\"encoding\":\"base64\","
+               "\"truncated\":true}},\"message\":\"m\",\"unenforced\":[\"u\"]}",
+               "a result with everything");
     str_done(&out);
     char noise[30];
     memset(noise, 'x', sizeof noise);
@@ -371,13 +371,30 @@ static void results(void)
                 "few control characters are text");
     tap_has_str(out.data, "\"b\":{\"content\":\"AQF4eHh4", "more of them are shorter in base64");
     str_done(&out);
+    struct execution_piece order[] = {{true, 1}, {false, 1}};
+    struct execution_result compile = {
+        .output = {"w", 1}, .error_output = {"v", 1}, .ordered = true};
+    compile.order = order;
+    compile.order_count = 2;
+    result.compile = &compile;
+    json_init(&j, &out);
+    result_json_write(&j, &result, false, false);
+    tap_has_str(out.data, "\"stage\":\"run\",\"compile\":{\"status\":\"running\",\"output\":\"w\"",
+                "one with a compile stage");
+    tap_has_str(out.data, "\"combined\":\"vw\"", "whose output is in order, too");
+    str_done(&out);
+    result = (struct execution_result){.id = "i", .stage = STAGE_COMPILE};
+    json_init(&j, &out);
+    result_json_write(&j, &result, false, false);
+    tap_has_str(out.data, "\"stage\":\"compile\"", "one whose compiler failed");
+    str_done(&out);
     result = (struct execution_result){.id = "i", .status = EXECUTION_OK, .duration_us = 45200};
     json_init(&j, &out);
     result_json_write(&j, &result, true, true);
     tap_is_str(out.data,
                "{\"id\":\"i\",\"status\":\"ok\",\"exit_code\":0,\"duration\":\"45.2ms\","
                "\"resource_usage\":{\"cpu_time_ms\":0,\"memory_peak_mb\":0,\"pids_used\":0},"
-               "\"security_events\":[],\"truncated\":{\"output\":true,\"stderr\":true}}",
+               "\"truncated\":{\"output\":true,\"stderr\":true},\"security_events\":[]}",
                "one that was streamed to a slow reader");
 }
 

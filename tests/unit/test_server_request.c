@@ -95,6 +95,23 @@ static void whole(void)
     tap_ok(request.network && request.allow_count == 2, "the network");
 }
 
+static void stages(void)
+{
+    tap_ok(decode_with("\"run\":{\"timeout\":2,\"cpu_time\":\"1s\",\"memory_mb\":64,"
+                       "\"output_bytes\":1048576},\"compile\":{\"timeout\":3,\"cpu_time\":4,"
+                       "\"memory_mb\":65,\"output_bytes\":7,\"args\":[\"-g\"]},"
+                       "\"main\":\"a/b.py\",\"combined\":true"),
+           "limits of stages");
+    tap_ok(request.timeout_ms == 2000 && request.cpu_ms == 1000 &&
+               request.limits[EXECUTION_MEMORY_MB] == 64 && request.output_bytes == 1048576,
+           "of the run stage");
+    tap_ok(request.compile.timeout_ms == 3000 && request.compile.cpu_ms == 4000 &&
+               request.compile.memory_mb == 65 && request.compile.output_bytes == 7 &&
+               request.compile_arg_count == 1,
+           "and of the compile stage");
+    tap_ok(str_equal(request.main, "a/b.py") && request.ordered, "are read");
+}
+
 static void json(void)
 {
     refused("", ERROR_INVALID_JSON, "", "nothing at all");
@@ -149,6 +166,16 @@ static void fields(void)
     refused_with("\"permissions\":{\"network\":{\"on\":true}}", ERROR_UNKNOWN_FIELD,
                  "permissions.network.on");
     refused_with("\"timeout\":true", ERROR_INVALID_FIELD, "timeout");
+    refused_with("\"timeout\":1,\"run\":{\"timeout\":1}", ERROR_INVALID_FIELD, "run.timeout");
+    refused_with("\"run\":{\"cpu_time\":\"61s\"}", ERROR_INVALID_FIELD, "run.cpu_time");
+    refused_with("\"run\":{\"output_bytes\":1048577}", ERROR_INVALID_FIELD, "run.output_bytes");
+    refused_with("\"compile\":{\"timeout\":61}", ERROR_INVALID_FIELD, "compile.timeout");
+    refused_with("\"compile\":{\"memory_mb\":7}", ERROR_INVALID_FIELD, "compile.memory_mb");
+    refused_with("\"compile\":{\"args\":\"x\"}", ERROR_INVALID_FIELD, "compile.args");
+    refused_with("\"compile\":{\"memory\":7}", ERROR_UNKNOWN_FIELD, "compile.memory");
+    refused_with("\"main\":\"../x\"", ERROR_INVALID_FIELD, "main");
+    refused_with("\"main\":\"a\",\"files\":{\"a\":\"\"}", ERROR_INVALID_FIELD, "files.a");
+    refused_with("\"combined\":1", ERROR_INVALID_FIELD, "combined");
     refused_with("\"timeout\":\"soon\"", ERROR_INVALID_FIELD, "timeout");
     refused_with("\"timeout\":0", ERROR_INVALID_FIELD, "timeout");
     refused_with("\"timeout\":-1", ERROR_INVALID_FIELD, "timeout");
@@ -420,6 +447,7 @@ int main(void)
         config.runtimes[i].max_timeout_ms = 60000;
     }
     whole();
+    stages();
     json();
     fields();
     network();

@@ -23,12 +23,20 @@ static const struct runtime *built_in(const char *name)
     tap_bail("no runtime %s", name);
 }
 
-static void is_command(const struct runtime *runtime, const char *expected, const char *name)
+static void is_command(const struct runtime *runtime, enum execution_stage stage,
+                       const char *expected, const char *name)
 {
     struct arena arena = {0};
-    const char *args[] = {"a", "b c"};
+    const char *args[] = {"a", "b c"}, *compile_args[] = {"-g"};
+    struct execution_file files[] = {{.name = "lib/more.c"}, {.name = "more.h"}};
+    const struct execution_request request = {.args = args,
+                                              .arg_count = 2,
+                                              .compile_args = compile_args,
+                                              .compile_arg_count = 1,
+                                              .files = files,
+                                              .file_count = 2};
     autostr struct str text = {0};
-    const char **argv = runtime_command(runtime, 256, args, 2, &arena);
+    const char **argv = runtime_command(runtime, stage, &request, 256, &arena);
     for (size_t i = 0; argv && argv[i]; i++)
         str_appendf(&text, "[%s]", argv[i]);
     tap_is_str(text.data, expected, "%s", name);
@@ -37,18 +45,22 @@ static void is_command(const struct runtime *runtime, const char *expected, cons
 
 static void test_command(void)
 {
-    is_command(built_in("python"), "[python3][-u][-B][/workspace/main.py][a][b c]", "python");
-    is_command(built_in("node"), "[node][--max-old-space-size=256][/workspace/main.js][a][b c]",
+    is_command(built_in("python"), STAGE_RUN, "[python3][-u][-B][/workspace/main.py][a][b c]",
+               "python");
+    is_command(built_in("node"), STAGE_RUN,
+               "[node][--max-old-space-size=256][/workspace/main.js][a][b c]",
                "node has the memory of its limit");
-    is_command(built_in("bash"), "[bash][/workspace/main.sh][a][b c]", "a shell");
-    is_command(built_in("claude"), "[claude][-p][--dangerously-skip-permissions][a][b c]",
-               "an agent");
-    struct runtime quoted = {
+    is_command(built_in("bash"), STAGE_RUN, "[bash][/workspace/main.sh][a][b c]", "a shell");
+    is_command(built_in("claude"), STAGE_RUN,
+               "[claude][-p][--dangerously-skip-permissions][a][b c]", "an agent");
+    struct runtime own = {
         .compile = {"cc", "-DX='y'", "{file}"}, .argv = {"/tmp/a b"}, .file_name = "m.c"};
-    is_command(&quoted,
-               "[/bin/sh][-c][ 'cc' '-DX='\\''y'\\''' '/workspace/m.c' >&2 </dev/null || exit "
-               "$?\nexec '/tmp/a b' \"$@\"\n][sh][a][b c]",
-               "words of a compile step are quoted");
+    is_command(&own, STAGE_COMPILE, "[cc][-DX='y'][/workspace/m.c][-g]", "a compile stage");
+    is_command(&own, STAGE_RUN, "[/tmp/a b][a][b c]", "and the run stage after it");
+    is_command(built_in("c"), STAGE_COMPILE,
+               "[gcc][-O2][-std=gnu17][-o][/tmp/program][/workspace/main.c]"
+               "[/workspace/lib/more.c][-lm][-g]",
+               "C compiles all sources");
 }
 
 static void test_available(void)

@@ -306,6 +306,8 @@ static const struct {
     {ROLE_HISTORY, MESSAGE_CALL, executor_callback_take},
     {ROLE_HTTP, MESSAGE_SANDBOX, executor_sandbox_asked},
     {ROLE_HTTP, MESSAGE_SANDBOX_LEAVE, executor_sandbox_left},
+    {ROLE_HTTP, MESSAGE_INPUT, executor_run_take_input},
+    {ROLE_HTTP, MESSAGE_SIGNAL, executor_run_take_signal},
 };
 
 static int take_message(struct executor *executor, enum server_role from, struct message *message,

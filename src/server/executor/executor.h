@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "server/execution.h"
 #include "server/executor/credential.h"
+#include "server/executor/input.h"
 #include "server/executor/instance.h"
 #include "server/executor/jail.h"
 #include "server/executor/pool.h"
@@ -28,6 +29,7 @@ struct brig_result;
 struct runtime;
 struct server_config;
 struct executor;
+struct stages;
 struct zygote;
 
 /* The other end of a channel: the supervisor, the http process or the history process. */
@@ -47,7 +49,7 @@ enum run_state {
 };
 
 /* Why the executor ended the run, if it did. */
-enum run_reason { RUN_BY_ITSELF, RUN_CANCELLED, RUN_TOO_MUCH_OUTPUT };
+enum run_reason { RUN_BY_ITSELF, RUN_CANCELLED, RUN_TOO_MUCH_OUTPUT, RUN_TOO_MUCH_INPUT };
 
 struct run_stream {
     struct run *run;
@@ -72,10 +74,15 @@ struct run {
     struct brig_job *job;
     struct executor_source source;
     struct run_stream streams[2];
-    uint64_t output_bytes;      /* both streams, kept or not */
-    int64_t started_ns;         /* since 1970 */
-    enum execution_fault fault; /* set if the run cannot start */
-    const char *field;          /* FAULT_REQUEST: the wrong field */
+    uint64_t output_bytes; /* both streams, kept or not */
+    /* Which stream output came from, if the request wants to know; owned. */
+    struct execution_piece *order;
+    size_t order_count;
+    struct executor_input input; /* of an interactive run */
+    struct stages *stages;       /* of a run with a compile stage; the job is that of a stage */
+    int64_t started_ns;          /* since 1970 */
+    enum execution_fault fault;  /* set if the run cannot start */
+    const char *field;           /* FAULT_REQUEST: the wrong field */
     struct execution_trace trace;
     /* For a run that waits, or has waited, for its request: */
     struct pool *pool;  /* NULL once it has a request */
@@ -186,8 +193,18 @@ void executor_run_unlink(struct run **list, struct run *run);
 struct run *executor_run_new(struct executor *executor);
 /* Marks a run that is in no list to be freed after this round of the loop. */
 void executor_run_bury(struct run *run);
-/* Adds the run's job to the loop. */
+/* Adds the run's job to the loop; and one that is a stage of the run. */
 int executor_run_watch(struct run *run, struct brig_error *err);
+int executor_run_watch_stage(struct run *run, struct brig_error *err);
+/* Fills in the streams of a command; ends[2], if it is set, is to be closed after the start, like
+ * ends[0] and ends[1], those of executor_output_open(). */
+int executor_run_streams(struct run *run, int ends[3], struct brig_command *command,
+                         struct brig_error *err);
+/* Handle MESSAGE_INPUT and MESSAGE_SIGNAL. */
+int executor_run_take_input(struct executor *executor, const struct message *message,
+                            struct brig_error *err);
+int executor_run_take_signal(struct executor *executor, const struct message *message,
+                             struct brig_error *err);
 /* Resumes reading streams that were paused because the http process was slow. */
 void executor_runs_resume(struct executor *executor);
 /* Starts runs cold whose zygote does not fork. */
@@ -198,6 +215,29 @@ void executor_runs_start_held(struct executor *executor);
 void executor_runs_clear(struct executor *executor, bool all);
 /* Ends and frees all runs; used at exit. */
 void executor_runs_abandon(struct executor *executor);
+
+/* ---- stages.c ---- */
+
+/* Whether executions of the runtime have a compile stage. */
+bool executor_stages_wanted(const struct runtime *runtime);
+/* Makes the jail and starts the compile stage. */
+int executor_stages_start(struct run *run, struct brig_error *err);
+/* A stage has ended with this result. Returns 1 if the next one has started, and took the result; 0
+ * if there is none. */
+int executor_stages_next(struct run *run, struct execution_result *result, struct brig_error *err);
+/* The stage that runs, or ran last. */
+enum execution_stage executor_stage(const struct run *run);
+/* The result of the compile stage, if it has ended well; else NULL. */
+const struct execution_result *executor_stages_compiled(const struct run *run);
+/* The job that holds the jail; NULL if the run has one stage. */
+struct brig_job *executor_stages_jail(const struct run *run);
+/* Tells the http process, if the client streams, that a stage has begun, or how it ended. */
+void executor_stage_tell(const struct run *run, const struct execution_result *result);
+/* Lets the jail end, if there is one; and whether it has not ended yet. */
+void executor_stages_end(struct run *run);
+bool executor_stages_linger(const struct run *run);
+/* After the run's job is freed. Returns the fd of /output, which the caller closes, or -1. */
+int executor_stages_free(struct run *run);
 
 /* ---- outcome.c ---- */
 
@@ -214,7 +254,7 @@ void executor_outcome_so_far(const struct run *run, struct execution_result *ret
 
 /* ---- output.c ---- */
 
-/* Makes pipes for both streams; *ret_ends are the ends for the jail. */
+/* Makes pipes for both streams; ret_ends are the ends for the jail. */
 int executor_output_open(struct run *run, int ret_ends[2], struct brig_error *err);
 /* Reads what is left in the pipes; all writers are dead. */
 void executor_output_drain(struct run *run);

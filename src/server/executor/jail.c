@@ -24,6 +24,7 @@
 #define OPEN_FILES_CODE 1024
 #define OPEN_FILES_AGENT 4096
 #define GRACE_AGENT_MS 2000
+#define FILE_MODE 0644
 #define INODES_CODE 65536
 #define INODES_AGENT 262144
 
@@ -38,7 +39,21 @@ struct maker {
     enum jail_use use;
 };
 
+/* Whether commands are started in the jail later. */
+static bool is_held(const struct maker *maker)
+{
+    return maker->use == JAIL_HELD || maker->use == JAIL_STAGED;
+}
+
 /* ---- limits ---- */
+
+/* A jail with stages has the memory of the stage that may use most. */
+static uint64_t memory_mb(const struct maker *maker)
+{
+    uint64_t run = jail_limit(maker->runtime, maker->request, EXECUTION_MEMORY_MB);
+    uint64_t compile = jail_stage_limits(maker->runtime, maker->request, STAGE_COMPILE).memory_mb;
+    return maker->use == JAIL_STAGED && compile > run ? compile : run;
+}
 
 static int set_limits(const struct maker *maker)
 {
@@ -46,16 +61,19 @@ static int set_limits(const struct maker *maker)
     uint64_t values[EXECUTION_LIMITS_], grace = maker->ground->config->sandbox.kill_grace_ms;
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
         values[i] = jail_limit(runtime, maker->request, (enum execution_limit)i);
+    struct execution_stage_limits stage = {0};
+    if (!is_held(maker))
+        stage = jail_stage_limits(runtime, maker->request, STAGE_RUN);
     const struct {
         enum brig_limit limit;
         uint64_t value;
     } rows[] = {
-        {BRIG_LIMIT_WALL_MS,
-         maker->use == JAIL_HELD ? 0 : jail_timeout_ms(runtime, maker->request)},
+        {BRIG_LIMIT_WALL_MS, stage.timeout_ms},
+        {BRIG_LIMIT_CPU_MS, stage.cpu_ms},
         {BRIG_LIMIT_GRACE_MS, grace            ? grace
                               : runtime->agent ? GRACE_AGENT_MS
                                                : 0},
-        {BRIG_LIMIT_MEMORY_BYTES, values[EXECUTION_MEMORY_MB] * MEBIBYTE},
+        {BRIG_LIMIT_MEMORY_BYTES, memory_mb(maker) * MEBIBYTE},
         {BRIG_LIMIT_PROCESSES, values[EXECUTION_PIDS]},
         {BRIG_LIMIT_TMP_BYTES, values[EXECUTION_DISK_MB] * MEBIBYTE},
         {BRIG_LIMIT_TMP_INODES, runtime->agent ? INODES_AGENT : INODES_CODE},
@@ -140,17 +158,17 @@ static int add_file(const struct maker *maker, const char *name,
 {
     char path[sizeof RUNTIME_WORKSPACE + 1 + EXECUTION_NAME_MAX];
     (void)snprintf(path, sizeof path, RUNTIME_WORKSPACE "/%s", name);
-    return brig_policy_file(maker->policy, path, bytes->data, bytes->length, 0444, maker->err);
+    return brig_policy_file(maker->policy, path, bytes->data, bytes->length, FILE_MODE, maker->err);
 }
 
 static int add_code(const struct maker *maker)
 {
-    const char *name = jail_file_name(maker->runtime);
+    const char *name = runtime_file_name(maker->runtime, maker->request);
     if (maker->use != JAIL_LATE)
         return add_file(maker, name, &maker->request->code);
     char path[sizeof RUNTIME_WORKSPACE + 1 + EXECUTION_NAME_MAX];
     (void)snprintf(path, sizeof path, RUNTIME_WORKSPACE "/%s", name);
-    return policy_late_file(maker->policy, path, 0444, maker->err);
+    return policy_late_file(maker->policy, path, FILE_MODE, maker->err);
 }
 
 /* The server has no storage for private git directories. So `.git`, and existing files that
@@ -184,12 +202,10 @@ static int grant_workdir(const struct maker *maker)
 static int fill_workspace(const struct maker *maker)
 {
     const struct execution_request *request = maker->request;
-    bool held = maker->use == JAIL_HELD;
-    enum brig_access access = maker->runtime->agent || held ? BRIG_READ_WRITE : BRIG_READ_ONLY;
     if (request->work_dir)
         return grant_workdir(maker);
-    int result = brig_policy_private(maker->policy, access, RUNTIME_WORKSPACE, maker->err);
-    if (result == 0 && maker->runtime->input == RUNTIME_FILE && !held)
+    int result = brig_policy_private(maker->policy, BRIG_READ_WRITE, RUNTIME_WORKSPACE, maker->err);
+    if (result == 0 && maker->runtime->input == RUNTIME_FILE && maker->use != JAIL_HELD)
         result = add_code(maker);
     for (size_t i = 0; result == 0 && i < request->file_count; i++)
         result = add_file(maker, request->files[i].name, &request->files[i].content);
@@ -258,7 +274,7 @@ static int set_network(const struct maker *maker)
 
 /* ---- the whole jail ---- */
 
-/* The first command of a sandbox ends at once, and the jail stays. */
+/* The first command of a jail that is held ends at once, and the jail stays. */
 static int set_guest(const struct maker *maker)
 {
     static const char *const argv[] = {JAIL_GUEST, NULL};
@@ -276,11 +292,10 @@ static int set_guest(const struct maker *maker)
 static int set_command(const struct maker *maker)
 {
     struct jail *jail = maker->jail;
-    if (maker->use == JAIL_HELD)
+    if (is_held(maker))
         return set_guest(maker);
-    uint64_t memory_mb = jail_limit(maker->runtime, maker->request, EXECUTION_MEMORY_MB);
-    jail->argv = runtime_command(maker->runtime, memory_mb, maker->request->args,
-                                 maker->request->arg_count, &jail->arena);
+    jail->argv =
+        runtime_command(maker->runtime, STAGE_RUN, maker->request, memory_mb(maker), &jail->arena);
     if (!jail->argv)
         return brig_fail_nomem(maker->err);
     if (!maker->runtime->agent)
@@ -302,7 +317,7 @@ static int make(struct maker *maker)
     if (result == 0)
         result = brig_policy_seccomp(maker->policy, maker->runtime->profile, err);
     if (result == 0)
-        result = brig_policy_trace(maker->policy, maker->use != JAIL_HELD, err);
+        result = brig_policy_trace(maker->policy, !is_held(maker), err);
     if (result == 0)
         result = brig_policy_terminal(maker->policy, BRIG_TERMINAL_NONE, err);
     for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(parts); i++)

@@ -43,13 +43,15 @@ enum jail_use {
      * job_release() supplies them, the code in its file. */
     JAIL_LATE,
     JAIL_COMMON, /* the part that is common to most requests, for a template */
-    JAIL_HELD,   /* a sandbox: /workspace can be written to, and the request has no code */
+    JAIL_HELD,   /* a sandbox: the request has no code */
+    /* For the stages of one request, whose commands are started in it. */
+    JAIL_STAGED,
 };
 
 /* The program of ours in a sandbox: see guest/guest.c. */
 #define JAIL_GUEST "/run/brig/guest"
 
-/* `host_uid` is the jail's uid, as root; else (uid_t)-1. `request` is NULL except for JAIL_ONE and JAIL_HELD.
+/* `host_uid` is the jail's uid, as root; else (uid_t)-1. `request` is NULL for JAIL_LATE and JAIL_COMMON.
  * Release with executor_jail_done(), also after a failure. */
 int executor_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
                        const struct execution_request *request, enum jail_use use, uid_t host_uid,

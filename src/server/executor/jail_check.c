@@ -26,14 +26,23 @@ uint64_t jail_limit(const struct runtime *runtime, const struct execution_reques
     return request->limits[limit] ? request->limits[limit] : runtime->limits[limit];
 }
 
-uint64_t jail_timeout_ms(const struct runtime *runtime, const struct execution_request *request)
+struct execution_stage_limits jail_stage_limits(const struct runtime *runtime,
+                                                const struct execution_request *request,
+                                                enum execution_stage stage)
 {
-    return request->timeout_ms ? request->timeout_ms : runtime->timeout_ms;
-}
-
-const char *jail_file_name(const struct runtime *runtime)
-{
-    return runtime->file_name ? runtime->file_name : "code";
+    struct execution_stage_limits limits = request->compile;
+    if (stage == STAGE_RUN)
+        limits = (struct execution_stage_limits){
+            .timeout_ms = request->timeout_ms,
+            .cpu_ms = request->cpu_ms,
+            .memory_mb = request->limits[EXECUTION_MEMORY_MB],
+            .output_bytes = request->output_bytes,
+        };
+    if (limits.timeout_ms == 0)
+        limits.timeout_ms = runtime->timeout_ms;
+    if (limits.memory_mb == 0)
+        limits.memory_mb = runtime->limits[EXECUTION_MEMORY_MB];
+    return limits;
 }
 
 #define MEBIBYTE ((uint64_t)1 << 20)
@@ -75,14 +84,40 @@ static int check_limits(const struct asked *asked)
     return 0;
 }
 
-static int check_timeout(const struct asked *asked)
+static int check_time(const struct asked *asked, const char *name, uint64_t value_ms)
 {
     uint64_t most = asked->runtime->max_timeout_ms;
-    if (asked->request->timeout_ms <= most)
+    if (value_ms <= most)
         return 0;
-    return brig_fail(
-        asked->err, BRIG_E_INVALID, 0, "timeout is %.12gs, at most %.12gs are allowed for %s",
-        (double)asked->request->timeout_ms / 1000, (double)most / 1000, asked->runtime->name);
+    *asked->field = name;
+    return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                     "%s is %.12gs, at most %.12gs are allowed for %s", name,
+                     (double)value_ms / 1000, (double)most / 1000, asked->runtime->name);
+}
+
+static int check_timeout(const struct asked *asked)
+{
+    return check_time(asked, "timeout", asked->request->timeout_ms);
+}
+
+static int check_stages(const struct asked *asked)
+{
+    const struct execution_request *request = asked->request;
+    uint64_t memory_mb = request->compile.memory_mb;
+    uint64_t most_mb = asked->runtime->max_limits[EXECUTION_MEMORY_MB];
+    int result = check_time(asked, "run.cpu_time", request->cpu_ms);
+    if (result == 0)
+        result = check_time(asked, "compile.timeout", request->compile.timeout_ms);
+    if (result == 0)
+        result = check_time(asked, "compile.cpu_time", request->compile.cpu_ms);
+    if (result < 0 || memory_mb == 0 ||
+        (memory_mb >= EXECUTION_MEMORY_MB_MIN && memory_mb <= most_mb))
+        return result;
+    *asked->field = "compile.memory_mb";
+    return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                     "compile.memory_mb is %llu, %d to %llu are allowed for %s",
+                     (unsigned long long)memory_mb, EXECUTION_MEMORY_MB_MIN,
+                     (unsigned long long)most_mb, asked->runtime->name);
 }
 
 /* ---- the network ---- */
@@ -174,6 +209,8 @@ static int check_words(const struct asked *asked)
     size_t bytes = 0;
     for (size_t i = 0; i < request->arg_count; i++)
         bytes += strlen(request->args[i]) + 1;
+    for (size_t i = 0; i < request->compile_arg_count; i++)
+        bytes += strlen(request->compile_args[i]) + 1;
     for (size_t i = 0; i < request->env_count; i++)
         bytes += strlen(request->env[i].name) + strlen(request->env[i].value) + 2;
     if (bytes <= EXECUTION_WORDS_MAX)
@@ -206,14 +243,15 @@ static int check_file(const struct asked *asked, size_t which)
 {
     const struct execution_file *files = asked->request->files;
     const char *name = files[which].name;
+    const char *main = runtime_file_name(asked->runtime, asked->request);
     bool has_code = asked->runtime->input == RUNTIME_FILE;
     if (!execution_file_name_is_valid(name))
         return brig_fail(asked->err, BRIG_E_INVALID, 0,
                          "files '%s' is not a relative path without '.' and '..'",
                          str_shown(name).text);
-    if (has_code && strcmp(name, jail_file_name(asked->runtime)) == 0)
+    if (has_code && strcmp(name, main) == 0)
         return brig_fail(asked->err, BRIG_E_INVALID, 0, "files '%s' is where the code is", name);
-    int result = has_code ? check_against(asked, name, jail_file_name(asked->runtime)) : 0;
+    int result = has_code ? check_against(asked, name, main) : 0;
     for (size_t i = 0; result == 0 && i < which; i++)
         result = check_against(asked, name, files[i].name);
     return result;
@@ -240,7 +278,14 @@ static int check_room(const struct asked *asked)
 
 static int check_files(const struct asked *asked)
 {
+    const char *main = runtime_file_name(asked->runtime, asked->request);
     int result = 0;
+    if (!execution_file_name_is_valid(main)) {
+        *asked->field = "main";
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "main '%s' is not a relative path without '.' and '..'",
+                         str_shown(main).text);
+    }
     for (size_t i = 0; result == 0 && i < asked->request->file_count; i++)
         result = check_file(asked, i);
     return result == 0 ? check_room(asked) : result;
@@ -296,6 +341,7 @@ int jail_check_request(const struct server_config *config, const struct runtime 
     } rows[] = {
         {"limits", check_limits},
         {"timeout", check_timeout},
+        {"compile", check_stages},
         {"permissions.network.allow", check_allow},
         {"permissions.network", check_network},
         {"env", check_env},
@@ -431,11 +477,13 @@ int executor_open_workdir(const char *path, const struct config_list *roots, int
         str_shown(normal).text, roots->count ? "see --print-config" : "there is none");
 }
 
-bool jail_fits_late(const struct execution_request *request)
+bool jail_fits_late(const struct runtime *runtime, const struct execution_request *request)
 {
+    const char *name = runtime->file_name ? runtime->file_name : "code";
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
         if (request->limits[i])
             return false;
     return request->arg_count == 0 && request->env_count == 0 && request->file_count == 0 &&
-           !request->network && !request->work_dir;
+           !request->network && !request->work_dir && request->cpu_ms == 0 &&
+           !request->interactive && strcmp(runtime_file_name(runtime, request), name) == 0;
 }

@@ -14,8 +14,10 @@ struct server_config;
 
 uint64_t jail_limit(const struct runtime *runtime, const struct execution_request *request,
                     enum execution_limit limit);
-uint64_t jail_timeout_ms(const struct runtime *runtime, const struct execution_request *request);
-const char *jail_file_name(const struct runtime *runtime);
+/* The limits of a stage that are in force; cpu_ms and output_bytes may be 0. */
+struct execution_stage_limits jail_stage_limits(const struct runtime *runtime,
+                                                const struct execution_request *request,
+                                                enum execution_stage stage);
 
 /* Checks that the request keeps to the limits of the runtime and the configuration. On failure the
  * error names the value and what is allowed, and *ret_field the field. */
@@ -37,4 +39,4 @@ int executor_open_workdir(const char *path, const struct config_list *roots, int
 /* Returns whether a path without symlinks is refused for any root. Pure. */
 bool executor_workdir_is_refused(const char *path);
 /* Whether a request has nothing but what can come late: see JAIL_LATE. */
-bool jail_fits_late(const struct execution_request *request);
+bool jail_fits_late(const struct runtime *runtime, const struct execution_request *request);

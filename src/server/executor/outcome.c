@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "jail/job/job.h"
 #include "jail/job/result.h"
 #include "server/executor/executor.h"
 
@@ -55,6 +56,11 @@ static void copy_streams(const struct run *run, struct execution_result *result)
         streams[1].kept.data ? streams[1].kept.data : "", streams[1].kept.length};
     result->output_truncated = streams[0].truncated || streams[0].kept.failed;
     result->error_output_truncated = streams[1].truncated || streams[1].kept.failed;
+    result->ordered = run->request.ordered;
+    result->order = run->order;
+    result->order_count = run->order_count;
+    result->stage = executor_stage(run);
+    result->compile = (struct execution_result *)(uintptr_t)executor_stages_compiled(run);
 }
 
 static void begin(const struct run *run, struct execution_result *result)
@@ -93,20 +99,29 @@ static void add_event(struct execution_result *result, const char *type, const c
         (struct execution_event){.type = type, .detail = detail, .severity = severity};
 }
 
-static void add_denials(const struct brig_net_result *net, struct execution_result *result)
+static void add_denial(const struct brig_net_event *event, struct execution_result *result)
 {
-    for (size_t i = 0; i < net->count; i++) {
-        const struct brig_net_event *event = &net->events[i];
-        if (event->verdict != BRIG_NET_DENIED)
-            continue;
-        const char *what = event->name[0] ? event->name : event->address;
-        char *detail = event->port ? arena_printf(&result->arena, "%s:%u by %s (%s)", what,
-                                                  event->port, event->via, event->because)
-                                   : arena_printf(&result->arena, "%s by %s (%s)", what, event->via,
-                                                  event->because);
-        bool metadata = strcmp(event->address, "169.254.169.254") == 0;
-        add_event(result, "network_denied", detail, metadata ? SEVERITY_HIGH : SEVERITY_MEDIUM);
-    }
+    if (event->verdict != BRIG_NET_DENIED)
+        return;
+    const char *what = event->name[0] ? event->name : event->address;
+    char *detail = event->port ? arena_printf(&result->arena, "%s:%u by %s (%s)", what, event->port,
+                                              event->via, event->because)
+                               : arena_printf(&result->arena, "%s by %s (%s)", what, event->via,
+                                              event->because);
+    bool metadata = strcmp(event->address, "169.254.169.254") == 0;
+    add_event(result, "network_denied", detail, metadata ? SEVERITY_HIGH : SEVERITY_MEDIUM);
+}
+
+/* The network of a run with stages is that of the jail that they share. */
+static void add_denials(const struct run *run, const struct brig_net_result *net,
+                        struct execution_result *result)
+{
+    struct brig_job *jail = executor_stages_jail(run);
+    struct brig_net_event event;
+    for (size_t i = 0; i < net->count; i++)
+        add_denial(&net->events[i], result);
+    while (jail && job_take_net_event(jail, &event))
+        add_denial(&event, result);
 }
 
 static void add_refusals(const struct brig_usage *usage, struct execution_result *result)
@@ -213,10 +228,12 @@ void executor_outcome(const struct run *run, const struct brig_result *from,
     ret_result->cpu_time_us = usage->cpu_user_us + usage->cpu_sys_us;
     ret_result->memory_peak_bytes = usage->peak_memory_bytes;
     ret_result->pids_used = usage->peak_pids;
-    add_denials(&from->net, ret_result);
+    add_denials(run, &from->net, ret_result);
     add_refusals(usage, ret_result);
     add_syscalls(&from->denials, ret_result);
     copy_unenforced(&from->unenforced, ret_result);
+    if (run->reason == RUN_TOO_MUCH_INPUT)
+        ret_result->message = "too much of its standard input was not read";
 }
 
 void executor_outcome_so_far(const struct run *run, struct execution_result *ret_result)

@@ -2,6 +2,7 @@
 /* The output of runs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "base/fds.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
+#include "server/executor/jail_check.h"
 
 /* Output of runs is read as it arrives, kept up to the limits, passed on if the client streams it,
  * and left in the pipe while the http process is slow. Output beyond the limits is discarded; a run
@@ -44,12 +46,40 @@ static void pause_stream(struct run_stream *stream)
     executor->paused_count++;
 }
 
-/* The first byte of `piece` is the stream's number. */
+/* Notes which stream the bytes came from. */
+static void note_order(struct run_stream *stream, size_t length)
+{
+    struct run *run = stream->run;
+    bool error = stream->number == 2;
+    if (!run->order)
+        run->order = calloc(EXECUTION_PIECES_MAX, sizeof *run->order);
+    if (!run->order)
+        return;
+    struct execution_piece *last = run->order_count ? &run->order[run->order_count - 1] : NULL;
+    if (last && last->error == error)
+        last->length += length;
+    else if (run->order_count < EXECUTION_PIECES_MAX)
+        run->order[run->order_count++] = (struct execution_piece){error, length};
+}
+
+/* Without a limit in the request, output is left out, not refused, up to the server's limit. */
+static bool is_too_much(const struct run_stream *stream)
+{
+    const struct run *run = stream->run;
+    bool limited =
+        jail_stage_limits(run->runtime, &run->request, executor_stage(run)).output_bytes > 0;
+    return (limited && stream->truncated) ||
+           run->output_bytes > run->executor->config->sandbox.max_output_bytes;
+}
+
+/* The first byte of `piece` is the stream's number. What an interactive client sees is not limited
+ * by what is kept. */
 static void take_piece(struct run_stream *stream, char *piece, size_t length)
 {
     struct run *run = stream->run;
     size_t room = stream->most - stream->kept.length;
     size_t keep = length < room ? length : room;
+    size_t tell = run->request.interactive ? length : keep;
     if (run->output_bytes == 0)
         run->trace.at_us[STEP_OUTPUT] = clock_now_us();
     run->output_bytes += length;
@@ -57,9 +87,11 @@ static void take_piece(struct run_stream *stream, char *piece, size_t length)
         stream->truncated = true;
     if (keep > 0)
         str_append_bytes(&stream->kept, piece + 1, keep);
-    if (keep > 0 && run->request.stream)
-        executor_tell_http(run->executor, run->http, MESSAGE_OUTPUT, run->tag, piece, keep + 1);
-    if (run->output_bytes > run->executor->config->sandbox.max_output_bytes)
+    if (keep > 0 && run->request.ordered)
+        note_order(stream, keep);
+    if (tell > 0 && run->request.stream)
+        executor_tell_http(run->executor, run->http, MESSAGE_OUTPUT, run->tag, piece, tell + 1);
+    if (is_too_much(stream))
         executor_run_cancel(run, RUN_TOO_MUCH_OUTPUT);
 }
 
@@ -119,9 +151,14 @@ static int open_stream(struct run *run, int number, int *ret_end, struct brig_er
 
 int executor_output_open(struct run *run, int ret_ends[2], struct brig_error *err)
 {
-    static const size_t most[2] = {EXECUTION_OUTPUT_MAX, EXECUTION_STDERR_MAX};
+    uint64_t limit =
+        run->runtime
+            ? jail_stage_limits(run->runtime, &run->request, executor_stage(run)).output_bytes
+            : 0;
     for (int i = 0; i < 2; i++) {
-        run->streams[i] = (struct run_stream){.run = run, .number = i + 1, .most = most[i]};
+        size_t most = i == 0 ? EXECUTION_OUTPUT_MAX : EXECUTION_STDERR_MAX;
+        run->streams[i] = (struct run_stream){
+            .run = run, .number = i + 1, .most = limit && limit < most ? limit : most};
         run->streams[i].source =
             (struct executor_source){.ready = stream_ready, .owner = &run->streams[i], .fd = -1};
     }

@@ -118,7 +118,7 @@ int executor_pool_release(struct run *run, struct brig_error *err)
         .code_length = request->code.length,
         .input = input->data,
         .input_length = input->length,
-        .wall_ms = jail_timeout_ms(run->runtime, request),
+        .wall_ms = jail_stage_limits(run->runtime, request, STAGE_RUN).timeout_ms,
     };
     int result = job_release(run->job, &late, err);
     if (result < 0 || run->gate.fd < 0)
@@ -240,7 +240,8 @@ static int start_zygote(struct pool *pool, const struct jail *jail, struct brig_
         str_concat(&modules, i > 0 ? " " : "", preload->items[i]);
     if (modules.failed)
         return brig_fail_nomem(err);
-    (void)snprintf(file, sizeof file, RUNTIME_WORKSPACE "/%s", jail_file_name(pool->runtime));
+    (void)snprintf(file, sizeof file, RUNTIME_WORKSPACE "/%s",
+                   runtime_file_name(pool->runtime, &(struct execution_request){0}));
     struct zygote_config config = {.policy = jail->policy,
                                    .argv = jail->argv,
                                    .file = file,
@@ -369,7 +370,7 @@ static bool may_wait(const struct executor *executor, const struct runtime *runt
 {
     bool can = runtime->parking == PARKING_NODE ||
                (runtime->parking == PARKING_ZYGOTE && executor->pools.library >= 0);
-    return executor->pools.enabled && can && jail_fits_late(request);
+    return executor->pools.enabled && can && jail_fits_late(runtime, request);
 }
 
 /* Finds a waiting jail for such requests. Makes a pool if there is none. */

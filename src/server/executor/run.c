@@ -139,6 +139,7 @@ static void conclude(struct run *run, struct execution_result *result)
         executor_tell_http(run->executor, run->http, MESSAGE_DONE, run->tag, bytes.data,
                            bytes.length);
     execution_result_done(result);
+    executor_stages_end(run);
     remove_run(run);
 }
 
@@ -161,10 +162,18 @@ static void finish(struct run *run)
         return;
     }
     executor_outcome(run, &from, &result);
-    executor_note_unenforced(run->executor, result.unenforced, result.unenforced_count);
-    if (run->request.return_count > 0)
-        executor_return_files(&run->request, brig_job_kept_dir(run->job), &result);
     result_done(&from);
+    executor_note_unenforced(run->executor, result.unenforced, result.unenforced_count);
+    int next = run->stages ? executor_stages_next(run, &result, &err) : 0;
+    if (next < 0)
+        fail(run, err.message);
+    if (next != 0)
+        return;
+    if (!run->stages)
+        executor_stage_tell(run, &result);
+    const struct brig_job *jail = run->stages ? executor_stages_jail(run) : run->job;
+    if (run->request.return_count > 0)
+        executor_return_files(&run->request, brig_job_kept_dir(jail), &result);
     conclude(run, &result);
 }
 
@@ -220,17 +229,54 @@ void executor_run_cancel(struct run *run, enum run_reason reason)
         (void)brig_job_cancel(run->job, NULL); /* fails if the job is over already */
 }
 
+static struct run *find_by_tag(const struct executor *executor, uint64_t tag)
+{
+    for (struct run *run = executor->runs; run; run = run->next)
+        if (run->tag == tag && run->http == executor->http_processes)
+            return run;
+    return NULL;
+}
+
+/* The run may have ended already. */
+int executor_run_take_input(struct executor *executor, const struct message *message,
+                            struct brig_error *err)
+{
+    struct run *run = find_by_tag(executor, message->tag);
+    (void)err;
+    if (run && run->request.interactive &&
+        !executor_input_take(&run->input, message->bytes, message->length))
+        executor_run_cancel(run, RUN_TOO_MUCH_INPUT);
+    return 0;
+}
+
+int executor_run_take_signal(struct executor *executor, const struct message *message,
+                             struct brig_error *err)
+{
+    struct run *run = find_by_tag(executor, message->tag);
+    if (message->length != 1)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the http process sent an invalid signal");
+    if (run && run->job)
+        (void)brig_job_signal(run->job, message->bytes[0], NULL); /* fails if it is over */
+    return 0;
+}
+
 /* Ends the jail, if there is one. */
 static void drop_job(struct run *run)
 {
     executor_output_close(run);
+    executor_input_done(&run->input);
     if (run->gate.fd >= 0)
         (void)close(take_fd(&run->gate.fd));
-    if (!run->job)
+    if (!run->job && !run->stages)
         return;
-    executor_unwatch(run->executor, &run->source); /* needed: a child may hold a copy of the fd */
-    int kept = job_take_kept(run->job);
-    brig_job_free(take_ptr(&run->job));
+    int kept = -1;
+    if (run->job) {
+        executor_unwatch(run->executor, &run->source); /* a child may hold a copy of the fd */
+        kept = job_take_kept(run->job);
+        brig_job_free(take_ptr(&run->job));
+    }
+    if (run->stages)
+        kept = executor_stages_free(run);
     executor_sweeper_take(&run->executor->sweeper, kept); /* the last reference; see sweeper.h */
     executor_instance_note(&run->executor->instance, run->slot, 0);
     run->noted = false;
@@ -243,6 +289,7 @@ static void free_run(struct run *run)
     executor_slot_free(executor, run->slot);
     for (int i = 0; i < 2; i++)
         str_done(&run->streams[i].kept);
+    free(run->order);
     execution_request_done(&run->request);
     free(run);
 }
@@ -258,8 +305,8 @@ void executor_run_bury(struct run *run)
 static bool lingers(const struct run *run)
 {
     uint64_t ended_us = run->trace.at_us[STEP_ENDED];
-    return run->job && ended_us != 0 && !job_is_gone(run->job) &&
-           clock_now_us() < ended_us + LINGER_US;
+    bool left = (run->job && !job_is_gone(run->job)) || executor_stages_linger(run);
+    return left && ended_us != 0 && clock_now_us() < ended_us + LINGER_US;
 }
 
 void executor_runs_clear(struct executor *executor, bool all)
@@ -291,6 +338,11 @@ void executor_runs_resume(struct executor *executor)
 int executor_run_watch(struct run *run, struct brig_error *err)
 {
     job_answer_early(run->job);
+    return executor_run_watch_stage(run, err);
+}
+
+int executor_run_watch_stage(struct run *run, struct brig_error *err)
+{
     note_jail(run);
     run->source =
         (struct executor_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};
@@ -302,7 +354,8 @@ static struct run *new_run(struct executor *executor)
     struct run *run = malloc(sizeof *run);
     if (!run)
         return NULL;
-    *run = (struct run){.executor = executor, .slot = SIZE_MAX, .gate = {.fd = -1}};
+    *run = (struct run){
+        .executor = executor, .slot = SIZE_MAX, .gate = {.fd = -1}, .input.source.fd = -1};
     for (int i = 0; i < 2; i++)
         run->streams[i] = (struct run_stream){.run = run, .source.fd = -1};
     return run;
@@ -332,27 +385,45 @@ static int start_command(struct run *run, const struct jail *jail,
     return result;
 }
 
-static int start_job(struct run *run, const struct jail *jail, const int ends[2],
-                     struct brig_error *err)
+/* A compiler has no input. */
+int executor_run_streams(struct run *run, int ends[3], struct brig_command *command,
+                         struct brig_error *err)
 {
     const struct execution_bytes *in =
         run->runtime->input == RUNTIME_STDIN ? &run->request.code : &run->request.stdin_bytes;
-    struct brig_command command = {
-        .size = sizeof(struct brig_command),
-        .argv = jail->argv,
-        .stdio = {{.kind = BRIG_STDIO_BYTES, .bytes = in->data, .length = in->length},
-                  {.kind = BRIG_STDIO_FD, .fd = ends[0]},
-                  {.kind = BRIG_STDIO_FD, .fd = ends[1]}},
-    };
-    int result = start_command(run, jail, &command, err);
-    return result < 0 ? result : executor_run_watch(run, err);
+    command->stdio[1] = (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = ends[0]};
+    command->stdio[2] = (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = ends[1]};
+    command->stdio[0] = (struct brig_stdio){.kind = BRIG_STDIO_NULL};
+    if (executor_stage(run) == STAGE_COMPILE)
+        return 0;
+    command->stdio[0] =
+        (struct brig_stdio){.kind = BRIG_STDIO_BYTES, .bytes = in->data, .length = in->length};
+    if (!run->request.interactive)
+        return 0;
+    int result = executor_input_start(&run->input, run->executor, &ends[2], err);
+    command->stdio[0] = (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = ends[2]};
+    return result;
+}
+
+static int start_job(struct run *run, const struct jail *jail, int ends[3], struct brig_error *err)
+{
+    struct brig_command command = {.size = sizeof(struct brig_command), .argv = jail->argv};
+    int result = executor_run_streams(run, ends, &command, err);
+    if (result == 0)
+        result = start_command(run, jail, &command, err);
+    if (result < 0)
+        return result;
+    executor_stage_tell(run, NULL);
+    return executor_run_watch(run, err);
 }
 
 static int start_run(struct run *run, struct brig_error *err)
 {
     struct executor *executor = run->executor;
     struct jail jail;
-    int ends[2] = {-1, -1};
+    int ends[3] = {-1, -1, -1};
+    if (executor_stages_wanted(run->runtime))
+        return executor_stages_start(run, err);
     int result = executor_output_open(run, ends, err);
     autoclose int out = ends[0], error = ends[1];
     if (result < 0)
@@ -365,7 +436,9 @@ static int start_run(struct run *run, struct brig_error *err)
     }
     if (result == 0)
         result = start_job(run, &jail, ends, err);
+    autoclose int in = ends[2];
     executor_jail_done(&jail);
+    (void)in;
     (void)out;
     (void)error;
     return result;

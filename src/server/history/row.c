@@ -224,9 +224,13 @@ int row_from_result(const struct execution_result *result, struct row_keep keep,
                &row.error_output_bytes);
     row.output_truncated = result->output_truncated;
     row.error_output_truncated = result->error_output_truncated;
-    row.duration_us = (int64_t)result->duration_us;
-    row.cpu_time_us = (int64_t)result->cpu_time_us;
-    row.memory_peak_bytes = (int64_t)result->memory_peak_bytes;
+    const struct execution_result *compile = result->compile; /* of both stages */
+    row.duration_us = (int64_t)(result->duration_us + (compile ? compile->duration_us : 0));
+    row.cpu_time_us = (int64_t)(result->cpu_time_us + (compile ? compile->cpu_time_us : 0));
+    row.memory_peak_bytes =
+        (int64_t)(compile && compile->memory_peak_bytes > result->memory_peak_bytes
+                      ? compile->memory_peak_bytes
+                      : result->memory_peak_bytes);
     row.pids_used = (int64_t)result->pids_used;
     row.started_ns = result->started_ns;
     row.ended_ns = clock_wall_ns();
@@ -391,8 +395,10 @@ static void write_result(struct json *j, const struct row *row, const struct exe
     json_close_object(j);
     write_items(j, "unenforced", row->unenforced, false);
     write_items(j, "files", row->files, false);
-    if (kept)
-        result_json_files(j, "returned_files", kept);
+    if (!kept)
+        return;
+    result_json_stages(j, kept, false);
+    result_json_files(j, "returned_files", kept);
 }
 
 static void write_callback(struct json *j, const struct row_more *more)

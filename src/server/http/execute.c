@@ -358,6 +358,20 @@ void execute_output(struct http *http, const struct message *message)
     exchange_resume(exchange);
 }
 
+void execute_stage(struct http *http, const struct message *message)
+{
+    struct exchange *exchange = find_run(http, message->tag);
+    struct message_stage stage;
+    if (!exchange || !exchange->stream || message->length != sizeof stage)
+        return;
+    memcpy(&stage, message->bytes, sizeof stage);
+    if (stage.ended)
+        return;
+    stream_event(exchange->stream, "stage",
+                 stage.stage == STAGE_COMPILE ? "{\"stage\":\"compile\"}" : "{\"stage\":\"run\"}");
+    exchange_resume(exchange);
+}
+
 /* The error for an execution that did not run. */
 static enum http_error fault_of(const struct execution_result *result)
 {

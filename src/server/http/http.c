@@ -91,6 +91,7 @@ static const struct permitted {
     {ROLE_EXECUTOR, MESSAGE_BEGUN, execute_begun},
     {ROLE_EXECUTOR, MESSAGE_OUTPUT, execute_output},
     {ROLE_EXECUTOR, MESSAGE_DONE, execute_done},
+    {ROLE_EXECUTOR, MESSAGE_STAGE, execute_stage},
     {ROLE_EXECUTOR, MESSAGE_KILLED, pages_answer},
     {ROLE_EXECUTOR, MESSAGE_RUNTIMES, take_runtimes},
     {ROLE_EXECUTOR, MESSAGE_GAUGES, take_gauges},

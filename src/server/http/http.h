@@ -236,6 +236,8 @@ void execute_abandon(struct http *http, struct ticket *ticket);
 void execute_begun(struct http *http, const struct message *message);
 void execute_output(struct http *http, const struct message *message);
 void execute_done(struct http *http, const struct message *message);
+/* MESSAGE_STAGE: an event of a stream. */
+void execute_stage(struct http *http, const struct message *message);
 /* Number of running executions, including those of an earlier http process. */
 size_t execute_count(const struct http *http);
 /* security.allowed_keys has changed: counts the executions of each key again. */

@@ -194,10 +194,49 @@ static bool read_code(struct request_decoder *d, const struct request_field *fie
     return d->out->code.length > 0 || refuse(d, ERROR_INVALID_FIELD, field->name, "code is empty");
 }
 
+/* The limit that a field sets; `run` sets those of the run stage, some of which have an older name,
+ * too. */
+static uint64_t *limit_of(struct execution_request *request, const char *name)
+{
+    const struct {
+        const char *name;
+        uint64_t *value;
+    } rows[] = {
+        {"timeout", &request->timeout_ms},
+        {"run.timeout", &request->timeout_ms},
+        {"run.cpu_time", &request->cpu_ms},
+        {"run.memory_mb", &request->limits[EXECUTION_MEMORY_MB]},
+        {"run.output_bytes", &request->output_bytes},
+        {"compile.timeout", &request->compile.timeout_ms},
+        {"compile.cpu_time", &request->compile.cpu_ms},
+        {"compile.memory_mb", &request->compile.memory_mb},
+        {"compile.output_bytes", &request->compile.output_bytes},
+        {"limits.memory_mb", &request->limits[EXECUTION_MEMORY_MB]},
+        {"limits.pids_limit", &request->limits[EXECUTION_PIDS]},
+        {"limits.disk_mb", &request->limits[EXECUTION_DISK_MB]},
+        {"limits.cpu_percent", &request->limits[EXECUTION_CPU_PERCENT]},
+    };
+    size_t i = 0;
+    while (i < ARRAY_LENGTH(rows) - 1 && strcmp(rows[i].name, name) != 0)
+        i++;
+    return rows[i].value;
+}
+
+static bool set_limit(struct request_decoder *d, const char *field, uint64_t value)
+{
+    uint64_t *limit = limit_of(d->out, field);
+    if (*limit)
+        return refuse(d, ERROR_INVALID_FIELD, field, "%s is given twice: also as %s", field,
+                      str_ends_with(field, "timeout") ? "timeout" : "limits.memory_mb");
+    *limit = value;
+    return true;
+}
+
 /* A duration as text, or a number of seconds. */
 static bool read_timeout(struct request_decoder *d, const struct request_field *field,
                          const json_t *value)
 {
+    uint64_t value_ms = 0;
     char text[64];
     struct brig_error error = {0};
     if (json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value))
@@ -207,8 +246,9 @@ static bool read_timeout(struct request_decoder *d, const struct request_field *
     else
         return wrong_type(d, field->name,
                           "a duration like \"10s\" or \"500ms\", or a number of seconds");
-    return parse_duration(text, 0, &d->out->timeout_ms, &error) == 0 ||
-           refuse(d, ERROR_INVALID_FIELD, field->name, "%s: %s", field->name, error.message);
+    if (parse_duration(text, 0, &value_ms, &error) < 0)
+        return refuse(d, ERROR_INVALID_FIELD, field->name, "%s: %s", field->name, error.message);
+    return set_limit(d, field->name, value_ms);
 }
 
 static bool read_limit(struct request_decoder *d, const struct request_field *field,
@@ -216,10 +256,16 @@ static bool read_limit(struct request_decoder *d, const struct request_field *fi
 {
     if (!json_is_integer(value) || json_integer_value(value) <= 0)
         return wrong_type(d, field->name, "a whole number above 0");
-    for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
-        if (str_ends_with(field->name, runtime_limit_names[i]))
-            d->out->limits[i] = (uint64_t)json_integer_value(value);
-    return true;
+    return set_limit(d, field->name, (uint64_t)json_integer_value(value));
+}
+
+static bool read_output_bytes(struct request_decoder *d, const struct request_field *field,
+                              const json_t *value)
+{
+    if (!json_is_integer(value) || json_integer_value(value) <= 0 ||
+        json_integer_value(value) > (json_int_t)EXECUTION_OUTPUT_MAX)
+        return wrong_type(d, field->name, "a whole number from 1 to 1048576");
+    return set_limit(d, field->name, (uint64_t)json_integer_value(value));
 }
 
 static bool read_enabled(struct request_decoder *d, const struct request_field *field,
@@ -311,6 +357,28 @@ static bool read_args(struct request_decoder *d, const struct request_field *fie
                       &d->out->arg_count);
 }
 
+static bool read_compile_args(struct request_decoder *d, const struct request_field *field,
+                              const json_t *value)
+{
+    return read_texts(d, field->name, value, EXECUTION_ARGS_MAX, EXECUTION_VALUE_MAX,
+                      &d->out->compile_args, &d->out->compile_arg_count);
+}
+
+static bool read_main(struct request_decoder *d, const struct request_field *field,
+                      const json_t *value)
+{
+    return read_text(d, field->name, value, EXECUTION_NAME_MAX, &d->out->main);
+}
+
+static bool read_combined(struct request_decoder *d, const struct request_field *field,
+                          const json_t *value)
+{
+    if (!json_is_boolean(value))
+        return wrong_type(d, field->name, "true or false");
+    d->out->ordered = json_is_true(value);
+    return true;
+}
+
 static bool read_variable(struct request_decoder *d, const char *path, const char *name,
                           const json_t *value, void *ret_item)
 {
@@ -345,7 +413,8 @@ static bool read_file(struct request_decoder *d, const char *path, const char *n
                       "'%s' is not a valid file name: use a relative path without . and .., at "
                       "most %d bytes in %d parts",
                       str_shown(name).text, EXECUTION_NAME_MAX, EXECUTION_PARTS_MAX);
-    if (d->runtime->input == RUNTIME_FILE && str_equal(name, d->runtime->file_name))
+    if (d->runtime->input == RUNTIME_FILE &&
+        strcmp(name, runtime_file_name(d->runtime, d->out)) == 0)
         return refuse(d, ERROR_INVALID_FIELD, path, "'%s' is the file that the code is in", name);
     ret_file->name = arena_strdup(&d->out->arena, name);
     return (ret_file->name || no_memory(d)) &&
@@ -410,7 +479,7 @@ const struct request_field request_fields[] = {
     {"limits.pids_limit", false, read_limit, "integer", "1 to the runtime's maximum",
      "Processes and threads at a time. Default 50."},
     {"limits.disk_mb", false, read_limit, "integer", "1 to the runtime's maximum",
-     "What can be written to /tmp and the output directory. Default 100."},
+     "What can be written to /workspace, /tmp and the output directory. Default 100."},
     {"limits.cpu_percent", false, read_limit, "integer", "1 to the runtime's maximum",
      "Of one processor: 150 is one and a half. Default 100."},
     {"permissions.network.enabled", false, read_enabled, "boolean", "`true`, `false`",
@@ -429,10 +498,12 @@ const struct request_field request_fields[] = {
     {"env", false, read_env, "object of strings",
      "at most 128, of 32 KiB each; LD_*, PATH, HOME, PYTHON*, NODE_* and their kind are refused",
      "Variables of the environment."},
+    {"main", false, read_main, "string", "like a name in `files`",
+     "The name of the code's file in /workspace. Default: the runtime's, like `main.py`."},
     {"files", false, read_files, "object",
      "at most 256; name, of at most 16 parts, to text, or to `{\"content\": …, \"encoding\": "
      "\"base64\"}`",
-     "Files beside the code in /workspace, read-only."},
+     "Files beside the code in /workspace."},
     {"return_files", false, read_returns, "array of strings",
      "at most 32 patterns (`*`, `?`, `[…]`)",
      "Which files of the output directory come back in `files`."},
@@ -443,13 +514,35 @@ const struct request_field request_fields[] = {
      "`POST /executions` only: is sent the result; see *Callbacks*."},
     {"callback.secret", false, read_callback_secret, "string", "1 to 256 bytes",
      "Signs the callback. Default: `callback.secret` of the server."},
+    {"run.timeout", false, read_timeout, "string or number", "as `timeout`",
+     "Another name of `timeout`."},
+    {"run.cpu_time", false, read_timeout, "string or number", "as `timeout`",
+     "CPU time of all processes of the run stage. Default: no limit but `timeout`."},
+    {"run.memory_mb", false, read_limit, "integer", "as `limits.memory_mb`",
+     "Another name of `limits.memory_mb`."},
+    {"run.output_bytes", false, read_output_bytes, "integer", "1 to 1048576",
+     "A stage that writes more to one of its streams is ended. Default: what is too much is left "
+     "out."},
+    {"compile.timeout", false, read_timeout, "string or number", "as `timeout`",
+     "Wall clock of the compile stage. Default: the runtime's."},
+    {"compile.cpu_time", false, read_timeout, "string or number", "as `timeout`",
+     "As `run.cpu_time`, of the compile stage."},
+    {"compile.memory_mb", false, read_limit, "integer", "as `limits.memory_mb`",
+     "Memory of the compile stage. Default: the runtime's."},
+    {"compile.output_bytes", false, read_output_bytes, "integer", "1 to 1048576",
+     "As `run.output_bytes`, of the compile stage."},
+    {"compile.args", false, read_compile_args, "array of strings", "as `args`",
+     "More arguments of the compiler."},
+    {"combined", false, read_combined, "boolean", "`true`, `false`",
+     "Whether the result has `combined`. Default `false`."},
 };
 const size_t request_field_count = ARRAY_LENGTH(request_fields);
 
 /* ---- The whole body ---- */
 
 /* The objects that contain fields of the table. */
-static const char *const sections[] = {"", "limits", "permissions", PERMISSIONS, "callback"};
+static const char *const sections[] = {"",         "limits", "permissions", PERMISSIONS,
+                                       "callback", "run",    "compile"};
 
 /* Returns NULL if the field is absent or null. */
 static const json_t *find(const json_t *root, const char *path)

@@ -94,11 +94,18 @@ static void write_unenforced(struct json *j, const struct execution_result *resu
     json_close_array(j);
 }
 
-void result_json_write(struct json *j, const struct execution_result *result, bool streamed,
-                       bool dropped)
+static void write_combined(struct json *j, const struct execution_result *result)
 {
-    json_open_object(j, NULL);
-    json_text(j, "id", result->id);
+    autostr struct str text = {0};
+    execution_interleave(result, &text);
+    j->out->failed |= text.failed;
+    json_bytes(j, "combined", text.data ? text.data : "", text.length);
+}
+
+/* What a result says of one stage. */
+static void write_stage(struct json *j, const struct execution_result *result, bool streamed,
+                        bool dropped)
+{
     json_text(j, "status", execution_status_name(result->status));
     if (!streamed) {
         json_bytes(j, "output", result->output.data, result->output.length);
@@ -109,11 +116,35 @@ void result_json_write(struct json *j, const struct execution_result *result, bo
         json_int(j, "signal", result->signal);
     write_duration(j, "duration", result->duration_us);
     write_usage(j, result);
-    write_events(j, result);
     json_open_object(j, "truncated");
     json_bool(j, "output", result->output_truncated || dropped);
     json_bool(j, "stderr", result->error_output_truncated || dropped);
     json_close_object(j);
+}
+
+void result_json_stages(struct json *j, const struct execution_result *result, bool streamed)
+{
+    if (result->ordered && !streamed)
+        write_combined(j, result);
+    if (result->stage == STAGE_COMPILE || result->compile)
+        json_text(j, "stage", result->stage == STAGE_COMPILE ? "compile" : "run");
+    if (!result->compile)
+        return;
+    json_open_object(j, "compile");
+    write_stage(j, result->compile, streamed, false);
+    if (result->compile->ordered && !streamed)
+        write_combined(j, result->compile);
+    json_close_object(j);
+}
+
+void result_json_write(struct json *j, const struct execution_result *result, bool streamed,
+                       bool dropped)
+{
+    json_open_object(j, NULL);
+    json_text(j, "id", result->id);
+    write_stage(j, result, streamed, dropped);
+    result_json_stages(j, result, streamed);
+    write_events(j, result);
     result_json_files(j, "files", result);
     if (result->message && *result->message)
         json_text(j, "message", result->message);
@@ -141,6 +172,13 @@ const struct result_field result_fields[] = {
     {"files", "object",
      "What `return_files` asked for: name to `content`, `encoding` (`utf-8`, or `base64` where "
      "it is no text or shorter so) and `truncated`."},
+    {"combined", "string", "Both streams in order of arrival, if the request has `combined`."},
+    {"stage", "string",
+     "For a compiled language: `run`; or `compile` if the compiler failed, and then the members "
+     "above describe the compiler, and the code did not run."},
+    {"compile", "object",
+     "What the compiler did before the code ran: `status`, `output`, `stderr`, `combined`, "
+     "`exit_code`, `signal`, `duration`, `resource_usage`, `truncated`, as above."},
     {"message", "string", "A line for people, where there is something to say."},
     {"unenforced", "array", "What this machine could not enforce; absent where all was."},
 };

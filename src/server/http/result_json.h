@@ -13,6 +13,9 @@ struct json;
 void result_json_write(struct json *j, const struct execution_result *result, bool streamed,
                        bool dropped);
 
+/* Writes `combined`, `stage` and `compile` as members, if the execution has them. */
+void result_json_stages(struct json *j, const struct execution_result *result, bool streamed);
+
 /* Writes the returned files as a member, if there are any. */
 void result_json_files(struct json *j, const char *key, const struct execution_result *result);
 

@@ -123,6 +123,8 @@ const struct route routes[] = {
     {"POST", "/execute/stream", ROUTE_BODY | ROUTE_STREAM, execute_begin, "executeStream", NULL,
      "Run code and get its output as it comes",
      "The same request; the answer is a stream of server-sent events:\n\n"
+     "- `stage`: of a compiled language, `{\"stage\": \"compile\"}`, then `{\"stage\": \"run\"}`;\n"
+     "  output that follows is of this stage.\n"
      "- `stdout`, `stderr`: a piece of output. Line ends in it (`\\n`, `\\r`, `\\r\\n`) come as\n"
      "  separate `data:` lines, which a reader joins with `\\n`; bytes that are no UTF-8 come as\n"
      "  U+FFFD. No output can begin another event.\n"
