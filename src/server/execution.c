@@ -336,6 +336,7 @@ int execution_request_encode(const struct execution_request *request, struct str
     wire_put_text(out, request->callback_secret ? request->callback_secret : "");
     wire_put_text(out, request->sandbox);
     put_stages(out, request);
+    wire_put_bytes(out, request->note.data, request->note.length);
     return execution_encoded(out, err);
 }
 
@@ -382,6 +383,7 @@ static void get_request(struct wire_reader *in, struct execution_request *ret)
     get_async(in, ret);
     ret->sandbox = wire_get_text_or_null(in, EXECUTION_ID_LENGTH);
     get_stages(in, ret);
+    ret->note = execution_get_bytes(in, EXECUTION_NOTE_MAX);
 }
 
 int execution_request_decode(const void *bytes, size_t length, struct execution_request *ret,
@@ -411,6 +413,7 @@ void execution_request_thin(struct execution_request *request)
     request->file_count = request->arg_count = request->env_count = 0;
     request->return_count = request->allow_count = request->compile_arg_count = 0;
     request->callback_url = request->callback_secret = "";
+    request->note = (struct execution_bytes){.data = ""};
 }
 
 /* ---- Results ---- */

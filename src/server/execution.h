@@ -45,6 +45,7 @@ struct str;
 #define EXECUTION_PRIORITY_MAX 10       /* and -10 */
 #define EXECUTION_URL_MAX 2048
 #define EXECUTION_SECRET_MAX 256
+#define EXECUTION_NOTE_MAX ((size_t)16 << 20)
 /* Limits on a result. */
 #define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
 #define EXECUTION_STDERR_MAX ((size_t)256 << 10)
@@ -143,6 +144,7 @@ struct execution_request {
     const char *main; /* name of the file with the code, or NULL: the runtime's file_name */
     bool ordered;     /* the result tells in which order output came */
     bool interactive; /* standard input stays open; it arrives as MESSAGE_INPUT */
+    struct execution_bytes note; /* of the dialect of the API, for the history (history/notes.h) */
 };
 
 enum execution_status {

@@ -75,6 +75,12 @@ enum message_type {
     MESSAGE_INPUT,  /* http → executor: standard input of one that is interactive */
     MESSAGE_SIGNAL, /* http → executor: one byte, the signal, for the stage that runs */
     MESSAGE_STAGE,  /* executor → http, one that streams: struct message_stage */
+    /* http → history, about notes (history/notes.h) */
+    MESSAGE_NOTE,        /* an id, then the domain; answer: MESSAGE_NOTED */
+    MESSAGE_NOTE_REMOVE, /* the same, and removes it */
+    MESSAGE_NOTE_LIST,   /* a note_page; answer: MESSAGE_NOTED with a note_list */
+    /* history → http */
+    MESSAGE_NOTED, /* a note */
     MESSAGE_TYPES_
 };
 

@@ -304,9 +304,10 @@ static int read_question(struct history *r)
         enum message_type type;
         void (*take)(struct history *history, const struct message *message);
     } permitted[] = {
-        {MESSAGE_LIST, history_ask},      {MESSAGE_GET, history_ask},
-        {MESSAGE_SUBMIT, history_submit}, {MESSAGE_RESULT, history_result},
-        {MESSAGE_USAGE, history_usage},
+        {MESSAGE_LIST, history_ask},         {MESSAGE_GET, history_ask},
+        {MESSAGE_SUBMIT, history_submit},    {MESSAGE_RESULT, history_result},
+        {MESSAGE_USAGE, history_usage},      {MESSAGE_NOTE, history_note},
+        {MESSAGE_NOTE_REMOVE, history_note}, {MESSAGE_NOTE_LIST, history_note_list},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(permitted); i++) {
         if (permitted[i].type != message.type)

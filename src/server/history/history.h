@@ -106,6 +106,9 @@ void history_take_order(struct history *history);
 /* Handles MESSAGE_SUBMIT, MESSAGE_RESULT and MESSAGE_USAGE. */
 void history_submit(struct history *history, const struct message *message);
 void history_result(struct history *history, const struct message *message);
+/* Handle MESSAGE_NOTE and MESSAGE_NOTE_REMOVE; and MESSAGE_NOTE_LIST. */
+void history_note(struct history *history, const struct message *message);
+void history_note_list(struct history *history, const struct message *message);
 void history_usage(struct history *history, const struct message *message);
 /* A new executor: sends it the queue. */
 void history_send_queue(struct history *history);

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/history/history.h"
+#include "server/history/notes.h"
 #include "server/history/query.h"
 #include "server/history/queue.h"
 #include "server/history/store.h"
@@ -161,6 +162,51 @@ void history_result(struct history *r, const struct message *message)
         history_answer(r, MESSAGE_FAILED, message->tag, err.message, strlen(err.message));
     else
         history_answer(r, types[found], message->tag, bytes.data, bytes.length);
+}
+
+/* Sends the note, or why there is none. */
+static void answer_note(struct history *r, const struct message *message, int result,
+                        const struct str *bytes, const struct brig_error *err)
+{
+    const char *why = bytes->failed ? "out of memory" : err->message;
+    if (result < 0 || bytes->failed)
+        history_answer(r, MESSAGE_FAILED, message->tag, why, strlen(why));
+    else
+        history_answer(r, MESSAGE_NOTED, message->tag, bytes->data, bytes->length);
+}
+
+void history_note(struct history *r, const struct message *message)
+{
+    struct brig_error err = {0};
+    struct note note = {.text = {.data = ""}, .result = {.data = ""}};
+    autostr struct str bytes = {0};
+    char id[EXECUTION_ID_LENGTH + 1];
+    const char *domain = "";
+    int result = 0;
+    if (r->local && read_subject(message, id, &domain))
+        result = message->type == MESSAGE_NOTE_REMOVE
+                     ? notes_remove(r->local, id, domain, &note, &err)
+                     : notes_get(r->local, id, domain, &note, &err);
+    if (result == 0)
+        result = note_encode(&note, &bytes, &err);
+    answer_note(r, message, result, &bytes, &err);
+    note_done(&note);
+}
+
+void history_note_list(struct history *r, const struct message *message)
+{
+    struct brig_error err = {0};
+    struct note_page page;
+    struct note_list list = {0};
+    autostr struct str bytes = {0};
+    int result = r->local ? note_page_decode(message->bytes, message->length, &page, &err)
+                          : brig_fail(&err, BRIG_E_STATE, 0, "the server keeps no history");
+    if (result == 0)
+        result = notes_list(r->local, &page, &list, &err);
+    if (result == 0)
+        result = note_list_encode(&list, &bytes, &err);
+    answer_note(r, message, result, &bytes, &err);
+    note_list_done(&list);
 }
 
 void history_usage(struct history *r, const struct message *message)

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/wire.h"
+#include "server/history/notes.h"
 #include "server/history/store.h"
 #include "server/history/usage.h"
 
@@ -226,6 +227,7 @@ static int add_entry(struct store *store, const struct row *row,
     autostatement struct store_statement statement = {0};
     struct execution_request stored = *request;
     stored.callback_url = stored.callback_secret = "";
+    stored.note = (struct execution_bytes){.data = ""};
     int result = execution_request_encode(&stored, &bytes, err);
     if (result < 0)
         return result;
@@ -272,6 +274,8 @@ static int submit(struct store *store, const struct row *row,
     result = store_apply_within(store, row, err);
     if (result >= 0)
         result = add_entry(store, row, request, err);
+    if (result >= 0)
+        result = notes_add(store, request, row->created_ns, err);
     return result < 0 ? result : add_callback(store, row, request, err);
 }
 
@@ -491,6 +495,8 @@ int queue_forget(struct store *store, int64_t before_ns, const char *day, struct
     static const char *const statements[] = {
         "DELETE FROM results WHERE created_ns < ?1"
         " AND id NOT IN (SELECT id FROM callbacks WHERE state IN ('pending', 'calling'))",
+        "DELETE FROM notes WHERE created_ns < ?1 AND id NOT IN (SELECT id FROM results)"
+        " AND id NOT IN (SELECT id FROM executions WHERE status IN ('queued', 'running'))",
         "DELETE FROM idempotency WHERE created_ns < ?1",
         "DELETE FROM callbacks WHERE created_ns < ?1 AND state IN ('delivered', 'failed')",
     };

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "server/config.h"
+#include "server/http/async.h"
 #include "server/http/http.h"
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
@@ -49,6 +50,8 @@ void exchange_free(struct exchange *exchange)
     exchange_release(exchange);
     if (exchange->stream)
         stream_free(exchange->stream);
+    if (exchange->dialect)
+        exchange->dialect->done(exchange->call);
     str_done(&exchange->body);
     str_done(&exchange->answer);
     str_done(&exchange->pending);
@@ -245,7 +248,8 @@ static void add_cors(const struct exchange *exchange, struct MHD_Response *respo
         return;
     add(response, "Access-Control-Allow-Methods", methods);
     add(response, "Access-Control-Allow-Headers",
-        "Authorization, Content-Type, Idempotency-Key, X-API-Key, X-Request-ID, traceparent");
+        "Authorization, Content-Type, Idempotency-Key, X-API-Key, X-Auth-Token, X-Auth-User, "
+        "X-Request-ID, tokens, traceparent");
     add(response, "Access-Control-Max-Age", "600");
 }
 

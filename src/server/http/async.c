@@ -94,7 +94,6 @@ static bool check_priority(struct exchange *exchange, const struct execution_req
 static bool check_callback(struct exchange *exchange, const struct execution_request *request)
 {
     const struct server_config *config = exchange->http->config;
-    struct callback_target target;
     struct brig_error error = {0};
     const char *secret = config->callback.secret;
     if (!*request->callback_url)
@@ -105,25 +104,37 @@ static bool check_callback(struct exchange *exchange, const struct execution_req
     if (!*request->callback_secret && !(secret && *secret))
         return refuse_field(exchange, "callback.secret",
                             "callback.secret is missing, and the server has none of its own");
-    return callback_parse(request->callback_url, &config->callback.allow, &target, &error) == 0 ||
+    return async_check_url(exchange, request->callback_url, &error) == 0 ||
            refuse_field(exchange, "callback.url", error.message);
+}
+
+int async_check_url(const struct exchange *exchange, const char *url, struct brig_error *err)
+{
+    struct callback_target target;
+    return callback_parse(url, &exchange->http->config->callback.allow, &target, err);
+}
+
+void async_submit_request(struct exchange *exchange, const struct execution_request *request)
+{
+    autostr struct str bytes = {0};
+    if (execution_request_encode(request, &bytes, NULL) < 0 || bytes.length > MESSAGE_BYTES_MAX) {
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+        exchange_resume(exchange);
+        return;
+    }
+    ask(exchange, TICKET_SUBMIT, MESSAGE_SUBMIT, bytes.data, bytes.length);
 }
 
 void async_submit(struct exchange *exchange)
 {
     autorequest struct execution_request request = {0};
-    autostr struct str bytes = {0};
     if (!pages_has_history(exchange) || !query_check(exchange) ||
         !execute_read(exchange, &request) || !check_priority(exchange, &request) ||
         !check_callback(exchange, &request))
         return;
     request.queued = true;
-    if (execution_request_encode(&request, &bytes, NULL) < 0) {
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
-        return;
-    }
     exchange_release(exchange);
-    ask(exchange, TICKET_SUBMIT, MESSAGE_SUBMIT, bytes.data, bytes.length);
+    async_submit_request(exchange, &request);
 }
 
 static void answer_queued(struct exchange *exchange, const char *id)
@@ -178,6 +189,12 @@ void async_queued(struct http *http, const struct message *message)
     const char *id = message->length > 0 ? message->bytes + 1 : "";
     bool taken = verdict == VERDICT_GO || verdict == VERDICT_REPEATED;
     exchange->replayed = verdict == VERDICT_REPEATED;
+    if (taken && !execution_id_is_valid(id))
+        verdict = VERDICT_LATER;
+    if (exchange->dialect) {
+        exchange->dialect->queued(exchange, verdict, id);
+        return;
+    }
     if (taken && execution_id_is_valid(id))
         answer_queued(exchange, id);
     else
@@ -185,12 +202,29 @@ void async_queued(struct http *http, const struct message *message)
     exchange_resume(exchange);
 }
 
+/* ---- Notes ---- */
+
+void async_ask_note(struct exchange *exchange, enum message_type type, const void *bytes,
+                    size_t length)
+{
+    ask(exchange, TICKET_NOTE, type, bytes, length);
+}
+
+void async_noted(struct http *http, const struct message *message)
+{
+    struct exchange *exchange = take_exchange(http, message->tag, TICKET_NOTE);
+    if (exchange && exchange->dialect)
+        exchange->dialect->noted(exchange, message);
+}
+
 /* ---- Waiting ---- */
 
 /* The client asked for an execution, or repeats a request and gets its result. */
 static void ask_again(struct exchange *exchange)
 {
-    if (exchange->replayed)
+    if (exchange->dialect)
+        exchange->dialect->ended(exchange);
+    else if (exchange->replayed)
         ask_for(exchange, TICKET_RESULT, MESSAGE_RESULT, exchange->execution_id);
     else
         ask_for(exchange, TICKET_HISTORY, MESSAGE_GET, exchange->path_id);
@@ -204,6 +238,10 @@ static bool is_waited_out(const struct exchange *exchange)
 /* The time is up, or there was none. */
 static void answer_unfinished(struct exchange *exchange)
 {
+    if (exchange->dialect) {
+        exchange->dialect->ended(exchange);
+        return;
+    }
     if (!exchange->replayed) {
         ask_for(exchange, TICKET_PEEK, MESSAGE_PEEK, exchange->path_id);
         return;
@@ -213,7 +251,7 @@ static void answer_unfinished(struct exchange *exchange)
     exchange_resume(exchange);
 }
 
-static void wait_on(struct exchange *exchange)
+void async_wait(struct exchange *exchange)
 {
     if (is_waited_out(exchange)) {
         answer_unfinished(exchange);
@@ -229,7 +267,7 @@ static void wait_on(struct exchange *exchange)
 
 static const char *waited_id(const struct exchange *exchange)
 {
-    return exchange->replayed ? exchange->execution_id : exchange->path_id;
+    return exchange->replayed || exchange->dialect ? exchange->execution_id : exchange->path_id;
 }
 
 void async_ended(struct http *http, const struct message *message)
@@ -294,7 +332,7 @@ void async_pending(struct http *http, const struct message *message)
         return;
     str_done(&exchange->pending);
     str_append_bytes(&exchange->pending, message->bytes, message->length);
-    wait_on(exchange);
+    async_wait(exchange);
 }
 
 static void write_so_far(struct json *j, const struct execution_result *result)

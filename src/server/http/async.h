@@ -3,18 +3,47 @@
  * to a repeated idempotency key. */
 #pragma once
 
+#include <stddef.h>
+
+#include "server/message.h"
+
+struct brig_error;
 struct exchange;
+struct execution_request;
 struct http;
-struct message;
 struct ticket;
+
+/* A dialect of the API whose executions are in the queue. Each function is given an exchange that is
+ * there, and answers it or asks again. */
+struct async_dialect {
+    /* Answers async_submit_request(). */
+    void (*queued)(struct exchange *exchange, enum message_verdict verdict, const char *id);
+    /* Answers async_wait(): the execution has ended, or the time is over. */
+    void (*ended)(struct exchange *exchange);
+    /* Answers async_ask_note(). */
+    void (*noted)(struct exchange *exchange, const struct message *message);
+    void (*done)(void *call); /* releases exchange->call, which may be NULL */
+};
+
+/* Queues an execution. */
+void async_submit_request(struct exchange *exchange, const struct execution_request *request);
+/* Waits for the end of exchange->execution_id, until exchange->wait_until_ms. */
+void async_wait(struct exchange *exchange);
+/* Sends MESSAGE_NOTE, MESSAGE_NOTE_REMOVE or MESSAGE_NOTE_LIST. */
+void async_ask_note(struct exchange *exchange, enum message_type type, const void *bytes,
+                    size_t length);
+
+/* Checks a callback's URL; on failure `err` says why. */
+int async_check_url(const struct exchange *exchange, const char *url, struct brig_error *err);
 
 /* Handlers of the route table. */
 void async_submit(struct exchange *exchange);
 void async_get(struct exchange *exchange);
 void async_usage(struct exchange *exchange);
 
-/* Handle MESSAGE_QUEUED, MESSAGE_PENDING, MESSAGE_OUTCOME, MESSAGE_ENDED, MESSAGE_PEEKED and
- * MESSAGE_REPEATED. */
+/* Handle MESSAGE_QUEUED, MESSAGE_NOTED, MESSAGE_PENDING, MESSAGE_OUTCOME, MESSAGE_ENDED,
+ * MESSAGE_PEEKED and MESSAGE_REPEATED. */
+void async_noted(struct http *http, const struct message *message);
 void async_queued(struct http *http, const struct message *message);
 void async_pending(struct http *http, const struct message *message);
 void async_outcome(struct http *http, const struct message *message);

@@ -130,19 +130,18 @@ void execute_tick(struct http *http)
 
 /* ---- From the body to the executor ---- */
 
-/* The detector found something critical: adds a row to the history and answers 403. */
-static void block(struct exchange *exchange, struct execution_request *request)
+/* The detector found something critical: adds a row to the history. */
+static void block(struct exchange *exchange, struct execution_request *request,
+                  char ret_why[REQUEST_MESSAGE_MAX])
 {
     struct http *http = exchange->http;
     autostr struct str packed = {0};
-    char text[REQUEST_MESSAGE_MAX];
     execution_id_make(exchange->execution_id);
     request->id = exchange->execution_id;
     if (execution_request_encode(request, &packed, NULL) == 0)
         (void)http_send(http, ROLE_EXECUTOR, MESSAGE_BLOCKED, 0, packed.data, packed.length);
-    (void)snprintf(text, sizeof text, "the code was not run: it %s (%s)", request->events[0].detail,
-                   request->events[0].type);
-    answer_error(exchange, ERROR_ESCAPE_ATTEMPT, text);
+    (void)snprintf(ret_why, REQUEST_MESSAGE_MAX, "the code was not run: it %s (%s)",
+                   request->events[0].detail, request->events[0].type);
 }
 
 /* For an agent the code is a prompt, which may mention /etc/shadow: the event is only recorded. */
@@ -185,7 +184,7 @@ void execute_keys_changed(struct http *http)
 }
 
 /* Idempotency-Key: the request, repeated, gets the same execution. */
-static bool take_idempotency(struct exchange *exchange)
+bool execute_take_idempotency(struct exchange *exchange)
 {
     const char *key =
         MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Idempotency-Key");
@@ -240,12 +239,33 @@ static void submit(struct exchange *exchange, const struct execution_request *re
     exchange_suspend(exchange);
 }
 
+bool execute_prepare(struct exchange *exchange, struct execution_request *request,
+                     const struct runtime *runtime, char ret_why[REQUEST_MESSAGE_MAX])
+{
+    exchange->language = runtime->name;
+    request->id = "";
+    request->request_id = exchange->request_id;
+    request->domain = exchange->domain;
+    request->client = exchange->client.text;
+    request->stream = is_stream(exchange);
+    request->traceparent = exchange->traceparent;
+    request->idempotency_key = exchange->idempotency_key;
+    request->body_sha256 = exchange->body_sha256;
+    detect(exchange->http, request);
+    exchange->trace.at_us[STEP_DECODED] = clock_now_us();
+    if (!is_blocked(request, runtime))
+        return true;
+    block(exchange, request, ret_why);
+    return false;
+}
+
 bool execute_read(struct exchange *exchange, struct execution_request *ret)
 {
     struct http *http = exchange->http;
     struct request_fault fault;
     const struct runtime *runtime = NULL;
-    if (!take_idempotency(exchange))
+    char why[REQUEST_MESSAGE_MAX];
+    if (!execute_take_idempotency(exchange))
         return false;
     if (!request_read(exchange->body.data ? exchange->body.data : "", exchange->body.length,
                       http->config, config_workdir_roots(http->config, exchange->domain), ret,
@@ -254,19 +274,8 @@ bool execute_read(struct exchange *exchange, struct execution_request *ret)
         return false;
     }
     str_done(&exchange->body);
-    exchange->language = runtime->name;
-    ret->id = "";
-    ret->request_id = exchange->request_id;
-    ret->domain = exchange->domain;
-    ret->client = exchange->client.text;
-    ret->stream = is_stream(exchange);
-    ret->traceparent = exchange->traceparent;
-    ret->idempotency_key = exchange->idempotency_key;
-    ret->body_sha256 = exchange->body_sha256;
-    detect(http, ret);
-    exchange->trace.at_us[STEP_DECODED] = clock_now_us();
-    if (is_blocked(ret, runtime)) {
-        block(exchange, ret);
+    if (!execute_prepare(exchange, ret, runtime, why)) {
+        answer_error(exchange, ERROR_ESCAPE_ATTEMPT, why);
         return false;
     }
     if (http_history_is_full(http)) {
@@ -464,10 +473,12 @@ static enum server_role role_of(enum ticket_kind kind)
     case TICKET_RUN:
     case TICKET_KILL:
     case TICKET_PEEK:
+    case TICKET_SANDBOX:
         return ROLE_EXECUTOR;
     case TICKET_HISTORY:
     case TICKET_SUBMIT:
     case TICKET_RESULT:
+    case TICKET_NOTE:
         return ROLE_HISTORY;
     case TICKET_WAIT:
         break;

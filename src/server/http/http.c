@@ -104,6 +104,7 @@ static const struct permitted {
     {ROLE_HISTORY, MESSAGE_FAILED, pages_answer},
     {ROLE_HISTORY, MESSAGE_STORE, take_store},
     {ROLE_HISTORY, MESSAGE_QUEUED, async_queued},
+    {ROLE_HISTORY, MESSAGE_NOTED, async_noted},
     {ROLE_HISTORY, MESSAGE_PENDING, async_pending},
     {ROLE_HISTORY, MESSAGE_OUTCOME, async_outcome},
     {ROLE_HISTORY, MESSAGE_ENDED, async_ended},

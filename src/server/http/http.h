@@ -14,9 +14,11 @@
 #include "server/http/access_log.h"
 #include "server/http/clients.h"
 #include "server/http/metrics.h"
+#include "server/http/request.h"
 #include "server/http/route.h"
 #include "server/message.h"
 
+struct async_dialect;
 struct brig_error;
 struct sandbox_dialect;
 struct server_config;
@@ -86,11 +88,13 @@ struct exchange {
     struct ticket *ticket; /* the pending question to another process, or NULL */
     struct stream *stream; /* POST /execute/stream once it has started, or NULL */
     /* Asynchronous executions, and repeated requests (async.c). */
-    bool located;           /* the answer has a Location */
-    bool replayed, base64;  /* the idempotency key was used before */
-    bool peeked;            /* the executor did not know the execution */
-    uint64_t wait_until_ms; /* for its end */
-    struct str pending;     /* what the history process knows of it */
+    bool located;                        /* the answer has a Location */
+    bool replayed, base64;               /* the idempotency key was used before */
+    bool peeked;                         /* the executor did not know the execution */
+    uint64_t wait_until_ms;              /* for its end */
+    struct str pending;                  /* what the history process knows of it */
+    const struct async_dialect *dialect; /* that answers instead of async.c, or NULL */
+    void *call;                          /* its state */
 };
 
 /* All but TICKET_WAIT wait for an answer of the executor or the history process. */
@@ -102,6 +106,7 @@ enum ticket_kind {
     TICKET_SUBMIT,
     TICKET_RESULT,
     TICKET_SANDBOX,
+    TICKET_NOTE,
     TICKET_WAIT, /* for MESSAGE_ENDED */
 };
 
@@ -228,6 +233,13 @@ void tickets_lost(struct http *http, enum server_role role);
 void execute_begin(struct exchange *exchange); /* a handler of the route table */
 /* Reads the body as a request. False: the exchange is answered. Strings belong to the exchange. */
 bool execute_read(struct exchange *exchange, struct execution_request *ret);
+/* Reads Idempotency-Key; must be called before the body is released. False: the exchange is
+ * answered. */
+bool execute_take_idempotency(struct exchange *exchange);
+/* Fills in what is known of the exchange, and scans the code. False: the detector refuses it, a row
+ * was added to the history, and `ret_why` says why. */
+bool execute_prepare(struct exchange *exchange, struct execution_request *request,
+                     const struct runtime *runtime, char ret_why[REQUEST_MESSAGE_MAX]);
 /* Answers with the result of an earlier request. */
 void execute_replay(struct exchange *exchange, const struct execution_result *result);
 /* The client has disconnected: cancels the run, or removes it from the queue. */

@@ -224,7 +224,8 @@ void pages_answer(struct http *http, const struct message *message)
 {
     struct ticket *ticket = ticket_find(http, message->tag);
     enum ticket_kind kind = message->type == MESSAGE_KILLED ? TICKET_KILL : TICKET_HISTORY;
-    bool submitted = ticket && (ticket->kind == TICKET_SUBMIT || ticket->kind == TICKET_RESULT);
+    bool submitted = ticket && (ticket->kind == TICKET_SUBMIT || ticket->kind == TICKET_RESULT ||
+                                ticket->kind == TICKET_NOTE);
     if (!ticket || (ticket->kind != kind && !(submitted && kind == TICKET_HISTORY)))
         return;
     struct exchange *exchange = ticket->exchange;
