@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "server/api/judge0_request.h"
 #include "server/api/sandbox_request.h"
 #include "server/http/detector.h"
 #include "server/http/metrics.h"
@@ -93,6 +94,21 @@ static json_t *sandbox_schema(enum sandbox_operation operation)
     return root;
 }
 
+/* Members that are not fields are ignored; numbers may be texts. */
+static json_t *judge0_schema(void)
+{
+    static const char *const types[] = {
+        [JUDGE0_STRING] = "string",   [JUDGE0_ENCODED] = "string", [JUDGE0_BINARY] = "string",
+        [JUDGE0_INTEGER] = "integer", [JUDGE0_DECIMAL] = "number", [JUDGE0_BOOLEAN] = "boolean",
+    };
+    json_t *properties = json_object();
+    for (size_t i = 0; i < JUDGE0_REQUEST_FIELDS_; i++)
+        (void)json_object_set_new(properties, judge0_rules[i].name,
+                                  json_pack("{s:s, s:s}", "type", types[judge0_rules[i].kind],
+                                            "description", judge0_rules[i].doc));
+    return json_pack("{s:s, s:o}", "type", "object", "properties", properties);
+}
+
 /* The bodies of requests about sandboxes, by the name of their schema. */
 static const struct {
     const char *name;
@@ -153,6 +169,17 @@ static json_t *parameters_of(const struct route *route)
     return list;
 }
 
+/* Judge0's own errors have another form. */
+static bool judge0_may_fail(const struct route *route, enum http_error error)
+{
+    bool body = route->flags & ROUTE_BODY;
+    return error == ERROR_UNAUTHORIZED || error == ERROR_RATE_LIMITED ||
+           error == ERROR_SHUTTING_DOWN || error == ERROR_HISTORY_UNAVAILABLE ||
+           (body && (error == ERROR_INVALID_JSON || error == ERROR_UNSUPPORTED_MEDIA_TYPE ||
+                     error == ERROR_BODY_TOO_LARGE || error == ERROR_IDEMPOTENCY_CONFLICT ||
+                     error == ERROR_HISTORY_FULL || error == ERROR_OVERLOADED));
+}
+
 /* Returns whether requests for the route can be answered with the error. */
 static bool may_fail(const struct route *route, enum http_error error)
 {
@@ -163,6 +190,8 @@ static bool may_fail(const struct route *route, enum http_error error)
     bool files = strstr(route->path, "/files"), bytes = route->flags & ROUTE_BYTES;
     bool starts = route->flags & ROUTE_CREATES || strcmp(route->operation, "startCommand") == 0;
     bool deletes = strcmp(route->method, "DELETE") == 0;
+    if (route_is_judge0(route->path))
+        return judge0_may_fail(route, error);
     switch (error) {
     case ERROR_NONE:
     case ERROR_METHOD_NOT_ALLOWED: /* of other methods */
@@ -278,7 +307,8 @@ static json_t *responses_of(const struct route *route)
     add_errors(route, responses);
     const char *status = route->flags & ROUTE_EMPTY     ? "204"
                          : route->flags & ROUTE_CREATES ? "201"
-                         : route->flags & ROUTE_ACCEPTS || strcmp(route->method, "DELETE") == 0
+                         : route->flags & ROUTE_ACCEPTS || (strcmp(route->method, "DELETE") == 0 &&
+                                                            !route_is_judge0(route->path))
                              ? "202"
                              : "200";
     json_t *good = json_pack("{s:s}", "description", route->summary);
@@ -339,6 +369,7 @@ static json_t *all_schemas(void)
     for (size_t i = 0; i < ARRAY_LENGTH(sandbox_requests); i++)
         (void)json_object_set_new(schemas, sandbox_requests[i].name,
                                   sandbox_schema(sandbox_requests[i].operation));
+    (void)json_object_set_new(schemas, "Judge0Request", judge0_schema());
     (void)json_object_set_new(schemas, "Error", error_schema());
     return schemas;
 }

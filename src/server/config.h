@@ -17,7 +17,7 @@ struct str;
 
 #define CONFIG_LIST_MAX 256
 #define CONFIG_HASH_PREFIX "sha256:" /* marks an API key that is given as its hash */
-#define CONFIG_KEYS_MAX 96
+#define CONFIG_KEYS_MAX 112
 #define CONFIG_FILE_MAX ((size_t)256 << 10)
 
 struct config_list {
@@ -105,6 +105,11 @@ struct server_config {
         uint64_t max_commands;      /* running in one sandbox */
         uint64_t output_kept_bytes; /* of one command */
     } sandboxes;
+    struct {
+        bool enabled;
+        bool implicit_base64; /* base64_encoded is true unless it is "false" */
+        bool allow_delete;    /* of submissions */
+    } judge0;
     struct {
         enum config_store store;
         const char *path; /* SQLite */

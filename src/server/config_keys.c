@@ -262,6 +262,15 @@ const struct config_key config_keys[] = {
      .min = 4 * KIB, .max = MIB,
      .doc = "How much of the newest output of a command is kept, for clients that connect later."},
 
+    {KEY("judge0.enabled", CONFIG_BOOLEAN, judge0.enabled), .initial = "true",
+     .doc = "Whether clients of Judge0 are answered below /judge0."},
+    {KEY("judge0.implicit_base64", CONFIG_BOOLEAN, judge0.implicit_base64), .initial = "false",
+     .doc =
+         "Whether base64_encoded is true unless a request says false, as for Judge0 1.14; else it "
+         "is as for 1.13."},
+    {KEY("judge0.allow_delete", CONFIG_BOOLEAN, judge0.allow_delete), .initial = "false",
+     .doc = "Whether an API key that is also sent as X-Auth-User may remove its submissions."},
+
     {KEY("database.store", CONFIG_CHOICE, database.store), .initial = "sqlite", .choices = stores,
      .doc = "Where the history of executions is kept. Default: sqlite, or postgres if there is a "
             "database.dsn; none turns the history off."},

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "server/api/judge0.h"
 #include "server/config.h"
 #include "server/http/http.h"
 #include "server/http/stream.h"
@@ -238,6 +239,13 @@ static bool find_route(struct exchange *exchange)
     char message[2 * STR_SHOWN_MAX + ROUTE_METHODS_MAX + 40], methods[ROUTE_METHODS_MAX] = "";
     autostr struct str nothing = {0};
     const char *slash = strrchr(exchange->path, '/');
+    bool judge0 = route_is_judge0(exchange->path);
+    if (judge0 && slash && !slash[1]) /* as Rails */
+        exchange->path[slash - exchange->path] = '\0';
+    if (judge0 && !exchange->http->config->judge0.enabled) {
+        answer_error(exchange, ERROR_NOT_FOUND, "judge0.enabled is false");
+        return false;
+    }
     switch (route_find(exchange->method, exchange->path, &exchange->route, exchange->path_id)) {
     case ROUTE_FOUND:
         return true;
@@ -254,6 +262,10 @@ static bool find_route(struct exchange *exchange)
         answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, message);
         return false;
     case ROUTE_BAD_ID:
+        if (judge0) {
+            judge0_answer_missing(exchange);
+            return false;
+        }
         (void)snprintf(
             message, sizeof message,
             "'%s' is not an id: an id is a UUID, as POST /execute and GET /executions return it",
@@ -285,6 +297,15 @@ static bool check_draining(struct exchange *exchange)
     return false;
 }
 
+/* Clients of Judge0 send the key as a header or as a parameter of the query. */
+static const char *judge0_key(const struct exchange *exchange)
+{
+    const char *key = header(exchange, "X-Auth-Token");
+    return key ? key
+               : MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND,
+                                             "X-Auth-Token");
+}
+
 /* Finds the API key of the request. Returns whether it may go on; a wrong key is refused only after
  * the rate of its client was checked, so that keys cannot be guessed quickly. */
 static bool find_key(struct exchange *exchange, bool *ret_given)
@@ -294,6 +315,8 @@ static bool find_key(struct exchange *exchange, bool *ret_given)
     if (keys->count == 0 || exchange->route->flags & ROUTE_OPEN)
         return true;
     const char *key = header(exchange, "X-API-Key");
+    if (!key && route_is_judge0(exchange->path))
+        key = judge0_key(exchange);
     const char *authorization = key ? NULL : header(exchange, "Authorization");
     if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
         key = authorization + sizeof bearer - 1;
@@ -339,13 +362,21 @@ static bool check_key(struct exchange *exchange)
     return known;
 }
 
+/* A form of a web page cannot know an API key. */
+static bool is_form(const struct exchange *exchange, const char *type)
+{
+    static const char form[] = "application/x-www-form-urlencoded";
+    return exchange->route->flags & ROUTE_FORM && *exchange->domain && type &&
+           strncasecmp(type, form, sizeof form - 1) == 0;
+}
+
 /* HTML forms cannot send this type: a browser asks with a preflight request first. */
 static bool check_type(struct exchange *exchange)
 {
     bool bytes = exchange->route->flags & ROUTE_BYTES;
     const char *wanted = bytes ? "application/octet-stream" : "application/json";
     const char *type = header(exchange, "Content-Type");
-    if (!(exchange->route->flags & (ROUTE_BODY | ROUTE_BYTES)) ||
+    if (!(exchange->route->flags & (ROUTE_BODY | ROUTE_BYTES)) || is_form(exchange, type) ||
         (type && strncasecmp(type, wanted, strlen(wanted)) == 0 &&
          strchr(" ;", type[strlen(wanted)]))) /* also matches the NUL */
         return true;

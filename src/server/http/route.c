@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "server/api/judge0.h"
 #include "server/api/sandboxes.h"
 #include "server/config.h"
 #include "server/history/query.h"
@@ -65,6 +66,11 @@ uint64_t route_number(const struct route *route, const char *path)
         return 0;
     (void)snprintf(copy, sizeof copy, "%.*s", (int)strcspn(number, "/"), number);
     return parse_uint(copy, UINT64_MAX, 0, &value, NULL) < 0 ? 0 : value;
+}
+
+bool route_is_judge0(const char *path)
+{
+    return str_starts_with(path, "/judge0/");
 }
 
 static bool has_method(const struct route *route, const char *method)
@@ -254,6 +260,51 @@ const struct route routes[] = {
      "400\nare kept."},
     {"GET", "/openapi.json", ROUTE_OPEN, pages_openapi, "openapi", "object",
      "This interface for programs", ""},
+    /* Judge0: "batch" and "all" stand before the routes with an id. */
+    {"POST", "/judge0/submissions", ROUTE_BODY | ROUTE_CREATES | ROUTE_FORM, judge0_create,
+     "judge0Create", "Judge0Submission", "Create a submission of Judge0",
+     "Answers with the `token`; with `wait=true` when it has ended, with the submission. Wrong\n"
+     "fields are answered with 422 and an object with an array of messages for each.",
+     "Judge0Request"},
+    {"GET", "/judge0/submissions", 0, judge0_list, "judge0List", "Judge0List",
+     "List submissions of Judge0, the newest first",
+     "Those of the API key, which has to be sent as `X-Auth-Token` and as `X-Auth-User`; 403\n"
+     "else."},
+    {"POST", "/judge0/submissions/batch", ROUTE_BODY | ROUTE_CREATES, judge0_create_batch,
+     "judge0CreateBatch", "Judge0Array", "Create up to 20 submissions",
+     "Answers with an array of objects with a `token`, or with the errors of the submission.",
+     "Judge0Batch"},
+    {"GET", "/judge0/submissions/batch", 0, judge0_get_batch, "judge0GetBatch", "Judge0List",
+     "Get up to 20 submissions", "`null` for one that does not exist."},
+    {"GET", "/judge0/submissions/{id}", 0, judge0_get, "judge0Get", "Judge0Submission",
+     "Get a submission", "It is kept for `queue.keep`."},
+    {"DELETE", "/judge0/submissions/{id}", 0, judge0_delete, "judge0Delete", "Judge0Submission",
+     "Remove a submission that has ended",
+     "With `judge0.allow_delete`, and the API key as `X-Auth-User`."},
+    {"GET", "/judge0/languages", 0, judge0_languages, "judge0Languages", "Judge0Array",
+     "Languages of Judge0 that are installed", "An array of objects with `id` and `name`."},
+    {"GET", "/judge0/languages/all", 0, judge0_all_languages, "judge0AllLanguages", "Judge0Array",
+     "All languages of Judge0", "Those that are not installed have `is_archived`."},
+    {"GET", "/judge0/languages/{pid}", 0, judge0_language, "judge0Language", "object",
+     "One language of Judge0", ""},
+    {"GET", "/judge0/statuses", 0, judge0_statuses, "judge0Statuses", "Judge0Array",
+     "Statuses of submissions", "An array of objects with `id` and `description`."},
+    {"GET", "/judge0/config_info", 0, judge0_config_info, "judge0Config", "object",
+     "Limits of submissions", ""},
+    {"GET", "/judge0/about", 0, judge0_about, "judge0About", "object", "The version of Judge0",
+     "It is 1.13.1."},
+    {"GET", "/judge0/version", 0, judge0_version, "judge0Version", NULL, "The same as text", ""},
+    {"GET", "/judge0/license", 0, judge0_license, "judge0License", NULL, "The license", ""},
+    {"GET", "/judge0/isolate", 0, judge0_isolate, "judge0Isolate", NULL, "What runs the code", ""},
+    {"GET", "/judge0/system_info", 0, judge0_system_info, "judge0System", "object", "Empty", ""},
+    {"GET", "/judge0/statistics", 0, judge0_statistics, "judge0Statistics", "object",
+     "How many submissions are kept", ""},
+    {"GET", "/judge0/workers", 0, judge0_workers, "judge0Workers", "Judge0Array",
+     "How full the queue is", ""},
+    {"POST", "/judge0/authenticate", 0, judge0_authenticate, "judge0Authenticate", NULL,
+     "Whether the API key is known", "200 or 401."},
+    {"POST", "/judge0/authorize", 0, judge0_authorize, "judge0Authorize", NULL,
+     "Whether `X-Auth-User` is the API key", "200 or 403."},
 };
 const size_t route_count = ARRAY_LENGTH(routes);
 
@@ -299,6 +350,17 @@ const struct route_parameter route_parameters[] = {
     {"/sandboxes/{id}/files/stat", "path", "as above", "The file."},
     {"/sandboxes/{id}/files/watch", "path", "as above", "The directory."},
     {"/sandboxes/{id}/files/watch", "recursive", "`1`", "Also directories below, at most 256."},
+    {"/judge0/submissions", "base64_encoded", "`true`, `false` (default)",
+     "Whether texts are base64, in both directions."},
+    {"/judge0/submissions", "wait", "`true`, `false` (default)", "Whether to wait for the end."},
+    {"/judge0/submissions", "fields", "names with commas, or `*`", "Members of the answer."},
+    {"/judge0/submissions", "page", "from 1", "Of the list."},
+    {"/judge0/submissions", "per_page", "at most 1000, default 20", "How many in a page."},
+    {"/judge0/submissions/batch", "tokens", "at most 20, with commas; or a header", "Which."},
+    {"/judge0/submissions/batch", "base64_encoded", "as above", "As above."},
+    {"/judge0/submissions/batch", "fields", "as above", "As above."},
+    {"/judge0/submissions/{id}", "base64_encoded", "as above", "As above."},
+    {"/judge0/submissions/{id}", "fields", "as above", "As above."},
 };
 const size_t route_parameter_count = ARRAY_LENGTH(route_parameters);
 

@@ -25,6 +25,7 @@ enum route_flag {
     ROUTE_BYTES = 1 << 7,     /* has a body of any bytes */
     ROUTE_CREATES = 1 << 8,   /* answers with 201 */
     ROUTE_EMPTY = 1 << 9,     /* answers with 204 and no body */
+    ROUTE_FORM = 1 << 10,     /* with API keys also takes a form as its body */
 };
 
 struct route {
@@ -47,6 +48,8 @@ enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD, ROUTE_OPTIONS, R
 /* HEAD matches GET. *ret_route and ret_id are set for ROUTE_FOUND only. */
 enum route_match route_find(const char *method, const char *path, const struct route **ret_route,
                             char ret_id[EXECUTION_ID_LENGTH + 1]);
+/* Whether the path is of Judge0's dialect. */
+bool route_is_judge0(const char *path);
 /* The number at {pid} in a path that the route matches; 0 if there is none, or it is not a number. */
 uint64_t route_number(const struct route *route, const char *path);
 /* Lists the methods of a path: "GET, HEAD, OPTIONS"; false if the path is unknown. */
