@@ -2,8 +2,8 @@
 /* brig-callback: sends one HTTP request, and prints its status.
  *
  * Theory of operation. brigd starts this program in a jail that reaches one destination. It reads the
- * request from standard input: lines "url URL", "timeout MILLISECONDS" and "header NAME: VALUE", an empty
- * line, then the body to the end. It prints the status of the answer, or "0" and why there is none.
+ * request from standard input: lines "url URL", "method METHOD", "timeout MILLISECONDS" and
+ * "header NAME: VALUE", an empty line, then the body to the end. It prints the status of the answer, or "0" and why there is none.
  * It follows no redirect, uses no proxy, reads no configuration and no environment, and throws the
  * answer away. The answer may come from an attacker; all it can do is in this jail. */
 #include <curl/curl.h>
@@ -22,6 +22,7 @@
 
 struct request {
     const char *url;
+    const char *method; /* or NULL: POST */
     long timeout_ms;
     struct curl_slist *headers;
     const char *body;
@@ -64,6 +65,8 @@ static bool parse(struct str *input, struct request *request)
         }
         if (str_starts_with(line, "url "))
             request->url = line + 4;
+        else if (str_starts_with(line, "method "))
+            request->method = line + 7;
         else if (str_starts_with(line, "timeout "))
             request->timeout_ms = strtol(line + 8, NULL, 10);
         else if (!str_starts_with(line, "header ") || !add_header(request, line + 7))
@@ -100,6 +103,8 @@ static int send_request(CURL *curl, const struct request *request, long *ret_sta
     failed |= curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop_answer);
     failed |= curl_easy_setopt(curl, CURLOPT_WRITEDATA, &left);
     failed |= curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+    if (request->method)
+        failed |= curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
     const char *authorities = certificates_of_system();
     if (authorities) /* a static libcurl knows no place of its own */
         failed |= curl_easy_setopt(curl, CURLOPT_CAINFO, authorities);

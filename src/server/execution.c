@@ -336,6 +336,7 @@ int execution_request_encode(const struct execution_request *request, struct str
     wire_put_text(out, request->callback_secret ? request->callback_secret : "");
     wire_put_text(out, request->sandbox);
     put_stages(out, request);
+    wire_put_bool(out, request->alone);
     wire_put_bytes(out, request->note.data, request->note.length);
     return execution_encoded(out, err);
 }
@@ -383,6 +384,7 @@ static void get_request(struct wire_reader *in, struct execution_request *ret)
     get_async(in, ret);
     ret->sandbox = wire_get_text_or_null(in, EXECUTION_ID_LENGTH);
     get_stages(in, ret);
+    ret->alone = wire_get_bool(in);
     ret->note = execution_get_bytes(in, EXECUTION_NOTE_MAX);
 }
 

@@ -144,6 +144,7 @@ struct execution_request {
     const char *main; /* name of the file with the code, or NULL: the runtime's file_name */
     bool ordered;     /* the result tells in which order output came */
     bool interactive; /* standard input stays open; it arrives as MESSAGE_INPUT */
+    bool alone;       /* {files} of the compiler is the code only */
     struct execution_bytes note; /* of the dialect of the API, for the history (history/notes.h) */
 };
 

@@ -155,7 +155,7 @@ static size_t add_files(const struct runtime *runtime, const struct execution_re
 {
     size_t count = 0;
     argv[count++] = file;
-    for (size_t i = 0; i < request->file_count; i++)
+    for (size_t i = 0; i < request->file_count && !request->alone; i++)
         if (runtime->file_name && has_same_suffix(runtime->file_name, request->files[i].name))
             argv[count++] = arena_concat(arena, RUNTIME_WORKSPACE "/", request->files[i].name);
     return count;

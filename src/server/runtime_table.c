@@ -156,6 +156,18 @@ const struct runtime runtime_table[] = {
         .origin = "built in",
     },
     {
+        /* A script in bash, and one that is run before it if it is among the files. */
+        .name = "project",
+        .compile = {"bash", "-c",
+                    "for name in compile compile.sh; do [ ! -f $name ] || exec bash $name; done"},
+        .argv = {"bash", "{file}"},
+        .file_name = "run",
+        .package = "bash",
+        .profile = BRIG_SECCOMP_CODE,
+        .parking = PARKING_NONE,
+        .origin = "built in",
+    },
+    {
         .name = "claude",
         .argv = {"claude", "-p", "--dangerously-skip-permissions"},
         .package = "claude-runtime",

@@ -154,49 +154,64 @@ static void judge_status(const struct judge0_submission *submission,
     fail(outcome, result->message);
 }
 
-static void cut(struct execution_bytes *bytes, size_t most, bool *ret_cut)
-{
-    if (bytes->length <= most)
-        return;
-    bytes->length = most;
-    *ret_cut = true;
-}
-
-/* The output of a program is a file in Judge0, which max_file_size is for. */
-static void cut_output(const struct judge0_submission *submission,
-                       const struct execution_result *result, struct judge0_outcome *outcome)
-{
-    size_t most = (size_t)submission->number[JUDGE0_MAX_FILE_SIZE] << 10;
-    bool more = result->output_truncated || result->error_output_truncated;
-    if (most == 0)
-        return;
-    cut(&outcome->out, most, &more);
-    cut(&outcome->error, most, &more);
-    if (more && (outcome->status == JUDGE0_ACCEPTED || outcome->status == JUDGE0_WRONG_ANSWER))
-        end_by_signal(outcome, SIGXFSZ);
-}
-
 /* A limit that the client has not given is looked at here only. */
 static void check_time(const struct judge0_submission *submission, struct judge0_outcome *outcome)
 {
     uint64_t most_us = (uint64_t)submission->number[JUDGE0_CPU_TIME_LIMIT];
-    if (outcome->time_us > most_us && outcome->status != JUDGE0_TIME_LIMIT && outcome->ran) {
+    if (most_us > 0 && outcome->time_us > most_us && outcome->status != JUDGE0_TIME_LIMIT &&
+        outcome->ran) {
         outcome->exit_code = outcome->exit_signal = 0;
         end_by_time(outcome, false);
     }
 }
 
-static void join_outputs(const struct judge0_submission *submission,
-                         const struct execution_result *result, struct judge0_outcome *outcome)
+/* Both streams in the order of arrival; only one of them if the other is empty. */
+static struct execution_bytes join(const struct execution_result *result, struct str *together)
 {
-    if (!submission->number[JUDGE0_REDIRECT_STDERR] || result->error_output.length == 0)
-        return;
-    str_append_bytes(&outcome->together, result->output.data, result->output.length);
-    str_append_bytes(&outcome->together, result->error_output.data, result->error_output.length);
-    if (outcome->together.failed)
-        return;
-    outcome->out = (struct execution_bytes){outcome->together.data, outcome->together.length};
-    outcome->error = (struct execution_bytes){.data = ""};
+    if (result->error_output.length == 0)
+        return result->output;
+    if (result->output.length == 0)
+        return result->error_output;
+    execution_interleave(result, together);
+    if (together->failed)
+        return result->output;
+    return (struct execution_bytes){together->data, together->length};
+}
+
+/* The program did not run. */
+static bool judge_compiler(const struct execution_result *result, struct judge0_outcome *outcome)
+{
+    static const char late[] = "Compilation time limit exceeded.";
+    bool failed = result->status == EXECUTION_ERROR || result->status == EXECUTION_OOM ||
+                  result->status == EXECUTION_TIMEOUT || result->status == EXECUTION_CPU_TIMEOUT ||
+                  result->status == EXECUTION_OUTPUT_LIMIT;
+    if (result->stage != STAGE_COMPILE || !failed)
+        return false;
+    outcome->status = JUDGE0_COMPILATION_ERROR;
+    if (result->status == EXECUTION_TIMEOUT || result->status == EXECUTION_CPU_TIMEOUT)
+        outcome->compiled = (struct execution_bytes){late, sizeof late - 1};
+    else
+        outcome->compiled = join(result, &outcome->compiler);
+    return true;
+}
+
+static void judge_run(const struct judge0_submission *submission,
+                      const struct execution_result *result, struct judge0_outcome *outcome)
+{
+    outcome->ran = true;
+    outcome->out = result->output;
+    outcome->error = result->error_output;
+    if (submission->number[JUDGE0_REDIRECT_STDERR]) {
+        outcome->out = join(result, &outcome->together);
+        outcome->error = (struct execution_bytes){.data = ""};
+    }
+    if (result->compile)
+        outcome->compiled = join(result->compile, &outcome->compiler);
+    outcome->time_us = result->cpu_time_us;
+    outcome->wall_us = result->duration_us;
+    outcome->memory_kb = result->memory_peak_bytes >> 10;
+    judge_status(submission, result, outcome);
+    check_time(submission, outcome);
 }
 
 void judge0_judge(const struct judge0_submission *submission, const struct execution_result *result,
@@ -208,22 +223,16 @@ void judge0_judge(const struct judge0_submission *submission, const struct execu
                                            .status = queued ? JUDGE0_IN_QUEUE : JUDGE0_PROCESSING};
     if (!result)
         return;
-    ret_outcome->ran = true;
-    ret_outcome->out = result->output;
-    ret_outcome->error = result->error_output;
-    ret_outcome->time_us = result->cpu_time_us;
-    ret_outcome->wall_us = result->duration_us;
-    ret_outcome->memory_kb = result->memory_peak_bytes >> 10;
-    ret_outcome->finished_ns = result->started_ns + (int64_t)result->duration_us * 1000;
-    join_outputs(submission, result, ret_outcome);
-    judge_status(submission, result, ret_outcome);
-    cut_output(submission, result, ret_outcome);
-    check_time(submission, ret_outcome);
+    uint64_t took_us = result->duration_us + (result->compile ? result->compile->duration_us : 0);
+    ret_outcome->finished_ns = result->started_ns + (int64_t)took_us * 1000;
+    if (!judge_compiler(result, ret_outcome))
+        judge_run(submission, result, ret_outcome);
 }
 
 void judge0_outcome_done(struct judge0_outcome *outcome)
 {
     str_done(&outcome->together);
+    str_done(&outcome->compiler);
 }
 
 /* ---- members ---- */

@@ -50,7 +50,7 @@ void judge0_statuses_write(struct json *j);
 struct judge0_outcome {
     enum judge0_status status;
     struct execution_bytes out, error, compiled; /* "" stands for null */
-    struct str together;                         /* owned: both outputs in their order */
+    struct str together, compiler;               /* owned: both outputs in their order */
     char message[JUDGE0_MESSAGE_MAX];            /* "" stands for null */
     bool ran;                                    /* the members below are known */
     int exit_code, exit_signal;                  /* signal 0: null */

@@ -142,7 +142,7 @@ static const struct {
 } forms[] = {
     {"text", JUDGE0_TEXT, "bash"},
     {"executable", JUDGE0_EXECUTABLE, "bash"},
-    {"project", JUDGE0_PROJECT, "bash"},
+    {"project", JUDGE0_PROJECT, "project"},
     {"sqlite", JUDGE0_SQL, "sqlite"},
 };
 

@@ -16,7 +16,7 @@ enum judge0_form {
     JUDGE0_TEXT,       /* is printed */
     JUDGE0_EXECUTABLE, /* is a program */
     JUDGE0_SQL,        /* is the input of sqlite3 with the file db.sqlite */
-    JUDGE0_PROJECT,    /* there is none: additional_files has `run`, and may have `compile` */
+    JUDGE0_PROJECT,    /* there is none: additional_files has the scripts `run` and `compile` */
 };
 
 /* The files and scripts of the other forms; "$@" are the arguments. */

@@ -94,21 +94,23 @@ static bool unpack(struct translation *t)
 
 /* ---- the program ---- */
 
-/* The scripts of a project may have the suffix .sh. */
-static const char *find_script(const struct execution_request *request, const char *name,
-                               const char *with_suffix)
+/* The script `run` of a project, which may have the suffix .sh, is its code. */
+static bool set_project(struct execution_request *out)
 {
-    return has_file(request, name) ? name : has_file(request, with_suffix) ? with_suffix : NULL;
-}
-
-/* The compiler's output goes to stderr. */
-static void write_project(const struct execution_request *request, struct str *out)
-{
-    const char *compile = find_script(request, "compile", "compile.sh");
-    const char *run = find_script(request, "run", "run.sh");
-    if (compile)
-        str_concat(out, "bash ", compile, " >&2 </dev/null || exit $?\n");
-    str_concat(out, "exec bash ", run ? run : "run", " \"$@\"\n");
+    static const char missing[] = "echo 'run: No such file or directory' >&2\nexit 127\n";
+    out->main = "run";
+    out->code = (struct execution_bytes){missing, sizeof missing - 1};
+    for (size_t i = 0; i < out->file_count; i++) {
+        const struct execution_file *file = &out->files[i];
+        if (strcmp(file->name, "run") != 0 && strcmp(file->name, "run.sh") != 0)
+            continue;
+        out->main = file->name;
+        if (file->content.length > 0)
+            out->code = file->content;
+        out->files[i] = out->files[--out->file_count];
+        break;
+    }
+    return out->code.length <= EXECUTION_CODE_MAX;
 }
 
 static bool set_program(struct translation *t)
@@ -133,23 +135,36 @@ static bool set_program(struct translation *t)
     if (form == JUDGE0_CODE)
         return true;
     if (form == JUDGE0_PROJECT)
-        write_project(out, &script);
-    else
-        str_concat(&script, scripts[form], "\n");
+        return set_project(out) ||
+               refuse(t, JUDGE0_ADDITIONAL_FILES, "has a script that is too long");
+    str_concat(&script, scripts[form], "\n");
     out->code.length = script.length;
     out->code.data = script.failed ? NULL : arena_strdup(&out->arena, script.data);
     return out->code.data != NULL;
 }
 
+static bool split(struct translation *t, enum judge0_field field, const char ***ret_words,
+                  size_t *ret_count)
+{
+    const struct execution_bytes *text = &t->submission->text[field];
+    return judge0_words(text->data ? text->data : "", text->length, &t->out->arena,
+                        EXECUTION_ARGS_MAX, ret_words, ret_count) ||
+           refuse(t, field, "has too many words");
+}
+
 static bool set_words(struct translation *t)
 {
-    const struct execution_bytes *arguments = &t->submission->text[JUDGE0_ARGUMENTS];
-    return judge0_words(arguments->data ? arguments->data : "", arguments->length, &t->out->arena,
-                        EXECUTION_ARGS_MAX, &t->out->args, &t->out->arg_count) ||
-           refuse(t, JUDGE0_ARGUMENTS, "has too many words");
+    return split(t, JUDGE0_ARGUMENTS, &t->out->args, &t->out->arg_count) &&
+           split(t, JUDGE0_COMPILER_OPTIONS, &t->out->compile_args, &t->out->compile_arg_count);
 }
 
 /* ---- limits ---- */
+
+static uint64_t milliseconds(const struct runtime *runtime, int64_t micros)
+{
+    uint64_t value = ((uint64_t)micros + 999) / 1000;
+    return value < runtime->max_timeout_ms ? value : runtime->max_timeout_ms;
+}
 
 /* A limit that the client has not given is the runtime's, and one beyond the runtime's is its maximum:
  * such a submission can use a jail that was prepared. */
@@ -173,8 +188,15 @@ static void set_limits(struct translation *t)
         if (submission->given[rows[i].field])
             t->out->limits[rows[i].limit] = (uint64_t)value;
     }
-    uint64_t wall_ms = (uint64_t)submission->number[JUDGE0_WALL_TIME_LIMIT] / 1000;
-    t->out->timeout_ms = wall_ms < runtime->max_timeout_ms ? wall_ms : runtime->max_timeout_ms;
+    int64_t cpu = submission->number[JUDGE0_CPU_TIME_LIMIT];
+    t->out->timeout_ms = milliseconds(runtime, submission->number[JUDGE0_WALL_TIME_LIMIT]);
+    if (submission->given[JUDGE0_CPU_TIME_LIMIT] && cpu > 0)
+        t->out->cpu_ms = milliseconds(runtime, cpu + submission->number[JUDGE0_CPU_EXTRA_TIME]);
+    t->out->output_bytes = (uint64_t)submission->number[JUDGE0_MAX_FILE_SIZE] << 10;
+    t->out->compile.timeout_ms = milliseconds(runtime, judge0_rules[JUDGE0_WALL_TIME_LIMIT].most);
+    t->out->compile.cpu_ms = milliseconds(runtime, judge0_rules[JUDGE0_CPU_TIME_LIMIT].most);
+    t->out->ordered = true;
+    t->out->alone = true;
     t->out->network = submission->number[JUDGE0_ENABLE_NETWORK];
 }
 

@@ -21,6 +21,7 @@
 #include "jail/job/job.h"
 #include "jail/job/result.h"
 #include "policy/policy.h"
+#include "server/api/judge0_answer.h"
 #include "server/callback.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
@@ -64,6 +65,8 @@ static void write_body(const struct execution_result *result, uint64_t most, str
 static int make_body(const struct executor *executor, const struct queue_call *call,
                      struct str *out, struct brig_error *err)
 {
+    if (call->note.length > 0)
+        return judge0_write_callback(call->id, call->note, call->result, out, err);
     struct execution_result result = {.id = call->id,
                                       .status = EXECUTION_LOST,
                                       .exit_code = -1,
@@ -105,17 +108,24 @@ static int make_input(const struct executor *executor, const struct queue_call *
     int result = make_body(executor, call, &body, err);
     if (result < 0)
         return result;
-    if (!secret || !*secret)
+    bool judge0 = call->note.length > 0, has_secret = secret && *secret;
+    if (!has_secret && !judge0)
         return brig_fail(err, BRIG_E_STATE, 0, "callback.secret is not set any more");
     (void)snprintf(timestamp, sizeof timestamp, "%lld", (long long)time(NULL));
     str_concat(out, "url ", call->url, "\n");
     str_appendf(out, "timeout %" PRIu64 "\n", config->callback.timeout_ms);
+    if (judge0) /* Judge0 signs nothing; a signature is added if the server has a secret */
+        str_append(out, "method PUT\n");
     str_append(out, "header Content-Type: application/json\nheader Expect:\n");
     str_append(out, "header User-Agent: brigd/" BRIG_VERSION "\n");
     str_concat(out, "header webhook-id: ", call->id, "\nheader webhook-timestamp: ", timestamp,
-               "\nheader webhook-signature: v1,");
-    write_signature(secret, call->id, timestamp, &body, out);
-    str_appendf(out, "\nheader X-Brig-Attempt: %" PRIu64 "\n\n", call->attempt);
+               "\n");
+    if (has_secret) {
+        str_append(out, "header webhook-signature: v1,");
+        write_signature(secret, call->id, timestamp, &body, out);
+        str_append_char(out, '\n');
+    }
+    str_appendf(out, "header X-Brig-Attempt: %" PRIu64 "\n\n", call->attempt);
     str_append_bytes(out, body.data, body.length);
     return out->failed ? brig_fail_nomem(err) : 0;
 }

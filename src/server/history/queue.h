@@ -111,6 +111,7 @@ struct queue_call {
     const char *id, *url, *secret;
     uint64_t attempt;              /* from 1 */
     struct execution_bytes result; /* encoded; empty: the execution was lost */
+    struct execution_bytes note;   /* of a submission of Judge0, or empty */
 };
 void queue_call_done(struct queue_call *call);
 int queue_call_encode(const struct queue_call *call, struct str *out, struct brig_error *err);

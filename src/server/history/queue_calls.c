@@ -14,7 +14,7 @@
 #include "server/history/queue.h"
 #include "server/history/store.h"
 
-#define VERSION 1
+#define VERSION 2
 #define RESULT_MAX MESSAGE_BYTES_MAX
 #define MESSAGE_LENGTH_MAX 512
 #define STATUS_MAX 999
@@ -36,6 +36,7 @@ int queue_call_encode(const struct queue_call *call, struct str *out, struct bri
     wire_put_text(out, call->secret);
     wire_put_u64(out, call->attempt);
     wire_put_bytes(out, call->result.data, call->result.length);
+    wire_put_bytes(out, call->note.data, call->note.length);
     return out->failed ? brig_fail_nomem(err) : 0;
 }
 
@@ -50,6 +51,7 @@ int queue_call_decode(const void *bytes, size_t length, struct queue_call *ret_c
     call.secret = wire_get_text(&in, EXECUTION_SECRET_MAX);
     call.attempt = wire_get_u64(&in, UINT32_MAX);
     call.result.data = wire_get_bytes(&in, RESULT_MAX, &call.result.length);
+    call.note.data = wire_get_bytes(&in, EXECUTION_NOTE_MAX, &call.note.length);
     if (!wire_done(&in) || !execution_id_is_valid(call.id)) {
         queue_call_done(&call);
         return brig_fail(err, BRIG_E_INVALID, 0, "a callback is malformed");
@@ -101,6 +103,8 @@ static bool take_due(void *context, sqlite3_stmt *row)
     call->attempt = (uint64_t)sqlite3_column_int64(row, 3) + 1;
     call->result.length = (size_t)sqlite3_column_bytes(row, 4);
     call->result.data = arena_copy(&call->arena, sqlite3_column_blob(row, 4), call->result.length);
+    call->note.length = (size_t)sqlite3_column_bytes(row, 5);
+    call->note.data = arena_copy(&call->arena, sqlite3_column_blob(row, 5), call->note.length);
     return false;
 }
 
@@ -116,8 +120,9 @@ static int find_due(struct store *store, int64_t now_ns, uint64_t max_per_key, s
 {
     autostatement struct store_statement one = {0}, next = {0};
     str_append(&one.sql,
-               "SELECT c.id, c.url, c.secret, c.attempts, coalesce(r.result, x'')"
-               " FROM callbacks c LEFT JOIN results r ON r.id = c.id"
+               "SELECT c.id, c.url, c.secret, c.attempts, coalesce(r.result, x''),"
+               " coalesce(n.note, x'') FROM callbacks c LEFT JOIN results r ON r.id = c.id"
+               " LEFT JOIN notes n ON n.id = c.id"
                " WHERE c.state = 'pending' AND c.next_ns <= ?1 AND (SELECT count(*) FROM callbacks"
                " o WHERE o.state = 'calling' AND o.domain = c.domain) < ?2"
                " ORDER BY c.next_ns LIMIT 1");
