@@ -348,6 +348,8 @@ static json_t *all_paths(void)
     json_t *paths = json_object();
     for (size_t i = 0; i < route_count; i++) {
         char method[16] = "";
+        if (routes[i].flags & ROUTE_FOREIGN)
+            continue;
         for (size_t k = 0; routes[i].method[k] && k + 1 < sizeof method; k++)
             method[k] = (char)tolower((unsigned char)routes[i].method[k]);
         if (!json_object_get(paths, routes[i].path))
@@ -468,6 +470,8 @@ static void append_routes(struct str *out)
     for (size_t i = 0; i < route_count; i++) {
         const struct route *route = &routes[i];
         bool any = false;
+        if (route->flags & ROUTE_FOREIGN)
+            continue;
         str_appendf(out, "\n### %s %s\n\n%s%s.\n", route->method, route->path, route->summary,
                     route->flags & ROUTE_OPEN ? " (*open*)" : "");
         if (*route->doc)

@@ -84,6 +84,8 @@ int sandbox_request_encode(const struct sandbox_request *request, struct str *ou
     wire_put_u64(out, request->mode);
     wire_put_bool(out, request->append);
     wire_put_bool(out, request->recursive);
+    wire_put_text(out, request->token ? request->token : "");
+    wire_put_text(out, request->home);
     return execution_encoded(out, err);
 }
 
@@ -112,6 +114,8 @@ static void get_file(struct wire_reader *in, struct sandbox_request *ret)
     ret->mode = wire_get_u64(in, 0777);
     ret->append = wire_get_bool(in);
     ret->recursive = wire_get_bool(in);
+    ret->token = wire_get_text(in, SANDBOX_TOKEN_LENGTH);
+    ret->home = wire_get_text_or_null(in, EXECUTION_NAME_MAX);
 }
 
 int sandbox_request_decode(const void *bytes, size_t length, struct sandbox_request *ret,
@@ -171,6 +175,7 @@ static void put_info(struct str *out, const struct sandbox_info *info)
     wire_put_u64(out, info->cpu_us);
     wire_put_u64(out, info->oom_kills);
     execution_put_texts(out, info->unenforced, info->unenforced_count);
+    wire_put_text(out, info->token ? info->token : "");
 }
 
 static void get_info(struct wire_reader *in, struct arena *arena, struct sandbox_info *ret)
@@ -195,6 +200,7 @@ static void get_info(struct wire_reader *in, struct arena *arena, struct sandbox
     ret->cpu_us = wire_get_u64(in, UINT64_MAX);
     ret->oom_kills = wire_get_u64(in, UINT64_MAX);
     ret->unenforced = get_texts(in, arena, UNENFORCED_MAX, LINE_BYTES, &ret->unenforced_count);
+    ret->token = wire_get_text(in, SANDBOX_TOKEN_LENGTH);
 }
 
 static void put_command(struct str *out, const struct sandbox_command *command)
@@ -264,6 +270,7 @@ int sandbox_answer_encode(const struct sandbox_answer *answer, struct str *out,
     wire_put_bool(out, answer->incomplete);
     wire_put_bytes(out, answer->bytes.data, answer->bytes.length);
     wire_put_u64(out, answer->file_size);
+    wire_put_bool(out, answer->ending);
     return execution_encoded(out, err);
 }
 
@@ -292,6 +299,7 @@ int sandbox_answer_decode(const void *bytes, size_t length, struct sandbox_answe
     answer.incomplete = wire_get_bool(&in);
     answer.bytes = execution_get_bytes(&in, SANDBOX_FILE_MAX);
     answer.file_size = wire_get_u64(&in, UINT64_MAX);
+    answer.ending = wire_get_bool(&in);
     if (wire_done(&in)) {
         *ret = answer;
         return 0;

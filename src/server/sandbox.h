@@ -24,6 +24,7 @@ struct str;
 #define SANDBOX_INPUT_MAX ((size_t)1 << 20) /* standard input that waits for a command */
 #define SANDBOX_DEPTH_MAX 64
 #define SANDBOX_SIZE_MAX 10000 /* rows or columns of a terminal */
+#define SANDBOX_TOKEN_LENGTH 36
 
 enum sandbox_operation {
     SANDBOX_CREATE,
@@ -92,6 +93,9 @@ struct sandbox_request {
     const char *path, *target;
     uint64_t offset, length, depth, mode;
     bool append, recursive;
+    /* Proves that the client may use the sandbox, in place of its API key; or "". */
+    const char *token;
+    const char *home; /* SANDBOX_CREATE: a home and working directory of its own, or NULL */
 };
 
 /* Why a request was not carried out. */
@@ -136,6 +140,7 @@ struct sandbox_info {
     uint64_t memory_bytes, memory_peak_bytes, pids, cpu_us, oom_kills;
     const char **unenforced;
     size_t unenforced_count;
+    const char *token; /* see sandbox_request; "" in lists */
 };
 
 struct sandbox_command {
@@ -175,6 +180,7 @@ struct sandbox_answer {
     bool incomplete;              /* a list was cut off; SANDBOX_MAKE: it existed */
     struct execution_bytes bytes; /* of a file */
     uint64_t file_size;
+    bool ending; /* the sandbox ends, and its commands with it */
 };
 
 /* The first byte of a MESSAGE_SANDBOX_PIECE. */

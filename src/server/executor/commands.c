@@ -98,7 +98,10 @@ static void answer(const struct command *command, struct caller caller, bool mor
     }
     executor_sandbox_answer(
         command->sandbox->executor, caller,
-        &(struct sandbox_answer){.commands = &one, .command_count = 1, .more = more});
+        &(struct sandbox_answer){.commands = &one,
+                                 .command_count = 1,
+                                 .more = more,
+                                 .ending = command->sandbox->state == SANDBOX_ENDING});
 }
 
 /* ---- the end of a command ---- */
@@ -220,7 +223,7 @@ struct brig_policy *executor_command_policy(const struct sandbox *sandbox,
     struct policy_env *env =
         arena_alloc(arena, (of->env_count + request->env_count + 1) * sizeof *env);
     char *cwd = request->cwd && request->cwd[0] == '/' ? arena_strdup(arena, request->cwd)
-                : request->cwd ? arena_concat(arena, RUNTIME_WORKSPACE "/", request->cwd)
+                : request->cwd ? arena_concat(arena, of->workdir, "/", request->cwd)
                                : of->workdir;
     if (arena->failed) {
         (void)brig_fail_nomem(err);

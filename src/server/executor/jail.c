@@ -95,14 +95,18 @@ static int set_limits(const struct maker *maker)
 static int set_identity(const struct maker *maker)
 {
     const struct runtime *runtime = maker->runtime;
+    const char *home = maker->request->home;
+    bool person = runtime->agent || home;
     struct brig_identity identity = {
         .size = sizeof(struct brig_identity),
         .host_uid = maker->host_uid,
         .host_gid = (gid_t)maker->host_uid,
-        .inside_uid = runtime->agent ? RUNTIME_AGENT_UID : RUNTIME_CODE_UID,
-        .inside_gid = runtime->agent ? RUNTIME_AGENT_UID : RUNTIME_CODE_UID,
-        .name = runtime->agent ? "agent" : "sandbox",
-        .home = runtime->agent ? RUNTIME_HOME : NULL,
+        .inside_uid = person ? RUNTIME_AGENT_UID : RUNTIME_CODE_UID,
+        .inside_gid = person ? RUNTIME_AGENT_UID : RUNTIME_CODE_UID,
+        .name = home             ? home + strlen(JAIL_HOMES)
+                : runtime->agent ? "agent"
+                                 : "sandbox",
+        .home = runtime->agent ? RUNTIME_HOME : home,
     };
     int result = brig_policy_identity(maker->policy, &identity, maker->err);
     maker->policy->stranger = maker->host_uid != (uid_t)-1;
@@ -138,6 +142,7 @@ static int set_environment(const struct maker *maker)
     const struct execution_pair always[] = {
         {"PATH", RUNTIME_PATH},
         {"HOME", maker->runtime->agent     ? RUNTIME_HOME
+                 : request->home           ? request->home
                  : maker->use == JAIL_HELD ? RUNTIME_WORKSPACE
                                            : "/tmp"},
         {"LANG", "C.UTF-8"},
@@ -225,6 +230,9 @@ static int set_view(const struct maker *maker)
         result = policy_layers(policy, runtime->opened->paths, runtime->opened->count, maker->err);
     if (result == 0 && runtime->root && runtime->agent)
         result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_HOME, maker->err);
+    const char *home = maker->request->home;
+    if (result == 0 && home)
+        result = brig_policy_private(policy, BRIG_READ_WRITE, home, maker->err);
     if (result == 0)
         result = fill_workspace(maker);
     if (result == 0)
@@ -234,7 +242,7 @@ static int set_view(const struct maker *maker)
     if (result == 0 && kept)
         result = brig_policy_keep(policy, RUNTIME_OUTPUT, maker->err);
     if (result == 0)
-        result = brig_policy_workdir(policy, RUNTIME_WORKSPACE, maker->err);
+        result = brig_policy_workdir(policy, home ? home : RUNTIME_WORKSPACE, maker->err);
     return result;
 }
 

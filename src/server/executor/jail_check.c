@@ -477,6 +477,13 @@ int executor_open_workdir(const char *path, const struct config_list *roots, int
         str_shown(normal).text, roots->count ? "see --print-config" : "there is none");
 }
 
+bool jail_home_is_valid(const char *home)
+{
+    const char *name = home + strlen(JAIL_HOMES);
+    return str_starts_with(home, JAIL_HOMES) && *name >= 'a' && *name <= 'z' &&
+           strlen(name) <= 32 && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")];
+}
+
 bool jail_fits_late(const struct runtime *runtime, const struct execution_request *request)
 {
     const char *name = runtime->file_name ? runtime->file_name : "code";

@@ -38,5 +38,8 @@ int executor_open_workdir(const char *path, const struct config_list *roots, int
 
 /* Returns whether a path without symlinks is refused for any root. Pure. */
 bool executor_workdir_is_refused(const char *path);
+/* The home of a sandbox has to be JAIL_HOMES and a name of small letters, digits, - and _. Pure. */
+#define JAIL_HOMES "/home/"
+bool jail_home_is_valid(const char *home);
 /* Whether a request has nothing but what can come late: see JAIL_LATE. */
 bool jail_fits_late(const struct runtime *runtime, const struct execution_request *request);

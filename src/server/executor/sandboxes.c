@@ -107,6 +107,7 @@ static void answer_one(struct sandbox *sandbox, struct caller caller)
 {
     struct sandbox_info info = describe(sandbox);
     fill_usage(sandbox, &info);
+    info.token = sandbox->token;
     executor_sandbox_answer(sandbox->executor, caller,
                             &(struct sandbox_answer){.sandboxes = &info, .sandbox_count = 1});
 }
@@ -261,7 +262,8 @@ static struct execution_request like_execution(const struct sandbox_request *req
                                      .env_count = request->env_count,
                                      .allow = request->allow,
                                      .allow_count = request->allow_count,
-                                     .network = request->network};
+                                     .network = request->network,
+                                     .home = request->home};
     memcpy(like.limits, request->limits, sizeof like.limits);
     return like;
 }
@@ -296,6 +298,11 @@ static enum sandbox_fault check_settings(struct sandbox *sandbox, const char **r
                                             : SANDBOX_INVALID;
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
         sandbox->limits[i] = jail_limit(sandbox->runtime, &like, (enum execution_limit)i);
+    *ret_field = "home";
+    if (request->home && !jail_home_is_valid(request->home)) {
+        (void)brig_fail(err, BRIG_E_INVALID, 0, "home has to be " JAIL_HOMES "NAME");
+        return SANDBOX_INVALID;
+    }
     *ret_field = "timeout";
     if (request->timeout_ms == 0)
         request->timeout_ms = config->default_timeout_ms;
@@ -394,6 +401,7 @@ static void create(struct executor *executor, struct sandbox_request *request, s
                                 .source = {.fd = -1}};
     *request = (struct sandbox_request){0};
     execution_id_make(sandbox->id);
+    execution_id_make(sandbox->token);
     enum sandbox_fault fault = SANDBOX_OK;
     if (!config->enabled) {
         fault = SANDBOX_UNSUPPORTED;
@@ -479,15 +487,28 @@ static void pause_sandbox(struct sandbox *sandbox, bool pause, struct caller cal
     answer_one(sandbox, caller);
 }
 
+/* Takes the same time wherever the tokens differ. */
+static bool has_token(const struct sandbox *sandbox, const char *token)
+{
+    unsigned char difference = strlen(token) != SANDBOX_TOKEN_LENGTH;
+    for (size_t i = 0; !difference && i < SANDBOX_TOKEN_LENGTH; i++)
+        difference |= (unsigned char)(sandbox->token[i] ^ token[i]);
+    return !difference;
+}
+
+/* With the sandbox's token, or with the API key that created it. */
+static bool may_use(const struct sandbox *sandbox, const struct sandbox_request *request)
+{
+    if (*request->token)
+        return has_token(sandbox, request->token);
+    return !*request->domain || strcmp(sandbox->request.domain, request->domain) == 0;
+}
+
 static struct sandbox *find(const struct executor *executor, const struct sandbox_request *request)
 {
     for (struct sandbox *sandbox = executor->sandboxes.first; sandbox; sandbox = sandbox->next)
         if (strcasecmp(sandbox->id, request->id) == 0)
-            return sandbox->state != SANDBOX_ENDING &&
-                           (!*request->domain ||
-                            strcmp(sandbox->request.domain, request->domain) == 0)
-                       ? sandbox
-                       : NULL;
+            return sandbox->state != SANDBOX_ENDING && may_use(sandbox, request) ? sandbox : NULL;
     return NULL;
 }
 

@@ -121,6 +121,7 @@ struct sandbox {
     const char **unenforced;
     size_t unenforced_count;
     uint64_t limits[EXECUTION_LIMITS_]; /* in force */
+    char token[SANDBOX_TOKEN_LENGTH + 1];
 };
 
 struct sandbox_lost {

@@ -24,7 +24,6 @@
 #define ERR_ENOENT 2
 #define ERR_EINTR 4
 #define ERR_EEXIST 17
-#define ERR_ENOTDIR 20
 #define ERR_EISDIR 21
 #define ERR_EINVAL 22
 #define ERR_ENAMETOOLONG 36
@@ -420,20 +419,21 @@ static struct {
 static size_t watch_count;
 static long watcher;
 
-static bool add_watch(const char *directory)
+/* Returns 0 or an error. */
+static long add_watch(const char *directory)
 {
     size_t top = length_of(request.path), length = length_of(directory);
     const char *relative = length > top ? directory + top + 1 : "";
     if (watch_count == GUEST_WATCHES_MAX || length_of(relative) >= sizeof watches[0].path)
-        return false;
+        return -ERR_ENAMETOOLONG;
     long number = SYS(inotify_add_watch, watcher, directory,
                       IN_CREATE | IN_CLOSE_WRITE | IN_DELETE | IN_MOVE | IN_ATTRIB | IN_MODIFY |
                           IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
     if (number < 0)
-        return false;
+        return number;
     watches[watch_count].number = (int)number;
     memcpy(watches[watch_count++].path, relative, length_of(relative) + 1);
-    return true;
+    return 0;
 }
 
 static bool watch_below(struct walk *walk, const char *entry, unsigned char type, unsigned depth)
@@ -441,7 +441,7 @@ static bool watch_below(struct walk *walk, const char *entry, unsigned char type
     (void)walk;
     if (type != 4 /* DT_DIR */)
         return true;
-    return depth < GUEST_DEPTH_MAX && add_watch(entry) && push(entry, depth + 1);
+    return depth < GUEST_DEPTH_MAX && add_watch(entry) == 0 && push(entry, depth + 1);
 }
 
 static void send_event(uint32_t change, const char *directory, const char *name)
@@ -482,7 +482,7 @@ static void handle_event(const struct inotify_event *event)
             !(event->mask & (IN_CREATE | IN_MOVED_TO)))
             return;
         memcpy(path, request.path, length_of(request.path) + 1);
-        if (!append(path, watches[i].path) || !append(path, name) || !add_watch(path))
+        if (!append(path, watches[i].path) || !append(path, name) || add_watch(path) < 0)
             send_event(GUEST_LOST, watches[i].path, name);
         return;
     }
@@ -498,8 +498,9 @@ static long watch(void)
     size_t length = length_of(request.path);
     while (length > 1 && request.path[length - 1] == '/')
         request.path[--length] = 0;
-    if (!add_watch(request.path))
-        return -ERR_ENOTDIR;
+    long added = add_watch(request.path);
+    if (added < 0)
+        return added;
     struct walk walk = {.visit = watch_below};
     if (request.flags & GUEST_RECURSIVE)
         (void)walk_all(&walk, request.path);

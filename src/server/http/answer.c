@@ -55,6 +55,8 @@ void exchange_free(struct exchange *exchange)
     str_done(&exchange->body);
     str_done(&exchange->answer);
     str_done(&exchange->pending);
+    if (exchange->kept)
+        exchange->free_kept(exchange->kept);
     free(exchange->path);
     free(exchange);
 }
@@ -191,9 +193,13 @@ void answer_field_error(struct exchange *exchange, enum http_error error, const 
     autostr struct str text = {0};
     unsigned status = error_row(error)->status;
     exchange->error = error;
-    answer_write_error(exchange, error, field, message, &text);
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
         exchange->retry_after_s = 1;
+    if (exchange->route && exchange->route->errors) {
+        exchange->route->errors->fail(exchange, error, field, message);
+        return;
+    }
+    answer_write_error(exchange, error, field, message, &text);
     if (text.failed) { /* out of memory: send the status only */
         str_done(&text);
         answer_text(exchange, status, NULL, &text);
@@ -205,6 +211,19 @@ void answer_field_error(struct exchange *exchange, enum http_error error, const 
 void answer_error(struct exchange *exchange, enum http_error error, const char *message)
 {
     answer_field_error(exchange, error, NULL, message);
+}
+
+void answer_fail(struct exchange *exchange, enum http_error error, const char *field,
+                 const char *message)
+{
+    if (!exchange->stream || exchange->route->errors) {
+        answer_field_error(exchange, error, field, message);
+        return;
+    }
+    autostr struct str text = {0};
+    exchange->error = error;
+    answer_write_error(exchange, error, field, message, &text);
+    stream_end(exchange->stream, "error", text.failed ? NULL : text.data);
 }
 
 /* ---- Sending an answer ---- */
@@ -273,6 +292,8 @@ static void add_headers(const struct exchange *exchange, struct MHD_Response *re
         (void)snprintf(place, sizeof place, "/executions/%s", exchange->execution_id);
         add(response, "Location", place);
     }
+    if (*exchange->next_page)
+        add(response, "x-next-token", exchange->next_page);
     if (exchange->replayed)
         add(response, "Idempotency-Replayed", "true");
     if (exchange->retry_after_s)

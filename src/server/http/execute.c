@@ -344,16 +344,9 @@ void execute_abandon(struct http *http, struct ticket *ticket)
 static void fail(struct exchange *exchange, enum http_error error, const char *field,
                  const char *message)
 {
-    autostr struct str text = {0};
     if (!exchange)
         return;
-    if (exchange->stream) {
-        exchange->error = error;
-        answer_write_error(exchange, error, field, message, &text);
-        stream_end(exchange->stream, "error", text.failed ? NULL : text.data);
-    } else {
-        answer_field_error(exchange, error, field, message);
-    }
+    answer_fail(exchange, error, field, message);
     exchange_resume(exchange);
 }
 

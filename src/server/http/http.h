@@ -17,6 +17,7 @@
 #include "server/http/request.h"
 #include "server/http/route.h"
 #include "server/message.h"
+#include "server/sandbox.h"
 
 struct async_dialect;
 struct brig_error;
@@ -30,6 +31,7 @@ struct stream;
 #define HTTP_BYTES_PER_MS_MIN 16
 #define HTTP_TICK_MS 250
 #define HTTP_REQUEST_ID_MAX 64
+#define HTTP_NEXT_PAGE_MAX 80
 
 /* An accepted socket. */
 struct connection {
@@ -95,6 +97,12 @@ struct exchange {
     struct str pending;                  /* what the history process knows of it */
     const struct async_dialect *dialect; /* that answers instead of async.c, or NULL */
     void *call;                          /* its state */
+    /* Other dialects. */
+    char sandbox_token[SANDBOX_TOKEN_LENGTH +
+                       1];                  /* of the sandbox `path_id`, in place of a key; or "" */
+    char next_page[HTTP_NEXT_PAGE_MAX + 1]; /* of a list, for the header x-next-token; or "" */
+    void *kept;                             /* by a dialect, between its questions; or NULL */
+    void (*free_kept)(void *kept);
 };
 
 /* All but TICKET_WAIT wait for an answer of the executor or the history process. */
@@ -217,6 +225,9 @@ void answer_field_error(struct exchange *exchange, enum http_error error, const 
 /* Writes the error object as text, for a stream. */
 void answer_write_error(const struct exchange *exchange, enum http_error error, const char *field,
                         const char *message, struct str *out);
+/* Answers with an error; a stream that has begun ends with it. */
+void answer_fail(struct exchange *exchange, enum http_error error, const char *field,
+                 const char *message);
 /* Hands the answer to libmicrohttpd. Returns 0, or negative if the connection must be closed. */
 int answer_send(struct exchange *exchange);
 /* The same for a response that was made from a callback. */

@@ -14,7 +14,7 @@ struct server_config;
 struct str;
 
 #define METRICS_STATUSES 600
-#define METRICS_ROUTES_MAX 64
+#define METRICS_ROUTES_MAX 96
 
 /* How full the server is, from 0 to 1. */
 struct metrics_saturation {

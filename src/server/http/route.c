@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "server/api/e2b.h"
 #include "server/api/judge0.h"
 #include "server/api/sandboxes.h"
 #include "server/config.h"
@@ -38,6 +39,8 @@ static bool has_form(const char *pattern, const char *path, const char **ret_id,
             path += strcspn(path, "/");
             if (path == *part)
                 return false;
+        } else if (*pattern == '*') {
+            return true;
         } else if (*pattern++ != *path++) {
             return false;
         }
@@ -75,6 +78,8 @@ bool route_is_judge0(const char *path)
 
 static bool has_method(const struct route *route, const char *method)
 {
+    if (*route->method == '*')
+        return strcmp(method, "OPTIONS") != 0;
     return strcmp(route->method, method) == 0 ||
            (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
 }
@@ -108,8 +113,11 @@ bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX])
         if (!has_form(routes[i].path, path, &id, &number))
             continue;
         bool get = strcmp(routes[i].method, "GET") == 0;
-        used += (size_t)snprintf(ret_methods + used, ROUTE_METHODS_MAX - used, "%s, %s",
-                                 routes[i].method, get ? "HEAD, " : "");
+        const char *method = *routes[i].method == '*' ? "GET, POST, PUT, DELETE" : routes[i].method;
+        used += (size_t)snprintf(ret_methods + used, ROUTE_METHODS_MAX - used, "%s, %s", method,
+                                 get ? "HEAD, " : "");
+        if (*routes[i].method == '*')
+            break;
     }
     if (used == 0)
         return false;
@@ -305,6 +313,10 @@ const struct route routes[] = {
      "Whether the API key is known", "200 or 401."},
     {"POST", "/judge0/authorize", 0, judge0_authorize, "judge0Authorize", NULL,
      "Whether `X-Auth-User` is the API key", "200 or 403."},
+    {"*", E2B_SANDBOX_PATH "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bSandbox", NULL,
+     "A sandbox for clients of E2B", "", .errors = &e2b_errors},
+    {"*", E2B_PATH "/*", ROUTE_FOREIGN, e2b_handle, "e2b", NULL, "The interface of E2B", "",
+     .errors = &e2b_errors},
 };
 const size_t route_count = ARRAY_LENGTH(routes);
 

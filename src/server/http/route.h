@@ -9,6 +9,7 @@
 
 #include "server/execution.h"
 
+struct error_form;
 struct exchange;
 struct str;
 
@@ -26,19 +27,22 @@ enum route_flag {
     ROUTE_CREATES = 1 << 8,   /* answers with 201 */
     ROUTE_EMPTY = 1 << 9,     /* answers with 204 and no body */
     ROUTE_FORM = 1 << 10,     /* with API keys also takes a form as its body */
+    ROUTE_FOREIGN = 1 << 11,  /* another project's interface: not in openapi.json and docs/api.md */
 };
 
 struct route {
-    const char *method;
-    const char *path; /* "{id}" stands for a UUID, "{pid}" for a number */
+    const char *method; /* "*": any but OPTIONS */
+    /* "{id}" stands for a UUID, "{pid}" for a number, "*" at the end for anything. */
+    const char *path;
     unsigned flags;
     /* Called when the request is complete. Sets an answer, or leaves the exchange waiting. */
     void (*handle)(struct exchange *exchange);
     const char *operation; /* operationId in openapi.json */
     const char *schema;    /* of the answer (schemas.json), or NULL: it is not JSON */
     const char *summary;
-    const char *doc;     /* Markdown, for docs/api.md */
-    const char *request; /* schema of the body; NULL: that of /execute */
+    const char *doc;                 /* Markdown, for docs/api.md */
+    const char *request;             /* schema of the body; NULL: that of /execute */
+    const struct error_form *errors; /* NULL: the form of this server */
 };
 extern const struct route routes[];
 extern const size_t route_count;
@@ -179,3 +183,10 @@ struct error_row {
     const char *text, *doc;
 };
 const struct error_row *error_row(enum http_error error);
+
+/* How a dialect says that a request failed. */
+struct error_form {
+    /* Answers with an error; if the exchange has a stream, ends it. */
+    void (*fail)(struct exchange *exchange, enum http_error error, const char *field,
+                 const char *message);
+};

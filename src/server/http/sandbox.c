@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "server/http/http.h"
-#include "server/http/stream.h"
 
 enum http_error sandbox_error(enum sandbox_fault fault)
 {
@@ -41,14 +40,7 @@ void sandbox_fail(struct exchange *exchange, const struct sandbox_answer *answer
     const char *message = *answer->message ? answer->message : NULL;
     if (answer->fault == SANDBOX_LIMIT)
         exchange->retry_after_s = 1;
-    if (!exchange->stream) {
-        answer_field_error(exchange, error, answer->field, message);
-        return;
-    }
-    autostr struct str text = {0};
-    exchange->error = error;
-    answer_write_error(exchange, error, answer->field, message, &text);
-    stream_end(exchange->stream, "error", text.failed ? NULL : text.data);
+    answer_fail(exchange, error, answer->field, message);
 }
 
 void sandbox_ask(struct exchange *exchange, struct sandbox_request *request,
@@ -64,6 +56,7 @@ void sandbox_ask(struct exchange *exchange, struct sandbox_request *request,
         request->name = "";
     if (!request->bytes.data)
         request->bytes.data = "";
+    request->token = exchange->sandbox_token;
     struct ticket *ticket = ticket_new(http, TICKET_SANDBOX, exchange);
     autostr struct str packed = {0};
     bool encoded = ticket && sandbox_request_encode(request, &packed, NULL) == 0;
@@ -102,11 +95,14 @@ void sandbox_answered(struct http *http, const struct message *message)
         return;
     if (!decoded)
         answer_error(exchange, ERROR_INTERNAL, NULL);
+    else if (answer.fault != SANDBOX_OK && dialect->failed)
+        dialect->failed(exchange, &answer);
     else if (answer.fault != SANDBOX_OK)
         sandbox_fail(exchange, &answer);
     else
         dialect->answered(exchange, &answer);
-    exchange_resume(exchange);
+    if (exchange->state != EXCHANGE_WAITING) /* it has not asked again */
+        exchange_resume(exchange);
 }
 
 void sandbox_piece(struct http *http, const struct message *message)

@@ -14,13 +14,15 @@ struct message;
 struct ticket;
 
 /* What a dialect does with answers. The exchange is there; if it has no stream yet, `answered` sets
- * its answer or begins a stream, and for a stream adds to it. */
+ * its answer, begins a stream or asks again, and for a stream adds to it. */
 struct sandbox_dialect {
     /* Called for the last answer, and before it for one that says `more`. */
     void (*answered)(struct exchange *exchange, const struct sandbox_answer *answer);
     /* Called for each piece of output or change; NULL: there is none. */
     void (*piece)(struct exchange *exchange, enum sandbox_piece kind, const char *bytes,
                   size_t length);
+    /* Called for a fault; NULL: sandbox_fail(). */
+    void (*failed)(struct exchange *exchange, const struct sandbox_answer *answer);
 };
 
 /* Sends the request, with the client and its key filled in, and suspends the exchange; or answers

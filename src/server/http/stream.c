@@ -92,6 +92,7 @@ void sse_append_comment(struct str *out)
 
 struct stream {
     struct exchange *exchange;
+    const struct stream_form *form; /* NULL: server-sent events */
     bool base64, dropped, ended;
     bool gap;        /* something was dropped since the last event */
     size_t received; /* bytes of output received */
@@ -115,6 +116,14 @@ struct stream *stream_new(struct exchange *exchange, bool base64)
     stream->exchange = exchange;
     stream->base64 = base64;
     stream->comment_ms = next_comment(exchange->http);
+    return stream;
+}
+
+struct stream *stream_new_form(struct exchange *exchange, const struct stream_form *form)
+{
+    struct stream *stream = stream_new(exchange, false);
+    if (stream)
+        stream->form = form;
     return stream;
 }
 
@@ -192,6 +201,27 @@ void stream_live(struct stream *stream, const char *event, bool is_stderr, const
     append_counted(stream, before);
 }
 
+bool stream_append(struct stream *stream, const void *bytes, size_t length)
+{
+    size_t before = stream->out.length;
+    if (stream->ended)
+        return false;
+    if (before - stream->sent + length > STREAM_FORM_BYTES_MAX) {
+        stream->dropped = true;
+        return false;
+    }
+    str_append_bytes(&stream->out, bytes, length);
+    append_counted(stream, before);
+    return !stream->out.failed && stream->out.length > before;
+}
+
+void stream_finish(struct stream *stream, const void *bytes, size_t length)
+{
+    if (!stream->ended)
+        str_append_bytes(&stream->out, bytes, length);
+    stream->ended = true;
+}
+
 void stream_end(struct stream *stream, const char *event, const char *json)
 {
     if (stream->ended)
@@ -217,8 +247,10 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
         exchange_release(exchange);
         if (stream->ended)
             return MHD_CONTENT_READER_END_OF_STREAM;
-        if (exchange->http->now_ms >= stream->comment_ms)
+        if (exchange->http->now_ms >= stream->comment_ms && !stream->form)
             sse_append_comment(out);
+        else if (exchange->http->now_ms >= stream->comment_ms && stream->form->idle)
+            stream->form->idle(out);
     }
     size_t length = out->length - stream->sent;
     if (length == 0) {
@@ -239,7 +271,8 @@ int stream_send(struct exchange *exchange)
     struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
                                                                       read_stream, exchange, NULL);
     exchange->status = MHD_HTTP_OK;
-    exchange->content_type = "text/event-stream";
+    exchange->content_type =
+        exchange->stream->form ? exchange->stream->form->content_type : "text/event-stream";
     exchange->socket->deadline_ms = 0;
     /* Tells nginx not to buffer the stream. */
     if (response)

@@ -51,6 +51,18 @@ void stream_live(struct stream *stream, const char *event, bool is_stderr, const
 /* Appends the last event. `json` may be NULL if memory ran out. */
 void stream_end(struct stream *stream, const char *event, const char *json);
 bool stream_has_dropped(const struct stream *stream);
+/* Streams of another form than server-sent events. */
+struct stream_form {
+    const char *content_type;
+    void (*idle)(struct str *out); /* appends what keeps the connection alive; NULL: nothing */
+};
+#define STREAM_FORM_BYTES_MAX ((size_t)16 << 20) /* that the client has not read yet */
+struct stream *stream_new_form(struct exchange *exchange, const struct stream_form *form);
+/* Appends bytes; false if the reader is too slow, and they are dropped. */
+bool stream_append(struct stream *stream, const void *bytes, size_t length);
+/* Appends the last bytes. */
+void stream_finish(struct stream *stream, const void *bytes, size_t length);
+
 /* Hands the stream to libmicrohttpd. Returns 0, or negative if the connection must be closed. */
 int stream_send(struct exchange *exchange);
 /* Makes a comment due. */
