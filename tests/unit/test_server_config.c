@@ -122,6 +122,7 @@ static void test_everything(void)
         "99,\n"
         "            default_timeout: 1m, max_timeout: 2h, max_paused: 1d, max_commands: 5,\n"
         "            output_kept: 64k}\n"
+        "judge0: {enabled: false, implicit_base64: true, allow_delete: true}\n"
         "database:\n"
         "  dsn: postgres://u:secret@db/x?sslmode=disable\n"
         "  path: /tmp/h.sqlite\n"

@@ -524,7 +524,7 @@ static void test_sqlite_old(void)
     (void)sqlite3_open(path, &db);
     int failed = sqlite3_exec(db,
                               "DROP TABLE queue; DROP TABLE idempotency; DROP TABLE results;"
-                              "DROP TABLE callbacks; DROP TABLE usage;"
+                              "DROP TABLE callbacks; DROP TABLE usage; DROP TABLE notes;"
                               "ALTER TABLE executions DROP COLUMN traceparent;"
                               "ALTER TABLE executions DROP COLUMN priority;"
                               "DROP TABLE server; DROP INDEX executions_sequence;"
