@@ -110,7 +110,7 @@ static void fail(struct judge0_outcome *outcome, const char *why)
                    why && *why ? why : "the execution was lost");
 }
 
-static void accept(const struct judge0_submission *submission, struct judge0_outcome *outcome)
+static void compare(const struct judge0_submission *submission, struct judge0_outcome *outcome)
 {
     const struct execution_bytes *expected = &submission->text[JUDGE0_EXPECTED_OUTPUT];
     outcome->status = !expected->data || judge0_is_same(expected->data, expected->length,
@@ -124,7 +124,7 @@ static void judge_status(const struct judge0_submission *submission,
 {
     switch (result->status) {
     case EXECUTION_OK:
-        accept(submission, outcome);
+        compare(submission, outcome);
         return;
     case EXECUTION_ERROR:
         if (result->signal)
