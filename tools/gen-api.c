@@ -221,6 +221,8 @@ static bool may_fail(const struct route *route, enum http_error error)
     case ERROR_FILES_UNAVAILABLE:
     case ERROR_NO_SPACE:
         return files;
+    case ERROR_PORT_CLOSED: /* of ports, which are not listed */
+        return false;
     case ERROR_CONFLICT:
     case ERROR_SANDBOX_LOST:
         return sandbox && id;

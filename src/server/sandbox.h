@@ -49,6 +49,7 @@ enum sandbox_operation {
     SANDBOX_MOVE,
     SANDBOX_MAKE,
     SANDBOX_WATCH,
+    SANDBOX_RELAY, /* `bytes` to a TCP port in the sandbox, which is `command`, and what it answers */
     SANDBOX_OPERATIONS_
 };
 

@@ -2,6 +2,7 @@
 // The unchanged npm package `e2b` against brigd, told by E2B_API_URL, E2B_SANDBOX_URL and E2B_API_KEY. Prints TAP.
 // Usage: client.mjs DIRECTORY, where DIRECTORY has node_modules.
 import assert from 'node:assert/strict'
+import http from 'node:http'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
@@ -262,6 +263,27 @@ test('a directory is watched', async () => {
   await handle.stop()
   await all.stop()
   await assert.rejects(sandbox.files.watchDir('nonesuch', () => {}), NotFoundError)
+})
+
+// ---- ports ----
+
+test('a server in the sandbox is reached at its host', async () => {
+  await sandbox.files.write('web/index.html', 'served')
+  await sandbox.commands.run('cd web && exec python3 -m http.server 3000', { background: true, timeoutMs: 0 })
+  const host = sandbox.getHost(3000)
+  assert.ok(host.startsWith(`3000-${sandbox.sandboxId}.`))
+  const { port } = new URL(process.env.E2B_SANDBOX_URL)
+  const get = (headers) => new Promise((resolve, reject) => {
+    http.get({ host: '127.0.0.1', port, path: '/index.html', headers: { Host: host, ...headers } }, async (response) => {
+      let body = ''
+      for await (const piece of response) body += piece
+      resolve([response.statusCode, body])
+    }).on('error', reject)
+  })
+  const token = { 'E2B-Traffic-Access-Token': sandbox.trafficAccessToken }
+  await wait(async () => (await get(token))[0] === 200, 'the server')
+  assert.deepEqual(await get(token), [200, 'served'])
+  assert.equal((await get({}))[0], 401)
 })
 
 // ---- the end ----

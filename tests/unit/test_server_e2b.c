@@ -10,8 +10,11 @@
 #include "server/api/e2b.h"
 #include "server/api/e2b_request.h"
 #include "server/api/multipart.h"
+#include "server/api/port_head.h"
 #include "server/config.h"
 #include "tap.h"
+
+#define UUID "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 
 /* ---- Connect ---- */
 
@@ -233,6 +236,102 @@ static void check_routes(void)
     route_is(8080, "GET", "/files", NULL);
 }
 
+static void check_hosts(void)
+{
+    static const struct {
+        const char *host;
+        unsigned port; /* 0: another name */
+    } rows[] = {
+        {"3000-" UUID ".example.com", 3000},
+        {"49983-" UUID ".localhost:8080", 49983},
+        {"65535-" UUID ".x", 65535},
+        {"65536-" UUID ".x", 0},
+        {"0-" UUID ".x", 0},
+        {"3000-" UUID, 0},
+        {"3000-" UUID ".", 0},
+        {"3000" UUID ".x", 0},
+        {"-" UUID ".x", 0},
+        {"100000-" UUID ".x", 0},
+        {"3000-f47ac10b-58cc-4372-a567-0e02b2c3d47g.x", 0},
+        {"3000-f47ac10b", 0},
+        {"localhost:8080", 0},
+        {"127.0.0.1", 0},
+        {"", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        unsigned port = 0;
+        char id[EXECUTION_ID_LENGTH + 1] = "";
+        bool found = e2b_read_host(rows[i].host, &port, id);
+        tap_is_int(found ? port : 0, rows[i].port, "the host '%s'", rows[i].host);
+        if (found)
+            tap_is_str(id, UUID, "its sandbox");
+    }
+}
+
+/* ---- answers of programs ---- */
+
+static void check_heads(void)
+{
+    static const struct {
+        const char *head;
+        long used; /* -2: all of it */
+        unsigned status;
+        const char *names; /* names and values, each with a comma */
+    } rows[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", -2, 200, "Content-Type,text/html,"},
+        {"HTTP/1.0 404\r\n\r\n", -2, 404, ""},
+        {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 25, 100, ""},
+        {"HTTP/1.1 200 OK\r\nX:  a b \t\r\nY:\r\nz: ä\r\n\r\nbody", 41, 200, "X,a b,z,ä,"},
+        {"HTTP/1.1 200 OK\r\nset-cookie: a\r\nConnection: close\r\ncontent-length: 1\r\nDate: x\r\n"
+         "Access-Control-Allow-Origin: *\r\nX-Frame-Options: a\r\n\r\n",
+         -2, 200, ""},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", -1, 0, ""},
+        {"HTTP/1.1 200 OK\r\nA b: c\r\n\r\n", -1, 0, ""},
+        {"HTTP/1.1 200 OK\r\n folded\r\n\r\n", -1, 0, ""},
+        {"HTTP/1.1 200 OK\r\nnothing\r\n\r\n", -1, 0, ""},
+        {"HTTP/1.1 200 OK\r\nA: b\nC: d\r\n\r\n", -1, 0, ""},
+        {"HTTP/1.1 200 OK\r\n: b\r\n\r\n", -1, 0, ""},
+        {"HTTP/2 200 OK\r\n\r\n", -1, 0, ""},
+        {"HTTP/1.1 99 X\r\n\r\n", -1, 0, ""},
+        {"HTTP/1.1 600 X\r\n\r\n", -1, 0, ""},
+        {"HTTP/1.1 2000\r\n\r\n", -1, 0, ""},
+        {"\r\n\r\n", -1, 0, ""},
+        {"SSH-2.0-x\r\n", 0, 0, ""},
+        {"HTTP/1.1 200 OK\r\nA: b\r\n", 0, 0, ""},
+        {"", 0, 0, ""},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        autostr struct str headers = {0}, names = {0};
+        unsigned status = 0;
+        size_t length = strlen(rows[i].head);
+        long used = port_head_read(rows[i].head, length, &status, &headers);
+        tap_is_int(used, rows[i].used == -2 ? (long)length : rows[i].used, "head %zu", i);
+        if (used <= 0)
+            continue;
+        for (const char *at = NULL; (at = str_list_next(&headers, at));)
+            str_concat(&names, at, ",");
+        tap_is_int(status, rows[i].status, "its status");
+        tap_is_str(names.data ? names.data : "", rows[i].names, "its headers");
+    }
+}
+
+static long read_long_head(size_t length)
+{
+    autostr struct str head = {0}, headers = {0};
+    unsigned status;
+    str_append(&head, "HTTP/1.1 200 OK\r\nX: ");
+    while (head.length < length - 4)
+        str_append_char(&head, 'x');
+    str_append(&head, "\r\n\r\n");
+    return port_head_read(head.data, head.length, &status, &headers);
+}
+
+static void check_head_limits(void)
+{
+    tap_is_int(read_long_head(PORT_HEAD_MAX), PORT_HEAD_MAX, "a head may have 32 KiB");
+    tap_is_int(read_long_head(PORT_HEAD_MAX + 1), -1, "not a byte more");
+}
+
 /* ---- requests ---- */
 
 static struct server_config config;
@@ -436,6 +535,9 @@ int main(void)
     check_parts();
     check_part_limits();
     check_routes();
+    check_hosts();
+    check_heads();
+    check_head_limits();
     check_creation();
     check_networks();
     check_filters();

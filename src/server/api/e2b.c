@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "server/api/connect.h"
+#include "server/api/ports.h"
 #include "server/http/http.h"
 #include "server/http/request.h"
 #include "server/http/sandbox.h"
@@ -209,7 +210,10 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
 {
     const struct error_row *row = error_row(error);
     (void)field;
-    refuse(exchange, row->status, connect_code_of(row->status), message ? message : row->text);
+    if (error == ERROR_EXECUTION_LOST) /* sandboxes end with the executor */
+        refuse(exchange, MHD_HTTP_BAD_GATEWAY, CONNECT_UNAVAILABLE, GONE);
+    else
+        refuse(exchange, row->status, connect_code_of(row->status), message ? message : row->text);
 }
 
 const struct error_form e2b_errors = {fail};
@@ -358,15 +362,55 @@ void e2b_unsupported(struct exchange *exchange)
 
 /* ---- dispatch ---- */
 
+bool e2b_read_host(const char *host, unsigned *ret_port, char ret_id[EXECUTION_ID_LENGTH + 1])
+{
+    size_t digits = strspn(host, "0123456789");
+    unsigned port = 0;
+    if (digits == 0 || digits > 5 || host[digits] != '-' ||
+        strnlen(host + digits + 1, EXECUTION_ID_LENGTH + 2) < EXECUTION_ID_LENGTH + 2 ||
+        host[digits + 1 + EXECUTION_ID_LENGTH] != '.')
+        return false;
+    for (size_t i = 0; i < digits; i++)
+        port = port * 10 + (unsigned)(host[i] - '0');
+    memcpy(ret_id, host + digits + 1, EXECUTION_ID_LENGTH);
+    ret_id[EXECUTION_ID_LENGTH] = '\0';
+    *ret_port = port;
+    return port > 0 && port <= UINT16_MAX && execution_id_is_valid(ret_id);
+}
+
+bool e2b_find_host(const char *host, const struct route **ret_route)
+{
+    unsigned port;
+    char id[EXECUTION_ID_LENGTH + 1];
+    if (!host || !e2b_read_host(host, &port, id))
+        return false;
+    for (size_t i = 0; i < route_count; i++)
+        if (str_starts_with(routes[i].path, E2B_HOST))
+            *ret_route = &routes[i];
+    return *ret_route;
+}
+
+static bool is_host(const struct exchange *exchange)
+{
+    return str_starts_with(exchange->route->path, E2B_HOST);
+}
+
 /* The sandbox, the port and the token of a request that goes into a sandbox. */
 static bool find_sandbox(struct exchange *exchange, unsigned *ret_port)
 {
     const char *id = e2b_header(exchange, "E2b-Sandbox-Id");
     const char *port = e2b_header(exchange, "E2b-Sandbox-Port");
     const char *token = e2b_header(exchange, "X-Access-Token");
+    char host_id[EXECUTION_ID_LENGTH + 1];
+    unsigned host_port;
     uint64_t number = E2B_ENVD;
     if (!token)
         token = e2b_header(exchange, "E2B-Traffic-Access-Token");
+    if (is_host(exchange) && e2b_read_host(e2b_header(exchange, "Host"), &host_port, host_id)) {
+        id = host_id;
+        port = NULL;
+        number = host_port;
+    }
     if (!id || (port && parse_uint(port, UINT16_MAX, 0, &number, NULL) < 0) || number == E2B_API) {
         e2b_refuse(
             exchange, MHD_HTTP_BAD_REQUEST,
@@ -407,12 +451,17 @@ void e2b_handle(struct exchange *exchange)
     unsigned port = E2B_API;
     if (inside && !find_sandbox(exchange, &port))
         return;
+    const char *prefix = is_host(exchange) ? "" : inside ? E2B_SANDBOX_PATH : E2B_PATH;
+    const char *path = exchange->path + strlen(prefix);
+    if (inside && port != E2B_ENVD && port != E2B_INTERPRETER) {
+        ports_ask(exchange, port, path);
+        return;
+    }
     struct e2b_kept *kept = calloc(1, sizeof *kept);
     if (!kept) {
         answer_error(exchange, ERROR_OVERLOADED, NULL);
         return;
     }
-    const char *path = exchange->path + strlen(inside ? E2B_SANDBOX_PATH : E2B_PATH);
     kept->route = e2b_find(port, exchange->method, path, kept->path_id);
     if (!kept->route) {
         free(kept);

@@ -13,7 +13,7 @@
  *   creation has, in `X-Access-Token` or `E2B-Traffic-Access-Token`. E2B_ENVD (49983) is its daemon
  *   for commands (e2b_process.c) and files (e2b_files.c), E2B_INTERPRETER (49999) the server of
  *   `@e2b/code-interpreter`: its rows have `.port = E2B_INTERPRETER` and paths such as "/execute",
- *   "/contexts" and "/contexts/{id}".
+ *   "/contexts" and "/contexts/{id}". Another port is a program of the client (ports.h).
  *
  * Before a handler is called, exchange->path_id is the id, of the path or the header, and
  * exchange->sandbox_token the token, which the executor checks with each question that
@@ -38,6 +38,8 @@ struct sandbox_dialect;
 
 #define E2B_PATH "/e2b"
 #define E2B_SANDBOX_PATH E2B_PATH "/sbx"
+/* A sandbox can also be told by the name in `Host`, with any domain; the path is then one in it. */
+#define E2B_HOST "PORT-ID.DOMAIN"
 #define E2B_HOME "/home/user" /* of every sandbox that a client of E2B creates */
 #define E2B_USER "user"
 #define E2B_API 0
@@ -65,6 +67,11 @@ extern const size_t e2b_route_count;
 /* Finds a row by the part of the path after the prefix. *ret_id is the component at {id}, or "". */
 const struct e2b_route *e2b_find(unsigned port, const char *method, const char *path,
                                  char ret_id[EXECUTION_ID_LENGTH + 1]);
+
+/* Reads "PORT-ID.…"; false if it is another name. */
+bool e2b_read_host(const char *host, unsigned *ret_port, char ret_id[EXECUTION_ID_LENGTH + 1]);
+/* The same, and finds the row of http/route.c; `host` may be NULL. */
+bool e2b_find_host(const char *host, const struct route **ret_route);
 
 /* For the table of routes. */
 void e2b_handle(struct exchange *exchange);

@@ -158,17 +158,19 @@ static void ask(struct exchange *exchange, struct sandbox_request *request,
 
 void e2b_get(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_info, NULL, e2b_failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_info, .failed = e2b_failed};
     ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
 }
 
 void e2b_metrics(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_metrics, NULL, e2b_failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_metrics,
+                                                   .failed = e2b_failed};
     ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
 }
 
-static const struct sandbox_dialect with_nothing = {answer_nothing, NULL, e2b_failed};
+static const struct sandbox_dialect with_nothing = {.answered = answer_nothing,
+                                                    .failed = e2b_failed};
 
 void e2b_end(struct exchange *exchange)
 {
@@ -182,7 +184,8 @@ void e2b_pause(struct exchange *exchange)
 
 /* ---- creation, and a new connection ---- */
 
-static const struct sandbox_dialect with_session = {answer_session, NULL, e2b_failed};
+static const struct sandbox_dialect with_session = {.answered = answer_session,
+                                                    .failed = e2b_failed};
 
 void e2b_create(struct exchange *exchange)
 {
@@ -240,7 +243,7 @@ static void lengthen(struct exchange *exchange, const struct sandbox_answer *ans
 
 static void connect_found(struct exchange *exchange, const struct sandbox_answer *answer)
 {
-    static const struct sandbox_dialect dialect = {lengthen, NULL, e2b_failed};
+    static const struct sandbox_dialect dialect = {.answered = lengthen, .failed = e2b_failed};
     if (answer->sandbox_count != 1 || answer->sandboxes[0].state != SANDBOX_PAUSED) {
         lengthen(exchange, answer);
         return;
@@ -251,7 +254,7 @@ static void connect_found(struct exchange *exchange, const struct sandbox_answer
 
 void e2b_connect(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {connect_found, NULL, e2b_failed};
+    static const struct sandbox_dialect dialect = {.answered = connect_found, .failed = e2b_failed};
     if (read_timeout(exchange, &e2b_kept(exchange)->timeout_ms))
         ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
 }
@@ -259,7 +262,7 @@ void e2b_connect(struct exchange *exchange)
 /* The same for older clients; 409 if it is not paused. */
 void e2b_resume(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {lengthen, NULL, e2b_failed};
+    static const struct sandbox_dialect dialect = {.answered = lengthen, .failed = e2b_failed};
     e2b_kept(exchange)->resumed = true;
     if (read_timeout(exchange, &e2b_kept(exchange)->timeout_ms))
         ask(exchange, &(struct sandbox_request){.operation = SANDBOX_RESUME}, &dialect);
@@ -270,8 +273,10 @@ void e2b_resume(struct exchange *exchange)
 /* Sandboxes come newest first, so a page begins after the time and id of the one before. */
 static void write_next(struct exchange *exchange, const struct sandbox_info *last)
 {
-    (void)snprintf(exchange->next_page, sizeof exchange->next_page, "%lld-%s",
-                   (long long)last->created_ns, last->id);
+    char token[64];
+    (void)snprintf(token, sizeof token, "%lld-%s", (long long)last->created_ns, last->id);
+    str_list_add(&exchange->headers, "x-next-token");
+    str_list_add(&exchange->headers, token);
 }
 
 static int compare(const struct sandbox_info *info, int64_t ns, const char *id)
@@ -368,7 +373,7 @@ static bool read_page(struct exchange *exchange)
 
 void e2b_list(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_list, NULL, e2b_failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_list, .failed = e2b_failed};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_LIST};
     (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, note_state,
                                     &request);

@@ -78,7 +78,7 @@ static void answer_entry(struct exchange *exchange, const struct sandbox_answer 
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static const struct sandbox_dialect with_entry = {answer_entry, NULL, failed};
+static const struct sandbox_dialect with_entry = {.answered = answer_entry, .failed = failed};
 
 /* Looks at the path that was made or moved. */
 static void look(struct exchange *exchange)
@@ -172,25 +172,26 @@ void e2b_file_stat(struct exchange *exchange)
 
 void e2b_file_make(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_made, NULL, failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_made, .failed = failed};
     call(exchange, SANDBOX_MAKE, &dialect);
 }
 
 void e2b_file_list(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_entries, NULL, failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_entries, .failed = failed};
     call(exchange, SANDBOX_ENTRIES, &dialect);
 }
 
 void e2b_file_remove(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_removed, NULL, failed_remove};
+    static const struct sandbox_dialect dialect = {.answered = answer_removed,
+                                                   .failed = failed_remove};
     call(exchange, SANDBOX_REMOVE, &dialect);
 }
 
 void e2b_file_move(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_moved, NULL, failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_moved, .failed = failed};
     autojson_value json_t *body = NULL;
     struct e2b_kept *kept = e2b_kept(exchange);
     const char *from = read_path(exchange, &body, "source");
@@ -267,7 +268,8 @@ static void add_change(struct exchange *exchange, enum sandbox_piece kind, const
 
 void e2b_file_watch(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_watch, add_change, failed};
+    static const struct sandbox_dialect dialect = {
+        .answered = answer_watch, .piece = add_change, .failed = failed};
     call(exchange, SANDBOX_WATCH, &dialect);
 }
 
@@ -286,7 +288,7 @@ static void answer_bytes(struct exchange *exchange, const struct sandbox_answer 
 
 void e2b_file_read(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_bytes, NULL, failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_bytes, .failed = failed};
     const char *path =
         e2b_check_user(exchange)
             ? e2b_file_path(exchange, &e2b_kept(exchange)->arena, e2b_query(exchange, "path"))
@@ -334,7 +336,7 @@ static void answer_one(struct exchange *exchange, const struct sandbox_answer *a
 
 static void write_next(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_one, NULL, failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_one, .failed = failed};
     struct e2b_kept *kept = e2b_kept(exchange);
     if (kept->part_at == kept->part_count) {
         answer_written(exchange);

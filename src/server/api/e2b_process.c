@@ -163,7 +163,8 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
 }
 
 static void failed(struct exchange *exchange, const struct sandbox_answer *answer);
-static const struct sandbox_dialect with_command = {answer_command, add_piece, failed};
+static const struct sandbox_dialect with_command = {
+    .answered = answer_command, .piece = add_piece, .failed = failed};
 
 static void refuse_with(struct exchange *exchange, const char *message)
 {
@@ -243,7 +244,7 @@ static void failed(struct exchange *exchange, const struct sandbox_answer *answe
     e2b_failed(exchange, &other);
 }
 
-static const struct sandbox_dialect with_empty = {answer_empty, NULL, failed};
+static const struct sandbox_dialect with_empty = {.answered = answer_empty, .failed = failed};
 
 void e2b_process_input(struct exchange *exchange)
 {
@@ -324,7 +325,7 @@ static void answer_list(struct exchange *exchange, const struct sandbox_answer *
 
 void e2b_process_list(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_list, NULL, e2b_failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_list, .failed = e2b_failed};
     autojson_value json_t *body = NULL;
     if (e2b_body(exchange, &body))
         sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_COMMANDS}, &dialect);
@@ -343,6 +344,6 @@ static void answer_health(struct exchange *exchange, const struct sandbox_answer
 
 void e2b_health(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_health, NULL, e2b_failed};
+    static const struct sandbox_dialect dialect = {.answered = answer_health, .failed = e2b_failed};
     sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
 }

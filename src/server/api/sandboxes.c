@@ -370,10 +370,10 @@ static void ask_plainly(struct exchange *exchange, enum sandbox_operation operat
         void (*answered)(struct exchange *, const struct sandbox_answer *);
         struct sandbox_dialect dialect;
     } rows[] = {
-        {answer_info, {answer_info, NULL}},
-        {answer_usage, {answer_usage, NULL}},
-        {answer_nothing, {answer_nothing, NULL}},
-        {answer_commands, {answer_commands, NULL}},
+        {answer_info, {.answered = answer_info}},
+        {answer_usage, {.answered = answer_usage}},
+        {answer_nothing, {.answered = answer_nothing}},
+        {answer_commands, {.answered = answer_commands}},
     };
     autosandbox struct sandbox_request request = {.operation = operation};
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
@@ -383,9 +383,9 @@ static void ask_plainly(struct exchange *exchange, enum sandbox_operation operat
         }
 }
 
-static const struct sandbox_dialect with_info = {answer_info, NULL};
-static const struct sandbox_dialect with_nothing = {answer_nothing, NULL};
-static const struct sandbox_dialect with_command = {answer_command, add_piece};
+static const struct sandbox_dialect with_info = {.answered = answer_info};
+static const struct sandbox_dialect with_nothing = {.answered = answer_nothing};
+static const struct sandbox_dialect with_command = {.answered = answer_command, .piece = add_piece};
 
 void sandboxes_create(struct exchange *exchange)
 {
@@ -430,7 +430,7 @@ static bool read_metadata(struct exchange *exchange, struct sandbox_request *req
 
 void sandboxes_list(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_list, NULL};
+    static const struct sandbox_dialect dialect = {.answered = answer_list};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_LIST};
     const char *state = parameter(exchange, "state");
     if (!query_check(exchange) || !read_metadata(exchange, &request))
@@ -573,8 +573,8 @@ static bool is_set(const struct exchange *exchange, const char *name)
 
 void sandboxes_read(struct exchange *exchange)
 {
-    static const struct sandbox_dialect bytes = {answer_bytes, NULL};
-    static const struct sandbox_dialect entries = {answer_entries, NULL};
+    static const struct sandbox_dialect bytes = {.answered = answer_bytes};
+    static const struct sandbox_dialect entries = {.answered = answer_entries};
     bool list = is_set(exchange, "list");
     autosandbox struct sandbox_request request = {
         .operation = list ? SANDBOX_ENTRIES : SANDBOX_READ, .length = SANDBOX_FILE_MAX, .depth = 1};
@@ -614,7 +614,7 @@ void sandboxes_remove(struct exchange *exchange)
 
 void sandboxes_stat(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_entry, NULL};
+    static const struct sandbox_dialect dialect = {.answered = answer_entry};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_STAT};
     if (read_path(exchange, &request))
         ask(exchange, &request, &dialect);
@@ -628,14 +628,14 @@ void sandboxes_move(struct exchange *exchange)
 
 void sandboxes_make(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_made, NULL};
+    static const struct sandbox_dialect dialect = {.answered = answer_made};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_MAKE};
     ask_with_body(exchange, &request, &dialect);
 }
 
 void sandboxes_watch(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {answer_watch, add_change};
+    static const struct sandbox_dialect dialect = {.answered = answer_watch, .piece = add_change};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_WATCH,
                                                   .recursive = is_set(exchange, "recursive")};
     if (read_path(exchange, &request))

@@ -196,7 +196,8 @@ int executor_stream_read(struct command_stream *stream)
         executor_stream_close(stream);
         return 0;
     }
-    keep(command, stream->kind, piece, (size_t)length);
+    if (command->request.operation != SANDBOX_RELAY)
+        keep(command, stream->kind, piece, (size_t)length);
     for (const struct follower *at = command->followers; at; at = at->next)
         if (at->output)
             tell(command, at->caller, stream->kind, piece, (size_t)length);

@@ -27,6 +27,13 @@
 #define ENDED_MAX 64 /* ended commands that are kept */
 #define TERMINAL_VARIABLE "TERM"
 
+/* A program of ours that connects to a port. It is no execution, is not listed, and ends with its
+ * client. */
+static bool is_relay(const struct command *command)
+{
+    return command->request.operation == SANDBOX_RELAY;
+}
+
 /* ---- results ---- */
 
 /* A run as outcome.c knows it, with what is kept of the output. */
@@ -111,7 +118,8 @@ static void conclude(struct command *command, struct execution_result *result)
     struct sandbox *sandbox = command->sandbox;
     struct executor *executor = sandbox->executor;
     (void)execution_result_encode(result, &command->result, NULL);
-    executor_note_end(executor, sandbox->runtime, result, &command->result);
+    if (!is_relay(command))
+        executor_note_end(executor, sandbox->runtime, result, &command->result);
     executor_send_rows(executor);
     execution_result_done(result);
     for (struct follower *next; command->followers; command->followers = next) {
@@ -129,7 +137,7 @@ void executor_commands_settle(struct sandbox *sandbox)
     size_t ended = 0;
     for (struct command **at = &sandbox->commands; *at;) {
         struct command *command = *at;
-        if (command->job || ++ended <= ENDED_MAX) {
+        if (command->job || (!is_relay(command) && ++ended <= ENDED_MAX)) {
             at = &command->next;
             continue;
         }
@@ -413,7 +421,8 @@ static void fail(struct command *command, struct caller caller, const struct bri
     executor_outcome_failed(&run, error->message, &result);
     autostr struct str bytes = {0};
     (void)execution_result_encode(&result, &bytes, NULL);
-    executor_note_end(sandbox->executor, sandbox->runtime, &result, &bytes);
+    if (!is_relay(command))
+        executor_note_end(sandbox->executor, sandbox->runtime, &result, &bytes);
     execution_result_done(&result);
     return_run(&run);
     if (directory || error->code == BRIG_E_NOT_FOUND)
@@ -461,12 +470,29 @@ static void follow(struct command *command, enum sandbox_wait wait, struct calle
                                 "out of memory");
 }
 
+/* The command of a relay is ours alone. */
+static void fill_relay(struct sandbox_request *request)
+{
+    const char *words[] = {JAIL_GUEST, "connect", arena_number(&request->arena, request->command),
+                           NULL};
+    *request = (struct sandbox_request){.arena = request->arena,
+                                        .operation = SANDBOX_RELAY,
+                                        .request_id = request->request_id,
+                                        .client = request->client,
+                                        .bytes = request->bytes,
+                                        .wait = SANDBOX_FOLLOW};
+    request->args = arena_copy(&request->arena, words, sizeof words);
+    request->arg_count = request->args && words[2] ? ARRAY_LENGTH(words) - 1 : 0;
+}
+
 void executor_command_start(struct sandbox *sandbox, struct sandbox_request *request,
                             struct caller caller)
 {
     struct executor *executor = sandbox->executor;
     struct brig_error err = {0};
     const char *field = "";
+    if (request->operation == SANDBOX_RELAY)
+        fill_relay(request);
     enum sandbox_fault fault = check_command(sandbox, request, &field, &err);
     if (fault != SANDBOX_OK) {
         executor_sandbox_refuse(executor, caller, fault, field, "%s", err.message);
@@ -475,8 +501,9 @@ void executor_command_start(struct sandbox *sandbox, struct sandbox_request *req
     enum sandbox_wait wait = request->wait;
     struct command *command = new_command(sandbox, request);
     if (!command || fill_row(command, &err) < 0 ||
-        executor_note_begin(executor, &command->row,
-                            executor_language(executor, sandbox->runtime)) < 0) {
+        (!is_relay(command) &&
+         executor_note_begin(executor, &command->row,
+                             executor_language(executor, sandbox->runtime)) < 0)) {
         executor_sandbox_refuse(executor, caller, SANDBOX_BUSY, "", "out of memory");
         if (command)
             sandbox_request_done(&command->request);
@@ -507,6 +534,8 @@ void executor_command_list(struct sandbox *sandbox, struct caller caller)
          command = command->next) {
         if (all.command_count == SANDBOX_COMMANDS_MAX)
             break;
+        if (is_relay(command))
+            continue;
         all.commands[all.command_count] = describe(command);
         all.commands[all.command_count++].result = (struct execution_bytes){
             command->job ? "" : "1", command->job ? 0 : 1}; /* without its output */
@@ -568,7 +597,7 @@ void executor_command_asked(struct sandbox *sandbox, const struct sandbox_reques
                             struct caller caller)
 {
     struct command *command = sandbox->commands;
-    while (command && command->number != request->command)
+    while (command && (command->number != request->command || is_relay(command)))
         command = command->next;
     if (!command)
         executor_sandbox_refuse(sandbox->executor, caller, SANDBOX_NO_COMMAND, "",
@@ -583,8 +612,11 @@ void executor_command_asked(struct sandbox *sandbox, const struct sandbox_reques
 bool executor_command_left(struct sandbox *sandbox, struct caller caller)
 {
     for (struct command *command = sandbox->commands; command; command = command->next)
-        if (executor_follower_remove(command, caller))
+        if (executor_follower_remove(command, caller)) {
+            if (is_relay(command) && command->job)
+                (void)brig_job_cancel(command->job, NULL);
             return true;
+        }
     return false;
 }
 

@@ -549,6 +549,7 @@ static void serve(struct sandbox *sandbox, struct sandbox_request *request, stru
         pause_sandbox(sandbox, request->operation == SANDBOX_PAUSE, caller);
         return;
     case SANDBOX_START:
+    case SANDBOX_RELAY:
         executor_command_start(sandbox, request, caller);
         count_now(sandbox->executor);
         return;

@@ -6,7 +6,8 @@
  * the socket that is its standard input, one after the other, with the rights of every command in
  * the jail: no process outside opens a path of the jail. It follows symlinks as any program does; it
  * opens nothing that could block it, and reads and writes only regular files. Hostile processes
- * beside it can stop it or kill it, so the executor does not rely on an answer.
+ * beside it can stop it or kill it, so the executor does not rely on an answer. As a third command
+ * ("connect PORT") it connects its standard input and output with a port of the sandbox.
  *
  * It is freestanding, because a sandbox may have any root directory, and small, because every
  * sandbox has a copy. */
@@ -23,6 +24,7 @@
 
 #define ERR_ENOENT 2
 #define ERR_EINTR 4
+#define ERR_EAGAIN 11
 #define ERR_EEXIST 17
 #define ERR_EISDIR 21
 #define ERR_EINVAL 22
@@ -30,6 +32,10 @@
 #define ERR_ENOTEMPTY 39
 #define ERR_ELOOP 40
 #define SOCKET 0
+#define FAMILY_4 2  /* AF_INET */
+#define FAMILY_6 10 /* AF_INET6 */
+#define POLL_IN 1
+#define POLL_OUT 4
 #define FILE_TYPE 0170000
 #define DIRENT_NAME 19 /* offset of the name in a directory entry */
 #define QUEUE_BYTES (256 << 10)
@@ -557,11 +563,86 @@ static void serve(void)
     }
 }
 
+/* ---- "connect": standard input and output to and from a port of the sandbox ---- */
+
+struct poll_entry {
+    int fd;
+    short events, got;
+};
+
+static long connect_to(unsigned port)
+{
+    const unsigned char four[16] = {
+        FAMILY_4 & 0xff, FAMILY_4 >> 8, port >> 8 & 0xff, port & 0xff, 127, 0, 0, 1};
+    const unsigned char six[28] = {
+        [0] = FAMILY_6, [2] = port >> 8 & 0xff, [3] = port & 0xff, [23] = 1};
+    long fd = SYS(socket, FAMILY_4, 1 /* SOCK_STREAM */, 0);
+    if (fd >= 0 && SYS(connect, fd, four, sizeof four) == 0)
+        return fd;
+    (void)SYS(close, fd);
+    fd = SYS(socket, FAMILY_6, 1 /* SOCK_STREAM */, 0);
+    return fd >= 0 && SYS(connect, fd, six, sizeof six) == 0 ? fd : -1;
+}
+
+static void write_out(const char *bytes, long length)
+{
+    while (length > 0) {
+        long done = SYS(write, 1, bytes, length);
+        if (done == -ERR_EINTR)
+            continue;
+        if (done <= 0)
+            (void)SYS(exit_group, 1);
+        bytes += done;
+        length -= done;
+    }
+}
+
+/* The end of the input does not end the connection: some servers would not answer then. */
+static void relay(const char *text)
+{
+    unsigned port = 0;
+    for (; *text >= '0' && *text <= '9' && port < 65536; text++)
+        port = port * 10 + (unsigned)(*text - '0');
+    long fd = *text || port == 0 || port > 65535 ? -1 : connect_to(port);
+    if (fd < 0)
+        (void)SYS(exit_group, GUEST_REFUSED);
+    long waiting = 0, sent = 0; /* input that was read, and how much of it was sent */
+    for (bool open = true;;) {
+        struct poll_entry entries[] = {
+            {(int)fd, (short)(POLL_IN | (waiting > sent ? POLL_OUT : 0)), 0},
+            {open && waiting == sent ? 0 : -1, POLL_IN, 0},
+        };
+        if (SYS(ppoll, entries, 2, 0, 0, 8) < 0)
+            continue;
+        if (entries[1].got) {
+            waiting = SYS(read, 0, piece, sizeof piece);
+            sent = 0;
+            open = waiting > 0 || waiting == -ERR_EINTR;
+            waiting = waiting > 0 ? waiting : 0;
+        }
+        if (entries[0].got & POLL_OUT) {
+            long done = SYS(sendto, fd, piece + sent, waiting - sent,
+                            0x4040 /* NOSIGNAL, DONTWAIT */, 0, 0);
+            sent += done > 0 ? done : 0;
+            if (done < 0 && done != -ERR_EAGAIN && done != -ERR_EINTR)
+                sent = waiting = open = 0;
+        }
+        if (entries[0].got & ~POLL_OUT) {
+            long got = SYS(read, fd, listing, sizeof listing);
+            if (got == 0 || (got < 0 && got != -ERR_EINTR))
+                (void)SYS(exit_group, 0);
+            write_out(listing, got);
+        }
+    }
+}
+
 static __attribute__((noreturn, used)) void guest_main(const long *stack)
 {
     const char *const *argv = (const char *const *)(const void *)(stack + 1);
     if (stack[0] > 1 && is_same(argv[1], "serve"))
         serve();
+    if (stack[0] > 2 && is_same(argv[1], "connect"))
+        relay(argv[2]);
     for (;;)
         (void)SYS(exit_group, 0);
 }

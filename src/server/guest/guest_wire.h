@@ -40,6 +40,9 @@ enum guest_reply_type { GUEST_DATA = 1, GUEST_ENTRY, GUEST_EVENT, GUEST_DONE };
 
 enum guest_kind { GUEST_FILE, GUEST_DIRECTORY, GUEST_LINK, GUEST_OTHER };
 
+/* Exit code of "connect": nothing listens at the port. */
+#define GUEST_REFUSED 111
+
 enum guest_change {
     GUEST_CREATED = 1,
     GUEST_WRITTEN,

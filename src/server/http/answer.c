@@ -55,6 +55,7 @@ void exchange_free(struct exchange *exchange)
     str_done(&exchange->body);
     str_done(&exchange->answer);
     str_done(&exchange->pending);
+    str_done(&exchange->headers);
     if (exchange->kept)
         exchange->free_kept(exchange->kept);
     free(exchange->path);
@@ -292,8 +293,11 @@ static void add_headers(const struct exchange *exchange, struct MHD_Response *re
         (void)snprintf(place, sizeof place, "/executions/%s", exchange->execution_id);
         add(response, "Location", place);
     }
-    if (*exchange->next_page)
-        add(response, "x-next-token", exchange->next_page);
+    for (const char *name = str_list_next(&exchange->headers, NULL), *value; name;
+         name = str_list_next(&exchange->headers, value)) {
+        value = str_list_next(&exchange->headers, name);
+        add(response, name, value);
+    }
     if (exchange->replayed)
         add(response, "Idempotency-Replayed", "true");
     if (exchange->retry_after_s)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "server/api/e2b.h"
 #include "server/api/judge0.h"
 #include "server/config.h"
 #include "server/http/http.h"
@@ -227,7 +228,9 @@ static void find_client(struct exchange *exchange)
 static bool check_host(struct exchange *exchange)
 {
     const char *host = exchange->http->checks_host ? header(exchange, "Host") : NULL;
-    if (!host || clients_host_is_own(&exchange->http->config->server.hosts, host) ||
+    /* A web page cannot know the token that these routes need. */
+    bool token = (exchange->route->flags & ROUTE_OPEN) && (exchange->route->flags & ROUTE_FOREIGN);
+    if (!host || clients_host_is_own(&exchange->http->config->server.hosts, host) || token ||
         exchange->route->flags & ROUTE_PROBE)
         return true;
     answer_error(exchange, ERROR_WRONG_HOST, NULL);
@@ -239,6 +242,8 @@ static bool find_route(struct exchange *exchange)
     char message[2 * STR_SHOWN_MAX + ROUTE_METHODS_MAX + 40], methods[ROUTE_METHODS_MAX] = "";
     autostr struct str nothing = {0};
     const char *slash = strrchr(exchange->path, '/');
+    if (e2b_find_host(header(exchange, "Host"), &exchange->route))
+        return true;
     bool judge0 = route_is_judge0(exchange->path);
     if (judge0 && slash && !slash[1]) /* as Rails */
         exchange->path[slash - exchange->path] = '\0';

@@ -31,7 +31,6 @@ struct stream;
 #define HTTP_BYTES_PER_MS_MIN 16
 #define HTTP_TICK_MS 250
 #define HTTP_REQUEST_ID_MAX 64
-#define HTTP_NEXT_PAGE_MAX 80
 
 /* An accepted socket. */
 struct connection {
@@ -99,9 +98,9 @@ struct exchange {
     void *call;                          /* its state */
     /* Other dialects. */
     char sandbox_token[SANDBOX_TOKEN_LENGTH +
-                       1];                  /* of the sandbox `path_id`, in place of a key; or "" */
-    char next_page[HTTP_NEXT_PAGE_MAX + 1]; /* of a list, for the header x-next-token; or "" */
-    void *kept;                             /* by a dialect, between its questions; or NULL */
+                       1]; /* of the sandbox `path_id`, in place of a key; or "" */
+    struct str headers;    /* more headers of the answer: a list of names and values in turn */
+    void *kept;            /* by a dialect, between its questions; or NULL */
     void (*free_kept)(void *kept);
 };
 

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "server/api/e2b.h"
 #include "server/api/judge0.h"
+#include "server/api/ports.h"
 #include "server/api/sandboxes.h"
 #include "server/config.h"
 #include "server/history/query.h"
@@ -45,7 +46,7 @@ static bool has_form(const char *pattern, const char *path, const char **ret_id,
             return false;
         }
     }
-    return !*pattern && !*path;
+    return (!*pattern || strcmp(pattern, "*") == 0) && !*path;
 }
 
 /* Copies the part at {id}; false if it is not an id. */
@@ -128,6 +129,9 @@ bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX])
 /* ---- The tables ---- */
 
 #define PROBE (ROUTE_OPEN | ROUTE_UNCOUNTED | ROUTE_PROBE)
+
+/* Rows leave out what they do not have. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 const struct route routes[] = {
     {"POST", "/execute", ROUTE_BODY, execute_begin, "execute", "Result",
@@ -313,10 +317,14 @@ const struct route routes[] = {
      "Whether the API key is known", "200 or 401."},
     {"POST", "/judge0/authorize", 0, judge0_authorize, "judge0Authorize", NULL,
      "Whether `X-Auth-User` is the API key", "200 or 403."},
+    {"*", "/sandboxes/{id}/ports/{pid}/*", ROUTE_FOREIGN, ports_handle, "port", NULL,
+     "A program in a sandbox", ""},
     {"*", E2B_SANDBOX_PATH "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bSandbox", NULL,
      "A sandbox for clients of E2B", "", .errors = &e2b_errors},
     {"*", E2B_PATH "/*", ROUTE_FOREIGN, e2b_handle, "e2b", NULL, "The interface of E2B", "",
      .errors = &e2b_errors},
+    {"*", E2B_HOST "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bHost", NULL,
+     "A sandbox that has a name of its own", "", .errors = &e2b_errors},
 };
 const size_t route_count = ARRAY_LENGTH(routes);
 

@@ -27,7 +27,7 @@ enum route_flag {
     ROUTE_CREATES = 1 << 8,   /* answers with 201 */
     ROUTE_EMPTY = 1 << 9,     /* answers with 204 and no body */
     ROUTE_FORM = 1 << 10,     /* with API keys also takes a form as its body */
-    ROUTE_FOREIGN = 1 << 11,  /* another project's interface: not in openapi.json and docs/api.md */
+    ROUTE_FOREIGN = 1 << 11,  /* another program's interface: not in openapi.json and docs/api.md */
 };
 
 struct route {
@@ -167,7 +167,9 @@ bool query_list(struct exchange *exchange, struct str *out);
       "The database takes no rows, and the spool (twice `database.spool_max`) or the memory for "  \
       "rows is full.")                                                                             \
     X(HISTORY_UNAVAILABLE, 503, "the history does not answer",                                     \
-      "The database does not answer, or there is none.")
+      "The database does not answer, or there is none.")                                           \
+    X(PORT_CLOSED, 502, "nothing answers at this port of the sandbox",                             \
+      "No program in the sandbox listens at the port, or what it answers is not HTTP/1.")
 
 enum http_error {
     ERROR_NONE,

@@ -108,12 +108,15 @@ void sandbox_answered(struct http *http, const struct message *message)
 void sandbox_piece(struct http *http, const struct message *message)
 {
     const struct ticket *ticket = find(http, message->tag);
-    if (!ticket || !ticket->exchange || !ticket->exchange->stream || !ticket->dialect->piece ||
-        message->length < 1)
+    struct exchange *exchange = ticket ? ticket->exchange : NULL;
+    const struct sandbox_dialect *dialect = ticket ? ticket->dialect : NULL;
+    if (!exchange || !dialect->piece || message->length < 1 ||
+        (!exchange->stream && !dialect->begins_with_piece))
         return;
-    ticket->dialect->piece(ticket->exchange, (enum sandbox_piece)message->bytes[0],
-                           message->bytes + 1, message->length - 1);
-    exchange_resume(ticket->exchange);
+    dialect->piece(exchange, (enum sandbox_piece)message->bytes[0], message->bytes + 1,
+                   message->length - 1);
+    if (exchange->state != EXCHANGE_WAITING)
+        exchange_resume(exchange);
 }
 
 void sandbox_abandon(struct http *http, struct ticket *ticket)

@@ -23,6 +23,8 @@ struct sandbox_dialect {
                   size_t length);
     /* Called for a fault; NULL: sandbox_fail(). */
     void (*failed)(struct exchange *exchange, const struct sandbox_answer *answer);
+    /* `piece` begins the stream, or sets the answer. */
+    bool begins_with_piece;
 };
 
 /* Sends the request, with the client and its key filled in, and suspends the exchange; or answers

@@ -215,6 +215,11 @@ bool stream_append(struct stream *stream, const void *bytes, size_t length)
     return !stream->out.failed && stream->out.length > before;
 }
 
+void stream_abort(struct stream *stream)
+{
+    stream->out.failed = true;
+}
+
 void stream_finish(struct stream *stream, const void *bytes, size_t length)
 {
     if (!stream->ended)
@@ -270,7 +275,8 @@ int stream_send(struct exchange *exchange)
 {
     struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
                                                                       read_stream, exchange, NULL);
-    exchange->status = MHD_HTTP_OK;
+    if (!exchange->stream->form || !exchange->status)
+        exchange->status = MHD_HTTP_OK;
     exchange->content_type =
         exchange->stream->form ? exchange->stream->form->content_type : "text/event-stream";
     exchange->socket->deadline_ms = 0;

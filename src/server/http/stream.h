@@ -60,6 +60,8 @@ struct stream_form {
 struct stream *stream_new_form(struct exchange *exchange, const struct stream_form *form);
 /* Appends bytes; false if the reader is too slow, and they are dropped. */
 bool stream_append(struct stream *stream, const void *bytes, size_t length);
+/* Closes the connection, so that the client notices that something is missing. */
+void stream_abort(struct stream *stream);
 /* Appends the last bytes. */
 void stream_finish(struct stream *stream, const void *bytes, size_t length);
 
