@@ -195,6 +195,7 @@ static bool may_fail(const struct route *route, enum http_error error)
     switch (error) {
     case ERROR_NONE:
     case ERROR_METHOD_NOT_ALLOWED: /* of other methods */
+    case ERROR_WRONG_ORIGIN:       /* of WebSocket connections */
     case ERRORS_:
         return false;
     case ERROR_MALFORMED_REQUEST:

@@ -74,6 +74,8 @@ enum message_type {
     /* Executions with stages; the tag is that of a MESSAGE_EXECUTE */
     MESSAGE_INPUT,  /* http → executor: standard input of one that is interactive */
     MESSAGE_SIGNAL, /* http → executor: one byte, the signal, for the stage that runs */
+    /* http → executor: a uint64_t, bytes of output that an interactive client has taken */
+    MESSAGE_TAKEN,
     MESSAGE_STAGE,  /* executor → http, one that streams: struct message_stage */
     /* http → history, about notes (history/notes.h) */
     MESSAGE_NOTE,        /* an id, then the domain; answer: MESSAGE_NOTED */

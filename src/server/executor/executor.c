@@ -308,6 +308,7 @@ static const struct {
     {ROLE_HTTP, MESSAGE_SANDBOX_LEAVE, executor_sandbox_left},
     {ROLE_HTTP, MESSAGE_INPUT, executor_run_take_input},
     {ROLE_HTTP, MESSAGE_SIGNAL, executor_run_take_signal},
+    {ROLE_HTTP, MESSAGE_TAKEN, executor_run_take_taken},
 };
 
 static int take_message(struct executor *executor, enum server_role from, struct message *message,

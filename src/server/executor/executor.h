@@ -79,6 +79,7 @@ struct run {
     struct execution_piece *order;
     size_t order_count;
     struct executor_input input; /* of an interactive run */
+    uint64_t untaken;            /* its output that its client has not taken yet */
     struct stages *stages;       /* of a run with a compile stage; the job is that of a stage */
     int64_t started_ns;          /* since 1970 */
     enum execution_fault fault;  /* set if the run cannot start */
@@ -200,11 +201,13 @@ int executor_run_watch_stage(struct run *run, struct brig_error *err);
  * ends[0] and ends[1], those of executor_output_open(). */
 int executor_run_streams(struct run *run, int ends[3], struct brig_command *command,
                          struct brig_error *err);
-/* Handle MESSAGE_INPUT and MESSAGE_SIGNAL. */
+/* Handle MESSAGE_INPUT, MESSAGE_SIGNAL and MESSAGE_TAKEN. */
 int executor_run_take_input(struct executor *executor, const struct message *message,
                             struct brig_error *err);
 int executor_run_take_signal(struct executor *executor, const struct message *message,
                              struct brig_error *err);
+int executor_run_take_taken(struct executor *executor, const struct message *message,
+                            struct brig_error *err);
 /* Resumes reading streams that were paused because the http process was slow. */
 void executor_runs_resume(struct executor *executor);
 /* Starts runs cold whose zygote does not fork. */

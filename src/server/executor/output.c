@@ -20,6 +20,8 @@
 
 #define PIECE_BYTES 32768 /* with its first byte, a piece fits into an inline message */
 _Static_assert(PIECE_BYTES + 1 <= MESSAGE_INLINE_MAX, "a piece of output is one message");
+/* Output of an interactive run on its way to the client; more stays in the pipe. */
+#define WINDOW_BYTES ((uint64_t)256 << 10)
 /* A pipe holds at most 1 MiB; more can only come from a process that should not have the fd. */
 #define DRAIN_ROUNDS 64
 
@@ -72,6 +74,11 @@ static bool is_too_much(const struct run_stream *stream)
            run->output_bytes > run->executor->config->sandbox.max_output_bytes;
 }
 
+static bool window_is_full(const struct run *run)
+{
+    return run->untaken >= WINDOW_BYTES && run->http == run->executor->http_processes;
+}
+
 /* The first byte of `piece` is the stream's number. What an interactive client sees is not limited
  * by what is kept. */
 static void take_piece(struct run_stream *stream, char *piece, size_t length)
@@ -89,6 +96,7 @@ static void take_piece(struct run_stream *stream, char *piece, size_t length)
         str_append_bytes(&stream->kept, piece + 1, keep);
     if (keep > 0 && run->request.ordered)
         note_order(stream, keep);
+    run->untaken += run->request.interactive ? tell : 0;
     if (tell > 0 && run->request.stream)
         executor_tell_http(run->executor, run->http, MESSAGE_OUTPUT, run->tag, piece, tell + 1);
     if (is_too_much(stream))
@@ -126,7 +134,7 @@ static void stream_ready(void *owner, uint32_t events)
     }
     bool wanted =
         stream->run->request.stream && stream->run->http == stream->run->executor->http_processes;
-    if (wanted && executor_http_is_full(stream->run->executor))
+    if (wanted && (executor_http_is_full(stream->run->executor) || window_is_full(stream->run)))
         pause_stream(stream);
     else
         (void)read_piece(stream);
@@ -191,7 +199,7 @@ void executor_output_resume(struct run *run)
 {
     for (int i = 0; i < 2; i++) {
         struct run_stream *stream = &run->streams[i];
-        if (!stream->paused)
+        if (!stream->paused || window_is_full(run))
             continue;
         stream->paused = false;
         run->executor->paused_count--;

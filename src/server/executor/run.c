@@ -260,6 +260,21 @@ int executor_run_take_signal(struct executor *executor, const struct message *me
     return 0;
 }
 
+int executor_run_take_taken(struct executor *executor, const struct message *message,
+                            struct brig_error *err)
+{
+    struct run *run = find_by_tag(executor, message->tag);
+    uint64_t bytes;
+    if (message->length != sizeof bytes)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the http process sent an invalid count");
+    memcpy(&bytes, message->bytes, sizeof bytes);
+    if (run) {
+        run->untaken -= bytes < run->untaken ? bytes : run->untaken;
+        executor_output_resume(run);
+    }
+    return 0;
+}
+
 /* Ends the jail, if there is one. */
 static void drop_job(struct run *run)
 {

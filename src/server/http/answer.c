@@ -14,6 +14,7 @@
 #include "server/http/http.h"
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
+#include "server/http/upgrade.h"
 #include "server/http/web.h"
 
 /* ---- Exchanges ---- */
@@ -55,6 +56,7 @@ void exchange_free(struct exchange *exchange)
     str_done(&exchange->body);
     str_done(&exchange->answer);
     str_done(&exchange->pending);
+    upgrade_free(exchange);
     str_done(&exchange->headers);
     if (exchange->kept)
         exchange->free_kept(exchange->kept);
@@ -92,6 +94,8 @@ static void watch_end(const struct exchange *exchange)
 /* libmicrohttpd does not watch the socket of a suspended connection, so the loop does. */
 void exchange_suspend(struct exchange *exchange)
 {
+    if (exchange->upgrade) /* libmicrohttpd has left the socket to upgrade.c */
+        return;
     if (exchange->suspended) { /* another question of the same exchange */
         if (exchange->ticket)
             watch_end(exchange);
@@ -134,19 +138,24 @@ void exchange_half_closed(struct exchange *exchange)
         (void)send(exchange->socket->fd, interim, sizeof interim - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void exchange_gone(struct exchange *exchange)
+void exchange_abandon(struct exchange *exchange)
 {
     struct ticket *ticket = take_ptr(&exchange->ticket);
+    if (!ticket)
+        return;
+    ticket->exchange = NULL;
+    if (ticket->kind == TICKET_RUN)
+        execute_abandon(exchange->http, ticket);
+    else if (ticket->kind == TICKET_WAIT)
+        ticket_free(exchange->http, ticket);
+    else if (ticket->kind == TICKET_SANDBOX)
+        sandbox_abandon(exchange->http, ticket);
+}
+
+void exchange_gone(struct exchange *exchange)
+{
     exchange->gone = true;
-    if (ticket) {
-        ticket->exchange = NULL;
-        if (ticket->kind == TICKET_RUN)
-            execute_abandon(exchange->http, ticket);
-        else if (ticket->kind == TICKET_WAIT)
-            ticket_free(exchange->http, ticket);
-        else if (ticket->kind == TICKET_SANDBOX)
-            sandbox_abandon(exchange->http, ticket);
-    }
+    exchange_abandon(exchange);
     exchange_resume(exchange);
 }
 
@@ -245,22 +254,26 @@ static void add(struct MHD_Response *response, const char *name, const char *val
     (void)MHD_add_response_header(response, name, value);
 }
 
+bool answer_allows_origin(const struct exchange *exchange, const char *origin)
+{
+    const struct config_list *origins = &exchange->http->config->server.cors_origins;
+    for (size_t i = 0; i < origins->count; i++)
+        if (str_equal(origins->items[i], "*") || str_equal(origins->items[i], origin))
+            return true;
+    return false;
+}
+
 /* Without an Access-Control-Allow-Origin header, browsers refuse web pages of other origins;
  * server.cors_origins lists the exceptions. */
 static void add_cors(const struct exchange *exchange, struct MHD_Response *response,
                      const char *methods)
 {
-    const struct config_list *origins = &exchange->http->config->server.cors_origins;
-    bool allowed = false;
-    if (origins->count == 0)
+    if (exchange->http->config->server.cors_origins.count == 0)
         return;
     const char *origin =
         MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Origin");
     add(response, "Vary", "Origin");
-    for (size_t i = 0; origin && i < origins->count; i++)
-        allowed =
-            allowed || str_equal(origins->items[i], "*") || str_equal(origins->items[i], origin);
-    if (!allowed)
+    if (!origin || !answer_allows_origin(exchange, origin))
         return;
     add(response, "Access-Control-Allow-Origin", origin);
     add(response, "Access-Control-Expose-Headers", "X-Request-ID, X-Execution-ID, Retry-After");

@@ -18,6 +18,7 @@
 #include "server/http/http.h"
 #include "server/http/stream.h"
 #include "server/http/tls.h"
+#include "server/http/upgrade.h"
 
 /* Memory of libmicrohttpd for a connection, in addition to the headers. */
 #define POOL_EXTRA_BYTES 16384
@@ -111,6 +112,8 @@ void daemon_tick(struct http *http)
     LIST_FOREACH(exchange, &http->exchanges, link)
     if (exchange->stream)
         stream_tick(exchange);
+    else if (exchange->upgrade)
+        upgrade_tick(exchange);
 }
 
 /* ---- The head: libmicrohttpd accepts more than is safe behind a proxy ---- */
@@ -325,6 +328,8 @@ static bool find_key(struct exchange *exchange, bool *ret_given)
     const char *authorization = key ? NULL : header(exchange, "Authorization");
     if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
         key = authorization + sizeof bearer - 1;
+    else if (authorization && exchange->route->flags & ROUTE_RAW_KEY)
+        key = authorization;
     *ret_given = key && *key;
     return key && clients_check_key(keys, key, exchange->domain);
 }
@@ -408,6 +413,8 @@ static enum MHD_Result send_answer(struct exchange *exchange)
         return MHD_NO;
     if (exchange->state == EXCHANGE_STREAM)
         return stream_send(exchange) == 0 ? MHD_YES : MHD_NO;
+    if (exchange->state == EXCHANGE_UPGRADE)
+        return upgrade_send(exchange) == 0 ? MHD_YES : MHD_NO;
     if (exchange->state != EXCHANGE_ANSWER)
         return MHD_YES; /* suspended */
     int sent = answer_send(exchange);
@@ -546,7 +553,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
 int daemon_start(struct http *http, struct brig_error *err)
 {
     const struct server_config *config = http->config;
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_TURBO;
     unsigned idle_s = (unsigned)((config->server.idle_timeout_ms + 999) / 1000);
     int listening = fcntl(http->listener, F_GETFL);
     if (listening < 0 || fcntl(http->listener, F_SETFL, listening | O_NONBLOCK) < 0)
@@ -576,7 +583,7 @@ void daemon_stop(struct http *http)
     /* libmicrohttpd cannot stop while a connection is suspended; the process exits without it. */
     const struct exchange *exchange;
     LIST_FOREACH(exchange, &http->exchanges, link)
-    if (exchange->suspended)
+    if (exchange->suspended || exchange->upgrade)
         return;
     if (http->daemon)
         MHD_stop_daemon(take_ptr(&http->daemon));

@@ -298,12 +298,17 @@ void execute_begin(struct exchange *exchange)
                            "priority and callback are for POST /executions");
         return;
     }
+    execute_start(exchange, &request, base64);
+}
+
+void execute_start(struct exchange *exchange, const struct execution_request *request, bool base64)
+{
     if (key_is_full(exchange)) {
         exchange->retry_after_s = 1;
         answer_error(exchange, ERROR_KEY_BUSY, NULL);
         return;
     }
-    submit(exchange, &request, base64);
+    submit(exchange, request, base64);
 }
 
 /* ---- From the executor to the client ---- */
@@ -322,6 +327,8 @@ void execute_begun(struct http *http, const struct message *message)
     if (!exchange || *exchange->execution_id || !execution_id_is_valid(message->bytes))
         return;
     (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", message->bytes);
+    if (exchange->runs && exchange->runs->begun)
+        exchange->runs->begun(exchange);
     if (!is_stream(exchange))
         return;
     exchange->stream = stream_new(exchange, exchange->ticket->base64);
@@ -353,6 +360,9 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
 void execute_output(struct http *http, const struct message *message)
 {
     struct exchange *exchange = find_run(http, message->tag);
+    if (exchange && exchange->runs && exchange->runs->output && message->length > 0)
+        exchange->runs->output(exchange, message->bytes[0] == 2, message->bytes + 1,
+                               message->length - 1);
     if (!exchange || !exchange->stream || message->length < 1)
         return;
     stream_output(exchange->stream, message->bytes[0] == 2, message->bytes + 1,
@@ -364,10 +374,12 @@ void execute_stage(struct http *http, const struct message *message)
 {
     struct exchange *exchange = find_run(http, message->tag);
     struct message_stage stage;
-    if (!exchange || !exchange->stream || message->length != sizeof stage)
+    if (!exchange || message->length != sizeof stage)
         return;
     memcpy(&stage, message->bytes, sizeof stage);
-    if (stage.ended)
+    if (exchange->runs && exchange->runs->stage)
+        exchange->runs->stage(exchange, &stage);
+    if (!exchange->stream || stage.ended)
         return;
     stream_event(exchange->stream, "stage",
                  stage.stage == STAGE_COMPILE ? "{\"stage\":\"compile\"}" : "{\"stage\":\"run\"}");
@@ -404,6 +416,11 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
         return;
     }
     exchange->outcome = execution_status_name(result->status);
+    if (exchange->runs) {
+        exchange->runs->done(exchange, result);
+        exchange_resume(exchange);
+        return;
+    }
     json_init(&j, &text);
     result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
     if (stream)

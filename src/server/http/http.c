@@ -32,6 +32,7 @@
 #include "server/config.h"
 #include "server/http/async.h"
 #include "server/http/tls.h"
+#include "server/http/upgrade.h"
 #include "server/listen.h"
 #include "server/role.h"
 
@@ -303,6 +304,10 @@ static int take_event(struct http *http, const struct epoll_event *event, struct
         hear_peer(http, ROLE_HISTORY);
         return 0;
     default:
+        if (event->data.u64 & LOOP_UPGRADE) {
+            upgrade_ready(http, event->data.u64 & ~LOOP_UPGRADE, event->events);
+            return 0;
+        }
         take_end(http, event->data.u64 - LOOP_END, event->events);
         return 0;
     }
@@ -454,7 +459,7 @@ static int set_up(struct http *http, struct brig_error *err)
     if (!info)
         return brig_fail(err, BRIG_E_SYSTEM, 0, "libmicrohttpd has no epoll");
     result = loop_add(http, info->epoll_fd, LOOP_HTTP, err);
-    return result < 0 ? result : confine_http(open_files, err);
+    return result < 0 ? result : confine_http(open_files, http->config->tls.enabled, err);
 }
 
 static void tear_down(struct http *http)

@@ -24,6 +24,7 @@ struct brig_error;
 struct sandbox_dialect;
 struct server_config;
 struct stream;
+struct upgrade;
 
 /* Limit for bodies, queued requests, output and answers of all clients together. */
 #define HTTP_MEMORY_MAX ((size_t)512 << 20)
@@ -48,7 +49,19 @@ enum exchange_state {
     EXCHANGE_WAITING,  /* suspended until another process answers */
     EXCHANGE_ANSWER,   /* `answer` is ready to be sent */
     EXCHANGE_STREAM,   /* `stream` is ready to be sent */
+    EXCHANGE_UPGRADE,  /* `upgrade` is ready for the handshake */
     EXCHANGE_ANSWERED, /* libmicrohttpd has the answer */
+};
+
+/* What another dialect of the API than brigd's own does with an execution. Faults are answered by
+ * the route's errors. */
+struct execute_dialect {
+    void (*begun)(struct exchange *exchange); /* the executor knows it; or NULL */
+    /* The last call: sets the answer. */
+    void (*done)(struct exchange *exchange, const struct execution_result *result);
+    /* For a request that streams; or NULL. */
+    void (*output)(struct exchange *exchange, bool is_stderr, const char *bytes, size_t length);
+    void (*stage)(struct exchange *exchange, const struct message_stage *stage);
 };
 
 /* A request and its answer. */
@@ -102,6 +115,8 @@ struct exchange {
     struct str headers;    /* more headers of the answer: a list of names and values in turn */
     void *kept;            /* by a dialect, between its questions; or NULL */
     void (*free_kept)(void *kept);
+    const struct execute_dialect *runs; /* of the execution; NULL: brigd's own */
+    struct upgrade *upgrade;            /* the WebSocket connection, or NULL */
 };
 
 /* All but TICKET_WAIT wait for an answer of the executor or the history process. */
@@ -174,6 +189,8 @@ enum loop_source {
     LOOP_HISTORY,  /* the history process */
     LOOP_END, /* first value for clients: LOOP_END + tag of the ticket whose client disconnected */
 };
+/* Bit of the values for WebSocket connections; the others are their number. */
+#define LOOP_UPGRADE (UINT64_C(1) << 63)
 int loop_add(struct http *http, int fd, enum loop_source source, struct brig_error *err);
 /* Returns whether new requests are refused because the server is about to end. */
 bool http_refuses(const struct http *http);
@@ -186,8 +203,8 @@ bool http_send(struct http *http, enum server_role to, enum message_type type, u
 /* ---- confine.c: no files, no programs, no new sockets except accepted ones ---- */
 
 /* Confines the process permanently. All files must be open; `open_files` becomes the limit on
- * fds. */
-int confine_http(uint64_t open_files, struct brig_error *err);
+ * fds. With `tls` it can make pairs of sockets. */
+int confine_http(uint64_t open_files, bool tls, struct brig_error *err);
 
 /* ---- daemon.c: interface to libmicrohttpd ---- */
 
@@ -211,6 +228,8 @@ void exchange_resume(struct exchange *exchange);
 void exchange_half_closed(struct exchange *exchange);
 /* The client has disconnected: ends its run. */
 void exchange_gone(struct exchange *exchange);
+/* Ends its run, and asks no other process any more; the caller answers. */
+void exchange_abandon(struct exchange *exchange);
 
 /* Sets the answer; `text` is moved. */
 void answer_json(struct exchange *exchange, unsigned status, struct str *text);
@@ -227,6 +246,8 @@ void answer_write_error(const struct exchange *exchange, enum http_error error, 
 /* Answers with an error; a stream that has begun ends with it. */
 void answer_fail(struct exchange *exchange, enum http_error error, const char *field,
                  const char *message);
+/* Whether a web page of this origin may use the server: server.cors_origins. */
+bool answer_allows_origin(const struct exchange *exchange, const char *origin);
 /* Hands the answer to libmicrohttpd. Returns 0, or negative if the connection must be closed. */
 int answer_send(struct exchange *exchange);
 /* The same for a response that was made from a callback. */
@@ -241,8 +262,6 @@ void ticket_free(struct http *http, struct ticket *ticket);
 void tickets_lost(struct http *http, enum server_role role);
 
 void execute_begin(struct exchange *exchange); /* a handler of the route table */
-/* Reads the body as a request. False: the exchange is answered. Strings belong to the exchange. */
-bool execute_read(struct exchange *exchange, struct execution_request *ret);
 /* Reads Idempotency-Key; must be called before the body is released. False: the exchange is
  * answered. */
 bool execute_take_idempotency(struct exchange *exchange);
@@ -250,6 +269,10 @@ bool execute_take_idempotency(struct exchange *exchange);
  * was added to the history, and `ret_why` says why. */
 bool execute_prepare(struct exchange *exchange, struct execution_request *request,
                      const struct runtime *runtime, char ret_why[REQUEST_MESSAGE_MAX]);
+/* Sends the request to the executor, or queues it; or answers that there is no room. */
+void execute_start(struct exchange *exchange, const struct execution_request *request, bool base64);
+/* Reads the body as a request. False: the exchange is answered. Strings belong to the exchange. */
+bool execute_read(struct exchange *exchange, struct execution_request *ret);
 /* Answers with the result of an earlier request. */
 void execute_replay(struct exchange *exchange, const struct execution_result *result);
 /* The client has disconnected: cancels the run, or removes it from the queue. */

@@ -28,6 +28,7 @@ enum route_flag {
     ROUTE_EMPTY = 1 << 9,     /* answers with 204 and no body */
     ROUTE_FORM = 1 << 10,     /* with API keys also takes a form as its body */
     ROUTE_FOREIGN = 1 << 11,  /* another program's interface: not in openapi.json and docs/api.md */
+    ROUTE_RAW_KEY = 1 << 12,  /* Authorization may be the API key itself, without Bearer */
 };
 
 struct route {
@@ -105,6 +106,8 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(WORK_DIR_NOT_ALLOWED, 403, "work_dir is not allowed",                                        \
       "`work_dir` is not below `sandbox.allowed_workdir_roots`, or, where the key has its "        \
       "own, `workdir_roots`.")                                                                     \
+    X(WRONG_ORIGIN, 403, "this web page may not use the server",                                   \
+      "`Origin`, which browsers send for web pages, is not in `server.cors_origins`.")             \
     X(FILE_REFUSED, 403, "the sandbox does not allow this",                                        \
       "The permissions of the file, or of the directory it is in, refuse it in the sandbox.")      \
     X(NOT_FOUND, 404, "there is nothing here",                                                     \

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* WebSocket connections. */
+#include "server/http/upgrade.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "server/config.h"
+#include "server/http/http.h"
+#include "server/http/websocket.h"
+
+#define READ_BYTES 16384
+#define READS_AT_ONCE 8
+/* How long a client may take for its part of closing. */
+#define CLOSING_MS 2000
+
+struct upgrade {
+    const struct upgrade_protocol *protocol;
+    uint64_t number; /* of the loop's source */
+    char accept[WEBSOCKET_ACCEPT_LENGTH + 1];
+    struct MHD_UpgradeResponseHandle *handle; /* NULL before the handshake, and once closed */
+    int fd;                                   /* libmicrohttpd's */
+    struct websocket in;
+    struct str out;
+    size_t sent; /* bytes of it */
+    uint32_t events;
+    bool closing;         /* a close frame is in `out`, or no more is to be sent */
+    bool heard;           /* the client's close frame */
+    bool busy;            /* upgrade_ready() works on it: it is not closed before the end */
+    uint64_t deadline_ms; /* for reading what waits; 0: none */
+};
+
+/* ---- The handshake ---- */
+
+static const char *header(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+/* Whether a comma-separated list has the word. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        at += strspn(at, " \t");
+        if (strncasecmp(at, word, length) == 0 && strchr(", \t", at[length]))
+            return true;
+    }
+    return false;
+}
+
+/* Browsers let any web page open a WebSocket, with no preflight request: only pages of this server
+ * and of server.cors_origins may. */
+static bool check_origin(const struct exchange *exchange)
+{
+    const char *origin = header(exchange, "Origin"), *host = header(exchange, "Host");
+    if (!origin || answer_allows_origin(exchange, origin))
+        return true;
+    const char *own = strstr(origin, "://");
+    return own && host && strcasecmp(own + 3, host) == 0;
+}
+
+void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *protocol)
+{
+    const char *key = header(exchange, "Sec-WebSocket-Key");
+    struct upgrade *upgrade = calloc(1, sizeof *upgrade);
+    if (!upgrade) {
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+        return;
+    }
+    *upgrade = (struct upgrade){.protocol = protocol, .fd = -1, .in.most = UPGRADE_TEXT_MAX};
+    bool valid = has_word(header(exchange, "Upgrade"), "websocket") &&
+                 has_word(header(exchange, "Connection"), "upgrade") &&
+                 str_equal(header(exchange, "Sec-WebSocket-Version"), "13") && key &&
+                 websocket_accept(key, upgrade->accept);
+    if (!valid || !check_origin(exchange)) {
+        free(upgrade);
+        if (valid)
+            answer_error(exchange, ERROR_WRONG_ORIGIN, NULL);
+        else
+            answer_error(exchange, ERROR_MALFORMED_REQUEST,
+                         "this path is for WebSocket clients (RFC 6455, version 13)");
+        return;
+    }
+    upgrade->number = ++exchange->http->next_tag;
+    exchange->upgrade = upgrade;
+    exchange->state = EXCHANGE_UPGRADE;
+}
+
+static void open_socket(void *context, struct MHD_Connection *connection, void *state,
+                        const char *extra, size_t extra_length, MHD_socket socket,
+                        struct MHD_UpgradeResponseHandle *handle);
+
+int upgrade_send(struct exchange *exchange)
+{
+    struct MHD_Response *response = MHD_create_response_for_upgrade(open_socket, exchange);
+    if (!response)
+        return -1;
+    (void)MHD_add_response_header(response, "Upgrade", "websocket");
+    (void)MHD_add_response_header(response, "Sec-WebSocket-Accept", exchange->upgrade->accept);
+    (void)MHD_add_response_header(response, "X-Request-ID", exchange->request_id);
+    exchange->status = MHD_HTTP_SWITCHING_PROTOCOLS;
+    exchange->state = EXCHANGE_ANSWERED;
+    enum MHD_Result queued =
+        MHD_queue_response(exchange->connection, MHD_HTTP_SWITCHING_PROTOCOLS, response);
+    MHD_destroy_response(response);
+    return queued == MHD_YES ? 0 : -1;
+}
+
+/* ---- The end ---- */
+
+/* libmicrohttpd closes the socket, and ends the exchange in its next turn. */
+static void end(struct exchange *exchange)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    upgrade->closing = true;
+    if (!upgrade->handle || upgrade->busy)
+        return;
+    (void)epoll_ctl(exchange->http->epoll, EPOLL_CTL_DEL, upgrade->fd, NULL);
+    exchange->gone = !upgrade->heard;
+    exchange_abandon(exchange);
+    (void)MHD_upgrade_action(take_ptr(&upgrade->handle), MHD_UPGRADE_ACTION_CLOSE);
+}
+
+void upgrade_free(struct exchange *exchange)
+{
+    struct upgrade *upgrade = take_ptr(&exchange->upgrade);
+    if (!upgrade)
+        return;
+    websocket_done(&upgrade->in);
+    str_done(&upgrade->out);
+    free(upgrade);
+}
+
+/* ---- Sending ---- */
+
+static size_t unread(const struct upgrade *upgrade)
+{
+    return upgrade->out.length - upgrade->sent;
+}
+
+static void watch(const struct exchange *exchange, int operation)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    uint32_t events = EPOLLIN | (unread(upgrade) > 0 ? EPOLLOUT : 0);
+    struct epoll_event event = {.events = events, .data.u64 = LOOP_UPGRADE | upgrade->number};
+    if (operation == EPOLL_CTL_ADD || events != upgrade->events)
+        (void)epoll_ctl(exchange->http->epoll, operation, upgrade->fd, &event);
+    upgrade->events = events;
+}
+
+/* What waits to be sent or is being received counts as memory of the server. */
+static bool charge(struct exchange *exchange)
+{
+    const struct upgrade *upgrade = exchange->upgrade;
+    exchange_release(exchange);
+    return !upgrade->out.failed &&
+           exchange_charge(exchange, unread(upgrade) + upgrade->in.message.length);
+}
+
+/* Sends what the client takes now. Returns false if it is gone. */
+static bool flush(struct exchange *exchange)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    while (unread(upgrade) > 0) {
+        ssize_t done = send(upgrade->fd, upgrade->out.data + upgrade->sent, unread(upgrade),
+                            MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return true;
+        if (done <= 0)
+            return false;
+        upgrade->sent += (size_t)done;
+        exchange->sent_bytes += (uint64_t)done;
+        if (!upgrade->closing)
+            upgrade->deadline_ms = 0;
+    }
+    str_done(&upgrade->out);
+    upgrade->sent = 0;
+    return true;
+}
+
+/* Sends, and decides whether the connection goes on. */
+static void settle(struct exchange *exchange)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    uint64_t now_ms = exchange->http->now_ms;
+    bool had = unread(upgrade) > 0;
+    if (!upgrade->handle)
+        return;
+    bool over = upgrade->closing && upgrade->heard;
+    if (!flush(exchange) || unread(upgrade) > UPGRADE_UNREAD_MAX || !charge(exchange) ||
+        (over && unread(upgrade) == 0)) {
+        end(exchange);
+        return;
+    }
+    if (unread(upgrade) > 0 && upgrade->deadline_ms == 0)
+        upgrade->deadline_ms = now_ms + exchange->http->config->server.idle_timeout_ms;
+    watch(exchange, EPOLL_CTL_MOD);
+    if (had && unread(upgrade) == 0 && !upgrade->closing && upgrade->protocol->taken)
+        upgrade->protocol->taken(exchange);
+}
+
+void upgrade_text(struct exchange *exchange, const char *bytes, size_t length)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    if (upgrade->closing)
+        return;
+    websocket_write(&upgrade->out, WEBSOCKET_IS_TEXT, bytes, length);
+    if (!upgrade->busy)
+        settle(exchange);
+}
+
+void upgrade_close(struct exchange *exchange, unsigned code, const char *reason)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    if (upgrade->closing)
+        return;
+    websocket_write_close(&upgrade->out, code, reason);
+    upgrade->closing = true;
+    upgrade->deadline_ms = exchange->http->now_ms + CLOSING_MS;
+    exchange_abandon(exchange);
+    if (!upgrade->busy)
+        settle(exchange);
+}
+
+bool upgrade_is_closing(const struct exchange *exchange)
+{
+    return exchange->upgrade->closing;
+}
+
+void upgrade_limit(struct exchange *exchange, size_t most)
+{
+    exchange->upgrade->in.most = most < UPGRADE_TEXT_MAX ? most : UPGRADE_TEXT_MAX;
+}
+
+/* ---- Receiving ---- */
+
+static void take_event(struct exchange *exchange, enum websocket_event event)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    const struct websocket *in = &upgrade->in;
+    switch (event) {
+    case WEBSOCKET_MORE:
+        return;
+    case WEBSOCKET_TEXT:
+    case WEBSOCKET_BINARY:
+        if (!upgrade->closing)
+            upgrade->protocol->text(exchange, in->message.data ? in->message.data : "",
+                                    in->message.length);
+        str_done(&upgrade->in.message);
+        return;
+    case WEBSOCKET_PING:
+        if (!upgrade->closing)
+            websocket_write(&upgrade->out, WEBSOCKET_PONG, in->control.data, in->control.length);
+        return;
+    case WEBSOCKET_CLOSED:
+        upgrade->heard = true;
+        upgrade_close(exchange, in->code == WEBSOCKET_NO_CODE ? WEBSOCKET_NORMAL : in->code, "");
+        return;
+    case WEBSOCKET_INVALID:
+        upgrade_close(exchange, in->code, "");
+        upgrade->heard = true; /* nothing more can be understood */
+        return;
+    }
+}
+
+static void take_bytes(struct exchange *exchange, const char *bytes, size_t length)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    while (length > 0 && !upgrade->heard) {
+        size_t used = 0;
+        enum websocket_event event = websocket_take(&upgrade->in, bytes, length, &used);
+        take_event(exchange, event);
+        if (event == WEBSOCKET_MORE && used == 0)
+            return;
+        bytes += used;
+        length -= used;
+    }
+}
+
+/* Returns false if the client is gone. */
+static bool receive(struct exchange *exchange)
+{
+    char bytes[READ_BYTES];
+    for (int i = 0; i < READS_AT_ONCE; i++) {
+        ssize_t length = recv(exchange->upgrade->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (length < 0 && errno == EINTR)
+            continue;
+        if (length < 0)
+            return errno == EAGAIN || errno == EWOULDBLOCK;
+        if (length == 0)
+            return false;
+        exchange->body_bytes += (uint64_t)length;
+        take_bytes(exchange, bytes, (size_t)length);
+    }
+    return true;
+}
+
+static void open_socket(void *context, struct MHD_Connection *connection, void *state,
+                        const char *extra, size_t extra_length, MHD_socket socket,
+                        struct MHD_UpgradeResponseHandle *handle)
+{
+    struct exchange *exchange = context;
+    struct upgrade *upgrade = exchange->upgrade;
+    (void)connection;
+    (void)state;
+    upgrade->handle = handle;
+    upgrade->fd = socket;
+    exchange->socket->deadline_ms = 0;
+    watch(exchange, EPOLL_CTL_ADD);
+    upgrade->busy = true;
+    upgrade->protocol->opened(exchange);
+    take_bytes(exchange, extra, extra_length);
+    upgrade->busy = false;
+    settle(exchange);
+}
+
+void upgrade_ready(struct http *http, uint64_t number, uint32_t events)
+{
+    struct exchange *exchange;
+    LIST_FOREACH(exchange, &http->exchanges, link)
+    if (exchange->upgrade && exchange->upgrade->number == number)
+        break;
+    if (!exchange || !exchange->upgrade->handle)
+        return;
+    struct upgrade *upgrade = exchange->upgrade;
+    upgrade->busy = true;
+    bool there = !(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || receive(exchange);
+    upgrade->busy = false;
+    if (there)
+        settle(exchange);
+    else
+        end(exchange);
+}
+
+void upgrade_tick(struct exchange *exchange)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    if (!upgrade->handle)
+        return;
+    if (upgrade->deadline_ms && upgrade->deadline_ms <= exchange->http->now_ms)
+        end(exchange);
+    else if (!upgrade->closing && upgrade->protocol->tick)
+        upgrade->protocol->tick(exchange);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* WebSocket connections: an exchange whose connection becomes one. After the handshake libmicrohttpd
+ * leaves the socket to this file, and the exchange lasts until the socket is closed. Nothing blocks:
+ * what the client does not take is kept, up to a limit. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct exchange;
+struct http;
+
+/* What a client may leave unread; one that leaves more is disconnected. A protocol that has much to
+ * send waits for `taken`. */
+#define UPGRADE_UNREAD_MAX ((size_t)4 << 20)
+/* A longer text is refused; see also upgrade_limit(). */
+#define UPGRADE_TEXT_MAX ((size_t)32 << 20)
+
+/* What the protocol above does. All functions may call those below. */
+struct upgrade_protocol {
+    void (*opened)(struct exchange *exchange);
+    /* The client has sent a text; valid UTF-8, not ended by NUL. */
+    void (*text)(struct exchange *exchange, const char *bytes, size_t length);
+    void (*taken)(struct exchange *exchange); /* everything was sent */
+    void (*tick)(struct exchange *exchange);  /* about four times a second */
+};
+
+/* Checks the head of the request; answers it with an error, or begins the handshake. */
+void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *protocol);
+/* Sets the length of texts that are taken from now on. */
+void upgrade_limit(struct exchange *exchange, size_t most);
+/* Sends a text, unless the connection is being closed. */
+void upgrade_text(struct exchange *exchange, const char *bytes, size_t length);
+/* Closes the connection, after what was sent before it; at most once. A run that the exchange waits
+ * for is ended. */
+void upgrade_close(struct exchange *exchange, unsigned code, const char *reason);
+bool upgrade_is_closing(const struct exchange *exchange);
+
+/* ---- For the loop and daemon.c ---- */
+
+/* Hands the handshake to libmicrohttpd. Returns 0, or negative if the connection must be closed. */
+int upgrade_send(struct exchange *exchange);
+/* The socket with this number is ready. */
+void upgrade_ready(struct http *http, uint64_t number, uint32_t events);
+void upgrade_tick(struct exchange *exchange);
+void upgrade_free(struct exchange *exchange);
