@@ -17,7 +17,7 @@ struct str;
 
 #define CONFIG_LIST_MAX 256
 #define CONFIG_HASH_PREFIX "sha256:" /* marks an API key that is given as its hash */
-#define CONFIG_KEYS_MAX 112
+#define CONFIG_KEYS_MAX 128
 #define CONFIG_FILE_MAX ((size_t)256 << 10)
 
 struct config_list {
@@ -36,6 +36,7 @@ struct config_api_key {
 
 enum config_backend { BACKEND_AUTO, BACKEND_NATIVE };
 enum config_store { STORE_SQLITE, STORE_POSTGRES, STORE_NONE };
+enum config_piston { PISTON_LENIENT, PISTON_STRICT };    /* versions that clients ask for */
 enum config_keep { KEEP_FULL, KEEP_HASH, KEEP_NOTHING }; /* code and output, in the history */
 
 /* All strings are in the arena. */
@@ -110,6 +111,11 @@ struct server_config {
         bool implicit_base64; /* base64_encoded is true unless it is "false" */
         bool allow_delete;    /* of submissions */
     } judge0;
+    struct {
+        bool enabled;
+        enum config_piston version_match;
+        uint64_t output_max_bytes; /* of each stream of a stage */
+    } piston;
     struct {
         enum config_store store;
         const char *path; /* SQLite */

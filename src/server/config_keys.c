@@ -30,6 +30,7 @@
 
 static const char *const backends[] = {"auto", "native", NULL};
 static const char *const stores[] = {"sqlite", "postgres", "none", NULL};
+static const char *const version_matches[] = {"lenient", "strict", NULL};
 static const char *const keeps[] = {"full", "hash", "nothing", NULL};
 static const char *const profiles[] = {"dev", "code", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
@@ -270,6 +271,17 @@ const struct config_key config_keys[] = {
          "is as for 1.13."},
     {KEY("judge0.allow_delete", CONFIG_BOOLEAN, judge0.allow_delete), .initial = "false",
      .doc = "Whether an API key that is also sent as X-Auth-User may remove its submissions."},
+
+    {KEY("piston.enabled", CONFIG_BOOLEAN, piston.enabled), .initial = "true",
+     .doc = "Whether clients of Piston are served at /api/v2 and /api/v2/piston."},
+    {KEY("piston.version_match", CONFIG_CHOICE, piston.version_match), .initial = "lenient",
+     .choices = version_matches,
+     .doc = "Clients of Piston name a version. lenient takes the version that is installed, strict "
+            "refuses a request whose version it is not."},
+    {KEY("piston.output_max_size", CONFIG_SIZE, piston.output_max_bytes), .initial = "1M",
+     .min = KIB, .max = MIB,
+     .doc = "A stage of a request of a Piston client that writes more to one stream is ended; of "
+            "standard error at most 256 KiB."},
 
     {KEY("database.store", CONFIG_CHOICE, database.store), .initial = "sqlite", .choices = stores,
      .doc = "Where the history of executions is kept. Default: sqlite, or postgres if there is a "

@@ -123,6 +123,7 @@ static void test_everything(void)
         "            default_timeout: 1m, max_timeout: 2h, max_paused: 1d, max_commands: 5,\n"
         "            output_kept: 64k}\n"
         "judge0: {enabled: false, implicit_base64: true, allow_delete: true}\n"
+        "piston: {enabled: false, version_match: strict, output_max_size: 64k}\n"
         "database:\n"
         "  dsn: postgres://u:secret@db/x?sslmode=disable\n"
         "  path: /tmp/h.sqlite\n"

@@ -12,6 +12,7 @@
 #include "server/api/e2b.h"
 #include "server/api/judge0.h"
 #include "server/api/ports.h"
+#include "server/api/piston.h"
 #include "server/api/sandboxes.h"
 #include "server/config.h"
 #include "server/history/query.h"
@@ -325,6 +326,8 @@ const struct route routes[] = {
      .errors = &e2b_errors},
     {"*", E2B_HOST "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bHost", NULL,
      "A sandbox that has a name of its own", "", .errors = &e2b_errors},
+    {"*", PISTON_PATH "/*", ROUTE_FOREIGN | ROUTE_RAW_KEY, piston_handle, "piston", NULL,
+     "The interface of Piston", "", .errors = &piston_errors},
 };
 const size_t route_count = ARRAY_LENGTH(routes);
 

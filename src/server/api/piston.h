@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* The interface of Piston, version 2, for its clients: /api/v2 and /api/v2/piston. Each request is an
+ * execution. piston_request.h translates; piston_connect.c has its WebSocket. */
+#pragma once
+
+#include <jansson.h>
+
+struct error_form;
+struct exchange;
+struct piston_call;
+
+#define PISTON_PATH "/api/v2"
+
+/* The handler of all paths below PISTON_PATH, and the form of errors: {"message": …}. */
+void piston_handle(struct exchange *exchange);
+extern const struct error_form piston_errors;
+
+/* ---- Between piston.c and piston_connect.c ---- */
+
+/* The array of GET /runtimes, owned by the caller; NULL if it is not known yet. */
+json_t *piston_runtimes(const struct exchange *exchange);
+/* Parses a text that came from the client; NULL, with a sentence, if it is not JSON. */
+#define PISTON_PROBLEM_MAX 256
+json_t *piston_parse(const char *text, size_t length, char ret_problem[PISTON_PROBLEM_MAX]);
+/* Starts the execution of a call. */
+void piston_start(struct exchange *exchange, struct piston_call *call);
+/* GET /connect. */
+void piston_connect(struct exchange *exchange);
+/* Sends {"type": "error", "message"} and closes with 4002. */
+void piston_connect_fail(struct exchange *exchange, const char *message);
