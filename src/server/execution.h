@@ -146,7 +146,7 @@ struct execution_request {
     bool interactive; /* standard input stays open; it arrives as MESSAGE_INPUT */
     bool alone;       /* {files} of the compiler is the code only */
     struct execution_bytes note; /* of the dialect of the API, for the history (history/notes.h) */
-    const char *home; /* of a sandbox: sandbox_request.home; not encoded */
+    const char *home;            /* of a sandbox: sandbox_request.home; not encoded */
 };
 
 enum execution_status {

@@ -76,7 +76,7 @@ enum message_type {
     MESSAGE_SIGNAL, /* http → executor: one byte, the signal, for the stage that runs */
     /* http → executor: a uint64_t, bytes of output that an interactive client has taken */
     MESSAGE_TAKEN,
-    MESSAGE_STAGE,  /* executor → http, one that streams: struct message_stage */
+    MESSAGE_STAGE, /* executor → http, one that streams: struct message_stage */
     /* http → history, about notes (history/notes.h) */
     MESSAGE_NOTE,        /* an id, then the domain; answer: MESSAGE_NOTED */
     MESSAGE_NOTE_REMOVE, /* the same, and removes it */
