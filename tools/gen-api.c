@@ -114,10 +114,16 @@ static const struct {
     const char *name;
     enum sandbox_operation operation;
 } sandbox_requests[] = {
-    {"SandboxRequest", SANDBOX_CREATE}, {"TimeoutRequest", SANDBOX_TIMEOUT},
-    {"CommandRequest", SANDBOX_START},  {"InputRequest", SANDBOX_INPUT},
-    {"SignalRequest", SANDBOX_SIGNAL},  {"ResizeRequest", SANDBOX_RESIZE},
-    {"MoveRequest", SANDBOX_MOVE},      {"DirectoryRequest", SANDBOX_MAKE},
+    {"SandboxRequest", SANDBOX_CREATE},
+    {"TimeoutRequest", SANDBOX_TIMEOUT},
+    {"ContextRequest", SANDBOX_CONTEXT_CREATE},
+    {"RunRequest", SANDBOX_CONTEXT_RUN},
+    {"CommandRequest", SANDBOX_START},
+    {"InputRequest", SANDBOX_INPUT},
+    {"SignalRequest", SANDBOX_SIGNAL},
+    {"ResizeRequest", SANDBOX_RESIZE},
+    {"MoveRequest", SANDBOX_MOVE},
+    {"DirectoryRequest", SANDBOX_MAKE},
 };
 
 static json_t *result_schema(void)

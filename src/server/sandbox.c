@@ -250,6 +250,28 @@ static void get_entry(struct wire_reader *in, struct sandbox_entry *ret)
     ret->modified_ns = wire_get_i64(in, INT64_MIN, INT64_MAX);
 }
 
+static void put_context(struct str *out, const struct sandbox_context *context)
+{
+    wire_put_u64(out, context->number);
+    wire_put_text(out, context->language);
+    wire_put_text(out, context->cwd);
+    wire_put_bool(out, context->is_default);
+    wire_put_u64(out, context->runs);
+    wire_put_u64(out, context->count);
+    wire_put_i64(out, context->created_ns);
+}
+
+static void get_context(struct wire_reader *in, struct sandbox_context *ret)
+{
+    ret->number = wire_get_u64(in, UINT64_MAX);
+    ret->language = wire_get_text(in, EXECUTION_NAME_MAX);
+    ret->cwd = wire_get_text_or_null(in, CWD_MAX);
+    ret->is_default = wire_get_bool(in);
+    ret->runs = wire_get_u64(in, UINT64_MAX);
+    ret->count = wire_get_u64(in, UINT64_MAX);
+    ret->created_ns = wire_get_i64(in, INT64_MIN, INT64_MAX);
+}
+
 int sandbox_answer_encode(const struct sandbox_answer *answer, struct str *out,
                           struct brig_error *err)
 {
@@ -271,6 +293,9 @@ int sandbox_answer_encode(const struct sandbox_answer *answer, struct str *out,
     wire_put_bytes(out, answer->bytes.data, answer->bytes.length);
     wire_put_u64(out, answer->file_size);
     wire_put_bool(out, answer->ending);
+    wire_put_u64(out, answer->context_count);
+    for (size_t i = 0; i < answer->context_count; i++)
+        put_context(out, &answer->contexts[i]);
     return execution_encoded(out, err);
 }
 
@@ -300,6 +325,10 @@ int sandbox_answer_decode(const void *bytes, size_t length, struct sandbox_answe
     answer.bytes = execution_get_bytes(&in, SANDBOX_FILE_MAX);
     answer.file_size = wire_get_u64(&in, UINT64_MAX);
     answer.ending = wire_get_bool(&in);
+    answer.contexts = wire_get_array(&in, arena, SANDBOX_CONTEXTS_MAX, sizeof *answer.contexts,
+                                     &answer.context_count);
+    for (size_t i = 0; i < answer.context_count; i++)
+        get_context(&in, &answer.contexts[i]);
     if (wire_done(&in)) {
         *ret = answer;
         return 0;

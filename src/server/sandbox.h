@@ -19,6 +19,7 @@ struct str;
 #define SANDBOX_METADATA_BYTES 4096 /* one value */
 #define SANDBOX_PATH_MAX 4095       /* of a file */
 #define SANDBOX_LIST_MAX 10000      /* entries of a directory; sandboxes */
+#define SANDBOX_CONTEXTS_MAX 16     /* of one sandbox */
 #define SANDBOX_COMMANDS_MAX 128    /* of one sandbox, running and ended ones that are kept */
 #define SANDBOX_FILE_MAX ((size_t)24 << 20) /* one request for the content of a file */
 #define SANDBOX_INPUT_MAX ((size_t)1 << 20) /* standard input that waits for a command */
@@ -50,6 +51,14 @@ enum sandbox_operation {
     SANDBOX_MAKE,
     SANDBOX_WATCH,
     SANDBOX_RELAY, /* `bytes` to a TCP port in the sandbox, which is `command`, and what it answers */
+    /* Contexts: interpreters that keep their state. `command` is the number of one. */
+    SANDBOX_CONTEXT_CREATE,
+    SANDBOX_CONTEXTS,
+    SANDBOX_CONTEXT, /* one context */
+    SANDBOX_CONTEXT_END,
+    SANDBOX_CONTEXT_RESTART,
+    SANDBOX_CONTEXT_INTERRUPT,
+    SANDBOX_CONTEXT_RUN, /* code, which is `bytes`; context 0: the default one of the language */
     SANDBOX_OPERATIONS_
 };
 
@@ -157,6 +166,15 @@ struct sandbox_command {
     struct execution_bytes result;
 };
 
+struct sandbox_context {
+    uint64_t number;
+    const char *language, *cwd; /* cwd may be NULL: the sandbox's */
+    bool is_default;            /* of its language */
+    uint64_t runs;              /* that run or wait */
+    uint64_t count;             /* runs since its interpreter was started */
+    int64_t created_ns;
+};
+
 enum sandbox_kind { SANDBOX_FILE, SANDBOX_DIRECTORY, SANDBOX_LINK, SANDBOX_OTHER };
 
 struct sandbox_entry {
@@ -182,6 +200,10 @@ struct sandbox_answer {
     struct execution_bytes bytes; /* of a file */
     uint64_t file_size;
     bool ending; /* the sandbox ends, and its commands with it */
+    /* Of SANDBOX_CONTEXT_RUN the context and, as `commands`, the run; its results are `bytes`: lines
+     * as SANDBOX_RESULT and SANDBOX_FAILURE. */
+    struct sandbox_context *contexts;
+    size_t context_count;
 };
 
 /* The first byte of a MESSAGE_SANDBOX_PIECE. */
@@ -191,6 +213,9 @@ enum sandbox_piece {
     SANDBOX_TERMINAL,
     SANDBOX_CHANGE, /* of a watched directory: one byte enum guest_change, then the name */
     SANDBOX_GAP,    /* output before was dropped */
+    /* What an interpreter says, as JSON; whatever runs in the sandbox may have written it. */
+    SANDBOX_RESULT,  /* {"type":"result","run":1,"main":true,"data":{MIME type: text or JSON}} */
+    SANDBOX_FAILURE, /* {"type":"error","run":1,"name":"…","value":"…","traceback":"…"} */
 };
 
 void sandbox_request_done(struct sandbox_request *request);

@@ -92,6 +92,7 @@ static void test_answer(void)
     struct sandbox_command command = {
         .number = 9, .id = UUID, .args = texts, .arg_count = 3, .result = {"r", 1}};
     struct sandbox_entry entry = {.path = "a", .target = "b", .kind = SANDBOX_LINK, .mode = 07777};
+    struct sandbox_context context = {.number = 3, .language = "python", .count = 8};
     struct sandbox_answer answer = {.fault = SANDBOX_CONFLICT,
                                     .field = "f",
                                     .message = "m",
@@ -102,7 +103,9 @@ static void test_answer(void)
                                     .entries = &entry,
                                     .entry_count = 1,
                                     .bytes = {"x", 1},
-                                    .file_size = 5};
+                                    .file_size = 5,
+                                    .contexts = &context,
+                                    .context_count = 1};
     struct sandbox_answer read;
     (void)sandbox_answer_encode(&answer, &bytes, NULL);
     tap_is_int(sandbox_answer_decode(bytes.data, bytes.length, &read, NULL), 0,
@@ -113,6 +116,8 @@ static void test_answer(void)
            "its sandboxes");
     tap_ok(read.command_count == 1 && read.commands[0].number == 9, "its commands");
     tap_ok(read.entry_count == 1 && strcmp(read.entries[0].target, "b") == 0, "its entries");
+    tap_ok(read.context_count == 1 && read.contexts[0].count == 8 && !read.contexts[0].cwd,
+           "its contexts");
     sandbox_answer_done(&read);
     size_t refused = 0;
     for (size_t length = 0; length < bytes.length; length++)

@@ -338,6 +338,11 @@ FIELD(read_path)
     return read_text(reader, field->name, value, SANDBOX_PATH_MAX, &reader->out->path);
 }
 
+FIELD(read_code)
+{
+    return read_content(reader, field->name, value, EXECUTION_CODE_MAX);
+}
+
 FIELD(read_target)
 {
     return read_text(reader, field->name, value, SANDBOX_PATH_MAX, &reader->out->target);
@@ -402,6 +407,19 @@ const struct sandbox_field sandbox_fields[] = {
      "The signal. SIGKILL ends all processes of the command."},
     {"path", ON(MAKE), true, read_path, "string", "at most 4095 bytes; relative to /workspace",
      "The directory."},
+    {"language", ON(CONTEXT_CREATE) | ON(CONTEXT_RUN), false, read_language, "string",
+     "`python`, `node`, `bash` or an alias",
+     "The interpreter. Default: that of the sandbox. For a run in a context: leave it out."},
+    {"cwd", ON(CONTEXT_CREATE), false, read_cwd, "string", "a directory; relative to /workspace",
+     "The working directory at first. Default: /workspace."},
+    {"env", ON(CONTEXT_CREATE) | ON(CONTEXT_RUN), false, read_env, "object of strings",
+     "at most 128, of 32 KiB each",
+     "Variables of the environment: of the interpreter, or during this run."},
+    {"code", ON(CONTEXT_RUN), true, read_code, "string", "at most 1 MiB", "What is run."},
+    {"timeout", ON(CONTEXT_RUN), false, read_timeout, "string or number",
+     "`\"90s\"`, `\"2h\"` or seconds",
+     "After this time the run is interrupted, and if it does not end then, its interpreter is "
+     "ended. Default: none."},
     {"from", ON(MOVE), true, read_path, "string", "the same", "What is moved."},
     {"to", ON(MOVE), true, read_target, "string", "the same",
      "Where to; a file there is replaced."},

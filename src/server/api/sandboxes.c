@@ -30,7 +30,7 @@
 
 /* ---- JSON ---- */
 
-static void write_time(struct json *j, const char *key, int64_t ns)
+void sandboxes_write_time(struct json *j, const char *key, int64_t ns)
 {
     char text[TIME_BYTES];
     struct tm tm;
@@ -60,8 +60,8 @@ static void write_info(struct json *j, const struct sandbox_info *info)
     json_text(j, "name", info->name);
     json_text(j, "language", info->language);
     json_text(j, "state", states[info->state]);
-    write_time(j, "created_at", info->created_ns);
-    write_time(j, "ends_at", info->deadline_ns);
+    sandboxes_write_time(j, "created_at", info->created_ns);
+    sandboxes_write_time(j, "ends_at", info->deadline_ns);
     json_uint(j, "seconds_left", info->left_ms / 1000);
     json_open_object(j, "metadata");
     for (size_t i = 0; i < info->metadata_count; i++)
@@ -104,7 +104,7 @@ static void open_command(struct json *j, const struct sandbox_command *command)
     if (command->cwd)
         json_text(j, "cwd", command->cwd);
     json_bool(j, "pty", command->pty);
-    write_time(j, "started_at", command->started_ns);
+    sandboxes_write_time(j, "started_at", command->started_ns);
 }
 
 static void write_entry(struct json *j, const struct sandbox_entry *entry)
@@ -121,7 +121,7 @@ static void write_entry(struct json *j, const struct sandbox_entry *entry)
     json_text(j, "mode", mode);
     json_uint(j, "uid", entry->uid);
     json_uint(j, "gid", entry->gid);
-    write_time(j, "modified_at", entry->modified_ns);
+    sandboxes_write_time(j, "modified_at", entry->modified_ns);
     if (entry->target)
         json_text(j, "target", entry->target);
     json_close_object(j);
@@ -211,7 +211,7 @@ static void write_command(struct json *j, const struct exchange *exchange,
     json_close_object(j);
 }
 
-static void begin_stream(struct exchange *exchange)
+void sandboxes_begin_stream(struct exchange *exchange)
 {
     bool base64 = false;
     (void)query_encoding(exchange, &base64); /* was checked before */
@@ -233,7 +233,7 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
     const struct sandbox_command *command = &answer->commands[0];
     (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", command->id);
     if (answer->more)
-        begin_stream(exchange);
+        sandboxes_begin_stream(exchange);
     json_init(&j, &text);
     write_command(&j, exchange, command);
     const char *json = text.failed ? NULL : text.data;
@@ -309,7 +309,7 @@ static void answer_made(struct exchange *exchange, const struct sandbox_answer *
 static void answer_watch(struct exchange *exchange, const struct sandbox_answer *answer)
 {
     if (answer->more)
-        begin_stream(exchange);
+        sandboxes_begin_stream(exchange);
     if (answer->more && exchange->stream)
         stream_event(exchange->stream, "start", "{}");
     else if (exchange->stream)
@@ -477,7 +477,7 @@ void sandboxes_timeout(struct exchange *exchange)
 
 /* ---- commands ---- */
 
-static bool read_wait(struct exchange *exchange, struct sandbox_request *request)
+bool sandboxes_read_wait(struct exchange *exchange, struct sandbox_request *request)
 {
     const char *stream = parameter(exchange, "stream");
     bool base64;
@@ -494,7 +494,7 @@ void sandboxes_start(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_START,
                                                   .wait = SANDBOX_UNTIL_END};
-    if (read_wait(exchange, &request))
+    if (sandboxes_read_wait(exchange, &request))
         ask_with_body(exchange, &request, &with_command);
 }
 
@@ -513,7 +513,7 @@ void sandboxes_command(struct exchange *exchange)
     }
     if (wait && *wait == '1')
         request.wait = SANDBOX_UNTIL_END;
-    if (query_check(exchange) && read_wait(exchange, &request))
+    if (query_check(exchange) && sandboxes_read_wait(exchange, &request))
         ask(exchange, &request, &with_command);
 }
 

@@ -2,7 +2,12 @@
 /* brigd's own dialect of the API for sandboxes: the handlers of the routes below /sandboxes. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct exchange;
+struct json;
+struct sandbox_request;
 
 void sandboxes_create(struct exchange *exchange);
 void sandboxes_list(struct exchange *exchange);
@@ -26,3 +31,10 @@ void sandboxes_stat(struct exchange *exchange);
 void sandboxes_move(struct exchange *exchange);
 void sandboxes_make(struct exchange *exchange);
 void sandboxes_watch(struct exchange *exchange);
+
+/* For contexts.c: */
+void sandboxes_write_time(struct json *j, const char *key, int64_t ns); /* null if it is 0 */
+/* Begins a stream of events, or answers with an error. */
+void sandboxes_begin_stream(struct exchange *exchange);
+/* ?stream= and ?encoding=; false: the exchange is answered. */
+bool sandboxes_read_wait(struct exchange *exchange, struct sandbox_request *request);

@@ -158,6 +158,8 @@ static void free_sandbox(struct sandbox *sandbox)
     struct executor *executor = sandbox->executor;
     executor_files_end(sandbox, SANDBOX_NOT_FOUND);
     executor_files_settle(sandbox, UINT64_MAX);
+    executor_contexts_end(sandbox);
+    executor_interpreters_clear(sandbox, true);
     executor_commands_free(sandbox);
     executor_unwatch(executor, &sandbox->source);
     attach_done(&sandbox->attach);
@@ -189,6 +191,7 @@ void executor_sandbox_end(struct sandbox *sandbox)
     }
     sandbox->state = SANDBOX_ENDING;
     executor_files_end(sandbox, SANDBOX_NOT_FOUND);
+    executor_contexts_end(sandbox);
     executor_commands_cancel(sandbox);
     (void)brig_job_cancel(sandbox->job, NULL); /* fails if the job is over already */
     all->due_ms = 0;
@@ -482,6 +485,7 @@ static void pause_sandbox(struct sandbox *sandbox, bool pause, struct caller cal
     sandbox->state = pause ? SANDBOX_PAUSED : SANDBOX_RUNNING;
     executor->sandboxes.paused_count += pause ? 1 : SIZE_MAX;
     executor_commands_pause(sandbox, pause);
+    executor_contexts_pause(sandbox, pause);
     executor->sandboxes.due_ms = 0;
     count_now(executor);
     answer_one(sandbox, caller);
@@ -528,7 +532,11 @@ static void refuse_unknown(struct executor *executor, const struct sandbox_reque
 static void serve(struct sandbox *sandbox, struct sandbox_request *request, struct caller caller)
 {
     bool paused = sandbox->state == SANDBOX_PAUSED;
-    if (paused && (request->operation == SANDBOX_START || request->operation >= SANDBOX_READ)) {
+    bool waits = request->operation == SANDBOX_START || request->operation >= SANDBOX_READ;
+    if (request->operation == SANDBOX_CONTEXTS || request->operation == SANDBOX_CONTEXT ||
+        request->operation == SANDBOX_CONTEXT_END)
+        waits = false;
+    if (paused && waits) {
         executor_sandbox_refuse(sandbox->executor, caller, SANDBOX_CONFLICT, "",
                                 "the sandbox is paused: resume it first");
         return;
@@ -572,6 +580,16 @@ static void serve(struct sandbox *sandbox, struct sandbox_request *request, stru
     case SANDBOX_WATCH:
         executor_files_asked(sandbox, request, caller);
         return;
+    case SANDBOX_CONTEXT_CREATE:
+    case SANDBOX_CONTEXTS:
+    case SANDBOX_CONTEXT:
+    case SANDBOX_CONTEXT_END:
+    case SANDBOX_CONTEXT_RESTART:
+    case SANDBOX_CONTEXT_INTERRUPT:
+    case SANDBOX_CONTEXT_RUN:
+        executor_context_asked(sandbox, request, &caller);
+        count_now(sandbox->executor);
+        return;
     case SANDBOX_CREATE:
     case SANDBOX_LIST:
     case SANDBOX_OPERATIONS_:
@@ -606,7 +624,8 @@ int executor_sandbox_left(struct executor *executor, const struct message *messa
     const struct caller caller = {.tag = message->tag, .http = executor->http_processes};
     (void)err;
     for (struct sandbox *sandbox = executor->sandboxes.first; sandbox; sandbox = sandbox->next)
-        if (executor_command_left(sandbox, caller) || executor_files_left(sandbox, caller))
+        if (executor_command_left(sandbox, caller) || executor_files_left(sandbox, caller) ||
+            executor_contexts_left(sandbox, &caller))
             break;
     return 0;
 }
@@ -624,6 +643,7 @@ static void settle_one(struct sandbox *sandbox, uint64_t now_ms)
     struct sandboxes *all = &sandbox->executor->sandboxes;
     executor_files_settle(sandbox, now_ms);
     executor_commands_settle(sandbox);
+    uint64_t contexts_due_ms = executor_contexts_settle(sandbox, now_ms);
     if (sandbox->state != SANDBOX_ENDING && now_ms >= sandbox->deadline_ms)
         executor_sandbox_end(sandbox);
     if (is_over(sandbox)) {
@@ -634,6 +654,8 @@ static void settle_one(struct sandbox *sandbox, uint64_t now_ms)
     uint64_t due_ms = sandbox->state == SANDBOX_ENDING ? UINT64_MAX : sandbox->deadline_ms;
     if (sandbox->files && now_ms + CHECK_MS < due_ms)
         due_ms = now_ms + CHECK_MS;
+    if (contexts_due_ms < due_ms)
+        due_ms = contexts_due_ms;
     if (due_ms < all->due_ms)
         all->due_ms = due_ms;
 }
@@ -643,8 +665,10 @@ void executor_sandboxes_settle(struct executor *executor, uint64_t now_ms)
     struct sandboxes *all = &executor->sandboxes;
     if (all->has_paused && !executor_http_is_full(executor)) {
         all->has_paused = false;
-        for (struct sandbox *sandbox = all->first; sandbox; sandbox = sandbox->next)
+        for (struct sandbox *sandbox = all->first; sandbox; sandbox = sandbox->next) {
             executor_commands_resume_streams(sandbox);
+            executor_interpreters_resume(sandbox);
+        }
     }
     if (now_ms < all->due_ms)
         return;

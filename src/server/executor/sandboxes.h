@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "jail/attach/attach.h"
 #include "server/execution.h"
+#include "server/executor/contexts.h"
 #include "server/executor/source.h"
 #include "server/sandbox.h"
 
@@ -25,11 +26,6 @@ struct runtime;
 struct sandbox;
 
 #define SANDBOX_LOST_MAX 1000 /* ids that are remembered */
-
-/* Who asked: the tag of a MESSAGE_SANDBOX, and the number of the http process. */
-struct caller {
-    uint64_t tag, http;
-};
 
 /* ---- commands ---- */
 
@@ -122,6 +118,9 @@ struct sandbox {
     size_t unenforced_count;
     uint64_t limits[EXECUTION_LIMITS_]; /* in force */
     char token[SANDBOX_TOKEN_LENGTH + 1];
+    struct context *contexts; /* see contexts.h */
+    struct interpreter *interpreters;
+    uint64_t next_context, next_run;
 };
 
 struct sandbox_lost {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "server/api/contexts.h"
 #include "server/api/e2b.h"
 #include "server/api/judge0.h"
 #include "server/api/piston.h"
@@ -244,6 +245,34 @@ const struct route routes[] = {
      NULL, "Move a file", "", "MoveRequest"},
     {"POST", "/sandboxes/{id}/files/mkdir", ROUTE_BODY, sandboxes_make, "makeDirectory", "Created",
      "Make a directory, and those above it", "", "DirectoryRequest"},
+    {"POST", "/sandboxes/{id}/contexts", ROUTE_BODY | ROUTE_CREATES, contexts_create,
+     "createContext", "Context",
+     "Create a context: an interpreter that keeps its state between runs of code", "",
+     "ContextRequest"},
+    {"GET", "/sandboxes/{id}/contexts", 0, contexts_list, "listContexts", "ContextList",
+     "List the contexts of a sandbox", "Also the default ones that were used."},
+    {"GET", "/sandboxes/{id}/contexts/{pid}", 0, contexts_get, "getContext", "Context",
+     "What a context is, and whether it runs something", ""},
+    {"DELETE", "/sandboxes/{id}/contexts/{pid}", ROUTE_EMPTY, contexts_end, "endContext", NULL,
+     "End a context with its processes", ""},
+    {"POST", "/sandboxes/{id}/contexts/{pid}/restart", 0, contexts_restart, "restartContext",
+     "Context", "Begin again with an empty state", "What runs in the context is ended."},
+    {"POST", "/sandboxes/{id}/contexts/{pid}/interrupt", ROUTE_EMPTY, contexts_interrupt,
+     "interruptContext", NULL, "Interrupt what runs in a context, which keeps its state",
+     "Like Ctrl-C in a terminal: the processes of the context get SIGINT."},
+    {"POST", "/sandboxes/{id}/contexts/{pid}/run", ROUTE_BODY, contexts_run, "runInContext", "Run",
+     "Run code in a context",
+     "Runs in one context take turns. Answers when the code has ended; with `stream=1` with\n"
+     "server-sent events: `start` (the run), `stdout`, `stderr` (output, as for\n"
+     "`/execute/stream`), `result` (`main`, `data`), `exception` (`name`, `value`,\n"
+     "`traceback`), `gap` (output was lost), and `end` (the run) or `error`. A result is the\n"
+     "value of the last expression (`main`), or what `display()` was given: `data` has it as\n"
+     "`text/plain` and in other forms, by MIME type; images are in base64. A client that closes\n"
+     "its connection interrupts the run. Each run is an execution with an id in the history.",
+     "RunRequest"},
+    {"POST", "/sandboxes/{id}/run", ROUTE_BODY, contexts_run, "runInSandbox", "Run",
+     "Run code in the default context of a language",
+     "The same; the context is made when it is used first.", "RunRequest"},
     {"GET", "/health", PROBE, pages_health, "health", "Health",
      "Whether the server works, in detail",
      "200 while it can run code, 503 while it cannot or is shutting down."},
@@ -362,6 +391,13 @@ const struct route_parameter route_parameters[] = {
     {"/sandboxes/{id}/commands/{pid}", "wait", "`0` (default), `1`",
      "Whether to answer when the command has ended."},
     {"/sandboxes/{id}/commands/{pid}", "encoding", "`text` (default), `base64`",
+     "How pieces of output are written."},
+    {"/sandboxes/{id}/contexts/{pid}/run", "stream", "`0` (default), `1`",
+     "Whether output comes as events."},
+    {"/sandboxes/{id}/contexts/{pid}/run", "encoding", "`text` (default), `base64`",
+     "How pieces of output are written."},
+    {"/sandboxes/{id}/run", "stream", "`0` (default), `1`", "Whether output comes as events."},
+    {"/sandboxes/{id}/run", "encoding", "`text` (default), `base64`",
      "How pieces of output are written."},
     {"/sandboxes/{id}/files", "path", "at most 4095 bytes; relative to /workspace", "The file."},
     {"/sandboxes/{id}/files", "list", "`1`", "List the directory."},
