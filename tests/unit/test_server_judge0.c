@@ -191,7 +191,7 @@ static void test_names(void)
     } rows[] = {
         {71, "Python (3.11.2)", true},      {113, "Python (3.11.2)", true},
         {70, "Python (2.7.17)", false},     {50, "C (GCC 12.2.0)", true},
-        {110, "C (GCC 12.2.0)", true},      {46, "Bash", true},
+        {110, "C (GCC 12.2.0)", true},      {46, "Bash (installed)", true},
         {72, "Ruby (2.7.0)", false},        {1, "Bash (4.4)", false},
         {43, "Plain Text", true},           {89, "Multi-file program", true},
         {82, "SQL (SQLite 3.27.2)", false},

@@ -191,23 +191,15 @@ static const json_t *find_runtime(const json_t *root, const char *name)
     return NULL;
 }
 
-/* "Python (3.11.2)"; without a known version "Python". */
-static void make_name(const struct row *row, const char *runtime, const char *version,
-                      char ret_name[JUDGE0_NAME_MAX])
+/* "Python (3.11.2)". A runtime of the operator's has Judge0's name. */
+static void make_name(const char *runtime, const char *version, char name[JUDGE0_NAME_MAX])
 {
-    const char *format = NULL;
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (strcmp(names[i].runtime, runtime) == 0)
-            format = names[i].format;
-    const char *place = format ? strstr(format, "%s") : NULL;
-    if (place && version)
-        (void)snprintf(ret_name, JUDGE0_NAME_MAX, "%.*s%s)", (int)(place - format), format,
-                       version);
-    else
-        (void)snprintf(ret_name, JUDGE0_NAME_MAX, "%.*s", (int)strcspn(row->name, "("), row->name);
-    size_t length = strlen(ret_name);
-    if (length > 0 && ret_name[length - 1] == ' ')
-        ret_name[length - 1] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        const char *format = names[i].format, *place = strstr(format, "%s");
+        if (strcmp(names[i].runtime, runtime) == 0 && place)
+            (void)snprintf(name, JUDGE0_NAME_MAX, "%.*s%s)", (int)(place - format), format,
+                           version ? version : "installed");
+    }
 }
 
 static void look_up(const struct server_config *config, const json_t *root, const struct row *row,
@@ -227,7 +219,7 @@ static void look_up(const struct server_config *config, const json_t *root, cons
         return;
     ret->runtime = runtime;
     if (ret->form == JUDGE0_CODE || ret->form == JUDGE0_SQL)
-        make_name(row, name, json_string_value(json_object_get(known, "version")), ret->name);
+        make_name(name, json_string_value(json_object_get(known, "version")), ret->name);
     if (ret->form == JUDGE0_SQL)
         ret->runtime = config_find_runtime(config, "bash");
 }
