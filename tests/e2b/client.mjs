@@ -220,6 +220,17 @@ test('several files are written at once, and streams', async () => {
   await reader.cancel()
 })
 
+test('a large file is read in pieces', async () => {
+  await sandbox.commands.run('seq 1 5000000 > /tmp/large')
+  const large = await sandbox.files.read('/tmp/large')
+  assert.equal(large.length, 38888896)
+  assert.ok(large.endsWith('4999999\n5000000\n'))
+  let length = 0
+  for await (const piece of await sandbox.files.read('/tmp/large', { format: 'stream' })) length += piece.length
+  assert.equal(length, 38888896)
+  await sandbox.files.remove('/tmp/large')
+})
+
 test('directories are made, listed and removed', async () => {
   assert.equal(await sandbox.files.makeDir('dir/in/it'), true)
   assert.equal(await sandbox.files.makeDir('dir/in/it'), false)

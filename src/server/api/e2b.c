@@ -188,6 +188,10 @@ static void refuse(struct exchange *exchange, unsigned status, enum connect_code
         refuse_stream(exchange, status, code, message);
         return;
     }
+    if (exchange->stream) { /* a file that cannot be read any more */
+        stream_abort(exchange->stream);
+        return;
+    }
     if (form == E2B_UNARY)
         connect_error(&text, code, message);
     else if (form == E2B_REST)

@@ -87,6 +87,7 @@ struct e2b_kept {
     char path_id[EXECUTION_ID_LENGTH + 1];
     const char *path;               /* to be looked at next */
     uint64_t timeout_ms, limit;     /* of a connection; of a list */
+    uint64_t offset;                /* in a file that is read in pieces */
     const char *next, *template_id; /* of a list */
     int64_t started_after_ns;       /* of a list */
     bool resumed, ascending, dropped;

@@ -17,6 +17,7 @@
 
 #define autosandbox __attribute__((cleanup(sandbox_request_done)))
 #define PERMISSIONS_LENGTH 10
+#define FILE_PIECE_BYTES ((uint64_t)4 << 20)
 
 /* A paused sandbox is gone for the clients. */
 static void failed(struct exchange *exchange, const struct sandbox_answer *answer)
@@ -273,31 +274,67 @@ void e2b_file_watch(struct exchange *exchange)
     call(exchange, SANDBOX_WATCH, &dialect);
 }
 
-/* ---- GET /files ---- */
+/* ---- GET /files: in pieces, the next of which is asked for when the client has read one ---- */
+
+static void read_next(struct exchange *exchange);
+static const struct stream_form file_form = {.content_type = "application/octet-stream",
+                                             .drained = read_next};
+
+static void add_bytes(struct exchange *exchange, const struct sandbox_answer *answer)
+{
+    struct e2b_kept *kept = e2b_kept(exchange);
+    kept->offset += answer->bytes.length;
+    exchange->state = EXCHANGE_ANSWERED;
+    if (answer->bytes.length == 0)
+        stream_finish(exchange->stream, "", 0);
+    else if (!stream_append(exchange->stream, answer->bytes.data, answer->bytes.length))
+        stream_abort(exchange->stream);
+}
 
 static void answer_bytes(struct exchange *exchange, const struct sandbox_answer *answer)
 {
     autostr struct str bytes = {0};
-    if (answer->file_size > answer->bytes.length) {
-        answer_error(exchange, ERROR_FILE_TOO_LARGE, "a file of more than 24 MiB cannot be read");
+    if (answer->file_size <= answer->bytes.length) {
+        str_append_bytes(&bytes, answer->bytes.data, answer->bytes.length);
+        answer_text(exchange, MHD_HTTP_OK, file_form.content_type, &bytes);
         return;
     }
-    str_append_bytes(&bytes, answer->bytes.data, answer->bytes.length);
-    answer_text(exchange, MHD_HTTP_OK, "application/octet-stream", &bytes);
+    exchange->stream = stream_new_form(exchange, &file_form);
+    if (!exchange->stream) {
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+        return;
+    }
+    add_bytes(exchange, answer);
+    exchange->state = EXCHANGE_STREAM;
+    exchange->socket->busy = true;
+}
+
+static void read_piece(struct exchange *exchange, const struct sandbox_dialect *dialect)
+{
+    const struct e2b_kept *kept = e2b_kept(exchange);
+    sandbox_ask(exchange,
+                &(struct sandbox_request){.operation = SANDBOX_READ,
+                                          .path = kept->path,
+                                          .offset = kept->offset,
+                                          .length = FILE_PIECE_BYTES},
+                dialect);
+}
+
+static void read_next(struct exchange *exchange)
+{
+    static const struct sandbox_dialect dialect = {.answered = add_bytes, .failed = failed};
+    read_piece(exchange, &dialect);
 }
 
 void e2b_file_read(struct exchange *exchange)
 {
     static const struct sandbox_dialect dialect = {.answered = answer_bytes, .failed = failed};
-    const char *path =
-        e2b_check_user(exchange)
-            ? e2b_file_path(exchange, &e2b_kept(exchange)->arena, e2b_query(exchange, "path"))
-            : NULL;
-    if (path)
-        sandbox_ask(exchange,
-                    &(struct sandbox_request){
-                        .operation = SANDBOX_READ, .path = path, .length = SANDBOX_FILE_MAX},
-                    &dialect);
+    struct e2b_kept *kept = e2b_kept(exchange);
+    if (!e2b_check_user(exchange))
+        return;
+    kept->path = e2b_file_path(exchange, &kept->arena, e2b_query(exchange, "path"));
+    if (kept->path)
+        read_piece(exchange, &dialect);
 }
 
 /* ---- POST /files: one file after the other ---- */

@@ -480,7 +480,10 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, s
         refuse_size(exchange);
         return MHD_YES;
     }
-    bool room = exchange_charge(exchange, length);
+    /* Bodies that came without a key leave most of the memory to others. */
+    bool open = exchange->route->flags & ROUTE_OPEN;
+    bool room = (!open || exchange->http->memory < HTTP_MEMORY_MAX / 4) &&
+                exchange_charge(exchange, length);
     if (room)
         str_append_bytes(&exchange->body, bytes, length);
     if (!room || exchange->body.failed) {

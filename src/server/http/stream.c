@@ -238,6 +238,15 @@ void stream_end(struct stream *stream, const char *event, const char *json)
     stream->ended = true;
 }
 
+static void append_idle(struct stream *stream)
+{
+    if (!stream->form)
+        sse_append_comment(&stream->out);
+    else if (stream->form->idle)
+        stream->form->idle(&stream->out);
+    stream->comment_ms = next_comment(stream->exchange->http);
+}
+
 static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t room)
 {
     struct exchange *exchange = context;
@@ -252,10 +261,10 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
         exchange_release(exchange);
         if (stream->ended)
             return MHD_CONTENT_READER_END_OF_STREAM;
-        if (exchange->http->now_ms >= stream->comment_ms && !stream->form)
-            sse_append_comment(out);
-        else if (exchange->http->now_ms >= stream->comment_ms && stream->form->idle)
-            stream->form->idle(out);
+        if (exchange->http->now_ms >= stream->comment_ms)
+            append_idle(stream);
+        if (stream->form && stream->form->drained && !exchange->ticket)
+            stream->form->drained(exchange);
     }
     size_t length = out->length - stream->sent;
     if (length == 0) {

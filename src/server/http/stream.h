@@ -55,6 +55,8 @@ bool stream_has_dropped(const struct stream *stream);
 struct stream_form {
     const char *content_type;
     void (*idle)(struct str *out); /* appends what keeps the connection alive; NULL: nothing */
+    /* All was sent, and nothing was asked for: asks for more. NULL: more comes by itself. */
+    void (*drained)(struct exchange *exchange);
 };
 #define STREAM_FORM_BYTES_MAX ((size_t)16 << 20) /* that the client has not read yet */
 struct stream *stream_new_form(struct exchange *exchange, const struct stream_form *form);
