@@ -120,7 +120,7 @@ LONG = """e2e/net escape/user escape/root e2e/server_http e2e/git-hostile e2e/ap
 SLOW_E2E = "git-served git-large images reflink server_web".split()
 
 # What they are about is different in memory, or is a home as users have it. make test-all has all of them on a disk.
-ON_DISK = "disk homes limits modes".split()
+ON_DISK = "disk homes limits masks modes".split()
 
 
 def e2e_suites():

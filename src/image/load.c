@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/parse.h"
 #include "base/path.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "image/images.h"
@@ -24,6 +27,8 @@
 #define PROGRAM "/brig-unpack" /* the program */
 #define WALL_MS (UINT64_C(30) * 60 * 1000)
 #define HIDDEN_MAX ((size_t)16 << 20) /* bytes of the list of a layer */
+#define DESCRIPTION_MAX ((size_t)4 << 20)
+#define PLACES_MAX ((size_t)ROOT_LAYERS_MAX * (PATH_LENGTH_MAX + 64))
 #define OPAQUE "user.overlay.opaque"
 
 static const char *const program_places[] = {"brig-unpack", "../unpack/brig-unpack",
@@ -82,32 +87,35 @@ int load_parse(const char *source, const char *cwd, struct load *load, char **re
     return 0;
 }
 
-/* ---- the jail ---- */
+/* ---- the jails ---- */
 
 struct loading {
     const struct load *load;
     struct images store;
+    char program[PATH_LENGTH_MAX + 1];            /* brig-unpack */
     char temporary[sizeof IMAGES_TEMPORARY + 16]; /* in the store */
     int work;                                     /* the same, opened */
     int source;                                   /* the directory or archive */
     bool directory;
+    struct str *notes;
 };
 
-static int grant_all(struct brig_policy *policy, const struct loading *loading, const char *program,
-                     struct brig_error *err)
+/* `work` is where the program writes. */
+static int grant_all(struct brig_policy *policy, const struct loading *loading, int work,
+                     bool with_directory, struct brig_error *err)
 {
-    char work[PATH_LENGTH_MAX + 1];
-    if (!path_of_fd(loading->work, work))
+    char path[PATH_LENGTH_MAX + 1];
+    if (!path_of_fd(work, path))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find the path of the store");
-    int result = brig_policy_grant(policy, BRIG_READ_WRITE, work, WORK, 0, err);
+    int result = brig_policy_grant(policy, BRIG_READ_WRITE, path, WORK, 0, err);
     if (result == 0)
-        result = brig_policy_grant(policy, BRIG_READ_ONLY, program, PROGRAM, 0, err);
-    if (result == 0 && loading->directory)
+        result = brig_policy_grant(policy, BRIG_READ_ONLY, loading->program, PROGRAM, 0, err);
+    if (result == 0 && with_directory)
         result = brig_policy_grant(policy, BRIG_READ_ONLY, loading->load->path, SOURCE, 0, err);
     return result;
 }
 
-static int make_policy(const struct loading *loading, const char *program,
+static int make_policy(const struct loading *loading, int work, bool with_directory,
                        struct brig_policy **ret_policy, struct brig_error *err)
 {
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
@@ -115,7 +123,7 @@ static int make_policy(const struct loading *loading, const char *program,
         return brig_fail_nomem(err);
     int result = brig_policy_origin(policy, "brig image load", err);
     if (result == 0)
-        result = grant_all(policy, loading, program, err);
+        result = grant_all(policy, loading, work, with_directory, err);
     if (result == 0)
         result = brig_policy_workdir(policy, WORK, err);
     if (result == 0)
@@ -152,37 +160,127 @@ static int take_result(const struct brig_result *result, struct str *notes, stru
                                             : brig_outcome_name(brig_result_outcome(result)));
 }
 
-static int run_jail(const struct loading *loading, struct str *notes, struct brig_error *err)
+/* Runs brig-unpack with these arguments. Standard input is `input`; -1: nothing, and the program sees
+ * the directory of the image. */
+static int run_jail(const struct loading *loading, int work, const char *const *argv, int input,
+                    struct brig_error *err)
 {
-    static const char *const formats[] = {"any", "oci", "docker"};
-    char program[PATH_LENGTH_MAX + 1];
-    if (!path_find_program(program_places, BRIG_UNPACK_PATH, program, sizeof program))
-        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
-                         "brig-unpack is not installed beside brig, nor as '%s'. Build brig with "
-                         "zlib and jansson to have it",
-                         BRIG_UNPACK_PATH);
     struct brig_policy *policy = NULL;
-    int result = make_policy(loading, program, &policy, err);
+    int result = make_policy(loading, work, input < 0, &policy, err);
     if (result < 0)
         return result;
-    const char *const argv[] = {PROGRAM, loading->directory ? SOURCE : "-",
-                                formats[loading->load->format], loading->load->wanted, NULL};
     struct brig_command command = BRIG_COMMAND_INIT;
     command.argv = argv;
-    command.stdio[0] = loading->directory
-                           ? (struct brig_stdio){.kind = BRIG_STDIO_BYTES}
-                           : (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = loading->source};
+    command.stdio[0] = input < 0 ? (struct brig_stdio){.kind = BRIG_STDIO_BYTES}
+                                 : (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = input};
     command.stdio[1].kind = command.stdio[2].kind = BRIG_STDIO_CAPTURE;
     struct brig_result *done = NULL;
     result = brig_run(policy, &command, &done, err);
     brig_policy_free(policy);
     if (result == 0)
-        result = take_result(done, notes, err);
+        result = take_result(done, loading->notes, err);
     brig_result_free(done);
     return result;
 }
 
-/* ---- what the jail has written ---- */
+static int find_program(struct loading *loading, struct brig_error *err)
+{
+    if (path_find_program(program_places, BRIG_UNPACK_PATH, loading->program,
+                          sizeof loading->program))
+        return 0;
+    return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                     "brig-unpack is not installed beside brig, nor as '%s'. Build brig with "
+                     "zlib and jansson to have it",
+                     BRIG_UNPACK_PATH);
+}
+
+static int describe(const struct loading *loading, struct brig_error *err)
+{
+    static const char *const formats[] = {"any", "oci", "docker"};
+    const char *const argv[] = {PROGRAM,
+                                "image",
+                                loading->directory ? SOURCE : "-",
+                                formats[loading->load->format],
+                                loading->load->wanted,
+                                NULL};
+    return run_jail(loading, loading->work, argv, loading->directory ? -1 : loading->source, err);
+}
+
+/* Reads a file that brig-unpack has written. */
+static int read_written(int work, const char *name, size_t max, struct str *ret_text,
+                        struct brig_error *err)
+{
+    autoclose int fd = openat(work, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int result = fd < 0 ? -errno : read_all(fd, max, ret_text);
+    if (result == 0 && ret_text->length > max)
+        result = -EFBIG;
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result,
+                                  "cannot read what brig-unpack says about the image")
+                      : 0;
+}
+
+/* ---- places of the image ---- */
+
+/* A part of the archive, or a file of the directory. */
+struct place {
+    int fd; /* owned */
+    uint64_t offset, size;
+    char digest[SHA256_HEX_LENGTH + 1];
+};
+
+static int hash_place(struct place *place, struct brig_error *err)
+{
+    char buffer[65536];
+    struct sha256 hash;
+    uint64_t left = place->size;
+    sha256_begin(&hash);
+    while (left > 0) {
+        size_t wanted = left < sizeof buffer ? (size_t)left : sizeof buffer;
+        ssize_t got = pread(place->fd, buffer, wanted, (off_t)(place->offset + place->size - left));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return brig_fail(err, BRIG_E_INVALID, got < 0 ? errno : 0, "cannot read the image");
+        sha256_add(&hash, buffer, (size_t)got);
+        left -= (uint64_t)got;
+    }
+    sha256_end(&hash, place->digest);
+    return 0;
+}
+
+static char *next_line(char **rest)
+{
+    char *line = *rest, *end = line + strcspn(line, "\n");
+    *rest = *end ? end + 1 : end;
+    *end = '\0';
+    return line;
+}
+
+/* Opens the place of a line "OFFSET SIZE PATH", and computes its digest. */
+static int open_place(const struct loading *loading, char *line, struct place *ret_place,
+                      struct brig_error *err)
+{
+    struct stat info;
+    char *size = line + strcspn(line, " ");
+    char *path = *size ? size + 1 + strcspn(size + 1, " ") : size;
+    if (!*size || !*path)
+        return brig_fail(err, BRIG_E_SETUP, 0, "the image could not be described");
+    *size++ = *path++ = '\0';
+    int result = parse_uint(line, INT64_MAX, PARSE_ZERO_OK, &ret_place->offset, err);
+    if (result == 0)
+        result = parse_uint(size, INT64_MAX, PARSE_ZERO_OK, &ret_place->size, err);
+    if (result < 0)
+        return result;
+    ret_place->fd = loading->directory
+                        ? path_open_plain(loading->source, path, O_RDONLY | O_NONBLOCK)
+                        : fcntl(loading->source, F_DUPFD_CLOEXEC, 0);
+    if (ret_place->fd < 0 || fstat(ret_place->fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return brig_fail(err, BRIG_E_INVALID, errno, "cannot open '%s' of the image",
+                         str_shown(path).text);
+    return hash_place(ret_place, err);
+}
+
+/* ---- layers ---- */
 
 /* Whether each component of a path is a name; "" is the layer itself. */
 static bool is_clean(const char *path)
@@ -221,15 +319,12 @@ static int hide(int layer, char kind, char *path)
                : 0;
 }
 
-static int hide_all(int work, const char *digits, int layer, struct brig_error *err)
+static int hide_all(int work, int layer, struct brig_error *err)
 {
     autostr struct str list = {0};
-    char file[SHA256_HEX_LENGTH + 16];
-    (void)snprintf(file, sizeof file, "%s.hidden", digits);
-    autoclose int fd = openat(work, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    int result = fd < 0 ? -errno : read_all(fd, HIDDEN_MAX, &list);
-    if (result == 0 && list.length > HIDDEN_MAX)
-        result = -EFBIG;
+    int result = read_written(work, "hidden", HIDDEN_MAX, &list, err);
+    if (result < 0)
+        return result;
     for (char *at = list.data, *end = at + list.length; result == 0 && at < end;) {
         size_t length = strnlen(at, (size_t)(end - at));
         result = at + length == end || length == 0 ? -EINVAL : hide(layer, at[0], at + 1);
@@ -239,26 +334,74 @@ static int hide_all(int work, const char *digits, int layer, struct brig_error *
                       : 0;
 }
 
-/* Moves a new layer into the store. */
-static int install_layer(const struct loading *loading, const char *digits, struct brig_error *err)
+/* Moves a layer that was unpacked in `work` into the store. */
+static int store_layer(const struct loading *loading, int work, const char *name,
+                       struct brig_error *err)
 {
-    char name[IMAGES_LAYER_NAME_MAX];
-    images_layer_name(digits, name);
-    if (faccessat(loading->store.layers, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return 0;
-    autoclose int layer =
-        openat(loading->work, digits, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int layer = openat(work, "files", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (layer < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "a layer was not unpacked");
-    int result = hide_all(loading->work, digits, layer, err);
+    int result = hide_all(work, layer, err);
     if (result < 0)
         return result;
     if (fchmod(layer, 0755) < 0 || syncfs(layer) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot store a layer");
-    result = path_rename_new(loading->work, digits, loading->store.layers, name);
+    result = path_rename_new(work, "files", loading->store.layers, name);
     return result < 0 && result != -EEXIST
                ? brig_fail(err, BRIG_E_SYSTEM, -result, "cannot store a layer")
                : 0;
+}
+
+/* Unpacks a layer in a directory and a jail of its own, unless the store has it. */
+static int add_layer(const struct loading *loading, const struct place *place, const char *content,
+                     struct brig_error *err)
+{
+    char name[IMAGES_LAYER_NAME_MAX], offset[24], size[24];
+    images_layer_name(place->digest, name);
+    if (faccessat(loading->store.layers, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    autoclose int work = -1;
+    if (mkdirat(loading->work, place->digest, 0700) == 0)
+        work =
+            openat(loading->work, place->digest, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (work < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a directory in the store");
+    (void)snprintf(offset, sizeof offset, "%" PRIu64, place->offset);
+    (void)snprintf(size, sizeof size, "%" PRIu64, place->size);
+    const char *const argv[] = {PROGRAM, "layer", offset, size, place->digest, content, NULL};
+    int result = run_jail(loading, work, argv, place->fd, err);
+    return result < 0 ? result : store_layer(loading, work, name, err);
+}
+
+/* The description has the image's digest: it must name each layer, in this order. */
+static int check_named(const char **description, const char *digest, struct brig_error *err)
+{
+    const char *found = strstr(*description, digest);
+    if (!found)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "a layer does not have its digest: the image's "
+                         "description has no sha256:%s",
+                         digest);
+    *description = found + SHA256_HEX_LENGTH;
+    return 0;
+}
+
+static int add_layers(const struct loading *loading, struct image_record *record,
+                      const char *description, char *lines, struct brig_error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < record->layer_count && result == 0; i++) {
+        struct place place = {.fd = -1};
+        result = open_place(loading, next_line(&lines), &place, err);
+        if (result == 0)
+            result = check_named(&description, place.digest, err);
+        if (result == 0)
+            result = add_layer(loading, &place, record->layers[i], err);
+        if (result == 0 && !(record->layers[i] = arena_strdup(&record->arena, place.digest)))
+            result = brig_fail_nomem(err);
+        own_close(&place.fd);
+    }
+    return result;
 }
 
 static int name_record(const struct loading *loading, struct image_record *record,
@@ -275,21 +418,49 @@ static int name_record(const struct loading *loading, struct image_record *recor
     return result;
 }
 
+/* Reads what has the image's digest, which becomes that of the record. */
+static int read_description(const struct loading *loading, char *line, struct image_record *record,
+                            struct str *ret_text, struct brig_error *err)
+{
+    struct place place = {.fd = -1};
+    int result = open_place(loading, line, &place, err);
+    if (result == 0 && place.size > DESCRIPTION_MAX)
+        result = brig_fail(err, BRIG_E_INVALID, 0, "the image's description is too large");
+    char *text = result == 0 ? str_extend(ret_text, (size_t)place.size) : NULL;
+    if (result == 0 && !text)
+        result = brig_fail_nomem(err);
+    if (result == 0 &&
+        pread(place.fd, text, (size_t)place.size, (off_t)place.offset) != (ssize_t)place.size)
+        result = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the image");
+    if (result == 0) {
+        char digest[SHA256_HEX_LENGTH + 1];
+        sha256_hex(text, (size_t)place.size, digest);
+        record->digest = arena_strdup(&record->arena, digest);
+        result = record->digest ? 0 : brig_fail_nomem(err);
+    }
+    own_close(&place.fd);
+    return result;
+}
+
 static int install(const struct loading *loading, struct image_record *ret_record,
                    struct brig_error *err)
 {
     autostr struct str text = {0};
+    autostr struct str places = {0};
+    autostr struct str description = {0};
     autorecord struct image_record record = {0};
-    autoclose int fd =
-        openat(loading->work, "record", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    int failed = fd < 0 ? -errno : read_all(fd, IMAGE_RECORD_MAX + 1, &text);
-    if (failed < 0)
-        return brig_fail(err, BRIG_E_SETUP, -failed, "cannot read the record of the image");
-    int result = image_record_read(text.data ? text.data : "", text.length, &record, err);
+    int result = read_written(loading->work, "record", IMAGE_RECORD_MAX, &text, err);
+    if (result == 0)
+        result = image_record_read(text.data ? text.data : "", text.length, &record, err);
     if (result == 0)
         result = name_record(loading, &record, err);
-    for (size_t i = 0; i < record.layer_count && result == 0; i++)
-        result = install_layer(loading, record.layers[i], err);
+    if (result == 0)
+        result = read_written(loading->work, "places", PLACES_MAX, &places, err);
+    char *lines = places.data ? places.data : (char[]){""};
+    if (result == 0)
+        result = read_description(loading, next_line(&lines), &record, &description, err);
+    if (result == 0)
+        result = add_layers(loading, &record, description.data, lines, err);
     if (result == 0)
         result = images_put(&loading->store, &record, err);
     if (result < 0)
@@ -300,20 +471,6 @@ static int install(const struct loading *loading, struct image_record *ret_recor
 }
 
 /* ---- the whole ---- */
-
-static int list_have(const struct loading *loading, struct brig_error *err)
-{
-    autostr struct str have = {0};
-    autoclose int fd = openat(loading->work, "have", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int copy = openat(loading->store.layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-    const struct dirent *item;
-    while (dir && (item = readdir(dir)))
-        if (str_starts_with(item->d_name, IMAGES_LAYER_PREFIX))
-            str_concat(&have, item->d_name + strlen(IMAGES_LAYER_PREFIX), "\n");
-    int result = fd < 0 ? -errno : have.failed ? -ENOMEM : write_all(fd, have.data, have.length);
-    return result < 0 ? brig_fail(err, BRIG_E_SYSTEM, -result, "cannot list the layers") : 0;
-}
 
 /* The store may be in a directory that the user's programs write to: names are chosen at random. */
 static int make_work(struct loading *loading, const char *store, struct brig_error *err)
@@ -326,8 +483,7 @@ static int make_work(struct loading *loading, const char *store, struct brig_err
     (void)snprintf(loading->temporary, sizeof loading->temporary, "%s", strrchr(path, '/') + 1);
     loading->work = openat(loading->store.fd, loading->temporary,
                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return loading->work < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", path)
-                             : list_have(loading, err);
+    return loading->work < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", path) : 0;
 }
 
 static int open_source(struct loading *loading, struct brig_error *err)
@@ -349,14 +505,17 @@ static int open_source(struct loading *loading, struct brig_error *err)
 int load_image(const struct load *load, struct image_record *ret_record, struct str *notes,
                struct brig_error *err)
 {
-    struct loading loading = {.load = load, .store = IMAGES_INIT, .work = -1, .source = -1};
-    int result = open_source(&loading, err);
+    struct loading loading = {
+        .load = load, .store = IMAGES_INIT, .work = -1, .source = -1, .notes = notes};
+    int result = find_program(&loading, err);
+    if (result == 0)
+        result = open_source(&loading, err);
     if (result == 0)
         result = images_open(load->store, IMAGES_ADD, &loading.store, err);
     if (result == 0)
         result = make_work(&loading, load->store, err);
     if (result == 0)
-        result = run_jail(&loading, notes, err);
+        result = describe(&loading, err);
     if (result == 0)
         result = install(&loading, ret_record, err);
     if (loading.temporary[0])

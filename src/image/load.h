@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Adds an image to a store. It is a stranger's: brig-unpack reads it in a sealed jail, where it can
- * write to a temporary directory of the store and to nothing else. */
+/* Adds an image to a store. It is a stranger's: brig-unpack reads it in sealed jails, one for the
+ * descriptions and one for each layer, which can write to a temporary directory of their own and to
+ * nothing else. Digests that the image and its layers are stored by are computed here. */
 #pragma once
 
 #include <brig/brig.h>

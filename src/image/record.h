@@ -30,8 +30,9 @@ struct image_record {
     char *name;         /* as image_check_name() accepts it; NULL: none yet */
     char *digest;       /* of the manifest or, in a docker archive, of the configuration */
     char *architecture; /* as OCI writes it, or NULL */
-    char
-        *layers[ROOT_LAYERS_MAX]; /* hexadecimal digits of the unpacked archive; the lowest first */
+    /* Hexadecimal digits, the lowest layer first: in the store the digest of the file that it came in,
+     * in what brig-unpack writes that of the unpacked archive. */
+    char *layers[ROOT_LAYERS_MAX];
     size_t layer_count;
     struct image_words env, entrypoint, cmd;
     char *workdir, *user; /* or NULL */

@@ -20,10 +20,9 @@
 #define WHITEOUT_OTHER ".wh..wh." /* aufs keeps its own files under such names */
 #define COPY_BYTES 65536
 
-void layer_init(struct layer *layer, int root, int hidden, size_t entries, size_t special)
+void layer_init(struct layer *layer, int root, int hidden)
 {
-    *layer = (struct layer){
-        .root = root, .hidden = hidden, .above_fd = -1, .entries = entries, .special = special};
+    *layer = (struct layer){.root = root, .hidden = hidden, .above_fd = -1};
 }
 
 void layer_done(struct layer *layer)

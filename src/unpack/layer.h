@@ -13,7 +13,7 @@
 
 #include "unpack/tar.h"
 
-#define LAYER_ENTRIES_MAX 1000000 /* in all layers of an image */
+#define LAYER_ENTRIES_MAX 1000000
 #define LAYER_DEPTH_MAX 128
 
 struct layer {
@@ -21,12 +21,11 @@ struct layer {
     int hidden; /* the list: "w" or "o" (opaque), a path and a NUL each; borrowed */
     char above[TAR_NAME_MAX + 1]; /* the directory that `above_fd` is; the last one used */
     int above_fd;                 /* -1: none */
-    size_t entries;               /* made so far, in earlier layers too */
+    size_t entries;               /* made so far */
     size_t special;               /* left out */
 };
 
-/* Both are counted on from earlier layers. */
-void layer_init(struct layer *layer, int root, int hidden, size_t entries, size_t special);
+void layer_init(struct layer *layer, int root, int hidden);
 void layer_done(struct layer *layer);
 
 /* Takes all entries of an archive. */

@@ -257,6 +257,7 @@ static int read_manifest(struct source *source, const json_t *json, const char *
         result = add_oci_layers(manifest, layers, err);
     if (result == 0)
         result = copy_text(&manifest->record, digits, &manifest->record.digest, err);
+    blob_path(digits, manifest->description);
     return result < 0 ? result : read_config(manifest, config, json_array_size(layers), err);
 }
 
@@ -351,7 +352,7 @@ static int read_docker(struct source *source, const char *wanted, struct manifes
     const char *path = text_of(image, "Config");
     const char *name =
         wanted ? wanted : json_string_value(json_array_get(json_object_get(image, "RepoTags"), 0));
-    if (!path)
+    if (!path || !str_fill(manifest->description, PATH_MAX, path))
         return invalid(err, "its manifest names no configuration");
     if ((result = check_count(json_array_size(layers), err)) < 0 ||
         (result = read_docker_config(source, path, &config, &manifest->record, err)) < 0)

@@ -26,6 +26,7 @@ struct manifest_layer {
 
 struct manifest {
     struct image_record record;                    /* its layers are the contents */
+    char description[PATH_MAX];                    /* in the source: what has the image's digest */
     struct manifest_layer layers[ROOT_LAYERS_MAX]; /* as many */
 };
 

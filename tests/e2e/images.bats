@@ -181,7 +181,7 @@ must_refuse() {
     local who
     for who in $(each_user); do
         must_load "$who" oci modes
-        output_has '2 devices and FIFOs of the image were left out'
+        output_has '2 devices and FIFOs of a layer were left out'
         must inside "$who" test/base:1 'stat -c %a /suid; cat /closed/in; ls /device /fifo 2>&1; stat -c %u /etc/name; id -u'
         [ "${lines[0]}" = 755 ]
         [ "${lines[1]}" = in ]
@@ -278,6 +278,53 @@ must_refuse() {
         must as "$who" "$BRIG" image list
         output_lacks test/
     done
+}
+
+# A brig-unpack that an image has taken over: it says what lies beside the image.
+make_taken_over() {
+    rm -rf bin
+    mkdir bin
+    cp "$BRIG" bin/brig
+    printf '%s\n' '#!/bin/sh' 'if [ "$1" = image ]; then cp /image/said.record record && cp /image/said.places places' \
+        'else mkdir files && echo evil >files/evil && : >hidden; fi' >bin/brig-unpack
+    chmod -R a+rx bin
+}
+
+# say PATH: the places of the image are its manifest and, as its layer, the file.
+say() {
+    local digits
+    digits=$(python3 -c 'import json; print(json.load(open("image/index.json"))["manifests"][0]["digest"][7:])')
+    printf 'brig-image 1\nname test/base:1\ndigest %s\nlayer %s\n' "$(printf 1%.0s {1..64})" "$(printf 0%.0s {1..64})" \
+        >image/said.record
+    printf '0 %s %s\n' "$(stat -c %s "image/blobs/sha256/$digits")" "blobs/sha256/$digits" \
+        "$(stat -c %s "image/$1")" "$1" >image/said.places
+    chmod a+r image/said.*
+}
+
+@test "the digests of an image and its layers are not those that brig-unpack says" {
+    local layer digest
+    make oci base
+    must as user "$BRIG" image load "$TOP/image"
+    digest=$(as user "$BRIG" image inspect test/base:1 | sed -n 's/^digest *//p')
+    layer=$(ls "$LIB_USER_HOME/.local/share/brig/images/layers")
+    must as user "$BRIG" image rm test/base:1
+    make_taken_over
+    # A file that the manifest does not name cannot be a layer of the image with its digest.
+    echo other >image/other
+    chmod a+r image/other
+    say other
+    run as user "$TOP/bin/brig" image load "$TOP/image"
+    [ "$status" -eq 125 ]
+    output_has 'does not have its digest'
+    ln -s /etc/passwd image/link
+    say link
+    run as user "$TOP/bin/brig" image load "$TOP/image"
+    [ "$status" -eq 125 ]
+    # One that it names is stored by the digest that the file has, and so is the image.
+    say "blobs/sha256/${layer#sha256-}"
+    must as user "$TOP/bin/brig" image load "$TOP/image"
+    [ "$(ls "$LIB_USER_HOME/.local/share/brig/images/layers")" = "$layer" ]
+    [ "$(as user "$BRIG" image inspect test/base:1 | sed -n 's/^digest *//p')" = "$digest" ]
 }
 
 @test "what an image says is not read as a record" {

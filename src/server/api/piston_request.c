@@ -2,7 +2,6 @@
 /* Translation of Piston's requests and results. */
 #include "server/api/piston_request.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -333,7 +332,8 @@ static bool read_limit(struct reader *reader, const json_t *body, const char *na
                       (unsigned long long)most);
     if (number < 0)
         return refuse(reader, 400, "%s must be non-negative", name);
-    *ret = (uint64_t)ceil(number / (double)unit);
+    uint64_t whole = (uint64_t)(number / (double)unit);
+    *ret = whole + ((double)whole * (double)unit < number); /* rounded up */
     if (memory && *ret < EXECUTION_MEMORY_MB_MIN)
         *ret = EXECUTION_MEMORY_MB_MIN;
     return true;
