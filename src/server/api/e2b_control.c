@@ -313,7 +313,8 @@ static void answer_list(struct exchange *exchange, const struct sandbox_answer *
     const struct e2b_kept *kept = e2b_kept(exchange);
     size_t count = answer->sandbox_count, written = 0;
     const struct sandbox_info *last = NULL;
-    qsort(answer->sandboxes, count, sizeof *answer->sandboxes, compare_two);
+    if (count > 0)
+        qsort(answer->sandboxes, count, sizeof *answer->sandboxes, compare_two);
     json_init(&j, &text);
     json_open_array(&j, NULL);
     for (size_t i = 0; i < count; i++) {

@@ -285,7 +285,7 @@ bool e2b_read_input(const json_t *body, struct sandbox_request *ret, char messag
     if (!text)
         text = member(input, "pty");
     size_t length = json_string_length(text);
-    char *bytes = arena_strndup(&ret->arena, text ? json_string_value(text) : "", length);
+    char *bytes = arena_strndup(&ret->arena, length ? json_string_value(text) : "", length);
     if (!bytes || (text && !json_is_string(text)) || !base64_decode(bytes, length, bytes, &length))
         return refuse(message, "input.stdin or input.pty has to be base64");
     if (length > SANDBOX_INPUT_MAX)
