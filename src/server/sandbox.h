@@ -106,6 +106,7 @@ struct sandbox_request {
     /* Proves that the client may use the sandbox, in place of its API key; or "". */
     const char *token;
     const char *home; /* SANDBOX_CREATE: a home and working directory of its own, or NULL */
+    bool pauses;      /* SANDBOX_CREATE: it is paused at its deadline, not ended */
 };
 
 /* Why a request was not carried out. */
@@ -151,6 +152,7 @@ struct sandbox_info {
     const char **unenforced;
     size_t unenforced_count;
     const char *token; /* see sandbox_request; "" in lists */
+    bool pauses;
 };
 
 struct sandbox_command {

@@ -311,6 +311,16 @@ test('a killed sandbox ends what runs in it', async () => {
   assert.equal(await one.kill(), false)
 })
 
+test('a sandbox is paused at its deadline where that is wanted', async () => {
+  const one = await Sandbox.create({ timeoutMs: 1000, lifecycle: { onTimeout: 'pause' } })
+  await one.files.write('kept', 'x')
+  await wait(async () => (await one.getInfo()).state === 'paused', 'its pause')
+  assert.deepEqual((await one.getInfo()).lifecycle, { onTimeout: 'pause', autoResume: false })
+  const again = await Sandbox.connect(one.sandboxId, { timeoutMs: 60_000 })
+  assert.equal(await again.files.read('kept'), 'x')
+  assert.ok(await again.kill())
+})
+
 test('a sandbox ends at its deadline', async () => {
   const one = await Sandbox.create({ timeoutMs: 1000 })
   await wait(async () => !(await one.isRunning()), 'its end')

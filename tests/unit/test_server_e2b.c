@@ -398,6 +398,9 @@ static void check_creation(void)
     tap_is_str(parsed.home, "/home/user", "with a home");
     tap_ok(parsed.timeout_ms == 300000, "five minutes are the default");
     tap_ok(parsed.metadata_count == 2 && parsed.env_count == 1, "with metadata and variables");
+    tap_ok(!parsed.pauses, "and it ends at its deadline");
+    (void)create("{\"autoPause\":true}");
+    tap_ok(parsed.pauses, "or is paused then");
 }
 
 static void check_networks(void)

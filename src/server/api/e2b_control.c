@@ -105,6 +105,10 @@ static void answer_info(struct exchange *exchange, const struct sandbox_answer *
     json_init(&j, &text);
     open_info(&j, &answer->sandboxes[0]);
     json_bool(&j, "allowInternetAccess", answer->sandboxes[0].network);
+    json_open_object(&j, "lifecycle");
+    json_text(&j, "onTimeout", answer->sandboxes[0].pauses ? "pause" : "kill");
+    json_bool(&j, "autoResume", false);
+    json_close_object(&j);
     json_text(&j, "envdAccessToken", answer->sandboxes[0].token);
     write_domain(&j, exchange);
     json_close_object(&j);

@@ -172,6 +172,7 @@ unsigned e2b_read_create(const json_t *body, const struct server_config *config,
     }
     ret->language = arena_strdup(&ret->arena, language);
     ret->home = E2B_HOME;
+    ret->pauses = json_is_true(json_object_get(body, "autoPause"));
     ret->timeout_ms = TIMEOUT_DEFAULT_MS;
     if (!read_metadata(body, name, ret, message) ||
         !read_env(ret, member(body, "envVars"), "envVars", message) ||

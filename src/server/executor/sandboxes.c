@@ -93,6 +93,7 @@ static struct sandbox_info describe(const struct sandbox *sandbox)
         .metadata = request->metadata,
         .metadata_count = request->metadata_count,
         .network = request->network,
+        .pauses = request->pauses,
         .allow = request->allow,
         .allow_count = request->allow_count,
         .commands = sandbox->running_count,
@@ -457,38 +458,15 @@ static void set_timeout(struct sandbox *sandbox, const struct sandbox_request *r
     answer_one(sandbox, caller);
 }
 
-/* While a sandbox is paused, its deadline and the time limits of its commands stand still. */
 static void pause_sandbox(struct sandbox *sandbox, bool pause, struct caller caller)
 {
-    struct executor *executor = sandbox->executor;
-    uint64_t now_ms = clock_now_ms();
-    const struct cgroup *group = sandbox->job->limits.group;
-    if ((sandbox->state == SANDBOX_PAUSED) == pause) {
-        executor_sandbox_refuse(executor, caller, SANDBOX_CONFLICT, "", "the sandbox is %s",
-                                pause ? "paused already" : "not paused");
-        return;
-    }
-    int result = group ? cgroup_freeze(group, pause) : -EOPNOTSUPP;
-    if (result < 0) {
-        executor_sandbox_refuse(executor, caller, SANDBOX_UNSUPPORTED, "",
-                                "the sandbox cannot be paused here: it has no cgroup that can be "
-                                "frozen (%s)",
-                                strerror(-result));
-        return;
-    }
-    if (pause) {
-        sandbox->left_ms = sandbox->deadline_ms > now_ms ? sandbox->deadline_ms - now_ms : 0;
-        sandbox->deadline_ms = now_ms + executor->config->sandboxes.max_paused_ms;
-    } else {
-        sandbox->deadline_ms = now_ms + sandbox->left_ms;
-    }
-    sandbox->state = pause ? SANDBOX_PAUSED : SANDBOX_RUNNING;
-    executor->sandboxes.paused_count += pause ? 1 : SIZE_MAX;
-    executor_commands_pause(sandbox, pause);
-    executor_contexts_pause(sandbox, pause);
-    executor->sandboxes.due_ms = 0;
-    count_now(executor);
-    answer_one(sandbox, caller);
+    struct brig_error err = {0};
+    enum sandbox_fault fault = executor_sandbox_pause(sandbox, pause, &err);
+    count_now(sandbox->executor);
+    if (fault == SANDBOX_OK)
+        answer_one(sandbox, caller);
+    else
+        executor_sandbox_refuse(sandbox->executor, caller, fault, "", "%s", err.message);
 }
 
 /* Takes the same time wherever the tokens differ. */
@@ -644,7 +622,8 @@ static void settle_one(struct sandbox *sandbox, uint64_t now_ms)
     executor_files_settle(sandbox, now_ms);
     executor_commands_settle(sandbox);
     uint64_t contexts_due_ms = executor_contexts_settle(sandbox, now_ms);
-    if (sandbox->state != SANDBOX_ENDING && now_ms >= sandbox->deadline_ms)
+    if (sandbox->state != SANDBOX_ENDING && now_ms >= sandbox->deadline_ms &&
+        !executor_sandbox_pause_at_deadline(sandbox))
         executor_sandbox_end(sandbox);
     if (is_over(sandbox)) {
         unlink_sandbox(sandbox);

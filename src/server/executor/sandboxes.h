@@ -2,7 +2,7 @@
 /* Sandboxes: jails that the executor holds, commands that it starts in them, and the program in
  * each that serves its files. See server/sandbox.h for requests and answers.
  *
- * sandboxes.c has the life of a sandbox, commands.c commands, files.c files, lost.c which sandboxes
+ * sandboxes.c has the life of a sandbox, sandbox_pause.c its pauses, commands.c commands, files.c files, lost.c which sandboxes
  * ended with an earlier executor. */
 #pragma once
 
@@ -157,6 +157,14 @@ bool executor_sandboxes_drain(struct executor *executor, bool soon);
 void executor_sandboxes_abandon(struct executor *executor);
 /* Lets it end; the sandbox is freed later. */
 void executor_sandbox_end(struct sandbox *sandbox);
+
+/* ---- sandbox_pause.c ---- */
+
+/* Pauses it, or lets it go on. */
+enum sandbox_fault executor_sandbox_pause(struct sandbox *sandbox, bool pause,
+                                          struct brig_error *err);
+/* Returns whether the sandbox was created so that it is paused at its deadline, and now is. */
+bool executor_sandbox_pause_at_deadline(struct sandbox *sandbox);
 
 void executor_sandbox_answer(struct executor *executor, struct caller caller,
                              const struct sandbox_answer *answer);
