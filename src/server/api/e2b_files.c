@@ -226,7 +226,8 @@ static void send_frame(struct exchange *exchange, unsigned flags, const char *js
 
 static void answer_watch(struct exchange *exchange, const struct sandbox_answer *answer)
 {
-    static const struct stream_form form = {"application/connect+json", append_idle};
+    static const struct stream_form form = {.content_type = "application/connect+json",
+                                            .idle = append_idle};
     if (!answer->more) {
         if (exchange->stream)
             send_frame(exchange, CONNECT_LAST, "{}");

@@ -29,7 +29,8 @@ static void append_idle(struct str *out)
     connect_frame(out, 0, keepalive, sizeof keepalive - 1);
 }
 
-static const struct stream_form process_form = {"application/connect+json", append_idle};
+static const struct stream_form process_form = {.content_type = "application/connect+json",
+                                                .idle = append_idle};
 
 /* Frames that are lost, because the client does not read, are told of at the end. */
 static void send_event(struct exchange *exchange, const struct str *event)

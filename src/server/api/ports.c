@@ -99,7 +99,7 @@ static void write_request(struct exchange *exchange, unsigned port, const char *
 
 /* ---- the answer ---- */
 
-static const struct stream_form form = {NULL, NULL};
+static const struct stream_form form = {.content_type = NULL}; /* it is one of the headers */
 
 static void refuse(struct exchange *exchange, const char *message)
 {
