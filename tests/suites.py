@@ -210,6 +210,7 @@ def other_suites():
     yield Suite("mcp-clients", ["tests/mcp/run"], ("all",), who="here", seconds=3600)
     yield Suite("e2b-client", ["tests/e2b/run"], ("all",), who="here", seconds=3600)
     yield Suite("judge0-client", ["tests/judge0/run"], ("all",), who="here", seconds=3600)
+    yield Suite("piston-clients", ["tests/piston/run"], ("all",), who="here")
     # It downloads the agents each time, and removes them.
     yield Suite("agents", ["tests/agents/run"], ("all",), who="here", seconds=3600)
     for path in sorted(glob.glob("tests/slow/*")):
