@@ -52,6 +52,15 @@ static void test_failure(void)
     tap_is_int(result->stage, STAGE_COMPILE, "does not run");
     tap_ok(!result->compile, "the result is that of the compiler");
     tap_has_str(result->error_output.data, "main.c", "with its words");
+    const char *arguments[] = {"-fsyntax-only"};
+    struct execution_request request = staged(hello);
+    request.compile_args = arguments;
+    request.compile_arg_count = 1;
+    result = &execute(&rig, &request)->result;
+    is_status(result, EXECUTION_ERROR, "a compiler that makes no program");
+    tap_is_int(result->exit_code, 127, "is followed by none");
+    tap_ok(result->stage == STAGE_RUN && result->compile && strstr(result->message, "/tmp/main"),
+           "and it says so");
     result = run_staged("int main() { *(volatile int *)0 = 1; }");
     is_status(result, EXECUTION_ERROR, "a program that crashes");
     tap_is_int(result->signal, SIGSEGV, "has its signal");

@@ -154,6 +154,7 @@ void piston_start(struct exchange *exchange, struct piston_call *call)
         call->request.stream = call->request.interactive;
         execute_start(exchange, &call->request, false);
     }
+    execution_request_done(&call->request); /* the ticket has a copy until it is sent */
 }
 
 static void execute(struct exchange *exchange)

@@ -270,6 +270,7 @@ static void opened(struct exchange *exchange)
 {
     struct session *session = exchange->kept;
     session->until_ms = exchange->http->now_ms + INIT_MS;
+    upgrade_limit(exchange, exchange->http->config->server.max_body_bytes);
 }
 
 static void taken(struct exchange *exchange)

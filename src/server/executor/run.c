@@ -255,7 +255,7 @@ int executor_run_take_signal(struct executor *executor, const struct message *me
     struct run *run = find_by_tag(executor, message->tag);
     if (message->length != 1)
         return brig_fail(err, BRIG_E_INVALID, 0, "the http process sent an invalid signal");
-    if (run && run->job)
+    if (run && run->request.interactive && run->job)
         (void)brig_job_signal(run->job, message->bytes[0], NULL); /* fails if it is over */
     return 0;
 }

@@ -208,7 +208,18 @@ int executor_stages_next(struct run *run, struct execution_result *result, struc
     executor_unwatch(run->executor, &run->source);
     brig_job_free(take_ptr(&run->job));
     int started = start_stage(stages, STAGE_RUN, err);
-    return started < 0 ? started : 1;
+    if (started == 0)
+        return 1;
+    executor_output_close(run);
+    if (started != BRIG_E_NOT_FOUND && started != BRIG_E_NOT_EXEC)
+        return started;
+    /* The compiler made no program, for instance because of its arguments; exit codes of a shell. */
+    executor_outcome_so_far(run, result);
+    result->status = EXECUTION_ERROR;
+    result->exit_code = started == BRIG_E_NOT_FOUND ? 127 : 126;
+    result->message = arena_strdup(&result->arena, err->message);
+    executor_stage_tell(run, result);
+    return 0;
 }
 
 /* ---- the end ---- */

@@ -76,7 +76,8 @@ void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *pro
         return;
     }
     *upgrade = (struct upgrade){.protocol = protocol, .fd = -1, .in.most = UPGRADE_TEXT_MAX};
-    bool valid = has_word(header(exchange, "Upgrade"), "websocket") &&
+    bool valid = strcmp(exchange->method, "GET") == 0 && !exchange->http_1_0 &&
+                 has_word(header(exchange, "Upgrade"), "websocket") &&
                  has_word(header(exchange, "Connection"), "upgrade") &&
                  str_equal(header(exchange, "Sec-WebSocket-Version"), "13") && key &&
                  websocket_accept(key, upgrade->accept);
