@@ -183,6 +183,7 @@ struct brig_policy {
     enum brig_seccomp seccomp;
     uint64_t limits[BRIG_LIMIT_COUNT_];
     unsigned limits_asked;           /* one bit each: set by the caller, not by the mode */
+    uint64_t stack_bytes;            /* of each process's first thread; 0: as the caller's */
     struct rlimit files_before;      /* the limits of open files, before a front end raised them */
     char disk_lack[POLICY_LACK_MAX]; /* why disk limits do not cover the home; "": they do */
     enum brig_terminal terminal;

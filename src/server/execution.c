@@ -336,6 +336,8 @@ int execution_request_encode(const struct execution_request *request, struct str
     wire_put_text(out, request->callback_secret ? request->callback_secret : "");
     wire_put_text(out, request->sandbox);
     put_stages(out, request);
+    wire_put_u64(out, request->stack_kb);
+    wire_put_u64(out, request->file_kb);
     wire_put_bool(out, request->alone);
     wire_put_bytes(out, request->note.data, request->note.length);
     return execution_encoded(out, err);
@@ -384,6 +386,8 @@ static void get_request(struct wire_reader *in, struct execution_request *ret)
     get_async(in, ret);
     ret->sandbox = wire_get_text_or_null(in, EXECUTION_ID_LENGTH);
     get_stages(in, ret);
+    ret->stack_kb = wire_get_u64(in, EXECUTION_RLIMIT_KB_MAX);
+    ret->file_kb = wire_get_u64(in, EXECUTION_RLIMIT_KB_MAX);
     ret->alone = wire_get_bool(in);
     ret->note = execution_get_bytes(in, EXECUTION_NOTE_MAX);
 }

@@ -45,6 +45,7 @@ struct str;
 #define EXECUTION_PRIORITY_MAX 10       /* and -10 */
 #define EXECUTION_URL_MAX 2048
 #define EXECUTION_SECRET_MAX 256
+#define EXECUTION_RLIMIT_KB_MAX ((uint64_t)1 << 20)
 #define EXECUTION_NOTE_MAX ((size_t)16 << 20)
 /* Limits on a result. */
 #define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
@@ -144,7 +145,8 @@ struct execution_request {
     const char *main; /* name of the file with the code, or NULL: the runtime's file_name */
     bool ordered;     /* the result tells in which order output came */
     bool interactive; /* standard input stays open; it arrives as MESSAGE_INPUT */
-    bool alone;       /* {files} of the compiler is the code only */
+    uint64_t stack_kb, file_kb;  /* rlimits of the run stage; 0: none */
+    bool alone;                  /* {files} of the compiler is the code only */
     struct execution_bytes note; /* of the dialect of the API, for the history (history/notes.h) */
     const char *home;            /* of a sandbox: sandbox_request.home; not encoded */
 };

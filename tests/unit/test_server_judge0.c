@@ -221,6 +221,11 @@ static void test_translation(void)
     tap_is_int(request.limits[EXECUTION_MEMORY_MB], 98, "memory is rounded up");
     tap_is_int(request.limits[EXECUTION_PIDS], 7, "processes");
     tap_ok(request.cpu_ms == 750 && request.timeout_ms == 1500, "both times");
+    tap_ok(request.stack_kb == 0 && request.file_kb == 0,
+           "a stack and files that were not given need no jail of their own");
+    tap_ok(take_with("\"stack_limit\":8000,\"max_file_size\":3"), "one with a stack and files");
+    tap_ok(request.stack_kb == 8000 && request.file_kb == 3 && request.output_bytes == 3072,
+           "which are limited");
     tap_ok(take_with("\"memory_limit\":2048"), "very little memory");
     tap_is_int(request.limits[EXECUTION_MEMORY_MB], EXECUTION_MEMORY_MB_MIN,
                "is what a jail needs");
@@ -230,6 +235,7 @@ static void test_translation(void)
              true),
         "one in base64");
     tap_ok(request.code.length == 3 && request.stdin_bytes.length == 2, "is decoded");
+    tap_is_int(request.stack_kb, 64000, "a compiled program has Judge0's stack");
     tap_ok(request.arg_count == 2 && request.compile_arg_count == 2 && request.alone, "its words");
     tap_ok(take("{\"language_id\":43,\"source_code\":\"text\"}", false), "plain text");
     tap_ok(request.file_count == 1 && strcmp(request.files[0].name, "text.txt") == 0,
@@ -534,6 +540,7 @@ int main(void)
     config.runtimes[1] = (struct runtime){.name = "bash", .file_name = "main.sh"};
     config.runtimes[2] = (struct runtime){.name = "c",
                                           .file_name = "main.c",
+                                          .parking = PARKING_NONE,
                                           .compile = {"gcc", "{files}"},
                                           .argv = {"/tmp/program"}};
     config.runtimes[3] =

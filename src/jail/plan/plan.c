@@ -221,6 +221,8 @@ void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
     if (limits[BRIG_LIMIT_ADDRESS_SPACE])
         add_rlimit(plan, RLIMIT_AS, limits[BRIG_LIMIT_ADDRESS_SPACE],
                    limits[BRIG_LIMIT_ADDRESS_SPACE]);
+    if (policy->stack_bytes)
+        add_rlimit(plan, RLIMIT_STACK, policy->stack_bytes, policy->stack_bytes);
     if (limits[BRIG_LIMIT_FILE_SIZE])
         add_rlimit(plan, RLIMIT_FSIZE, limits[BRIG_LIMIT_FILE_SIZE], limits[BRIG_LIMIT_FILE_SIZE]);
     if (limits[BRIG_LIMIT_OPEN_FILES])

@@ -202,7 +202,7 @@ static const char *rlimit_name(int resource)
     } names[] = {{RLIMIT_AS, "address space"}, {RLIMIT_CORE, "core"},
                  {RLIMIT_CPU, "cpu seconds"},  {RLIMIT_DATA, "data"},
                  {RLIMIT_FSIZE, "file size"},  {RLIMIT_NOFILE, "open files"},
-                 {RLIMIT_NPROC, "processes"}};
+                 {RLIMIT_NPROC, "processes"},  {RLIMIT_STACK, "stack"}};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (names[i].resource == resource)
             return names[i].name;

@@ -38,16 +38,19 @@ const struct judge0_rule judge0_rules[JUDGE0_REQUEST_FIELDS_] = {
                                 SECONDS(20), .doc = "Wall clock in seconds."},
     [JUDGE0_MEMORY_LIMIT] = {"memory_limit", JUDGE0_INTEGER, false, 2048, 128000, 512000,
                              .doc = "KiB, of all processes together."},
-    [JUDGE0_STACK_LIMIT] = {"stack_limit", JUDGE0_INTEGER, false, 0, 64000, 128000,
-                            .doc = "Checked; the stack is part of the memory."},
+    [JUDGE0_STACK_LIMIT] =
+        {"stack_limit", JUDGE0_INTEGER, false, 0, 64000, 128000,
+         .doc = "KiB of the stack, which is part of the memory. 0: as for other runs."},
     [JUDGE0_MAX_PROCESSES] = {"max_processes_and_or_threads", JUDGE0_INTEGER, true, 0, 60, 120,
                               .doc = "Processes and threads at a time."},
     [JUDGE0_PER_PROCESS_TIME] = {"enable_per_process_and_thread_time_limit", JUDGE0_BOOLEAN,
                                  .doc = "Accepted; the limit is for all processes together."},
     [JUDGE0_PER_PROCESS_MEMORY] = {"enable_per_process_and_thread_memory_limit", JUDGE0_BOOLEAN,
                                    .doc = "Accepted; the limit is for all processes together."},
-    [JUDGE0_MAX_FILE_SIZE] = {"max_file_size", JUDGE0_INTEGER, false, 0, 1024, 4096,
-                              .doc = "KiB of output; more is status 8. 0: no limit."},
+    [JUDGE0_MAX_FILE_SIZE] =
+        {"max_file_size", JUDGE0_INTEGER, false, 0, 1024, 4096,
+         .doc =
+             "KiB of each output, and if it is given of each file; more is status 8. 0: no limit."},
     [JUDGE0_COMPILER_OPTIONS] = {"compiler_options", JUDGE0_STRING,
                                  .doc = "Words for the compiler, at most 512 characters."},
     [JUDGE0_ARGUMENTS] = {"command_line_arguments", JUDGE0_STRING,

@@ -195,6 +195,10 @@ static void set_limits(struct translation *t)
     t->out->output_bytes = (uint64_t)submission->number[JUDGE0_MAX_FILE_SIZE] << 10;
     t->out->compile.timeout_ms = milliseconds(runtime, judge0_rules[JUDGE0_WALL_TIME_LIMIT].most);
     t->out->compile.cpu_ms = milliseconds(runtime, judge0_rules[JUDGE0_CPU_TIME_LIMIT].most);
+    if (submission->given[JUDGE0_STACK_LIMIT] || runtime->parking == PARKING_NONE)
+        t->out->stack_kb = (uint64_t)submission->number[JUDGE0_STACK_LIMIT];
+    if (submission->given[JUDGE0_MAX_FILE_SIZE])
+        t->out->file_kb = (uint64_t)submission->number[JUDGE0_MAX_FILE_SIZE];
     t->out->ordered = true;
     t->out->alone = true;
     t->out->network = submission->number[JUDGE0_ENABLE_NETWORK];

@@ -55,6 +55,12 @@ static uint64_t memory_mb(const struct maker *maker)
     return maker->use == JAIL_STAGED && compile > run ? compile : run;
 }
 
+void executor_jail_rlimits(struct brig_policy *policy, const struct execution_request *request)
+{
+    policy->stack_bytes = request->stack_kb << 10;
+    policy->limits[BRIG_LIMIT_FILE_SIZE] = request->file_kb << 10;
+}
+
 static int set_limits(const struct maker *maker)
 {
     const struct runtime *runtime = maker->runtime;
@@ -85,6 +91,8 @@ static int set_limits(const struct maker *maker)
         if (result < 0)
             return result;
     }
+    if (!is_held(maker))
+        executor_jail_rlimits(maker->policy, maker->request);
     return brig_policy_on_unsupported(maker->policy, BRIG_UNSUPPORTED_WARN, maker->err);
 }
 

@@ -53,6 +53,8 @@ enum jail_use {
 
 /* `host_uid` is the jail's uid, as root; else (uid_t)-1. `request` is NULL for JAIL_LATE and JAIL_COMMON.
  * Release with executor_jail_done(), also after a failure. */
+/* Sets the rlimits of the run stage. */
+void executor_jail_rlimits(struct brig_policy *policy, const struct execution_request *request);
 int executor_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
                        const struct execution_request *request, enum jail_use use, uid_t host_uid,
                        struct jail *ret_jail, struct brig_error *err);

@@ -492,5 +492,6 @@ bool jail_fits_late(const struct runtime *runtime, const struct execution_reques
             return false;
     return request->arg_count == 0 && request->env_count == 0 && request->file_count == 0 &&
            !request->network && !request->work_dir && request->cpu_ms == 0 &&
-           !request->interactive && strcmp(runtime_file_name(runtime, request), name) == 0;
+           request->stack_kb == 0 && request->file_kb == 0 && !request->interactive &&
+           strcmp(runtime_file_name(runtime, request), name) == 0;
 }

@@ -135,6 +135,8 @@ static struct brig_policy *stage_policy(struct stages *stages,
             policy->limits_asked |= 1U << rows[i].limit;
         }
     if (policy) {
+        if (stages->now == STAGE_RUN)
+            executor_jail_rlimits(policy, &stages->run->request);
         policy->on_unsupported = BRIG_UNSUPPORTED_WARN;
         policy->trace = true;
     }
