@@ -287,7 +287,8 @@ static void add_errors(const struct route *route, json_t *responses)
         json_t *text = json_sprintf("%s%s`%s`: %s", before ? before : "", before ? " " : "",
                                     row->code, row->doc);
         json_t *response =
-            json_pack("{s:o, s:o}", "description", text, "content", content_of("Error"));
+            json_pack("{s:o, s:o}", "description", text, "content",
+                      content_of(route_is_judge0(route->path) ? "Judge0Error" : "Error"));
         if (row->status == 429 || row->status == 503)
             (void)json_object_set_new(response, "headers",
                                       json_pack("{s:{s:s, s:{s:s}}}", "Retry-After", "description",

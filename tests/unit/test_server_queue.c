@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "server/history/notes.h"
 #include "server/history/query.h"
 #include "server/history/store.h"
 #include "server/history/usage.h"
@@ -381,6 +382,70 @@ static void test_entries(void)
     arena_done(&arena);
 }
 
+static enum note_state note_of(unsigned number, const char *domain)
+{
+    struct note note;
+    if (notes_get(store, id_of(number), domain, &note, NULL) < 0)
+        tap_bail("note");
+    enum note_state state = note.state;
+    note_done(&note);
+    return state;
+}
+
+static void submit_noted(unsigned number)
+{
+    struct execution_request request = request_of(number, "a");
+    request.note = (struct execution_bytes){"noted", 5};
+    if (submit(&request, NULL) != VERDICT_GO)
+        tap_bail("submit");
+}
+
+static void test_notes(void)
+{
+    autostr struct str bytes = {0};
+    struct execution_request request;
+    struct note note;
+    struct note_list list;
+    struct note_page page = {.domain = "a", .limit = 10};
+    submit_noted(90);
+    tap_is_int(note_of(90, "a"), NOTE_QUEUED, "one with a note waits");
+    tap_is_int(note_of(90, "b"), NOTE_MISSING, "and is not of another key");
+    tap_is_int(claim(90, &bytes), VERDICT_GO, "it is claimed");
+    tap_ok(execution_request_decode(bytes.data, bytes.length, &request, NULL) == 0 &&
+               request.note.length == 0,
+           "without its note");
+    execution_request_done(&request);
+    tap_is_int(note_of(90, "a"), NOTE_RUNNING, "it runs");
+    begin(90);
+    tap_is_int(note_of(90, ""), NOTE_RUNNING, "still");
+    tap_is_int(notes_remove(store, id_of(90), "a", &note, NULL), 0, "the note of one that runs");
+    note_done(&note);
+    end(90, EXECUTION_OK);
+    tap_is_int(notes_get(store, id_of(90), "", &note, NULL), 0, "is not removed");
+    tap_ok(note.state == NOTE_ENDED && note.text.length == 5 && note.result.length > 0,
+           "and has its result");
+    note_done(&note);
+    submit_noted(91);
+    tap_is_int(notes_list(store, &page, &list, NULL), 0, "a list");
+    tap_ok(list.total == 2 && list.count == 2 && strcmp(list.ids[0], id_of(91)) == 0,
+           "has the newest first");
+    note_list_done(&list);
+    page.offset = page.limit = 1;
+    tap_is_int(notes_list(store, &page, &list, NULL), 0, "its second page");
+    tap_ok(list.total == 2 && list.count == 1 && strcmp(list.ids[0], id_of(90)) == 0, "the other");
+    note_list_done(&list);
+    tap_is_int(notes_remove(store, id_of(90), "a", &note, NULL), 0, "one that has ended");
+    note_done(&note);
+    tap_ok(note_of(90, "a") == NOTE_MISSING && result_of(90, "a") == 0, "is removed");
+    tap_is_int(queue_forget(store, next_ns + SECOND, "2000-01-01", NULL), 0, "old ones go");
+    tap_is_int(note_of(91, "a"), NOTE_QUEUED, "but not one that waits");
+    (void)claim(91, &bytes);
+    new_executor();
+    tap_is_int(note_of(91, "a"), NOTE_ENDED, "one that was lost has ended");
+    tap_is_int(queue_forget(store, next_ns + SECOND, "2000-01-01", NULL), 0, "and goes");
+    tap_is_int(note_of(91, "a"), NOTE_MISSING, "with its note");
+}
+
 int main(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -395,6 +460,7 @@ int main(void)
         test_keys();
         test_calls();
         test_usage();
+        test_notes();
         store_close(store);
         static const char *const names[] = {"history.sqlite", "spool.sqlite"};
         static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};

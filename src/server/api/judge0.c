@@ -223,6 +223,11 @@ static void queued(struct exchange *exchange, enum message_verdict verdict, cons
     }
     call->taken = true;
     call->next++;
+    if (call->kind == CALL_CREATE) { /* a client that waits holds no body */
+        json_decref(call->root);
+        call->root = NULL;
+        exchange_release(exchange);
+    }
     if (call->wait) {
         (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", id);
         exchange->wait_until_ms =

@@ -7,7 +7,11 @@
 
 #define JUDGE0_VERSION "1.13.1"
 
+struct error_form;
 struct exchange;
+
+/* 401 without a body; {"error":…} for the others. */
+extern const struct error_form judge0_error_form;
 
 /* judge0.c */
 void judge0_create(struct exchange *exchange);

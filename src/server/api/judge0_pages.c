@@ -33,7 +33,9 @@ void judge0_answer_error(struct exchange *exchange, unsigned status, const char 
     json_open_object(&j, NULL);
     json_text(&j, "error", text);
     json_close_object(&j);
-    answer_json(exchange, status, &out);
+    if (out.failed) /* out of memory: send the status only */
+        str_done(&out);
+    answer_text(exchange, status, out.data ? "application/json" : NULL, &out);
 }
 
 static void answer_plain(struct exchange *exchange, const char *line)
@@ -48,6 +50,19 @@ static void answer_nothing(struct exchange *exchange, unsigned status)
     autostr struct str nothing = {0};
     answer_text(exchange, status, NULL, &nothing);
 }
+
+static void answer_form(struct exchange *exchange, enum http_error error, const char *field,
+                        const char *message)
+{
+    const struct error_row *row = error_row(error);
+    (void)field;
+    if (error == ERROR_UNAUTHORIZED)
+        answer_nothing(exchange, row->status);
+    else
+        judge0_answer_error(exchange, row->status, message ? message : row->text);
+}
+
+const struct error_form judge0_error_form = {.fail = answer_form};
 
 /* ---- languages and statuses ---- */
 
