@@ -73,9 +73,11 @@ static const char *parameter(const struct exchange *exchange, const char *name)
     return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+/* The answer is charged when it is sent. */
 static void finish(struct exchange *exchange, unsigned status)
 {
     struct call *call = exchange->call;
+    exchange_release(exchange);
     answer_json(exchange, status, &call->out);
     exchange_resume(exchange);
 }
@@ -300,12 +302,17 @@ static void get_next(struct exchange *exchange)
 static void take_one_of_many(struct exchange *exchange, const struct note *note)
 {
     struct call *call = exchange->call;
+    size_t before = call->out.length;
     call->next++;
     if (note->state == NOTE_MISSING && call->kind == CALL_GET_BATCH)
         json_nothing(&call->j, NULL);
     if (note->state != NOTE_MISSING &&
         !judge0_write(&call->j, note, call->token, call->members, call->base64)) {
         fail(exchange, MHD_HTTP_BAD_REQUEST, SOME_NOT_UTF8);
+        return;
+    }
+    if (call->out.failed || !exchange_charge(exchange, call->out.length - before)) {
+        fail_memory(exchange);
         return;
     }
     get_next(exchange);
