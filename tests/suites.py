@@ -209,6 +209,7 @@ def other_suites():
     # It downloads the clients, once.
     yield Suite("mcp-clients", ["tests/mcp/run"], ("all",), who="here", seconds=3600)
     yield Suite("e2b-client", ["tests/e2b/run"], ("all",), who="here", seconds=3600)
+    yield Suite("e2b-interpreter", ["tests/e2b/run", "interpreter.mjs"], ("all",), who="here", seconds=3600)
     yield Suite("judge0-client", ["tests/judge0/run"], ("all",), who="here", seconds=3600)
     yield Suite("piston-clients", ["tests/piston/run"], ("all",), who="here")
     # It downloads the agents each time, and removes them.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "server/api/e2b_request.h"
 #include "server/api/run_line.h"
 #include "server/executor/interpreter_line.h"
 
@@ -27,6 +28,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             : json_object_size(run.data) <= RUN_FORMS_MAX);
         run_line_done(&run);
     }
+    json_t *body = json_loadb(text, size, 0, NULL);
+    struct sandbox_request request = {0}, other = {0};
+    const char *context;
+    char message[E2B_MESSAGE_MAX];
+    if (body && e2b_read_code(body, &request, &context, message))
+        expect(!context != !request.language && request.bytes.data);
+    (void)e2b_read_context(body, &other, message);
+    sandbox_request_done(&request);
+    sandbox_request_done(&other);
+    json_decref(body);
     interpreter_line_write(&out, 1, NULL, 0, text, size);
     expect(out.failed || memchr(out.data, '\n', out.length) == out.data + out.length - 1);
     return 0;

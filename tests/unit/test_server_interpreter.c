@@ -6,6 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "server/api/e2b.h"
+#include "server/api/e2b_request.h"
 #include "server/api/run_line.h"
 #include "server/execution.h"
 #include "server/executor/interpreter_line.h"
@@ -169,8 +171,76 @@ static void check_result_limits(void)
     }
 }
 
+/* ---- what E2B's clients send ---- */
+
+static struct sandbox_request parsed;
+static const char *context;
+
+static bool execute(const char *text)
+{
+    autojson_value json_t *body = json_loads(text, 0, NULL);
+    char message[E2B_MESSAGE_MAX];
+    sandbox_request_done(&parsed);
+    return e2b_read_code(body, &parsed, &context, message);
+}
+
+static bool create(const char *text)
+{
+    autojson_value json_t *body = json_loads(text, 0, NULL);
+    char message[E2B_MESSAGE_MAX];
+    sandbox_request_done(&parsed);
+    return e2b_read_context(body, &parsed, message);
+}
+
+static void check_e2b(void)
+{
+    tap_ok(execute("{\"code\":\"x\"}") && !context && strcmp(parsed.language, "python") == 0 &&
+               parsed.bytes.length == 1,
+           "code is for Python if nothing else is said");
+    tap_ok(execute("{\"code\":\"\",\"context_id\":null,\"language\":\"bash\",\"env_vars\":{\"A\":"
+                   "\"b\"}}") &&
+               strcmp(parsed.language, "bash") == 0 && parsed.env_count == 1,
+           "or for another language, with variables");
+    tap_ok(execute("{\"code\":\"x\",\"context_id\":\"7\",\"env_vars\":null}") &&
+               strcmp(context, "7") == 0 && !parsed.language,
+           "or for a context");
+    static const char *const wrong[] = {
+        "{}",
+        "{\"code\":1}",
+        "{\"code\":\"x\",\"context_id\":7}",
+        "{\"code\":\"x\",\"language\":[]}",
+        "{\"code\":\"x\",\"context_id\":\"7\",\"language\":\"python\"}",
+        "{\"code\":\"x\",\"env_vars\":[]}",
+        "{\"code\":\"x\",\"env_vars\":{\"a b\":\"\"}}",
+        "{\"code\":\"x\",\"env_vars\":{\"A\":1}}",
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++)
+        tap_ok(!execute(wrong[i]), "refused: %s", wrong[i]);
+    tap_ok(create("{}") && strcmp(parsed.language, "python") == 0 && !parsed.cwd,
+           "a context is for Python");
+    tap_ok(create("{\"language\":\"js\",\"cwd\":\"/tmp\"}") && strcmp(parsed.cwd, "/tmp") == 0,
+           "or for another language, with a directory");
+    tap_ok(!create("{\"language\":1}") && !create("{\"cwd\":{}}"), "other types are refused");
+    sandbox_request_done(&parsed);
+    static const struct {
+        const char *method, *path, *id;
+    } routes[] = {{"POST", "/execute", ""},
+                  {"POST", "/contexts", ""},
+                  {"GET", "/contexts", ""},
+                  {"DELETE", "/contexts/7", "7"},
+                  {"POST", "/contexts/7/restart", "7"},
+                  {"GET", "/execute", NULL},
+                  {"POST", "/contexts/7", NULL}};
+    for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
+        char id[EXECUTION_ID_LENGTH + 1];
+        bool found = e2b_find(E2B_INTERPRETER, routes[i].method, routes[i].path, id);
+        tap_is_str(found ? id : NULL, routes[i].id, "%s %s", routes[i].method, routes[i].path);
+    }
+}
+
 int main(void)
 {
+    check_e2b();
     check_good_lines();
     check_bad_lines();
     check_names();

@@ -183,7 +183,7 @@ static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const 
                       size_t length)
 {
     autorunline struct run_line line = {0};
-    autostr struct str text = {0};
+    autostr struct str text = {0}, event = {0};
     struct json j;
     if (kind == SANDBOX_STDOUT || kind == SANDBOX_STDERR) {
         bool is_stderr = kind == SANDBOX_STDERR;
@@ -194,8 +194,11 @@ static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const 
         return;
     json_init(&j, &text);
     write_line(&j, NULL, &line);
-    stream_event(exchange->stream, line.is_error ? "exception" : "result",
-                 text.failed ? NULL : text.data);
+    if (text.failed)
+        return;
+    sse_append_json(&event, line.is_error ? "exception" : "result", text.data);
+    if (!event.failed) /* more is kept for a slow client than of output */
+        (void)stream_append(exchange->stream, event.data, event.length);
 }
 
 static const struct sandbox_dialect with_context = {answer_context, NULL};

@@ -70,6 +70,13 @@ const struct e2b_route e2b_routes[] = {
     {E2B_ENVD, E2B_UNARY, "POST", FILESYSTEM "CreateWatcher", e2b_unsupported},
     {E2B_ENVD, E2B_UNARY, "POST", FILESYSTEM "GetWatcherEvents", e2b_unsupported},
     {E2B_ENVD, E2B_UNARY, "POST", FILESYSTEM "RemoveWatcher", e2b_unsupported},
+
+    {E2B_INTERPRETER, E2B_TEXT, "POST", "/execute", e2b_code_execute},
+    {E2B_INTERPRETER, E2B_TEXT, "POST", "/contexts", e2b_code_create},
+    {E2B_INTERPRETER, E2B_TEXT, "GET", "/contexts", e2b_code_list},
+    {E2B_INTERPRETER, E2B_TEXT, "DELETE", "/contexts/{id}", e2b_code_remove},
+    {E2B_INTERPRETER, E2B_TEXT, "POST", "/contexts/{id}/restart", e2b_code_restart},
+    {E2B_INTERPRETER, E2B_REST, "GET", "/health", e2b_health},
 };
 const size_t e2b_route_count = ARRAY_LENGTH(e2b_routes);
 
@@ -186,6 +193,10 @@ static void refuse(struct exchange *exchange, unsigned status, enum connect_code
     enum e2b_form form = form_of(exchange);
     if (form == E2B_STREAM) {
         refuse_stream(exchange, status, code, message);
+        return;
+    }
+    if (form == E2B_TEXT && exchange->stream) {
+        e2b_code_break(exchange, message);
         return;
     }
     if (exchange->stream) { /* a file that cannot be read any more */

@@ -91,6 +91,9 @@ struct e2b_kept {
     const char *next, *template_id; /* of a list */
     int64_t started_after_ns;       /* of a list */
     bool resumed, ascending, dropped;
+    bool failed;               /* a run: an error was told */
+    unsigned char begun[2][4]; /* a run: the beginning of a character, of each stream */
+    size_t begun_length[2];
     struct multipart *parts; /* files that are written one after the other */
     size_t part_count, part_at;
 };
@@ -136,6 +139,14 @@ void e2b_process_input(struct exchange *exchange);
 void e2b_process_close(struct exchange *exchange);
 void e2b_process_signal(struct exchange *exchange);
 void e2b_process_update(struct exchange *exchange);
+
+void e2b_code_execute(struct exchange *exchange);
+void e2b_code_create(struct exchange *exchange);
+void e2b_code_list(struct exchange *exchange);
+void e2b_code_remove(struct exchange *exchange);
+void e2b_code_restart(struct exchange *exchange);
+/* Ends a run that has begun with an error of the server. */
+void e2b_code_break(struct exchange *exchange, const char *message);
 
 void e2b_file_read(struct exchange *exchange);
 void e2b_file_write(struct exchange *exchange);

@@ -309,3 +309,46 @@ bool e2b_read_signal(const json_t *body, struct sandbox_request *ret, char messa
         return refuse(message, "signal has to be SIGNAL_SIGKILL or SIGNAL_SIGTERM");
     return true;
 }
+
+/* ---- the code interpreter ---- */
+
+/* A text, or null or nothing. */
+static bool read_optional(const json_t *body, const char *name, size_t most,
+                          struct sandbox_request *ret, const char **ret_text,
+                          char message[E2B_MESSAGE_MAX])
+{
+    const json_t *value = member(body, name);
+    *ret_text = value ? copy(&ret->arena, value, most) : NULL;
+    return !value || *ret_text ||
+           refuse(message, "%s has to be a string of at most %zu bytes", name, most);
+}
+
+bool e2b_read_context(const json_t *body, struct sandbox_request *ret,
+                      char message[E2B_MESSAGE_MAX])
+{
+    if (!read_optional(body, "language", EXECUTION_NAME_MAX, ret, &ret->language, message) ||
+        !read_optional(body, "cwd", SANDBOX_PATH_MAX, ret, &ret->cwd, message))
+        return false;
+    if (!ret->language)
+        ret->language = "python";
+    return true;
+}
+
+bool e2b_read_code(const json_t *body, struct sandbox_request *ret, const char **ret_context,
+                   char message[E2B_MESSAGE_MAX])
+{
+    const char *code;
+    if (!read_optional(body, "code", EXECUTION_CODE_MAX, ret, &code, message) ||
+        !read_optional(body, "language", EXECUTION_NAME_MAX, ret, &ret->language, message) ||
+        !read_optional(body, "context_id", EXECUTION_NAME_MAX, ret, ret_context, message) ||
+        !read_env(ret, member(body, "env_vars"), "env_vars", message))
+        return false;
+    if (!code)
+        return refuse(message, "code is missing");
+    if (ret->language && *ret_context)
+        return refuse(message, "only one of context_id or language can be provided");
+    if (!ret->language && !*ret_context)
+        ret->language = "python";
+    ret->bytes = (struct execution_bytes){code, strlen(code)};
+    return true;
+}

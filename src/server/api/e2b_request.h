@@ -34,5 +34,11 @@ bool e2b_read_input(const json_t *body, struct sandbox_request *ret, char messag
 /* "SIGNAL_SIGKILL", or its number. */
 bool e2b_read_signal(const json_t *body, struct sandbox_request *ret,
                      char message[E2B_MESSAGE_MAX]);
+/* Fill in SANDBOX_CONTEXT_RUN, with the id of the context or NULL, and SANDBOX_CONTEXT_CREATE. Without
+ * a context the language is Python. */
+bool e2b_read_code(const json_t *body, struct sandbox_request *ret, const char **ret_context,
+                   char message[E2B_MESSAGE_MAX]);
+bool e2b_read_context(const json_t *body, struct sandbox_request *ret,
+                      char message[E2B_MESSAGE_MAX]);
 /* {"pty": {"size": {"cols", "rows"}}}; without it nothing is set. */
 bool e2b_read_size(const json_t *body, struct sandbox_request *ret, char message[E2B_MESSAGE_MAX]);

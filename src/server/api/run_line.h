@@ -10,6 +10,9 @@
 /* A result has at most this many forms. */
 #define RUN_FORMS_MAX 64
 
+/* A table, as {"column": [value, …]}. */
+#define RUN_TABLE_TYPE "application/vnd.brig.table+json"
+
 /* Texts and values belong to `root`. */
 struct run_line {
     json_t *root;

@@ -42,6 +42,7 @@ static void answer_run(const struct context *context, const struct context_run *
             .commands = &command,
             .command_count = 1,
             .more = more,
+            .ending = context->sandbox->state == SANDBOX_ENDING,
             .bytes = {run->results.data ? run->results.data : "", run->results.length}});
 }
 

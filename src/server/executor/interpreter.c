@@ -373,7 +373,7 @@ void executor_interpreter_usage(const struct interpreter *interpreter, uint64_t 
 
 static const char **make_argv(enum interpreter_kind kind, uint64_t memory_mb, struct arena *arena)
 {
-    const char *const python[] = {"python3", "-u", "-B", "-c", NULL, NULL};
+    const char *const python[] = {"python3", "-B", "-c", NULL, NULL};
     const char *const node[] = {"node", NULL, "-e", NULL, NULL};
     const char *const bash[] = {"bash", "--noprofile", "--norc", "--noediting", "-i", NULL};
     const char **argv = NULL;
@@ -381,7 +381,7 @@ static const char **make_argv(enum interpreter_kind kind, uint64_t memory_mb, st
     case INTERPRETER_PYTHON:
         argv = arena_copy(arena, python, sizeof python);
         if (argv)
-            argv[4] = arena_strndup(arena, (const char *)interpreter_python_script,
+            argv[3] = arena_strndup(arena, (const char *)interpreter_python_script,
                                     sizeof interpreter_python_script);
         break;
     case INTERPRETER_NODE:

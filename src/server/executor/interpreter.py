@@ -82,7 +82,7 @@ def __brig_main():
         if library == "matplotlib" and hasattr(value, "savefig"):
             forms["image/png"] = picture(value)
         if library == "pandas" and hasattr(value, "columns") and hasattr(value, "to_json"):
-            forms["application/json"] = table(value)
+            forms["application/vnd.brig.table+json"] = table(value)
         if isinstance(value, (dict, list, tuple)) and "application/json" not in forms:
             try:
                 forms["application/json"] = json.loads(json.dumps(value, allow_nan=False))
@@ -278,6 +278,7 @@ def __brig_main():
     names.clear()
     names.update({"__name__": "__main__", "__builtins__": builtins, "__doc__": None})
     sys.argv = [""]
+    sys.stdout.reconfigure(line_buffering=True)
     builtins.display = display
     os.environ.setdefault("MPLBACKEND", f"module://{FIGURES}")
     sys.meta_path.insert(0, Figures())
