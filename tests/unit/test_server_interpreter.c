@@ -224,17 +224,17 @@ static void check_e2b(void)
     sandbox_request_done(&parsed);
     static const struct {
         const char *method, *path, *id;
-    } routes[] = {{"POST", "/execute", ""},
-                  {"POST", "/contexts", ""},
-                  {"GET", "/contexts", ""},
-                  {"DELETE", "/contexts/7", "7"},
-                  {"POST", "/contexts/7/restart", "7"},
-                  {"GET", "/execute", NULL},
-                  {"POST", "/contexts/7", NULL}};
-    for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
+    } paths[] = {{"POST", "/execute", ""},
+                 {"POST", "/contexts", ""},
+                 {"GET", "/contexts", ""},
+                 {"DELETE", "/contexts/7", "7"},
+                 {"POST", "/contexts/7/restart", "7"},
+                 {"GET", "/execute", NULL},
+                 {"POST", "/contexts/7", NULL}};
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++) {
         char id[EXECUTION_ID_LENGTH + 1];
-        bool found = e2b_find(E2B_INTERPRETER, routes[i].method, routes[i].path, id);
-        tap_is_str(found ? id : NULL, routes[i].id, "%s %s", routes[i].method, routes[i].path);
+        bool found = e2b_find(E2B_INTERPRETER, paths[i].method, paths[i].path, id);
+        tap_is_str(found ? id : NULL, paths[i].id, "%s %s", paths[i].method, paths[i].path);
     }
 }
 

@@ -201,10 +201,10 @@ static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const 
         (void)stream_append(exchange->stream, event.data, event.length);
 }
 
-static const struct sandbox_dialect with_context = {answer_context, NULL};
-static const struct sandbox_dialect with_list = {answer_list, NULL};
-static const struct sandbox_dialect with_nothing = {answer_nothing, NULL};
-static const struct sandbox_dialect with_run = {answer_run, add_piece};
+static const struct sandbox_dialect with_context = {.answered = answer_context};
+static const struct sandbox_dialect with_list = {.answered = answer_list};
+static const struct sandbox_dialect with_nothing = {.answered = answer_nothing};
+static const struct sandbox_dialect with_run = {.answered = answer_run, .piece = add_piece};
 
 /* ---- requests ---- */
 

@@ -30,7 +30,8 @@ static void append_idle(struct str *out)
     str_append(out, KEEPALIVE);
 }
 
-static const struct stream_form code_form = {"application/x-ndjson", append_idle};
+static const struct stream_form code_form = {.content_type = "application/x-ndjson",
+                                             .idle = append_idle};
 
 /* The client decodes each piece that it receives by itself, wherever that ends. So a line is ASCII
  * alone: other characters, which JSON has in strings only, are written as \uXXXX. */
@@ -245,7 +246,8 @@ static void answer_run(struct exchange *exchange, const struct sandbox_answer *a
     finish(exchange);
 }
 
-static const struct sandbox_dialect with_run = {answer_run, add_piece, e2b_failed};
+static const struct sandbox_dialect with_run = {
+    .answered = answer_run, .piece = add_piece, .failed = e2b_failed};
 
 /* Reads the number of a context; 0 is none. */
 static uint64_t read_number(const char *id)
@@ -325,9 +327,12 @@ static void answer_nothing(struct exchange *exchange, const struct sandbox_answe
     answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
 }
 
-static const struct sandbox_dialect with_context = {answer_context, NULL, e2b_failed};
-static const struct sandbox_dialect with_contexts = {answer_contexts, NULL, e2b_failed};
-static const struct sandbox_dialect with_nothing = {answer_nothing, NULL, e2b_failed};
+static const struct sandbox_dialect with_context = {.answered = answer_context,
+                                                    .failed = e2b_failed};
+static const struct sandbox_dialect with_contexts = {.answered = answer_contexts,
+                                                     .failed = e2b_failed};
+static const struct sandbox_dialect with_nothing = {.answered = answer_nothing,
+                                                    .failed = e2b_failed};
 
 void e2b_code_create(struct exchange *exchange)
 {
