@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#include "mcp/capture.h"
+#include "rpc/capture.h"
 
 /* Descriptors of a run, for the script in the jail and for --result. */
 #define CHILD_ERRORS_FD 3

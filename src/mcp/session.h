@@ -126,10 +126,6 @@ void calls_free(struct session *session);
 /* Reads the list of tools; false if memory is lacking. */
 bool tools_load(struct session *session);
 const struct tool *tools_find(const char *name);
-/* Checks the arguments against the input schema; false and a message, which is for the caller to
- * free, if they do not match. */
-bool tools_check(const struct session *session, const struct tool *tool, const json_t *arguments,
-                 char **ret_message);
 
 /* Sets the result of a call: a text, and a value that the output schema describes, which may be NULL
  * and is taken over. */

@@ -11,6 +11,7 @@
 #include "base/fds.h"
 #include "mcp/mcp_tools_json.h"
 #include "mcp/session.h"
+#include "rpc/tool.h"
 
 #define WORDS_MAX 1280                 /* of a command line */
 #define MESSAGES_BYTES 16384           /* of brig's messages that are kept */
@@ -31,119 +32,11 @@ const struct tool *tools_find(const char *name)
 
 bool tools_load(struct session *session)
 {
-    json_t *document = json_loadb((const char *)mcp_tools_json, sizeof mcp_tools_json, 0, NULL);
-    json_t *run_schema = json_object_get(document, "run_schema"), *tool;
-    size_t index;
-    session->tools = json_incref(json_object_get(document, "tools"));
-    json_array_foreach(session->tools, index, tool)
-    {
-        if (!json_is_string(json_object_get(tool, "outputSchema")))
-            continue;
-        (void)json_object_set(tool, "outputSchema", run_schema);
-        (void)json_object_set_new(json_object_get(tool, "annotations"), "openWorldHint",
-                                  json_boolean(session->open_world));
-    }
-    json_decref(document);
+    session->tools = tool_list_load(mcp_tools_json, sizeof mcp_tools_json, session->open_world);
     return session->tools != NULL;
 }
 
 /* ---- Arguments ---- */
-
-static json_t *find_listed(const struct session *session, const char *name)
-{
-    json_t *tool;
-    size_t index;
-    json_array_foreach(session->tools, index, tool)
-    {
-        if (strcmp(json_string_value(json_object_get(tool, "name")), name) == 0)
-            return tool;
-    }
-    return NULL;
-}
-
-static bool has_text(const json_t *list, const json_t *text)
-{
-    const json_t *item;
-    size_t index;
-    json_array_foreach(list, index, item)
-    {
-        if (json_equal(item, text))
-            return true;
-    }
-    return false;
-}
-
-static bool is_plain_text(const json_t *value)
-{
-    return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
-}
-
-/* What the schema of an argument wants, NULL if the value has it. Only standard input and the
- * content of a file may contain NUL characters. */
-static const char *find_fault(const char *name, const json_t *schema, const json_t *value)
-{
-    const char *type = json_string_value(json_object_get(schema, "type"));
-    const json_t *choices = json_object_get(schema, "enum");
-    bool raw = strcmp(name, "stdin") == 0 || strcmp(name, "content") == 0;
-    if (strcmp(type, "string") == 0) {
-        if (!json_is_string(value))
-            return "must be a string";
-        if (!raw && !is_plain_text(value))
-            return "must not contain NUL characters";
-        return choices && !has_text(choices, value) ? "is not one of the allowed words" : NULL;
-    }
-    if (strcmp(type, "boolean") == 0)
-        return json_is_boolean(value) ? NULL : "must be true or false";
-    if (strcmp(type, "array") == 0) {
-        const json_t *item;
-        size_t index;
-        if (!json_is_array(value) || json_array_size(value) > WORDS_MAX / 2)
-            return "must be a list of strings";
-        json_array_foreach(value, index, item)
-        {
-            if (!is_plain_text(item))
-                return "must be a list of strings without NUL characters";
-        }
-        return NULL;
-    }
-    const json_t *least = json_object_get(schema, "minimum");
-    const json_t *most = json_object_get(schema, "maximum");
-    if (!json_is_integer(value))
-        return "must be an integer";
-    if ((least && json_integer_value(value) < json_integer_value(least)) ||
-        (most && json_integer_value(value) > json_integer_value(most)))
-        return "is out of range";
-    return NULL;
-}
-
-bool tools_check(const struct session *session, const struct tool *tool, const json_t *arguments,
-                 char **ret_message)
-{
-    const json_t *schema = json_object_get(find_listed(session, tool->name), "inputSchema");
-    const json_t *properties = json_object_get(schema, "properties"), *required, *value;
-    const char *name, *fault = NULL, *culprit = NULL;
-    size_t index;
-    json_object_foreach((json_t *)(uintptr_t)arguments, name, value)
-    {
-        const json_t *wanted = json_object_get(properties, name);
-        const char *found = wanted ? find_fault(name, wanted, value) : "is not known to this tool";
-        if (found && !fault) {
-            fault = found;
-            culprit = name;
-        }
-    }
-    json_array_foreach(json_object_get(schema, "required"), index, required)
-    {
-        if (!fault && !json_object_get(arguments, json_string_value(required))) {
-            fault = "is missing";
-            culprit = json_string_value(required);
-        }
-    }
-    if (!fault)
-        return true;
-    (void)str_make(ret_message, NULL, "The argument '", str_shown(culprit).text, "' ", fault, ".");
-    return false;
-}
 
 const char *call_text(const struct call *call, const char *name)
 {
@@ -166,9 +59,7 @@ bool call_flag(const struct call *call, const char *name)
 void call_finish(struct call *call, const char *text, json_t *structured, bool is_error)
 {
     json_decref(call->result);
-    call->result =
-        json_pack("{s:[{s:s, s:s}], s:o*, s:b}", "content", "type", "text", "text",
-                  text ? text : "", "structuredContent", structured, "isError", (int)is_error);
+    call->result = tool_result(text, structured, is_error);
     call->state = CALL_ENDED;
 }
 

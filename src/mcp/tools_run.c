@@ -5,14 +5,11 @@
 
 #include "base/cleanup.h"
 #include "mcp/session.h"
+#include "rpc/tool.h"
 
-/* A result stays below 25,000 tokens, the limit of a common client: the output is in it twice, as
- * text and as a value. */
-#define OUTPUT_BYTES 24576
 #define TIMEOUT_S 60
 /* The kernel's limit for one word of a command line, MAX_ARG_STRLEN, with its NUL. */
 #define CODE_BYTES_MAX ((size_t)131072 - 1)
-#define DENIED_MAX 20
 
 /* The command's errors are separated from the messages of brig itself, which nothing in the jail can
  * then imitate. */
@@ -21,17 +18,6 @@
 #define SHELL_SCRIPT                                                                               \
     ERRORS_APART                                                                                   \
     "if command -v bash > /dev/null; then exec bash -c \"$1\"; fi; exec sh -c \"$1\""
-
-/* How an interpreter takes a text: PROGRAM OPTION CODE BEFORE-ARGUMENTS. Relative names in it then
- * start at the working directory, in imports as well. The names are those in tools.json. */
-static const struct language {
-    const char *name, *program, *option, *before;
-} languages[] = {
-    {"python", "python3", "-c", NULL}, {"javascript", "node", "-e", "--"},
-    {"bash", "bash", "-c", "bash"},    {"sh", "sh", "-c", "sh"},
-    {"ruby", "ruby", "-e", "--"},      {"perl", "perl", "-e", "--"},
-    {"php", "php", "-r", "--"},
-};
 
 /* ---- Starting ---- */
 
@@ -45,7 +31,7 @@ static void start(struct session *session, struct call *call, const char *script
         call_fail(call, "cannot store the standard input");
     else
         call_start_script(session, call, script, words, input,
-                          (uint64_t)call_number(call, "timeout_s", TIMEOUT_S), OUTPUT_BYTES);
+                          (uint64_t)call_number(call, "timeout_s", TIMEOUT_S), TOOL_OUTPUT_BYTES);
 }
 
 static bool is_short(struct call *call, const char *text)
@@ -61,9 +47,7 @@ static void begin_code(struct session *session, struct call *call)
 {
     const char *name = call_text(call, "language"), *code = call_text(call, "code");
     const json_t *arguments = json_object_get(call->arguments, "args"), *argument;
-    const struct language *language = languages;
-    while (strcmp(language->name, name) != 0)
-        language++;
+    const struct tool_language *language = tool_language_find(name); /* the schema lists them */
     size_t count = 0, index, most = 5 + json_array_size(arguments);
     autofree const char **words = calloc(most, sizeof *words);
     if (!words || !is_short(call, code))
@@ -127,52 +111,18 @@ static json_t *list_denied(const json_t *result)
     json_array_foreach(json_object_get(json_object_get(result, "network"), "events"), index, event)
     {
         const char *verdict = json_string_value(json_object_get(event, "verdict"));
-        if (verdict && strcmp(verdict, "denied") == 0 && json_array_size(list) < DENIED_MAX)
+        if (verdict && strcmp(verdict, "denied") == 0 && json_array_size(list) < TOOL_DENIED_MAX)
             add_refused(list, event);
     }
     json_array_foreach(json_object_get(json_object_get(result, "denials"), "syscalls"), index,
                        refused)
     {
-        if (json_array_size(list) < DENIED_MAX)
+        if (json_array_size(list) < TOOL_DENIED_MAX)
             (void)json_array_append_new(
                 list, json_sprintf("system call: %s",
                                    json_string_value(json_object_get(refused, "name"))));
     }
     return list;
-}
-
-static void add_line(struct str *text, const char *line)
-{
-    if (text->length > 0 && text->data[text->length - 1] != '\n')
-        str_append_char(text, '\n');
-    str_append(text, line);
-}
-
-static void add_list(struct str *text, const json_t *list)
-{
-    const json_t *line;
-    size_t index;
-    json_array_foreach(list, index, line)
-    {
-        add_line(text, "[");
-        str_concat(text, json_string_value(line), "]");
-    }
-}
-
-/* How it ended, for people and models; nothing if it went well. */
-static void add_end(struct str *text, const char *status, const json_t *code, const char *signal)
-{
-    autostr struct str line = {0};
-    if (strcmp(status, "exited") == 0 && json_integer_value(code) != 0)
-        str_appendf(&line, "[exit code %lld]", (long long)json_integer_value(code));
-    else if (strcmp(status, "signalled") == 0)
-        str_concat(&line, "[ended by ", signal ? signal : "a signal", "]");
-    else if (strcmp(status, "timeout") == 0)
-        str_append(&line, "[ended by the time limit; a longer one is set with timeout_s]");
-    else if (strcmp(status, "exited") != 0)
-        str_concat(&line, "[", status, "]");
-    if (line.length > 0)
-        add_line(text, line.data);
 }
 
 static void ended(struct session *session, struct call *call)
@@ -181,35 +131,27 @@ static void ended(struct session *session, struct call *call)
     const struct capture *captures = call->child.captures;
     json_t *result = call_run_result(call);
     const char *status = json_string_value(json_object_get(result, "outcome"));
-    json_t *code = json_object_get(result, "exit_code");
-    const json_t *signal = json_object_get(result, "signal_name");
+    const json_t *code = json_object_get(result, "exit_code");
     json_int_t wall =
         json_integer_value(json_object_get(json_object_get(result, "usage"), "wall_us"));
-    json_t *denied = list_denied(result), *messages = call_messages(call);
-    autostr struct str out = {0}, errors = {0}, text = {0};
-    status = status ? status : "setup-failed";
+    autostr struct str out = {0}, errors = {0};
     capture_print(&captures[CHILD_OUTPUT], &out);
     capture_print(&captures[CHILD_ERRORS], &errors);
-    bool cut = capture_was_cut(&captures[CHILD_OUTPUT]) || capture_was_cut(&captures[CHILD_ERRORS]);
-    str_append_bytes(&text, out.data, out.length);
-    if (errors.length > 0) {
-        add_line(&text, "[stderr]\n");
-        str_append_bytes(&text, errors.data, errors.length);
-    }
-    add_end(&text, status, code, json_string_value(signal));
-    add_list(&text, denied);
-    add_list(&text, messages);
-    bool good = strcmp(status, "exited") == 0 && json_integer_value(code) == 0;
-    json_t *value =
-        json_pack("{s:s, s:s#, s:s#, s:b, s:I, s:o, s:o}", "status", status, "stdout",
-                  out.data ? out.data : "", out.length, "stderr", errors.data ? errors.data : "",
-                  errors.length, "truncated", (int)cut, "duration_ms", (json_int_t)(wall / 1000),
-                  "denied", denied, "messages", messages);
-    if (json_is_integer(code))
-        (void)json_object_set(value, "exit_code", code);
-    if (json_is_string(signal))
-        (void)json_object_set_new(value, "signal", json_string(json_string_value(signal)));
-    call_finish(call, text.data, value, !good);
+    const struct tool_run run = {
+        .status = status ? status : "setup-failed",
+        .exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1,
+        .signal = json_string_value(json_object_get(result, "signal_name")),
+        .output = &out,
+        .errors = &errors,
+        .truncated =
+            capture_was_cut(&captures[CHILD_OUTPUT]) || capture_was_cut(&captures[CHILD_ERRORS]),
+        .duration_ms = wall / 1000,
+        .denied = list_denied(result),
+        .messages = call_messages(call),
+    };
+    json_decref(call->result);
+    call->result = tool_run_result(&run);
+    call->state = CALL_ENDED;
     json_decref(result);
 }
 

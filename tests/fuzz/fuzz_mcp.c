@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mcp/capture.h"
 #include "mcp/lines.h"
 #include "mcp/session.h"
+#include "rpc/capture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "mcp/capture.h"
 #include "mcp/lines.h"
 #include "mcp/session.h"
+#include "rpc/capture.h"
 #include "tap.h"
 
 /* ---- Lines ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mcp/capture.h"
+#include "rpc/capture.h"
 
 #include <string.h>
 
