@@ -189,7 +189,8 @@ static bool judge0_may_fail(const struct route *route, enum http_error error)
 /* Returns whether requests for the route can be answered with the error. */
 static bool may_fail(const struct route *route, enum http_error error)
 {
-    bool body = route->flags & ROUTE_BODY, id = strstr(route->path, "{id}");
+    bool mcp = strcmp(route->path, "/mcp") == 0; /* has errors of its own */
+    bool body = route->flags & ROUTE_BODY && !mcp, id = strstr(route->path, "{id}");
     bool history = strncmp(route->path, "/executions", strlen("/executions")) == 0 ||
                    strcmp(route->path, "/usage") == 0;
     bool sandbox = strncmp(route->path, "/sandboxes", strlen("/sandboxes")) == 0;
@@ -201,7 +202,6 @@ static bool may_fail(const struct route *route, enum http_error error)
     switch (error) {
     case ERROR_NONE:
     case ERROR_METHOD_NOT_ALLOWED: /* of other methods */
-    case ERROR_WRONG_ORIGIN:       /* of WebSocket connections */
     case ERRORS_:
         return false;
     case ERROR_MALFORMED_REQUEST:
@@ -220,7 +220,9 @@ static bool may_fail(const struct route *route, enum http_error error)
     case ERROR_NOT_FOUND:
         return id;
     case ERROR_INVALID_QUERY:
-        return body || history || sandbox;
+        return body || history || sandbox || mcp;
+    case ERROR_WRONG_ORIGIN:
+        return mcp;
     case ERROR_FILE_NOT_FOUND:
     case ERROR_FILE_REFUSED:
     case ERROR_FILE_TOO_LARGE:
@@ -246,14 +248,14 @@ static bool may_fail(const struct route *route, enum http_error error)
     case ERROR_EXECUTION_LOST:
         return body || deletes || sandbox;
     case ERROR_OVERLOADED:
-        return body || history || sandbox || strcmp(route->path, "/runtimes") == 0;
+        return body || history || sandbox || mcp || strcmp(route->path, "/runtimes") == 0;
     case ERROR_INVALID_JSON:
     case ERROR_INVALID_FIELD:
     case ERROR_MISSING_FIELD:
     case ERROR_UNKNOWN_FIELD:
         return body;
     case ERROR_UNSUPPORTED_MEDIA_TYPE:
-        return body || bytes;
+        return body || bytes || mcp;
     case ERROR_SETUP_FAILED:
     case ERROR_HISTORY_FULL:
         return sandbox ? starts : body;

@@ -239,7 +239,7 @@ void calls_report(struct session *session)
             continue;
         autostr struct str text = {0};
         if (call->lines.length > 0)
-            capture_append_clean(&text, call->lines.data, call->lines.length);
+            excerpt_append_clean(&text, call->lines.data, call->lines.length);
         else
             str_append(&text, "running");
         while (text.length > 0 && text.data[text.length - 1] == '\n')

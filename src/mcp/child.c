@@ -124,7 +124,7 @@ static void read_stream(struct child *child, enum child_stream stream, bool all,
             close_fd(&child->streams[stream]);
             return;
         }
-        capture_add(&child->captures[stream], bytes, (size_t)length);
+        excerpt_add(&child->captures[stream], bytes, (size_t)length);
         if (seen && stream != CHILD_MESSAGES)
             seen(context, bytes, (size_t)length);
     } while (all);
@@ -168,7 +168,7 @@ void child_done(struct child *child)
     close_fd(&child->result);
     for (int i = 0; i < CHILD_STREAMS_; i++) {
         close_fd(&child->streams[i]);
-        capture_done(&child->captures[i]);
+        excerpt_done(&child->captures[i]);
     }
     *child = CHILD_INIT;
 }

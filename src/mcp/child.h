@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#include "rpc/capture.h"
+#include "rpc/excerpt.h"
 
 /* Descriptors of a run, for the script in the jail and for --result. */
 #define CHILD_ERRORS_FD 3
@@ -28,7 +28,7 @@ struct child {
     int pid_fd;
     int streams[CHILD_STREAMS_];
     int result; /* a file in memory */
-    struct capture captures[CHILD_STREAMS_];
+    struct excerpt captures[CHILD_STREAMS_];
     int status; /* the exit status, or 128 and the number of a signal */
 };
 #define CHILD_INIT                                                                                 \

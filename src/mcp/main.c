@@ -152,7 +152,7 @@ static void remove_jail(const struct session *session)
         (void)poll(fds, CHILD_POLL, -1);
     } while (!child_process(&child, fds, NULL, NULL));
     autostr struct str said = {0};
-    capture_print(&child.captures[CHILD_MESSAGES], &said);
+    excerpt_print(&child.captures[CHILD_MESSAGES], &said);
     if (child.status != 0)
         (void)fprintf(stderr, "%sbrig: to look at it: brig review -j %s\n",
                       said.data && !said.failed ? said.data : "", session->jail);

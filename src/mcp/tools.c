@@ -71,7 +71,7 @@ void call_fail(struct call *call, const char *format, ...)
     str_vappendf(&text, format, args);
     va_end(args);
     if (text.data)
-        capture_append_clean(&clean, text.data, text.length);
+        excerpt_append_clean(&clean, text.data, text.length);
     call_finish(call, clean.data, NULL, true);
 }
 
@@ -80,7 +80,7 @@ json_t *call_messages(const struct call *call)
     static const char prefix[] = "brig: ";
     autostr struct str text = {0};
     json_t *list = json_array();
-    capture_print(&call->child.captures[CHILD_MESSAGES], &text);
+    excerpt_print(&call->child.captures[CHILD_MESSAGES], &text);
     char *rest = text.data;
     for (char *line; rest && (line = strsep(&rest, "\n"));) {
         if (str_starts_with(line, prefix))
@@ -107,7 +107,7 @@ bool call_worked(struct call *call, int also)
     if (call->child.status == 0 || call->child.status == also)
         return true;
     json_t *messages = call_messages(call), *line;
-    capture_print(&call->child.captures[CHILD_ERRORS], &text);
+    excerpt_print(&call->child.captures[CHILD_ERRORS], &text);
     json_array_foreach(messages, index, line) str_concat(&text, json_string_value(line), "\n");
     json_decref(messages);
     call_fail(call, "%s", text.length > 0 ? text.data : "brig failed");

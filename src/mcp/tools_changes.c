@@ -43,14 +43,14 @@ static void begin_diff(struct session *session, struct call *call)
 static void ended_diff(struct session *session, struct call *call)
 {
     (void)session;
-    const struct capture *out = &call->child.captures[CHILD_OUTPUT];
+    const struct excerpt *out = &call->child.captures[CHILD_OUTPUT];
     autostr struct str text = {0};
     if (!call_worked(call, 1))
         return;
-    capture_print(out, &text);
+    excerpt_print(out, &text);
     call_finish(call, text.length > 0 ? text.data : "There are no changes.",
                 json_pack("{s:s, s:b}", "diff", text.data ? text.data : "", "truncated",
-                          (int)capture_was_cut(out)),
+                          (int)excerpt_was_cut(out)),
                 false);
 }
 
@@ -282,7 +282,7 @@ static void finish_apply(struct session *session, struct call *call)
 /* After brig status. */
 static void consider(struct session *session, struct call *call)
 {
-    const struct capture *out = &call->child.captures[CHILD_OUTPUT];
+    const struct excerpt *out = &call->child.captures[CHILD_OUTPUT];
     struct changes changes = {0};
     if (!call_worked(call, 0))
         return;

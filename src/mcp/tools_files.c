@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/encode.h"
 #include "mcp/session.h"
+#include "rpc/tool.h"
 
 #define READ_BYTES 32768
 #define LIST_ENTRIES 1000
@@ -52,20 +52,6 @@ static void begin_read(struct session *session, struct call *call)
                           CAPTURE_BYTES);
 }
 
-static bool is_text(const char *bytes, size_t length)
-{
-    return utf8_is_valid(bytes, length) && !memchr(bytes, '\0', length);
-}
-
-/* The length without a character that continues in the next part of the file. */
-static size_t without_part(const char *bytes, size_t length, bool more)
-{
-    for (size_t back = 1; more && back <= 3 && back <= length; back++)
-        if (utf8_is_beginning((const unsigned char *)bytes + length - back, back))
-            return length - back;
-    return length;
-}
-
 static void ended_read(struct session *session, struct call *call)
 {
     (void)session;
@@ -81,23 +67,9 @@ static void ended_read(struct session *session, struct call *call)
     uint64_t offset = (uint64_t)call_number(call, "offset", 0);
     const char *bytes = line_end + 1;
     size_t length = out->length - (size_t)(bytes - out->data);
-    size_t whole = without_part(bytes, length, offset + length < size);
-    autostr struct str content = {0};
-    bool text = is_text(bytes, whole);
-    if (text)
-        str_append_bytes(&content, bytes, whole);
-    else
-        base64_append(&content, bytes, whole = length);
-    uint64_t next = offset + whole;
-    json_t *value = json_pack("{s:s, s:s, s:I}", "content", content.data ? content.data : "",
-                              "encoding", text ? "utf-8" : "base64", "size", (json_int_t)size);
-    if (next < size && whole > 0) {
-        (void)json_object_set_new(value, "next_offset", json_integer((json_int_t)next));
-        str_appendf(&content, "\n[bytes %llu to %llu of %llu; continue with offset %llu]",
-                    (unsigned long long)offset, (unsigned long long)next, (unsigned long long)size,
-                    (unsigned long long)next);
-    }
-    call_finish(call, content.data, value, false);
+    json_decref(call->result);
+    call->result = tool_file_result(bytes, length, offset, size);
+    call->state = CALL_ENDED;
 }
 
 const struct tool tool_file_read = {.name = "file_read", .begin = begin_read, .ended = ended_read};
@@ -107,19 +79,11 @@ const struct tool tool_file_read = {.name = "file_read", .begin = begin_read, .e
 /* The bytes to write, as a file in memory; -1 on failure. */
 static int write_input(const struct call *call, size_t *ret_length)
 {
-    const json_t *content = json_object_get(call->arguments, "content");
-    const char *encoding = call_text(call, "encoding");
-    const char *bytes = json_string_value(content);
-    size_t length = json_string_length(content);
-    autofree char *decoded = NULL;
-    if (encoding && strcmp(encoding, "base64") == 0) {
-        decoded = malloc(length + 1);
-        if (!decoded || !base64_decode(bytes, length, decoded, &length))
-            return -1;
-        bytes = decoded;
-    }
-    *ret_length = length;
-    return child_input(bytes, length);
+    autostr struct str bytes = {0};
+    if (!tool_content(call->arguments, &bytes))
+        return -1;
+    *ret_length = bytes.length;
+    return child_input(bytes.data ? bytes.data : "", bytes.length);
 }
 
 static void begin_write(struct session *session, struct call *call)
@@ -175,7 +139,7 @@ static void add_entry(json_t *list, struct str *text, const char *line)
     if (!line[0] || *path != ' ')
         return;
     autostr struct str clean = {0};
-    capture_append_clean(&clean, path + 1, strlen(path + 1));
+    excerpt_append_clean(&clean, path + 1, strlen(path + 1));
     if (clean.failed || !clean.data)
         return;
     (void)json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "path", clean.data, "type",
@@ -186,7 +150,7 @@ static void add_entry(json_t *list, struct str *text, const char *line)
 static void ended_list(struct session *session, struct call *call)
 {
     (void)session;
-    const struct capture *capture = &call->child.captures[CHILD_OUTPUT];
+    const struct excerpt *capture = &call->child.captures[CHILD_OUTPUT];
     const struct str *out = &capture->head;
     if (!call_worked(call, 0))
         return;

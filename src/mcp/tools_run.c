@@ -128,15 +128,15 @@ static json_t *list_denied(const json_t *result)
 static void ended(struct session *session, struct call *call)
 {
     (void)session;
-    const struct capture *captures = call->child.captures;
+    const struct excerpt *captures = call->child.captures;
     json_t *result = call_run_result(call);
     const char *status = json_string_value(json_object_get(result, "outcome"));
     const json_t *code = json_object_get(result, "exit_code");
     json_int_t wall =
         json_integer_value(json_object_get(json_object_get(result, "usage"), "wall_us"));
     autostr struct str out = {0}, errors = {0};
-    capture_print(&captures[CHILD_OUTPUT], &out);
-    capture_print(&captures[CHILD_ERRORS], &errors);
+    excerpt_print(&captures[CHILD_OUTPUT], &out);
+    excerpt_print(&captures[CHILD_ERRORS], &errors);
     const struct tool_run run = {
         .status = status ? status : "setup-failed",
         .exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1,
@@ -144,7 +144,7 @@ static void ended(struct session *session, struct call *call)
         .output = &out,
         .errors = &errors,
         .truncated =
-            capture_was_cut(&captures[CHILD_OUTPUT]) || capture_was_cut(&captures[CHILD_ERRORS]),
+            excerpt_was_cut(&captures[CHILD_OUTPUT]) || excerpt_was_cut(&captures[CHILD_ERRORS]),
         .duration_ms = wall / 1000,
         .denied = list_denied(result),
         .messages = call_messages(call),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/str.h"
 
 json_t *tool_list_load(const void *document, size_t length, bool open_world)
@@ -173,6 +174,56 @@ json_t *tool_result(const char *text, json_t *structured, bool is_error)
 {
     return json_pack("{s:[{s:s, s:s}], s:o*, s:b}", "content", "type", "text", "text",
                      text ? text : "", "structuredContent", structured, "isError", (int)is_error);
+}
+
+static bool is_text(const char *bytes, size_t length)
+{
+    return utf8_is_valid(bytes, length) && !memchr(bytes, '\0', length);
+}
+
+/* The length without a character that continues in the next part of the file. */
+static size_t without_part(const char *bytes, size_t length, bool more)
+{
+    for (size_t back = 1; more && back <= 3 && back <= length; back++)
+        if (utf8_is_beginning((const unsigned char *)bytes + length - back, back))
+            return length - back;
+    return length;
+}
+
+json_t *tool_file_result(const char *bytes, size_t length, uint64_t offset, uint64_t size)
+{
+    size_t whole = without_part(bytes, length, offset + length < size);
+    autostr struct str content = {0};
+    bool text = is_text(bytes, whole);
+    if (text)
+        str_append_bytes(&content, bytes, whole);
+    else
+        base64_append(&content, bytes, whole = length);
+    uint64_t next = offset + whole;
+    json_t *value = json_pack("{s:s, s:s, s:I}", "content", content.data ? content.data : "",
+                              "encoding", text ? "utf-8" : "base64", "size", (json_int_t)size);
+    if (next < size && whole > 0) {
+        (void)json_object_set_new(value, "next_offset", json_integer((json_int_t)next));
+        str_appendf(&content, "\n[bytes %llu to %llu of %llu; continue with offset %llu]",
+                    (unsigned long long)offset, (unsigned long long)next, (unsigned long long)size,
+                    (unsigned long long)next);
+    }
+    return tool_result(content.data, value, false);
+}
+
+bool tool_content(const json_t *arguments, struct str *ret_bytes)
+{
+    const json_t *content = json_object_get(arguments, "content");
+    const char *encoding = json_string_value(json_object_get(arguments, "encoding"));
+    size_t length = json_string_length(content);
+    str_append_bytes(ret_bytes, json_string_value(content), length);
+    if (ret_bytes->failed)
+        return false;
+    if (!encoding || strcmp(encoding, "base64") != 0 || length == 0)
+        return true;
+    bool good = base64_decode(ret_bytes->data, length, ret_bytes->data, &length);
+    ret_bytes->length = good ? length : 0;
+    return good;
 }
 
 static void add_line(struct str *text, const char *line)

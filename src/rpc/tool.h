@@ -26,6 +26,12 @@ bool tool_check(const json_t *tools, const char *name, const json_t *arguments, 
  * over. */
 json_t *tool_result(const char *text, json_t *structured, bool is_error);
 
+/* The result of reading a part of a file of `size` bytes, from `offset`. */
+json_t *tool_file_result(const char *bytes, size_t length, uint64_t offset, uint64_t size);
+/* The bytes of an argument `content` in its `encoding`: false if it is not base64, or memory is
+ * lacking. */
+bool tool_content(const json_t *arguments, struct str *ret_bytes);
+
 /* How an interpreter takes a text: PROGRAM OPTION CODE BEFORE-ARGUMENTS. Relative names in it then
  * start at the working directory, in imports as well. */
 struct tool_language {

@@ -87,6 +87,7 @@ int sandbox_request_encode(const struct sandbox_request *request, struct str *ou
     wire_put_text(out, request->token ? request->token : "");
     wire_put_text(out, request->home);
     wire_put_bool(out, request->pauses);
+    wire_put_bool(out, request->tied);
     return execution_encoded(out, err);
 }
 
@@ -118,6 +119,7 @@ static void get_file(struct wire_reader *in, struct sandbox_request *ret)
     ret->token = wire_get_text(in, SANDBOX_TOKEN_LENGTH);
     ret->home = wire_get_text_or_null(in, EXECUTION_NAME_MAX);
     ret->pauses = wire_get_bool(in);
+    ret->tied = wire_get_bool(in);
 }
 
 int sandbox_request_decode(const void *bytes, size_t length, struct sandbox_request *ret,

@@ -107,6 +107,7 @@ struct sandbox_request {
     const char *token;
     const char *home; /* SANDBOX_CREATE: a home and working directory of its own, or NULL */
     bool pauses;      /* SANDBOX_CREATE: it is paused at its deadline, not ended */
+    bool tied;        /* SANDBOX_START: the command ends when its caller leaves */
 };
 
 /* Why a request was not carried out. */

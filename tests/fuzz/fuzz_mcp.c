@@ -6,7 +6,7 @@
 
 #include "mcp/lines.h"
 #include "mcp/session.h"
-#include "rpc/capture.h"
+#include "rpc/excerpt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,17 +28,17 @@ static void check_output(const struct output *output)
 
 static void check_capture(const uint8_t *data, size_t size)
 {
-    struct capture capture = {.max = 16};
+    struct excerpt capture = {.max = 16};
     struct str out = {0};
-    capture_add(&capture, data, size / 3);
-    capture_add(&capture, data + size / 3, size - size / 3);
-    capture_print(&capture, &out);
+    excerpt_add(&capture, data, size / 3);
+    excerpt_add(&capture, data + size / 3, size - size / 3);
+    excerpt_print(&capture, &out);
     json_t *text = json_stringn(out.data ? out.data : "", out.length);
     if (!text) /* not UTF-8 */
         __builtin_trap();
     json_decref(text);
     str_done(&out);
-    capture_done(&capture);
+    excerpt_done(&capture);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "mcp/lines.h"
 #include "mcp/session.h"
-#include "rpc/capture.h"
+#include "rpc/excerpt.h"
 #include "tap.h"
 
 /* ---- Lines ---- */
@@ -77,14 +77,14 @@ static void test_long_lines(void)
 
 static const char *capture_of(const char *text, size_t max, size_t piece, struct str *out)
 {
-    struct capture capture = {.max = max};
+    struct excerpt capture = {.max = max};
     size_t size = strlen(text);
     out->length = 0;
     str_append(out, "");
     for (size_t at = 0; at < size; at += piece)
-        capture_add(&capture, text + at, size - at < piece ? size - at : piece);
-    capture_print(&capture, out);
-    capture_done(&capture);
+        excerpt_add(&capture, text + at, size - at < piece ? size - at : piece);
+    excerpt_print(&capture, out);
+    excerpt_done(&capture);
     return out->data;
 }
 

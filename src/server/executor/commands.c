@@ -613,7 +613,7 @@ bool executor_command_left(struct sandbox *sandbox, struct caller caller)
 {
     for (struct command *command = sandbox->commands; command; command = command->next)
         if (executor_follower_remove(command, caller)) {
-            if (is_relay(command) && command->job)
+            if (command->job && (is_relay(command) || command->request.tied))
                 (void)brig_job_cancel(command->job, NULL);
             return true;
         }

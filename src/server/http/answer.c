@@ -200,15 +200,20 @@ void answer_write_error(const struct exchange *exchange, enum http_error error, 
 void answer_field_error(struct exchange *exchange, enum http_error error, const char *field,
                         const char *message)
 {
+    exchange->error = error;
+    if (error_row(error)->status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        exchange->retry_after_s = 1;
+    if (exchange->route && exchange->route->errors)
+        exchange->route->errors->fail(exchange, error, field, message);
+    else
+        answer_own_error(exchange, error, field, message);
+}
+
+void answer_own_error(struct exchange *exchange, enum http_error error, const char *field,
+                      const char *message)
+{
     autostr struct str text = {0};
     unsigned status = error_row(error)->status;
-    exchange->error = error;
-    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
-        exchange->retry_after_s = 1;
-    if (exchange->route && exchange->route->errors) {
-        exchange->route->errors->fail(exchange, error, field, message);
-        return;
-    }
     answer_write_error(exchange, error, field, message, &text);
     if (text.failed) { /* out of memory: send the status only */
         str_done(&text);
@@ -276,13 +281,15 @@ static void add_cors(const struct exchange *exchange, struct MHD_Response *respo
     if (!origin || !answer_allows_origin(exchange, origin))
         return;
     add(response, "Access-Control-Allow-Origin", origin);
-    add(response, "Access-Control-Expose-Headers", "X-Request-ID, X-Execution-ID, Retry-After");
+    add(response, "Access-Control-Expose-Headers",
+        "X-Request-ID, X-Execution-ID, Retry-After, Mcp-Session-Id");
     if (!methods)
         return;
     add(response, "Access-Control-Allow-Methods", methods);
     add(response, "Access-Control-Allow-Headers",
         "Authorization, Content-Type, Idempotency-Key, X-API-Key, X-Auth-Token, X-Auth-User, "
-        "X-Request-ID, tokens, traceparent");
+        "X-Request-ID, tokens, traceparent, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, "
+        "Mcp-Name");
     add(response, "Access-Control-Max-Age", "600");
 }
 

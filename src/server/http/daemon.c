@@ -110,9 +110,11 @@ void daemon_tick(struct http *http)
     }
     struct exchange *exchange;
     LIST_FOREACH(exchange, &http->exchanges, link)
-    if (exchange->stream)
+    if (exchange->stream) {
         stream_tick(exchange);
-    else if (exchange->upgrade)
+        if (exchange->runs && exchange->runs->tick)
+            exchange->runs->tick(exchange);
+    } else if (exchange->upgrade)
         upgrade_tick(exchange);
 }
 

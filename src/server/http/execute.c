@@ -363,7 +363,7 @@ void execute_output(struct http *http, const struct message *message)
     if (exchange && exchange->runs && exchange->runs->output && message->length > 0)
         exchange->runs->output(exchange, message->bytes[0] == 2, message->bytes + 1,
                                message->length - 1);
-    if (!exchange || !exchange->stream || message->length < 1)
+    if (!exchange || exchange->runs || !exchange->stream || message->length < 1)
         return;
     stream_output(exchange->stream, message->bytes[0] == 2, message->bytes + 1,
                   message->length - 1);
@@ -379,7 +379,7 @@ void execute_stage(struct http *http, const struct message *message)
     memcpy(&stage, message->bytes, sizeof stage);
     if (exchange->runs && exchange->runs->stage)
         exchange->runs->stage(exchange, &stage);
-    if (!exchange->stream || stage.ended)
+    if (exchange->runs || !exchange->stream || stage.ended)
         return;
     stream_event(exchange->stream, "stage",
                  stage.stage == STAGE_COMPILE ? "{\"stage\":\"compile\"}" : "{\"stage\":\"run\"}");

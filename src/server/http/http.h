@@ -62,6 +62,7 @@ struct execute_dialect {
     /* For a request that streams; or NULL. */
     void (*output)(struct exchange *exchange, bool is_stderr, const char *bytes, size_t length);
     void (*stage)(struct exchange *exchange, const struct message_stage *stage);
+    void (*tick)(struct exchange *exchange); /* now and then, if it has a stream; or NULL */
 };
 
 /* A request and its answer. */
@@ -243,6 +244,9 @@ void answer_field_error(struct exchange *exchange, enum http_error error, const 
 /* Writes the error object as text, for a stream. */
 void answer_write_error(const struct exchange *exchange, enum http_error error, const char *field,
                         const char *message, struct str *out);
+/* The same in brigd's own form, whatever that of the route is. */
+void answer_own_error(struct exchange *exchange, enum http_error error, const char *field,
+                      const char *message);
 /* Answers with an error; a stream that has begun ends with it. */
 void answer_fail(struct exchange *exchange, enum http_error error, const char *field,
                  const char *message);

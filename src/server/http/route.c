@@ -12,6 +12,7 @@
 #include "server/api/contexts.h"
 #include "server/api/e2b.h"
 #include "server/api/judge0.h"
+#include "server/api/mcp.h"
 #include "server/api/piston.h"
 #include "server/api/ports.h"
 #include "server/api/sandboxes.h"
@@ -273,6 +274,12 @@ const struct route routes[] = {
     {"POST", "/sandboxes/{id}/run", ROUTE_BODY, contexts_run, "runInSandbox", "Run",
      "Run code in the default context of a language",
      "The same; the context is made when it is used first.", "RunRequest"},
+    {"POST", "/mcp", ROUTE_BODY, mcp_handle, "mcp", "object",
+     "The Model Context Protocol: run code from a model",
+     "JSON-RPC, one message each, of the revisions 2024-11-05 to 2026-07-28; see docs/mcp.md. The\n"
+     "answer is JSON, or server-sent events if the call asks for progress. A client that closes\n"
+     "its connection ends the run.",
+     "object", &mcp_errors},
     {"GET", "/health", PROBE, pages_health, "health", "Health",
      "Whether the server works, in detail",
      "200 while it can run code, 503 while it cannot or is shutting down."},

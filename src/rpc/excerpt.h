@@ -8,19 +8,19 @@
 
 #include "base/str.h"
 
-/* Zero-initialise but for `max`; release with capture_done(). */
-struct capture {
+/* Zero-initialise but for `max`; release with excerpt_done(). */
+struct excerpt {
     size_t max;      /* bytes that are kept at most: half of them of the beginning */
     struct str head; /* the first max / 2 bytes */
     struct str tail; /* the bytes after these: the last max / 2, or up to max */
     uint64_t seen;   /* bytes in all */
 };
 
-void capture_done(struct capture *capture);
-void capture_add(struct capture *capture, const void *bytes, size_t length);
+void excerpt_done(struct excerpt *excerpt);
+void excerpt_add(struct excerpt *excerpt, const void *bytes, size_t length);
 /* Whether bytes in the middle were dropped. */
-bool capture_was_cut(const struct capture *capture);
+bool excerpt_was_cut(const struct excerpt *excerpt);
 /* Appends the text as UTF-8: NUL and other bytes become U+FFFD, and a line tells how much was dropped. */
-void capture_print(const struct capture *capture, struct str *out);
+void excerpt_print(const struct excerpt *excerpt, struct str *out);
 /* Appends bytes as UTF-8, with U+FFFD for NUL and others. */
-void capture_append_clean(struct str *out, const char *bytes, size_t length);
+void excerpt_append_clean(struct str *out, const char *bytes, size_t length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "rpc/capture.h"
+#include "rpc/excerpt.h"
 
 #include <string.h>
 
@@ -8,49 +8,49 @@
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define SEQUENCE_MAX 4             /* bytes of a character */
 
-void capture_done(struct capture *capture)
+void excerpt_done(struct excerpt *excerpt)
 {
-    str_done(&capture->head);
-    str_done(&capture->tail);
+    str_done(&excerpt->head);
+    str_done(&excerpt->tail);
 }
 
 /* Drops the beginning of the tail, so that its last max / 2 bytes are left. */
-static void shorten(struct capture *capture)
+static void shorten(struct excerpt *excerpt)
 {
-    struct str *tail = &capture->tail;
-    size_t keep = capture->max / 2;
+    struct str *tail = &excerpt->tail;
+    size_t keep = excerpt->max / 2;
     if (tail->length <= keep)
         return;
     memmove(tail->data, tail->data + tail->length - keep, keep + 1);
     tail->length = keep;
 }
 
-void capture_add(struct capture *capture, const void *bytes, size_t length)
+void excerpt_add(struct excerpt *excerpt, const void *bytes, size_t length)
 {
     const char *at = bytes;
-    size_t half = capture->max / 2;
-    size_t room = half - capture->head.length;
+    size_t half = excerpt->max / 2;
+    size_t room = half - excerpt->head.length;
     size_t first = length < room ? length : room;
-    capture->seen += length;
-    str_append_bytes(&capture->head, at, first);
+    excerpt->seen += length;
+    str_append_bytes(&excerpt->head, at, first);
     at += first;
     length -= first;
     if (length > half) {
         at += length - half;
         length = half;
     }
-    if (capture->tail.length + length > capture->max)
-        shorten(capture);
-    str_append_bytes(&capture->tail, at, length);
+    if (excerpt->tail.length + length > excerpt->max)
+        shorten(excerpt);
+    str_append_bytes(&excerpt->tail, at, length);
 }
 
-bool capture_was_cut(const struct capture *capture)
+bool excerpt_was_cut(const struct excerpt *excerpt)
 {
-    return capture->seen > capture->head.length + capture->tail.length ||
-           capture->tail.length > capture->max / 2;
+    return excerpt->seen > excerpt->head.length + excerpt->tail.length ||
+           excerpt->tail.length > excerpt->max / 2;
 }
 
-void capture_append_clean(struct str *out, const char *bytes, size_t length)
+void excerpt_append_clean(struct str *out, const char *bytes, size_t length)
 {
     for (size_t at = 0; at < length;) {
         size_t plain = at;
@@ -86,23 +86,23 @@ static size_t part_length(const char *text, size_t length)
     return count;
 }
 
-void capture_print(const struct capture *capture, struct str *out)
+void excerpt_print(const struct excerpt *excerpt, struct str *out)
 {
-    const struct str *head = &capture->head, *tail = &capture->tail;
-    if (!capture_was_cut(capture)) {
+    const struct str *head = &excerpt->head, *tail = &excerpt->tail;
+    if (!excerpt_was_cut(excerpt)) {
         autostr struct str whole = {0};
         str_append_bytes(&whole, head->data, head->length);
         str_append_bytes(&whole, tail->data, tail->length);
-        capture_append_clean(out, whole.data, whole.length);
+        excerpt_append_clean(out, whole.data, whole.length);
         out->failed = out->failed || whole.failed;
         return;
     }
-    size_t keep = tail->length < capture->max / 2 ? tail->length : capture->max / 2;
+    size_t keep = tail->length < excerpt->max / 2 ? tail->length : excerpt->max / 2;
     const char *end = tail->data + tail->length - keep;
     size_t part = part_length(end, keep);
     size_t first = whole_length(head);
-    capture_append_clean(out, head->data, first);
+    excerpt_append_clean(out, head->data, first);
     str_appendf(out, "\n[... %llu bytes are left out here ...]\n",
-                (unsigned long long)(capture->seen - first - (keep - part)));
-    capture_append_clean(out, end + part, keep - part);
+                (unsigned long long)(excerpt->seen - first - (keep - part)));
+    excerpt_append_clean(out, end + part, keep - part);
 }
