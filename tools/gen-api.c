@@ -123,6 +123,7 @@ static const struct {
     {"SignalRequest", SANDBOX_SIGNAL},
     {"ResizeRequest", SANDBOX_RESIZE},
     {"MoveRequest", SANDBOX_MOVE},
+    {"NetworkRequest", SANDBOX_NETWORK},
     {"DirectoryRequest", SANDBOX_MAKE},
 };
 
@@ -260,7 +261,7 @@ static bool may_fail(const struct route *route, enum http_error error)
     case ERROR_HISTORY_FULL:
         return sandbox ? starts : body;
     case ERROR_NETWORK_NOT_PERMITTED:
-        return sandbox ? route->flags & ROUTE_CREATES : body;
+        return sandbox ? route->flags & ROUTE_CREATES || strstr(route->path, "/network") : body;
     case ERROR_UNKNOWN_LANGUAGE:
     case ERROR_RUNTIME_UNAVAILABLE:
         return sandbox ? route->flags & ROUTE_CREATES : body;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/str.h"
 #include "net/sockets.h"
 
 #define ACCEPT_AT_ONCE 64
@@ -283,8 +284,9 @@ static int receive_config(int control, int *ret_config, int *ret_secrets, int *r
     return 0;
 }
 
-static void broker_finish(struct broker *broker)
+static void broker_finish(struct task *task)
 {
+    struct broker *broker = container_of(task, struct broker, job_ended);
     broker->finishing = true;
     dns_end(broker); /* queries that wait have the descriptor of a listener */
     close_listeners(broker);
@@ -312,6 +314,22 @@ static bool take_rule(struct broker *broker, const struct door_rule *message)
     return true;
 }
 
+/* Takes the fd; false if the rules are invalid. */
+static bool take_rules(struct broker *broker, int fd)
+{
+    autoclose int file = fd;
+    autostr struct str text = {0};
+    struct net_rules old;
+    str_append(&text, "");
+    if (read_all(file, DOOR_RULES_MAX, &text) < 0 || text.failed || text.length > DOOR_RULES_MAX ||
+        strlen(text.data) != text.length ||
+        broker_config_replace(&broker->config, text.data, &old, NULL) < 0)
+        return false;
+    connections_judge_again(broker);
+    net_rules_done(&old);
+    return true;
+}
+
 /* False if there is nothing more to read. */
 static bool take_message(struct broker *broker)
 {
@@ -327,11 +345,14 @@ static bool take_message(struct broker *broker)
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (length == 0) { /* the job shut down its end: the jail has ended */
-        broker_finish(broker);
+        loop_queue(&broker->loop, &broker->job_ended);
         return false;
     }
     if (is_message(length, &message) && message.type == DOOR_SOCKET && count == 1 &&
         add_socket(broker, message.kind, message.index, fd))
+        return true;
+    if (is_message(length, &message) && message.type == DOOR_RULES && count == 1 &&
+        take_rules(broker, take_fd(&fd)))
         return true;
     if (length == (ssize_t)sizeof received.rule && message.version == DOOR_WIRE_VERSION &&
         message.type == DOOR_RULE && count == 0 && take_rule(broker, &received.rule))
@@ -359,6 +380,7 @@ void broker_init(struct broker *broker)
     broker->queue = -1;
     broker->live = -1;
     broker->over_bytes.run = over_bytes;
+    broker->job_ended.run = broker_finish;
 }
 
 int broker_start(struct broker *broker, int control, struct brig_error *err)
@@ -393,6 +415,8 @@ int broker_serve(struct broker *broker, struct brig_error *err)
 {
     const struct door_message ready = {.version = DOOR_WIRE_VERSION, .type = DOOR_READY};
     broker->control.ready = control_ready;
+    broker->loop.first =
+        &broker->control; /* a query is answered by the rules that came before it */
     if (!loop_watch(&broker->loop, &broker->control, EPOLLIN))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
     (void)socket_send(broker->control.fd, &ready, sizeof ready, NULL, 0);

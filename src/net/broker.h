@@ -61,6 +61,7 @@ struct broker {
     uint64_t last_connection;
     uint64_t bytes;
     struct task over_bytes; /* ends all connections at the byte limit */
+    struct task job_ended;  /* after what arrived at the same time */
 
     struct denied_name denied[DENIED_NAMES_MAX];
     size_t next_denied;
@@ -111,6 +112,10 @@ void hold_ready(struct listener *listener);
 void connections_end(struct broker *broker, enum door_because because);
 /* The rules were changed, and may have moved from `before`: decides about those that wait. */
 void connections_ask_again(struct broker *broker, const struct net_rule *before);
+
+/* The rules were replaced: decides again about those that wait, and ends those that are not allowed
+ * any more. */
+void connections_judge_again(struct broker *broker);
 
 void publish_accepted(struct listener *listener, int fd);
 bool publish_connector(struct broker *broker, int fd);

@@ -334,9 +334,19 @@ static bool has_denied_name(const struct net_rules *rules)
     return false;
 }
 
+/* Denies the names of injects: the jail could otherwise reach them with a credential of its own. */
+static int deny_injected(struct broker_config *config, struct brig_error *err)
+{
+    int status = 0;
+    config->denies_names = has_denied_name(&config->rules);
+    for (size_t i = 0; i < config->inject_count && status == 0; i++)
+        status = net_rules_deny(&config->rules, config->injects[i].name, err);
+    config->watches_names = has_denied_name(&config->rules);
+    return status;
+}
+
 static int finish(struct broker_config *config, struct brig_error *err)
 {
-    config->denies_names = has_denied_name(&config->rules);
     for (size_t i = 0; i < config->inject_count; i++) {
         struct config_inject *inject = &config->injects[i];
         if (!inject->name[0])
@@ -347,16 +357,38 @@ static int finish(struct broker_config *config, struct brig_error *err)
             inject->upstream.port = HTTPS_PORT;
             memcpy(inject->upstream.name, inject->name, sizeof inject->name);
         }
-        /* Otherwise the jail could reach the name with a credential of its own. */
-        int status = net_rules_deny(&config->rules, inject->name, err);
-        if (status < 0)
-            return status;
     }
-    config->watches_names = has_denied_name(&config->rules);
+    int status = deny_injected(config, err);
+    if (status < 0)
+        return status;
     uint64_t *names = &config->limits[CONFIG_LIMIT_NAMES];
     if (*names == 0)
         *names = config->open ? DOOR_NAMES_MAX : DOOR_NAMES_ALLOW;
     return config->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+int broker_config_replace(struct broker_config *config, char *text, struct net_rules *ret_old,
+                          struct brig_error *err)
+{
+    const bool denies = config->denies_names, watches = config->watches_names;
+    struct net_rules old = config->rules;
+    int status = 0;
+    net_rules_init(&config->rules);
+    for (char *line; status == 0 && (line = strsep(&text, "\n"));)
+        if (*line)
+            status = net_rules_read_line(&config->rules, line, err);
+    if (status == 0)
+        status = deny_injected(config, err);
+    if (status < 0) {
+        net_rules_done(&config->rules);
+        config->rules = old;
+        config->denies_names = denies;
+        config->watches_names = watches;
+        return status;
+    }
+    config->open = net_rules_is_open(&config->rules);
+    *ret_old = old;
+    return 0;
 }
 
 int broker_config_read(struct broker_config *config, const char *text, size_t length,

@@ -84,6 +84,10 @@ struct broker_config {
 int broker_config_read(struct broker_config *config, const char *text, size_t length,
                        struct brig_error *err);
 void broker_config_done(struct broker_config *config);
+/* Replaces the rules; the caller releases the old ones, which *ret_old has, with net_rules_done()
+ * when nothing refers to them any more. Changes nothing on failure. */
+int broker_config_replace(struct broker_config *config, char *text, struct net_rules *ret_old,
+                          struct brig_error *err);
 
 /* Whether a connection to this host goes through the host's proxy. */
 bool broker_config_is_proxied(const struct broker_config *config, const char *name);

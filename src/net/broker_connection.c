@@ -337,6 +337,38 @@ void connections_ask_again(struct broker *broker, const struct net_rule *before)
     }
 }
 
+static void judge_again(struct connection *connection)
+{
+    const struct broker *broker = connection->broker;
+    const struct net_rules *rules = &broker->config.rules;
+    bool aimed = connection->has_name || connection->has_address;
+    connection->rule = NULL;
+    if (!aimed || connection->stage == CONNECTION_LEAVE || connection->via == DOOR_SOCKET_PUBLISH)
+        return;
+    struct net_verdict verdict =
+        connection->has_name ? net_rules_name(rules, connection->name, connection->port)
+                             : net_rules_address(rules, &connection->address, connection->port);
+    connection->rule = verdict.rule;
+    if (connection->stage == CONNECTION_ASK) {
+        if (!must_ask(connection, verdict.reason))
+            obey(connection, verdict);
+    } else if (verdict.reason != NET_OK) {
+        const char *detail;
+        enum door_because because =
+            broker_config_because(&broker->config, connection->name, verdict.reason, &detail);
+        connection_close(connection, connection->allowed ? DOOR_ENDED : DOOR_DENIED, because,
+                         "the rules have changed", true);
+    }
+}
+
+void connections_judge_again(struct broker *broker)
+{
+    for (struct node *at = broker->connections, *next; at; at = next) {
+        next = at->next;
+        judge_again((struct connection *)at);
+    }
+}
+
 static void aim_at_name(struct connection *connection, const char *name)
 {
     connection->has_name = true;

@@ -70,6 +70,7 @@ enum door_message_type {
     DOOR_FAILED = 4, /* from the broker: struct door_failure; the broker exits */
     DOOR_EVENT = 5,  /* from the broker: struct door_event */
     DOOR_RULE = 6,   /* to a broker with `policy ask`: struct door_rule */
+    DOOR_RULES = 7,  /* to the broker; fd: the rules that replace its own */
 };
 
 /* The purpose of a socket. All but the connector's are or become non-blocking. */
@@ -188,6 +189,10 @@ struct door_rule {
     struct door_message head; /* DOOR_RULE */
     char line[528];           /* terminated by a NUL */
 };
+
+/* The memfd of DOOR_RULES, which is read from its position, has lines "allow RULE" and "deny RULE", as
+ * in the configuration. Connections that the new rules do not allow are ended. A malformed line ends the broker. */
+#define DOOR_RULES_MAX ((uint32_t)1 << 20)
 
 #define DOOR_NAME_MAX 256
 #define DOOR_ADDRESS_MAX 48

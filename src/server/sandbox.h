@@ -59,6 +59,8 @@ enum sandbox_operation {
     SANDBOX_CONTEXT_RESTART,
     SANDBOX_CONTEXT_INTERRUPT,
     SANDBOX_CONTEXT_RUN, /* code, which is `bytes`; context 0: the default one of the language */
+    /* Others. */
+    SANDBOX_NETWORK, /* new rules */
     SANDBOX_OPERATIONS_
 };
 

@@ -40,7 +40,7 @@ INTERNET = None
 RESOLVER_PORT = 5300
 
 # door_wire.h
-VERSION, CONFIG, SOCKET, READY, FAILED, EVENT, RULE = 1, 1, 2, 3, 4, 5, 6
+VERSION, CONFIG, SOCKET, READY, FAILED, EVENT, RULE, RULES = 1, 1, 2, 3, 4, 5, 6, 7
 KINDS = ["dns_udp", "dns_tcp", "redirect", "http_proxy", "socks", "inject", "publish", "connector"]
 VERDICTS = ["allowed", "denied", "error", "ended", "waiting"]
 BECAUSE = """rule no_rule port address unknown no_sni wrong_sni not_tls wrong_host bad_request method path
@@ -393,6 +393,12 @@ class Broker:
     def rule(self, line):
         """The user's answer, with `policy ask`."""
         self.control.send(struct.pack("=4I528s", VERSION, RULE, 0, 0, line.encode()))
+
+    def rules(self, *lines):
+        """Replaces all rules."""
+        fd = memfd("".join(line + "\n" for line in lines).encode())
+        os.lseek(fd, 0, os.SEEK_SET)
+        self.send(RULES, fds=[fd])
 
     def receive(self):
         data = self.control.recv(4096)

@@ -497,6 +497,12 @@ int job_add_net_rule(struct brig_job *job, const char *line, struct brig_error *
                      : brig_fail(err, BRIG_E_INVALID, 0, "the jail has no network door");
 }
 
+int job_set_net_rules(struct brig_job *job, const struct net_rules *rules, struct brig_error *err)
+{
+    return job->door ? door_set_rules(job->door, rules, err)
+                     : brig_fail(err, BRIG_E_INVALID, 0, "the jail has no network door");
+}
+
 int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err)
 {
     if (signal < 1 || signal > 64)

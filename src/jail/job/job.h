@@ -129,6 +129,8 @@ int job_take_kept(struct brig_job *job);
 uint64_t job_deadline_us(const struct brig_job *job);
 /* Adds a rule to the network of a job whose policy is to ask: "allow RULE" or "deny RULE". */
 int job_add_net_rule(struct brig_job *job, const char *line, struct brig_error *err);
+/* Replaces the rules of the network of a job. Connections that they do not allow are ended. */
+int job_set_net_rules(struct brig_job *job, const struct net_rules *rules, struct brig_error *err);
 bool job_is_timed(const struct brig_job *job);
 /* Returns whether no process but the first is left in the jail, and only that one has to be
  * reaped. */

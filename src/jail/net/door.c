@@ -36,6 +36,7 @@ struct door {
     uid_t uid;                   /* the jail's host uid */
     gid_t gid;
     int config, secrets;         /* memfds, or -1 */
+    int rules;                   /* a memfd of rules that replace those of `config`, or -1 */
     int live;                    /* the memfd of live secrets, or -1; borrowed */
     int epoll;                   /* borrowed; -1: not watching */
     int control;                 /* socket to the broker; -1: not started, or gone */
@@ -120,7 +121,7 @@ int door_new(const struct brig_policy *policy, struct door **ret_door, struct br
     struct door *door = calloc(1, sizeof *door);
     if (!door)
         return brig_fail_nomem(err);
-    door->config = door->secrets = door->epoll = door->control = door->live = -1;
+    door->config = door->secrets = door->epoll = door->control = door->live = door->rules = -1;
     int result = door->program = open_program(policy, err);
     if (result >= 0)
         result = open_all_published(door, &policy->net, err);
@@ -227,6 +228,8 @@ static int hand_over(struct door *door, int control, struct brig_error *err)
     int files[3] = {door->config, door->secrets, door->live};
     size_t count = door->secrets < 0 ? 1 : (door->live < 0 ? 2 : 3);
     int result = door_send(control, DOOR_CONFIG, 0, 0, files, count, err);
+    if (result == 0 && door->rules >= 0)
+        result = door_send(control, DOOR_RULES, 0, 0, &door->rules, 1, err);
     for (size_t i = 0; result == 0 && i < door->sockets.count; i++) {
         const struct door_socket_item *item = &door->sockets.items[i];
         result = door_send(control, DOOR_SOCKET, item->kind, item->index, &item->fd, 1, err);
@@ -288,7 +291,8 @@ static void open_door(struct door *door, struct brig_unenforced *notices)
     release_sockets(door);
     own_close(&door->config);
     own_close(&door->secrets);
-    door->config = door->secrets = -1;
+    own_close(&door->rules);
+    door->config = door->secrets = door->rules = -1;
 }
 
 static void drop_control(struct door *door)
@@ -375,6 +379,21 @@ int door_add_rule(struct door *door, const char *line, struct brig_error *err)
     return 0;
 }
 
+int door_set_rules(struct door *door, const struct net_rules *rules, struct brig_error *err)
+{
+    int made = door_make_rules(rules, err);
+    if (made < 0)
+        return made;
+    autoclose int fd = made;
+    if (door->control >= 0)
+        return door_send(door->control, DOOR_RULES, 0, 0, &fd, 1, err);
+    if (door->broken)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "the broker has ended");
+    own_close(&door->rules); /* it is started by the first connection */
+    door->rules = take_fd(&fd);
+    return 0;
+}
+
 /* ---- the end ---- */
 
 void door_conclude(struct door *door, struct brig_unenforced *notices)
@@ -404,6 +423,7 @@ void door_free(struct door *door)
     own_close(&door->program);
     own_close(&door->config);
     own_close(&door->secrets);
+    own_close(&door->rules);
     door_events_done(&door->events);
     free(door);
 }

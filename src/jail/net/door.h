@@ -55,6 +55,8 @@ int door_watch(struct door *door, int epoll_fd, struct brig_error *err);
 bool door_serve(struct door *door, int fd, struct brig_unenforced *notices);
 /* Adds a rule to those of a running broker whose policy is to ask: "allow RULE" or "deny RULE". */
 int door_add_rule(struct door *door, const char *line, struct brig_error *err);
+/* Replaces the rules of a running broker. */
+int door_set_rules(struct door *door, const struct net_rules *rules, struct brig_error *err);
 /* Called when the jail is over: reads the broker's last events, with a short timeout. */
 void door_conclude(struct door *door, struct brig_unenforced *notices);
 

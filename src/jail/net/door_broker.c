@@ -130,6 +130,13 @@ static int make_file(const char *name, const struct str *text, struct brig_error
     return take_fd(&fd);
 }
 
+int door_make_rules(const struct net_rules *rules, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    net_rules_write(rules, &text);
+    return text.failed ? brig_fail_nomem(err) : make_file("brig-door-rules", &text, err);
+}
+
 /* Reserves room for all secrets at once: growing would leave copies of them in freed memory. */
 static int reserve_secrets(const struct policy_net *net, struct str *secrets,
                            struct brig_error *err)

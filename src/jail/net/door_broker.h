@@ -8,6 +8,7 @@
 struct brig_error;
 struct brig_policy;
 struct cgroup;
+struct net_rules;
 struct str;
 
 /* Appends the configuration, in the form of net/broker_wire.h, and to `secrets` the secrets whose
@@ -19,6 +20,8 @@ void door_write_config(const struct brig_policy *policy, uid_t uid, gid_t gid, s
  * none. */
 int door_make_files(const struct brig_policy *policy, uid_t uid, gid_t gid, int *ret_config,
                     int *ret_secrets, struct brig_error *err);
+/* The same for rules; returns the memfd. */
+int door_make_rules(const struct net_rules *rules, struct brig_error *err);
 
 /* Fds for the door's processes are moved above the numbers 0 to 3 that these processes use. */
 #define DOOR_FD_FLOOR 16

@@ -234,9 +234,12 @@ FIELD(read_network)
 
 FIELD(read_allow)
 {
-    reader->out->network = true;
-    return read_list(reader, field->name, value, EXECUTION_ALLOW_MAX, EXECUTION_NAME_MAX,
-                     &reader->out->allow, &reader->out->allow_count);
+    bool good = read_list(reader, field->name, value, EXECUTION_ALLOW_MAX, EXECUTION_NAME_MAX,
+                          &reader->out->allow, &reader->out->allow_count);
+    /* New rules can be none. */
+    reader->out->network =
+        reader->out->allow_count > 0 || reader->out->operation != SANDBOX_NETWORK;
+    return good;
 }
 
 FIELD(read_cmd)
@@ -378,6 +381,11 @@ const struct sandbox_field sandbox_fields[] = {
      "The network; without `allow` all public destinations, if the operator permits that."},
     {"allow", ON(CREATE), false, read_allow, "array of strings",
      "at most 64 names: `\"pypi.org\"`, `\"*.example.com:8443\"`", "What can be reached."},
+    {"network", ON(NETWORK), false, read_network, "boolean", "`true`, `false`",
+     "`true`, without `allow`: all public destinations, if the operator permits that. `false`, the "
+     "default: none."},
+    {"allow", ON(NETWORK), false, read_allow, "array of strings", "the same, or none",
+     "What can be reached from now on, instead of what could be before."},
     {"metadata", ON(CREATE), false, read_metadata, "object of strings", "at most 64, of 4 KiB each",
      "Anything; `GET /sandboxes` can select by it."},
     {"cmd", ON(START), false, read_cmd, "string", "at most 32 KiB", "A line for `/bin/sh -c`."},

@@ -475,6 +475,12 @@ void sandboxes_timeout(struct exchange *exchange)
     ask_with_body(exchange, &request, &with_info);
 }
 
+void sandboxes_network(struct exchange *exchange)
+{
+    autosandbox struct sandbox_request request = {.operation = SANDBOX_NETWORK};
+    ask_with_body(exchange, &request, &with_info);
+}
+
 /* ---- commands ---- */
 
 bool sandboxes_read_wait(struct exchange *exchange, struct sandbox_request *request)

@@ -51,7 +51,7 @@ void executor_sandbox_refuse(struct executor *executor, struct caller caller,
         &(struct sandbox_answer){.fault = fault, .field = field, .message = message});
 }
 
-static void count_now(struct executor *executor)
+void executor_sandboxes_count(struct executor *executor)
 {
     executor->gauges.sandboxes = executor->sandboxes.count;
     executor->gauges.sandboxes_paused = executor->sandboxes.paused_count;
@@ -74,9 +74,15 @@ static void fill_usage(const struct sandbox *sandbox, struct sandbox_info *info)
     info->pids -= info->pids > 0; /* without init */
 }
 
+/* The request that says what its network is. */
+static const struct sandbox_request *network_of(const struct sandbox *sandbox)
+{
+    return sandbox->network.operation == SANDBOX_NETWORK ? &sandbox->network : &sandbox->request;
+}
+
 static struct sandbox_info describe(const struct sandbox *sandbox)
 {
-    const struct sandbox_request *request = &sandbox->request;
+    const struct sandbox_request *request = &sandbox->request, *network = network_of(sandbox);
     uint64_t now_ms = clock_now_ms();
     bool paused = sandbox->state == SANDBOX_PAUSED;
     uint64_t left_ms = paused                          ? sandbox->left_ms
@@ -92,10 +98,10 @@ static struct sandbox_info describe(const struct sandbox *sandbox)
         .left_ms = left_ms,
         .metadata = request->metadata,
         .metadata_count = request->metadata_count,
-        .network = request->network,
+        .network = network->network,
+        .allow = network->allow,
+        .allow_count = network->allow_count,
         .pauses = request->pauses,
-        .allow = request->allow,
-        .allow_count = request->allow_count,
         .commands = sandbox->running_count,
         .unenforced = sandbox->unenforced,
         .unenforced_count = sandbox->unenforced_count,
@@ -104,7 +110,7 @@ static struct sandbox_info describe(const struct sandbox *sandbox)
     return info;
 }
 
-static void answer_one(struct sandbox *sandbox, struct caller caller)
+void executor_sandbox_tell(struct sandbox *sandbox, struct caller caller)
 {
     struct sandbox_info info = describe(sandbox);
     fill_usage(sandbox, &info);
@@ -169,6 +175,7 @@ static void free_sandbox(struct sandbox *sandbox)
     executor_lost_note(executor, sandbox->slot, NULL, NULL);
     executor_slot_free(executor, sandbox->slot);
     sandbox_request_done(&sandbox->request);
+    sandbox_request_done(&sandbox->network);
     free(sandbox);
 }
 
@@ -196,7 +203,7 @@ void executor_sandbox_end(struct sandbox *sandbox)
     executor_commands_cancel(sandbox);
     (void)brig_job_cancel(sandbox->job, NULL); /* fails if the job is over already */
     all->due_ms = 0;
-    count_now(sandbox->executor);
+    executor_sandboxes_count(sandbox->executor);
 }
 
 static void job_ready(void *owner, uint32_t events)
@@ -251,9 +258,7 @@ static int check_quotas(const struct executor *executor, const struct sandbox *s
     return 0;
 }
 
-/* What executions and sandboxes have in common, so that the same code checks it and makes the
- * jail. */
-static struct execution_request like_execution(const struct sandbox_request *request)
+struct execution_request executor_sandbox_like(const struct sandbox_request *request)
 {
     struct execution_request like = {.id = "",
                                      .request_id = request->request_id,
@@ -270,6 +275,21 @@ static struct execution_request like_execution(const struct sandbox_request *req
                                      .home = request->home};
     memcpy(like.limits, request->limits, sizeof like.limits);
     return like;
+}
+
+enum sandbox_fault executor_sandbox_check(const struct sandbox *sandbox,
+                                          const struct execution_request *like,
+                                          const char **ret_field, struct brig_error *err)
+{
+    int result =
+        executor_jail_check(&sandbox->executor->ground, sandbox->runtime, like, ret_field, err);
+    if (result == 0)
+        return SANDBOX_OK;
+    if (str_starts_with(*ret_field, "permissions.network")) {
+        *ret_field = "allow"; /* the name that it has here */
+        return SANDBOX_FORBIDDEN;
+    }
+    return result == BRIG_E_NOT_FOUND ? SANDBOX_UNAVAILABLE : SANDBOX_INVALID;
 }
 
 static enum sandbox_fault check_settings(struct sandbox *sandbox, const char **ret_field,
@@ -291,15 +311,10 @@ static enum sandbox_fault check_settings(struct sandbox *sandbox, const char **r
                         sandbox->runtime->name);
         return SANDBOX_LANGUAGE;
     }
-    struct execution_request like = like_execution(request);
-    int result = executor_jail_check(&executor->ground, sandbox->runtime, &like, ret_field, err);
-    bool network = result < 0 && str_starts_with(*ret_field, "permissions.network");
-    if (network)
-        *ret_field = "allow"; /* the name that it has here */
-    if (result < 0)
-        return network                      ? SANDBOX_FORBIDDEN
-               : result == BRIG_E_NOT_FOUND ? SANDBOX_UNAVAILABLE
-                                            : SANDBOX_INVALID;
+    struct execution_request like = executor_sandbox_like(request);
+    enum sandbox_fault fault = executor_sandbox_check(sandbox, &like, ret_field, err);
+    if (fault != SANDBOX_OK)
+        return fault;
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
         sandbox->limits[i] = jail_limit(sandbox->runtime, &like, (enum execution_limit)i);
     *ret_field = "home";
@@ -336,7 +351,7 @@ static void keep_unenforced(struct sandbox *sandbox)
 static int start_jail(struct sandbox *sandbox, const char **ret_field, struct brig_error *err)
 {
     struct executor *executor = sandbox->executor;
-    struct execution_request like = like_execution(&sandbox->request);
+    struct execution_request like = executor_sandbox_like(&sandbox->request);
     struct jail jail;
     int result = executor_jail_make(&executor->ground, sandbox->runtime, &like, JAIL_HELD,
                                     sandbox->host_uid, &jail, err);
@@ -372,7 +387,7 @@ static void link_sandbox(struct sandbox *sandbox)
     sandbox->created_ns = clock_wall_ns();
     sandbox->deadline_ms = clock_now_ms() + sandbox->request.timeout_ms;
     executor_lost_note(executor, sandbox->slot, sandbox->id, sandbox->request.domain);
-    count_now(executor);
+    executor_sandboxes_count(executor);
 }
 
 /* Releases a sandbox that was not linked. */
@@ -384,6 +399,7 @@ static void give_up(struct sandbox *sandbox)
     brig_job_free(sandbox->job);
     executor_slot_free(sandbox->executor, sandbox->slot);
     sandbox_request_done(&sandbox->request);
+    sandbox_request_done(&sandbox->network);
     free(sandbox);
 }
 
@@ -429,7 +445,7 @@ static void create(struct executor *executor, struct sandbox_request *request, s
                                                                      : SANDBOX_FAILED;
     if (fault == SANDBOX_OK) {
         link_sandbox(sandbox);
-        answer_one(sandbox, caller);
+        executor_sandbox_tell(sandbox, caller);
         return;
     }
     executor_sandbox_refuse(executor, caller, fault, field, "%s", err.message);
@@ -437,37 +453,6 @@ static void create(struct executor *executor, struct sandbox_request *request, s
 }
 
 /* ---- operations ---- */
-
-static void set_timeout(struct sandbox *sandbox, const struct sandbox_request *request,
-                        struct caller caller)
-{
-    struct executor *executor = sandbox->executor;
-    uint64_t most_ms = executor->config->sandboxes.max_timeout_ms;
-    if (request->timeout_ms > most_ms) {
-        executor_sandbox_refuse(executor, caller, SANDBOX_INVALID, "timeout",
-                                "timeout is longer than %llu s, the most that is allowed "
-                                "(sandboxes.max_timeout)",
-                                (unsigned long long)(most_ms / 1000));
-        return;
-    }
-    if (sandbox->state == SANDBOX_PAUSED)
-        sandbox->left_ms = request->timeout_ms;
-    else
-        sandbox->deadline_ms = clock_now_ms() + request->timeout_ms;
-    executor->sandboxes.due_ms = 0;
-    answer_one(sandbox, caller);
-}
-
-static void pause_sandbox(struct sandbox *sandbox, bool pause, struct caller caller)
-{
-    struct brig_error err = {0};
-    enum sandbox_fault fault = executor_sandbox_pause(sandbox, pause, &err);
-    count_now(sandbox->executor);
-    if (fault == SANDBOX_OK)
-        answer_one(sandbox, caller);
-    else
-        executor_sandbox_refuse(sandbox->executor, caller, fault, "", "%s", err.message);
-}
 
 /* Takes the same time wherever the tokens differ. */
 static bool has_token(const struct sandbox *sandbox, const char *token)
@@ -512,7 +497,7 @@ static void serve(struct sandbox *sandbox, struct sandbox_request *request, stru
     bool paused = sandbox->state == SANDBOX_PAUSED;
     bool waits = request->operation == SANDBOX_START || request->operation >= SANDBOX_READ;
     if (request->operation == SANDBOX_CONTEXTS || request->operation == SANDBOX_CONTEXT ||
-        request->operation == SANDBOX_CONTEXT_END)
+        request->operation == SANDBOX_CONTEXT_END || request->operation == SANDBOX_NETWORK)
         waits = false;
     if (paused && waits) {
         executor_sandbox_refuse(sandbox->executor, caller, SANDBOX_CONFLICT, "",
@@ -521,23 +506,26 @@ static void serve(struct sandbox *sandbox, struct sandbox_request *request, stru
     }
     switch (request->operation) {
     case SANDBOX_GET:
-        answer_one(sandbox, caller);
+        executor_sandbox_tell(sandbox, caller);
         return;
     case SANDBOX_END:
         executor_sandbox_end(sandbox);
         executor_sandbox_answer(sandbox->executor, caller, &(struct sandbox_answer){0});
         return;
     case SANDBOX_TIMEOUT:
-        set_timeout(sandbox, request, caller);
+        executor_sandbox_set_timeout(sandbox, request, caller);
         return;
     case SANDBOX_PAUSE:
     case SANDBOX_RESUME:
-        pause_sandbox(sandbox, request->operation == SANDBOX_PAUSE, caller);
+        executor_sandbox_pause(sandbox, request->operation == SANDBOX_PAUSE, caller);
+        return;
+    case SANDBOX_NETWORK:
+        executor_sandbox_set_network(sandbox, request, caller);
         return;
     case SANDBOX_START:
     case SANDBOX_RELAY:
         executor_command_start(sandbox, request, caller);
-        count_now(sandbox->executor);
+        executor_sandboxes_count(sandbox->executor);
         return;
     case SANDBOX_COMMANDS:
         executor_command_list(sandbox, caller);
@@ -566,7 +554,7 @@ static void serve(struct sandbox *sandbox, struct sandbox_request *request, stru
     case SANDBOX_CONTEXT_INTERRUPT:
     case SANDBOX_CONTEXT_RUN:
         executor_context_asked(sandbox, request, &caller);
-        count_now(sandbox->executor);
+        executor_sandboxes_count(sandbox->executor);
         return;
     case SANDBOX_CREATE:
     case SANDBOX_LIST:
@@ -656,7 +644,7 @@ void executor_sandboxes_settle(struct executor *executor, uint64_t now_ms)
         next = sandbox->next;
         settle_one(sandbox, now_ms);
     }
-    count_now(executor);
+    executor_sandboxes_count(executor);
 }
 
 uint64_t executor_sandboxes_due_ms(const struct executor *executor)

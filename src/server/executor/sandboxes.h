@@ -2,8 +2,8 @@
 /* Sandboxes: jails that the executor holds, commands that it starts in them, and the program in
  * each that serves its files. See server/sandbox.h for requests and answers.
  *
- * sandboxes.c has the life of a sandbox, sandbox_pause.c its pauses, commands.c commands, files.c files, lost.c which sandboxes
- * ended with an earlier executor. */
+ * sandboxes.c has the life of a sandbox, sandbox_settings.c what can be changed of it, commands.c
+ * commands, files.c files, lost.c which sandboxes ended with an earlier executor. */
 #pragma once
 
 #include <stdbool.h>
@@ -99,6 +99,7 @@ struct sandbox {
     struct executor *executor;
     char id[EXECUTION_ID_LENGTH + 1];
     struct sandbox_request request; /* that created it */
+    struct sandbox_request network; /* that changed its network last, or zero */
     const struct runtime *runtime;
     enum sandbox_state state;
     size_t slot;
@@ -158,19 +159,35 @@ void executor_sandboxes_abandon(struct executor *executor);
 /* Lets it end; the sandbox is freed later. */
 void executor_sandbox_end(struct sandbox *sandbox);
 
-/* ---- sandbox_pause.c ---- */
-
-/* Pauses it, or lets it go on. */
-enum sandbox_fault executor_sandbox_pause(struct sandbox *sandbox, bool pause,
-                                          struct brig_error *err);
-/* Returns whether the sandbox was created so that it is paused at its deadline, and now is. */
-bool executor_sandbox_pause_at_deadline(struct sandbox *sandbox);
-
 void executor_sandbox_answer(struct executor *executor, struct caller caller,
                              const struct sandbox_answer *answer);
 __attribute__((format(printf, 5, 6))) void
 executor_sandbox_refuse(struct executor *executor, struct caller caller, enum sandbox_fault fault,
                         const char *field, const char *format, ...);
+
+/* Answers with everything about one sandbox. */
+void executor_sandbox_tell(struct sandbox *sandbox, struct caller caller);
+/* What executions and sandboxes have in common, so that the same code checks it and makes the
+ * jail. */
+struct execution_request executor_sandbox_like(const struct sandbox_request *request);
+/* Checks it; *ret_field is the wrong field. */
+enum sandbox_fault executor_sandbox_check(const struct sandbox *sandbox,
+                                          const struct execution_request *like,
+                                          const char **ret_field, struct brig_error *err);
+/* Sets the gauges. */
+void executor_sandboxes_count(struct executor *executor);
+
+/* ---- sandbox_settings.c ---- */
+
+void executor_sandbox_set_timeout(struct sandbox *sandbox, const struct sandbox_request *request,
+                                  struct caller caller);
+/* Takes the request if it succeeds. */
+void executor_sandbox_set_network(struct sandbox *sandbox, struct sandbox_request *request,
+                                  struct caller caller);
+/* While a sandbox is paused, its deadline and the time limits of its commands stand still. */
+void executor_sandbox_pause(struct sandbox *sandbox, bool pause, struct caller caller);
+/* Returns whether the sandbox was created so that it is paused at its deadline, and now is. */
+bool executor_sandbox_pause_at_deadline(struct sandbox *sandbox);
 
 /* ---- commands.c ---- */
 

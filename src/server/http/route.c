@@ -198,6 +198,12 @@ const struct route routes[] = {
      "`sandboxes.max_paused` the sandbox is ended."},
     {"POST", "/sandboxes/{id}/resume", 0, sandboxes_resume, "resumeSandbox", "Sandbox",
      "Let them go on", ""},
+    {"PUT", "/sandboxes/{id}/network", ROUTE_BODY, sandboxes_network, "setSandboxNetwork",
+     "Sandbox", "Change what a sandbox can reach",
+     "The rules replace those before; connections that they do not allow are ended. 409 if the\n"
+     "sandbox was created without a network. Addresses without a name can be reached only if it\n"
+     "was created with the whole network.",
+     "NetworkRequest"},
     {"GET", "/sandboxes/{id}/metrics", 0, sandboxes_metrics, "getSandboxMetrics", "SandboxMetrics",
      "What a sandbox uses", "0 where it is not counted on this machine."},
     {"POST", "/sandboxes/{id}/commands", ROUTE_BODY, sandboxes_start, "startCommand", "Command",
