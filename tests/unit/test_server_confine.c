@@ -149,7 +149,7 @@ static int outcome(const struct attempt *attempt, bool confined)
     pid_t pid = fork();
     if (pid == 0) {
         struct brig_error err = {0};
-        if (confined && confine_http(64, false, &err) < 0) {
+        if (confined && confine_http(64, &err) < 0) {
             tap_diag("%s", err.message);
             _exit(BROKEN);
         }

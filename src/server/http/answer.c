@@ -94,7 +94,7 @@ static void watch_end(const struct exchange *exchange)
 /* libmicrohttpd does not watch the socket of a suspended connection, so the loop does. */
 void exchange_suspend(struct exchange *exchange)
 {
-    if (exchange->upgrade) /* libmicrohttpd has left the socket to upgrade.c */
+    if (exchange->upgrade) /* it is already */
         return;
     if (exchange->suspended) { /* another question of the same exchange */
         if (exchange->ticket)
@@ -110,7 +110,7 @@ void exchange_suspend(struct exchange *exchange)
 
 void exchange_resume(struct exchange *exchange)
 {
-    if (!exchange->suspended)
+    if (!exchange->suspended || exchange->upgrade) /* upgrade.c resumes it at the end */
         return;
     exchange->suspended = false;
     (void)epoll_ctl(exchange->http->epoll, EPOLL_CTL_DEL, exchange->socket->fd, NULL);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <seccomp.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -38,10 +37,10 @@ static const int allowed[] = {
     SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
     SCMP_SYS(restart_syscall)};
 
-static int add_rules(void *filter, const void *argument)
+static int add_rules(void *filter, const void *unused)
 {
     int status = 0;
-    const bool *tls = argument;
+    (void)unused;
     for (size_t i = 0; i < ARRAY_LENGTH(allowed); i++)
         status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
     /* No executable memory. */
@@ -49,18 +48,14 @@ static int add_rules(void *filter, const void *argument)
                                SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
     status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
                                SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-    /* For WebSocket over TLS libmicrohttpd makes a pair of sockets, connected to each other. */
-    if (*tls)
-        status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1,
-                                   SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX));
     return status;
 }
 
 /* No files and no network. */
-int confine_http(uint64_t open_files, bool tls, struct brig_error *err)
+int confine_http(uint64_t open_files, struct brig_error *err)
 {
-    const struct confine_filter filter = {
-        .otherwise = SCMP_ACT_ERRNO(ENOSYS), .add_rules = add_rules, .argument = &tls};
+    const struct confine_filter filter = {.otherwise = SCMP_ACT_ERRNO(ENOSYS),
+                                          .add_rules = add_rules};
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
     if (!policy)
         return brig_fail_nomem(err);

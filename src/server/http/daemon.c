@@ -415,8 +415,8 @@ static enum MHD_Result send_answer(struct exchange *exchange)
         return MHD_NO;
     if (exchange->state == EXCHANGE_STREAM)
         return stream_send(exchange) == 0 ? MHD_YES : MHD_NO;
-    if (exchange->state == EXCHANGE_UPGRADE)
-        return upgrade_send(exchange) == 0 ? MHD_YES : MHD_NO;
+    if (exchange->state == EXCHANGE_UPGRADE) /* suspended, or over */
+        return exchange->suspended ? MHD_YES : MHD_NO;
     if (exchange->state != EXCHANGE_ANSWER)
         return MHD_YES; /* suspended */
     int sent = answer_send(exchange);
@@ -540,7 +540,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     *state = NULL;
     if (!exchange)
         return;
-    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && !exchange->upgrade)
         exchange_gone(exchange);
     exchange->socket->deadline_ms = http->now_ms + http->config->server.idle_timeout_ms;
     exchange->socket->busy = false;
@@ -558,7 +558,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
 int daemon_start(struct http *http, struct brig_error *err)
 {
     const struct server_config *config = http->config;
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_TURBO;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO;
     unsigned idle_s = (unsigned)((config->server.idle_timeout_ms + 999) / 1000);
     int listening = fcntl(http->listener, F_GETFL);
     if (listening < 0 || fcntl(http->listener, F_SETFL, listening | O_NONBLOCK) < 0)
@@ -588,7 +588,7 @@ void daemon_stop(struct http *http)
     /* libmicrohttpd cannot stop while a connection is suspended; the process exits without it. */
     const struct exchange *exchange;
     LIST_FOREACH(exchange, &http->exchanges, link)
-    if (exchange->suspended || exchange->upgrade)
+    if (exchange->suspended)
         return;
     if (http->daemon)
         MHD_stop_daemon(take_ptr(&http->daemon));

@@ -459,7 +459,7 @@ static int set_up(struct http *http, struct brig_error *err)
     if (!info)
         return brig_fail(err, BRIG_E_SYSTEM, 0, "libmicrohttpd has no epoll");
     result = loop_add(http, info->epoll_fd, LOOP_HTTP, err);
-    return result < 0 ? result : confine_http(open_files, http->config->tls.enabled, err);
+    return result < 0 ? result : confine_http(open_files, err);
 }
 
 static void tear_down(struct http *http)

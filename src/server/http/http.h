@@ -49,7 +49,7 @@ enum exchange_state {
     EXCHANGE_WAITING,  /* suspended until another process answers */
     EXCHANGE_ANSWER,   /* `answer` is ready to be sent */
     EXCHANGE_STREAM,   /* `stream` is ready to be sent */
-    EXCHANGE_UPGRADE,  /* `upgrade` is ready for the handshake */
+    EXCHANGE_UPGRADE,  /* the connection is a WebSocket: `upgrade` */
     EXCHANGE_ANSWERED, /* libmicrohttpd has the answer */
 };
 
@@ -204,8 +204,8 @@ bool http_send(struct http *http, enum server_role to, enum message_type type, u
 /* ---- confine.c: no files, no programs, no new sockets except accepted ones ---- */
 
 /* Confines the process permanently. All files must be open; `open_files` becomes the limit on
- * fds. With `tls` it can make pairs of sockets. */
-int confine_http(uint64_t open_files, bool tls, struct brig_error *err);
+ * fds. */
+int confine_http(uint64_t open_files, struct brig_error *err);
 
 /* ---- daemon.c: interface to libmicrohttpd ---- */
 

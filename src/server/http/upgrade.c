@@ -3,6 +3,7 @@
 #include "server/http/upgrade.h"
 
 #include <errno.h>
+#include <gnutls/gnutls.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,10 @@ struct upgrade {
     const struct upgrade_protocol *protocol;
     uint64_t number; /* of the loop's source */
     char accept[WEBSOCKET_ACCEPT_LENGTH + 1];
-    struct MHD_UpgradeResponseHandle *handle; /* NULL before the handshake, and once closed */
-    int fd;                                   /* libmicrohttpd's */
+    bool open;
+    int fd;               /* libmicrohttpd's */
+    gnutls_session_t tls; /* libmicrohttpd's, or NULL */
+    bool interrupted;     /* the kernel has not taken all of a TLS record */
     struct websocket in;
     struct str out;
     size_t sent; /* bytes of it */
@@ -67,6 +70,8 @@ static bool check_origin(const struct exchange *exchange)
     return own && host && strcasecmp(own + 3, host) == 0;
 }
 
+static void open_socket(struct exchange *exchange);
+
 void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *protocol)
 {
     const char *key = header(exchange, "Sec-WebSocket-Key");
@@ -92,42 +97,24 @@ void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *pro
     }
     upgrade->number = ++exchange->http->next_tag;
     exchange->upgrade = upgrade;
-    exchange->state = EXCHANGE_UPGRADE;
-}
-
-static void open_socket(void *context, struct MHD_Connection *connection, void *state,
-                        const char *extra, size_t extra_length, MHD_socket socket,
-                        struct MHD_UpgradeResponseHandle *handle);
-
-int upgrade_send(struct exchange *exchange)
-{
-    struct MHD_Response *response = MHD_create_response_for_upgrade(open_socket, exchange);
-    if (!response)
-        return -1;
-    (void)MHD_add_response_header(response, "Upgrade", "websocket");
-    (void)MHD_add_response_header(response, "Sec-WebSocket-Accept", exchange->upgrade->accept);
-    (void)MHD_add_response_header(response, "X-Request-ID", exchange->request_id);
-    exchange->status = MHD_HTTP_SWITCHING_PROTOCOLS;
-    exchange->state = EXCHANGE_ANSWERED;
-    enum MHD_Result queued =
-        MHD_queue_response(exchange->connection, MHD_HTTP_SWITCHING_PROTOCOLS, response);
-    MHD_destroy_response(response);
-    return queued == MHD_YES ? 0 : -1;
+    open_socket(exchange);
 }
 
 /* ---- The end ---- */
 
-/* libmicrohttpd closes the socket, and ends the exchange in its next turn. */
+/* libmicrohttpd goes on with the connection: it closes the socket, and ends the exchange. */
 static void end(struct exchange *exchange)
 {
     struct upgrade *upgrade = exchange->upgrade;
     upgrade->closing = true;
-    if (!upgrade->handle || upgrade->busy)
+    if (!upgrade->open || upgrade->busy)
         return;
+    upgrade->open = false;
     (void)epoll_ctl(exchange->http->epoll, EPOLL_CTL_DEL, upgrade->fd, NULL);
     exchange->gone = !upgrade->heard;
     exchange_abandon(exchange);
-    (void)MHD_upgrade_action(take_ptr(&upgrade->handle), MHD_UPGRADE_ACTION_CLOSE);
+    exchange->suspended = false;
+    MHD_resume_connection(exchange->connection);
 }
 
 void upgrade_free(struct exchange *exchange)
@@ -166,18 +153,49 @@ static bool charge(struct exchange *exchange)
            exchange_charge(exchange, unread(upgrade) + upgrade->in.message.length);
 }
 
+/* Like send(2) and recv(2), which do not block here, also over TLS: 0 if there is nothing now,
+ * negative if the client is gone. A TLS record that was interrupted is sent first. */
+static ssize_t send_some(struct upgrade *upgrade, const char *bytes, size_t length)
+{
+    ssize_t done;
+    if (!upgrade->tls) {
+        do
+            done = send(upgrade->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        while (done < 0 && errno == EINTR);
+        return done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : done > 0 ? done : -1;
+    }
+    do
+        done = gnutls_record_send(upgrade->tls, upgrade->interrupted ? NULL : bytes,
+                                  upgrade->interrupted ? 0 : length);
+    while (done == GNUTLS_E_INTERRUPTED);
+    upgrade->interrupted = done == GNUTLS_E_AGAIN;
+    return upgrade->interrupted ? 0 : done > 0 ? done : -1;
+}
+
+static ssize_t receive_some(const struct upgrade *upgrade, char *bytes, size_t length)
+{
+    ssize_t done;
+    if (!upgrade->tls) {
+        do
+            done = recv(upgrade->fd, bytes, length, MSG_DONTWAIT);
+        while (done < 0 && errno == EINTR);
+        return done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : done > 0 ? done : -1;
+    }
+    do
+        done = gnutls_record_recv(upgrade->tls, bytes, length);
+    while (done == GNUTLS_E_INTERRUPTED);
+    return done == GNUTLS_E_AGAIN ? 0 : done > 0 ? done : -1;
+}
+
 /* Sends what the client takes now. Returns false if it is gone. */
 static bool flush(struct exchange *exchange)
 {
     struct upgrade *upgrade = exchange->upgrade;
     while (unread(upgrade) > 0) {
-        ssize_t done = send(upgrade->fd, upgrade->out.data + upgrade->sent, unread(upgrade),
-                            MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        ssize_t done = send_some(upgrade, upgrade->out.data + upgrade->sent, unread(upgrade));
+        if (done == 0)
             return true;
-        if (done <= 0)
+        if (done < 0)
             return false;
         upgrade->sent += (size_t)done;
         exchange->sent_bytes += (uint64_t)done;
@@ -195,7 +213,7 @@ static void settle(struct exchange *exchange)
     struct upgrade *upgrade = exchange->upgrade;
     uint64_t now_ms = exchange->http->now_ms;
     bool had = unread(upgrade) > 0;
-    if (!upgrade->handle)
+    if (!upgrade->open)
         return;
     bool over = upgrade->closing && upgrade->heard;
     if (!flush(exchange) || unread(upgrade) > UPGRADE_UNREAD_MAX || !charge(exchange) ||
@@ -288,41 +306,22 @@ static void take_bytes(struct exchange *exchange, const char *bytes, size_t leng
     }
 }
 
-/* Returns false if the client is gone. */
+/* Returns false if the client is gone. What TLS has decrypted already is always read: the kernel
+ * does not report it. */
 static bool receive(struct exchange *exchange)
 {
+    struct upgrade *upgrade = exchange->upgrade;
     char bytes[READ_BYTES];
-    for (int i = 0; i < READS_AT_ONCE; i++) {
-        ssize_t length = recv(exchange->upgrade->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-        if (length < 0 && errno == EINTR)
-            continue;
-        if (length < 0)
-            return errno == EAGAIN || errno == EWOULDBLOCK;
-        if (length == 0)
-            return false;
+    for (int i = 0;
+         i < READS_AT_ONCE || (upgrade->tls && gnutls_record_check_pending(upgrade->tls) > 0);
+         i++) {
+        ssize_t length = receive_some(upgrade, bytes, sizeof bytes);
+        if (length <= 0)
+            return length == 0;
         exchange->body_bytes += (uint64_t)length;
         take_bytes(exchange, bytes, (size_t)length);
     }
     return true;
-}
-
-static void open_socket(void *context, struct MHD_Connection *connection, void *state,
-                        const char *extra, size_t extra_length, MHD_socket socket,
-                        struct MHD_UpgradeResponseHandle *handle)
-{
-    struct exchange *exchange = context;
-    struct upgrade *upgrade = exchange->upgrade;
-    (void)connection;
-    (void)state;
-    upgrade->handle = handle;
-    upgrade->fd = socket;
-    exchange->socket->deadline_ms = 0;
-    watch(exchange, EPOLL_CTL_ADD);
-    upgrade->busy = true;
-    upgrade->protocol->opened(exchange);
-    take_bytes(exchange, extra, extra_length);
-    upgrade->busy = false;
-    settle(exchange);
 }
 
 void upgrade_ready(struct http *http, uint64_t number, uint32_t events)
@@ -331,7 +330,7 @@ void upgrade_ready(struct http *http, uint64_t number, uint32_t events)
     LIST_FOREACH(exchange, &http->exchanges, link)
     if (exchange->upgrade && exchange->upgrade->number == number)
         break;
-    if (!exchange || !exchange->upgrade->handle)
+    if (!exchange || !exchange->upgrade->open)
         return;
     struct upgrade *upgrade = exchange->upgrade;
     upgrade->busy = true;
@@ -346,10 +345,37 @@ void upgrade_ready(struct http *http, uint64_t number, uint32_t events)
 void upgrade_tick(struct exchange *exchange)
 {
     struct upgrade *upgrade = exchange->upgrade;
-    if (!upgrade->handle)
+    if (!upgrade->open)
         return;
     if (upgrade->deadline_ms && upgrade->deadline_ms <= exchange->http->now_ms)
         end(exchange);
     else if (!upgrade->closing && upgrade->protocol->tick)
         upgrade->protocol->tick(exchange);
+}
+
+/* libmicrohttpd does not touch a suspended connection. (Its own upgrade of TLS connections, in
+ * version 0.9.75, copies four bytes at a time.) A client that sends frames before it has the answer
+ * violates RFC 6455, and they are lost. */
+static void open_socket(struct exchange *exchange)
+{
+    struct upgrade *upgrade = exchange->upgrade;
+    const union MHD_ConnectionInfo *info =
+        exchange->http->tls
+            ? MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)
+            : NULL;
+    upgrade->tls = info ? info->tls_session : NULL;
+    upgrade->fd = exchange->socket->fd;
+    exchange->state = EXCHANGE_UPGRADE;
+    exchange->status = MHD_HTTP_SWITCHING_PROTOCOLS;
+    exchange->socket->deadline_ms = 0;
+    exchange->suspended = true;
+    MHD_suspend_connection(exchange->connection);
+    str_concat(&upgrade->out,
+               "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+               "Sec-WebSocket-Accept: ",
+               upgrade->accept, "\r\nX-Request-ID: ", exchange->request_id, "\r\n\r\n");
+    upgrade->open = true;
+    watch(exchange, EPOLL_CTL_ADD);
+    upgrade->protocol->opened(exchange);
+    settle(exchange);
 }

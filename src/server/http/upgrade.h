@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* WebSocket connections: an exchange whose connection becomes one. After the handshake libmicrohttpd
- * leaves the socket to this file, and the exchange lasts until the socket is closed. Nothing blocks:
+/* WebSocket connections: an exchange whose connection becomes one. The connection stays suspended in
+ * libmicrohttpd, this file uses its socket, and the exchange lasts until that is closed. Nothing blocks:
  * what the client does not take is kept, up to a limit. */
 #pragma once
 
@@ -26,7 +26,7 @@ struct upgrade_protocol {
     void (*tick)(struct exchange *exchange);  /* about four times a second */
 };
 
-/* Checks the head of the request; answers it with an error, or begins the handshake. */
+/* Checks the head of the request; answers it with an error, or opens the connection. */
 void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *protocol);
 /* Sets the length of texts that are taken from now on. */
 void upgrade_limit(struct exchange *exchange, size_t most);
@@ -39,8 +39,6 @@ bool upgrade_is_closing(const struct exchange *exchange);
 
 /* ---- For the loop and daemon.c ---- */
 
-/* Hands the handshake to libmicrohttpd. Returns 0, or negative if the connection must be closed. */
-int upgrade_send(struct exchange *exchange);
 /* The socket with this number is ready. */
 void upgrade_ready(struct http *http, uint64_t number, uint32_t events);
 void upgrade_tick(struct exchange *exchange);
