@@ -88,6 +88,7 @@ int sandbox_request_encode(const struct sandbox_request *request, struct str *ou
     wire_put_text(out, request->home);
     wire_put_bool(out, request->pauses);
     wire_put_bool(out, request->tied);
+    wire_put_text(out, request->image);
     return execution_encoded(out, err);
 }
 
@@ -120,6 +121,7 @@ static void get_file(struct wire_reader *in, struct sandbox_request *ret)
     ret->home = wire_get_text_or_null(in, EXECUTION_NAME_MAX);
     ret->pauses = wire_get_bool(in);
     ret->tied = wire_get_bool(in);
+    ret->image = wire_get_text_or_null(in, EXECUTION_NAME_MAX);
 }
 
 int sandbox_request_decode(const void *bytes, size_t length, struct sandbox_request *ret,
@@ -179,6 +181,7 @@ static void put_info(struct str *out, const struct sandbox_info *info)
     wire_put_u64(out, info->cpu_us);
     wire_put_u64(out, info->oom_kills);
     execution_put_texts(out, info->unenforced, info->unenforced_count);
+    wire_put_text(out, info->image);
     wire_put_text(out, info->token ? info->token : "");
     wire_put_bool(out, info->pauses);
 }
@@ -205,6 +208,7 @@ static void get_info(struct wire_reader *in, struct arena *arena, struct sandbox
     ret->cpu_us = wire_get_u64(in, UINT64_MAX);
     ret->oom_kills = wire_get_u64(in, UINT64_MAX);
     ret->unenforced = get_texts(in, arena, UNENFORCED_MAX, LINE_BYTES, &ret->unenforced_count);
+    ret->image = wire_get_text_or_null(in, EXECUTION_NAME_MAX);
     ret->token = wire_get_text(in, SANDBOX_TOKEN_LENGTH);
     ret->pauses = wire_get_bool(in);
 }

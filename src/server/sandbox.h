@@ -107,9 +107,10 @@ struct sandbox_request {
     bool append, recursive;
     /* Proves that the client may use the sandbox, in place of its API key; or "". */
     const char *token;
-    const char *home; /* SANDBOX_CREATE: a home and working directory of its own, or NULL */
-    bool pauses;      /* SANDBOX_CREATE: it is paused at its deadline, not ended */
-    bool tied;        /* SANDBOX_START: the command ends when its caller leaves */
+    const char *home;  /* SANDBOX_CREATE: a home and working directory of its own, or NULL */
+    const char *image; /* SANDBOX_CREATE: its root directory; NULL: the runtime's */
+    bool pauses;       /* SANDBOX_CREATE: it is paused at its deadline, not ended */
+    bool tied;         /* SANDBOX_START: the command ends when its caller leaves */
 };
 
 /* Why a request was not carried out. */
@@ -139,6 +140,7 @@ enum sandbox_fault {
 
 struct sandbox_info {
     const char *id, *name, *language;
+    const char *image; /* or NULL */
     enum sandbox_state state;
     int64_t created_ns;
     int64_t deadline_ns; /* 0 while it is paused */

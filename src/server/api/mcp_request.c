@@ -154,6 +154,7 @@ json_t *mcp_sandbox_body(const json_t *arguments)
 {
     json_t *body = json_object(), *allow = json_object_get(arguments, "network_allow");
     copy(body, arguments, "language");
+    copy(body, arguments, "image");
     if (json_object_get(arguments, "ttl_s"))
         (void)json_object_set(body, "timeout", json_object_get(arguments, "ttl_s"));
     if (json_array_size(allow) > 0) {

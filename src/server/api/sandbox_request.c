@@ -227,6 +227,11 @@ FIELD(read_metadata)
                       &reader->out->metadata, &reader->out->metadata_count);
 }
 
+FIELD(read_image)
+{
+    return read_text(reader, field->name, value, EXECUTION_NAME_MAX, &reader->out->image);
+}
+
 FIELD(read_network)
 {
     return read_flag(reader, field->name, value, &reader->out->network);
@@ -358,6 +363,9 @@ const struct sandbox_field sandbox_fields[] = {
      "Whose root directory, system calls and limits it has. Default: `bash`."},
     {"runtime", ON(CREATE), false, read_language, "string", "the same",
      "Another name for `language`."},
+    {"image", ON(CREATE), false, read_image, "string",
+     "a name of `brig image list` for the store `sandbox.image_dir`",
+     "A container image whose files are the root directory, instead of the runtime's."},
     {"name", ON(CREATE), false, read_name, "string", "at most 128 bytes", "For people."},
     {"timeout", ON(CREATE) | ON(START), false, read_timeout, "string or number",
      "`\"90s\"`, `\"2h\"` or seconds; of a sandbox at most `sandboxes.max_timeout`",

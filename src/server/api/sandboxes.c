@@ -59,6 +59,8 @@ static void write_info(struct json *j, const struct sandbox_info *info)
     json_text(j, "id", info->id);
     json_text(j, "name", info->name);
     json_text(j, "language", info->language);
+    if (info->image)
+        json_text(j, "image", info->image);
     json_text(j, "state", states[info->state]);
     sandboxes_write_time(j, "created_at", info->created_ns);
     sandboxes_write_time(j, "ends_at", info->deadline_ns);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "image/images.h"
 #include "server/config.h"
+#include "server/config_keys.h"
 
 static void open_one(struct server_config *config, struct runtime *runtime)
 {
@@ -41,4 +42,36 @@ void executor_images_close(struct server_config *config)
             image_done(image);
         free(image);
     }
+}
+
+int executor_image_use(const struct server_config *config, const struct runtime *runtime,
+                       const char *name, struct runtime **ret_copy, struct brig_error *err)
+{
+    int result = config_check_image(name, err);
+    if (result < 0)
+        return result;
+    struct runtime *copy = malloc(sizeof *copy);
+    struct image *image = calloc(1, sizeof *image);
+    result = copy && image ? image_open(config->sandbox.image_dir, name, image, err)
+                           : brig_fail_nomem(err);
+    if (result < 0) {
+        free(image);
+        free(copy);
+        return result;
+    }
+    *copy = *runtime;
+    copy->root = NULL;
+    copy->image = name;
+    copy->opened = image;
+    *ret_copy = copy;
+    return 0;
+}
+
+void executor_image_release(struct runtime *copy)
+{
+    if (!copy)
+        return;
+    image_done(copy->opened);
+    free(copy->opened);
+    free(copy);
 }

@@ -15,6 +15,7 @@
 #include "jail/job/job.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
+#include "server/executor/images.h"
 #include "server/executor/jail_check.h"
 
 #define MEBIBYTE (UINT64_C(1) << 20)
@@ -92,6 +93,7 @@ static struct sandbox_info describe(const struct sandbox *sandbox)
         .id = sandbox->id,
         .name = request->name,
         .language = sandbox->runtime->name,
+        .image = request->image,
         .state = sandbox->state,
         .created_ns = sandbox->created_ns,
         .deadline_ns = paused ? 0 : clock_wall_ns() + (int64_t)left_ms * 1000000,
@@ -176,6 +178,7 @@ static void free_sandbox(struct sandbox *sandbox)
     executor_slot_free(executor, sandbox->slot);
     sandbox_request_done(&sandbox->request);
     sandbox_request_done(&sandbox->network);
+    executor_image_release(sandbox->with_image);
     free(sandbox);
 }
 
@@ -277,12 +280,18 @@ struct execution_request executor_sandbox_like(const struct sandbox_request *req
     return like;
 }
 
+/* The runtime, with the image of the request if it has one. */
+static const struct runtime *made_from(const struct sandbox *sandbox)
+{
+    return sandbox->with_image ? sandbox->with_image : sandbox->runtime;
+}
+
 enum sandbox_fault executor_sandbox_check(const struct sandbox *sandbox,
                                           const struct execution_request *like,
                                           const char **ret_field, struct brig_error *err)
 {
     int result =
-        executor_jail_check(&sandbox->executor->ground, sandbox->runtime, like, ret_field, err);
+        executor_jail_check(&sandbox->executor->ground, made_from(sandbox), like, ret_field, err);
     if (result == 0)
         return SANDBOX_OK;
     if (str_starts_with(*ret_field, "permissions.network")) {
@@ -311,6 +320,10 @@ static enum sandbox_fault check_settings(struct sandbox *sandbox, const char **r
                         sandbox->runtime->name);
         return SANDBOX_LANGUAGE;
     }
+    *ret_field = "image";
+    if (request->image && executor_image_use(executor->config, sandbox->runtime, request->image,
+                                             &sandbox->with_image, err) < 0)
+        return SANDBOX_INVALID;
     struct execution_request like = executor_sandbox_like(request);
     enum sandbox_fault fault = executor_sandbox_check(sandbox, &like, ret_field, err);
     if (fault != SANDBOX_OK)
@@ -353,7 +366,7 @@ static int start_jail(struct sandbox *sandbox, const char **ret_field, struct br
     struct executor *executor = sandbox->executor;
     struct execution_request like = executor_sandbox_like(&sandbox->request);
     struct jail jail;
-    int result = executor_jail_make(&executor->ground, sandbox->runtime, &like, JAIL_HELD,
+    int result = executor_jail_make(&executor->ground, made_from(sandbox), &like, JAIL_HELD,
                                     sandbox->host_uid, &jail, err);
     if (jail.field)
         *ret_field = jail.field;
@@ -400,6 +413,7 @@ static void give_up(struct sandbox *sandbox)
     executor_slot_free(sandbox->executor, sandbox->slot);
     sandbox_request_done(&sandbox->request);
     sandbox_request_done(&sandbox->network);
+    executor_image_release(sandbox->with_image);
     free(sandbox);
 }
 

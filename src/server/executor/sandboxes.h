@@ -101,6 +101,7 @@ struct sandbox {
     struct sandbox_request request; /* that created it */
     struct sandbox_request network; /* that changed its network last, or zero */
     const struct runtime *runtime;
+    struct runtime *with_image; /* the same with the image of the request, or NULL */
     enum sandbox_state state;
     size_t slot;
     uid_t host_uid;
