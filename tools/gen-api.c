@@ -245,7 +245,7 @@ static bool may_fail(const struct route *route, enum http_error error)
     case ERROR_IN_PROGRESS:
         return body && !sandbox && !(route->flags & ROUTE_ACCEPTS);
     case ERROR_IDEMPOTENCY_CONFLICT:
-        return body && !sandbox;
+        return body && (!sandbox || strcmp(route->operation, "startCommand") == 0);
     case ERROR_EXECUTION_LOST:
         return body || deletes || sandbox;
     case ERROR_OVERLOADED:

@@ -6,6 +6,7 @@
 #include <brig/brig.h>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/wire.h"
 #include "server/execution_wire.h"
@@ -89,6 +90,8 @@ int sandbox_request_encode(const struct sandbox_request *request, struct str *ou
     wire_put_bool(out, request->pauses);
     wire_put_bool(out, request->tied);
     wire_put_text(out, request->image);
+    wire_put_text(out, request->idempotency_key);
+    wire_put_text(out, request->body_sha256);
     return execution_encoded(out, err);
 }
 
@@ -122,6 +125,8 @@ static void get_file(struct wire_reader *in, struct sandbox_request *ret)
     ret->pauses = wire_get_bool(in);
     ret->tied = wire_get_bool(in);
     ret->image = wire_get_text_or_null(in, EXECUTION_NAME_MAX);
+    ret->idempotency_key = wire_get_text_or_null(in, EXECUTION_IDEMPOTENCY_MAX);
+    ret->body_sha256 = wire_get_text_or_null(in, SHA256_HEX_LENGTH);
 }
 
 int sandbox_request_decode(const void *bytes, size_t length, struct sandbox_request *ret,
@@ -302,6 +307,7 @@ int sandbox_answer_encode(const struct sandbox_answer *answer, struct str *out,
     wire_put_bool(out, answer->incomplete);
     wire_put_bytes(out, answer->bytes.data, answer->bytes.length);
     wire_put_u64(out, answer->file_size);
+    wire_put_bool(out, answer->replayed);
     wire_put_bool(out, answer->ending);
     wire_put_u64(out, answer->context_count);
     for (size_t i = 0; i < answer->context_count; i++)
@@ -334,6 +340,7 @@ int sandbox_answer_decode(const void *bytes, size_t length, struct sandbox_answe
     answer.incomplete = wire_get_bool(&in);
     answer.bytes = execution_get_bytes(&in, SANDBOX_FILE_MAX);
     answer.file_size = wire_get_u64(&in, UINT64_MAX);
+    answer.replayed = wire_get_bool(&in);
     answer.ending = wire_get_bool(&in);
     answer.contexts = wire_get_array(&in, arena, SANDBOX_CONTEXTS_MAX, sizeof *answer.contexts,
                                      &answer.context_count);

@@ -111,6 +111,8 @@ struct sandbox_request {
     const char *image; /* SANDBOX_CREATE: its root directory; NULL: the runtime's */
     bool pauses;       /* SANDBOX_CREATE: it is paused at its deadline, not ended */
     bool tied;         /* SANDBOX_START: the command ends when its caller leaves */
+    /* SANDBOX_START: a repeated request gets the same command; or NULL. */
+    const char *idempotency_key, *body_sha256;
 };
 
 /* Why a request was not carried out. */
@@ -135,6 +137,7 @@ enum sandbox_fault {
     SANDBOX_LARGE,    /* file */
     SANDBOX_NO_SPACE, /* disk limit */
     SANDBOX_NO_FILES, /* the program that serves files was killed or does not answer */
+    SANDBOX_KEY_USED, /* the idempotency key, by another request */
     SANDBOX_FAULTS_
 };
 
@@ -206,7 +209,8 @@ struct sandbox_answer {
     bool incomplete;              /* a list was cut off; SANDBOX_MAKE: it existed */
     struct execution_bytes bytes; /* of a file */
     uint64_t file_size;
-    bool ending; /* the sandbox ends, and its commands with it */
+    bool replayed; /* SANDBOX_START: the command of an earlier request */
+    bool ending;   /* the sandbox ends, and its commands with it */
     /* Of SANDBOX_CONTEXT_RUN the context and, as `commands`, the run; its results are `bytes`: lines
      * as SANDBOX_RESULT and SANDBOX_FAILURE. */
     struct sandbox_context *contexts;

@@ -234,6 +234,7 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
     }
     const struct sandbox_command *command = &answer->commands[0];
     (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", command->id);
+    exchange->replayed = answer->replayed;
     if (answer->more)
         sandboxes_begin_stream(exchange);
     json_init(&j, &text);
@@ -502,8 +503,13 @@ void sandboxes_start(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_START,
                                                   .wait = SANDBOX_UNTIL_END};
-    if (sandboxes_read_wait(exchange, &request))
-        ask_with_body(exchange, &request, &with_command);
+    if (!sandboxes_read_wait(exchange, &request) || !execute_take_key(exchange))
+        return;
+    if (*exchange->idempotency_key) {
+        request.idempotency_key = exchange->idempotency_key;
+        request.body_sha256 = exchange->body_sha256;
+    }
+    ask_with_body(exchange, &request, &with_command);
 }
 
 void sandboxes_commands(struct exchange *exchange)

@@ -108,7 +108,8 @@ static void answer(const struct command *command, struct caller caller, bool mor
         &(struct sandbox_answer){.commands = &one,
                                  .command_count = 1,
                                  .more = more,
-                                 .ending = command->sandbox->state == SANDBOX_ENDING});
+                                 .ending = command->sandbox->state == SANDBOX_ENDING,
+                                 .replayed = caller.replayed});
 }
 
 /* ---- the end of a command ---- */
@@ -470,6 +471,14 @@ static void follow(struct command *command, enum sandbox_wait wait, struct calle
                                 "out of memory");
 }
 
+static struct command *find(const struct sandbox *sandbox, uint64_t number)
+{
+    struct command *command = sandbox->commands;
+    while (command && command->number != number)
+        command = command->next;
+    return command;
+}
+
 /* The command of a relay is ours alone. */
 static void fill_relay(struct sandbox_request *request)
 {
@@ -491,8 +500,15 @@ void executor_command_start(struct sandbox *sandbox, struct sandbox_request *req
     struct executor *executor = sandbox->executor;
     struct brig_error err = {0};
     const char *field = "";
+    uint64_t number = 0;
     if (request->operation == SANDBOX_RELAY)
         fill_relay(request);
+    if (executor_key_find(sandbox, request, caller, &number)) {
+        if (number > 0)
+            follow(find(sandbox, number), request->wait,
+                   (struct caller){caller.tag, caller.http, true});
+        return;
+    }
     enum sandbox_fault fault = check_command(sandbox, request, &field, &err);
     if (fault != SANDBOX_OK) {
         executor_sandbox_refuse(executor, caller, fault, field, "%s", err.message);
@@ -521,6 +537,7 @@ void executor_command_start(struct sandbox *sandbox, struct sandbox_request *req
     sandbox->command_count++;
     sandbox->running_count++;
     executor->sandboxes.command_count++;
+    executor_key_add(sandbox, command);
     follow(command, wait, caller);
 }
 

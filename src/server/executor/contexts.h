@@ -29,6 +29,7 @@ struct sandbox;
 /* Who asked: the tag of a MESSAGE_SANDBOX, and the number of the http process. */
 struct caller {
     uint64_t tag, http;
+    bool replayed; /* by a repeated request */
 };
 
 enum interpreter_kind { INTERPRETER_PYTHON, INTERPRETER_NODE, INTERPRETER_BASH, INTERPRETERS_ };

@@ -170,6 +170,7 @@ static void free_sandbox(struct sandbox *sandbox)
     executor_contexts_end(sandbox);
     executor_interpreters_clear(sandbox, true);
     executor_commands_free(sandbox);
+    executor_keys_free(sandbox);
     executor_unwatch(executor, &sandbox->source);
     attach_done(&sandbox->attach);
     brig_job_free(sandbox->job);

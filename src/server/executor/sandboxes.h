@@ -112,6 +112,7 @@ struct sandbox {
     uint64_t deadline_ms;     /* monotonic; while it is paused, when it is ended nevertheless */
     uint64_t left_ms;         /* while it is paused: what was left until the deadline */
     struct command *commands; /* newest first */
+    struct command_key *keys; /* newest first; see command_keys.c */
     size_t command_count, running_count;
     uint64_t next_number;
     struct files *files; /* the first is for requests, others watch */
@@ -211,6 +212,16 @@ void executor_commands_free(struct sandbox *sandbox);
 struct brig_policy *executor_command_policy(const struct sandbox *sandbox,
                                             struct sandbox_request *request,
                                             struct brig_error *err);
+
+/* ---- command_keys.c ---- */
+
+/* Handles a request with an idempotency key that was used before: false if it is a new one. *ret_number
+ * is the command's, or 0 if the request was refused. */
+bool executor_key_find(struct sandbox *sandbox, const struct sandbox_request *request,
+                       struct caller caller, uint64_t *ret_number);
+/* Remembers the key of a command that was started, if it has one. */
+void executor_key_add(struct sandbox *sandbox, const struct command *command);
+void executor_keys_free(struct sandbox *sandbox);
 
 /* ---- command_streams.c ---- */
 

@@ -186,6 +186,12 @@ void execute_keys_changed(struct http *http)
 /* Idempotency-Key: the request, repeated, gets the same execution. */
 bool execute_take_idempotency(struct exchange *exchange)
 {
+    return execute_take_key(exchange) &&
+           (!*exchange->idempotency_key || pages_has_history(exchange));
+}
+
+bool execute_take_key(struct exchange *exchange)
+{
     const char *key =
         MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Idempotency-Key");
     struct sha256 hash;
@@ -199,8 +205,6 @@ bool execute_take_idempotency(struct exchange *exchange)
         answer_field_error(exchange, ERROR_INVALID_FIELD, "Idempotency-Key", text);
         return false;
     }
-    if (!pages_has_history(exchange))
-        return false;
     (void)snprintf(exchange->idempotency_key, sizeof exchange->idempotency_key, "%s", key);
     sha256_begin(&hash);
     sha256_add(&hash, exchange->route->path, strlen(exchange->route->path) + 1);

@@ -269,6 +269,8 @@ void execute_begin(struct exchange *exchange); /* a handler of the route table *
 /* Reads Idempotency-Key; must be called before the body is released. False: the exchange is
  * answered. */
 bool execute_take_idempotency(struct exchange *exchange);
+/* The same where the history is not needed for it. */
+bool execute_take_key(struct exchange *exchange);
 /* Fills in what is known of the exchange, and scans the code. False: the detector refuses it, a row
  * was added to the history, and `ret_why` says why. */
 bool execute_prepare(struct exchange *exchange, struct execution_request *request,

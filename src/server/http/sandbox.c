@@ -30,6 +30,7 @@ enum http_error sandbox_error(enum sandbox_fault fault)
         [SANDBOX_LARGE] = ERROR_FILE_TOO_LARGE,
         [SANDBOX_NO_SPACE] = ERROR_NO_SPACE,
         [SANDBOX_NO_FILES] = ERROR_FILES_UNAVAILABLE,
+        [SANDBOX_KEY_USED] = ERROR_IDEMPOTENCY_CONFLICT,
     };
     return errors[fault];
 }
