@@ -124,6 +124,7 @@ static const struct {
     {"ResizeRequest", SANDBOX_RESIZE},
     {"MoveRequest", SANDBOX_MOVE},
     {"NetworkRequest", SANDBOX_NETWORK},
+    {"ForkRequest", SANDBOX_FORK},
     {"DirectoryRequest", SANDBOX_MAKE},
 };
 

@@ -61,6 +61,7 @@ enum sandbox_operation {
     SANDBOX_CONTEXT_RUN, /* code, which is `bytes`; context 0: the default one of the language */
     /* Others. */
     SANDBOX_NETWORK, /* new rules */
+    SANDBOX_FORK,    /* a new sandbox with a copy of the files */
     SANDBOX_OPERATIONS_
 };
 

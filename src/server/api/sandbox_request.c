@@ -374,6 +374,13 @@ const struct sandbox_field sandbox_fields[] = {
     {"timeout", ON(TIMEOUT), true, read_timeout, "string or number",
      "`\"90s\"`, `\"2h\"` or seconds; at most `sandboxes.max_timeout`",
      "The new deadline, counted from now."},
+    {"timeout", ON(FORK), false, read_timeout, "string or number",
+     "`\"90s\"`, `\"2h\"` or seconds; at most `sandboxes.max_timeout`",
+     "After this time the fork is ended. Default: `sandboxes.default_timeout`."},
+    {"name", ON(FORK), false, read_name, "string", "at most 128 bytes",
+     "For people. Default: that of the sandbox."},
+    {"metadata", ON(FORK), false, read_metadata, "object of strings", "at most 64, of 4 KiB each",
+     "Instead of that of the sandbox."},
     {"env", LIMITS, false, read_env, "object of strings", "at most 128, of 32 KiB each",
      "Variables of the environment: of every command, or of this one. A sandbox cannot set "
      "LD_*, PATH, HOME, PYTHON*, NODE_* and their kind; a command can."},

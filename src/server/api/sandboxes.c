@@ -135,7 +135,7 @@ static void answer_info(struct exchange *exchange, const struct sandbox_answer *
 {
     autostr struct str text = {0};
     struct json j;
-    bool created = strcmp(exchange->route->path, "/sandboxes") == 0;
+    bool created = exchange->route->flags & ROUTE_CREATES;
     json_init(&j, &text);
     if (answer->sandbox_count == 1)
         write_info(&j, &answer->sandboxes[0]);
@@ -475,6 +475,12 @@ void sandboxes_resume(struct exchange *exchange)
 void sandboxes_timeout(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_TIMEOUT};
+    ask_with_body(exchange, &request, &with_info);
+}
+
+void sandboxes_fork(struct exchange *exchange)
+{
+    autosandbox struct sandbox_request request = {.operation = SANDBOX_FORK};
     ask_with_body(exchange, &request, &with_info);
 }
 

@@ -16,6 +16,7 @@ void sandboxes_end(struct exchange *exchange);
 void sandboxes_timeout(struct exchange *exchange);
 void sandboxes_pause(struct exchange *exchange);
 void sandboxes_resume(struct exchange *exchange);
+void sandboxes_fork(struct exchange *exchange);
 void sandboxes_network(struct exchange *exchange);
 void sandboxes_metrics(struct exchange *exchange);
 void sandboxes_start(struct exchange *exchange);

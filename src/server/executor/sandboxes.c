@@ -75,15 +75,15 @@ static void fill_usage(const struct sandbox *sandbox, struct sandbox_info *info)
     info->pids -= info->pids > 0; /* without init */
 }
 
-/* The request that says what its network is. */
-static const struct sandbox_request *network_of(const struct sandbox *sandbox)
+const struct sandbox_request *executor_sandbox_network(const struct sandbox *sandbox)
 {
     return sandbox->network.operation == SANDBOX_NETWORK ? &sandbox->network : &sandbox->request;
 }
 
 static struct sandbox_info describe(const struct sandbox *sandbox)
 {
-    const struct sandbox_request *request = &sandbox->request, *network = network_of(sandbox);
+    const struct sandbox_request *request = &sandbox->request,
+                                 *network = executor_sandbox_network(sandbox);
     uint64_t now_ms = clock_now_ms();
     bool paused = sandbox->state == SANDBOX_PAUSED;
     uint64_t left_ms = paused                          ? sandbox->left_ms
@@ -205,6 +205,7 @@ void executor_sandbox_end(struct sandbox *sandbox)
     executor_files_end(sandbox, SANDBOX_NOT_FOUND);
     executor_contexts_end(sandbox);
     executor_commands_cancel(sandbox);
+    executor_forks_cancel(sandbox);
     (void)brig_job_cancel(sandbox->job, NULL); /* fails if the job is over already */
     all->due_ms = 0;
     executor_sandboxes_count(sandbox->executor);
@@ -418,8 +419,8 @@ static void give_up(struct sandbox *sandbox)
     free(sandbox);
 }
 
-/* Takes the request. */
-static void create(struct executor *executor, struct sandbox_request *request, struct caller caller)
+struct sandbox *executor_sandbox_create(struct executor *executor, struct sandbox_request *request,
+                                        struct caller caller)
 {
     const char *field = "";
     struct brig_error err = {0};
@@ -427,7 +428,7 @@ static void create(struct executor *executor, struct sandbox_request *request, s
     struct sandbox *sandbox = calloc(1, sizeof *sandbox);
     if (!sandbox) {
         executor_sandbox_refuse(executor, caller, SANDBOX_BUSY, "", "out of memory");
-        return;
+        return NULL;
     }
     *sandbox = (struct sandbox){.executor = executor,
                                 .request = *request,
@@ -460,11 +461,11 @@ static void create(struct executor *executor, struct sandbox_request *request, s
                                                                      : SANDBOX_FAILED;
     if (fault == SANDBOX_OK) {
         link_sandbox(sandbox);
-        executor_sandbox_tell(sandbox, caller);
-        return;
+        return sandbox;
     }
     executor_sandbox_refuse(executor, caller, fault, field, "%s", err.message);
     give_up(sandbox);
+    return NULL;
 }
 
 /* ---- operations ---- */
@@ -537,6 +538,9 @@ static void serve(struct sandbox *sandbox, struct sandbox_request *request, stru
     case SANDBOX_NETWORK:
         executor_sandbox_set_network(sandbox, request, caller);
         return;
+    case SANDBOX_FORK:
+        executor_sandbox_fork(sandbox, request, caller);
+        return;
     case SANDBOX_START:
     case SANDBOX_RELAY:
         executor_command_start(sandbox, request, caller);
@@ -587,9 +591,10 @@ int executor_sandbox_asked(struct executor *executor, const struct message *mess
     if (result < 0)
         return result;
     struct sandbox *sandbox = NULL;
-    if (request.operation == SANDBOX_CREATE)
-        create(executor, &request, caller);
-    else if (request.operation == SANDBOX_LIST)
+    if (request.operation == SANDBOX_CREATE) {
+        if ((sandbox = executor_sandbox_create(executor, &request, caller)))
+            executor_sandbox_tell(sandbox, caller);
+    } else if (request.operation == SANDBOX_LIST)
         answer_list(executor, &request, caller);
     else if ((sandbox = find(executor, &request)))
         serve(sandbox, &request, caller);
@@ -677,6 +682,7 @@ bool executor_sandboxes_drain(struct executor *executor, bool soon)
 
 void executor_sandboxes_abandon(struct executor *executor)
 {
+    executor_forks_abandon(executor);
     for (struct sandbox *sandbox; (sandbox = executor->sandboxes.first);) {
         executor_sandbox_end(sandbox);
         unlink_sandbox(sandbox);

@@ -132,6 +132,7 @@ struct sandbox_lost {
 
 struct sandboxes {
     struct sandbox *first;
+    struct sandbox_fork *forks; /* under way; see sandbox_fork.c */
     size_t count, paused_count, command_count;
     size_t kept_bytes; /* output of all commands */
     size_t file_bytes; /* contents of files on their way */
@@ -178,6 +179,20 @@ enum sandbox_fault executor_sandbox_check(const struct sandbox *sandbox,
                                           const char **ret_field, struct brig_error *err);
 /* Sets the gauges. */
 void executor_sandboxes_count(struct executor *executor);
+
+/* Creates a sandbox and takes the request; NULL if it was refused. */
+struct sandbox *executor_sandbox_create(struct executor *executor, struct sandbox_request *request,
+                                        struct caller caller);
+/* The request that says what its network is. */
+const struct sandbox_request *executor_sandbox_network(const struct sandbox *sandbox);
+
+/* ---- sandbox_fork.c ---- */
+
+void executor_sandbox_fork(struct sandbox *sandbox, const struct sandbox_request *request,
+                           struct caller caller);
+/* The sandbox is being ended: forks of it, or to it, fail. */
+void executor_forks_cancel(const struct sandbox *sandbox);
+void executor_forks_abandon(struct executor *executor);
 
 /* ---- sandbox_settings.c ---- */
 

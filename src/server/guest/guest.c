@@ -7,7 +7,8 @@
  * the jail: no process outside opens a path of the jail. It follows symlinks as any program does; it
  * opens nothing that could block it, and reads and writes only regular files. Hostile processes
  * beside it can stop it or kill it, so the executor does not rely on an answer. As a third command
- * ("connect PORT") it connects its standard input and output with a port of the sandbox.
+ * ("connect PORT") it connects its standard input and output with a port of the sandbox; "send" and
+ * "receive" copy files to a fork (guest_copy.h).
  *
  * It is freestanding, because a sandbox may have any root directory, and small, because every
  * sandbox has a copy. */
@@ -20,6 +21,7 @@
 #include <linux/stat.h>
 
 #include "jail/sys.h"
+#include "server/guest/guest_copy.h"
 #include "server/guest/guest_wire.h"
 
 #define ERR_ENOENT 2
@@ -643,8 +645,13 @@ static __attribute__((noreturn, used)) void guest_main(const long *stack)
         serve();
     if (stack[0] > 2 && is_same(argv[1], "connect"))
         relay(argv[2]);
+    int code = 0;
+    if (stack[0] > 2 && is_same(argv[1], "send"))
+        code = guest_send(argv + 2);
+    if (stack[0] > 1 && is_same(argv[1], "receive"))
+        code = guest_receive();
     for (;;)
-        (void)SYS(exit_group, 0);
+        (void)SYS(exit_group, code);
 }
 
 #if defined(__x86_64__)

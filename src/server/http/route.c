@@ -198,6 +198,12 @@ const struct route routes[] = {
      "`sandboxes.max_paused` the sandbox is ended."},
     {"POST", "/sandboxes/{id}/resume", 0, sandboxes_resume, "resumeSandbox", "Sandbox",
      "Let them go on", ""},
+    {"POST", "/sandboxes/{id}/fork", ROUTE_BODY | ROUTE_CREATES, sandboxes_fork, "forkSandbox",
+     "Sandbox", "Create a sandbox like this one, with a copy of its files",
+     "The files of /workspace, /tmp and /output are copied as they are at the time; processes are\n"
+     "not. The time is that of the bytes. Answers when everything is copied, at most after a\n"
+     "minute.",
+     "ForkRequest"},
     {"PUT", "/sandboxes/{id}/network", ROUTE_BODY, sandboxes_network, "setSandboxNetwork",
      "Sandbox", "Change what a sandbox can reach",
      "The rules replace those before; connections that they do not allow are ended. 409 if the\n"
