@@ -362,11 +362,18 @@ static bool take_message(struct broker *broker)
     return false;
 }
 
+void broker_hear(struct broker *broker)
+{
+    while (broker->control.fd >= 0 && !broker->finishing && !broker->loop.stop &&
+           take_message(broker))
+        ;
+}
+
 static void control_ready(struct watch *watch, uint32_t events)
 {
     struct broker *broker = container_of(watch, struct broker, control);
-    while (!broker->finishing && (events & EPOLLIN) && take_message(broker))
-        ;
+    if (events & EPOLLIN)
+        broker_hear(broker);
     if (events & (EPOLLHUP | EPOLLERR)) /* the job closed its end */
         broker->loop.stop = true;
 }
@@ -415,8 +422,6 @@ int broker_serve(struct broker *broker, struct brig_error *err)
 {
     const struct door_message ready = {.version = DOOR_WIRE_VERSION, .type = DOOR_READY};
     broker->control.ready = control_ready;
-    broker->loop.first =
-        &broker->control; /* a query is answered by the rules that came before it */
     if (!loop_watch(&broker->loop, &broker->control, EPOLLIN))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
     (void)socket_send(broker->control.fd, &ready, sizeof ready, NULL, 0);

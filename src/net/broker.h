@@ -113,6 +113,9 @@ void connections_end(struct broker *broker, enum door_because because);
 /* The rules were changed, and may have moved from `before`: decides about those that wait. */
 void connections_ask_again(struct broker *broker, const struct net_rule *before);
 
+/* Takes the messages of the job that have arrived. Called before each decision, so that the rules are
+ * those that the job sent before the jail asked. */
+void broker_hear(struct broker *broker);
 /* The rules were replaced: decides again about those that wait, and ends those that are not allowed
  * any more. */
 void connections_judge_again(struct broker *broker);

@@ -341,7 +341,8 @@ static void judge_again(struct connection *connection)
 {
     const struct broker *broker = connection->broker;
     const struct net_rules *rules = &broker->config.rules;
-    bool aimed = connection->has_name || connection->has_address;
+    bool aimed =
+        connection->stage != CONNECTION_PROXY && (connection->has_name || connection->has_address);
     connection->rule = NULL;
     if (!aimed || connection->stage == CONNECTION_LEAVE || connection->via == DOOR_SOCKET_PUBLISH)
         return;
@@ -385,7 +386,8 @@ static void aim_at_name(struct connection *connection, const char *name)
 void connection_aim(struct connection *connection, const char *name,
                     const struct net_address *address, uint16_t port)
 {
-    const struct broker *broker = connection->broker;
+    struct broker *broker = connection->broker;
+    broker_hear(broker);
     connection->port = port;
     if (!name) {
         connection->address = *address;

@@ -276,6 +276,7 @@ static bool needs_lookup(const struct broker *broker, const char *name, const st
 static void answer_name(struct broker *broker, const struct asker *asker)
 {
     const char *name = asker->query.name;
+    broker_hear(broker);
     struct net_verdict verdict = net_rules_resolve(&broker->config.rules, name);
     /* So that a connection to the host is refused with its port, which the user needs to know to
      * allow it; and so that the user can be asked about a connection. */

@@ -188,12 +188,6 @@ void loop_round(struct loop *loop)
     int wait = loop->first_task ? 0 : loop_wait_ms(loop, (int64_t)clock_now_ms());
     int count = epoll_wait(loop->epoll, events, EVENTS_MAX, wait);
     loop->now_ms = (int64_t)clock_now_ms();
-    for (int i = 1; i < count; i++)
-        if (events[i].data.ptr == loop->first) {
-            struct epoll_event swapped = events[0];
-            events[0] = events[i];
-            events[i] = swapped;
-        }
     for (int i = 0; i < count && !loop->stop; i++) {
         struct watch *watch = events[i].data.ptr;
         if (watch->ready)

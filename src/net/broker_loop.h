@@ -47,8 +47,7 @@ struct loop {
     struct node *timers; /* the armed timers, in any order */
     struct task *first_task, **last_task;
     struct node *garbage;
-    const struct watch *first; /* served before others that are ready at the same time; or NULL */
-    bool stop;                 /* set to end the loop */
+    bool stop; /* set to end the loop */
 };
 
 int loop_init(struct loop *loop, struct brig_error *err);
