@@ -76,7 +76,7 @@ static const char *parameter(const struct exchange *exchange, const char *name)
 /* The answer is charged when it is sent. */
 static void finish(struct exchange *exchange, unsigned status)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     exchange_release(exchange);
     answer_json(exchange, status, &call->out);
     exchange_resume(exchange);
@@ -159,7 +159,7 @@ static enum sent submit(struct exchange *exchange, const json_t *object,
                         struct judge0_errors *errors)
 {
     const struct http *http = exchange->http;
-    const struct call *call = exchange->call;
+    const struct call *call = exchange->kept;
     autosubmission struct judge0_submission submission = {0};
     autorequest struct execution_request request = {0};
     struct judge0_language language;
@@ -181,7 +181,7 @@ static enum sent submit(struct exchange *exchange, const json_t *object,
 /* Sends the next submission that is valid, or answers. */
 static void create_next(struct exchange *exchange)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     for (; call->next < call->count; call->next++) {
         struct judge0_errors errors = {0};
         number_key(exchange, call);
@@ -206,7 +206,7 @@ static void write_token(struct json *j, const char *token)
 
 static void queued(struct exchange *exchange, enum message_verdict verdict, const char *id)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     bool full = verdict == VERDICT_FULL || verdict == VERDICT_KEY_FULL;
     if (verdict == VERDICT_CONFLICT) {
         answer_error(exchange, ERROR_IDEMPOTENCY_CONFLICT, NULL);
@@ -250,7 +250,7 @@ static void queued(struct exchange *exchange, enum message_verdict verdict, cons
 
 static void ask_for(struct exchange *exchange, enum message_type type, const char *token)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     char text[EXECUTION_ID_LENGTH + sizeof exchange->domain];
     (void)snprintf(call->token, sizeof call->token, "%s", token);
     (void)snprintf(text, sizeof text, "%s%s", token, exchange->domain);
@@ -284,7 +284,7 @@ static void write_meta(struct json *j, const struct call *call)
 /* Asks for the next of several, or answers. */
 static void get_next(struct exchange *exchange)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     for (; call->next < call->count; call->next++) {
         if (execution_id_is_valid(call->list.ids[call->next])) {
             ask_for(exchange, MESSAGE_NOTE, call->list.ids[call->next]);
@@ -301,7 +301,7 @@ static void get_next(struct exchange *exchange)
 
 static void take_one_of_many(struct exchange *exchange, const struct note *note)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     size_t before = call->out.length;
     call->next++;
     if (note->state == NOTE_MISSING && call->kind == CALL_GET_BATCH)
@@ -321,7 +321,7 @@ static void take_one_of_many(struct exchange *exchange, const struct note *note)
 /* POST with wait=true, GET and DELETE. */
 static void take_one(struct exchange *exchange, const struct note *note)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     bool created = call->kind == CALL_CREATE, pending = note->state != NOTE_ENDED;
     if (note->state == NOTE_MISSING) {
         judge0_answer_missing(exchange);
@@ -352,7 +352,7 @@ static void take_one(struct exchange *exchange, const struct note *note)
 
 static void take_list(struct exchange *exchange, const struct message *message)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     if (note_list_decode(message->bytes, message->length, &call->list, NULL) < 0) {
         answer_error(exchange, ERROR_INTERNAL, NULL);
         exchange_resume(exchange);
@@ -367,7 +367,7 @@ static void take_list(struct exchange *exchange, const struct message *message)
 
 static void noted(struct exchange *exchange, const struct message *message)
 {
-    const struct call *call = exchange->call;
+    const struct call *call = exchange->kept;
     autonote struct note note = {0};
     if (call->kind == CALL_LIST && !call->listed) {
         take_list(exchange, message);
@@ -386,7 +386,7 @@ static void noted(struct exchange *exchange, const struct message *message)
 
 /* ---- requests ---- */
 
-static const struct async_dialect dialect = {queued, ended, noted, call_done};
+static const struct async_dialect dialect = {queued, ended, noted};
 
 /* Judge0 1.13 takes base64_encoded=true; later versions take all but false. */
 static bool wants_base64(const struct exchange *exchange)
@@ -397,7 +397,7 @@ static bool wants_base64(const struct exchange *exchange)
     return str_equal(value, "true");
 }
 
-/* Makes exchange->call and reads what all requests have. NULL: the exchange is answered. */
+/* Makes exchange->kept and reads what all requests have. NULL: the exchange is answered. */
 static struct call *begin(struct exchange *exchange, enum call_kind kind)
 {
     autostr struct str unknown = {0};
@@ -408,7 +408,8 @@ static struct call *begin(struct exchange *exchange, enum call_kind kind)
         answer_error(exchange, ERROR_OVERLOADED, NULL);
         return NULL;
     }
-    exchange->call = call;
+    exchange->kept = call;
+    exchange->free_kept = call_done;
     exchange->dialect = &dialect;
     call->kind = kind;
     call->base64 = wants_base64(exchange);
@@ -435,7 +436,7 @@ static bool is_form(const struct exchange *exchange)
 /* Reads the body into call->root. */
 static bool read_body(struct exchange *exchange)
 {
-    struct call *call = exchange->call;
+    struct call *call = exchange->kept;
     const char *text = exchange->body.data ? exchange->body.data : "";
     size_t length = exchange->body.length;
     if (http_history_is_full(exchange->http)) {
@@ -602,7 +603,7 @@ static void answer_total(struct exchange *exchange, const struct message *messag
 
 void judge0_statistics(struct exchange *exchange)
 {
-    static const struct async_dialect counting = {queued, ended, answer_total, call_done};
+    static const struct async_dialect counting = {queued, ended, answer_total};
     autostr struct str question = {0};
     struct note_page asked = {.limit = 0};
     if (!pages_has_history(exchange))

@@ -51,8 +51,6 @@ void exchange_free(struct exchange *exchange)
     exchange_release(exchange);
     if (exchange->stream)
         stream_free(exchange->stream);
-    if (exchange->dialect)
-        exchange->dialect->done(exchange->call);
     str_done(&exchange->body);
     str_done(&exchange->answer);
     str_done(&exchange->pending);

@@ -22,7 +22,6 @@ struct async_dialect {
     void (*ended)(struct exchange *exchange);
     /* Answers async_ask_note(). */
     void (*noted)(struct exchange *exchange, const struct message *message);
-    void (*done)(void *call); /* releases exchange->call, which may be NULL */
 };
 
 /* Queues an execution. */

@@ -109,7 +109,6 @@ struct exchange {
     uint64_t wait_until_ms;              /* for its end */
     struct str pending;                  /* what the history process knows of it */
     const struct async_dialect *dialect; /* that answers instead of async.c, or NULL */
-    void *call;                          /* its state */
     /* Other dialects. */
     char sandbox_token[SANDBOX_TOKEN_LENGTH +
                        1]; /* of the sandbox `path_id`, in place of a key; or "" */
