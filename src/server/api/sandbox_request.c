@@ -23,6 +23,7 @@ struct sandbox_reader {
 };
 
 #define ON(operation) (1U << SANDBOX_##operation)
+_Static_assert(SANDBOX_OPERATIONS_ <= 32, "sandbox_field.operations has a bit for each");
 
 /* ---- errors: each returns false with the fault filled in ---- */
 

@@ -19,6 +19,8 @@
 #define START_MS 60000                      /* until an interpreter is ready */
 #define BEGIN_MS 20000                      /* until it begins a run */
 #define CLOSED_MS 500                       /* until one that closed its channel is ended */
+#define SIGNALS_MAX 6                       /* for one interrupt of a shell */
+#define SIGNAL_MS 300                       /* between them */
 #define GRACE_MS 3000                       /* for a run that was interrupted for its time limit */
 
 /* ---- answers ---- */
@@ -300,6 +302,26 @@ static bool take_result(struct context *context, const struct interpreter_line *
     return true;
 }
 
+static void send_interrupt(struct context *context)
+{
+    context->runs->signals++;
+    context->runs->signal_ms = clock_now_ms();
+    context->sandbox->executor->sandboxes.due_ms = 0;
+    executor_interpreter_interrupt(context->interpreter);
+}
+
+/* A bash that waits for a program goes on if the program does not die of the signal, as one that was
+ * not executed yet. So the shell is interrupted again. Returns when to look again. */
+static uint64_t interrupt_again(struct context *context, uint64_t now_ms)
+{
+    const struct context_run *run = context->runs;
+    if (context->kind != INTERPRETER_BASH || run->signals == 0 || run->signals >= SIGNALS_MAX)
+        return UINT64_MAX;
+    if (now_ms >= run->signal_ms + SIGNAL_MS)
+        send_interrupt(context);
+    return run->signal_ms + SIGNAL_MS;
+}
+
 void executor_context_heard(struct context *context, const struct interpreter_line *line,
                             const char *text, size_t length)
 {
@@ -314,7 +336,7 @@ void executor_context_heard(struct context *context, const struct interpreter_li
     case INTERPRETER_BEGUN:
         run->begun = true;
         if (run->interrupted || run->timed_out)
-            executor_interpreter_interrupt(context->interpreter);
+            send_interrupt(context);
         return;
     case INTERPRETER_RESULT:
     case INTERPRETER_ERROR:
@@ -399,7 +421,7 @@ void executor_context_interrupt(struct context *context)
     struct context_run *run = context->runs;
     run->interrupted = true;
     if (run->begun)
-        executor_interpreter_interrupt(context->interpreter);
+        send_interrupt(context);
 }
 
 /* A run that waits is dropped, one that runs is interrupted. */
@@ -446,7 +468,11 @@ uint64_t executor_context_settle(struct context *context, uint64_t now_ms)
                                        : "the interpreter does not answer, and was ended");
         return 0;
     }
-    if (!run || !run->sent || run->deadline_ms == 0)
+    if (!run || !run->sent)
+        return due_ms;
+    uint64_t again_ms = interrupt_again(context, now_ms);
+    due_ms = again_ms < due_ms ? again_ms : due_ms;
+    if (run->deadline_ms == 0)
         return due_ms;
     if (now_ms >= run->deadline_ms && run->timed_out) {
         executor_context_broken(context, EXECUTION_TIMEOUT,
@@ -458,7 +484,7 @@ uint64_t executor_context_settle(struct context *context, uint64_t now_ms)
         run->timed_out = true;
         run->deadline_ms = now_ms + GRACE_MS;
         if (run->begun)
-            executor_interpreter_interrupt(context->interpreter);
+            send_interrupt(context);
     }
     return run->deadline_ms < due_ms ? run->deadline_ms : due_ms;
 }

@@ -69,6 +69,8 @@ struct context_run {
     bool told;                   /* a client that follows knows that it has begun */
     bool sent, begun;            /* to the interpreter; by it */
     bool interrupted, timed_out; /* by a client; for its time limit */
+    unsigned signals;            /* that were sent for that */
+    uint64_t signal_ms;          /* the last of them */
     bool failed;                 /* with an error of the language */
     uint64_t deadline_ms;        /* 0: none */
     uint64_t left_ms;            /* while the sandbox is paused */
