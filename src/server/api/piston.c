@@ -197,19 +197,16 @@ static const struct {
     {"GET", "/", tell_version},
 };
 
-/* As Piston, but some clients send no type, or text/plain. They are no web pages, whose requests
- * have an Origin: for those only JSON needs a preflight request. */
+/* As Piston, but some clients send no type, or text/plain. */
 static bool type_is_fine(const struct exchange *exchange)
 {
     const char *type =
         MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Content-Type");
-    const char *origin =
-        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Origin");
     if (strcmp(exchange->method, "GET") == 0 || strcmp(exchange->method, "HEAD") == 0)
         return true;
     if (type && strncasecmp(type, "application/json", strlen("application/json")) == 0)
         return true;
-    return !origin && (!type || strncasecmp(type, "text/plain", strlen("text/plain")) == 0);
+    return !type || strncasecmp(type, "text/plain", strlen("text/plain")) == 0;
 }
 
 void piston_handle(struct exchange *exchange)

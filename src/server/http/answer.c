@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -264,6 +265,16 @@ bool answer_allows_origin(const struct exchange *exchange, const char *origin)
         if (str_equal(origins->items[i], "*") || str_equal(origins->items[i], origin))
             return true;
     return false;
+}
+
+bool answer_is_for_foreign_page(const struct exchange *exchange)
+{
+    const char *origin =
+        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Origin");
+    const char *host = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Host");
+    const char *own = origin ? strstr(origin, "://") : NULL;
+    return origin && !answer_allows_origin(exchange, origin) &&
+           !(own && host && strcasecmp(own + 3, host) == 0);
 }
 
 /* Without an Access-Control-Allow-Origin header, browsers refuse web pages of other origins;

@@ -398,13 +398,31 @@ static bool check_type(struct exchange *exchange)
     return false;
 }
 
+/* Browsers send a POST for any web page without a preflight request if its type is one that forms
+ * have, or if it has no body. Where no API key is needed, this must not start anything. */
+static bool check_page(struct exchange *exchange)
+{
+    static const char *const simple[] = {"text/plain", "multipart/form-data",
+                                         "application/x-www-form-urlencoded"};
+    const char *type = header(exchange, "Content-Type");
+    bool unasked = !type;
+    for (size_t i = 0; type && i < ARRAY_LENGTH(simple); i++)
+        unasked = unasked || strncasecmp(type, simple[i], strlen(simple[i])) == 0;
+    if (strcmp(exchange->method, MHD_HTTP_METHOD_POST) != 0 || !unasked || *exchange->domain ||
+        exchange->route->flags & ROUTE_OPEN || !answer_is_for_foreign_page(exchange))
+        return true;
+    answer_error(exchange, ERROR_WRONG_ORIGIN, NULL);
+    return false;
+}
+
 static void check_head(struct exchange *exchange)
 {
     take_request_id(exchange);
     take_traceparent(exchange);
     find_client(exchange);
     (void)(find_route(exchange) && check_host(exchange) && check_connections(exchange) &&
-           check_draining(exchange) && check_key(exchange) && check_type(exchange));
+           check_draining(exchange) && check_key(exchange) && check_type(exchange) &&
+           check_page(exchange));
 }
 
 /* ---- Requests ---- */

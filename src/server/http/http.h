@@ -251,6 +251,9 @@ void answer_fail(struct exchange *exchange, enum http_error error, const char *f
                  const char *message);
 /* Whether a web page of this origin may use the server: server.cors_origins. */
 bool answer_allows_origin(const struct exchange *exchange, const char *origin);
+/* Whether a browser sent the request for a web page that is neither of this server nor of
+ * server.cors_origins. */
+bool answer_is_for_foreign_page(const struct exchange *exchange);
 /* Hands the answer to libmicrohttpd. Returns 0, or negative if the connection must be closed. */
 int answer_send(struct exchange *exchange);
 /* The same for a response that was made from a callback. */
