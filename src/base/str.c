@@ -65,6 +65,15 @@ void str_append_bytes(struct str *s, const void *bytes, size_t length)
         memcpy(added, bytes, length);
 }
 
+void str_drop_done(struct str *s, size_t *done)
+{
+    if (*done == 0 || s->failed || *done < s->length - *done)
+        return;
+    s->length -= *done;
+    memmove(s->data, s->data + *done, s->length + 1); /* with the NUL */
+    *done = 0;
+}
+
 void str_append(struct str *s, const char *text)
 {
     str_append_bytes(s, text, strlen(text));

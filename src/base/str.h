@@ -37,6 +37,10 @@ void str_append_char(struct str *s, char c);
 void str_append_all(struct str *s, const char *const *texts);
 /* Appends `length` bytes for the caller to fill; NULL after a failure. */
 char *str_extend(struct str *s, size_t length);
+/* For a buffer that is written out from its front while more is appended. Removes the first *done
+ * bytes, and sets *done to 0, if they are at least as many as the others: so the buffer is never much
+ * longer than twice what waits, and each byte is moved at most once. */
+void str_drop_done(struct str *s, size_t *done);
 void str_appendf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vappendf(struct str *s, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));

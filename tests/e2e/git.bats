@@ -946,7 +946,8 @@ kill_brig() {
     for pair in $(pairs); do
         project "${pair%:*}"
         start "$pair" 'echo c >c; git add c; git commit -q -m early; echo d >d; git add d; : >.git/index.lock; : >ready; await_file go
-            rm .git/index.lock; ls .git | grep brig || true'
+            rm .git/index.lock
+            n=0; while left=$(ls .git | grep brig) && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done; echo "left: $left"'
         await_file ready
         must by "${pair%:*}" sync -j "$JAIL"
         [ "$(out log -1 --format=%s main)" = early ]

@@ -71,6 +71,25 @@ static void gives_away(void)
     tap_ok(!s.data && s.length == 0, "the string starts anew");
 }
 
+static void drops_what_is_done(void)
+{
+    autostr struct str s = {0};
+    size_t done = 0;
+    str_drop_done(&s, &done);
+    tap_ok(s.length == 0 && done == 0, "of an empty string nothing is dropped");
+    str_append(&s, "abcdef");
+    done = 2;
+    str_drop_done(&s, &done);
+    tap_ok(done == 2 && s.length == 6, "less than half stays");
+    done = 3;
+    str_drop_done(&s, &done);
+    tap_is_str(s.data, "def", "half is dropped");
+    tap_ok(done == 0 && s.length == 3, "and counted anew");
+    done = 3;
+    str_drop_done(&s, &done);
+    tap_is_str(s.data, "", "and everything");
+}
+
 static void stops_at_the_limit(void)
 {
     struct brig_error err;
@@ -203,6 +222,7 @@ int main(void)
     formatting();
     puts_together();
     gives_away();
+    drops_what_is_done();
     stops_at_the_limit();
     helps();
     shows();

@@ -575,6 +575,7 @@ static void take_input(struct command *command, const struct sandbox_request *re
                                 command->waiting.length - command->sent);
         return;
     }
+    str_drop_done(&command->waiting, &command->sent);
     str_append_bytes(&command->waiting, request->bytes.data, request->bytes.length);
     command->keep_input = request->keep_input;
     if (command->request.pty && !request->keep_input)

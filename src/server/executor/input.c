@@ -79,8 +79,7 @@ bool executor_input_take(struct executor_input *input, const void *bytes, size_t
         return true;
     if (input->waiting.length - input->sent + length > EXECUTOR_INPUT_MAX)
         return false;
-    if (input->sent == input->waiting.length)
-        input->waiting.length = input->sent = 0;
+    str_drop_done(&input->waiting, &input->sent);
     str_append_bytes(&input->waiting, bytes, length);
     if (input->waiting.failed)
         return false;

@@ -75,6 +75,10 @@ static void feed(struct interpreter *interpreter)
 void executor_interpreter_send(struct interpreter *interpreter, uint64_t run,
                                const struct sandbox_request *request)
 {
+    if (interpreter->waiting.length > 0) { /* it told the end of a run that it has not read */
+        executor_context_broken(interpreter->context, EXECUTION_ERROR, MANGLED);
+        return;
+    }
     interpreter_line_write(&interpreter->waiting, run, request->env, request->env_count,
                            request->bytes.data, request->bytes.length);
     if (interpreter->waiting.failed) {

@@ -59,17 +59,6 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* Browsers let any web page open a WebSocket, with no preflight request: only pages of this server
- * and of server.cors_origins may. */
-static bool check_origin(const struct exchange *exchange)
-{
-    const char *origin = header(exchange, "Origin"), *host = header(exchange, "Host");
-    if (!origin || answer_allows_origin(exchange, origin))
-        return true;
-    const char *own = strstr(origin, "://");
-    return own && host && strcasecmp(own + 3, host) == 0;
-}
-
 static void open_socket(struct exchange *exchange);
 
 void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *protocol)
@@ -86,7 +75,8 @@ void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *pro
                  has_word(header(exchange, "Connection"), "upgrade") &&
                  str_equal(header(exchange, "Sec-WebSocket-Version"), "13") && key &&
                  websocket_accept(key, upgrade->accept);
-    if (!valid || !check_origin(exchange)) {
+    /* Browsers let any web page open a WebSocket, with no preflight request. */
+    if (!valid || answer_is_for_foreign_page(exchange)) {
         free(upgrade);
         if (valid)
             answer_error(exchange, ERROR_WRONG_ORIGIN, NULL);
@@ -193,8 +183,10 @@ static bool flush(struct exchange *exchange)
     struct upgrade *upgrade = exchange->upgrade;
     while (unread(upgrade) > 0) {
         ssize_t done = send_some(upgrade, upgrade->out.data + upgrade->sent, unread(upgrade));
-        if (done == 0)
+        if (done == 0) {
+            str_drop_done(&upgrade->out, &upgrade->sent);
             return true;
+        }
         if (done < 0)
             return false;
         upgrade->sent += (size_t)done;
