@@ -285,6 +285,8 @@ static void check_heads(void)
         {"HTTP/1.1 200 OK\r\nset-cookie: a\r\nConnection: close\r\ncontent-length: 1\r\nDate: x\r\n"
          "Access-Control-Allow-Origin: *\r\nX-Frame-Options: a\r\n\r\n",
          -2, 200, ""},
+        {"HTTP/1.1 200 OK\r\naccess-control-allow-origin: *\r\nAccess: a\r\n\r\n", -2, 200,
+         "Access,a,"},
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", -1, 0, ""},
         {"HTTP/1.1 200 OK\r\nA b: c\r\n\r\n", -1, 0, ""},
         {"HTTP/1.1 200 OK\r\n folded\r\n\r\n", -1, 0, ""},

@@ -36,7 +36,7 @@ static bool is_passed(const char *name)
     for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
         if (strcasecmp(name, kept[i]) == 0)
             return false;
-    return !str_starts_with(name, "Access-Control-");
+    return strncasecmp(name, "Access-Control-", strlen("Access-Control-")) != 0;
 }
 
 static bool is_token(const char *text, size_t length)
