@@ -94,7 +94,9 @@ const struct config_key config_keys[] = {
 
     {KEY("sandbox.backend", CONFIG_CHOICE, sandbox.backend), .initial = "auto", .choices = backends,
      .check = config_check_backend,
-     .doc = "brigd makes its jails itself, so there is one backend: auto and native are the same."},
+     .doc = "brigd makes its jails itself, so auto and native are the same. A runtime with an "
+            "image can "
+            "have another backend."},
     {KEY("sandbox.max_concurrent", CONFIG_NUMBER, sandbox.max_concurrent), .initial = "1000",
      .min = 1, .max = 100000, .doc = "Most executions at once."},
     {KEY("sandbox.max_queued", CONFIG_NUMBER, sandbox.max_queued), .initial = "1000", .max = 100000,
@@ -376,6 +378,10 @@ const struct config_key config_runtime_keys[] = {
     {RUNTIME_KEY("image", CONFIG_TEXT, image), .check = config_check_image,
      .doc = "A container image that is its root, such as python:3.12-slim, loaded by brig image "
             "load --store. Its variables are set. No jails of it wait for code."},
+    {RUNTIME_KEY("backend", CONFIG_CHOICE, backend), .choices = runtime_backend_names,
+     .doc =
+         "What runs the image: brig, which is the default, or crun, runc or runsc in a jail. The "
+         "last three have no network, compile stage or sandboxes."},
     {RUNTIME_KEY("profile", CONFIG_CHOICE, profile), .choices = profiles,
      .doc = "Its system calls: code denies by default, dev denies what is dangerous."},
     {RUNTIME_KEY("input", CONFIG_CHOICE, input), .choices = inputs,

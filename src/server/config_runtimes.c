@@ -187,6 +187,27 @@ static int check_command(struct server_config *config, struct runtime *runtime,
     return 0;
 }
 
+/* The other programs run one command in an image, without a network. */
+static int check_backend(struct server_config *config, struct runtime *runtime,
+                         struct brig_error *err)
+{
+    const char *backend = runtime_backend_names[runtime->backend];
+    const char *other = runtime->agent        ? "agent"
+                        : runtime->allow[0]   ? "allow"
+                        : runtime->compile[0] ? "compile"
+                                              : NULL;
+    (void)config;
+    if (runtime->backend == BACKEND_BRIG)
+        return 0;
+    if (!runtime->image)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "backend: %s needs an image. Add one, or write backend: brig", backend);
+    if (other)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "backend: %s does not go with %s. Leave out one of them", backend, other);
+    return 0;
+}
+
 static int check_names(struct server_config *config, struct runtime *runtime,
                        struct brig_error *err)
 {
@@ -204,8 +225,8 @@ static int check_names(struct server_config *config, struct runtime *runtime,
 int config_finish_runtimes(struct server_config *config, struct brig_error *err)
 {
     static int (*const steps[])(struct server_config * config, struct runtime * runtime,
-                                struct brig_error * err) = {check_command, check_names,
-                                                            settle_limits, settle_pool};
+                                struct brig_error * err) = {
+        check_command, check_backend, check_names, settle_limits, settle_pool};
     for (size_t i = 0; i < config->runtime_count; i++) {
         struct runtime *runtime = &config->runtimes[i];
         int result = 0;

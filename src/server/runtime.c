@@ -22,6 +22,8 @@ const char *const runtime_limit_names[EXECUTION_LIMITS_] = {
     [EXECUTION_CPU_PERCENT] = "cpu_percent",
 };
 
+const char *const runtime_backend_names[] = {"brig", "crun", "runc", "runsc", NULL};
+
 /* ---- availability ---- */
 
 static bool is_program(int root, const char *path, struct stat *ret_info)
@@ -98,9 +100,9 @@ bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REA
         (void)snprintf(reason, RUNTIME_REASON_MAX, "disabled [%s]", runtime->origin);
     else if (runtime->image)
         (void)snprintf(reason, RUNTIME_REASON_MAX, "%s",
-                       runtime->opened          ? ""
-                       : runtime->image_problem ? runtime->image_problem
-                                                : "its image is not open");
+                       runtime->image_problem ? runtime->image_problem
+                       : runtime->opened      ? ""
+                                              : "its image is not open");
     else if (root < 0)
         (void)snprintf(reason, RUNTIME_REASON_MAX, "root '%s' cannot be opened: %s", path,
                        strerror(errno));
@@ -226,8 +228,10 @@ void runtime_json(const struct runtime *runtime, const char *version, struct jso
     json_words(json, "command", runtime->argv, RUNTIME_ARGV_MAX);
     if (runtime->compile[0])
         json_words(json, "compile", runtime->compile, RUNTIME_ARGV_MAX);
-    if (runtime->image)
+    if (runtime->image) {
         json_text(json, "image", runtime->image);
+        json_text(json, "backend", runtime_backend_names[runtime->backend]);
+    }
     json_text(json, "file_name", runtime->file_name);
     json_text(json, "profile", policy_word(POLICY_SECCOMP, runtime->profile));
     json_bool(json, "agent", runtime->agent);

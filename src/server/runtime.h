@@ -28,6 +28,16 @@ enum runtime_parking {
     PARKING_NONE,
 };
 
+/* What runs a runtime with an image: see executor/backend.h. */
+enum runtime_backend {
+    BACKEND_BRIG, /* brig's own jail */
+    BACKEND_CRUN,
+    BACKEND_RUNC,
+    BACKEND_RUNSC,
+};
+/* "brig", "crun", "runc", "runsc", NULL. */
+extern const char *const runtime_backend_names[];
+
 /* Strings are owned by the config, or static. In argv and compile {file} is replaced by the code's
  * path, {memory_mb} by the limit, and a word {files} by the paths of the code and of all files of
  * the request with the suffix of file_name. */
@@ -42,7 +52,9 @@ struct runtime {
     const char *root;             /* root directory, or NULL: the host's system */
     const char *image;            /* the same of an image, see docs/images.md; or NULL */
     struct image *opened;         /* the image, in the executor: executor/images.h */
-    const char *image_problem;    /* why it could not be opened */
+    const char *image_problem;    /* why it, or its backend, cannot be used */
+    enum runtime_backend backend;
+    const char *backend_program; /* its path, in the executor; NULL: see image_problem */
     enum runtime_input input;
     enum brig_seccomp profile;
     bool agent;           /* writable home, work_dir, network limited to `allow`, credentials */

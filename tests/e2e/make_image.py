@@ -159,6 +159,14 @@ def case_layers():
     return image
 
 
+def case_preload():
+    """Its variables would make every dynamic program outside print an error."""
+    image = case_layers()
+    image.config["Env"] = [*image.config["Env"], "LD_PRELOAD=/workspace/absent.so"]
+    image.name = "test/preload:1"
+    return image
+
+
 def case_plain():
     image = case_base()
     image.compress = "none"

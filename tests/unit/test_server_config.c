@@ -297,6 +297,25 @@ static void test_runtimes(void)
                   "f.yaml:2: ", "at most 15");
 }
 
+static void test_backends(void)
+{
+    check_taken("runtimes:\n  x: {command: [x, '{file}'], image: 'x:1'}\n", "an image");
+    tap_is_int(config_find_runtime(&config, "x")->backend, BACKEND_BRIG, "is run by brig");
+    check_taken("runtimes:\n  x: {command: [x, '{file}'], image: 'x:1', backend: runsc}\n",
+                "an image with a backend");
+    tap_is_int(config_find_runtime(&config, "x")->backend, BACKEND_RUNSC, "is run by it");
+    check_refused("runtimes:\n  x: {command: [x, '{file}'], image: 'x:1', backend: docker}\n",
+                  "f.yaml:2: ", "crun");
+    check_refused("runtimes:\n  x: {command: [x, '{file}'], backend: crun}\n",
+                  "f.yaml:2: ", "backend: crun needs an image");
+    check_refused("runtimes:\n  c: {image: 'x:1', backend: runc}\n",
+                  "f.yaml:2: ", "backend: runc does not go with compile");
+    check_refused("runtimes:\n  x: {command: [x, '{file}'], image: 'x:1', backend: runc, "
+                  "allow: [example.com]}\n",
+                  "f.yaml:2: ", "allow");
+    check_refused("runtimes:\n  claude: {image: 'x:1', backend: runc}\n", "f.yaml:2: ", "agent");
+}
+
 static void test_names(void)
 {
     check_taken("runtimes:\n  cpp: {command: [clang++, '{file}']}\n"
@@ -575,6 +594,7 @@ int main(void)
     test_refusals();
     test_bombs();
     test_runtimes();
+    test_backends();
     test_names();
     test_pools();
     test_follow();

@@ -2,14 +2,35 @@
 #include "server/executor/images.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <brig/brig.h>
 
 #include "base/arena.h"
+#include "base/cleanup.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "image/images.h"
 #include "server/config.h"
 #include "server/config_keys.h"
+
+/* Finds the program that runs the image, and those that prepare it. */
+static void find_backend(struct server_config *config, struct runtime *runtime)
+{
+    static const char *const folders[] = {"/usr/bin", "/usr/sbin", "/usr/local/bin",
+                                          "/usr/local/sbin"};
+    const char *name = runtime_backend_names[runtime->backend];
+    for (size_t i = 0; runtime->backend != BACKEND_BRIG && i < ARRAY_LENGTH(folders); i++) {
+        char path[64];
+        if (str_fill(path, sizeof path, folders[i], "/", name) && access(path, X_OK) == 0) {
+            runtime->backend_program = arena_strdup(&config->arena, path);
+            return;
+        }
+    }
+    if (runtime->backend != BACKEND_BRIG)
+        runtime->image_problem = arena_printf(
+            &config->arena, "backend '%s' is not in /usr or /usr/local: install it", name);
+}
 
 static void open_one(struct server_config *config, struct runtime *runtime)
 {
@@ -19,6 +40,7 @@ static void open_one(struct server_config *config, struct runtime *runtime)
                        : brig_fail_nomem(&err);
     if (result == 0) {
         runtime->opened = image;
+        find_backend(config, runtime);
         return;
     }
     free(image);
@@ -63,6 +85,7 @@ int executor_image_use(const struct server_config *config, const struct runtime 
     copy->root = NULL;
     copy->image = name;
     copy->opened = image;
+    copy->image_problem = NULL;
     *ret_copy = copy;
     return 0;
 }

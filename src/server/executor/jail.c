@@ -17,6 +17,7 @@
 #include "jail/generated/guest_blob.h" /* made from guest/guest.c */
 #include "policy/policy.h"
 #include "server/config.h"
+#include "server/executor/backend.h"
 #include "server/executor/credential.h"
 #include "server/executor/jail_check.h"
 
@@ -80,7 +81,7 @@ static int set_limits(const struct maker *maker)
                               : runtime->agent ? GRACE_AGENT_MS
                                                : 0},
         {BRIG_LIMIT_MEMORY_BYTES, memory_mb(maker) * MEBIBYTE},
-        {BRIG_LIMIT_PROCESSES, values[EXECUTION_PIDS]},
+        {BRIG_LIMIT_PROCESSES, values[EXECUTION_PIDS] + backend_processes(runtime->backend)},
         {BRIG_LIMIT_TMP_BYTES, values[EXECUTION_DISK_MB] * MEBIBYTE},
         {BRIG_LIMIT_TMP_INODES, runtime->agent ? INODES_AGENT : INODES_CODE},
         {BRIG_LIMIT_CPU_PERCENT, values[EXECUTION_CPU_PERCENT]},
@@ -91,7 +92,7 @@ static int set_limits(const struct maker *maker)
         if (result < 0)
             return result;
     }
-    if (!is_held(maker))
+    if (!is_held(maker) && runtime->backend == BACKEND_BRIG)
         executor_jail_rlimits(maker->policy, maker->request);
     return brig_policy_on_unsupported(maker->policy, BRIG_UNSUPPORTED_WARN, maker->err);
 }
@@ -234,7 +235,7 @@ static int set_view(const struct maker *maker)
         result = brig_policy_view(policy, BRIG_VIEW_ROOT, runtime->root, maker->err);
     if (runtime->image && !runtime->opened)
         return brig_fail(maker->err, BRIG_E_SETUP, 0, "%s has no image", runtime->name);
-    if (result == 0 && runtime->opened)
+    if (result == 0 && runtime->opened && runtime->backend == BACKEND_BRIG)
         result = policy_layers(policy, runtime->opened->paths, runtime->opened->count, maker->err);
     if (result == 0 && runtime->root && runtime->agent)
         result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_HOME, maker->err);
@@ -340,6 +341,8 @@ static int make(struct maker *maker)
         result = brig_policy_terminal(maker->policy, BRIG_TERMINAL_NONE, err);
     for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(parts); i++)
         result = parts[i](maker);
+    if (result == 0 && maker->runtime->backend != BACKEND_BRIG)
+        result = backend_apply(maker->runtime, maker->request, maker->host_uid, maker->jail, err);
     return result;
 }
 

@@ -26,7 +26,7 @@ struct jail_ground {
 struct jail {
     struct brig_policy *policy;
     const char **argv;
-    int work_fd;       /* work_dir, which the policy grants by fd; open until the start; or -1 */
+    int work_fd;       /* work_dir, or a mount, that the policy has by fd until the start; or -1 */
     const char *field; /* the request's field that caused a failure; or NULL */
     struct arena arena;
 };

@@ -191,6 +191,18 @@ static int check_network(const struct asked *asked)
                      "the whole network is not permitted: name hosts in permissions.network.allow");
 }
 
+/* A program that runs an image has no door to the network. */
+static int check_backend(const struct asked *asked)
+{
+    const struct runtime *runtime = asked->runtime;
+    if (runtime->backend == BACKEND_BRIG || !asked->request->network)
+        return 0;
+    return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                     "the network is not permitted: %s is run by %s. Leave out "
+                     "permissions.network, or use a runtime with backend: brig",
+                     runtime->name, runtime_backend_names[runtime->backend]);
+}
+
 /* ---- arguments and variables ---- */
 
 static int check_env(const struct asked *asked)
@@ -344,6 +356,7 @@ int jail_check_request(const struct server_config *config, const struct runtime 
         {"compile", check_stages},
         {"permissions.network.allow", check_allow},
         {"permissions.network", check_network},
+        {"permissions.network", check_backend},
         {"env", check_env},
         {"args", check_words},
         {"work_dir", check_workdir},
@@ -475,6 +488,19 @@ int executor_open_workdir(const char *path, const struct config_list *roots, int
         "work_dir '%s' is not below a directory of sandbox.allowed_workdir_roots, or of "
         "the key's own workdir_roots (%s)",
         str_shown(normal).text, roots->count ? "see --print-config" : "there is none");
+}
+
+int jail_check_sandbox(const struct runtime *runtime, struct brig_error *err)
+{
+    if (runtime->agent)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s is an agent, which cannot be a sandbox",
+                         runtime->name);
+    if (runtime->backend != BACKEND_BRIG)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s is run by %s, which cannot be a sandbox: use a runtime with backend: "
+                         "brig",
+                         runtime->name, runtime_backend_names[runtime->backend]);
+    return 0;
 }
 
 bool jail_home_is_valid(const char *home)

@@ -38,6 +38,8 @@ int executor_open_workdir(const char *path, const struct config_list *roots, int
 
 /* Returns whether a path without symlinks is refused for any root. Pure. */
 bool executor_workdir_is_refused(const char *path);
+/* Refuses a runtime that cannot be a sandbox. Pure. */
+int jail_check_sandbox(const struct runtime *runtime, struct brig_error *err);
 /* The home of a sandbox has to be JAIL_HOMES and a name of small letters, digits, - and _. Pure. */
 #define JAIL_HOMES "/home/"
 bool jail_home_is_valid(const char *home);

@@ -317,11 +317,8 @@ static enum sandbox_fault check_settings(struct sandbox *sandbox, const char **r
         (void)config_fail_language(executor->config, request->language, err);
         return SANDBOX_LANGUAGE;
     }
-    if (sandbox->runtime->agent) {
-        (void)brig_fail(err, BRIG_E_INVALID, 0, "%s is an agent, which cannot be a sandbox",
-                        sandbox->runtime->name);
+    if (jail_check_sandbox(sandbox->runtime, err) < 0)
         return SANDBOX_LANGUAGE;
-    }
     *ret_field = "image";
     if (request->image && executor_image_use(executor->config, sandbox->runtime, request->image,
                                              &sandbox->with_image, err) < 0)
