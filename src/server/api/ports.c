@@ -52,15 +52,26 @@ static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, con
     return MHD_YES;
 }
 
-/* Headers of the connection are this server's, and keys and tokens stay here. */
+/* Headers of the connection are this server's, and keys and tokens stay here. So do cookies: a browser
+ * sends those that other programs at the same name have set, whatever their port, and programs in
+ * sandboxes cannot set any. */
 static bool is_passed(const struct writer *writer, const char *name)
 {
-    static const char *const kept[] = {
-        "Connection",     "Keep-Alive",      "TE",
-        "Trailer",        "Upgrade",         "Transfer-Encoding",
-        "Content-Length", "Expect",          "Host",
-        "X-API-Key",      "X-Access-Token",  "E2B-Traffic-Access-Token",
-        "E2b-Sandbox-Id", "E2b-Sandbox-Port"};
+    static const char *const kept[] = {"Connection",
+                                       "Keep-Alive",
+                                       "TE",
+                                       "Trailer",
+                                       "Upgrade",
+                                       "Transfer-Encoding",
+                                       "Content-Length",
+                                       "Expect",
+                                       "Host",
+                                       "Cookie",
+                                       "X-API-Key",
+                                       "X-Access-Token",
+                                       "E2B-Traffic-Access-Token",
+                                       "E2b-Sandbox-Id",
+                                       "E2b-Sandbox-Port"};
     for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
         if (strcasecmp(name, kept[i]) == 0)
             return false;

@@ -311,7 +311,7 @@ static void add_headers(const struct exchange *exchange, struct MHD_Response *re
         add(response, fixed_headers[i].name, fixed_headers[i].value);
     bool page = exchange->route && exchange->route->flags & ROUTE_PAGE;
     add(response, "Content-Security-Policy",
-        page ? WEB_POLICY : "default-src 'none'; frame-ancestors 'none'");
+        page ? WEB_POLICY : "default-src 'none'; form-action 'none'; frame-ancestors 'none'");
     add(response, "X-Request-ID", exchange->request_id);
     if (exchange->content_type)
         add(response, "Content-Type", exchange->content_type);
