@@ -28,13 +28,15 @@
 #define MESSAGES_AT_ONCE 64
 #define FILE_BYTES_MAX ((size_t)256 << 20) /* on their way, in all sandboxes */
 #define ENTRIES_FIRST 64
+#define ENTRIES_BYTES_MAX ((size_t)16 << 20) /* of the paths of one list */
 
 /* ---- requests ---- */
 
 static void free_request(struct files *files, struct file_request *request)
 {
     struct sandboxes *all = &files->sandbox->executor->sandboxes;
-    all->file_bytes -= request->bytes.length + request->request.bytes.length;
+    all->file_bytes -=
+        request->bytes.length + request->entry_bytes + request->request.bytes.length;
     str_done(&request->bytes);
     arena_done(&request->arena);
     free(request->entries);
@@ -222,8 +224,8 @@ static char *copy_text(struct arena *arena, const char *bytes, size_t length)
     return memchr(bytes, 0, length) ? NULL : arena_strndup(arena, bytes, length);
 }
 
-static bool take_entry(struct file_request *request, const struct guest_reply *head,
-                       const char *bytes, size_t length)
+static bool take_entry(struct files *files, struct file_request *request,
+                       const struct guest_reply *head, const char *bytes, size_t length)
 {
     bool one = request->request.operation == SANDBOX_STAT;
     if ((!one && request->request.operation != SANDBOX_ENTRIES) || head->path_length == 0 ||
@@ -231,6 +233,10 @@ static bool take_entry(struct file_request *request, const struct guest_reply *h
         (size_t)head->path_length + head->target_length != length || head->kind > GUEST_OTHER ||
         head->mode > 07777 || request->entry_count >= (one ? 1 : SANDBOX_LIST_MAX))
         return false;
+    if (length > ENTRIES_BYTES_MAX - request->entry_bytes) {
+        request->cut = true;
+        return true;
+    }
     if (request->entry_count == request->entry_room) {
         size_t room = request->entry_room ? 2 * request->entry_room : ENTRIES_FIRST;
         struct sandbox_entry *more = realloc(request->entries, room * sizeof *more);
@@ -253,6 +259,8 @@ static bool take_entry(struct file_request *request, const struct guest_reply *h
     if (!entry.path || (head->kind == GUEST_LINK && !entry.target))
         return false;
     request->entries[request->entry_count++] = entry;
+    request->entry_bytes += length;
+    files->sandbox->executor->sandboxes.file_bytes += length;
     return true;
 }
 
@@ -282,7 +290,7 @@ static bool take_event(struct files *files, const struct guest_reply *head, cons
 static bool take_done(struct files *files, struct file_request *request,
                       const struct guest_reply *head)
 {
-    bool incomplete = head->incomplete != 0;
+    bool incomplete = head->incomplete != 0 || request->cut;
     if (!request->asked || request->sent < request->request.bytes.length || head->error < 0)
         return false;
     if (request->request.operation == SANDBOX_STAT && head->error == 0 && request->entry_count != 1)
@@ -317,7 +325,7 @@ static bool take_reply(struct files *files, const char *message, size_t length)
     case GUEST_DATA:
         return take_data(files, request, message, length);
     case GUEST_ENTRY:
-        return take_entry(request, &head, message, length);
+        return take_entry(files, request, &head, message, length);
     case GUEST_EVENT:
         return take_event(files, &head, message, length);
     case GUEST_DONE:

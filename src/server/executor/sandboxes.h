@@ -76,6 +76,8 @@ struct file_request {
     struct arena arena; /* of the entries */
     struct sandbox_entry *entries;
     size_t entry_count, entry_room;
+    size_t entry_bytes; /* of their paths */
+    bool cut;           /* there were more of them */
 };
 
 /* One program that serves files: the one for requests, or one for each watched directory. */

@@ -239,8 +239,8 @@ const struct route routes[] = {
     {"GET", "/sandboxes/{id}/files", 0, sandboxes_read, "readFile", NULL,
      "Read a file of a sandbox, or list a directory",
      "The bytes as `application/octet-stream`, at most 24 MiB at once; with `list=1` JSON with\n"
-     "at most 10000 `entries`. Files are opened in the sandbox, by a program with the rights of\n"
-     "its commands."},
+     "at most 10000 `entries`, or 16 MiB of paths. Files are opened in the sandbox, by a program\n"
+     "with the rights of its commands."},
     {"PUT", "/sandboxes/{id}/files", ROUTE_BYTES | ROUTE_EMPTY, sandboxes_write, "writeFile", NULL,
      "Write a file in a sandbox",
      "The body is the content, with `Content-Type: application/octet-stream`. Directories above\n"
