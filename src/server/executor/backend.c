@@ -315,6 +315,9 @@ int backend_apply(const struct runtime *runtime, const struct execution_request 
         result = brig_policy_allow_nested(policy, true, err);
     if (result == 0) /* what the program itself tries is no event of the run */
         result = brig_policy_trace(policy, false, err);
+    /* The memory of a gVisor container is a file of the program, which only a cgroup can limit. */
+    if (result == 0 && runtime->backend == BACKEND_RUNSC)
+        result = brig_policy_on_unsupported(policy, BRIG_UNSUPPORTED_FAIL, err);
     if (result < 0)
         return result;
     jail->argv = backend_command(runtime, runtime->opened->count, &jail->arena);
