@@ -24,7 +24,7 @@ export class ApiError extends Error {
 export async function send(method, path, body, signal) {
     const headers = {};
     if (apiKey()) headers["X-API-Key"] = apiKey();
-    if (body !== undefined) headers["Content-Type"] = "application/json";
+    if (body !== undefined) headers["Content-Type"] = body instanceof Blob ? "application/octet-stream" : "application/json";
     return fetch(new URL(path.replace(/^\//, ""), BASE), { method, headers, body, signal, credentials: "omit" });
 }
 
@@ -63,24 +63,39 @@ class EventReader {
     }
 }
 
-function bytesOf(base64) {
+export function bytesOf(base64) {
     return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
 }
 
-// Runs code; calls onOutput(stream, text) as output arrives, and returns the result.
-export async function execute(request, onOutput, signal) {
-    const response = await send("POST", "/execute/stream?encoding=base64", JSON.stringify(request), signal);
+// A request whose body, or answer, is the content of a file.
+export async function callBytes(method, path, body, signal) {
+    const response = await send(method, path, body, signal);
+    if (!response.ok) await fail(response);
+    return response.arrayBuffer();
+}
+
+// Sends a request that is answered with server-sent events, and gives each of them to onEvent(name, data), up to the first for which that returns something.
+export async function stream(method, path, value, onEvent, signal) {
+    const response = await send(method, path, value === undefined ? undefined : JSON.stringify(value), signal);
     if (!response.ok) await fail(response);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const events = new EventReader();
-    const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
     for (;;) {
-        const { value, done } = await reader.read();
+        const { value: text, done } = await reader.read();
         if (done) throw new Error("the connection ended before the result came");
-        for (const event of events.take(value)) {
-            if (event.event === "done") return JSON.parse(event.data);
+        for (const event of events.take(text)) {
             if (event.event === "error") throw new ApiError(0, JSON.parse(event.data));
-            if (decoders[event.event]) onOutput(event.event, decoders[event.event].decode(bytesOf(event.data), { stream: true }));
+            const result = onEvent(event.event, event.data);
+            if (result !== undefined) return result;
         }
     }
+}
+
+// Runs code; calls onOutput(stream, text) as output arrives, and returns the result.
+export function execute(request, onOutput, signal) {
+    const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
+    return stream("POST", "/execute/stream?encoding=base64", request, (name, data) => {
+        if (name === "done") return JSON.parse(data);
+        if (decoders[name]) onOutput(name, decoders[name].decode(bytesOf(data), { stream: true }));
+    }, signal);
 }

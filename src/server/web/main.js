@@ -4,12 +4,14 @@ import { apiKey, setApiKey } from "./api.js";
 import * as executions from "./executions.js";
 import * as explorer from "./explorer.js";
 import * as run from "./run.js";
+import * as sandboxes from "./sandboxes.js";
 import * as server from "./server.js";
 
-const VIEWS = { "#run": run, "#executions": executions, "#server": server, "#api": explorer };
+const VIEWS = { "#run": run, "#executions": executions, "#sandboxes": sandboxes, "#server": server, "#api": explorer };
 const place = document.getElementById("view");
 const notice = document.getElementById("notice");
 const key = document.getElementById("key");
+let shown = null;
 
 function tell(text) {
     notice.textContent = text;
@@ -25,16 +27,19 @@ function explain(error) {
     }
 }
 
+// What follows a slash, as in #sandboxes/ID, is for the view.
 function show() {
-    const name = VIEWS[location.hash] ? location.hash : "#run";
+    const [wanted, part] = location.hash.split("/");
+    const name = VIEWS[wanted] ? wanted : "#run";
     for (const link of document.querySelectorAll("nav a")) {
         if (link.getAttribute("href") === name) link.setAttribute("aria-current", "page");
         else link.removeAttribute("aria-current");
     }
     tell("");
-    const view = VIEWS[name].view();
-    place.replaceChildren(view.element);
-    view.ready.catch(explain);
+    if (shown && shown.close) shown.close();
+    shown = VIEWS[name].view(part);
+    place.replaceChildren(shown.element);
+    shown.ready.catch(explain);
 }
 
 document.getElementById("key-form").addEventListener("submit", (event) => {
