@@ -35,8 +35,7 @@
 static void free_request(struct files *files, struct file_request *request)
 {
     struct sandboxes *all = &files->sandbox->executor->sandboxes;
-    all->file_bytes -=
-        request->bytes.length + request->entry_bytes + request->request.bytes.length;
+    all->file_bytes -= request->bytes.length + request->entry_bytes + request->request.bytes.length;
     str_done(&request->bytes);
     arena_done(&request->arena);
     free(request->entries);
