@@ -48,6 +48,11 @@ void sandbox_ask(struct exchange *exchange, struct sandbox_request *request,
                  const struct sandbox_dialect *dialect)
 {
     struct http *http = exchange->http;
+    /* The executor would take it as malformed, and disconnect this process with all its clients. */
+    if (request->bytes.length > SANDBOX_FILE_MAX) {
+        answer_error(exchange, ERROR_BODY_TOO_LARGE, NULL);
+        return;
+    }
     request->request_id = exchange->request_id;
     request->client = exchange->client.text;
     request->domain = exchange->domain;
