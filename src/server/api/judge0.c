@@ -328,6 +328,10 @@ static void take_one(struct exchange *exchange, const struct note *note)
         exchange_resume(exchange);
         return;
     }
+    if (call->wait && pending && !async_is_waited_out(exchange)) {
+        async_wait(exchange);
+        return;
+    }
     if (call->kind == CALL_DELETE && pending) {
         char text[96];
         enum judge0_status status =

@@ -230,7 +230,7 @@ static void ask_again(struct exchange *exchange)
         ask_for(exchange, TICKET_HISTORY, MESSAGE_GET, exchange->path_id);
 }
 
-static bool is_waited_out(const struct exchange *exchange)
+bool async_is_waited_out(const struct exchange *exchange)
 {
     return exchange->http->draining || exchange->wait_until_ms <= exchange->http->now_ms;
 }
@@ -253,7 +253,7 @@ static void answer_unfinished(struct exchange *exchange)
 
 void async_wait(struct exchange *exchange)
 {
-    if (is_waited_out(exchange)) {
+    if (async_is_waited_out(exchange)) {
         answer_unfinished(exchange);
         return;
     }
@@ -299,7 +299,7 @@ void async_tick(struct http *http)
         next = TAILQ_NEXT(ticket, link);
         struct exchange *exchange = ticket->exchange;
         bool stale = ticket->stale && again < AGAIN_AT_ONCE && http->peers[ROLE_HISTORY];
-        if (ticket->kind != TICKET_WAIT || !exchange || !(stale || is_waited_out(exchange)))
+        if (ticket->kind != TICKET_WAIT || !exchange || !(stale || async_is_waited_out(exchange)))
             continue;
         again++;
         ticket_free(http, ticket);

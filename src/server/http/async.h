@@ -3,6 +3,7 @@
  * to a repeated idempotency key. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "server/message.h"
@@ -18,7 +19,7 @@ struct ticket;
 struct async_dialect {
     /* Answers async_submit_request(). */
     void (*queued)(struct exchange *exchange, enum message_verdict verdict, const char *id);
-    /* Answers async_wait(): the execution has ended, or the time is over. */
+    /* Answers async_wait(): the execution may have ended, or the time is over. */
     void (*ended)(struct exchange *exchange);
     /* Answers async_ask_note(). */
     void (*noted)(struct exchange *exchange, const struct message *message);
@@ -28,6 +29,7 @@ struct async_dialect {
 void async_submit_request(struct exchange *exchange, const struct execution_request *request);
 /* Waits for the end of exchange->execution_id, until exchange->wait_until_ms. */
 void async_wait(struct exchange *exchange);
+bool async_is_waited_out(const struct exchange *exchange);
 /* Sends MESSAGE_NOTE, MESSAGE_NOTE_REMOVE or MESSAGE_NOTE_LIST. */
 void async_ask_note(struct exchange *exchange, enum message_type type, const void *bytes,
                     size_t length);
