@@ -570,7 +570,7 @@ static bool read_count(struct exchange *exchange, const char *name, uint64_t mos
     const char *text = parameter(exchange, name);
     if (!text)
         return true;
-    if (parse_uint(text, most, 0, ret_value, NULL) < 0)
+    if (parse_uint(text, most, PARSE_ZERO_OK, ret_value, NULL) < 0)
         return refuse_query(exchange, name, "the parameter has to be a whole number in its range");
     return true;
 }
