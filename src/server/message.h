@@ -22,6 +22,7 @@ enum message_type {
     MESSAGE_READY,   /* confined and able to serve; bytes: a line for the log, may be empty */
     MESSAGE_WARNING, /* bytes: a line for the log */
     MESSAGE_PONG,
+    MESSAGE_DISTRUST, /* executor, history: the http process misbehaves, and was cut off; a line */
     /* http → executor */
     MESSAGE_EXECUTE, /* an execution_request without an id; the http process chooses the tag */
     MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client disconnected */

@@ -334,12 +334,15 @@ static void hear(struct supervisor *supervisor, enum server_role which)
         role->unanswered = 0;
         if (message.length > 0)
             log_line(supervisor->config->server.log_format,
-                     message.type == MESSAGE_WARNING ? LEVEL_WARNING : LEVEL_INFO,
+                     message.type == MESSAGE_READY ? LEVEL_INFO : LEVEL_WARNING,
                      server_role_name(which), str_shown(message.bytes).text);
         if (message.type == MESSAGE_READY) {
             role->ready = true;
             announce(supervisor);
         }
+        if (message.type == MESSAGE_DISTRUST && which != ROLE_HTTP &&
+            supervisor->roles[ROLE_HTTP].pid != 0)
+            (void)kill(supervisor->roles[ROLE_HTTP].pid, SIGKILL);
     }
 }
 

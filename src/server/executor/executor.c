@@ -134,6 +134,14 @@ void executor_warn(struct executor *executor, const char *text)
         lose_peer(supervisor);
 }
 
+/* The http process may have been taken over: only a new one is heard again. */
+static void distrust_http(struct executor *executor, const char *why)
+{
+    const struct executor_peer *supervisor = supervisor_of(executor);
+    if (supervisor->channel)
+        (void)channel_send(supervisor->channel, MESSAGE_DISTRUST, 0, why, strlen(why), NULL);
+}
+
 void executor_send_rows(struct executor *executor)
 {
     struct executor_peer *history = &executor->peers[ROLE_HISTORY];
@@ -338,12 +346,16 @@ static bool receive(struct executor_peer *peer)
         int result = channel_receive(peer->channel, &message, &err);
         if (result == 0)
             return false;
-        if (result < 0) {
-            lose_peer(peer);
-        } else if (take_message(executor, from, &message, &err) < 0) {
+        bool gone = result == BRIG_E_SYSTEM;
+        if (result > 0)
+            result = take_message(executor, from, &message, &err);
+        if (result >= 0)
+            continue;
+        if (!gone && from == ROLE_HTTP)
+            distrust_http(executor, err.message);
+        else if (!gone)
             executor_warn(executor, err.message);
-            lose_peer(peer);
-        }
+        lose_peer(peer);
     }
     return peer->channel != NULL;
 }

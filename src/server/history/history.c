@@ -316,8 +316,14 @@ static int read_question(struct history *r)
         permitted[i].take(r, &message);
         return 1;
     }
-    history_warn(r, "the http process does not keep to the form");
     return BRIG_E_INVALID;
+}
+
+/* The http process may have been taken over: only a new one is heard again. */
+static void distrust_http(struct history *r)
+{
+    static const char why[] = "the http process does not keep to the form";
+    (void)channel_send(r->control, MESSAGE_DISTRUST, 0, why, strlen(why), NULL);
 }
 
 /* Limited, so that a http process which never stops asking does not delay the executor's rows. */
@@ -330,6 +336,8 @@ static void read_http(struct history *r)
         if (clock_now_ms() >= end_ms)
             break;
     }
+    if (result < 0 && result != BRIG_E_SYSTEM)
+        distrust_http(r);
     if (result < 0)
         history_drop_http(r);
 }
