@@ -644,6 +644,11 @@ void guard_free(struct guard *guard)
         (void)close(tree->top);
         free(tree->dest);
     }
+    for (size_t i = 0; i < guard->shared_count; i++) {
+        remove_made(guard->shared[i].top, guard->shared[i].made);
+        (void)close(guard->shared[i].made);
+        (void)close(guard->shared[i].top);
+    }
     done_roots(guard);
     for (size_t i = 0; i < guard->empty_count; i++)
         (void)close(guard->empty[i]);

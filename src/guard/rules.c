@@ -203,6 +203,26 @@ static int make_empty(int top, bool *ret_made)
     return -1;
 }
 
+/* Keeps the empty `.git` that another run has made, which is in use here too: whoever ends last
+ * removes it. */
+static void share_empty(struct guard *guard, int top)
+{
+    struct stat named, opened;
+    autoclose int fd = files_open_dir(top, ".git");
+    if (fd < 0 || !repo_is_mount_point(fd) || guard->shared_count == TREES_MAX)
+        return;
+    int copy = fcntl(top, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        return;
+    if (flock(fd, LOCK_SH) < 0 || fstat(fd, &opened) < 0 ||
+        fstatat(top, ".git", &named, AT_SYMLINK_NOFOLLOW) < 0 || named.st_ino != opened.st_ino) {
+        (void)close(copy);
+        return;
+    }
+    guard->shared[guard->shared_count].top = copy;
+    guard->shared[guard->shared_count++].made = take_fd(&fd);
+}
+
 /* The mount point of a missing `.git` is created in the copy of the directory. */
 static int make_reviewed(struct adding *a, struct tree *tree, struct repo *repo,
                          struct brig_error *err)
@@ -440,6 +460,8 @@ static int add_tree(struct adding *a, int top, const char *source, const char *d
         status = 0;
     } else if (repo.kind == REPO_NONE && !(may_make && own)) {
         /* The jail must not fill an empty one. */
+        if (!a->options->dry)
+            share_empty(guard, top);
         bool empty = files_exists(top, ".git");
         status = empty ? protect(a, source, dest, ".git", err) : 0;
         if (status == 0)

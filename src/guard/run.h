@@ -60,6 +60,10 @@ struct guard {
     size_t tree_count;
     int empty[TREES_MAX]; /* directories mounted on submodules without a repository */
     size_t empty_count;
+    struct {
+        int top, made;   /* a directory, and the empty `.git` in it, locked */
+    } shared[TREES_MAX]; /* of other runs */
+    size_t shared_count;
     struct root roots[ROOTS_MAX];
     size_t root_count;
     struct held_rules rules;

@@ -110,6 +110,21 @@ two_runs() {
     [ ! -e .git ]
 }
 
+@test "the empty .git of the user's run stays until a run of root ends that has it too" {
+    lib_is_root || skip "only root's run does not make a .git of its own in a directory of the user's"
+    enter_project user
+    start user:sealed 'await_file go'
+    [ -d .git ]
+    BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -m sealed -j "$JAIL" -d . -- sh -c ': >begun; until [ -e end ]; do sleep 0.1; done' >"$SCRATCH/root" 2>&1 3>&- &
+    above=$!
+    await_file begun
+    finish
+    [ -d .git ]
+    : >end
+    wait "$above"
+    [ ! -e .git ]
+}
+
 @test "one that cannot be made anew does not keep the others from it" {
     hostile_project
     run inside user:sealed "MARK='$MARK'; $EVIL"'mkdir d; cd d; for i in $(seq 105); do git init -q r$i; git -C r$i config core.fsmonitor "$MARK"; done
