@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The streams of commands in sandboxes: their output, which is kept up to a limit and sent to
- * clients that follow it, and their standard input. */
+ * clients that follow it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -243,66 +243,4 @@ int executor_stream_open(struct command *command, int index, enum sandbox_piece 
     if (stream->source.fd < 0 || fcntl(stream->source.fd, F_SETFL, O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for the output");
     return executor_watch(command->sandbox->executor, &stream->source, EPOLLIN, err);
-}
-
-/* ---- standard input ---- */
-
-void executor_input_close(struct command *command)
-{
-    if (command->watching_input)
-        executor_unwatch(command->sandbox->executor, &command->input);
-    command->watching_input = false;
-    if (command->input.fd >= 0)
-        (void)close(take_fd(&command->input.fd));
-    str_done(&command->waiting);
-    command->sent = 0;
-}
-
-/* Writes what the command takes now; the loop calls again when it takes more. */
-void executor_input_feed(struct command *command)
-{
-    struct str *waiting = &command->waiting;
-    while (command->input.fd >= 0 && command->sent < waiting->length) {
-        ssize_t done = write(command->input.fd, waiting->data + command->sent,
-                             waiting->length - command->sent);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0 && errno != EAGAIN)
-            executor_input_close(command); /* the command has closed its end */
-        if (done <= 0)
-            break;
-        command->sent += (size_t)done;
-    }
-    bool wants = command->input.fd >= 0 && command->sent < waiting->length;
-    if (!wants && command->input.fd >= 0) {
-        str_done(waiting);
-        command->sent = 0;
-        if (!command->keep_input && !command->request.pty) {
-            executor_input_close(command);
-            return;
-        }
-    }
-    if (wants && !command->watching_input)
-        command->watching_input =
-            executor_watch(command->sandbox->executor, &command->input, EPOLLOUT, NULL) == 0;
-    else if (!wants && command->watching_input) {
-        executor_unwatch(command->sandbox->executor, &command->input);
-        command->watching_input = false;
-    }
-}
-
-static void input_ready(void *owner, uint32_t events)
-{
-    struct command *command = owner;
-    (void)events;
-    if (command->input.fd >= 0)
-        executor_input_feed(command);
-}
-
-int executor_input_open(struct command *command, int fd, struct brig_error *err)
-{
-    command->input = (struct executor_source){input_ready, command, fds_keep_high(fd)};
-    if (command->input.fd < 0 || fcntl(command->input.fd, F_SETFL, O_NONBLOCK) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open standard input");
-    return 0;
 }

@@ -155,7 +155,7 @@ static void drop_job(struct command *command)
 {
     executor_unwatch(command->sandbox->executor, &command->source);
     command->source.fd = -1;
-    executor_input_close(command);
+    executor_input_done(&command->input);
     for (int i = 0; i < 2; i++)
         executor_stream_close(&command->streams[i]);
     brig_job_free(take_ptr(&command->job));
@@ -318,15 +318,11 @@ static int start_plain(struct command *command, const struct job_source *source,
         if (result < 0)
             return result;
     }
-    if (command->keep_input) {
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for the input");
-        in = ends[0];
-        plain.stdio[0] = (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = in};
-        int result = executor_input_open(command, ends[1], err);
+    if (command->request.keep_input) {
+        int result = executor_input_start(&command->input, command->sandbox->executor, &in, err);
         if (result < 0)
             return result;
+        plain.stdio[0] = (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = in};
     } else if (bytes->length > 0) {
         plain.stdio[0] = (struct brig_stdio){
             .kind = BRIG_STDIO_BYTES, .bytes = bytes->data, .length = bytes->length};
@@ -353,7 +349,8 @@ static int start_terminal(struct command *command, const struct job_source *sour
     result =
         executor_stream_open(command, 0, SANDBOX_TERMINAL, fcntl(master, F_DUPFD_CLOEXEC, 3), err);
     return result < 0 ? result
-                      : executor_input_open(command, fcntl(master, F_DUPFD_CLOEXEC, 3), err);
+                      : executor_input_open(&command->input, command->sandbox->executor,
+                                            fcntl(master, F_DUPFD_CLOEXEC, 3), err);
 }
 
 static int start_job(struct command *command, struct brig_error *err)
@@ -371,9 +368,9 @@ static int start_job(struct command *command, struct brig_error *err)
     command->source = (struct executor_source){job_ready, command, brig_job_fd(command->job)};
     result = executor_watch(sandbox->executor, &command->source, EPOLLIN, err);
     const struct execution_bytes *bytes = &command->request.bytes;
-    if (result == 0 && command->input.fd >= 0 && bytes->length > 0) {
-        str_append_bytes(&command->waiting, bytes->data, bytes->length);
-        executor_input_feed(command);
+    if (result == 0 && command->input.source.fd >= 0 && bytes->length > 0) {
+        str_append_bytes(&command->input.waiting, bytes->data, bytes->length);
+        executor_input_feed(&command->input);
     }
     return result;
 }
@@ -444,8 +441,7 @@ static struct command *new_command(struct sandbox *sandbox, struct sandbox_reque
     *command = (struct command){.sandbox = sandbox,
                                 .request = *request,
                                 .source = {.fd = -1},
-                                .input = {.fd = -1},
-                                .keep_input = request->keep_input,
+                                .input.source.fd = -1,
                                 .started_ns = clock_wall_ns()};
     for (int i = 0; i < 2; i++)
         command->streams[i] = (struct command_stream){.command = command, .source = {.fd = -1}};
@@ -564,23 +560,24 @@ static void take_input(struct command *command, const struct sandbox_request *re
                        struct caller caller)
 {
     struct executor *executor = command->sandbox->executor;
-    if (command->input.fd < 0 || (!command->keep_input && !command->request.pty)) {
+    struct executor_input *input = &command->input;
+    if (input->source.fd < 0 || input->last) {
         executor_sandbox_refuse(executor, caller, SANDBOX_CONFLICT, "",
                                 "the standard input of the command is closed");
         return;
     }
-    if (command->waiting.length - command->sent + request->bytes.length > SANDBOX_INPUT_MAX) {
+    if (input->waiting.length - input->sent + request->bytes.length > SANDBOX_INPUT_MAX) {
         executor_sandbox_refuse(executor, caller, SANDBOX_BUSY, "",
                                 "the command has not read %zu bytes of its standard input yet",
-                                command->waiting.length - command->sent);
+                                input->waiting.length - input->sent);
         return;
     }
-    str_drop_done(&command->waiting, &command->sent);
-    str_append_bytes(&command->waiting, request->bytes.data, request->bytes.length);
-    command->keep_input = request->keep_input;
+    str_drop_done(&input->waiting, &input->sent);
+    str_append_bytes(&input->waiting, request->bytes.data, request->bytes.length);
+    input->last = !request->keep_input && !command->request.pty;
     if (command->request.pty && !request->keep_input)
-        str_append_char(&command->waiting, '\4'); /* end of file, for a terminal */
-    executor_input_feed(command);
+        str_append_char(&input->waiting, '\4'); /* end of file, for a terminal */
+    executor_input_feed(input);
     executor_sandbox_answer(executor, caller, &(struct sandbox_answer){0});
 }
 

@@ -21,8 +21,8 @@ static void close_pipe(struct executor_input *input)
         (void)close(take_fd(&input->source.fd));
 }
 
-/* Writes what the program takes now; the loop calls again when it takes more. */
-static void feed(struct executor_input *input)
+/* The loop calls this again when the program takes more. */
+void executor_input_feed(struct executor_input *input)
 {
     struct str *waiting = &input->waiting;
     while (input->source.fd >= 0 && input->sent < waiting->length) {
@@ -39,6 +39,10 @@ static void feed(struct executor_input *input)
         input->sent += (size_t)done;
     }
     bool wants = input->source.fd >= 0 && input->sent < waiting->length;
+    if (input->last && !wants) {
+        input->closed = true;
+        close_pipe(input);
+    }
     if (input->closed || (input->source.fd >= 0 && !wants)) {
         str_done(waiting);
         input->sent = 0;
@@ -54,7 +58,17 @@ static void feed(struct executor_input *input)
 static void input_ready(void *owner, uint32_t events)
 {
     (void)events;
-    feed(owner);
+    executor_input_feed(owner);
+}
+
+int executor_input_open(struct executor_input *input, struct executor *executor, int fd,
+                        struct brig_error *err)
+{
+    input->executor = executor;
+    input->source = (struct executor_source){input_ready, input, fds_keep_high(fd)};
+    if (input->source.fd < 0 || fcntl(input->source.fd, F_SETFL, O_NONBLOCK) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open standard input");
+    return 0;
 }
 
 int executor_input_start(struct executor_input *input, struct executor *executor, int *ret_end,
@@ -64,11 +78,10 @@ int executor_input_start(struct executor_input *input, struct executor *executor
     if (pipe2(ends, O_CLOEXEC) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for the input");
     autoclose int theirs = ends[0];
-    input->executor = executor;
-    input->source = (struct executor_source){input_ready, input, fds_keep_high(ends[1])};
-    if (input->source.fd < 0 || fcntl(input->source.fd, F_SETFL, O_NONBLOCK) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for the input");
-    feed(input);
+    int result = executor_input_open(input, executor, ends[1], err);
+    if (result < 0)
+        return result;
+    executor_input_feed(input);
     *ret_end = take_fd(&theirs);
     return 0;
 }
@@ -83,7 +96,7 @@ bool executor_input_take(struct executor_input *input, const void *bytes, size_t
     str_append_bytes(&input->waiting, bytes, length);
     if (input->waiting.failed)
         return false;
-    feed(input);
+    executor_input_feed(input);
     return true;
 }
 

@@ -15,6 +15,7 @@
 #include "jail/attach/attach.h"
 #include "server/execution.h"
 #include "server/executor/contexts.h"
+#include "server/executor/input.h"
 #include "server/executor/source.h"
 #include "server/sandbox.h"
 
@@ -55,10 +56,7 @@ struct command {
     struct str kept; /* output: a byte for the kind, four for the length, then the piece */
     bool dropped;    /* output before `kept` was dropped */
     struct follower *followers;
-    struct executor_source input; /* standard input, or a copy of the terminal; fd -1: closed */
-    struct str waiting;           /* input that the command has not read yet */
-    size_t sent;                  /* bytes of it that were written */
-    bool keep_input, watching_input;
+    struct executor_input input; /* a pipe, or a copy of the terminal */
     int64_t started_ns;
     struct str result; /* encoded, once it has ended */
 };
@@ -256,11 +254,6 @@ int executor_stream_open(struct command *command, int index, enum sandbox_piece 
 /* Returns 1 if there may be more. */
 int executor_stream_read(struct command_stream *stream);
 void executor_stream_close(struct command_stream *stream);
-/* Takes the fd, as above. */
-int executor_input_open(struct command *command, int fd, struct brig_error *err);
-/* Writes as much of the waiting input as the command takes now. */
-void executor_input_feed(struct command *command);
-void executor_input_close(struct command *command);
 
 /* ---- files.c ---- */
 
