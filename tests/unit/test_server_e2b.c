@@ -351,13 +351,13 @@ static json_t *load(const char *text)
 
 static unsigned create(const char *text)
 {
-    autojson_value json_t *body = load(text);
+    json_auto_t *body = load(text);
     return e2b_read_create(body, &config, &parsed, message);
 }
 
 static bool start(const char *text)
 {
-    autojson_value json_t *body = load(text);
+    json_auto_t *body = load(text);
     return e2b_read_start(body, &parsed, message);
 }
 
@@ -489,7 +489,7 @@ typedef bool reader(const json_t *body, struct sandbox_request *ret, char messag
 
 static bool read_with(reader *read, const char *text)
 {
-    autojson_value json_t *body = load(text);
+    json_auto_t *body = load(text);
     return read(body, &parsed, message);
 }
 

@@ -178,7 +178,7 @@ static const char *context;
 
 static bool execute(const char *text)
 {
-    autojson_value json_t *body = json_loads(text, 0, NULL);
+    json_auto_t *body = json_loads(text, 0, NULL);
     char message[E2B_MESSAGE_MAX];
     sandbox_request_done(&parsed);
     return e2b_read_code(body, &parsed, &context, message);
@@ -186,7 +186,7 @@ static bool execute(const char *text)
 
 static bool create(const char *text)
 {
-    autojson_value json_t *body = json_loads(text, 0, NULL);
+    json_auto_t *body = json_loads(text, 0, NULL);
     char message[E2B_MESSAGE_MAX];
     sandbox_request_done(&parsed);
     return e2b_read_context(body, &parsed, message);

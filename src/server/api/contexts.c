@@ -149,13 +149,6 @@ static void answer_list(struct exchange *exchange, const struct sandbox_answer *
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static void answer_nothing(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    autostr struct str nothing = {0};
-    (void)answer;
-    answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
-}
-
 static void answer_run(struct exchange *exchange, const struct sandbox_answer *answer)
 {
     autostr struct str text = {0};
@@ -203,7 +196,7 @@ static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const 
 
 static const struct sandbox_dialect with_context = {.answered = answer_context};
 static const struct sandbox_dialect with_list = {.answered = answer_list};
-static const struct sandbox_dialect with_nothing = {.answered = answer_nothing};
+static const struct sandbox_dialect with_nothing = {.answered = sandbox_answer_nothing};
 static const struct sandbox_dialect with_run = {.answered = answer_run, .piece = add_piece};
 
 /* ---- requests ---- */

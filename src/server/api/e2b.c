@@ -133,29 +133,19 @@ const char *e2b_path_id(const struct exchange *exchange)
     return kept->path_id;
 }
 
-const char *e2b_header(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-}
-
-const char *e2b_query(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
 /* ---- errors ---- */
 
 static enum e2b_form form_of(const struct exchange *exchange)
 {
     const struct e2b_kept *kept = exchange->kept;
-    const char *type = e2b_header(exchange, "Content-Type");
+    const char *type = exchange_header(exchange, "Content-Type");
     if (kept && kept->route)
         return kept->route->form;
     /* Refused before its row was looked for. */
-    return !type                                              ? E2B_REST
-           : str_starts_with(type, CONNECT_TYPE)              ? E2B_STREAM
-           : e2b_header(exchange, "Connect-Protocol-Version") ? E2B_UNARY
-                                                              : E2B_REST;
+    return !type                                                   ? E2B_REST
+           : str_starts_with(type, CONNECT_TYPE)                   ? E2B_STREAM
+           : exchange_header(exchange, "Connect-Protocol-Version") ? E2B_UNARY
+                                                                   : E2B_REST;
 }
 
 static void write_rest_error(struct str *out, unsigned status, const char *message)
@@ -269,11 +259,6 @@ void e2b_failed(struct exchange *exchange, const struct sandbox_answer *answer)
 
 /* ---- parts of requests ---- */
 
-void e2b_free_json(json_t **value)
-{
-    json_decref(*value);
-}
-
 /* The only frame of the body of a stream. */
 static bool unwrap(struct exchange *exchange, const char **bytes, size_t *length)
 {
@@ -290,7 +275,7 @@ bool e2b_body(struct exchange *exchange, json_t **ret_object)
     const struct e2b_kept *kept = exchange->kept;
     const char *bytes = exchange->body.data ? exchange->body.data : "";
     size_t length = exchange->body.length;
-    const char *type = e2b_header(exchange, "Content-Type");
+    const char *type = exchange_header(exchange, "Content-Type");
     const char *wanted = kept->route->form == E2B_STREAM ? CONNECT_TYPE : "application/json";
     if (length > 0 && (!type || !str_starts_with(type, wanted))) {
         e2b_refuse(exchange, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
@@ -336,8 +321,8 @@ static bool is_user(const char *name, size_t length)
 bool e2b_check_user(struct exchange *exchange)
 {
     static const char basic[] = "Basic ";
-    const char *name = e2b_query(exchange, "username");
-    const char *authorization = e2b_header(exchange, "Authorization");
+    const char *name = exchange_parameter(exchange, "username");
+    const char *authorization = exchange_header(exchange, "Authorization");
     char text[64];
     size_t length = name ? strlen(name) : 0;
     if (!name && authorization && str_starts_with(authorization, basic)) {
@@ -413,15 +398,16 @@ static bool is_host(const struct exchange *exchange)
 /* The sandbox, the port and the token of a request that goes into a sandbox. */
 static bool find_sandbox(struct exchange *exchange, unsigned *ret_port)
 {
-    const char *id = e2b_header(exchange, "E2b-Sandbox-Id");
-    const char *port = e2b_header(exchange, "E2b-Sandbox-Port");
-    const char *token = e2b_header(exchange, "X-Access-Token");
+    const char *id = exchange_header(exchange, "E2b-Sandbox-Id");
+    const char *port = exchange_header(exchange, "E2b-Sandbox-Port");
+    const char *token = exchange_header(exchange, "X-Access-Token");
     char host_id[EXECUTION_ID_LENGTH + 1];
     unsigned host_port;
     uint64_t number = E2B_ENVD;
     if (!token)
-        token = e2b_header(exchange, "E2B-Traffic-Access-Token");
-    if (is_host(exchange) && e2b_read_host(e2b_header(exchange, "Host"), &host_port, host_id)) {
+        token = exchange_header(exchange, "E2B-Traffic-Access-Token");
+    if (is_host(exchange) &&
+        e2b_read_host(exchange_header(exchange, "Host"), &host_port, host_id)) {
         id = host_id;
         port = NULL;
         number = host_port;

@@ -105,12 +105,8 @@ void e2b_failed(struct exchange *exchange, const struct sandbox_answer *answer);
 /* Answers with a status and a message, in the form of the route; for Connect the status gives the code. */
 void e2b_refuse(struct exchange *exchange, unsigned status, const char *message);
 
-const char *e2b_header(const struct exchange *exchange, const char *name);
-const char *e2b_query(const struct exchange *exchange, const char *name);
 /* Reads the body, of a stream the frame in it, as a JSON object; "" is an empty one. False: answered. */
 bool e2b_body(struct exchange *exchange, json_t **ret_object);
-void e2b_free_json(json_t **value);
-#define autojson_value __attribute__((cleanup(e2b_free_json)))
 /* Copies a path to the request's arena; "" and "~" are the home. NULL: answered. */
 const char *e2b_file_path(struct exchange *exchange, struct arena *arena, const char *path);
 /* Refuses another user than those that all mean the sandbox's only one. False: answered. */

@@ -156,7 +156,7 @@ static json_t *without_quotes(const json_t *value)
 static void send_result(struct exchange *exchange, const struct run_line *result)
 {
     autostr struct str line = {0};
-    autojson_value json_t *out = json_object();
+    json_auto_t *out = json_object();
     const char *type;
     json_t *value;
     bool good = out && json_object_set_new(out, "type", json_string("result")) == 0 &&
@@ -265,7 +265,7 @@ void e2b_code_execute(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CONTEXT_RUN,
                                                   .wait = SANDBOX_FOLLOW};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     char message[E2B_MESSAGE_MAX];
     const char *context = NULL;
     if (!e2b_body(exchange, &body))
@@ -320,24 +320,17 @@ static void answer_contexts(struct exchange *exchange, const struct sandbox_answ
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static void answer_nothing(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    autostr struct str nothing = {0};
-    (void)answer;
-    answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
-}
-
 static const struct sandbox_dialect with_context = {.answered = answer_context,
                                                     .failed = e2b_failed};
 static const struct sandbox_dialect with_contexts = {.answered = answer_contexts,
                                                      .failed = e2b_failed};
-static const struct sandbox_dialect with_nothing = {.answered = answer_nothing,
+static const struct sandbox_dialect with_nothing = {.answered = sandbox_answer_nothing,
                                                     .failed = e2b_failed};
 
 void e2b_code_create(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CONTEXT_CREATE};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     char message[E2B_MESSAGE_MAX];
     if (!e2b_body(exchange, &body))
         return;

@@ -31,7 +31,7 @@
 /* The clients make `PORT-ID.DOMAIN` of it. */
 static void write_domain(struct json *j, const struct exchange *exchange)
 {
-    const char *host = e2b_header(exchange, "Host");
+    const char *host = exchange_header(exchange, "Host");
     if (host)
         json_text(j, "domain", host);
 }
@@ -115,13 +115,6 @@ static void answer_info(struct exchange *exchange, const struct sandbox_answer *
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static void answer_nothing(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    autostr struct str nothing = {0};
-    (void)answer;
-    answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
-}
-
 /* One sample, of now; the CPU time since the sandbox was created. */
 static void answer_metrics(struct exchange *exchange, const struct sandbox_answer *answer)
 {
@@ -173,7 +166,7 @@ void e2b_metrics(struct exchange *exchange)
     ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
 }
 
-static const struct sandbox_dialect with_nothing = {.answered = answer_nothing,
+static const struct sandbox_dialect with_nothing = {.answered = sandbox_answer_nothing,
                                                     .failed = e2b_failed};
 
 void e2b_end(struct exchange *exchange)
@@ -194,7 +187,7 @@ static const struct sandbox_dialect with_session = {.answered = answer_session,
 void e2b_create(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CREATE};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     char message[E2B_MESSAGE_MAX];
     if (!e2b_body(exchange, &body))
         return;
@@ -212,7 +205,7 @@ void e2b_create(struct exchange *exchange)
 
 static bool read_timeout(struct exchange *exchange, uint64_t *ret_ms)
 {
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     char message[E2B_MESSAGE_MAX];
     if (!e2b_body(exchange, &body))
         return false;
@@ -355,8 +348,10 @@ static enum MHD_Result note_state(void *context, enum MHD_ValueKind kind, const 
 static bool read_page(struct exchange *exchange)
 {
     struct e2b_kept *kept = e2b_kept(exchange);
-    const char *limit = e2b_query(exchange, "limit"), *after = e2b_query(exchange, "startedAfter");
-    const char *order = e2b_query(exchange, "order"), *next = e2b_query(exchange, "nextToken");
+    const char *limit = exchange_parameter(exchange, "limit"),
+               *after = exchange_parameter(exchange, "startedAfter");
+    const char *order = exchange_parameter(exchange, "order"),
+               *next = exchange_parameter(exchange, "nextToken");
     struct tm tm = {0};
     kept->limit = LIST_DEFAULT;
     if (limit && (parse_uint(limit, LIST_MAX, 0, &kept->limit, NULL) < 0 || kept->limit == 0)) {
@@ -372,7 +367,7 @@ static bool read_page(struct exchange *exchange)
     }
     kept->ascending = str_equal(order, "asc");
     kept->next = next && *next ? next : NULL;
-    kept->template_id = e2b_query(exchange, "template");
+    kept->template_id = exchange_parameter(exchange, "template");
     return true;
 }
 
@@ -384,7 +379,7 @@ void e2b_list(struct exchange *exchange)
                                     &request);
     if (!read_page(exchange))
         return;
-    if (!e2b_read_filter(e2b_query(exchange, "metadata"), &request)) {
+    if (!e2b_read_filter(exchange_parameter(exchange, "metadata"), &request)) {
         e2b_refuse(exchange, MHD_HTTP_BAD_REQUEST, "metadata has to be name=value, joined by &");
         return;
     }

@@ -149,7 +149,7 @@ static const char *read_path(struct exchange *exchange, json_t **body, const cha
 static void call(struct exchange *exchange, enum sandbox_operation operation,
                  const struct sandbox_dialect *dialect)
 {
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     struct e2b_kept *kept = e2b_kept(exchange);
     kept->path = read_path(exchange, &body, "path");
     struct sandbox_request request = {.operation = operation, .path = kept->path, .depth = 1};
@@ -193,7 +193,7 @@ void e2b_file_remove(struct exchange *exchange)
 void e2b_file_move(struct exchange *exchange)
 {
     static const struct sandbox_dialect dialect = {.answered = answer_moved, .failed = failed};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     struct e2b_kept *kept = e2b_kept(exchange);
     const char *from = read_path(exchange, &body, "source");
     if (!from || !(kept->path = read_path(exchange, &body, "destination")))
@@ -333,7 +333,7 @@ void e2b_file_read(struct exchange *exchange)
     struct e2b_kept *kept = e2b_kept(exchange);
     if (!e2b_check_user(exchange))
         return;
-    kept->path = e2b_file_path(exchange, &kept->arena, e2b_query(exchange, "path"));
+    kept->path = e2b_file_path(exchange, &kept->arena, exchange_parameter(exchange, "path"));
     if (kept->path)
         read_piece(exchange, &dialect);
 }
@@ -435,9 +435,9 @@ static bool read_parts(struct exchange *exchange, const char *type)
 void e2b_file_write(struct exchange *exchange)
 {
     struct e2b_kept *kept = e2b_kept(exchange);
-    const char *type = e2b_header(exchange, "Content-Type");
-    const char *encoding = e2b_header(exchange, "Content-Encoding");
-    const char *path = e2b_query(exchange, "path");
+    const char *type = exchange_header(exchange, "Content-Type");
+    const char *encoding = exchange_header(exchange, "Content-Encoding");
+    const char *path = exchange_parameter(exchange, "path");
     if (!e2b_check_user(exchange))
         return;
     if (encoding && strcasecmp(encoding, "identity") != 0) {

@@ -175,7 +175,7 @@ static void refuse_with(struct exchange *exchange, const char *message)
 /* The time limit is the client's for the whole call. */
 static bool read_limit(struct exchange *exchange, struct sandbox_request *request)
 {
-    const char *text = e2b_header(exchange, "Connect-Timeout-Ms");
+    const char *text = exchange_header(exchange, "Connect-Timeout-Ms");
     unsigned long long ms = 0;
     if (!text || connect_timeout(text, &ms)) {
         request->timeout_ms = ms;
@@ -189,7 +189,7 @@ void e2b_process_start(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_START,
                                                   .wait = SANDBOX_FOLLOW};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     char message[E2B_MESSAGE_MAX];
     if (!e2b_check_user(exchange) || !e2b_body(exchange, &body) || !read_limit(exchange, &request))
         return;
@@ -219,7 +219,7 @@ static bool read_selector(struct exchange *exchange, const json_t *body,
 void e2b_process_connect(struct exchange *exchange)
 {
     struct sandbox_request request = {.operation = SANDBOX_COMMAND, .wait = SANDBOX_FOLLOW};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     if (e2b_body(exchange, &body) && read_selector(exchange, body, &request))
         sandbox_ask(exchange, &request, &with_command);
 }
@@ -250,7 +250,7 @@ static const struct sandbox_dialect with_empty = {.answered = answer_empty, .fai
 void e2b_process_input(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_INPUT};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     char message[E2B_MESSAGE_MAX];
     if (!e2b_body(exchange, &body) || !read_selector(exchange, body, &request))
         return;
@@ -263,7 +263,7 @@ void e2b_process_input(struct exchange *exchange)
 void e2b_process_close(struct exchange *exchange)
 {
     struct sandbox_request request = {.operation = SANDBOX_INPUT};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     if (e2b_body(exchange, &body) && read_selector(exchange, body, &request))
         sandbox_ask(exchange, &request, &with_empty);
 }
@@ -271,7 +271,7 @@ void e2b_process_close(struct exchange *exchange)
 void e2b_process_signal(struct exchange *exchange)
 {
     struct sandbox_request request = {.operation = SANDBOX_SIGNAL};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     char message[E2B_MESSAGE_MAX];
     if (!e2b_body(exchange, &body) || !read_selector(exchange, body, &request))
         return;
@@ -284,7 +284,7 @@ void e2b_process_signal(struct exchange *exchange)
 void e2b_process_update(struct exchange *exchange)
 {
     struct sandbox_request request = {.operation = SANDBOX_RESIZE};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     char message[E2B_MESSAGE_MAX];
     if (!e2b_body(exchange, &body) || !read_selector(exchange, body, &request))
         return;
@@ -327,7 +327,7 @@ static void answer_list(struct exchange *exchange, const struct sandbox_answer *
 void e2b_process_list(struct exchange *exchange)
 {
     static const struct sandbox_dialect dialect = {.answered = answer_list, .failed = e2b_failed};
-    autojson_value json_t *body = NULL;
+    json_auto_t *body = NULL;
     if (e2b_body(exchange, &body))
         sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_COMMANDS}, &dialect);
 }

@@ -68,11 +68,6 @@ static void call_done(void *context)
     free(call);
 }
 
-static const char *parameter(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
 /* The answer is charged when it is sent. */
 static void finish(struct exchange *exchange, unsigned status)
 {
@@ -395,7 +390,7 @@ static const struct async_dialect dialect = {queued, ended, noted};
 /* Judge0 1.13 takes base64_encoded=true; later versions take all but false. */
 static bool wants_base64(const struct exchange *exchange)
 {
-    const char *value = parameter(exchange, "base64_encoded");
+    const char *value = exchange_parameter(exchange, "base64_encoded");
     if (exchange->http->config->judge0.implicit_base64)
         return !str_equal(value, "false");
     return str_equal(value, "true");
@@ -420,7 +415,7 @@ static struct call *begin(struct exchange *exchange, enum call_kind kind)
     json_init(&call->j, &call->out);
     if (kind == CALL_CREATE_BATCH)
         return call;
-    call->members = judge0_members_read(parameter(exchange, "fields"), &unknown);
+    call->members = judge0_members_read(exchange_parameter(exchange, "fields"), &unknown);
     if (unknown.length == 0)
         return call;
     autostr struct str text = {0};
@@ -432,8 +427,7 @@ static struct call *begin(struct exchange *exchange, enum call_kind kind)
 static bool is_form(const struct exchange *exchange)
 {
     static const char form[] = "application/x-www-form-urlencoded";
-    const char *type =
-        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Content-Type");
+    const char *type = exchange_header(exchange, "Content-Type");
     return type && strncasecmp(type, form, sizeof form - 1) == 0;
 }
 
@@ -465,7 +459,7 @@ void judge0_create(struct exchange *exchange)
     struct call *call = begin(exchange, CALL_CREATE);
     if (!call || !read_body(exchange))
         return;
-    call->wait = str_equal(parameter(exchange, "wait"), "true");
+    call->wait = str_equal(exchange_parameter(exchange, "wait"), "true");
     call->count = 1;
     create_next(exchange);
 }
@@ -508,10 +502,9 @@ void judge0_get(struct exchange *exchange)
 void judge0_get_batch(struct exchange *exchange)
 {
     struct call *call = begin(exchange, CALL_GET_BATCH);
-    const char *tokens =
-        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "tokens");
+    const char *tokens = exchange_header(exchange, "tokens");
     if (!tokens)
-        tokens = parameter(exchange, "tokens");
+        tokens = exchange_parameter(exchange, "tokens");
     if (!call)
         return;
     struct note_list *list = &call->list;
@@ -536,7 +529,7 @@ void judge0_get_batch(struct exchange *exchange)
 /* As Ruby's to_i; `usual` if the parameter is not there. */
 static int64_t number_of(const struct exchange *exchange, const char *name, int64_t usual)
 {
-    const char *text = parameter(exchange, name);
+    const char *text = exchange_parameter(exchange, name);
     return text ? strtol(text, NULL, 10) : usual;
 }
 

@@ -169,12 +169,6 @@ static const struct {
 
 /* ---- finding ---- */
 
-static void own_json(json_t **value)
-{
-    json_decref(*value);
-}
-#define autojson __attribute__((cleanup(own_json)))
-
 static json_t *parse(const struct str *runtimes)
 {
     return json_loadb(runtimes->data ? runtimes->data : "", runtimes->length, 0, NULL);
@@ -227,7 +221,7 @@ static void look_up(const struct server_config *config, const json_t *root, cons
 bool judge0_language_find(const struct server_config *config, const struct str *runtimes,
                           int64_t id, struct judge0_language *ret_language)
 {
-    autojson json_t *root = parse(runtimes);
+    json_auto_t *root = parse(runtimes);
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         if (rows[i].id == id) {
             look_up(config, root, &rows[i], ret_language);
@@ -253,7 +247,7 @@ static int by_name(const void *a, const void *b)
 void judge0_languages_write(const struct server_config *config, const struct str *runtimes,
                             bool all, struct json *j)
 {
-    autojson json_t *root = parse(runtimes);
+    json_auto_t *root = parse(runtimes);
     struct judge0_language list[ARRAY_LENGTH(rows)];
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         look_up(config, root, &rows[i], &list[i]);

@@ -248,9 +248,8 @@ void judge0_workers(struct exchange *exchange)
 
 static const char *header_or_parameter(const struct exchange *exchange, const char *name)
 {
-    const char *value = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-    return value ? value
-                 : MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
+    const char *value = exchange_header(exchange, name);
+    return value ? value : exchange_parameter(exchange, name);
 }
 
 bool judge0_check_authorized(struct exchange *exchange)

@@ -215,8 +215,7 @@ static void do_tools_list(struct exchange *exchange, struct mcp_call *call)
 /* Where a report of progress can be sent: the client reads events, and asks for them. */
 static bool wants_progress(const struct exchange *exchange, const struct mcp_call *call)
 {
-    const char *accept =
-        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Accept");
+    const char *accept = exchange_header(exchange, "Accept");
     return call->token && accept && strstr(accept, "text/event-stream");
 }
 
@@ -312,14 +311,9 @@ static void run_method(struct exchange *exchange, struct mcp_call *call)
 
 /* ---- Messages ---- */
 
-static const char *header(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-}
-
 void mcp_handle(struct exchange *exchange)
 {
-    const char *origin = header(exchange, "Origin");
+    const char *origin = exchange_header(exchange, "Origin");
     struct mcp_call *call = calloc(1, sizeof *call);
     struct rpc_fault fault;
     unsigned status = MHD_HTTP_BAD_REQUEST;
@@ -336,10 +330,10 @@ void mcp_handle(struct exchange *exchange)
     if (!query_check(exchange))
         return;
     const struct mcp_headers headers = {
-        .version = header(exchange, "MCP-Protocol-Version"),
-        .method = header(exchange, "Mcp-Method"),
-        .name = header(exchange, "Mcp-Name"),
-        .session = header(exchange, "Mcp-Session-Id"),
+        .version = exchange_header(exchange, "MCP-Protocol-Version"),
+        .method = exchange_header(exchange, "Mcp-Method"),
+        .name = exchange_header(exchange, "Mcp-Name"),
+        .session = exchange_header(exchange, "Mcp-Session-Id"),
     };
     struct rpc_request *request = &call->request;
     bool good = rpc_read(exchange->body.data ? exchange->body.data : "", exchange->body.length,

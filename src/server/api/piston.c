@@ -17,12 +17,6 @@
 /* The version of Piston that this interface is like. */
 #define LIKE_VERSION "3.1.1"
 
-static void own_json(json_t **value)
-{
-    json_decref(*value);
-}
-#define autojson __attribute__((cleanup(own_json)))
-
 /* ---- answers ---- */
 
 static void answer_message(struct exchange *exchange, unsigned status, const char *message)
@@ -61,7 +55,7 @@ const struct error_form piston_errors = {.fail = fail};
 json_t *piston_runtimes(const struct exchange *exchange)
 {
     const struct str *text = &exchange->http->runtimes;
-    autojson json_t *root = text->data ? json_loadb(text->data, text->length, 0, NULL) : NULL;
+    json_auto_t *root = text->data ? json_loadb(text->data, text->length, 0, NULL) : NULL;
     return json_incref(json_object_get(root, "runtimes"));
 }
 
@@ -69,7 +63,7 @@ static void answer_list(struct exchange *exchange,
                         void (*write)(struct json *j, const json_t *runtimes,
                                       const struct server_config *config))
 {
-    autojson json_t *runtimes = piston_runtimes(exchange);
+    json_auto_t *runtimes = piston_runtimes(exchange);
     autostr struct str text = {0};
     struct json j;
     json_init(&j, &text);
@@ -169,9 +163,9 @@ static void execute(struct exchange *exchange)
     exchange->kept = call;
     exchange->free_kept = free_call;
     exchange->runs = &answers;
-    autojson json_t *runtimes = piston_runtimes(exchange);
-    autojson json_t *body = piston_parse(exchange->body.data ? exchange->body.data : "",
-                                         exchange->body.length, problem);
+    json_auto_t *runtimes = piston_runtimes(exchange);
+    json_auto_t *body = piston_parse(exchange->body.data ? exchange->body.data : "",
+                                     exchange->body.length, problem);
     if (!body)
         answer_syntax(exchange, problem);
     else if (!piston_read(body, runtimes, exchange->http->config, false, call, &fault))
@@ -200,8 +194,7 @@ static const struct {
 /* As Piston, but some clients send no type, or text/plain. */
 static bool type_is_fine(const struct exchange *exchange)
 {
-    const char *type =
-        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Content-Type");
+    const char *type = exchange_header(exchange, "Content-Type");
     if (strcmp(exchange->method, "GET") == 0 || strcmp(exchange->method, "HEAD") == 0)
         return true;
     if (type && strncasecmp(type, "application/json", strlen("application/json")) == 0)

@@ -40,12 +40,6 @@ struct session {
     struct str begun_of[2]; /* the first bytes of an incomplete character of each stream */
 };
 
-static void own_json(json_t **value)
-{
-    json_decref(*value);
-}
-#define autojson __attribute__((cleanup(own_json)))
-
 static void free_session(void *context)
 {
     struct session *session = context;
@@ -191,7 +185,7 @@ static void take_init(struct exchange *exchange, const json_t *message)
 {
     struct session *session = exchange->kept;
     struct piston_fault fault;
-    autojson json_t *runtimes = piston_runtimes(exchange);
+    json_auto_t *runtimes = piston_runtimes(exchange);
     if (session->initialized) {
         upgrade_close(exchange, ALREADY_INITIALIZED, "Already Initialized");
         return;
@@ -253,7 +247,7 @@ static void take_text(struct exchange *exchange, const char *bytes, size_t lengt
         void (*take)(struct exchange *exchange, const json_t *message);
     } types[] = {{"init", take_init}, {"data", take_data}, {"signal", take_signal}};
     char problem[PISTON_PROBLEM_MAX];
-    autojson json_t *message = piston_parse(bytes, length, problem);
+    json_auto_t *message = piston_parse(bytes, length, problem);
     const char *type = json_string_value(json_object_get(message, "type"));
     if (!message) {
         piston_connect_fail(exchange, problem);

@@ -504,17 +504,12 @@ static bool read_fields(struct sandbox_reader *reader, const json_t *root)
     return true;
 }
 
-static void own_json(json_t **value)
-{
-    json_decref(*value);
-}
-
 bool sandbox_request_read(const char *text, size_t length, struct sandbox_request *request,
                           struct request_fault *fault)
 {
     json_error_t error;
     struct sandbox_reader reader = {.out = request, .fault = fault};
-    __attribute__((cleanup(own_json))) json_t *root = NULL;
+    json_auto_t *root = NULL;
     *fault = (struct request_fault){0};
     if (request_shape(text, length, REQUEST_DEPTH_MAX, REQUEST_VALUES_MAX) != REQUEST_SHAPE_OK)
         return refuse(&reader, ERROR_INVALID_JSON, "",

@@ -166,13 +166,6 @@ static void answer_list(struct exchange *exchange, const struct sandbox_answer *
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static void answer_nothing(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    autostr struct str nothing = {0};
-    (void)answer;
-    answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
-}
-
 static void answer_commands(struct exchange *exchange, const struct sandbox_answer *answer)
 {
     autostr struct str text = {0};
@@ -284,16 +277,11 @@ static void answer_entry(struct exchange *exchange, const struct sandbox_answer 
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static const char *parameter(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
 /* A file that is larger than one answer has to be read in parts. */
 static void answer_bytes(struct exchange *exchange, const struct sandbox_answer *answer)
 {
     autostr struct str bytes = {0};
-    if (!parameter(exchange, "length") && !parameter(exchange, "offset") &&
+    if (!exchange_parameter(exchange, "length") && !exchange_parameter(exchange, "offset") &&
         answer->file_size > answer->bytes.length) {
         answer_error(exchange, ERROR_FILE_TOO_LARGE, NULL);
         return;
@@ -367,27 +355,17 @@ static void ask_with_body(struct exchange *exchange, struct sandbox_request *req
 
 /* Without a body. */
 static void ask_plainly(struct exchange *exchange, enum sandbox_operation operation,
-                        void (*answered)(struct exchange *, const struct sandbox_answer *))
+                        const struct sandbox_dialect *dialect)
 {
-    static const struct {
-        void (*answered)(struct exchange *, const struct sandbox_answer *);
-        struct sandbox_dialect dialect;
-    } rows[] = {
-        {answer_info, {.answered = answer_info}},
-        {answer_usage, {.answered = answer_usage}},
-        {answer_nothing, {.answered = answer_nothing}},
-        {answer_commands, {.answered = answer_commands}},
-    };
     autosandbox struct sandbox_request request = {.operation = operation};
-    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        if (rows[i].answered == answered && query_check(exchange)) {
-            ask(exchange, &request, &rows[i].dialect);
-            return;
-        }
+    if (query_check(exchange))
+        ask(exchange, &request, dialect);
 }
 
 static const struct sandbox_dialect with_info = {.answered = answer_info};
-static const struct sandbox_dialect with_nothing = {.answered = answer_nothing};
+static const struct sandbox_dialect with_usage = {.answered = answer_usage};
+static const struct sandbox_dialect with_commands = {.answered = answer_commands};
+static const struct sandbox_dialect with_nothing = {.answered = sandbox_answer_nothing};
 static const struct sandbox_dialect with_command = {.answered = answer_command, .piece = add_piece};
 
 void sandboxes_create(struct exchange *exchange)
@@ -406,7 +384,7 @@ static bool refuse_query(struct exchange *exchange, const char *name, const char
  * several, joined by "&". */
 static bool read_metadata(struct exchange *exchange, struct sandbox_request *request)
 {
-    const char *given = parameter(exchange, "metadata");
+    const char *given = exchange_parameter(exchange, "metadata");
     if (!given)
         return true;
     char *text = arena_strdup(&request->arena, given);
@@ -435,7 +413,7 @@ void sandboxes_list(struct exchange *exchange)
 {
     static const struct sandbox_dialect dialect = {.answered = answer_list};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_LIST};
-    const char *state = parameter(exchange, "state");
+    const char *state = exchange_parameter(exchange, "state");
     if (!query_check(exchange) || !read_metadata(exchange, &request))
         return;
     if (state && strcmp(state, "running") != 0 && strcmp(state, "paused") != 0) {
@@ -449,27 +427,27 @@ void sandboxes_list(struct exchange *exchange)
 
 void sandboxes_get(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_GET, answer_info);
+    ask_plainly(exchange, SANDBOX_GET, &with_info);
 }
 
 void sandboxes_metrics(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_GET, answer_usage);
+    ask_plainly(exchange, SANDBOX_GET, &with_usage);
 }
 
 void sandboxes_end(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_END, answer_nothing);
+    ask_plainly(exchange, SANDBOX_END, &with_nothing);
 }
 
 void sandboxes_pause(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_PAUSE, answer_info);
+    ask_plainly(exchange, SANDBOX_PAUSE, &with_info);
 }
 
 void sandboxes_resume(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_RESUME, answer_info);
+    ask_plainly(exchange, SANDBOX_RESUME, &with_info);
 }
 
 void sandboxes_timeout(struct exchange *exchange)
@@ -494,7 +472,7 @@ void sandboxes_network(struct exchange *exchange)
 
 bool sandboxes_read_wait(struct exchange *exchange, struct sandbox_request *request)
 {
-    const char *stream = parameter(exchange, "stream");
+    const char *stream = exchange_parameter(exchange, "stream");
     bool base64;
     if (!query_encoding(exchange, &base64))
         return false;
@@ -520,13 +498,13 @@ void sandboxes_start(struct exchange *exchange)
 
 void sandboxes_commands(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_COMMANDS, answer_commands);
+    ask_plainly(exchange, SANDBOX_COMMANDS, &with_commands);
 }
 
 void sandboxes_command(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_COMMAND};
-    const char *wait = parameter(exchange, "wait");
+    const char *wait = exchange_parameter(exchange, "wait");
     if (wait && strcmp(wait, "0") != 0 && strcmp(wait, "1") != 0) {
         (void)refuse_query(exchange, "wait", "wait has to be 0 or 1");
         return;
@@ -567,7 +545,7 @@ void sandboxes_resize(struct exchange *exchange)
 static bool read_count(struct exchange *exchange, const char *name, uint64_t most,
                        uint64_t *ret_value)
 {
-    const char *text = parameter(exchange, name);
+    const char *text = exchange_parameter(exchange, name);
     if (!text)
         return true;
     if (parse_uint(text, most, PARSE_ZERO_OK, ret_value, NULL) < 0)
@@ -578,7 +556,7 @@ static bool read_count(struct exchange *exchange, const char *name, uint64_t mos
 /* ?path= of every request for a file. */
 static bool read_path(struct exchange *exchange, struct sandbox_request *request)
 {
-    request->path = parameter(exchange, "path");
+    request->path = exchange_parameter(exchange, "path");
     if (!query_check(exchange))
         return false;
     if (!request->path || !*request->path || strlen(request->path) > SANDBOX_PATH_MAX)
@@ -588,7 +566,7 @@ static bool read_path(struct exchange *exchange, struct sandbox_request *request
 
 static bool is_set(const struct exchange *exchange, const char *name)
 {
-    return str_equal(parameter(exchange, name), "1");
+    return str_equal(exchange_parameter(exchange, name), "1");
 }
 
 void sandboxes_read(struct exchange *exchange)
@@ -611,7 +589,7 @@ void sandboxes_write(struct exchange *exchange)
         .operation = SANDBOX_WRITE,
         .append = is_set(exchange, "append"),
         .bytes = {exchange->body.data ? exchange->body.data : "", exchange->body.length}};
-    const char *mode = parameter(exchange, "mode");
+    const char *mode = exchange_parameter(exchange, "mode");
     if (!read_path(exchange, &request) ||
         !read_count(exchange, "offset", INT64_MAX, &request.offset))
         return;

@@ -91,6 +91,16 @@ static void watch_end(const struct exchange *exchange)
 }
 
 /* libmicrohttpd does not watch the socket of a suspended connection, so the loop does. */
+const char *exchange_header(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+const char *exchange_parameter(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
 void exchange_suspend(struct exchange *exchange)
 {
     if (exchange->upgrade) /* it is already */
@@ -269,9 +279,8 @@ bool answer_allows_origin(const struct exchange *exchange, const char *origin)
 
 bool answer_is_for_foreign_page(const struct exchange *exchange)
 {
-    const char *origin =
-        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Origin");
-    const char *host = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Host");
+    const char *origin = exchange_header(exchange, "Origin");
+    const char *host = exchange_header(exchange, "Host");
     const char *own = origin ? strstr(origin, "://") : NULL;
     return origin && !answer_allows_origin(exchange, origin) &&
            !(own && host && strcasecmp(own + 3, host) == 0);
@@ -284,8 +293,7 @@ static void add_cors(const struct exchange *exchange, struct MHD_Response *respo
 {
     if (exchange->http->config->server.cors_origins.count == 0)
         return;
-    const char *origin =
-        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Origin");
+    const char *origin = exchange_header(exchange, "Origin");
     add(response, "Vary", "Origin");
     if (!origin || !answer_allows_origin(exchange, origin))
         return;

@@ -120,11 +120,6 @@ void daemon_tick(struct http *http)
 
 /* ---- The head: libmicrohttpd accepts more than is safe behind a proxy ---- */
 
-static const char *header(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-}
-
 struct head {
     unsigned lengths, encodings, hosts;
     bool unsound;
@@ -197,7 +192,7 @@ static enum MHD_Result join_forwarded(void *context, enum MHD_ValueKind kind, co
 
 static void take_request_id(struct exchange *exchange)
 {
-    const char *given = header(exchange, "X-Request-ID");
+    const char *given = exchange_header(exchange, "X-Request-ID");
     size_t length = given ? strspn(given, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                           "0123456789-_.")
                           : 0;
@@ -210,7 +205,7 @@ static void take_request_id(struct exchange *exchange)
 /* One that is not valid is ignored, as W3C Trace Context asks for. */
 static void take_traceparent(struct exchange *exchange)
 {
-    const char *given = header(exchange, "traceparent");
+    const char *given = exchange_header(exchange, "traceparent");
     if (given && execution_traceparent_is_valid(given))
         (void)snprintf(exchange->traceparent, sizeof exchange->traceparent, "%s", given);
 }
@@ -232,7 +227,7 @@ static void find_client(struct exchange *exchange)
 
 static bool check_host(struct exchange *exchange)
 {
-    const char *host = exchange->http->checks_host ? header(exchange, "Host") : NULL;
+    const char *host = exchange->http->checks_host ? exchange_header(exchange, "Host") : NULL;
     /* A web page cannot know the token that these routes need. */
     bool token = (exchange->route->flags & ROUTE_OPEN) && (exchange->route->flags & ROUTE_FOREIGN);
     if (!host || clients_host_is_own(&exchange->http->config->server.hosts, host) || token ||
@@ -247,7 +242,7 @@ static bool find_route(struct exchange *exchange)
     char message[2 * STR_SHOWN_MAX + ROUTE_METHODS_MAX + 40], methods[ROUTE_METHODS_MAX] = "";
     autostr struct str nothing = {0};
     const char *slash = strrchr(exchange->path, '/');
-    if (e2b_find_host(header(exchange, "Host"), &exchange->route))
+    if (e2b_find_host(exchange_header(exchange, "Host"), &exchange->route))
         return true;
     bool judge0 = route_is_judge0(exchange->path);
     if (judge0 && slash && !slash[1]) /* as Rails */
@@ -310,10 +305,8 @@ static bool check_draining(struct exchange *exchange)
 /* Clients of Judge0 send the key as a header or as a parameter of the query. */
 static const char *judge0_key(const struct exchange *exchange)
 {
-    const char *key = header(exchange, "X-Auth-Token");
-    return key ? key
-               : MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND,
-                                             "X-Auth-Token");
+    const char *key = exchange_header(exchange, "X-Auth-Token");
+    return key ? key : exchange_parameter(exchange, "X-Auth-Token");
 }
 
 /* Finds the API key of the request. Returns whether it may go on; a wrong key is refused only after
@@ -324,10 +317,10 @@ static bool find_key(struct exchange *exchange, bool *ret_given)
     const struct config_list *keys = &exchange->http->config->security.allowed_keys;
     if (keys->count == 0 || exchange->route->flags & ROUTE_OPEN)
         return true;
-    const char *key = header(exchange, "X-API-Key");
+    const char *key = exchange_header(exchange, "X-API-Key");
     if (!key && route_is_judge0(exchange->path))
         key = judge0_key(exchange);
-    const char *authorization = key ? NULL : header(exchange, "Authorization");
+    const char *authorization = key ? NULL : exchange_header(exchange, "Authorization");
     if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
         key = authorization + sizeof bearer - 1;
     else if (authorization && exchange->route->flags & ROUTE_RAW_KEY)
@@ -387,7 +380,7 @@ static bool check_type(struct exchange *exchange)
 {
     bool bytes = exchange->route->flags & ROUTE_BYTES;
     const char *wanted = bytes ? "application/octet-stream" : "application/json";
-    const char *type = header(exchange, "Content-Type");
+    const char *type = exchange_header(exchange, "Content-Type");
     if (!(exchange->route->flags & (ROUTE_BODY | ROUTE_BYTES)) || is_form(exchange, type) ||
         (type && strncasecmp(type, wanted, strlen(wanted)) == 0 &&
          strchr(" ;", type[strlen(wanted)]))) /* also matches the NUL */
@@ -404,7 +397,7 @@ static bool check_page(struct exchange *exchange)
 {
     static const char *const simple[] = {"text/plain", "multipart/form-data",
                                          "application/x-www-form-urlencoded"};
-    const char *type = header(exchange, "Content-Type");
+    const char *type = exchange_header(exchange, "Content-Type");
     bool unasked = !type;
     for (size_t i = 0; type && i < ARRAY_LENGTH(simple); i++)
         unasked = unasked || strncasecmp(type, simple[i], strlen(simple[i])) == 0;
@@ -469,7 +462,7 @@ static void note_busy(struct exchange *exchange, bool whole)
 static enum MHD_Result begin_request(struct exchange *exchange)
 {
     const struct server_config *config = exchange->http->config;
-    const char *length = header(exchange, "Content-Length");
+    const char *length = exchange_header(exchange, "Content-Length");
     uint64_t announced = length ? strtoull(length, NULL, 10) : 0,
              most = config->server.max_body_bytes;
     exchange->socket->deadline_ms = exchange->http->now_ms + config->server.header_timeout_ms;
@@ -482,7 +475,7 @@ static enum MHD_Result begin_request(struct exchange *exchange)
     if (announced > most)
         refuse_size(exchange);
     note_busy(exchange, false);
-    bool unread = header(exchange, "Expect") || announced > most + EXCESS_BYTES_MAX;
+    bool unread = exchange_header(exchange, "Expect") || announced > most + EXCESS_BYTES_MAX;
     return unread && exchange->state == EXCHANGE_ANSWER ? send_answer(exchange) : MHD_YES;
 }
 

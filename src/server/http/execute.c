@@ -192,8 +192,7 @@ bool execute_take_idempotency(struct exchange *exchange)
 
 bool execute_take_key(struct exchange *exchange)
 {
-    const char *key =
-        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Idempotency-Key");
+    const char *key = exchange_header(exchange, "Idempotency-Key");
     struct sha256 hash;
     if (!key)
         return true;

@@ -222,6 +222,9 @@ void exchange_free(struct exchange *exchange);
 bool exchange_charge(struct exchange *exchange, size_t bytes);
 /* Gives back all counted bytes. */
 void exchange_release(struct exchange *exchange);
+/* A header, or a parameter of the query; NULL if the request has none of this name. */
+const char *exchange_header(const struct exchange *exchange, const char *name);
+const char *exchange_parameter(const struct exchange *exchange, const char *name);
 void exchange_suspend(struct exchange *exchange);
 void exchange_resume(struct exchange *exchange);
 /* The client has closed its sending side, or the connection. */

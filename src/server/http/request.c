@@ -657,15 +657,10 @@ enum request_shape request_shape(const char *text, size_t length, size_t depth_m
     return REQUEST_SHAPE_OK;
 }
 
-static void own_json(json_t **value)
-{
-    json_decref(*value);
-}
-
 static bool decode(struct request_decoder *d, const char *text, size_t length)
 {
     json_error_t error;
-    __attribute__((cleanup(own_json))) json_t *root = NULL;
+    json_auto_t *root = NULL;
     enum request_shape shape = request_shape(text, length, REQUEST_DEPTH_MAX, REQUEST_VALUES_MAX);
     if (shape == REQUEST_TOO_DEEP)
         return refuse(d, ERROR_INVALID_JSON, "", "the JSON is nested deeper than %d levels",

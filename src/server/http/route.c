@@ -516,14 +516,9 @@ bool query_check(struct exchange *exchange)
     return !check.refused;
 }
 
-static const char *parameter(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
 bool query_encoding(struct exchange *exchange, bool *ret_base64)
 {
-    const char *value = parameter(exchange, "encoding");
+    const char *value = exchange_parameter(exchange, "encoding");
     *ret_base64 = str_equal(value, "base64");
     return !value || *ret_base64 || strcmp(value, "text") == 0 ||
            refuse(exchange, "encoding", "encoding has to be text or base64");
@@ -532,7 +527,7 @@ bool query_encoding(struct exchange *exchange, bool *ret_base64)
 /* A longer wait than the longest is shortened. */
 bool query_wait(struct exchange *exchange, uint64_t *ret_wait_ms)
 {
-    const char *value = parameter(exchange, "wait");
+    const char *value = exchange_parameter(exchange, "wait");
     uint64_t most = exchange->http->config->queue.max_wait_ms;
     *ret_wait_ms = 0;
     if (!value || strcmp(value, "0") == 0)
@@ -575,7 +570,7 @@ bool query_list(struct exchange *exchange, struct str *out)
     for (size_t i = 0; i < route_parameter_count; i++) {
         const char *name = route_parameters[i].name;
         const char *value = strcmp(route_parameters[i].path, exchange->route->path) == 0
-                                ? parameter(exchange, name)
+                                ? exchange_parameter(exchange, name)
                                 : NULL;
         struct brig_error error = {0};
         if (!value)

@@ -44,6 +44,13 @@ void sandbox_fail(struct exchange *exchange, const struct sandbox_answer *answer
     answer_fail(exchange, error, answer->field, message);
 }
 
+void sandbox_answer_nothing(struct exchange *exchange, const struct sandbox_answer *answer)
+{
+    autostr struct str nothing = {0};
+    (void)answer;
+    answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
+}
+
 void sandbox_ask(struct exchange *exchange, struct sandbox_request *request,
                  const struct sandbox_dialect *dialect)
 {

@@ -33,6 +33,8 @@ void sandbox_ask(struct exchange *exchange, struct sandbox_request *request,
                  const struct sandbox_dialect *dialect);
 /* Answers, or ends the stream, with the error of a fault. */
 void sandbox_fail(struct exchange *exchange, const struct sandbox_answer *answer);
+/* Answers 204, without a body. */
+void sandbox_answer_nothing(struct exchange *exchange, const struct sandbox_answer *answer);
 /* The error of a fault. */
 enum http_error sandbox_error(enum sandbox_fault fault);
 

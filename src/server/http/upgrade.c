@@ -42,11 +42,6 @@ struct upgrade {
 
 /* ---- The handshake ---- */
 
-static const char *header(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-}
-
 /* Whether a comma-separated list has the word. */
 static bool has_word(const char *list, const char *word)
 {
@@ -63,7 +58,7 @@ static void open_socket(struct exchange *exchange);
 
 void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *protocol)
 {
-    const char *key = header(exchange, "Sec-WebSocket-Key");
+    const char *key = exchange_header(exchange, "Sec-WebSocket-Key");
     struct upgrade *upgrade = calloc(1, sizeof *upgrade);
     if (!upgrade) {
         answer_error(exchange, ERROR_OVERLOADED, NULL);
@@ -71,9 +66,9 @@ void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *pro
     }
     *upgrade = (struct upgrade){.protocol = protocol, .fd = -1, .in.most = UPGRADE_TEXT_MAX};
     bool valid = strcmp(exchange->method, "GET") == 0 && !exchange->http_1_0 &&
-                 has_word(header(exchange, "Upgrade"), "websocket") &&
-                 has_word(header(exchange, "Connection"), "upgrade") &&
-                 str_equal(header(exchange, "Sec-WebSocket-Version"), "13") && key &&
+                 has_word(exchange_header(exchange, "Upgrade"), "websocket") &&
+                 has_word(exchange_header(exchange, "Connection"), "upgrade") &&
+                 str_equal(exchange_header(exchange, "Sec-WebSocket-Version"), "13") && key &&
                  websocket_accept(key, upgrade->accept);
     /* Browsers let any web page open a WebSocket, with no preflight request. */
     if (!valid || answer_is_for_foreign_page(exchange)) {
@@ -241,11 +236,6 @@ void upgrade_close(struct exchange *exchange, unsigned code, const char *reason)
     exchange_abandon(exchange);
     if (!upgrade->busy)
         settle(exchange);
-}
-
-bool upgrade_is_closing(const struct exchange *exchange)
-{
-    return exchange->upgrade->closing;
 }
 
 void upgrade_limit(struct exchange *exchange, size_t most)

@@ -35,7 +35,6 @@ void upgrade_text(struct exchange *exchange, const char *bytes, size_t length);
 /* Closes the connection, after what was sent before it; at most once. A run that the exchange waits
  * for is ended. */
 void upgrade_close(struct exchange *exchange, unsigned code, const char *reason);
-bool upgrade_is_closing(const struct exchange *exchange);
 
 /* ---- For the loop and daemon.c ---- */
 
