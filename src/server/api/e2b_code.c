@@ -208,18 +208,6 @@ void e2b_code_break(struct exchange *exchange, const char *message)
     finish(exchange);
 }
 
-static bool begin(struct exchange *exchange)
-{
-    exchange->stream = stream_new_form(exchange, &code_form);
-    if (!exchange->stream) {
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
-        return false;
-    }
-    exchange->state = EXCHANGE_STREAM;
-    exchange->socket->busy = true; /* its token was right */
-    return true;
-}
-
 static void answer_run(struct exchange *exchange, const struct sandbox_answer *answer)
 {
     autoresult struct execution_result result = {0};
@@ -230,7 +218,7 @@ static void answer_run(struct exchange *exchange, const struct sandbox_answer *a
     const struct sandbox_command *run = &answer->commands[0];
     if (!exchange->stream) {
         (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", run->id);
-        if (!begin(exchange))
+        if (!stream_begin_form(exchange, &code_form))
             return;
     }
     if (answer->more)

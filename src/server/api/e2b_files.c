@@ -233,14 +233,8 @@ static void answer_watch(struct exchange *exchange, const struct sandbox_answer 
             send_frame(exchange, CONNECT_LAST, "{}");
         return;
     }
-    exchange->stream = stream_new_form(exchange, &form);
-    if (!exchange->stream) {
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
-        return;
-    }
-    exchange->state = EXCHANGE_STREAM;
-    exchange->socket->busy = true;
-    send_frame(exchange, 0, "{\"start\":{}}");
+    if (stream_begin_form(exchange, &form))
+        send_frame(exchange, 0, "{\"start\":{}}");
 }
 
 /* E2B has no event for changes that were lost. */
@@ -300,14 +294,10 @@ static void answer_bytes(struct exchange *exchange, const struct sandbox_answer 
         answer_text(exchange, MHD_HTTP_OK, file_form.content_type, &bytes);
         return;
     }
-    exchange->stream = stream_new_form(exchange, &file_form);
-    if (!exchange->stream) {
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
+    if (!stream_begin_form(exchange, &file_form))
         return;
-    }
     add_bytes(exchange, answer);
-    exchange->state = EXCHANGE_STREAM;
-    exchange->socket->busy = true;
+    exchange->state = EXCHANGE_STREAM; /* the stream is not handed to libmicrohttpd yet */
 }
 
 static void read_piece(struct exchange *exchange, const struct sandbox_dialect *dialect)

@@ -126,18 +126,6 @@ static void send_end(struct exchange *exchange, const struct execution_result *r
 
 /* ---- Start and Connect ---- */
 
-static bool begin(struct exchange *exchange)
-{
-    exchange->stream = stream_new_form(exchange, &process_form);
-    if (!exchange->stream) {
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
-        return false;
-    }
-    exchange->state = EXCHANGE_STREAM;
-    exchange->socket->busy = true; /* its token was right */
-    return true;
-}
-
 static void answer_command(struct exchange *exchange, const struct sandbox_answer *answer)
 {
     autoresult struct execution_result result = {0};
@@ -148,7 +136,7 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
     const struct sandbox_command *command = &answer->commands[0];
     if (!exchange->stream) {
         (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", command->id);
-        if (!begin(exchange))
+        if (!stream_begin_form(exchange, &process_form))
             return;
         send_start(exchange, command->number);
     }

@@ -121,14 +121,7 @@ static void refuse(struct exchange *exchange, const char *message)
 /* The head is complete; `bytes` are the first of the body. */
 static void begin(struct exchange *exchange, const char *bytes, size_t length)
 {
-    exchange->stream = stream_new_form(exchange, &form);
-    if (!exchange->stream) {
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
-        return;
-    }
-    exchange->state = EXCHANGE_STREAM;
-    exchange->socket->busy = true;
-    if (length > 0)
+    if (stream_begin_form(exchange, &form) && length > 0)
         (void)stream_append(exchange->stream, bytes, length);
 }
 

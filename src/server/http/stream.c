@@ -119,12 +119,17 @@ struct stream *stream_new(struct exchange *exchange, bool base64)
     return stream;
 }
 
-struct stream *stream_new_form(struct exchange *exchange, const struct stream_form *form)
+bool stream_begin_form(struct exchange *exchange, const struct stream_form *form)
 {
-    struct stream *stream = stream_new(exchange, false);
-    if (stream)
-        stream->form = form;
-    return stream;
+    exchange->stream = stream_new(exchange, false);
+    if (!exchange->stream) {
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+        return false;
+    }
+    exchange->stream->form = form;
+    exchange->state = EXCHANGE_STREAM;
+    exchange->socket->busy = true;
+    return true;
 }
 
 void stream_free(struct stream *stream)

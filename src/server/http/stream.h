@@ -59,7 +59,8 @@ struct stream_form {
     void (*drained)(struct exchange *exchange);
 };
 #define STREAM_FORM_BYTES_MAX ((size_t)16 << 20) /* that the client has not read yet */
-struct stream *stream_new_form(struct exchange *exchange, const struct stream_form *form);
+/* Begins the stream of an exchange whose key or token was right; false: answered with an error. */
+bool stream_begin_form(struct exchange *exchange, const struct stream_form *form);
 /* Appends bytes; false if the reader is too slow, and they are dropped. */
 bool stream_append(struct stream *stream, const void *bytes, size_t length);
 /* Closes the connection, so that the client notices that something is missing. */
