@@ -245,9 +245,11 @@ struct execution_result {
 void execution_interleave(const struct execution_result *result, struct str *out);
 
 void execution_request_done(struct execution_request *request);
+#define autorequest __attribute__((cleanup(execution_request_done)))
 /* Leaves out what the history does not store: input, files, arguments and variables. */
 void execution_request_thin(struct execution_request *request);
 void execution_result_done(struct execution_result *result);
+#define autoresult __attribute__((cleanup(execution_result_done)))
 
 /* Encodes for another process (base/wire.h), appending to `out`, and decodes. Decoding trusts
  * nothing: it checks every length and count against the limits above, and fails with

@@ -231,6 +231,7 @@ enum sandbox_piece {
 };
 
 void sandbox_request_done(struct sandbox_request *request);
+#define autosandbox __attribute__((cleanup(sandbox_request_done)))
 void sandbox_answer_done(struct sandbox_answer *answer);
 #define autoanswer __attribute__((cleanup(sandbox_answer_done)))
 

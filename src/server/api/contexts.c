@@ -14,13 +14,9 @@
 #include "server/api/sandbox_request.h"
 #include "server/api/sandboxes.h"
 #include "server/http/http.h"
-#include "server/http/result_json.h"
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
 #include "server/runtime.h"
-
-#define autosandbox __attribute__((cleanup(sandbox_request_done)))
-#define autoresult __attribute__((cleanup(execution_result_done)))
 
 /* ---- JSON ---- */
 
@@ -86,19 +82,6 @@ static void write_lines(struct json *j, const struct execution_bytes *lines, boo
         write_line(j, "error", &last);
 }
 
-static void write_result(struct json *j, const struct exchange *exchange,
-                         const struct execution_result *result)
-{
-    autostr struct str inner = {0};
-    const struct stream *stream = exchange->stream;
-    struct json k;
-    json_init(&k, &inner);
-    result_json_write(&k, result, stream != NULL, stream && stream_has_dropped(stream));
-    j->out->failed |= inner.failed;
-    str_append(j->out, ",\"result\":");
-    str_append_bytes(j->out, inner.data, inner.length);
-}
-
 static void write_run(struct json *j, const struct exchange *exchange,
                       const struct sandbox_answer *answer)
 {
@@ -118,7 +101,7 @@ static void write_run(struct json *j, const struct exchange *exchange,
         write_lines(j, &answer->bytes, true);
     }
     if (known)
-        write_result(j, exchange, &result);
+        sandboxes_write_result(j, exchange, &result);
     json_close_object(j);
 }
 

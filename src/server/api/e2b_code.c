@@ -17,9 +17,6 @@
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
 
-#define autosandbox __attribute__((cleanup(sandbox_request_done)))
-#define autoresult __attribute__((cleanup(execution_result_done)))
-
 #define KEEPALIVE "{\"type\":\"keepalive\"}\n"
 #define END "{\"type\":\"end_of_execution\"}\n"
 

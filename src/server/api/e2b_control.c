@@ -24,8 +24,6 @@
 #define LIST_DEFAULT 100
 #define LIST_MAX 1000
 
-#define autosandbox __attribute__((cleanup(sandbox_request_done)))
-
 /* ---- answers ---- */
 
 /* The clients make `PORT-ID.DOMAIN` of it. */

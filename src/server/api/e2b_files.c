@@ -15,7 +15,6 @@
 #include "server/http/stream.h"
 #include "server/runtime.h"
 
-#define autosandbox __attribute__((cleanup(sandbox_request_done)))
 #define PERMISSIONS_LENGTH 10
 #define FILE_PIECE_BYTES ((uint64_t)4 << 20)
 

@@ -17,8 +17,6 @@
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
 
-#define autosandbox __attribute__((cleanup(sandbox_request_done)))
-#define autoresult __attribute__((cleanup(execution_result_done)))
 #define STATUS_BYTES 64
 
 /* ---- events ---- */

@@ -35,7 +35,6 @@
     "some attributes for one or more submissions cannot be converted to UTF-8, use "               \
     "base64_encoded=true query parameter"
 
-#define autorequest __attribute__((cleanup(execution_request_done)))
 #define autosubmission __attribute__((cleanup(judge0_submission_done)))
 #define autonote __attribute__((cleanup(note_done)))
 

@@ -19,7 +19,6 @@
 #define SECOND_NS INT64_C(1000000000)
 #define TIME_BYTES 40
 
-#define autoresult __attribute__((cleanup(execution_result_done)))
 #define autosubmission __attribute__((cleanup(judge0_submission_done)))
 #define autooutcome __attribute__((cleanup(judge0_outcome_done)))
 

@@ -15,10 +15,6 @@
     ((uint64_t)1 << 20) /* of a file; more than what is shown of a text, for images */
 #define LIST_DEPTH 1
 
-#define autosandbox __attribute__((cleanup(sandbox_request_done)))
-#define autorequest __attribute__((cleanup(execution_request_done)))
-#define autoresult __attribute__((cleanup(execution_result_done)))
-
 struct mcp_tool {
     const char *name;
     void (*begin)(struct exchange *exchange, struct mcp_call *call);

@@ -25,9 +25,6 @@
 #define SECOND_NS INT64_C(1000000000)
 #define TIME_BYTES 40
 
-#define autosandbox __attribute__((cleanup(sandbox_request_done)))
-#define autoresult __attribute__((cleanup(execution_result_done)))
-
 /* ---- JSON ---- */
 
 void sandboxes_write_time(struct json *j, const char *key, int64_t ns)
@@ -183,26 +180,30 @@ static void answer_commands(struct exchange *exchange, const struct sandbox_answ
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-/* The result is a member of its own, in the form of POST /execute. */
+void sandboxes_write_result(struct json *j, const struct exchange *exchange,
+                            const struct execution_result *result)
+{
+    autostr struct str inner = {0};
+    const struct stream *stream = exchange->stream;
+    struct json k;
+    json_init(&k, &inner);
+    result_json_write(&k, result, stream != NULL, stream && stream_has_dropped(stream));
+    j->out->failed |= inner.failed;
+    str_append(j->out, ",\"result\":");
+    str_append_bytes(j->out, inner.data, inner.length);
+}
+
 static void write_command(struct json *j, const struct exchange *exchange,
                           const struct sandbox_command *command)
 {
     autoresult struct execution_result result = {0};
-    const struct stream *stream = exchange->stream;
     bool known =
         command->result.length > 0 &&
         execution_result_decode(command->result.data, command->result.length, &result, NULL) == 0;
     open_command(j, command);
     json_bool(j, "running", !known || result.status == EXECUTION_RUNNING);
-    if (known) {
-        autostr struct str inner = {0};
-        struct json k;
-        json_init(&k, &inner);
-        result_json_write(&k, &result, stream != NULL, stream && stream_has_dropped(stream));
-        j->out->failed |= inner.failed;
-        str_append(j->out, ",\"result\":");
-        str_append_bytes(j->out, inner.data, inner.length);
-    }
+    if (known)
+        sandboxes_write_result(j, exchange, &result);
     json_close_object(j);
 }
 

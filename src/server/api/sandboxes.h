@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct exchange;
+struct execution_result;
 struct json;
 struct sandbox_request;
 
@@ -36,6 +37,9 @@ void sandboxes_watch(struct exchange *exchange);
 
 /* For contexts.c: */
 void sandboxes_write_time(struct json *j, const char *key, int64_t ns); /* null if it is 0 */
+/* The member "result", in the form of POST /execute. It is not the first member of its object. */
+void sandboxes_write_result(struct json *j, const struct exchange *exchange,
+                            const struct execution_result *result);
 /* Begins a stream of events, or answers with an error. */
 void sandboxes_begin_stream(struct exchange *exchange);
 /* ?stream= and ?encoding=; false: the exchange is answered. */

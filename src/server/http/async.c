@@ -21,9 +21,6 @@
 
 #define AGAIN_AT_ONCE 64 /* questions of waiting clients per tick after a restart */
 
-#define autorequest __attribute__((cleanup(execution_request_done)))
-#define autoresult __attribute__((cleanup(execution_result_done)))
-
 /* ---- Questions ---- */
 
 /* Sends a question and leaves the exchange waiting; answers it if the process is not there. */

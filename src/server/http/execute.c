@@ -19,9 +19,6 @@
 /* If more is queued for the executor, start no more runs until it has read. */
 #define UNSENT_MAX (CHANNEL_QUEUE_MAX / 2)
 
-#define autorequest __attribute__((cleanup(execution_request_done)))
-#define autoresult __attribute__((cleanup(execution_result_done)))
-
 static bool is_stream(const struct exchange *exchange)
 {
     return exchange->route->flags & ROUTE_STREAM;
