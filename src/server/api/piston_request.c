@@ -107,8 +107,28 @@ static void write_aliases(struct json *j, const struct runtime *runtime, const c
     json_close_array(j);
 }
 
-void piston_write_runtimes(struct json *j, const json_t *runtimes,
-                           const struct server_config *config)
+static void write_runtime(struct json *j, const struct runtime *runtime, const char *version)
+{
+    const char *package;
+    const char *language = language_of(runtime, &package);
+    json_text(j, "language", language);
+    json_text(j, "version", version);
+    write_aliases(j, runtime, language);
+    if (package)
+        json_text(j, "runtime", package);
+}
+
+static void write_package(struct json *j, const struct runtime *runtime, const char *version)
+{
+    const char *package;
+    json_text(j, "language", language_of(runtime, &package));
+    json_text(j, "language_version", version);
+    json_bool(j, "installed", true);
+}
+
+/* An array with an object for each runtime that can be used. */
+static void write_each(struct json *j, const json_t *runtimes, const struct server_config *config,
+                       void (*write)(struct json *, const struct runtime *, const char *))
 {
     size_t i;
     const json_t *entry;
@@ -116,42 +136,26 @@ void piston_write_runtimes(struct json *j, const json_t *runtimes,
     json_array_foreach(runtimes, i, entry)
     {
         char version[PISTON_VERSION_MAX];
-        const char *package;
         const struct runtime *runtime = usable(entry, config, version);
         if (!runtime)
             continue;
-        const char *language = language_of(runtime, &package);
         json_open_object(j, NULL);
-        json_text(j, "language", language);
-        json_text(j, "version", version);
-        write_aliases(j, runtime, language);
-        if (package)
-            json_text(j, "runtime", package);
+        write(j, runtime, version);
         json_close_object(j);
     }
     json_close_array(j);
 }
 
+void piston_write_runtimes(struct json *j, const json_t *runtimes,
+                           const struct server_config *config)
+{
+    write_each(j, runtimes, config, write_runtime);
+}
+
 void piston_write_packages(struct json *j, const json_t *runtimes,
                            const struct server_config *config)
 {
-    size_t i;
-    const json_t *entry;
-    json_open_array(j, NULL);
-    json_array_foreach(runtimes, i, entry)
-    {
-        char version[PISTON_VERSION_MAX];
-        const char *package;
-        const struct runtime *runtime = usable(entry, config, version);
-        if (!runtime)
-            continue;
-        json_open_object(j, NULL);
-        json_text(j, "language", language_of(runtime, &package));
-        json_text(j, "language_version", version);
-        json_bool(j, "installed", true);
-        json_close_object(j);
-    }
-    json_close_array(j);
+    write_each(j, runtimes, config, write_package);
 }
 
 /* ---- files ---- */

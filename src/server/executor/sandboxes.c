@@ -505,14 +505,23 @@ static void refuse_unknown(struct executor *executor, const struct sandbox_reque
                                 "no sandbox with the id %s is running", request->id);
 }
 
+/* Whether a process in the sandbox has to act. */
+static bool needs_processes(enum sandbox_operation operation)
+{
+    switch (operation) {
+    case SANDBOX_CONTEXTS:
+    case SANDBOX_CONTEXT:
+    case SANDBOX_CONTEXT_END:
+    case SANDBOX_NETWORK:
+        return false;
+    default:
+        return operation == SANDBOX_START || operation >= SANDBOX_READ;
+    }
+}
+
 static void serve(struct sandbox *sandbox, struct sandbox_request *request, struct caller caller)
 {
-    bool paused = sandbox->state == SANDBOX_PAUSED;
-    bool waits = request->operation == SANDBOX_START || request->operation >= SANDBOX_READ;
-    if (request->operation == SANDBOX_CONTEXTS || request->operation == SANDBOX_CONTEXT ||
-        request->operation == SANDBOX_CONTEXT_END || request->operation == SANDBOX_NETWORK)
-        waits = false;
-    if (paused && waits) {
+    if (sandbox->state == SANDBOX_PAUSED && needs_processes(request->operation)) {
         executor_sandbox_refuse(sandbox->executor, caller, SANDBOX_CONFLICT, "",
                                 "the sandbox is paused: resume it first");
         return;

@@ -51,11 +51,11 @@ static void copy(char *to, const char *from, size_t length)
 
 /* ---- sending ---- */
 
-static bool put(const void *from, size_t length)
+static bool write_to(long fd, const void *from, size_t length)
 {
     const char *at = from;
     while (length > 0) {
-        long done = SYS(write, 1, at, length);
+        long done = SYS(write, fd, at, length);
         if (done == -ERR_EINTR)
             continue;
         if (done <= 0)
@@ -64,6 +64,11 @@ static bool put(const void *from, size_t length)
         length -= (size_t)done;
     }
     return true;
+}
+
+static bool put(const void *from, size_t length)
+{
+    return write_to(1, from, length);
 }
 
 /* Exactly `size` bytes: what the file had when it was opened, or zeros if it became shorter. */
@@ -210,21 +215,6 @@ static bool get(void *to, size_t length)
     return true;
 }
 
-static bool write_to(long fd, size_t length)
-{
-    const char *at = bytes;
-    while (length > 0) {
-        long done = SYS(write, fd, at, length);
-        if (done == -ERR_EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        at += done;
-        length -= (size_t)done;
-    }
-    return true;
-}
-
 static bool receive_file(const struct entry *entry)
 {
     long fd =
@@ -232,7 +222,7 @@ static bool receive_file(const struct entry *entry)
     bool good = fd >= 0;
     for (uint64_t left = entry->size; good && left > 0;) {
         size_t most = left < sizeof bytes ? (size_t)left : sizeof bytes;
-        good = get(bytes, most) && write_to(fd, most);
+        good = get(bytes, most) && write_to(fd, bytes, most);
         left -= most;
     }
     const struct __kernel_timespec times[2] = {{entry->modified_s, entry->modified_ns},
