@@ -127,6 +127,7 @@ is_raw() {
     shows '^ icanon'
     type_line 'clear; fg'
     shows 'cat'
+    await is_raw # before, the terminal would keep the end of file for itself
     type_line 'second'
     shows '^second$'
     keys C-d
@@ -400,6 +401,7 @@ stop_and_go() {
     shows '^shell-2$'
     type_line 'clear; fg'
     shows 'cat'
+    await is_raw # before, the terminal would keep the end of file for itself
     type_line 'second'
     shows '^second$'
     keys C-d
