@@ -105,6 +105,7 @@ struct server_config {
         uint64_t default_timeout_ms, max_timeout_ms, max_paused_ms;
         uint64_t max_commands;      /* running in one sandbox */
         uint64_t output_kept_bytes; /* of one command */
+        uint64_t waiting;           /* of each kind */
     } sandboxes;
     struct {
         bool enabled;

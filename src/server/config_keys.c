@@ -264,6 +264,10 @@ const struct config_key config_keys[] = {
     {KEY("sandboxes.output_kept", CONFIG_SIZE, sandboxes.output_kept_bytes), .initial = "1M",
      .min = 4 * KIB, .max = MIB,
      .doc = "How much of the newest output of a command is kept, for clients that connect later."},
+    {KEY("sandboxes.waiting", CONFIG_NUMBER, sandboxes.waiting), .initial = "2", .max = 64,
+     .doc = "After code was run in a sandbox (POST /sandboxes/{id}/run), so many sandboxes like it "
+            "wait with a started interpreter for the next request, for sandbox.pool.idle_timeout. "
+            "Those with variables (env) are never kept. 0: none wait."},
 
     {KEY("judge0.enabled", CONFIG_BOOLEAN, judge0.enabled), .initial = "true",
      .doc = "Whether clients of Judge0 are answered below /judge0."},

@@ -123,7 +123,7 @@ struct message_gauges {
     uint64_t inherited;      /* of the active, not started for this http process */
     uint64_t waiting;        /* in the queue of POST /executions */
     uint64_t memory_percent; /* in use, of the machine or the cgroup */
-    uint64_t sandboxes, sandboxes_paused, sandbox_commands;
+    uint64_t sandboxes, sandboxes_paused, sandboxes_waiting, sandbox_commands;
     struct message_pool pools[MESSAGE_POOLS_MAX];
 };
 

@@ -105,6 +105,7 @@ class Brigd:
     def __init__(self, folder, config, user, options=(), environment=None, listen="127.0.0.1:0",
                  before=None):
         self.folder, self.user = pathlib.Path(folder), user
+        self.headers = {}  # of each request
         self.home = self.folder / "home"
         self.home.mkdir(exist_ok=True)
         self.config = self.folder / "brigd.yaml"
@@ -161,9 +162,9 @@ class Brigd:
         try:
             if isinstance(body, (dict, list)):
                 body = json.dumps(body)
-            connection.request(method, path, body=body, headers={"Content-Type": "application/json",
-                                                                 **(headers or {})} if body is not None
-                               else headers or {})
+            connection.request(method, path, body=body,
+                               headers={**({"Content-Type": "application/json"} if body is not None else {}),
+                                        **self.headers, **(headers or {})})
             return Answer(connection.getresponse())
         finally:
             connection.close()

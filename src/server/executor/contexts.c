@@ -43,7 +43,8 @@ static void answer_list(const struct sandbox *sandbox, struct caller caller)
     size_t count = 0;
     for (const struct context *at = sandbox->contexts; at && count < SANDBOX_CONTEXTS_MAX;
          at = at->next)
-        all[count++] = executor_context_describe(at);
+        if (at->number > 0)
+            all[count++] = executor_context_describe(at);
     executor_sandbox_answer(sandbox->executor, caller,
                             &(struct sandbox_answer){.contexts = all, .context_count = count});
 }
@@ -92,7 +93,7 @@ static enum sandbox_fault create(struct sandbox *sandbox, struct sandbox_request
     size_t count = 0;
     enum sandbox_fault fault = choose_kind(sandbox, request->language, &kind, &runtime, err);
     for (const struct context *at = sandbox->contexts; at; at = at->next)
-        count++;
+        count += at->number > 0;
     if (fault == SANDBOX_OK && count >= SANDBOX_CONTEXTS_MAX) {
         (void)brig_fail(err, BRIG_E_STATE, 0, "the sandbox has %d contexts, and may not have more",
                         SANDBOX_CONTEXTS_MAX);
@@ -108,14 +109,19 @@ static enum sandbox_fault create(struct sandbox *sandbox, struct sandbox_request
     *context = (struct context){.sandbox = sandbox,
                                 .kind = kind,
                                 .runtime = runtime,
-                                .number = ++sandbox->next_context,
-                                .created_ns = clock_wall_ns(),
                                 .next = sandbox->contexts,
                                 .request = *request};
     *request = (struct sandbox_request){0};
     sandbox->contexts = context;
     *ret_context = context;
     return SANDBOX_OK;
+}
+
+/* Its first use: from now on clients can see it. */
+static void use(struct context *context)
+{
+    context->number = ++context->sandbox->next_context;
+    context->created_ns = clock_wall_ns();
 }
 
 static void unlink_context(struct context *context)
@@ -169,9 +175,10 @@ static void create_asked(struct sandbox *sandbox, struct sandbox_request *reques
         unlink_context(context);
         free_context(context);
     }
-    if (fault == SANDBOX_OK)
+    if (fault == SANDBOX_OK) {
+        use(context);
         answer_context(context, caller);
-    else
+    } else
         executor_sandbox_refuse(sandbox->executor, caller, fault,
                                 fault == SANDBOX_LIMIT ? "" : field, "%s", err.message);
 }
@@ -196,6 +203,14 @@ static enum sandbox_fault find_default(struct sandbox *sandbox, const char *lang
     if (fault == SANDBOX_OK)
         (*ret_context)->is_default = true;
     return fault;
+}
+
+int executor_context_prepare(struct sandbox *sandbox, struct brig_error *err)
+{
+    struct context *context = NULL;
+    if (find_default(sandbox, NULL, &context, err) != SANDBOX_OK)
+        return err->code ? -1 : BRIG_E_NOMEM;
+    return executor_context_start(context, err);
 }
 
 static enum sandbox_fault check_run(const struct sandbox *sandbox,
@@ -249,6 +264,11 @@ static void run_asked(struct sandbox *sandbox, struct sandbox_request *request,
         fault = SANDBOX_LIMIT;
         field = "";
         (void)brig_fail(&err, BRIG_E_STATE, 0, "%d runs wait for the context", RUNS_MAX);
+    }
+    if (fault == SANDBOX_OK && context->number == 0) {
+        use(context);
+        if (context->runtime == sandbox->runtime)
+            executor_waiting_want(sandbox);
     }
     if (fault == SANDBOX_OK)
         executor_context_add_run(context, request, caller);

@@ -86,7 +86,7 @@ struct context_run {
 struct context {
     struct context *next; /* newest first */
     struct sandbox *sandbox;
-    uint64_t number;
+    uint64_t number; /* 0: prepared, and not used yet */
     enum interpreter_kind kind;
     const struct runtime *runtime;
     bool is_default;
@@ -104,6 +104,8 @@ struct context {
 /* The operations on contexts. Takes the request. */
 void executor_context_asked(struct sandbox *sandbox, struct sandbox_request *request,
                             const struct caller *caller);
+/* Starts the interpreter of the sandbox's own language before it is asked for. */
+int executor_context_prepare(struct sandbox *sandbox, struct brig_error *err);
 /* A client has disconnected: its run is interrupted. False if it has none. */
 bool executor_contexts_left(struct sandbox *sandbox, const struct caller *caller);
 void executor_contexts_pause(struct sandbox *sandbox, bool paused);

@@ -694,12 +694,13 @@ static void clear_up(struct executor *executor)
 int executor_main(struct server_config *config, struct channel *control, const struct role_fds *fds,
                   struct brig_error *err)
 {
-    struct executor executor = {.config = config,
-                                .epoll = -1,
-                                .instance = INSTANCE_NONE,
-                                .journal = JOURNAL_NONE,
-                                .sandboxes = {.record = -1, .due_ms = UINT64_MAX},
-                                .pools = {.enabled = config->sandbox.pool.enabled, .library = -1}};
+    struct executor executor = {
+        .config = config,
+        .epoll = -1,
+        .instance = INSTANCE_NONE,
+        .journal = JOURNAL_NONE,
+        .sandboxes = {.record = -1, .due_ms = UINT64_MAX, .fill_ms = UINT64_MAX},
+        .pools = {.enabled = config->sandbox.pool.enabled, .library = -1}};
     int result = set_up(&executor, control, fds->journal, err);
     if (result == 0)
         result = loop(&executor, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of a sandbox: created, looked at, paused, ended. */
+/* The life of a sandbox: looked at, asked for something, ended. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,9 +18,8 @@
 #include "server/executor/images.h"
 #include "server/executor/jail_check.h"
 
-#define MEBIBYTE (UINT64_C(1) << 20)
-#define DEFAULT_LANGUAGE "bash"
-#define CHECK_MS 1000 /* how often idle programs are looked at */
+#define CHECK_MS 1000  /* how often idle programs are looked at */
+#define REFILL_MS 1000 /* after the end of one that waited */
 
 /* ---- answers ---- */
 
@@ -56,6 +55,7 @@ void executor_sandboxes_count(struct executor *executor)
 {
     executor->gauges.sandboxes = executor->sandboxes.count;
     executor->gauges.sandboxes_paused = executor->sandboxes.paused_count;
+    executor->gauges.sandboxes_waiting = executor->sandboxes.waiting_count;
     executor->gauges.sandbox_commands = executor->sandboxes.command_count;
 }
 
@@ -131,7 +131,7 @@ static bool has_pair(const struct sandbox_request *request, const struct executi
 
 static bool matches(const struct sandbox *sandbox, const struct sandbox_request *filter)
 {
-    if (sandbox->state == SANDBOX_ENDING ||
+    if (sandbox->state == SANDBOX_ENDING || sandbox->shape ||
         (*filter->domain && strcmp(sandbox->request.domain, filter->domain) != 0) ||
         (filter->states && !(filter->states & 1U << sandbox->state)))
         return false;
@@ -183,13 +183,32 @@ static void free_sandbox(struct sandbox *sandbox)
     free(sandbox);
 }
 
-static void unlink_sandbox(struct sandbox *sandbox)
+void executor_sandbox_link(struct sandbox *sandbox)
+{
+    struct executor *executor = sandbox->executor;
+    struct sandboxes *all = &executor->sandboxes;
+    sandbox->previous = NULL;
+    sandbox->next = all->first;
+    if (sandbox->next)
+        sandbox->next->previous = sandbox;
+    all->first = sandbox;
+    *(sandbox->shape ? &all->waiting_count : &all->count) += 1;
+    all->due_ms = 0;
+    sandbox->created_ns = clock_wall_ns();
+    sandbox->deadline_ms = clock_now_ms() + (sandbox->shape ? executor->config->sandbox.pool.age_ms
+                                                            : sandbox->request.timeout_ms);
+    if (!sandbox->shape)
+        executor_lost_note(executor, sandbox->slot, sandbox->id, sandbox->request.domain);
+    executor_sandboxes_count(executor);
+}
+
+void executor_sandbox_unlink(struct sandbox *sandbox)
 {
     struct sandboxes *all = &sandbox->executor->sandboxes;
     *(sandbox->previous ? &sandbox->previous->next : &all->first) = sandbox->next;
     if (sandbox->next)
         sandbox->next->previous = sandbox->previous;
-    all->count--;
+    *(sandbox->shape ? &all->waiting_count : &all->count) -= 1;
 }
 
 void executor_sandbox_end(struct sandbox *sandbox)
@@ -208,10 +227,13 @@ void executor_sandbox_end(struct sandbox *sandbox)
     executor_forks_cancel(sandbox);
     (void)brig_job_cancel(sandbox->job, NULL); /* fails if the job is over already */
     all->due_ms = 0;
+    if (sandbox
+            ->shape) /* of old age, or on its own: not at once, as the next one could do the same */
+        all->fill_ms = clock_now_ms() + REFILL_MS;
     executor_sandboxes_count(sandbox->executor);
 }
 
-static void job_ready(void *owner, uint32_t events)
+void executor_sandbox_job_ready(void *owner, uint32_t events)
 {
     struct sandbox *sandbox = owner;
     (void)events;
@@ -221,248 +243,6 @@ static void job_ready(void *owner, uint32_t events)
     sandbox->source.fd = -1;
     sandbox->executor->sandboxes.due_ms = 0;
     executor_sandbox_end(sandbox);
-}
-
-/* ---- creation ---- */
-
-static size_t sum_of(const struct executor *executor, const char *domain,
-                     enum execution_limit limit)
-{
-    size_t sum = 0;
-    for (const struct sandbox *other = executor->sandboxes.first; other; other = other->next)
-        if (strcmp(other->request.domain, domain) == 0)
-            sum += limit == EXECUTION_LIMITS_ ? 1 : other->limits[limit];
-    return sum;
-}
-
-/* Limits per key hold without keys, too: then all requests are of one. */
-static int check_quotas(const struct executor *executor, const struct sandbox *sandbox,
-                        struct brig_error *err)
-{
-    const typeof(executor->config->sandboxes) *config = &executor->config->sandboxes;
-    const char *domain = sandbox->request.domain;
-    uint64_t memory_mb = sandbox->limits[EXECUTION_MEMORY_MB];
-    uint64_t pids = sandbox->limits[EXECUTION_PIDS];
-    if (config->max_per_key && sum_of(executor, domain, EXECUTION_LIMITS_) >= config->max_per_key)
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "this API key has %llu sandboxes, and may not have "
-                         "more (sandboxes.max_per_key)",
-                         (unsigned long long)config->max_per_key);
-    uint64_t most_mb = config->memory_per_key_bytes / MEBIBYTE;
-    if (most_mb && sum_of(executor, domain, EXECUTION_MEMORY_MB) + memory_mb > most_mb)
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "with %llu MiB more, the sandboxes of this API key could use more than "
-                         "%llu MiB of memory (sandboxes.memory_per_key)",
-                         (unsigned long long)memory_mb, (unsigned long long)most_mb);
-    if (config->pids_per_key &&
-        sum_of(executor, domain, EXECUTION_PIDS) + pids > config->pids_per_key)
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "with %llu more, the sandboxes of this API key could have more than %llu "
-                         "processes (sandboxes.pids_per_key)",
-                         (unsigned long long)pids, (unsigned long long)config->pids_per_key);
-    return 0;
-}
-
-struct execution_request executor_sandbox_like(const struct sandbox_request *request)
-{
-    struct execution_request like = {.id = "",
-                                     .request_id = request->request_id,
-                                     .client = request->client,
-                                     .domain = request->domain,
-                                     .language = request->language,
-                                     .code = {.data = "x", .length = 1},
-                                     .stdin_bytes = {.data = ""},
-                                     .env = request->env,
-                                     .env_count = request->env_count,
-                                     .allow = request->allow,
-                                     .allow_count = request->allow_count,
-                                     .network = request->network,
-                                     .home = request->home};
-    memcpy(like.limits, request->limits, sizeof like.limits);
-    return like;
-}
-
-/* The runtime, with the image of the request if it has one. */
-static const struct runtime *made_from(const struct sandbox *sandbox)
-{
-    return sandbox->with_image ? sandbox->with_image : sandbox->runtime;
-}
-
-enum sandbox_fault executor_sandbox_check(const struct sandbox *sandbox,
-                                          const struct execution_request *like,
-                                          const char **ret_field, struct brig_error *err)
-{
-    int result =
-        executor_jail_check(&sandbox->executor->ground, made_from(sandbox), like, ret_field, err);
-    if (result == 0)
-        return SANDBOX_OK;
-    if (str_starts_with(*ret_field, "permissions.network")) {
-        *ret_field = "allow"; /* the name that it has here */
-        return SANDBOX_FORBIDDEN;
-    }
-    return result == BRIG_E_NOT_FOUND ? SANDBOX_UNAVAILABLE : SANDBOX_INVALID;
-}
-
-static enum sandbox_fault check_settings(struct sandbox *sandbox, const char **ret_field,
-                                         struct brig_error *err)
-{
-    const struct executor *executor = sandbox->executor;
-    struct sandbox_request *request = &sandbox->request;
-    const typeof(executor->config->sandboxes) *config = &executor->config->sandboxes;
-    if (!request->language)
-        request->language = DEFAULT_LANGUAGE;
-    *ret_field = "language";
-    sandbox->runtime = config_find_runtime(executor->config, request->language);
-    if (!sandbox->runtime) {
-        (void)config_fail_language(executor->config, request->language, err);
-        return SANDBOX_LANGUAGE;
-    }
-    if (jail_check_sandbox(sandbox->runtime, err) < 0)
-        return SANDBOX_LANGUAGE;
-    *ret_field = "image";
-    if (request->image && executor_image_use(executor->config, sandbox->runtime, request->image,
-                                             &sandbox->with_image, err) < 0)
-        return SANDBOX_INVALID;
-    struct execution_request like = executor_sandbox_like(request);
-    enum sandbox_fault fault = executor_sandbox_check(sandbox, &like, ret_field, err);
-    if (fault != SANDBOX_OK)
-        return fault;
-    for (int i = 0; i < EXECUTION_LIMITS_; i++)
-        sandbox->limits[i] = jail_limit(sandbox->runtime, &like, (enum execution_limit)i);
-    *ret_field = "home";
-    if (request->home && !jail_home_is_valid(request->home)) {
-        (void)brig_fail(err, BRIG_E_INVALID, 0, "home has to be " JAIL_HOMES "NAME");
-        return SANDBOX_INVALID;
-    }
-    *ret_field = "timeout";
-    if (request->timeout_ms == 0)
-        request->timeout_ms = config->default_timeout_ms;
-    if (request->timeout_ms > config->max_timeout_ms) {
-        (void)brig_fail(err, BRIG_E_INVALID, 0,
-                        "timeout is longer than %llu s, the most that is "
-                        "allowed (sandboxes.max_timeout)",
-                        (unsigned long long)(config->max_timeout_ms / 1000));
-        return SANDBOX_INVALID;
-    }
-    *ret_field = "";
-    return check_quotas(executor, sandbox, err) < 0 ? SANDBOX_LIMIT : SANDBOX_OK;
-}
-
-static void keep_unenforced(struct sandbox *sandbox)
-{
-    const struct brig_unenforced *from = &sandbox->job->plan.unenforced;
-    struct arena *arena = &sandbox->request.arena;
-    sandbox->unenforced = arena_alloc(arena, (from->count + 1) * sizeof(char *));
-    for (size_t i = 0; sandbox->unenforced && i < from->count; i++) {
-        const char *text = arena_strdup(arena, from->text[i]);
-        if (text)
-            sandbox->unenforced[sandbox->unenforced_count++] = text;
-    }
-}
-
-static int start_jail(struct sandbox *sandbox, const char **ret_field, struct brig_error *err)
-{
-    struct executor *executor = sandbox->executor;
-    struct execution_request like = executor_sandbox_like(&sandbox->request);
-    struct jail jail;
-    int result = executor_jail_make(&executor->ground, made_from(sandbox), &like, JAIL_HELD,
-                                    sandbox->host_uid, &jail, err);
-    if (jail.field)
-        *ret_field = jail.field;
-    struct brig_command command = BRIG_COMMAND_INIT;
-    command.argv = jail.argv;
-    if (result == 0)
-        result = brig_start(jail.policy, &command, &sandbox->job, err);
-    executor_jail_done(&jail);
-    if (result < 0)
-        return result;
-    if ((result = attach_own(sandbox->job->entry_fd, &sandbox->attach, err)) < 0)
-        return result;
-    close_fd(&sandbox->job->entry_fd);
-    executor_instance_note(&executor->instance, sandbox->slot, brig_job_pid(sandbox->job));
-    keep_unenforced(sandbox);
-    sandbox->source = (struct executor_source){
-        .ready = job_ready, .owner = sandbox, .fd = brig_job_fd(sandbox->job)};
-    return executor_watch(executor, &sandbox->source, EPOLLIN, err);
-}
-
-static void link_sandbox(struct sandbox *sandbox)
-{
-    struct executor *executor = sandbox->executor;
-    struct sandboxes *all = &executor->sandboxes;
-    sandbox->next = all->first;
-    if (sandbox->next)
-        sandbox->next->previous = sandbox;
-    all->first = sandbox;
-    all->count++;
-    all->due_ms = 0;
-    sandbox->created_ns = clock_wall_ns();
-    sandbox->deadline_ms = clock_now_ms() + sandbox->request.timeout_ms;
-    executor_lost_note(executor, sandbox->slot, sandbox->id, sandbox->request.domain);
-    executor_sandboxes_count(executor);
-}
-
-/* Releases a sandbox that was not linked. */
-static void give_up(struct sandbox *sandbox)
-{
-    if (sandbox->slot < sandbox->executor->slot_count)
-        executor_instance_note(&sandbox->executor->instance, sandbox->slot, 0);
-    attach_done(&sandbox->attach);
-    brig_job_free(sandbox->job);
-    executor_slot_free(sandbox->executor, sandbox->slot);
-    sandbox_request_done(&sandbox->request);
-    sandbox_request_done(&sandbox->network);
-    executor_image_release(sandbox->with_image);
-    free(sandbox);
-}
-
-struct sandbox *executor_sandbox_create(struct executor *executor, struct sandbox_request *request,
-                                        struct caller caller)
-{
-    const char *field = "";
-    struct brig_error err = {0};
-    const typeof(executor->config->sandboxes) *config = &executor->config->sandboxes;
-    struct sandbox *sandbox = calloc(1, sizeof *sandbox);
-    if (!sandbox) {
-        executor_sandbox_refuse(executor, caller, SANDBOX_BUSY, "", "out of memory");
-        return NULL;
-    }
-    *sandbox = (struct sandbox){.executor = executor,
-                                .request = *request,
-                                .slot = SIZE_MAX,
-                                .attach = ENTRY_INIT,
-                                .source = {.fd = -1}};
-    *request = (struct sandbox_request){0};
-    execution_id_make(sandbox->id);
-    execution_id_make(sandbox->token);
-    enum sandbox_fault fault = SANDBOX_OK;
-    if (!config->enabled) {
-        fault = SANDBOX_UNSUPPORTED;
-        (void)brig_fail(&err, BRIG_E_STATE, 0, "sandboxes are switched off (sandboxes.enabled)");
-    } else if (executor->draining || executor->sandboxes.count >= config->max) {
-        fault = SANDBOX_BUSY;
-        (void)brig_fail(&err, BRIG_E_STATE, 0,
-                        executor->draining
-                            ? "the server is shutting down"
-                            : "there are as many sandboxes as there may be (sandboxes.max)");
-    } else {
-        fault = check_settings(sandbox, &field, &err);
-    }
-    if (fault == SANDBOX_OK && !executor_slot_take(executor, &sandbox->slot, &sandbox->host_uid)) {
-        fault = SANDBOX_BUSY;
-        (void)brig_fail(&err, BRIG_E_STATE, 0, "too many concurrent jails");
-    }
-    if (fault == SANDBOX_OK && start_jail(sandbox, &field, &err) < 0)
-        fault = *field                                               ? SANDBOX_INVALID
-                : err.sys_errno == EMFILE || err.sys_errno == ENFILE ? SANDBOX_BUSY
-                                                                     : SANDBOX_FAILED;
-    if (fault == SANDBOX_OK) {
-        link_sandbox(sandbox);
-        return sandbox;
-    }
-    executor_sandbox_refuse(executor, caller, fault, field, "%s", err.message);
-    give_up(sandbox);
-    return NULL;
 }
 
 /* ---- operations ---- */
@@ -487,7 +267,7 @@ static bool may_use(const struct sandbox *sandbox, const struct sandbox_request 
 static struct sandbox *find(const struct executor *executor, const struct sandbox_request *request)
 {
     for (struct sandbox *sandbox = executor->sandboxes.first; sandbox; sandbox = sandbox->next)
-        if (strcasecmp(sandbox->id, request->id) == 0)
+        if (!sandbox->shape && strcasecmp(sandbox->id, request->id) == 0)
             return sandbox->state != SANDBOX_ENDING && may_use(sandbox, request) ? sandbox : NULL;
     return NULL;
 }
@@ -640,7 +420,7 @@ static void settle_one(struct sandbox *sandbox, uint64_t now_ms)
         !executor_sandbox_pause_at_deadline(sandbox))
         executor_sandbox_end(sandbox);
     if (is_over(sandbox)) {
-        unlink_sandbox(sandbox);
+        executor_sandbox_unlink(sandbox);
         free_sandbox(sandbox);
         return;
     }
@@ -663,6 +443,7 @@ void executor_sandboxes_settle(struct executor *executor, uint64_t now_ms)
             executor_interpreters_resume(sandbox);
         }
     }
+    executor_waiting_settle(executor, now_ms);
     if (now_ms < all->due_ms)
         return;
     all->due_ms = UINT64_MAX;
@@ -675,7 +456,8 @@ void executor_sandboxes_settle(struct executor *executor, uint64_t now_ms)
 
 uint64_t executor_sandboxes_due_ms(const struct executor *executor)
 {
-    return executor->sandboxes.due_ms;
+    const struct sandboxes *all = &executor->sandboxes;
+    return all->fill_ms < all->due_ms ? all->fill_ms : all->due_ms;
 }
 
 bool executor_sandboxes_drain(struct executor *executor, bool soon)
@@ -683,7 +465,7 @@ bool executor_sandboxes_drain(struct executor *executor, bool soon)
     for (struct sandbox *sandbox = executor->sandboxes.first; sandbox; sandbox = sandbox->next)
         if (!soon || sandbox->running_count == 0)
             executor_sandbox_end(sandbox);
-    return executor->sandboxes.count == 0;
+    return !executor->sandboxes.first;
 }
 
 void executor_sandboxes_abandon(struct executor *executor)
@@ -691,8 +473,9 @@ void executor_sandboxes_abandon(struct executor *executor)
     executor_forks_abandon(executor);
     for (struct sandbox *sandbox; (sandbox = executor->sandboxes.first);) {
         executor_sandbox_end(sandbox);
-        unlink_sandbox(sandbox);
+        executor_sandbox_unlink(sandbox);
         free_sandbox(sandbox);
     }
+    executor_waiting_end(executor);
     executor_lost_close(executor);
 }

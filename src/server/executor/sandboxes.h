@@ -2,8 +2,9 @@
 /* Sandboxes: jails that the executor holds, commands that it starts in them, and the program in
  * each that serves its files. See server/sandbox.h for requests and answers.
  *
- * sandboxes.c has the life of a sandbox, sandbox_settings.c what can be changed of it, commands.c
- * commands, files.c files, lost.c which sandboxes ended with an earlier executor. */
+ * sandboxes.c has the life of a sandbox, sandbox_create.c its beginning, sandbox_waiting.c those that
+ * wait for a request, sandbox_settings.c what can be changed of it, commands.c commands, files.c
+ * files, lost.c which sandboxes ended with an earlier executor. */
 #pragma once
 
 #include <stdbool.h>
@@ -94,6 +95,14 @@ struct files {
 
 /* ---- sandboxes ---- */
 
+#define SANDBOX_SHAPES 4
+
+/* Settings of a sandbox in which code was run, so that others like it wait for the next request. */
+struct sandbox_shape {
+    struct str settings; /* an encoded request, or empty */
+    uint64_t until_ms;   /* they wait no longer */
+};
+
 struct sandbox {
     struct sandbox *next, *previous;
     struct executor *executor;
@@ -124,6 +133,7 @@ struct sandbox {
     struct context *contexts; /* see contexts.h */
     struct interpreter *interpreters;
     uint64_t next_context, next_run;
+    struct sandbox_shape *shape; /* it waits for a request like this; NULL: it has an owner */
 };
 
 struct sandbox_lost {
@@ -132,8 +142,11 @@ struct sandbox_lost {
 
 struct sandboxes {
     struct sandbox *first;
-    struct sandbox_fork *forks; /* under way; see sandbox_fork.c */
-    size_t count, paused_count, command_count;
+    struct sandbox_fork *forks;                /* under way; see sandbox_fork.c */
+    size_t count, paused_count, command_count; /* without those that wait */
+    struct sandbox_shape shapes[SANDBOX_SHAPES];
+    size_t waiting_count;
+    uint64_t fill_ms;  /* when to look whether more should wait */
     size_t kept_bytes; /* output of all commands */
     size_t file_bytes; /* contents of files on their way */
     bool has_paused;   /* a stream waits for the http process */
@@ -170,6 +183,20 @@ executor_sandbox_refuse(struct executor *executor, struct caller caller, enum sa
 
 /* Answers with everything about one sandbox. */
 void executor_sandbox_tell(struct sandbox *sandbox, struct caller caller);
+/* Sets the gauges. */
+void executor_sandboxes_count(struct executor *executor);
+/* Puts it into the list of all; its deadline begins. */
+void executor_sandbox_link(struct sandbox *sandbox);
+void executor_sandbox_unlink(struct sandbox *sandbox);
+void executor_sandbox_job_ready(void *owner, uint32_t events);
+/* The request that says what its network is. */
+const struct sandbox_request *executor_sandbox_network(const struct sandbox *sandbox);
+
+/* ---- sandbox_create.c ---- */
+
+/* Creates a sandbox and takes the request; NULL if it was refused. */
+struct sandbox *executor_sandbox_create(struct executor *executor, struct sandbox_request *request,
+                                        struct caller caller);
 /* What executions and sandboxes have in common, so that the same code checks it and makes the
  * jail. */
 struct execution_request executor_sandbox_like(const struct sandbox_request *request);
@@ -177,14 +204,26 @@ struct execution_request executor_sandbox_like(const struct sandbox_request *req
 enum sandbox_fault executor_sandbox_check(const struct sandbox *sandbox,
                                           const struct execution_request *like,
                                           const char **ret_field, struct brig_error *err);
-/* Sets the gauges. */
-void executor_sandboxes_count(struct executor *executor);
+/* Its parts: takes the request; checks the settings; starts the jail; releases one that was not
+ * linked. */
+struct sandbox *executor_sandbox_new(struct executor *executor, struct sandbox_request *request);
+enum sandbox_fault executor_sandbox_check_settings(struct sandbox *sandbox, const char **ret_field,
+                                                   struct brig_error *err);
+enum sandbox_fault executor_sandbox_start(struct sandbox *sandbox, const char **ret_field,
+                                          struct brig_error *err);
+void executor_sandbox_give_up(struct sandbox *sandbox);
+/* Notes what this machine does not enforce for it, in the memory of its request. */
+void executor_sandbox_keep_unenforced(struct sandbox *sandbox);
 
-/* Creates a sandbox and takes the request; NULL if it was refused. */
-struct sandbox *executor_sandbox_create(struct executor *executor, struct sandbox_request *request,
-                                        struct caller caller);
-/* The request that says what its network is. */
-const struct sandbox_request *executor_sandbox_network(const struct sandbox *sandbox);
+/* ---- sandbox_waiting.c ---- */
+
+/* Code was run in the sandbox: others like it should wait. */
+void executor_waiting_want(const struct sandbox *sandbox);
+/* Replaces a sandbox that was checked and not started by one that waited, if there is one. */
+bool executor_waiting_take(struct sandbox **sandbox);
+/* Starts those that are missing, one at a time, and ends those that nobody wants any more. */
+void executor_waiting_settle(struct executor *executor, uint64_t now_ms);
+void executor_waiting_end(struct executor *executor);
 
 /* ---- sandbox_fork.c ---- */
 

@@ -341,6 +341,8 @@ const struct metrics_row metrics_rows[] = {
      offsetof(struct metrics, gauges.sandboxes)},
     {"sandboxes_paused", "gauge", "Sandboxes that are paused.", write_number,
      offsetof(struct metrics, gauges.sandboxes_paused)},
+    {"sandboxes_waiting", "gauge", "Sandboxes that wait for a request, not counted in sandboxes.",
+     write_number, offsetof(struct metrics, gauges.sandboxes_waiting)},
     {"sandbox_commands", "gauge", "Commands that run in sandboxes.", write_number,
      offsetof(struct metrics, gauges.sandbox_commands)},
     {"sandbox_security_events_total", "counter",
