@@ -144,6 +144,23 @@ static void is_refused(enum sandbox_operation operation, const char *body, enum 
            "refused: %s (%s: %s)", body, fault.field, fault.message);
 }
 
+/* People guess names of fields, and types: the message says what is right. */
+static void test_advice(void)
+{
+    static const struct {
+        const char *body, *advice;
+    } cases[] = {
+        {"{\"command\": \"ls\"}", "Did you mean 'cmd'?"},
+        {"{\"timeuot\": 5}", "Did you mean 'timeout'?"},
+        {"{\"limits\": {\"memory\": 8}}", "Did you mean 'limits.memory_mb'?"},
+        {"{\"shell\": true}", "allowed are timeout, env,"},
+        {"{\"cmd\": [\"ls\"]}", "an array is sent as argv"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        tap_ok(!parse(SANDBOX_START, cases[i].body) && strstr(fault.message, cases[i].advice),
+               "%s: %s", cases[i].body, fault.message);
+}
+
 static void test_bodies(void)
 {
     tap_ok(parse(SANDBOX_CREATE, "{}"), "a sandbox needs nothing");
@@ -185,5 +202,6 @@ int main(void)
     test_request();
     test_answer();
     test_bodies();
+    test_advice();
     return tap_done();
 }

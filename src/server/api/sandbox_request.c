@@ -254,6 +254,8 @@ FIELD(read_cmd)
     const char **args = arena_alloc(&out->arena, 4 * sizeof *args);
     if (!args)
         return no_memory(reader);
+    if (json_is_array(value))
+        return wrong_type(reader, field->name, "a string; an array is sent as argv");
     args[0] = "/bin/sh";
     args[1] = "-c";
     out->args = args;
@@ -474,15 +476,48 @@ static bool is_known(unsigned operation, const char *prefix, const char *name)
     return !*prefix && strcmp(name, "limits") == 0 && operation & LIMITS;
 }
 
+/* What people write where the field has another name. */
+static const char *other_name(const char *name)
+{
+    static const struct {
+        const char *wrong, *right;
+    } names[] = {{"command", "cmd"}, {"envs", "env"}, {"template", "language"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(names[i].wrong, name) == 0)
+            return names[i].right;
+    return name;
+}
+
+static bool unknown_field(struct sandbox_reader *reader, const char *prefix, const char *name)
+{
+    unsigned operation = 1U << reader->out->operation;
+    autostr struct str known = {0};
+    struct nearest nearest;
+    nearest_begin(&nearest, other_name(name));
+    for (size_t i = 0; i < sandbox_field_count; i++) {
+        const struct sandbox_field *field = &sandbox_fields[i];
+        const char *part = field->name + strlen(prefix);
+        if (!(field->operations & operation) || !str_starts_with(field->name, prefix))
+            continue;
+        nearest_offer(&nearest, part, strlen(part));
+        str_appendf(&known, "%s%s", known.length ? ", " : "", part);
+    }
+    if (nearest.best[0])
+        return refuse(reader, ERROR_UNKNOWN_FIELD, str_shown(name).text,
+                      "unknown field '%s%s'. Did you mean '%s%s'?", prefix, str_shown(name).text,
+                      prefix, nearest.best);
+    return refuse(reader, ERROR_UNKNOWN_FIELD, str_shown(name).text,
+                  "unknown field '%s%s'; allowed are %s", prefix, str_shown(name).text,
+                  known.data ? known.data : "none");
+}
+
 static bool check_names(struct sandbox_reader *reader, json_t *object, const char *prefix)
 {
     unsigned operation = 1U << reader->out->operation;
     for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
         const char *name = json_object_iter_key(at);
         if (strchr(name, '.') || !is_known(operation, prefix, name))
-            return refuse(reader, ERROR_UNKNOWN_FIELD, str_shown(name).text,
-                          "unknown field '%s%s'; GET /openapi.json lists them", prefix,
-                          str_shown(name).text);
+            return unknown_field(reader, prefix, name);
     }
     return true;
 }

@@ -549,9 +549,12 @@ static bool read_count(struct exchange *exchange, const char *name, uint64_t mos
     const char *text = exchange_parameter(exchange, name);
     if (!text)
         return true;
-    if (parse_uint(text, most, PARSE_ZERO_OK, ret_value, NULL) < 0)
-        return refuse_query(exchange, name, "the parameter has to be a whole number in its range");
-    return true;
+    if (parse_uint(text, most, PARSE_ZERO_OK, ret_value, NULL) == 0)
+        return true;
+    char message[STR_SHOWN_MAX + 96];
+    (void)snprintf(message, sizeof message, "%s: '%s' is not a whole number from 0 to %" PRIu64,
+                   name, str_shown(text).text, most);
+    return refuse_query(exchange, name, message);
 }
 
 /* ?path= of every request for a file. */
@@ -561,7 +564,8 @@ static bool read_path(struct exchange *exchange, struct sandbox_request *request
     if (!query_check(exchange))
         return false;
     if (!request->path || !*request->path || strlen(request->path) > SANDBOX_PATH_MAX)
-        return refuse_query(exchange, "path", "path is missing, or longer than 4095 bytes");
+        return refuse_query(exchange, "path",
+                            "path is missing, or longer than 4095 bytes; path=. is /workspace");
     return true;
 }
 

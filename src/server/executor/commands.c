@@ -408,12 +408,12 @@ static int fill_row(struct command *command, struct brig_error *err)
 }
 
 /* The row of a command that could not be started is complete, too. */
-static void fail(struct command *command, struct caller caller, const struct brig_error *error)
+static void fail(struct command *command, struct caller caller, struct brig_error *error)
 {
     struct sandbox *sandbox = command->sandbox;
     struct execution_result result;
     struct run run;
-    bool directory = error->sys_errno != 0 && strstr(error->message, "directory");
+    bool directory = executor_sandbox_blames_directory(error);
     drop_job(command);
     borrow_run(command, &run);
     executor_outcome_failed(&run, error->message, &result);

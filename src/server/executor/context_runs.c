@@ -209,20 +209,14 @@ static void refuse_all(struct context *context, enum sandbox_fault fault, const 
         refuse_run(context, take_first(context), fault, field, why);
 }
 
-/* Whether the directory of the context is what is wrong. */
-static bool is_about_directory(const struct brig_error *err)
-{
-    return err->sys_errno != 0 && strstr(err->message, "directory");
-}
-
 static void next(struct context *context)
 {
     struct brig_error err = {0};
     while (context->runs && !context->runs->sent) {
         if (!context->interpreter && executor_context_start(context, &err) < 0) {
-            bool directory = is_about_directory(&err);
-            refuse_all(context, directory ? SANDBOX_INVALID : SANDBOX_FAILED,
-                       directory ? "cwd" : "", err.message);
+            const char *field = "";
+            enum sandbox_fault fault = executor_context_fault(&err, &field);
+            refuse_all(context, fault, field, err.message);
             return;
         }
         if (!context->interpreter->ready || send_first(context))

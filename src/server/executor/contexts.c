@@ -151,10 +151,12 @@ static enum sandbox_fault check_env(const struct sandbox_request *request, struc
     return SANDBOX_INVALID;
 }
 
-/* Whether the directory of the context is what is wrong. */
-static bool is_about_directory(const struct brig_error *err)
+enum sandbox_fault executor_context_fault(struct brig_error *err, const char **ret_field)
 {
-    return err->sys_errno != 0 && strstr(err->message, "directory");
+    bool directory = executor_sandbox_blames_directory(err);
+    bool missing = err->code == BRIG_E_NOT_FOUND; /* as in an image without Python */
+    *ret_field = directory ? "cwd" : missing ? "language" : "";
+    return directory ? SANDBOX_INVALID : missing ? SANDBOX_UNAVAILABLE : SANDBOX_FAILED;
 }
 
 /* An explicit context is started at once: whether its directory is there is known then. */
@@ -170,8 +172,7 @@ static void create_asked(struct sandbox *sandbox, struct sandbox_request *reques
         fault = create(sandbox, request, &context, &err);
     }
     if (fault == SANDBOX_OK && executor_context_start(context, &err) < 0) {
-        field = is_about_directory(&err) ? "cwd" : "";
-        fault = *field ? SANDBOX_INVALID : SANDBOX_FAILED;
+        fault = executor_context_fault(&err, &field);
         unlink_context(context);
         free_context(context);
     }

@@ -123,6 +123,8 @@ void executor_context_add_run(struct context *context, struct sandbox_request *r
                               struct caller caller);
 /* Starts an interpreter. */
 int executor_context_start(struct context *context, struct brig_error *err);
+/* What to answer if it failed; *ret_field is the wrong field. */
+enum sandbox_fault executor_context_fault(struct brig_error *err, const char **ret_field);
 /* Ends its interpreter, and all its runs: the one that runs with a result, others with the fault. */
 void executor_context_stop(struct context *context, enum sandbox_fault fault, const char *why);
 /* Interrupts the run that was sent to the interpreter. */

@@ -5,6 +5,7 @@
  * Requests are worked on one after the other; each watched directory has a program of its own. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/str.h"
 #include "jail/job/job.h"
 #include "server/executor/executor.h"
 #include "server/guest/guest_wire.h"
@@ -295,9 +297,13 @@ static bool take_done(struct files *files, struct file_request *request,
     if (request->request.operation == SANDBOX_STAT && head->error == 0 && request->entry_count != 1)
         return false;
     enum sandbox_fault fault = fault_of(head->error);
+    char message[STR_SHOWN_MAX + 96] = "";
+    if (fault != SANDBOX_OK)
+        (void)snprintf(message, sizeof message, "'%s': %s", str_shown(request->request.path).text,
+                       strerror(head->error));
     const struct sandbox_answer answer = {
         .fault = fault,
-        .message = fault == SANDBOX_OK ? "" : strerror(head->error),
+        .message = message,
         .field = fault == SANDBOX_OK ? "" : "path",
         .entries = request->entries,
         .entry_count = fault == SANDBOX_OK ? request->entry_count : 0,

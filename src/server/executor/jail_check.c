@@ -163,8 +163,8 @@ static int check_allow(const struct asked *asked)
     for (size_t i = 0; i < request->allow_count; i++)
         if (!executor_allow_is_plain(request->allow[i]) && !is_permitted_star(asked, i))
             return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                             "permissions.network.allow '%s' is not a host name: write NAME or "
-                             "*.NAME, with a dot in it, and :PORT for ports other than 443 and 80",
+                             "'%s' is not a host name: write NAME or *.NAME, with a dot in it, and "
+                             ":PORT for ports other than 443 and 80",
                              str_shown(request->allow[i]).text);
     return 0;
 }
@@ -188,7 +188,8 @@ static int check_network(const struct asked *asked)
                          "without asking; leave out permissions.network",
                          asked->runtime->name);
     return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                     "the whole network is not permitted: name hosts in permissions.network.allow");
+                     "the whole network is not permitted: name hosts in allow, or let the operator "
+                     "set sandbox.allow_network");
 }
 
 /* A program that runs an image has no door to the network. */

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "jail/job/job.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
@@ -49,6 +50,16 @@ void executor_sandbox_refuse(struct executor *executor, struct caller caller,
     executor_sandbox_answer(
         executor, caller,
         &(struct sandbox_answer){.fault = fault, .field = field, .message = message});
+}
+
+bool executor_sandbox_blames_directory(struct brig_error *err)
+{
+    char *advice = strstr(err->message, ". Grant it with");
+    if (!str_starts_with(err->message, "cannot enter '"))
+        return false;
+    if (advice)
+        *advice = '\0';
+    return true;
 }
 
 void executor_sandboxes_count(struct executor *executor)

@@ -181,6 +181,10 @@ __attribute__((format(printf, 5, 6))) void
 executor_sandbox_refuse(struct executor *executor, struct caller caller, enum sandbox_fault fault,
                         const char *field, const char *format, ...);
 
+/* Whether a command or interpreter could not be started because of its working directory; then
+ * the message loses the advice that is for callers of the library. */
+bool executor_sandbox_blames_directory(struct brig_error *err);
+
 /* Answers with everything about one sandbox. */
 void executor_sandbox_tell(struct sandbox *sandbox, struct caller caller);
 /* Sets the gauges. */

@@ -240,6 +240,7 @@ static bool check_host(struct exchange *exchange)
 static bool find_route(struct exchange *exchange)
 {
     char message[2 * STR_SHOWN_MAX + ROUTE_METHODS_MAX + 40], methods[ROUTE_METHODS_MAX] = "";
+    char id[STR_SHOWN_MAX];
     autostr struct str nothing = {0};
     const char *slash = strrchr(exchange->path, '/');
     if (e2b_find_host(exchange_header(exchange, "Host"), &exchange->route))
@@ -271,10 +272,12 @@ static bool find_route(struct exchange *exchange)
             judge0_answer_missing(exchange);
             return false;
         }
-        (void)snprintf(
-            message, sizeof message,
-            "'%s' is not an id: an id is a UUID, as POST /execute and GET /executions return it",
-            str_shown(slash ? slash + 1 : exchange->path).text);
+        slash = strchr(exchange->path + 1, '/');
+        (void)snprintf(id, sizeof id, "%.*s", slash ? (int)strcspn(slash + 1, "/") : 0,
+                       slash ? slash + 1 : "");
+        (void)snprintf(message, sizeof message,
+                       "'%s' is not an id: an id is a UUID, as the server has returned it",
+                       str_shown(id).text);
         answer_error(exchange, ERROR_INVALID_ID, message);
         return false;
     case ROUTE_OPTIONS:
