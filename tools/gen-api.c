@@ -1,420 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Describes the HTTP interface from its tables: prints docs/api.md, or with --openapi docs/openapi.json,
  * which is part of brigd and is what GET /openapi.json answers. */
-#include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <brig/brig.h>
-
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "server/api/judge0_request.h"
+#include "gen-openapi.h"
+#include "server/api/e2b.h"
+#include "server/api/piston.h"
 #include "server/api/sandbox_request.h"
 #include "server/http/detector.h"
 #include "server/http/metrics.h"
 #include "server/http/request.h"
 #include "server/http/result_json.h"
 #include "server/http/route.h"
-#include "server/schemas_json.h" /* generated from src/server/http/schemas.json */
-
-/* ---- OpenAPI. Jansson's functions pass a NULL for lack of memory on ---- */
-
-/* "array of strings" and its kind, as JSON Schema. */
-static json_t *schema_of(const char *type)
-{
-    const char *either = strstr(type, " or ");
-    if (strcmp(type, "array of strings") == 0)
-        return json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
-    if (strcmp(type, "object of strings") == 0)
-        return json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type",
-                         "string");
-    if (either)
-        return json_pack("{s:[s#, s]}", "type", type, (int)(either - type), either + 4);
-    return json_pack("{s:s}", "type", type);
-}
-
-static json_t *closed_object(void)
-{
-    return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
-}
-
-/* The properties of the object that the dotted name is in, which is made where it is missing; *name
- * becomes its last part. */
-static json_t *properties_for(json_t *root, const char **name)
-{
-    json_t *properties = json_object_get(root, "properties");
-    for (const char *dot; (dot = strchr(*name, '.')); *name = dot + 1) {
-        char part[64];
-        (void)snprintf(part, sizeof part, "%.*s", (int)(dot - *name), *name);
-        if (!json_object_get(properties, part))
-            (void)json_object_set_new(properties, part, closed_object());
-        properties = json_object_get(json_object_get(properties, part), "properties");
-    }
-    return properties;
-}
-
-static json_t *request_schema(void)
-{
-    json_t *root = closed_object(), *required = json_array();
-    for (size_t i = 0; i < request_field_count; i++) {
-        const struct request_field *field = &request_fields[i];
-        const char *name = field->name;
-        json_t *schema = schema_of(field->type), *properties = properties_for(root, &name);
-        (void)json_object_set_new(schema, "description",
-                                  json_sprintf("%s Allowed: %s.", field->doc, field->allowed));
-        (void)json_object_set_new(properties, name, schema);
-        if (field->required)
-            (void)json_array_append_new(required, json_string(field->name));
-    }
-    (void)json_object_set_new(root, "required", required);
-    return root;
-}
-
-/* The body of a request about sandboxes. */
-static json_t *sandbox_schema(enum sandbox_operation operation)
-{
-    json_t *root = closed_object(), *required = json_array();
-    for (size_t i = 0; i < sandbox_field_count; i++) {
-        const struct sandbox_field *field = &sandbox_fields[i];
-        const char *name = field->name;
-        if (!(field->operations & 1U << operation))
-            continue;
-        json_t *schema = schema_of(field->type), *properties = properties_for(root, &name);
-        (void)json_object_set_new(schema, "description",
-                                  json_sprintf("%s Allowed: %s.", field->doc, field->allowed));
-        (void)json_object_set_new(properties, name, schema);
-        if (field->required)
-            (void)json_array_append_new(required, json_string(field->name));
-    }
-    if (json_array_size(required) > 0)
-        (void)json_object_set(root, "required", required);
-    json_decref(required);
-    return root;
-}
-
-/* Members that are not fields are ignored; numbers may be texts. */
-static json_t *judge0_schema(void)
-{
-    static const char *const types[] = {
-        [JUDGE0_STRING] = "string",   [JUDGE0_ENCODED] = "string", [JUDGE0_BINARY] = "string",
-        [JUDGE0_INTEGER] = "integer", [JUDGE0_DECIMAL] = "number", [JUDGE0_BOOLEAN] = "boolean",
-    };
-    json_t *properties = json_object();
-    for (size_t i = 0; i < JUDGE0_REQUEST_FIELDS_; i++)
-        (void)json_object_set_new(properties, judge0_rules[i].name,
-                                  json_pack("{s:s, s:s}", "type", types[judge0_rules[i].kind],
-                                            "description", judge0_rules[i].doc));
-    return json_pack("{s:s, s:o}", "type", "object", "properties", properties);
-}
-
-/* The bodies of requests about sandboxes, by the name of their schema. */
-static const struct {
-    const char *name;
-    enum sandbox_operation operation;
-} sandbox_requests[] = {
-    {"SandboxRequest", SANDBOX_CREATE},
-    {"TimeoutRequest", SANDBOX_TIMEOUT},
-    {"ContextRequest", SANDBOX_CONTEXT_CREATE},
-    {"RunRequest", SANDBOX_CONTEXT_RUN},
-    {"CommandRequest", SANDBOX_START},
-    {"InputRequest", SANDBOX_INPUT},
-    {"SignalRequest", SANDBOX_SIGNAL},
-    {"ResizeRequest", SANDBOX_RESIZE},
-    {"MoveRequest", SANDBOX_MOVE},
-    {"NetworkRequest", SANDBOX_NETWORK},
-    {"ForkRequest", SANDBOX_FORK},
-    {"DirectoryRequest", SANDBOX_MAKE},
-};
-
-static json_t *result_schema(void)
-{
-    json_t *properties = json_object();
-    for (size_t i = 0; i < result_field_count; i++)
-        (void)json_object_set_new(properties, result_fields[i].name,
-                                  json_pack("{s:s, s:s}", "type", result_fields[i].type,
-                                            "description", result_fields[i].doc));
-    return json_pack("{s:s, s:o}", "type", "object", "properties", properties);
-}
-
-static json_t *error_schema(void)
-{
-    json_t *codes = json_array();
-    for (int i = ERROR_NONE + 1; i < ERRORS_; i++)
-        (void)json_array_append_new(codes, json_string(error_row((enum http_error)i)->code));
-    return json_pack("{s:s, s:[s, s, s], s:{s:{s:s}, s:{s:s, s:o}, s:{s:s}, s:{s:s}, s:{s:s}}}",
-                     "type", "object", "required", "error", "code", "request_id", "properties",
-                     "error", "type", "string", "code", "type", "string", "enum", codes,
-                     "request_id", "type", "string", "field", "type", "string", "id", "type",
-                     "string");
-}
-
-static json_t *content_of(const char *schema)
-{
-    return json_pack("{s:{s:{s:s+}}}", "application/json", "schema", "$ref",
-                     "#/components/schemas/", schema);
-}
-
-static json_t *parameters_of(const struct route *route)
-{
-    json_t *list = json_array();
-    if (strstr(route->path, "{id}"))
-        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:{s:s, s:s}}", "name", "id",
-                                                    "in", "path", "required", 1, "schema", "type",
-                                                    "string", "format", "uuid"));
-    if (strstr(route->path, "{pid}"))
-        (void)json_array_append_new(list,
-                                    json_pack("{s:s, s:s, s:b, s:{s:s}}", "name", "pid", "in",
-                                              "path", "required", 1, "schema", "type", "integer"));
-    for (size_t i = 0; i < route_parameter_count; i++) {
-        const struct route_parameter *row = &route_parameters[i];
-        if (strcmp(row->path, route->path) == 0)
-            (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:{s:s}}", "name",
-                                                        row->name, "in", "query", "description",
-                                                        row->doc, "schema", "type", "string"));
-    }
-    return list;
-}
-
-/* Judge0's own errors have another form. */
-static bool judge0_may_fail(const struct route *route, enum http_error error)
-{
-    bool body = route->flags & ROUTE_BODY;
-    return error == ERROR_UNAUTHORIZED || error == ERROR_RATE_LIMITED ||
-           error == ERROR_SHUTTING_DOWN || error == ERROR_HISTORY_UNAVAILABLE ||
-           (body && (error == ERROR_INVALID_JSON || error == ERROR_UNSUPPORTED_MEDIA_TYPE ||
-                     error == ERROR_BODY_TOO_LARGE || error == ERROR_IDEMPOTENCY_CONFLICT ||
-                     error == ERROR_HISTORY_FULL || error == ERROR_OVERLOADED));
-}
-
-/* Returns whether requests for the route can be answered with the error. */
-static bool may_fail(const struct route *route, enum http_error error)
-{
-    bool mcp = strcmp(route->path, "/mcp") == 0; /* has errors of its own */
-    bool body = route->flags & ROUTE_BODY && !mcp, id = strstr(route->path, "{id}");
-    bool history = strncmp(route->path, "/executions", strlen("/executions")) == 0 ||
-                   strcmp(route->path, "/usage") == 0;
-    bool sandbox = strncmp(route->path, "/sandboxes", strlen("/sandboxes")) == 0;
-    bool files = strstr(route->path, "/files"), bytes = route->flags & ROUTE_BYTES;
-    bool starts = route->flags & ROUTE_CREATES || strcmp(route->operation, "startCommand") == 0;
-    bool deletes = strcmp(route->method, "DELETE") == 0;
-    if (route_is_judge0(route->path))
-        return judge0_may_fail(route, error);
-    switch (error) {
-    case ERROR_NONE:
-    case ERROR_METHOD_NOT_ALLOWED: /* of other methods */
-    case ERRORS_:
-        return false;
-    case ERROR_MALFORMED_REQUEST:
-    case ERROR_BODY_TOO_LARGE:
-    case ERROR_INTERNAL:
-        return true;
-    case ERROR_WRONG_HOST:
-    case ERROR_TOO_MANY_CONNECTIONS:
-        return !(route->flags & ROUTE_PROBE);
-    case ERROR_RATE_LIMITED:
-    case ERROR_SHUTTING_DOWN:
-        return !(route->flags & ROUTE_UNCOUNTED);
-    case ERROR_UNAUTHORIZED:
-        return !(route->flags & ROUTE_OPEN);
-    case ERROR_INVALID_ID:
-    case ERROR_NOT_FOUND:
-        return id;
-    case ERROR_INVALID_QUERY:
-        return body || history || sandbox || mcp;
-    case ERROR_WRONG_ORIGIN:
-        return mcp;
-    case ERROR_FILE_NOT_FOUND:
-    case ERROR_FILE_REFUSED:
-    case ERROR_FILE_TOO_LARGE:
-    case ERROR_WRONG_FILE_TYPE:
-    case ERROR_FILES_UNAVAILABLE:
-    case ERROR_NO_SPACE:
-        return files;
-    case ERROR_PORT_CLOSED: /* of ports, which are not listed */
-        return false;
-    case ERROR_CONFLICT:
-    case ERROR_SANDBOX_LOST:
-        return sandbox && id;
-    case ERROR_SANDBOX_LIMIT:
-        return starts || strstr(route->path, "/watch");
-    case ERROR_NOT_SUPPORTED:
-        return route->flags & ROUTE_CREATES || strstr(route->path, "/pause");
-    case ERROR_HISTORY_UNAVAILABLE: /* of those with a body, with an idempotency key */
-        return (history && !deletes) || (body && !sandbox);
-    case ERROR_IN_PROGRESS:
-        return body && !sandbox && !(route->flags & ROUTE_ACCEPTS);
-    case ERROR_IDEMPOTENCY_CONFLICT:
-        return body && (!sandbox || strcmp(route->operation, "startCommand") == 0);
-    case ERROR_EXECUTION_LOST:
-        return body || deletes || sandbox;
-    case ERROR_OVERLOADED:
-        return body || history || sandbox || mcp || strcmp(route->path, "/runtimes") == 0;
-    case ERROR_INVALID_JSON:
-    case ERROR_INVALID_FIELD:
-    case ERROR_MISSING_FIELD:
-    case ERROR_UNKNOWN_FIELD:
-        return body;
-    case ERROR_UNSUPPORTED_MEDIA_TYPE:
-        return body || bytes || mcp;
-    case ERROR_SETUP_FAILED:
-    case ERROR_HISTORY_FULL:
-        return sandbox ? starts : body;
-    case ERROR_NETWORK_NOT_PERMITTED:
-        return sandbox ? route->flags & ROUTE_CREATES || strstr(route->path, "/network") : body;
-    case ERROR_UNKNOWN_LANGUAGE:
-    case ERROR_RUNTIME_UNAVAILABLE:
-        return sandbox ? route->flags & ROUTE_CREATES : body;
-    case ERROR_ESCAPE_ATTEMPT:
-    case ERROR_WORK_DIR_NOT_ALLOWED:
-    case ERROR_KEY_BUSY:
-    case ERROR_QUEUE_FULL:
-    case ERROR_QUEUE_TIMEOUT:
-        return body && !sandbox;
-    }
-    return false;
-}
-
-/* One response for each status, which lists its codes. */
-static void add_errors(const struct route *route, json_t *responses)
-{
-    for (int i = ERROR_NONE + 1; i < ERRORS_; i++) {
-        const struct error_row *row = error_row((enum http_error)i);
-        char status[16];
-        if (!may_fail(route, (enum http_error)i))
-            continue;
-        (void)snprintf(status, sizeof status, "%u", row->status);
-        json_t *known = json_object_get(responses, status);
-        const char *before =
-            known ? json_string_value(json_object_get(known, "description")) : NULL;
-        json_t *text = json_sprintf("%s%s`%s`: %s", before ? before : "", before ? " " : "",
-                                    row->code, row->doc);
-        json_t *response =
-            json_pack("{s:o, s:o}", "description", text, "content",
-                      content_of(route_is_judge0(route->path) ? "Judge0Error" : "Error"));
-        if (row->status == 429 || row->status == 503)
-            (void)json_object_set_new(response, "headers",
-                                      json_pack("{s:{s:s, s:{s:s}}}", "Retry-After", "description",
-                                                "Seconds to wait.", "schema", "type", "integer"));
-        (void)json_object_set_new(responses, status, response);
-    }
-}
-
-static json_t *answer_content(const struct route *route)
-{
-    if (route->flags & ROUTE_STREAM)
-        return json_pack("{s:{s:{s:s}}}", "text/event-stream", "schema", "type", "string");
-    if (strcmp(route->operation, "readFile") == 0)
-        return json_pack("{s:{}, s:{s:{s:s}}}", "application/octet-stream", "application/json",
-                         "schema", "$ref", "#/components/schemas/FileList");
-    if (!route->schema)
-        return json_pack("{s:{s:{s:s}}}", "text/plain", "schema", "type", "string");
-    if (strcmp(route->schema, "object") == 0)
-        return json_pack("{s:{s:{s:s}}}", "application/json", "schema", "type", "object");
-    return content_of(route->schema);
-}
-
-static json_t *responses_of(const struct route *route)
-{
-    json_t *responses = json_object();
-    add_errors(route, responses);
-    const char *status = route->flags & ROUTE_EMPTY     ? "204"
-                         : route->flags & ROUTE_CREATES ? "201"
-                         : route->flags & ROUTE_ACCEPTS || (strcmp(route->method, "DELETE") == 0 &&
-                                                            !route_is_judge0(route->path))
-                             ? "202"
-                             : "200";
-    json_t *good = json_pack("{s:s}", "description", route->summary);
-    if (!(route->flags & ROUTE_EMPTY))
-        (void)json_object_set_new(good, "content", answer_content(route));
-    (void)json_object_set_new(responses, status, good);
-    if (route->flags & ROUTE_PROBE && strcmp(route->operation, "livez") != 0)
-        (void)json_object_set_new(responses, "503",
-                                  json_pack("{s:s, s:o}", "description", "It does not, now.",
-                                            "content", answer_content(route)));
-    return responses;
-}
-
-static json_t *operation_of(const struct route *route)
-{
-    json_t *operation = json_pack("{s:s, s:s, s:o, s:o}", "operationId", route->operation,
-                                  "summary", route->summary, "parameters", parameters_of(route),
-                                  "responses", responses_of(route));
-    if (*route->doc)
-        (void)json_object_set_new(operation, "description", json_string(route->doc));
-    if (route->flags & ROUTE_BODY)
-        (void)json_object_set_new(
-            operation, "requestBody",
-            json_pack("{s:b, s:o}", "required", 1, "content",
-                      content_of(route->request ? route->request : "Request")));
-    if (route->flags & ROUTE_BYTES)
-        (void)json_object_set_new(
-            operation, "requestBody",
-            json_pack("{s:b, s:{s:{}}}", "required", 1, "content", "application/octet-stream"));
-    if (route->flags & ROUTE_OPEN)
-        (void)json_object_set_new(operation, "security", json_array());
-    return operation;
-}
-
-static json_t *all_paths(void)
-{
-    json_t *paths = json_object();
-    for (size_t i = 0; i < route_count; i++) {
-        char method[16] = "";
-        if (routes[i].flags & ROUTE_FOREIGN)
-            continue;
-        for (size_t k = 0; routes[i].method[k] && k + 1 < sizeof method; k++)
-            method[k] = (char)tolower((unsigned char)routes[i].method[k]);
-        if (!json_object_get(paths, routes[i].path))
-            (void)json_object_set_new(paths, routes[i].path, json_object());
-        (void)json_object_set_new(json_object_get(paths, routes[i].path), method,
-                                  operation_of(&routes[i]));
-    }
-    return paths;
-}
-
-/* Those of schemas.json, and those made from tables; Result is both. */
-static json_t *all_schemas(void)
-{
-    json_t *schemas = json_loadb((const char *)schemas_json, sizeof schemas_json, 0, NULL);
-    json_t *result = result_schema();
-    (void)json_object_update_recursive(result, json_object_get(schemas, "Result"));
-    (void)json_object_set_new(schemas, "Result", result);
-    (void)json_object_set_new(schemas, "Request", request_schema());
-    for (size_t i = 0; i < ARRAY_LENGTH(sandbox_requests); i++)
-        (void)json_object_set_new(schemas, sandbox_requests[i].name,
-                                  sandbox_schema(sandbox_requests[i].operation));
-    (void)json_object_set_new(schemas, "Judge0Request", judge0_schema());
-    (void)json_object_set_new(schemas, "Error", error_schema());
-    return schemas;
-}
-
-static int append(const char *bytes, size_t length, void *out)
-{
-    str_append_bytes(out, bytes, length);
-    return 0;
-}
-
-static void write_openapi(struct str *out)
-{
-    json_t *schemes =
-        json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s}}", "key", "type", "apiKey", "in", "header",
-                  "name", "X-API-Key", "bearer", "type", "http", "scheme", "bearer");
-    json_t *root = json_pack(
-        "{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s}], s:[{s:[]}, {s:[]}, {}], s:o, s:{s:o, "
-        "s:o}}",
-        "openapi", "3.1.0", "info", "title", "brigd", "description",
-        "Runs untrusted code, each request in a fresh jail.", "version", BRIG_VERSION, "license",
-        "name", "MIT", "identifier", "MIT", "servers", "url", "/", "security", "key", "bearer",
-        "paths", all_paths(), "components", "securitySchemes", schemes, "schemas", all_schemas());
-    if (!root || json_dump_callback(root, append, out, JSON_INDENT(1)) < 0)
-        out->failed = true;
-    str_append_char(out, '\n');
-    json_decref(root);
-}
-
-/* ---- Markdown ---- */
 
 static const char introduction[] =
     "<!-- Made by `gen-api` from the tables in src/server/http; change it there. -->\n"
@@ -484,15 +85,17 @@ static void append_routes(struct str *out)
     for (size_t i = 0; i < route_count; i++) {
         const struct route *route = &routes[i];
         bool any = false;
-        if (route->flags & ROUTE_FOREIGN)
+        bool port = strstr(route->path, "/ports/");
+        if (route->flags & ROUTE_FOREIGN && !port)
             continue;
-        str_appendf(out, "\n### %s %s\n\n%s%s.\n", route->method, route->path, route->summary,
+        str_appendf(out, "\n### %s %s\n\n%s%s.\n", port ? "ANY" : route->method,
+                    port ? OPENAPI_PORTS_PATH : route->path, route->summary,
                     route->flags & ROUTE_OPEN ? " (*open*)" : "");
         if (*route->doc)
             str_concat(out, route->doc, "\n");
         for (size_t k = 0; k < route_parameter_count; k++) {
             const struct route_parameter *row = &route_parameters[k];
-            if (strcmp(row->path, route->path) != 0)
+            if (!route_has_parameter(route, row))
                 continue;
             if (!any)
                 str_append(out, "\n| parameter | allowed | meaning |\n|---|---|---|\n");
@@ -516,22 +119,123 @@ static void append_request(struct str *out)
                    request_fields[i].type, request_fields[i].allowed, request_fields[i].doc);
 }
 
+/* "Of `POST /sandboxes`, `GET …`.": the routes that have the schema, in requests or answers. */
+static void append_users(struct str *out, const char *schema, bool request)
+{
+    const char *before = "\nOf ";
+    for (size_t i = 0; i < route_count; i++) {
+        const char *name = request ? routes[i].request : routes[i].schema;
+        if (!str_equal(name, schema))
+            continue;
+        str_concat(out, before, "`", routes[i].method, " ", routes[i].path, "`");
+        before = ", ";
+    }
+    str_append(out, *before == '\n' ? "" : ".\n");
+}
+
 static void append_sandbox_requests(struct str *out)
 {
     str_append(out, "\n## The requests of /sandboxes\n\n"
                     "`null` is as good as leaving a field out; other fields are refused.\n");
-    for (size_t i = 0; i < ARRAY_LENGTH(sandbox_requests); i++) {
-        for (size_t k = 0; k < route_count; k++)
-            if (routes[k].request && strcmp(routes[k].request, sandbox_requests[i].name) == 0)
-                str_appendf(out, "\n### %s: %s %s\n\n", sandbox_requests[i].name, routes[k].method,
-                            routes[k].path);
-        str_append(out, "| field | type | allowed | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < sandbox_body_count; i++) {
+        str_concat(out, "\n### ", sandbox_bodies[i].name, "\n");
+        append_users(out, sandbox_bodies[i].name, true);
+        str_append(out, "\n| field | type | allowed | meaning |\n|---|---|---|---|\n");
         for (size_t k = 0; k < sandbox_field_count; k++) {
             const struct sandbox_field *field = &sandbox_fields[k];
-            if (field->operations & 1U << sandbox_requests[i].operation)
+            if (field->operations & 1U << sandbox_bodies[i].operation)
                 append_row(out, field->name, field->required ? " (required)" : "", field->type,
                            field->allowed, field->doc);
         }
+    }
+}
+
+/* The name of a schema that the value refers to, or NULL. */
+static const char *referred(const json_t *value)
+{
+    const char *path = json_string_value(json_object_get(value, "$ref"));
+    return path ? strrchr(path, '/') + 1 : NULL;
+}
+
+/* "string or null", "array of Command", "running, paused or ending" */
+static void append_type(struct str *out, const json_t *value)
+{
+    const json_t *type = json_object_get(value, "type"), *items = json_object_get(value, "items");
+    const json_t *either = json_object_get(value, "enum"), *one;
+    size_t i;
+    if (!either && json_is_array(type))
+        either = type;
+    json_array_foreach(either, i, one) str_concat(out,
+                                                  i == 0                            ? ""
+                                                  : i + 1 < json_array_size(either) ? ", "
+                                                                                    : " or ",
+                                                  json_string_value(one));
+    if (either)
+        return;
+    str_append(out, referred(value) ? referred(value) : json_string_value(type));
+    if (items)
+        str_concat(out, " of ", referred(items) ? referred(items) : "string");
+}
+
+static void append_sandbox_answers(struct str *out)
+{
+    static const char *const names[] = {"Sandbox",     "SandboxList", "SandboxMetrics", "Command",
+                                        "CommandList", "Context",     "ContextList",    "Run",
+                                        "RunValue",    "RunError",    "FileEntry",      "FileList",
+                                        "Created"};
+    json_auto_t *schemas = openapi_schemas();
+    str_append(out, "\n## The answers of /sandboxes\n\n"
+                    "Members that are not marked as *always* are left out where there is nothing "
+                    "to say.\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        const json_t *schema = json_object_get(schemas, names[i]), *one;
+        const char *name;
+        json_t *member;
+        size_t k;
+        str_concat(out, "\n### ", names[i], "\n");
+        append_users(out, names[i], false);
+        str_append(out, "\n| member | type | meaning |\n|---|---|---|\n");
+        json_object_foreach(json_object_get(schema, "properties"), name, member)
+        {
+            autostr struct str type = {0};
+            const char *doc = json_string_value(json_object_get(member, "description"));
+            bool always = false;
+            append_type(&type, member);
+            json_array_foreach(json_object_get(schema, "required"), k, one) always =
+                always || strcmp(json_string_value(one), name) == 0;
+            append_row(out, name, always ? " (always)" : "", type.data, doc ? doc : "");
+        }
+    }
+}
+
+static void append_foreign(struct str *out)
+{
+    str_append(out,
+               "\n## Interfaces of other programs\n\n"
+               "For their unchanged clients. Requests, answers and errors have the form that these "
+               "expect.\n\n"
+               "- **Judge0**: the routes below `/judge0` above; see "
+               "[server.md](server.md#clients-of-judge0).\n"
+               "- **Piston**, below `" PISTON_PATH "` and `" PISTON_PATH "/piston`; see "
+               "[server.md](server.md#clients-of-piston).\n"
+               "- **E2B**, below `" E2B_PATH "`; see [e2b.md](e2b.md). Requests below "
+               "`" E2B_SANDBOX_PATH "` go into a sandbox:\n"
+               "  they have the headers `E2b-Sandbox-Id`, `E2b-Sandbox-Port` and "
+               "`X-Access-Token`, and no API key.\n\n"
+               "| request | does |\n|---|---|\n");
+    for (size_t i = 0; i < piston_route_count; i++) {
+        char name[96];
+        (void)snprintf(name, sizeof name, "%s %s%s", piston_routes[i].method, PISTON_PATH,
+                       piston_routes[i].path);
+        append_row(out, name, "", piston_routes[i].summary);
+    }
+    for (size_t i = 0; i < e2b_route_count; i++) {
+        const struct e2b_route *row = &e2b_routes[i];
+        char name[128];
+        (void)snprintf(name, sizeof name, "%s %s%s", row->method,
+                       row->port == E2B_API ? E2B_PATH : E2B_SANDBOX_PATH, row->path);
+        if (row->handle != e2b_unsupported)
+            append_row(out, name, "", openapi_e2b_service(row));
     }
 }
 
@@ -619,8 +323,10 @@ static void write_markdown(struct str *out)
     append_routes(out);
     append_request(out);
     append_sandbox_requests(out);
+    append_sandbox_answers(out);
     append_result(out);
     append_callbacks(out);
+    append_foreign(out);
     append_errors(out);
     append_metrics(out);
     append_patterns(out);
@@ -630,7 +336,7 @@ int main(int argc, char **argv)
 {
     autostr struct str out = {0};
     if (argc == 2 && strcmp(argv[1], "--openapi") == 0)
-        write_openapi(&out);
+        openapi_write(&out);
     else if (argc == 1)
         write_markdown(&out);
     if (out.failed || !out.data) {

@@ -178,18 +178,23 @@ static void execute(struct exchange *exchange)
 
 /* ---- routes ---- */
 
-static const struct {
-    const char *method, *path;
-    void (*handle)(struct exchange *exchange);
-} handlers[] = {
-    {"GET", "/runtimes", list_runtimes},
-    {"POST", "/execute", execute},
-    {"GET", "/packages", list_packages},
-    {"POST", "/packages", refuse_package},
-    {"DELETE", "/packages", refuse_package},
-    {"GET", "/connect", piston_connect},
-    {"GET", "/", tell_version},
+const struct piston_route piston_routes[] = {
+    {"GET", "/runtimes", list_runtimes, "pistonRuntimes", NULL, "PistonRuntimes",
+     "Languages and versions that can be run"},
+    {"POST", "/execute", execute, "pistonExecute", "PistonRequest", "PistonResult",
+     "Run code and get the result back"},
+    {"GET", "/connect", piston_connect, "pistonConnect", NULL, NULL,
+     "A WebSocket: run code, send input and signals, get output as it comes"},
+    {"GET", "/packages", list_packages, "pistonPackages", NULL, "PistonPackages",
+     "List the same as packages, all of them installed"},
+    {"POST", "/packages", refuse_package, "pistonInstall", NULL, "PistonMessage",
+     "403: packages are managed by the operator"},
+    {"DELETE", "/packages", refuse_package, "pistonUninstall", NULL, "PistonMessage",
+     "403: packages are managed by the operator"},
+    {"GET", "/", tell_version, "pistonVersion", NULL, "PistonMessage",
+     "The version of Piston that this is like"},
 };
+const size_t piston_route_count = ARRAY_LENGTH(piston_routes);
 
 /* As Piston, but some clients send no type, or text/plain. */
 static bool type_is_fine(const struct exchange *exchange)
@@ -217,9 +222,10 @@ void piston_handle(struct exchange *exchange)
                        "requests must be of type application/json");
         return;
     }
-    for (size_t i = 0; i < ARRAY_LENGTH(handlers); i++)
-        if (strcmp(handlers[i].method, method) == 0 && strcmp(handlers[i].path, path) == 0) {
-            handlers[i].handle(exchange);
+    for (size_t i = 0; i < piston_route_count; i++)
+        if (strcmp(piston_routes[i].method, method) == 0 &&
+            strcmp(piston_routes[i].path, path) == 0) {
+            piston_routes[i].handle(exchange);
             return;
         }
     answer_message(exchange, MHD_HTTP_NOT_FOUND, "Not Found");

@@ -4,12 +4,25 @@
 #pragma once
 
 #include <jansson.h>
+#include <stddef.h>
 
 struct error_form;
 struct exchange;
 struct piston_call;
 
 #define PISTON_PATH "/api/v2"
+
+struct piston_route {
+    const char *method;
+    const char *path; /* below PISTON_PATH */
+    void (*handle)(struct exchange *exchange);
+    const char *operation; /* operationId in openapi.json */
+    const char *request;   /* schema of the body (schemas.json), or NULL */
+    const char *schema;    /* of the answer, or NULL: it is a WebSocket */
+    const char *summary;
+};
+extern const struct piston_route piston_routes[];
+extern const size_t piston_route_count;
 
 /* The handler of all paths below PISTON_PATH, and the form of errors: {"message": …}. */
 void piston_handle(struct exchange *exchange);

@@ -364,7 +364,7 @@ FIELD(read_target)
 const struct sandbox_field sandbox_fields[] = {
     {"language", ON(CREATE), false, read_language, "string", "a name or alias of `GET /runtimes`",
      "Whose root directory, system calls and limits it has. Default: `bash`."},
-    {"runtime", ON(CREATE), false, read_language, "string", "the same",
+    {"runtime", ON(CREATE), false, read_language, "string", "as `language`",
      "Another name for `language`."},
     {"image", ON(CREATE), false, read_image, "string",
      "a name of `brig image list` for the store `sandbox.image_dir`",
@@ -402,7 +402,8 @@ const struct sandbox_field sandbox_fields[] = {
     {"network", ON(NETWORK), false, read_network, "boolean", "`true`, `false`",
      "`true`, without `allow`: all public destinations, if the operator permits that. `false`, the "
      "default: none."},
-    {"allow", ON(NETWORK), false, read_allow, "array of strings", "the same, or none",
+    {"allow", ON(NETWORK), false, read_allow, "array of strings",
+     "at most 64 names: `\"pypi.org\"`, `\"*.example.com:8443\"`; or none",
      "What can be reached from now on, instead of what could be before."},
     {"metadata", ON(CREATE), false, read_metadata, "object of strings", "at most 64, of 4 KiB each",
      "Anything; `GET /sandboxes` can select by it."},
@@ -446,8 +447,9 @@ const struct sandbox_field sandbox_fields[] = {
      "`\"90s\"`, `\"2h\"` or seconds",
      "After this time the run is interrupted, and if it does not end then, its interpreter is "
      "ended. Default: none."},
-    {"from", ON(MOVE), true, read_path, "string", "the same", "What is moved."},
-    {"to", ON(MOVE), true, read_target, "string", "the same",
+    {"from", ON(MOVE), true, read_path, "string", "at most 4095 bytes; relative to /workspace",
+     "What is moved."},
+    {"to", ON(MOVE), true, read_target, "string", "at most 4095 bytes; relative to /workspace",
      "Where to; a file there is replaced."},
 };
 const size_t sandbox_field_count = ARRAY_LENGTH(sandbox_fields);

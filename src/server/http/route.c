@@ -286,6 +286,12 @@ const struct route routes[] = {
     {"POST", "/sandboxes/{id}/run", ROUTE_BODY, contexts_run, "runInSandbox", "Run",
      "Run code in the default context of a language",
      "The same; the context is made when it is used first.", "RunRequest"},
+    {"*", "/sandboxes/{id}/ports/{pid}/*", ROUTE_FOREIGN, ports_handle, "port", NULL,
+     "A request to a program in a sandbox that listens on a port of its loopback",
+     "Any method but OPTIONS. The slash behind the port is needed; what follows is the path that\n"
+     "the program sees. The request is passed on as HTTP/1.0 without API key and cookies; the\n"
+     "answer comes as the program writes it, without cookies. See\n"
+     "[server.md](server.md#sandboxes)."},
     {"POST", "/mcp", ROUTE_BODY, mcp_handle, "mcp", "object",
      "The Model Context Protocol: run code from a model",
      "JSON-RPC, one message each, of the revisions 2024-11-05 to 2026-07-28; see docs/mcp.md. The\n"
@@ -375,8 +381,6 @@ const struct route routes[] = {
      "Whether the API key is known", "200 or 401.", .errors = &judge0_error_form},
     {"POST", "/judge0/authorize", 0, judge0_authorize, "judge0Authorize", NULL,
      "Whether `X-Auth-User` is the API key", "200 or 403.", .errors = &judge0_error_form},
-    {"*", "/sandboxes/{id}/ports/{pid}/*", ROUTE_FOREIGN, ports_handle, "port", NULL,
-     "A program in a sandbox", ""},
     {"*", E2B_SANDBOX_PATH "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bSandbox", NULL,
      "A sandbox for clients of E2B", "", .errors = &e2b_errors},
     {"*", E2B_PATH "/*", ROUTE_FOREIGN, e2b_handle, "e2b", NULL, "The interface of E2B", "",
@@ -388,66 +392,78 @@ const struct route routes[] = {
 };
 const size_t route_count = ARRAY_LENGTH(routes);
 
+#define FILE_PATH "at most 4095 bytes; relative to /workspace"
+#define TRUE_FALSE "`true`, `false` (default)"
+#define ENCODED "Whether texts are base64, in both directions."
+#define NAMES "names with commas, or `*`"
+#define MEMBERS "Members of the answer."
+
 const struct route_parameter route_parameters[] = {
-    {"/execute/stream", "encoding", "`text` (default), `base64`",
+    {"POST", "/execute/stream", "encoding", "`text` (default), `base64`",
      "How pieces of output are written; base64 gives every byte back as it was."},
-    {"/executions", "language", "a name of `GET /runtimes`", "Of this language alone."},
-    {"/executions", "status",
+    {"GET", "/executions", "language", "a name of `GET /runtimes`", "Of this language alone."},
+    {"GET", "/executions", "status",
      "queued, running, ok, error, timeout, cpu_timeout, oom, killed, output_limit, setup_failed, "
      "lost, blocked",
      "That ended, or not, like this."},
-    {"/executions", "since",
+    {"GET", "/executions", "since",
      "`2026-11-15T13:00:00Z`, seconds since 1970, or a duration back from now: `1h`",
      "That began then or later."},
-    {"/executions", "until", "the same", "That began before."},
-    {"/executions", "limit", "1 to 500, default 50", "How many at most."},
-    {"/executions", "cursor", "`next` of the answer before", "The page that follows."},
-    {"/executions/{id}", "wait", "seconds, 0 to `queue.max_wait` (60), default 0",
+    {"GET", "/executions", "until", "as `since`", "That began before."},
+    {"GET", "/executions", "limit", "1 to 500, default 50", "How many at most."},
+    {"GET", "/executions", "cursor", "`next` of the answer before", "The page that follows."},
+    {"GET", "/executions/{id}", "wait", "seconds, 0 to `queue.max_wait` (60), default 0",
      "How long to wait for its end; the answer comes when it has ended, or then."},
-    {"/usage", "since",
+    {"GET", "/usage", "since",
      "`2026-11-15T13:00:00Z`, seconds since 1970, or a duration back from now: `7d`",
      "From this day."},
-    {"/usage", "until", "the same", "To this day."},
-    {"/sandboxes", "state", "`running`, `paused`", "In this state alone."},
-    {"/sandboxes", "metadata", "`name=value`, several joined by `&`, as one encoded value",
+    {"GET", "/usage", "until", "as `since`", "To this day."},
+    {"GET", "/sandboxes", "state", "`running`, `paused`", "In this state alone."},
+    {"GET", "/sandboxes", "metadata", "`name=value`, several joined by `&`, as one encoded value",
      "With this metadata alone."},
-    {"/sandboxes/{id}/commands", "stream", "`0` (default), `1`", "Whether output comes as events."},
-    {"/sandboxes/{id}/commands", "encoding", "`text` (default), `base64`",
-     "How pieces of output are written."},
-    {"/sandboxes/{id}/commands/{pid}", "stream", "`0` (default), `1`",
+    {"POST", "/sandboxes/{id}/commands", "stream", "`0` (default), `1`",
      "Whether output comes as events."},
-    {"/sandboxes/{id}/commands/{pid}", "wait", "`0` (default), `1`",
+    {"POST", "/sandboxes/{id}/commands", "encoding", "`text` (default), `base64`",
+     "How pieces of output are written."},
+    {"GET", "/sandboxes/{id}/commands/{pid}", "stream", "`0` (default), `1`",
+     "Whether output comes as events."},
+    {"GET", "/sandboxes/{id}/commands/{pid}", "wait", "`0` (default), `1`",
      "Whether to answer when the command has ended."},
-    {"/sandboxes/{id}/commands/{pid}", "encoding", "`text` (default), `base64`",
+    {"GET", "/sandboxes/{id}/commands/{pid}", "encoding", "`text` (default), `base64`",
      "How pieces of output are written."},
-    {"/sandboxes/{id}/contexts/{pid}/run", "stream", "`0` (default), `1`",
+    {"POST", "/sandboxes/{id}/contexts/{pid}/run", "stream", "`0` (default), `1`",
      "Whether output comes as events."},
-    {"/sandboxes/{id}/contexts/{pid}/run", "encoding", "`text` (default), `base64`",
+    {"POST", "/sandboxes/{id}/contexts/{pid}/run", "encoding", "`text` (default), `base64`",
      "How pieces of output are written."},
-    {"/sandboxes/{id}/run", "stream", "`0` (default), `1`", "Whether output comes as events."},
-    {"/sandboxes/{id}/run", "encoding", "`text` (default), `base64`",
+    {"POST", "/sandboxes/{id}/run", "stream", "`0` (default), `1`",
+     "Whether output comes as events."},
+    {"POST", "/sandboxes/{id}/run", "encoding", "`text` (default), `base64`",
      "How pieces of output are written."},
-    {"/sandboxes/{id}/files", "path", "at most 4095 bytes; relative to /workspace", "The file."},
-    {"/sandboxes/{id}/files", "list", "`1`", "List the directory."},
-    {"/sandboxes/{id}/files", "depth", "0 to 64, default 1", "How many levels of it."},
-    {"/sandboxes/{id}/files", "offset", "a number of bytes", "Where to begin in the file."},
-    {"/sandboxes/{id}/files", "length", "at most 24 MiB", "How much to read."},
-    {"/sandboxes/{id}/files", "append", "`1`", "Write at the end of the file."},
-    {"/sandboxes/{id}/files", "mode", "three octal digits, default 644", "Of a new file."},
-    {"/sandboxes/{id}/files/stat", "path", "as above", "The file."},
-    {"/sandboxes/{id}/files/watch", "path", "as above", "The directory."},
-    {"/sandboxes/{id}/files/watch", "recursive", "`1`", "Also directories below, at most 256."},
-    {"/judge0/submissions", "base64_encoded", "`true`, `false` (default)",
-     "Whether texts are base64, in both directions."},
-    {"/judge0/submissions", "wait", "`true`, `false` (default)", "Whether to wait for the end."},
-    {"/judge0/submissions", "fields", "names with commas, or `*`", "Members of the answer."},
-    {"/judge0/submissions", "page", "from 1", "Of the list."},
-    {"/judge0/submissions", "per_page", "at most 1000, default 20", "How many in a page."},
-    {"/judge0/submissions/batch", "tokens", "at most 20, with commas; or a header", "Which."},
-    {"/judge0/submissions/batch", "base64_encoded", "as above", "As above."},
-    {"/judge0/submissions/batch", "fields", "as above", "As above."},
-    {"/judge0/submissions/{id}", "base64_encoded", "as above", "As above."},
-    {"/judge0/submissions/{id}", "fields", "as above", "As above."},
+    {"GET", "/sandboxes/{id}/files", "path", FILE_PATH,
+     "The file, or with `list=1` the directory."},
+    {"PUT DELETE", "/sandboxes/{id}/files", "path", FILE_PATH, "The file."},
+    {"GET", "/sandboxes/{id}/files", "list", "`1`", "List the directory."},
+    {"GET", "/sandboxes/{id}/files", "depth", "0 to 64, default 1", "How many levels of it."},
+    {"GET PUT", "/sandboxes/{id}/files", "offset", "a number of bytes",
+     "Where to begin in the file."},
+    {"GET", "/sandboxes/{id}/files", "length", "at most 24 MiB", "How much to read."},
+    {"PUT", "/sandboxes/{id}/files", "append", "`1`", "Write at the end of the file."},
+    {"PUT", "/sandboxes/{id}/files", "mode", "three octal digits, default 644", "Of a new file."},
+    {"GET", "/sandboxes/{id}/files/stat", "path", FILE_PATH, "The file."},
+    {"GET", "/sandboxes/{id}/files/watch", "path", FILE_PATH, "The directory."},
+    {"GET", "/sandboxes/{id}/files/watch", "recursive", "`1`",
+     "Also directories below, at most 256."},
+    {"POST GET", "/judge0/submissions", "base64_encoded", TRUE_FALSE, ENCODED},
+    {"POST", "/judge0/submissions", "wait", TRUE_FALSE, "Whether to wait for the end."},
+    {"POST GET", "/judge0/submissions", "fields", NAMES, MEMBERS},
+    {"GET", "/judge0/submissions", "page", "from 1", "Of the list."},
+    {"GET", "/judge0/submissions", "per_page", "at most 1000, default 20", "How many in a page."},
+    {"GET", "/judge0/submissions/batch", "tokens", "at most 20, with commas; or a header",
+     "The submissions."},
+    {"POST GET", "/judge0/submissions/batch", "base64_encoded", TRUE_FALSE, ENCODED},
+    {"GET", "/judge0/submissions/batch", "fields", NAMES, MEMBERS},
+    {"GET DELETE", "/judge0/submissions/{id}", "base64_encoded", TRUE_FALSE, ENCODED},
+    {"GET DELETE", "/judge0/submissions/{id}", "fields", NAMES, MEMBERS},
 };
 const size_t route_parameter_count = ARRAY_LENGTH(route_parameters);
 
@@ -471,10 +487,15 @@ struct check {
     bool refused;
 };
 
+bool route_has_parameter(const struct route *route, const struct route_parameter *parameter)
+{
+    return strcmp(parameter->path, route->path) == 0 && strstr(parameter->methods, route->method);
+}
+
 static bool is_known(const struct route *route, const char *name)
 {
     for (size_t i = 0; i < route_parameter_count; i++)
-        if (strcmp(route_parameters[i].path, route->path) == 0 &&
+        if (route_has_parameter(route, &route_parameters[i]) &&
             strcmp(route_parameters[i].name, name) == 0)
             return true;
     return false;
@@ -569,7 +590,7 @@ bool query_list(struct exchange *exchange, struct str *out)
         str_concat(out, "domain=", exchange->domain);
     for (size_t i = 0; i < route_parameter_count; i++) {
         const char *name = route_parameters[i].name;
-        const char *value = strcmp(route_parameters[i].path, exchange->route->path) == 0
+        const char *value = route_has_parameter(exchange->route, &route_parameters[i])
                                 ? exchange_parameter(exchange, name)
                                 : NULL;
         struct brig_error error = {0};

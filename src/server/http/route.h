@@ -27,7 +27,7 @@ enum route_flag {
     ROUTE_CREATES = 1 << 8,   /* answers with 201 */
     ROUTE_EMPTY = 1 << 9,     /* answers with 204 and no body */
     ROUTE_FORM = 1 << 10,     /* with API keys also takes a form as its body */
-    ROUTE_FOREIGN = 1 << 11,  /* another program's interface: not in openapi.json and docs/api.md */
+    ROUTE_FOREIGN = 1 << 11,  /* described apart in openapi.json and docs/api.md */
     ROUTE_RAW_KEY = 1 << 12,  /* Authorization may be the API key itself, without Bearer */
 };
 
@@ -60,12 +60,13 @@ uint64_t route_number(const struct route *route, const char *path);
 /* Lists the methods of a path: "GET, HEAD, OPTIONS"; false if the path is unknown. */
 bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX]);
 
-/* Query parameters, by the path of their route. */
+/* Query parameters, by the methods ("GET PUT") and the path of their routes. */
 struct route_parameter {
-    const char *path, *name, *allowed, *doc;
+    const char *methods, *path, *name, *allowed, *doc;
 };
 extern const struct route_parameter route_parameters[];
 extern const size_t route_parameter_count;
+bool route_has_parameter(const struct route *route, const struct route_parameter *parameter);
 
 /* Check query parameters. If they return false, they have answered the exchange. */
 

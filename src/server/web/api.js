@@ -21,8 +21,8 @@ export class ApiError extends Error {
     }
 }
 
-export async function send(method, path, body, signal) {
-    const headers = {};
+export async function send(method, path, body, signal, more) {
+    const headers = { ...more };
     if (apiKey()) headers["X-API-Key"] = apiKey();
     if (body !== undefined) headers["Content-Type"] = body instanceof Blob ? "application/octet-stream" : "application/json";
     return fetch(new URL(path.replace(/^\//, ""), BASE), { method, headers, body, signal, credentials: "omit" });

@@ -43,11 +43,18 @@ class Operation {
         return query.size > 0 ? `${path}?${query}` : path;
     }
 
+    headers() {
+        const found = {};
+        for (const [parameter, input] of this.inputs)
+            if (parameter.in === "header" && input.value) found[parameter.name] = input.value;
+        return found;
+    }
+
     async try() {
         this.answer.hidden = false;
         this.answer.textContent = "…";
         try {
-            const response = await send(this.method, this.address(), this.body ? this.body.value : undefined);
+            const response = await send(this.method, this.address(), this.body ? this.body.value : undefined, undefined, this.headers());
             const text = await response.text();
             this.answer.textContent = `${response.status} ${response.statusText}\n\n${Operation.pretty(text).slice(0, ANSWER_MAX)}`;
         } catch (error) {
@@ -68,9 +75,11 @@ export function view() {
     const element = make("div");
     const ready = call("GET", "/openapi.json").then((api) => {
         element.append(make("p", { class: "quiet" }, `${api.info.title} ${api.info.version}. Requests below are sent with the API key of this page.`));
+        const groups = new Map(api.tags.map((tag) => [tag.name, make("section", null, make("h2", null, tag.name), make("p", { class: "quiet" }, tag.description))]));
         for (const [path, methods] of Object.entries(api.paths))
             for (const [method, description] of Object.entries(methods))
-                if (description.operationId) element.append(new Operation(method.toUpperCase(), path, description).element);
+                groups.get(description.tags[0]).append(new Operation(method.toUpperCase(), path, description).element);
+        element.append(...groups.values());
     });
     return { element, ready };
 }
