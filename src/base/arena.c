@@ -109,6 +109,13 @@ char *arena_concat_all(struct arena *arena, const char *const *texts)
     return all;
 }
 
+void arena_wipe(struct arena *arena)
+{
+    for (struct arena_chunk *chunk = arena->chunks; chunk; chunk = chunk->next)
+        explicit_bzero(chunk->bytes, chunk->used);
+    arena_done(arena);
+}
+
 void arena_done(struct arena *arena)
 {
     while (arena->chunks) {

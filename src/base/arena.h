@@ -27,3 +27,5 @@ char *arena_number(struct arena *arena, uint64_t value);
 #define arena_concat(arena, ...) arena_concat_all(arena, (const char *const[]){__VA_ARGS__, NULL})
 char *arena_concat_all(struct arena *arena, const char *const *texts);
 void arena_done(struct arena *arena);
+/* The same for an arena that holds secrets: overwrites everything before it is freed. */
+void arena_wipe(struct arena *arena);

@@ -513,7 +513,7 @@ const struct config_list *config_workdir_roots(const struct server_config *confi
 
 void config_done(struct server_config *config)
 {
-    arena_done(&config->arena);
-    arena_done(&config->reloaded);
+    arena_wipe(&config->arena);
+    arena_wipe(&config->reloaded);
     *config = (struct server_config){0};
 }

@@ -165,6 +165,7 @@ int config_defaults(const char *const *env, struct server_config *ret, struct br
 /* Prints the configuration in force as YAML that can be read again, with the origin of each value
  * and without secrets. */
 void config_print(const struct server_config *config, struct str *out);
+/* Releases the configuration, and wipes its strings: some are secrets. */
 void config_done(struct server_config *config);
 
 /* Options of the command line: `listen` if it is not NULL, and `trace`. The text is borrowed. */

@@ -122,7 +122,7 @@ int config_reload(struct server_config *config, const char *text, size_t length,
         return result;
     }
     take(config, from);
-    arena_done(&config->reloaded);
+    arena_wipe(&config->reloaded);
     config->reloaded = from->arena; /* has the strings that were taken */
     return 0;
 }

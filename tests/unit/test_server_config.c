@@ -3,6 +3,7 @@
  * be read again. */
 #include "server/config.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -567,6 +568,69 @@ static void test_load(void)
     (void)rmdir(directory);
 }
 
+/* Whether the bytes are in one page of freed or used heap; the stack and files do not count. */
+static bool range_has(int memory, off_t start, off_t end, const char *wanted)
+{
+    char page[4096];
+    for (off_t at = start; at < end; at += (off_t)sizeof page)
+        if (pread(memory, page, sizeof page, at) == (ssize_t)sizeof page &&
+            memmem(page, sizeof page, wanted, strlen(wanted)))
+            return true;
+    return false;
+}
+
+static bool heap_has(const char *wanted)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    autoclose int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    char line[512];
+    bool found = false;
+    while (maps && fgets(line, sizeof line, maps)) {
+        char *rest = NULL;
+        off_t start = (off_t)strtoull(line, &rest, 16);
+        off_t end = *rest == '-' ? (off_t)strtoull(rest + 1, &rest, 16) : 0;
+        bool anonymous = !strchr(line, '/') && (!strchr(line, '[') || strstr(line, "[heap]"));
+        /* A sanitizer's tables are larger. */
+        if (anonymous && str_starts_with(rest, " rw-p") && end - start <= (off_t)64 << 20)
+            found = found || range_has(memory, start, end, wanted);
+    }
+    if (maps)
+        (void)fclose(maps);
+    return found;
+}
+
+/* A DSN is kept as it is written; the text is made on the stack, so that it is in the heap only if the
+ * configuration has put it there. */
+static void test_secrets_are_wiped(void)
+{
+    char word[32], text[128];
+    (void)snprintf(word, sizeof word, "hunter%d", 42424242);
+    (void)snprintf(text, sizeof text, "database: {dsn: 'postgres://me:%s@db/x'}\n", word);
+    check_taken(text, "a configuration with a password");
+    tap_ok(heap_has(word), "while it is in use, the password is in memory");
+    config_done(&config);
+    tap_ok(!heap_has(word), "after config_done() it is not");
+    (void)snprintf(text, sizeof text, "database: {dsn: 'postgres://me:%s@db/x'}\nserver: 5\n",
+                   word);
+    struct brig_error err = {0};
+    tap_is_int(parse(text, &err), BRIG_E_INVALID, "a configuration that is refused");
+    config_done(&config);
+    tap_ok(!heap_has(word), "leaves none either");
+
+    /* What a reload replaces: the name of a key is no secret, but lies where one would. */
+    check_taken("", "a configuration that is reloaded");
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(text, sizeof text,
+                       "security: {allowed_keys: [{key: 'some-long-key-0123', name: %s-%d}]}\n",
+                       word, i);
+        tap_is_int(config_reload(&config, text, strlen(text), &err), 0, "reload %d", i + 1);
+    }
+    (void)snprintf(text, sizeof text, "%s-1", word);
+    tap_ok(heap_has(text), "the new texts are in memory");
+    text[strlen(text) - 1] = '0';
+    tap_ok(!heap_has(text), "the replaced ones are wiped");
+}
+
 static void test_sha256(void)
 {
     char text[SHA256_HEX_LENGTH + 1];
@@ -601,6 +665,7 @@ int main(void)
     test_key_roots();
     test_print();
     test_load();
+    test_secrets_are_wiped();
     test_sha256();
     config_done(&config);
     return tap_done();
