@@ -433,6 +433,28 @@ static bool find_sandbox(struct exchange *exchange, unsigned *ret_port)
     return true;
 }
 
+static void take_admitted(struct exchange *exchange, const struct sandbox_answer *answer)
+{
+    (void)answer;
+    exchange->state = EXCHANGE_BODY;
+}
+
+static void take_unknown(struct exchange *exchange, const struct sandbox_answer *answer)
+{
+    exchange->error = sandbox_error(answer->fault);
+    refuse(exchange, MHD_HTTP_BAD_GATEWAY, CONNECT_UNAVAILABLE, GONE);
+}
+
+/* Only the executor knows tokens; it answers nothing about a sandbox without the right one. */
+void e2b_admit(struct exchange *exchange)
+{
+    static const struct sandbox_dialect dialect = {.answered = take_admitted,
+                                                   .failed = take_unknown};
+    unsigned port;
+    if (find_sandbox(exchange, &port))
+        sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
+}
+
 /* The sandbox of a path of the control interface. */
 static bool take_path_id(struct exchange *exchange, const struct e2b_kept *kept)
 {

@@ -74,6 +74,7 @@ bool e2b_read_host(const char *host, unsigned *ret_port, char ret_id[EXECUTION_I
 bool e2b_find_host(const char *host, const struct route **ret_route);
 
 /* For the table of routes. */
+void e2b_admit(struct exchange *exchange);
 void e2b_handle(struct exchange *exchange);
 extern const struct error_form e2b_errors;
 

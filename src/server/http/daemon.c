@@ -459,27 +459,47 @@ static void note_busy(struct exchange *exchange, bool whole)
                              (whole ? !(flags & ROUTE_OPEN) : (flags & ROUTE_BODY) != 0);
 }
 
-/* The head is complete. An answer sent now closes the connection without reading the body. This is
- * done for clients that wait for 100 Continue, for bodies that are far too large, and if the end of
- * the body is not known. */
-static enum MHD_Result begin_request(struct exchange *exchange)
+static uint64_t announced_bytes(const struct exchange *exchange)
+{
+    const char *length = exchange_header(exchange, "Content-Length");
+    return length ? strtoull(length, NULL, 10) : 0;
+}
+
+/* The credential was checked: the body is read, or the request is refused. An answer sent now closes
+ * the connection without reading the body. This is done for clients that wait for 100 Continue, for
+ * bodies that are far too large, and if the end of the body is not known. */
+static enum MHD_Result end_head(struct exchange *exchange)
 {
     const struct server_config *config = exchange->http->config;
-    const char *length = exchange_header(exchange, "Content-Length");
-    uint64_t announced = length ? strtoull(length, NULL, 10) : 0,
-             most = config->server.max_body_bytes;
+    exchange->admitting = false;
+    if (exchange->gone)
+        return MHD_NO;
     exchange->socket->deadline_ms = exchange->http->now_ms + config->server.header_timeout_ms;
+    note_busy(exchange, false);
+    bool unread = exchange_header(exchange, "Expect") ||
+                  announced_bytes(exchange) > config->server.max_body_bytes + EXCESS_BYTES_MAX;
+    return unread && exchange->state == EXCHANGE_ANSWER ? send_answer(exchange) : MHD_YES;
+}
+
+/* The head is complete. If it has a credential that another process has to check, the connection is
+ * suspended, and libmicrohttpd reads nothing of the body meanwhile. */
+static enum MHD_Result begin_request(struct exchange *exchange)
+{
+    uint64_t announced = announced_bytes(exchange);
     check_head(exchange);
     if (!head_is_sound(exchange->connection)) {
         answer_error(exchange, ERROR_MALFORMED_REQUEST, NULL);
         exchange->closes = true;
         return send_answer(exchange);
     }
-    if (announced > most)
+    if (announced > exchange->http->config->server.max_body_bytes)
         refuse_size(exchange);
-    note_busy(exchange, false);
-    bool unread = exchange_header(exchange, "Expect") || announced > most + EXCESS_BYTES_MAX;
-    return unread && exchange->state == EXCHANGE_ANSWER ? send_answer(exchange) : MHD_YES;
+    bool has_body = announced > 0 || exchange_header(exchange, "Transfer-Encoding");
+    if (has_body && exchange->state == EXCHANGE_BODY && exchange->route->admit) {
+        exchange->admitting = true;
+        exchange->route->admit(exchange);
+    }
+    return exchange->suspended ? MHD_YES : end_head(exchange);
 }
 
 static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, size_t length)
@@ -496,10 +516,10 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, s
         refuse_size(exchange);
         return MHD_YES;
     }
-    /* Bodies that came without a key leave most of the memory to others. */
-    bool open = exchange->route->flags & ROUTE_OPEN;
-    bool room = (!open || exchange->http->memory < HTTP_MEMORY_MAX / 4) &&
-                exchange_charge(exchange, length);
+    /* Other routes, among them those that need no credential, do not use it. */
+    if (!(exchange->route->flags & (ROUTE_BODY | ROUTE_BYTES | ROUTE_FOREIGN)))
+        return MHD_YES;
+    bool room = exchange_charge(exchange, length);
     if (room)
         str_append_bytes(&exchange->body, bytes, length);
     if (!room || exchange->body.failed) {
@@ -532,6 +552,8 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
         exchange->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
         return begin_request(exchange);
     }
+    if (exchange->admitting)
+        return end_head(exchange);
     if (*upload_length > 0) {
         enum MHD_Result result = take_body(exchange, upload, *upload_length);
         note_busy(exchange, false);

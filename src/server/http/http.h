@@ -76,7 +76,8 @@ struct exchange {
     bool suspended, gone;
     bool half_closed; /* the client sends no more, but may wait for its answer */
     bool http_1_0;
-    bool closes; /* close the connection after the answer */
+    bool closes;    /* close the connection after the answer */
+    bool admitting; /* route->admit was called, and the body has not begun */
     char request_id[HTTP_REQUEST_ID_MAX + 1];
     char path_id[EXECUTION_ID_LENGTH + 1]; /* {id} of the path */
     char execution_id[EXECUTION_ID_LENGTH + 1];

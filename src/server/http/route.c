@@ -382,11 +382,11 @@ const struct route routes[] = {
     {"POST", "/judge0/authorize", 0, judge0_authorize, "judge0Authorize", NULL,
      "Whether `X-Auth-User` is the API key", "200 or 403.", .errors = &judge0_error_form},
     {"*", E2B_SANDBOX_PATH "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bSandbox", NULL,
-     "A sandbox for clients of E2B", "", .errors = &e2b_errors},
+     "A sandbox for clients of E2B", "", .errors = &e2b_errors, .admit = e2b_admit},
     {"*", E2B_PATH "/*", ROUTE_FOREIGN, e2b_handle, "e2b", NULL, "The interface of E2B", "",
      .errors = &e2b_errors},
     {"*", E2B_HOST "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bHost", NULL,
-     "A sandbox that has a name of its own", "", .errors = &e2b_errors},
+     "A sandbox that has a name of its own", "", .errors = &e2b_errors, .admit = e2b_admit},
     {"*", PISTON_PATH "/*", ROUTE_FOREIGN | ROUTE_RAW_KEY, piston_handle, "piston", NULL,
      "The interface of Piston", "", .errors = &piston_errors},
 };

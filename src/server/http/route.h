@@ -44,6 +44,10 @@ struct route {
     const char *doc;                 /* Markdown, for docs/api.md */
     const char *request;             /* schema of the body; NULL: that of /execute */
     const struct error_form *errors; /* NULL: the form of this server */
+    /* For a credential that is not an API key: called when the head of a request with a body is
+     * complete. Sets an answer, or asks the executor; the body is read once the state is
+     * EXCHANGE_BODY again. NULL: there is none. A request without a body is checked by `handle`. */
+    void (*admit)(struct exchange *exchange);
 };
 extern const struct route routes[];
 extern const size_t route_count;
