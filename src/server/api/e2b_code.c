@@ -215,7 +215,7 @@ static void answer_run(struct exchange *exchange, const struct sandbox_answer *a
     const struct sandbox_command *run = &answer->commands[0];
     if (!exchange->stream) {
         (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", run->id);
-        if (!stream_begin_form(exchange, &code_form))
+        if (!stream_begin(exchange, &code_form, false))
             return;
     }
     if (answer->more)

@@ -232,7 +232,7 @@ static void answer_watch(struct exchange *exchange, const struct sandbox_answer 
             send_frame(exchange, CONNECT_LAST, "{}");
         return;
     }
-    if (stream_begin_form(exchange, &form))
+    if (stream_begin(exchange, &form, false))
         send_frame(exchange, 0, "{\"start\":{}}");
 }
 
@@ -293,7 +293,7 @@ static void answer_bytes(struct exchange *exchange, const struct sandbox_answer 
         answer_text(exchange, MHD_HTTP_OK, file_form.content_type, &bytes);
         return;
     }
-    if (!stream_begin_form(exchange, &file_form))
+    if (!stream_begin(exchange, &file_form, false))
         return;
     add_bytes(exchange, answer);
     exchange->state = EXCHANGE_STREAM; /* the stream is not handed to libmicrohttpd yet */

@@ -134,7 +134,7 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
     const struct sandbox_command *command = &answer->commands[0];
     if (!exchange->stream) {
         (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", command->id);
-        if (!stream_begin_form(exchange, &process_form))
+        if (!stream_begin(exchange, &process_form, false))
             return;
         send_start(exchange, command->number);
     }

@@ -73,19 +73,6 @@ static void finish(struct exchange *exchange, unsigned status)
     struct call *call = exchange->kept;
     exchange_release(exchange);
     answer_json(exchange, status, &call->out);
-    exchange_resume(exchange);
-}
-
-static void fail(struct exchange *exchange, unsigned status, const char *text)
-{
-    judge0_answer_error(exchange, status, text);
-    exchange_resume(exchange);
-}
-
-static void fail_memory(struct exchange *exchange)
-{
-    answer_error(exchange, ERROR_OVERLOADED, NULL);
-    exchange_resume(exchange);
 }
 
 /* ---- creating ---- */
@@ -181,7 +168,7 @@ static void create_next(struct exchange *exchange)
         number_key(exchange, call);
         enum sent sent = submit(exchange, submission_of(call), &errors);
         if (sent == SENT_FAILED)
-            fail_memory(exchange);
+            answer_error(exchange, ERROR_OVERLOADED, NULL);
         if (sent != SENT_NOT)
             return;
         judge0_errors_write(&errors, &call->j);
@@ -204,17 +191,15 @@ static void queued(struct exchange *exchange, enum message_verdict verdict, cons
     bool full = verdict == VERDICT_FULL || verdict == VERDICT_KEY_FULL;
     if (verdict == VERDICT_CONFLICT) {
         answer_error(exchange, ERROR_IDEMPOTENCY_CONFLICT, NULL);
-        exchange_resume(exchange);
         return;
     }
     if (full && !call->taken) {
         exchange->retry_after_s = 1;
-        fail(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "queue is full");
+        judge0_answer_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "queue is full");
         return;
     }
     if (verdict != VERDICT_GO && verdict != VERDICT_REPEATED && !full) {
         answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, NULL);
-        exchange_resume(exchange);
         return;
     }
     call->taken = true;
@@ -245,10 +230,8 @@ static void queued(struct exchange *exchange, enum message_verdict verdict, cons
 static void ask_for(struct exchange *exchange, enum message_type type, const char *token)
 {
     struct call *call = exchange->kept;
-    char text[EXECUTION_ID_LENGTH + sizeof exchange->domain];
     (void)snprintf(call->token, sizeof call->token, "%s", token);
-    (void)snprintf(text, sizeof text, "%s%s", token, exchange->domain);
-    async_ask_note(exchange, type, text, strlen(text));
+    async_ask_for(exchange, TICKET_NOTE, type, token);
 }
 
 static void ended(struct exchange *exchange)
@@ -302,11 +285,11 @@ static void take_one_of_many(struct exchange *exchange, const struct note *note)
         json_nothing(&call->j, NULL);
     if (note->state != NOTE_MISSING &&
         !judge0_write(&call->j, note, call->token, call->members, call->base64)) {
-        fail(exchange, MHD_HTTP_BAD_REQUEST, SOME_NOT_UTF8);
+        judge0_answer_error(exchange, MHD_HTTP_BAD_REQUEST, SOME_NOT_UTF8);
         return;
     }
     if (call->out.failed || !exchange_charge(exchange, call->out.length - before)) {
-        fail_memory(exchange);
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
         return;
     }
     get_next(exchange);
@@ -319,7 +302,6 @@ static void take_one(struct exchange *exchange, const struct note *note)
     bool created = call->kind == CALL_CREATE, pending = note->state != NOTE_ENDED;
     if (note->state == NOTE_MISSING) {
         judge0_answer_missing(exchange);
-        exchange_resume(exchange);
         return;
     }
     if (call->wait && pending && !async_is_waited_out(exchange)) {
@@ -333,7 +315,7 @@ static void take_one(struct exchange *exchange, const struct note *note)
         (void)snprintf(text, sizeof text,
                        "submission cannot be deleted because its status is %d (%s)", (int)status,
                        judge0_status_name(status));
-        fail(exchange, MHD_HTTP_BAD_REQUEST, text);
+        judge0_answer_error(exchange, MHD_HTTP_BAD_REQUEST, text);
         return;
     }
     if (!judge0_write(&call->j, note, call->token, call->members, call->base64)) {
@@ -353,7 +335,6 @@ static void take_list(struct exchange *exchange, const struct message *message)
     struct call *call = exchange->kept;
     if (note_list_decode(message->bytes, message->length, &call->list, NULL) < 0) {
         answer_error(exchange, ERROR_INTERNAL, NULL);
-        exchange_resume(exchange);
         return;
     }
     call->listed = true;
@@ -373,7 +354,6 @@ static void noted(struct exchange *exchange, const struct message *message)
     }
     if (note_decode(message->bytes, message->length, &note, NULL) < 0) {
         answer_error(exchange, ERROR_INTERNAL, NULL);
-        exchange_resume(exchange);
         return;
     }
     if (call->kind == CALL_GET_BATCH || call->kind == CALL_LIST)
@@ -554,7 +534,7 @@ void judge0_list(struct exchange *exchange)
     struct note_page asked = {.offset = (call->page - 1) * call->per_page, .limit = call->per_page};
     (void)snprintf(asked.domain, sizeof asked.domain, "%s", exchange->domain);
     note_page_encode(&asked, &question);
-    async_ask_note(exchange, MESSAGE_NOTE_LIST, question.data, question.length);
+    async_ask(exchange, TICKET_NOTE, MESSAGE_NOTE_LIST, question.data, question.length);
 }
 
 void judge0_delete(struct exchange *exchange)
@@ -594,7 +574,6 @@ static void answer_total(struct exchange *exchange, const struct message *messag
         answer_error(exchange, ERROR_INTERNAL, NULL);
     else
         answer_json(exchange, MHD_HTTP_OK, &text);
-    exchange_resume(exchange);
 }
 
 void judge0_statistics(struct exchange *exchange)
@@ -607,5 +586,5 @@ void judge0_statistics(struct exchange *exchange)
     (void)snprintf(asked.domain, sizeof asked.domain, "%s", exchange->domain);
     note_page_encode(&asked, &question);
     exchange->dialect = &counting;
-    async_ask_note(exchange, MESSAGE_NOTE_LIST, question.data, question.length);
+    async_ask(exchange, TICKET_NOTE, MESSAGE_NOTE_LIST, question.data, question.length);
 }

@@ -93,22 +93,11 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
 
 const struct error_form mcp_errors = {.fail = fail};
 
-void mcp_begin_stream(struct exchange *exchange)
-{
-    exchange->stream = stream_new(exchange, false);
-    if (exchange->stream)
-        exchange->state = EXCHANGE_STREAM;
-    else
-        mcp_finish(exchange, NULL);
-}
-
 static void answer_begun(struct exchange *exchange)
 {
     const struct mcp_call *call = exchange->kept;
-    if (!call->streams)
-        return;
-    mcp_begin_stream(exchange);
-    exchange_resume(exchange);
+    if (call->streams)
+        (void)stream_begin(exchange, NULL, false);
 }
 
 static void answer_done(struct exchange *exchange, const struct execution_result *result)
@@ -133,7 +122,6 @@ static void report(struct exchange *exchange, struct mcp_call *call)
     str_done(&call->lines);
     str_init(&call->lines);
     stream_event(exchange->stream, "message", json);
-    exchange_resume(exchange);
 }
 
 static void report_if_due(struct exchange *exchange)
@@ -269,7 +257,6 @@ static void do_cancelled(struct exchange *exchange, struct mcp_call *call)
             continue;
         exchange_abandon(other);
         send_nothing(other);
-        exchange_resume(other);
         return;
     }
 }

@@ -74,7 +74,5 @@ void mcp_tool_begin(struct exchange *exchange);
 void mcp_finish(struct exchange *exchange, json_t *result);
 /* Answers it with a result that is an error. */
 void mcp_refuse(struct exchange *exchange, const char *text);
-/* Begins the stream of events; or answers. */
-void mcp_begin_stream(struct exchange *exchange);
 /* Reports output. */
 void mcp_output(struct exchange *exchange, const char *bytes, size_t length);

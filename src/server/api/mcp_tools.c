@@ -10,6 +10,7 @@
 #include "server/api/sandbox_request.h"
 #include "server/http/http.h"
 #include "server/http/sandbox.h"
+#include "server/http/stream.h"
 
 #define READ_BYTES                                                                                 \
     ((uint64_t)1 << 20) /* of a file; more than what is shown of a text, for images */
@@ -118,7 +119,7 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
     if (command)
         (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", command->id);
     if (answer->more) {
-        mcp_begin_stream(exchange);
+        (void)stream_begin(exchange, NULL, false);
         return;
     }
     if (!command ||

@@ -121,7 +121,7 @@ static void refuse(struct exchange *exchange, const char *message)
 /* The head is complete; `bytes` are the first of the body. */
 static void begin(struct exchange *exchange, const char *bytes, size_t length)
 {
-    if (stream_begin_form(exchange, &form) && length > 0)
+    if (stream_begin(exchange, &form, false) && length > 0)
         (void)stream_append(exchange->stream, bytes, length);
 }
 

@@ -211,11 +211,7 @@ void sandboxes_begin_stream(struct exchange *exchange)
 {
     bool base64 = false;
     (void)query_encoding(exchange, &base64); /* was checked before */
-    exchange->stream = stream_new(exchange, base64);
-    if (exchange->stream)
-        exchange->state = EXCHANGE_STREAM;
-    else
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
+    (void)stream_begin(exchange, NULL, base64);
 }
 
 static void answer_command(struct exchange *exchange, const struct sandbox_answer *answer)

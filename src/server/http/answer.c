@@ -181,6 +181,8 @@ void answer_text(struct exchange *exchange, unsigned status, const char *content
     exchange->state = EXCHANGE_ANSWER;
     if (exchange->answer.failed)
         answer_error(exchange, ERROR_OVERLOADED, NULL);
+    else
+        exchange_resume(exchange);
 }
 
 void answer_json(struct exchange *exchange, unsigned status, struct str *text)

@@ -23,12 +23,11 @@
 
 /* ---- Questions ---- */
 
-/* Sends a question and leaves the exchange waiting; answers it if the process is not there. */
-static void ask(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
-                const void *bytes, size_t length)
+void async_ask(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
+               const void *bytes, size_t length)
 {
     struct http *http = exchange->http;
-    enum server_role role = kind == TICKET_PEEK ? ROLE_EXECUTOR : ROLE_HISTORY;
+    enum server_role role = ticket_role(kind);
     struct ticket *ticket = ticket_new(http, kind, exchange);
     if (ticket && http_send(http, role, type, ticket->tag, bytes, length)) {
         exchange->state = EXCHANGE_WAITING;
@@ -37,21 +36,19 @@ static void ask(struct exchange *exchange, enum ticket_kind kind, enum message_t
     }
     if (ticket)
         ticket_free(http, ticket);
-    if (kind == TICKET_PEEK) {
+    if (kind == TICKET_PEEK)
         async_peek_lost(exchange);
-        return;
-    }
-    answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, NULL);
-    exchange_resume(exchange);
+    else
+        answer_error(exchange,
+                     role == ROLE_HISTORY ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST, NULL);
 }
 
-/* A key can see only executions that were started with it. */
-static void ask_for(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
-                    const char *id)
+void async_ask_for(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
+                   const char *id)
 {
     char text[EXECUTION_ID_LENGTH + sizeof exchange->domain];
     (void)snprintf(text, sizeof text, "%s%s", id, exchange->domain);
-    ask(exchange, kind, type, text, strlen(text));
+    async_ask(exchange, kind, type, text, strlen(text));
 }
 
 /* The exchange of an answer; its ticket is freed. */
@@ -114,12 +111,10 @@ int async_check_url(const struct exchange *exchange, const char *url, struct bri
 void async_submit_request(struct exchange *exchange, const struct execution_request *request)
 {
     autostr struct str bytes = {0};
-    if (execution_request_encode(request, &bytes, NULL) < 0 || bytes.length > MESSAGE_BYTES_MAX) {
+    if (execution_request_encode(request, &bytes, NULL) < 0 || bytes.length > MESSAGE_BYTES_MAX)
         answer_error(exchange, ERROR_OVERLOADED, NULL);
-        exchange_resume(exchange);
-        return;
-    }
-    ask(exchange, TICKET_SUBMIT, MESSAGE_SUBMIT, bytes.data, bytes.length);
+    else
+        async_ask(exchange, TICKET_SUBMIT, MESSAGE_SUBMIT, bytes.data, bytes.length);
 }
 
 void async_submit(struct exchange *exchange)
@@ -196,16 +191,9 @@ void async_queued(struct http *http, const struct message *message)
         answer_queued(exchange, id);
     else
         answer_verdict(exchange, verdict);
-    exchange_resume(exchange);
 }
 
 /* ---- Notes ---- */
-
-void async_ask_note(struct exchange *exchange, enum message_type type, const void *bytes,
-                    size_t length)
-{
-    ask(exchange, TICKET_NOTE, type, bytes, length);
-}
 
 void async_noted(struct http *http, const struct message *message)
 {
@@ -222,9 +210,9 @@ static void ask_again(struct exchange *exchange)
     if (exchange->dialect)
         exchange->dialect->ended(exchange);
     else if (exchange->replayed)
-        ask_for(exchange, TICKET_RESULT, MESSAGE_RESULT, exchange->execution_id);
+        async_ask_for(exchange, TICKET_RESULT, MESSAGE_RESULT, exchange->execution_id);
     else
-        ask_for(exchange, TICKET_HISTORY, MESSAGE_GET, exchange->path_id);
+        async_ask_for(exchange, TICKET_HISTORY, MESSAGE_GET, exchange->path_id);
 }
 
 bool async_is_waited_out(const struct exchange *exchange)
@@ -240,12 +228,11 @@ static void answer_unfinished(struct exchange *exchange)
         return;
     }
     if (!exchange->replayed) {
-        ask_for(exchange, TICKET_PEEK, MESSAGE_PEEK, exchange->path_id);
+        async_ask_for(exchange, TICKET_PEEK, MESSAGE_PEEK, exchange->path_id);
         return;
     }
     exchange->retry_after_s = 1;
     answer_error(exchange, ERROR_IN_PROGRESS, NULL);
-    exchange_resume(exchange);
 }
 
 void async_wait(struct exchange *exchange)
@@ -254,12 +241,10 @@ void async_wait(struct exchange *exchange)
         answer_unfinished(exchange);
         return;
     }
-    if (!ticket_new(exchange->http, TICKET_WAIT, exchange)) {
+    if (!ticket_new(exchange->http, TICKET_WAIT, exchange))
         answer_error(exchange, ERROR_OVERLOADED, NULL);
-        exchange_resume(exchange);
-        return;
-    }
-    exchange_suspend(exchange); /* watches the client with the new ticket */
+    else
+        exchange_suspend(exchange); /* watches the client with the new ticket */
 }
 
 static const char *waited_id(const struct exchange *exchange)
@@ -349,7 +334,6 @@ static void answer_pending(struct exchange *exchange, uint64_t position,
     struct str *text = &exchange->pending;
     if (text->length < 2 || text->failed) {
         answer_error(exchange, ERROR_OVERLOADED, NULL);
-        exchange_resume(exchange);
         return;
     }
     struct json j = {.out = text, .comma = true};
@@ -360,7 +344,6 @@ static void answer_pending(struct exchange *exchange, uint64_t position,
         write_so_far(&j, so_far);
     json_close_object(&j);
     answer_json(exchange, MHD_HTTP_OK, text);
-    exchange_resume(exchange);
 }
 
 void async_peek_lost(struct exchange *exchange)
@@ -403,7 +386,6 @@ void async_repeated(struct http *http, const struct message *message)
     enum message_verdict verdict = (enum message_verdict)message->bytes[0];
     if (verdict != VERDICT_REPEATED || !execution_id_is_valid(message->bytes + 1)) {
         answer_verdict(exchange, verdict);
-        exchange_resume(exchange);
         return;
     }
     exchange->replayed = true;
@@ -419,13 +401,11 @@ void async_outcome(struct http *http, const struct message *message)
     autoresult struct execution_result result = {0};
     if (!exchange)
         return;
-    if (execution_result_decode(message->bytes, message->length, &result, NULL) < 0) {
+    if (execution_result_decode(message->bytes, message->length, &result, NULL) < 0)
         answer_error(exchange, ERROR_NOT_FOUND,
                      "the result of the first request was stored by another version of brigd");
-        exchange_resume(exchange);
-        return;
-    }
-    execute_replay(exchange, &result);
+    else
+        execute_replay(exchange, &result);
 }
 
 /* ---- GET /usage ---- */
@@ -434,5 +414,5 @@ void async_usage(struct exchange *exchange)
 {
     autostr struct str text = {0};
     if (pages_has_history(exchange) && query_check(exchange) && query_list(exchange, &text))
-        ask(exchange, TICKET_HISTORY, MESSAGE_USAGE, text.data ? text.data : "", text.length);
+        async_ask(exchange, TICKET_HISTORY, MESSAGE_USAGE, text.data ? text.data : "", text.length);
 }

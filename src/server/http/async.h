@@ -6,13 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "server/http/http.h"
 #include "server/message.h"
 
 struct brig_error;
-struct exchange;
 struct execution_request;
-struct http;
-struct ticket;
 
 /* A dialect of the API whose executions are in the queue. Each function is given an exchange that is
  * there, and answers it or asks again. */
@@ -21,7 +19,7 @@ struct async_dialect {
     void (*queued)(struct exchange *exchange, enum message_verdict verdict, const char *id);
     /* Answers async_wait(): the execution may have ended, or the time is over. */
     void (*ended)(struct exchange *exchange);
-    /* Answers async_ask_note(). */
+    /* Answers TICKET_NOTE. */
     void (*noted)(struct exchange *exchange, const struct message *message);
 };
 
@@ -30,9 +28,13 @@ void async_submit_request(struct exchange *exchange, const struct execution_requ
 /* Waits for the end of exchange->execution_id, until exchange->wait_until_ms. */
 void async_wait(struct exchange *exchange);
 bool async_is_waited_out(const struct exchange *exchange);
-/* Sends MESSAGE_NOTE, MESSAGE_NOTE_REMOVE or MESSAGE_NOTE_LIST. */
-void async_ask_note(struct exchange *exchange, enum message_type type, const void *bytes,
-                    size_t length);
+/* Asks the history process or, of TICKET_PEEK and TICKET_KILL, the executor; answers the exchange if
+ * that is not there. */
+void async_ask(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
+               const void *bytes, size_t length);
+/* The same about an execution. A key can see and end only those that were started with it. */
+void async_ask_for(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
+                   const char *id);
 
 /* Checks a callback's URL; on failure `err` says why. */
 int async_check_url(const struct exchange *exchange, const char *url, struct brig_error *err);

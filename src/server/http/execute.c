@@ -114,7 +114,6 @@ static void give_up(struct http *http, struct ticket *ticket, enum http_error er
     struct exchange *exchange = ticket->exchange;
     ticket_free(http, ticket);
     answer_error(exchange, error, NULL);
-    exchange_resume(exchange);
 }
 
 void execute_tick(struct http *http)
@@ -329,14 +328,8 @@ void execute_begun(struct http *http, const struct message *message)
     (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", message->bytes);
     if (exchange->runs && exchange->runs->begun)
         exchange->runs->begun(exchange);
-    if (!is_stream(exchange))
-        return;
-    exchange->stream = stream_new(exchange, exchange->ticket->base64);
-    if (exchange->stream)
-        exchange->state = EXCHANGE_STREAM;
-    else
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
-    exchange_resume(exchange);
+    if (is_stream(exchange))
+        (void)stream_begin(exchange, NULL, exchange->ticket->base64);
 }
 
 void execute_abandon(struct http *http, struct ticket *ticket)
@@ -354,7 +347,6 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
     if (!exchange)
         return;
     answer_fail(exchange, error, field, message);
-    exchange_resume(exchange);
 }
 
 void execute_output(struct http *http, const struct message *message)
@@ -367,7 +359,6 @@ void execute_output(struct http *http, const struct message *message)
         return;
     stream_output(exchange->stream, message->bytes[0] == 2, message->bytes + 1,
                   message->length - 1);
-    exchange_resume(exchange);
 }
 
 void execute_stage(struct http *http, const struct message *message)
@@ -383,7 +374,6 @@ void execute_stage(struct http *http, const struct message *message)
         return;
     stream_event(exchange->stream, "stage",
                  stage.stage == STAGE_COMPILE ? "{\"stage\":\"compile\"}" : "{\"stage\":\"run\"}");
-    exchange_resume(exchange);
 }
 
 /* The error for an execution that did not run. */
@@ -418,7 +408,6 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
     exchange->outcome = execution_status_name(result->status);
     if (exchange->runs) {
         exchange->runs->done(exchange, result);
-        exchange_resume(exchange);
         return;
     }
     json_init(&j, &text);
@@ -427,20 +416,15 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
         stream_end(stream, "done", text.failed ? NULL : text.data);
     else
         answer_json(exchange, MHD_HTTP_OK, &text);
-    exchange_resume(exchange);
 }
 
 void execute_replay(struct exchange *exchange, const struct execution_result *result)
 {
     bool streams = is_stream(exchange) && result->status != EXECUTION_SETUP_FAILED &&
                    result->status != EXECUTION_LOST;
-    if (streams && !(exchange->stream = stream_new(exchange, exchange->base64))) {
-        answer_error(exchange, ERROR_OVERLOADED, NULL);
-        exchange_resume(exchange);
+    if (streams && !stream_begin(exchange, NULL, exchange->base64))
         return;
-    }
     if (streams) {
-        exchange->state = EXCHANGE_STREAM;
         stream_output(exchange->stream, false, result->output.data, result->output.length);
         stream_output(exchange->stream, true, result->error_output.data,
                       result->error_output.length);
@@ -476,8 +460,7 @@ void execute_done(struct http *http, const struct message *message)
     }
 }
 
-/* Which process answers the ticket; ROLES_: none. */
-static enum server_role role_of(enum ticket_kind kind)
+enum server_role ticket_role(enum ticket_kind kind)
 {
     switch (kind) {
     case TICKET_RUN:
@@ -503,7 +486,7 @@ void tickets_lost(struct http *http, enum server_role role)
         enum ticket_kind kind = ticket->kind;
         next = TAILQ_NEXT(ticket, link);
         /* Queued requests were not sent yet. */
-        if (ticket->queued || role_of(kind) != role)
+        if (ticket->queued || ticket_role(kind) != role)
             continue;
         http->running -= kind == TICKET_RUN;
         ticket_free(http, ticket);

@@ -235,7 +235,7 @@ void exchange_gone(struct exchange *exchange);
 /* Ends its run, and asks no other process any more; the caller answers. */
 void exchange_abandon(struct exchange *exchange);
 
-/* Sets the answer; `text` is moved. */
+/* Sets the answer, and resumes the exchange if it waits; `text` is moved. */
 void answer_json(struct exchange *exchange, unsigned status, struct str *text);
 void answer_text(struct exchange *exchange, unsigned status, const char *content_type,
                  struct str *text);
@@ -268,6 +268,8 @@ int answer_queue(struct exchange *exchange, struct MHD_Response *response);
 struct ticket *ticket_new(struct http *http, enum ticket_kind kind, struct exchange *exchange);
 struct ticket *ticket_find(struct http *http, uint64_t tag);
 void ticket_free(struct http *http, struct ticket *ticket);
+/* Which process answers it; ROLES_: none. */
+enum server_role ticket_role(enum ticket_kind kind);
 /* The process is gone: answers all exchanges that wait for it. */
 void tickets_lost(struct http *http, enum server_role role);
 

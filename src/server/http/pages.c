@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "server/config.h"
+#include "server/http/async.h"
 #include "server/http/http.h"
 #include "server/openapi_json.h" /* generated from docs/openapi.json */
 
@@ -154,31 +155,6 @@ void pages_config(struct exchange *exchange)
 
 /* ---- /executions ---- */
 
-static void ask(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
-                const char *text)
-{
-    struct http *http = exchange->http;
-    bool history = kind == TICKET_HISTORY;
-    struct ticket *ticket = ticket_new(http, kind, exchange);
-    if (!ticket || !http_send(http, history ? ROLE_HISTORY : ROLE_EXECUTOR, type, ticket->tag, text,
-                              strlen(text))) {
-        if (ticket)
-            ticket_free(http, ticket);
-        answer_error(exchange, history ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST, NULL);
-        return;
-    }
-    exchange->state = EXCHANGE_WAITING;
-    exchange_suspend(exchange);
-}
-
-/* A key can see and end only executions that were started with it. */
-static void ask_for_id(struct exchange *exchange, enum ticket_kind kind, enum message_type type)
-{
-    char text[EXECUTION_ID_LENGTH + sizeof exchange->domain];
-    (void)snprintf(text, sizeof text, "%s%s", exchange->path_id, exchange->domain);
-    ask(exchange, kind, type, text);
-}
-
 bool pages_has_history(struct exchange *exchange)
 {
     if (exchange->http->config->database.store != STORE_NONE)
@@ -192,13 +168,13 @@ void pages_list(struct exchange *exchange)
 {
     autostr struct str text = {0};
     if (pages_has_history(exchange) && query_check(exchange) && query_list(exchange, &text))
-        ask(exchange, TICKET_HISTORY, MESSAGE_LIST, text.data ? text.data : "");
+        async_ask(exchange, TICKET_HISTORY, MESSAGE_LIST, text.data ? text.data : "", text.length);
 }
 
 void pages_kill(struct exchange *exchange)
 {
     if (query_check(exchange))
-        ask_for_id(exchange, TICKET_KILL, MESSAGE_KILL);
+        async_ask_for(exchange, TICKET_KILL, MESSAGE_KILL, exchange->path_id);
 }
 
 static void answer_no_id(struct exchange *exchange, const char *what)
@@ -243,5 +219,4 @@ void pages_answer(struct http *http, const struct message *message)
     } else {
         answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, message->bytes);
     }
-    exchange_resume(exchange);
 }

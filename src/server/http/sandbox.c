@@ -114,8 +114,6 @@ void sandbox_answered(struct http *http, const struct message *message)
         sandbox_fail(exchange, &answer);
     else
         dialect->answered(exchange, &answer);
-    if (exchange->state != EXCHANGE_WAITING) /* it has not asked again */
-        exchange_resume(exchange);
 }
 
 void sandbox_piece(struct http *http, const struct message *message)
@@ -128,8 +126,6 @@ void sandbox_piece(struct http *http, const struct message *message)
         return;
     dialect->piece(exchange, (enum sandbox_piece)message->bytes[0], message->bytes + 1,
                    message->length - 1);
-    if (exchange->state != EXCHANGE_WAITING)
-        exchange_resume(exchange);
 }
 
 void sandbox_abandon(struct http *http, struct ticket *ticket)

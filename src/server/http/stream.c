@@ -108,27 +108,21 @@ static uint64_t next_comment(const struct http *http)
     return http->now_ms + (pause > 0 && pause < STREAM_COMMENT_MS ? pause : STREAM_COMMENT_MS);
 }
 
-struct stream *stream_new(struct exchange *exchange, bool base64)
+bool stream_begin(struct exchange *exchange, const struct stream_form *form, bool base64)
 {
     struct stream *stream = calloc(1, sizeof *stream);
-    if (!stream)
-        return NULL;
-    stream->exchange = exchange;
-    stream->base64 = base64;
-    stream->comment_ms = next_comment(exchange->http);
-    return stream;
-}
-
-bool stream_begin_form(struct exchange *exchange, const struct stream_form *form)
-{
-    exchange->stream = stream_new(exchange, false);
-    if (!exchange->stream) {
+    if (!stream) {
         answer_error(exchange, ERROR_OVERLOADED, NULL);
         return false;
     }
-    exchange->stream->form = form;
+    stream->exchange = exchange;
+    stream->form = form;
+    stream->base64 = base64;
+    stream->comment_ms = next_comment(exchange->http);
+    exchange->stream = stream;
     exchange->state = EXCHANGE_STREAM;
     exchange->socket->busy = true;
+    exchange_resume(exchange);
     return true;
 }
 
@@ -145,60 +139,31 @@ bool stream_has_dropped(const struct stream *stream)
     return stream->dropped;
 }
 
-void stream_output(struct stream *stream, bool is_stderr, const void *bytes, size_t length)
+/* Whether the client may leave `length` more bytes unread; else they are dropped. */
+static bool has_room(struct stream *stream, size_t length, size_t most)
 {
-    size_t before = stream->out.length;
-    if (length == 0 || stream->ended)
-        return;
-    stream->dropped |= length > STREAM_BYTES_MAX - stream->received;
-    if (stream->dropped)
-        return;
-    stream->received += length;
-    if (stream->base64)
-        sse_append_base64(&stream->out, event_names[is_stderr], bytes, length);
-    else
-        sse_append_text(&stream->out, event_names[is_stderr], &stream->texts[is_stderr], bytes,
-                        length, false);
-    if (!stream->out.failed && !exchange_charge(stream->exchange, stream->out.length - before)) {
-        stream->out.length = before;
-        stream->dropped = true;
-    }
+    if (stream->ended)
+        return false;
+    if (stream->out.length - stream->sent + length <= most)
+        return true;
+    stream->dropped = stream->gap = true;
+    return false;
 }
 
+/* Counts what was appended since `before`, or drops it. */
 static void append_counted(struct stream *stream, size_t before)
 {
-    if (stream->out.failed || exchange_charge(stream->exchange, stream->out.length - before))
-        return;
-    stream->out.length = before;
-    stream->dropped = stream->gap = true;
+    if (!stream->out.failed && !exchange_charge(stream->exchange, stream->out.length - before)) {
+        stream->out.length = before;
+        stream->dropped = stream->gap = true;
+    }
+    exchange_resume(stream->exchange);
 }
 
-void stream_event(struct stream *stream, const char *event, const char *json)
+static void append_text(struct stream *stream, const char *event, bool is_stderr, const void *bytes,
+                        size_t length)
 {
     size_t before = stream->out.length;
-    if (!json || stream->ended)
-        return;
-    if (before - stream->sent > STREAM_BYTES_MAX) {
-        stream->dropped = stream->gap = true;
-        return;
-    }
-    sse_append_json(&stream->out, event, json);
-    append_counted(stream, before);
-}
-
-void stream_live(struct stream *stream, const char *event, bool is_stderr, const void *bytes,
-                 size_t length)
-{
-    size_t before = stream->out.length;
-    if (length == 0 || stream->ended)
-        return;
-    if (before - stream->sent + length > STREAM_BYTES_MAX) {
-        stream->dropped = stream->gap = true;
-        return;
-    }
-    if (stream->gap)
-        sse_append_json(&stream->out, "gap", "{}");
-    stream->gap = false;
     if (stream->base64)
         sse_append_base64(&stream->out, event, bytes, length);
     else
@@ -206,15 +171,43 @@ void stream_live(struct stream *stream, const char *event, bool is_stderr, const
     append_counted(stream, before);
 }
 
+void stream_output(struct stream *stream, bool is_stderr, const void *bytes, size_t length)
+{
+    if (length == 0 || stream->ended)
+        return;
+    stream->dropped |= length > STREAM_BYTES_MAX - stream->received;
+    if (stream->dropped)
+        return;
+    stream->received += length;
+    append_text(stream, event_names[is_stderr], is_stderr, bytes, length);
+}
+
+void stream_event(struct stream *stream, const char *event, const char *json)
+{
+    size_t before = stream->out.length;
+    if (!json || !has_room(stream, 0, STREAM_BYTES_MAX))
+        return;
+    sse_append_json(&stream->out, event, json);
+    append_counted(stream, before);
+}
+
+void stream_live(struct stream *stream, const char *event, bool is_stderr, const void *bytes,
+                 size_t length)
+{
+    if (length == 0 || !has_room(stream, length, STREAM_BYTES_MAX))
+        return;
+    bool gap = stream->gap;
+    stream->gap = false;
+    if (gap)
+        stream_event(stream, "gap", "{}");
+    append_text(stream, event, is_stderr, bytes, length);
+}
+
 bool stream_append(struct stream *stream, const void *bytes, size_t length)
 {
     size_t before = stream->out.length;
-    if (stream->ended)
+    if (!has_room(stream, length, STREAM_FORM_BYTES_MAX))
         return false;
-    if (before - stream->sent + length > STREAM_FORM_BYTES_MAX) {
-        stream->dropped = true;
-        return false;
-    }
     str_append_bytes(&stream->out, bytes, length);
     append_counted(stream, before);
     return !stream->out.failed && stream->out.length > before;
@@ -223,6 +216,7 @@ bool stream_append(struct stream *stream, const void *bytes, size_t length)
 void stream_abort(struct stream *stream)
 {
     stream->out.failed = true;
+    exchange_resume(stream->exchange);
 }
 
 void stream_finish(struct stream *stream, const void *bytes, size_t length)
@@ -230,6 +224,7 @@ void stream_finish(struct stream *stream, const void *bytes, size_t length)
     if (!stream->ended)
         str_append_bytes(&stream->out, bytes, length);
     stream->ended = true;
+    exchange_resume(stream->exchange);
 }
 
 void stream_end(struct stream *stream, const char *event, const char *json)
@@ -240,7 +235,7 @@ void stream_end(struct stream *stream, const char *event, const char *json)
         sse_append_text(&stream->out, event_names[i], &stream->texts[i], "", 0, true);
     if (json)
         sse_append_json(&stream->out, event, json);
-    stream->ended = true;
+    stream_finish(stream, "", 0);
 }
 
 static void append_idle(struct stream *stream)

@@ -39,8 +39,18 @@ void sse_append_comment(struct str *out);
 /* A slow client does not delay the run: events are buffered, up to the amount of output that is
  * kept of a run. Output beyond that, or beyond HTTP_MEMORY_MAX, is dropped, and the last event says
  * so. */
-struct stream *stream_new(struct exchange *exchange, bool base64); /* NULL: no memory */
-void stream_free(struct stream *stream);                           /* accepts NULL */
+
+/* Streams of another form than server-sent events. */
+struct stream_form {
+    const char *content_type;
+    void (*idle)(struct str *out); /* appends what keeps the connection alive; NULL: nothing */
+    /* All was sent, and nothing was asked for: asks for more. NULL: more comes by itself. */
+    void (*drained)(struct exchange *exchange);
+};
+/* Begins the stream of an exchange whose key or token was right; without a form it has server-sent
+ * events. False: answered with an error. */
+bool stream_begin(struct exchange *exchange, const struct stream_form *form, bool base64);
+void stream_free(struct stream *stream); /* accepts NULL */
 void stream_output(struct stream *stream, bool is_stderr, const void *bytes, size_t length);
 /* Appends an event with JSON. */
 void stream_event(struct stream *stream, const char *event, const char *json);
@@ -51,16 +61,7 @@ void stream_live(struct stream *stream, const char *event, bool is_stderr, const
 /* Appends the last event. `json` may be NULL if memory ran out. */
 void stream_end(struct stream *stream, const char *event, const char *json);
 bool stream_has_dropped(const struct stream *stream);
-/* Streams of another form than server-sent events. */
-struct stream_form {
-    const char *content_type;
-    void (*idle)(struct str *out); /* appends what keeps the connection alive; NULL: nothing */
-    /* All was sent, and nothing was asked for: asks for more. NULL: more comes by itself. */
-    void (*drained)(struct exchange *exchange);
-};
 #define STREAM_FORM_BYTES_MAX ((size_t)16 << 20) /* that the client has not read yet */
-/* Begins the stream of an exchange whose key or token was right; false: answered with an error. */
-bool stream_begin_form(struct exchange *exchange, const struct stream_form *form);
 /* Appends bytes; false if the reader is too slow, and they are dropped. */
 bool stream_append(struct stream *stream, const void *bytes, size_t length);
 /* Closes the connection, so that the client notices that something is missing. */
