@@ -267,7 +267,7 @@ const struct config_key config_keys[] = {
     {KEY("sandboxes.waiting", CONFIG_NUMBER, sandboxes.waiting), .initial = "2", .max = 64,
      .doc = "After code was run in a sandbox (POST /sandboxes/{id}/run), so many sandboxes like it "
             "wait with a started interpreter for the next request, for sandbox.pool.idle_timeout. "
-            "Those with variables (env) are never kept. 0: none wait."},
+            "Those with env or an image never wait. 0: none."},
 
     {KEY("judge0.enabled", CONFIG_BOOLEAN, judge0.enabled), .initial = "true",
      .doc = "Whether clients of Judge0 are answered below /judge0."},

@@ -122,7 +122,7 @@ static void test_everything(void)
         "sandboxes: {enabled: false, max: 7, max_per_key: 3, memory_per_key: 1G, pids_per_key: "
         "99,\n"
         "            default_timeout: 1m, max_timeout: 2h, max_paused: 1d, max_commands: 5,\n"
-        "            output_kept: 64k}\n"
+        "            output_kept: 64k, waiting: 3}\n"
         "judge0: {enabled: false, implicit_base64: true, allow_delete: true}\n"
         "piston: {enabled: false, version_match: strict, output_max_size: 64k}\n"
         "database:\n"

@@ -437,6 +437,7 @@ static void take_admitted(struct exchange *exchange, const struct sandbox_answer
 {
     (void)answer;
     exchange->state = EXCHANGE_BODY;
+    exchange_resume(exchange);
 }
 
 static void take_unknown(struct exchange *exchange, const struct sandbox_answer *answer)

@@ -18,7 +18,8 @@
 
 /* ---- settings ---- */
 
-/* Everything that a jail is made of. False if none like it may wait: variables can be secrets. */
+/* Everything that a jail is made of. False if none like it may wait: variables can be secrets, and
+ * the name of an image can come to mean another one. */
 static bool settings_of(const struct sandbox *sandbox, struct str *out)
 {
     const struct sandbox_request *from = &sandbox->request;
@@ -33,10 +34,10 @@ static bool settings_of(const struct sandbox *sandbox, struct str *out)
                                        .network = from->network,
                                        .allow = from->allow,
                                        .allow_count = from->allow_count,
-                                       .home = from->home,
-                                       .image = from->image};
+                                       .home = from->home};
     memcpy(settings.limits, from->limits, sizeof settings.limits);
-    return from->env_count == 0 && sandbox_request_encode(&settings, out, NULL) == 0;
+    return from->env_count == 0 && !from->image &&
+           sandbox_request_encode(&settings, out, NULL) == 0;
 }
 
 static struct sandbox_shape *find(struct sandboxes *all, const struct str *settings)
@@ -46,6 +47,13 @@ static struct sandbox_shape *find(struct sandboxes *all, const struct str *setti
             memcmp(at->settings.data, settings->data, settings->length) == 0)
             return at;
     return NULL;
+}
+
+/* Whether the interpreter on the host is still the one that was started. */
+static bool is_current(const struct sandbox_shape *shape, const struct runtime *runtime)
+{
+    struct runtime_program now = {0};
+    return runtime_find_program(runtime, &now) && memcmp(&now, &shape->program, sizeof now) == 0;
 }
 
 static bool waits(const struct sandbox *sandbox, const struct sandbox_shape *shape)
@@ -67,7 +75,9 @@ void executor_waiting_want(const struct sandbox *sandbox)
     struct executor *executor = sandbox->executor;
     struct sandboxes *all = &executor->sandboxes;
     autostr struct str settings = {0};
-    if (executor->config->sandboxes.waiting == 0 || !settings_of(sandbox, &settings))
+    struct runtime_program program = {0};
+    if (executor->config->sandboxes.waiting == 0 || !settings_of(sandbox, &settings) ||
+        !runtime_find_program(sandbox->runtime, &program))
         return;
     struct sandbox_shape *shape = find(all, &settings);
     if (!shape) {
@@ -78,6 +88,7 @@ void executor_waiting_want(const struct sandbox *sandbox)
         forget(executor, shape);
         shape->settings = settings;
         settings = (struct str){0};
+        shape->program = program;
     }
     uint64_t now_ms = clock_now_ms();
     shape->until_ms = now_ms + executor->config->sandbox.pool.idle_ms;
@@ -97,8 +108,12 @@ bool executor_waiting_take(struct sandbox **sandbox)
     struct sandbox *asked = *sandbox, *found = NULL;
     struct sandboxes *all = &asked->executor->sandboxes;
     autostr struct str settings = {0};
-    const struct sandbox_shape *shape =
+    struct sandbox_shape *shape =
         all->waiting_count > 0 && settings_of(asked, &settings) ? find(all, &settings) : NULL;
+    if (shape && !is_current(shape, asked->runtime)) {
+        forget(asked->executor, shape);
+        return false;
+    }
     for (struct sandbox *at = all->first; at && shape; at = at->next)
         if (waits(at, shape) && (!found || is_ready(at)))
             found = at;

@@ -18,6 +18,7 @@
 #include "server/executor/contexts.h"
 #include "server/executor/input.h"
 #include "server/executor/source.h"
+#include "server/runtime.h"
 #include "server/sandbox.h"
 
 struct brig_error;
@@ -99,8 +100,9 @@ struct files {
 
 /* Settings of a sandbox in which code was run, so that others like it wait for the next request. */
 struct sandbox_shape {
-    struct str settings; /* an encoded request, or empty */
-    uint64_t until_ms;   /* they wait no longer */
+    struct str settings;            /* an encoded request, or empty */
+    struct runtime_program program; /* the interpreter, when they were wanted first */
+    uint64_t until_ms;              /* they wait no longer */
 };
 
 struct sandbox {
