@@ -33,7 +33,7 @@ test-web: setup-test ## the page of brigd in Chromium
 	@tests/run e2e/server_web
 
 test-all: setup-test ## everything except test-vm, test-fresh and test-slow: every test in every variant, all of lint, longer fuzzing
-	@tools/setup web
+	@tools/setup web images
 	@[ "$$(id -u)" -ne 0 ] || tools/setup vm
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) BRIG_THOROUGH=1 tests/run all
 
