@@ -2,6 +2,7 @@
 #include "server/executor/images.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <brig/brig.h>
@@ -32,12 +33,33 @@ static void find_backend(struct server_config *config, struct runtime *runtime)
             &config->arena, "backend '%s' is not in /usr or /usr/local: install it", name);
 }
 
+/* What is missing has to be loaded into the store of brigd, which is not that of a user. */
+static int open_image(const struct server_config *config, const char *name, struct image *ret_image,
+                      struct brig_error *err)
+{
+    const char *store = config->sandbox.image_dir;
+    struct brig_error found = {0};
+    int result = image_open(store, name, ret_image, &found);
+    bool other = strstr(found.message, "another digest");
+    if (result == BRIG_E_NOT_FOUND && other)
+        return brig_fail(err, result, 0,
+                         "%s; load that one as the user of brigd: brig image load --store %s FILE",
+                         found.message, store);
+    if (result == BRIG_E_NOT_FOUND)
+        return brig_fail(err, result, 0,
+                         "there is no image '%s'; load it as the user of brigd: brig image load "
+                         "--store %s FILE",
+                         str_shown(name).text, store);
+    if (result < 0 && err)
+        *err = found;
+    return result;
+}
+
 static void open_one(struct server_config *config, struct runtime *runtime)
 {
     struct brig_error err = {0};
     struct image *image = calloc(1, sizeof *image);
-    int result = image ? image_open(config->sandbox.image_dir, runtime->image, image, &err)
-                       : brig_fail_nomem(&err);
+    int result = image ? open_image(config, runtime->image, image, &err) : brig_fail_nomem(&err);
     if (result == 0) {
         runtime->opened = image;
         find_backend(config, runtime);
@@ -45,7 +67,9 @@ static void open_one(struct server_config *config, struct runtime *runtime)
     }
     free(image);
     runtime->image_problem =
-        arena_printf(&config->arena, "image '%s': %s", runtime->image, err.message);
+        err.code == BRIG_E_NOT_FOUND
+            ? arena_strdup(&config->arena, err.message)
+            : arena_printf(&config->arena, "image '%s': %s", runtime->image, err.message);
 }
 
 void executor_images_open(struct server_config *config)
@@ -74,8 +98,7 @@ int executor_image_use(const struct server_config *config, const struct runtime 
         return result;
     struct runtime *copy = malloc(sizeof *copy);
     struct image *image = calloc(1, sizeof *image);
-    result = copy && image ? image_open(config->sandbox.image_dir, name, image, err)
-                           : brig_fail_nomem(err);
+    result = copy && image ? open_image(config, name, image, err) : brig_fail_nomem(err);
     if (result < 0) {
         free(image);
         free(copy);
