@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Which sandboxes ended with an earlier executor. Each executor has a locked file below the state
- * directory with the ids and API keys of its sandboxes; a file without a lock belongs to one that
- * has died. */
+/* Which sandboxes have ended, and why. Those that ended with an earlier executor: each executor has a
+ * locked file below the state directory with the ids and API keys of its sandboxes; a file without a
+ * lock belongs to one that has died. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,11 +19,10 @@
 #define PREFIX "sandboxes-"
 #define SLOTS_MAX 65536
 
-static void remember(struct sandboxes *sandboxes, const struct sandbox_lost *lost)
+static void remember(struct sandboxes *sandboxes, const struct sandbox_gone *gone)
 {
-    if (!execution_id_is_valid(lost->id) || lost->domain[sizeof lost->domain - 1])
-        return;
-    sandboxes->lost[sandboxes->lost_count++ % SANDBOX_LOST_MAX] = *lost;
+    if (sandboxes->gone)
+        sandboxes->gone[sandboxes->gone_count++ % SANDBOX_GONE_MAX] = *gone;
 }
 
 static void read_file(struct sandboxes *sandboxes, int dir_fd, const char *name)
@@ -33,7 +33,8 @@ static void read_file(struct sandboxes *sandboxes, int dir_fd, const char *name)
         return; /* its executor is alive */
     for (size_t i = 0; i < SLOTS_MAX && read(file, &lost, sizeof lost) == sizeof lost; i++) {
         lost.id[EXECUTION_ID_LENGTH] = '\0';
-        remember(sandboxes, &lost);
+        if (execution_id_is_valid(lost.id) && !lost.domain[sizeof lost.domain - 1])
+            remember(sandboxes, &(struct sandbox_gone){.of = lost});
     }
     (void)unlinkat(dir_fd, name, 0);
 }
@@ -43,8 +44,8 @@ void executor_lost_open(struct executor *executor)
     struct sandboxes *sandboxes = &executor->sandboxes;
     int dir_fd = executor->instance.dir_fd;
     sandboxes->record = -1;
-    sandboxes->lost = calloc(SANDBOX_LOST_MAX, sizeof *sandboxes->lost);
-    int fd = dir_fd < 0 || !sandboxes->lost ? -1 : openat(dir_fd, ".", O_RDONLY | O_CLOEXEC);
+    sandboxes->gone = calloc(SANDBOX_GONE_MAX, sizeof *sandboxes->gone);
+    int fd = dir_fd < 0 || !sandboxes->gone ? -1 : openat(dir_fd, ".", O_RDONLY | O_CLOEXEC);
     autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir && fd >= 0)
         (void)close(fd);
@@ -75,25 +76,62 @@ void executor_lost_close(struct executor *executor)
         (void)unlinkat(executor->instance.dir_fd, sandboxes->record_name, 0);
         (void)close(take_fd(&sandboxes->record));
     }
-    free(take_ptr(&sandboxes->lost));
+    free(take_ptr(&sandboxes->gone));
+}
+
+static struct sandbox_lost lost_of(const char *id, const char *domain)
+{
+    struct sandbox_lost lost = {0};
+    (void)str_fill(lost.id, sizeof lost.id, id ? id : "");
+    (void)str_fill(lost.domain, sizeof lost.domain, domain ? domain : "");
+    return lost;
 }
 
 void executor_lost_note(struct executor *executor, size_t slot, const char *id, const char *domain)
 {
-    struct sandbox_lost lost = {0};
+    struct sandbox_lost lost = lost_of(id, domain);
     if (id)
         make_file(executor);
-    (void)str_fill(lost.id, sizeof lost.id, id ? id : "");
-    (void)str_fill(lost.domain, sizeof lost.domain, domain ? domain : "");
     if (executor->sandboxes.record >= 0 && slot < SLOTS_MAX) /* best effort */
         (void)!pwrite(executor->sandboxes.record, &lost, sizeof lost, (off_t)(slot * sizeof lost));
 }
 
-bool executor_lost_has(const struct executor *executor, const char *id, const char *domain)
+void executor_lost_ended(const struct sandbox *sandbox, const char *why)
 {
-    const struct sandboxes *sandboxes = &executor->sandboxes;
-    for (size_t i = 0; i < SANDBOX_LOST_MAX && i < sandboxes->lost_count; i++)
-        if (strcasecmp(sandboxes->lost[i].id, id) == 0)
-            return !*domain || strcmp(sandboxes->lost[i].domain, domain) == 0;
-    return false;
+    remember(&sandbox->executor->sandboxes,
+             &(struct sandbox_gone){.of = lost_of(sandbox->id, sandbox->request.domain),
+                                    .why = why,
+                                    .ended_s = time(NULL)});
+}
+
+static const struct sandbox_gone *find(const struct sandboxes *sandboxes, const char *id,
+                                       const char *domain)
+{
+    for (size_t i = 0; i < SANDBOX_GONE_MAX && i < sandboxes->gone_count; i++) {
+        const struct sandbox_gone *gone = &sandboxes->gone[i];
+        if (strcasecmp(gone->of.id, id) == 0)
+            return !*domain || strcmp(gone->of.domain, domain) == 0 ? gone : NULL;
+    }
+    return NULL;
+}
+
+void executor_lost_refuse(struct executor *executor, const struct sandbox_request *request,
+                          struct caller caller)
+{
+    const struct sandbox_gone *gone = find(&executor->sandboxes, request->id, request->domain);
+    char when[32] = "";
+    struct tm tm;
+    if (gone && gone->why && gmtime_r(&gone->ended_s, &tm))
+        (void)strftime(when, sizeof when, " at %Y-%m-%dT%H:%M:%SZ", &tm);
+    if (gone && gone->why)
+        executor_sandbox_refuse(executor, caller, SANDBOX_NOT_FOUND, "",
+                                "the sandbox %s ended%s: %s", gone->of.id, when, gone->why);
+    else if (gone)
+        executor_sandbox_refuse(executor, caller, SANDBOX_LOST, "",
+                                "the process that held the sandbox %s ended, and the sandbox with "
+                                "it",
+                                request->id);
+    else
+        executor_sandbox_refuse(executor, caller, SANDBOX_NOT_FOUND, "",
+                                "there is no sandbox with the id %s", request->id);
 }

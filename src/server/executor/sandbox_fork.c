@@ -77,7 +77,7 @@ static void conclude(struct sandbox_fork *fork)
     }
     executor_sandbox_refuse(executor, caller, SANDBOX_FAILED, "",
                             "the files could not be copied to the fork");
-    executor_sandbox_end(made);
+    executor_sandbox_end(made, "the files could not be copied to it");
 }
 
 static void end_ready(void *owner, uint32_t events)

@@ -67,7 +67,7 @@ static void forget(struct executor *executor, struct sandbox_shape *shape)
     str_done(&shape->settings);
     for (struct sandbox *at = executor->sandboxes.first; at; at = at->next)
         if (waits(at, shape))
-            executor_sandbox_end(at);
+            executor_sandbox_end(at, "other settings are wanted");
 }
 
 void executor_waiting_want(const struct sandbox *sandbox)

@@ -222,7 +222,7 @@ void executor_sandbox_unlink(struct sandbox *sandbox)
     *(sandbox->shape ? &all->waiting_count : &all->count) -= 1;
 }
 
-void executor_sandbox_end(struct sandbox *sandbox)
+void executor_sandbox_end(struct sandbox *sandbox, const char *why)
 {
     struct sandboxes *all = &sandbox->executor->sandboxes;
     if (sandbox->state == SANDBOX_ENDING)
@@ -232,6 +232,8 @@ void executor_sandbox_end(struct sandbox *sandbox)
         all->paused_count--;
     }
     sandbox->state = SANDBOX_ENDING;
+    if (!sandbox->shape) /* no client knows it */
+        executor_lost_ended(sandbox, why);
     executor_files_end(sandbox, SANDBOX_NOT_FOUND);
     executor_contexts_end(sandbox);
     executor_commands_cancel(sandbox);
@@ -253,7 +255,7 @@ void executor_sandbox_job_ready(void *owner, uint32_t events)
     executor_unwatch(sandbox->executor, &sandbox->source);
     sandbox->source.fd = -1;
     sandbox->executor->sandboxes.due_ms = 0;
-    executor_sandbox_end(sandbox);
+    executor_sandbox_end(sandbox, "its first process ended");
 }
 
 /* ---- operations ---- */
@@ -283,19 +285,6 @@ static struct sandbox *find(const struct executor *executor, const struct sandbo
     return NULL;
 }
 
-static void refuse_unknown(struct executor *executor, const struct sandbox_request *request,
-                           struct caller caller)
-{
-    if (executor_lost_has(executor, request->id, request->domain))
-        executor_sandbox_refuse(executor, caller, SANDBOX_LOST, "",
-                                "the process that held the sandbox %s ended, and the sandbox with "
-                                "it",
-                                request->id);
-    else
-        executor_sandbox_refuse(executor, caller, SANDBOX_NOT_FOUND, "",
-                                "no sandbox with the id %s is running", request->id);
-}
-
 /* Whether a process in the sandbox has to act. */
 static bool needs_processes(enum sandbox_operation operation)
 {
@@ -322,7 +311,7 @@ static void serve(struct sandbox *sandbox, struct sandbox_request *request, stru
         executor_sandbox_tell(sandbox, caller);
         return;
     case SANDBOX_END:
-        executor_sandbox_end(sandbox);
+        executor_sandbox_end(sandbox, "a request ended it");
         executor_sandbox_answer(sandbox->executor, caller, &(struct sandbox_answer){0});
         return;
     case SANDBOX_TIMEOUT:
@@ -396,7 +385,7 @@ int executor_sandbox_asked(struct executor *executor, const struct message *mess
     else if ((sandbox = find(executor, &request)))
         serve(sandbox, &request, caller);
     else
-        refuse_unknown(executor, &request, caller);
+        executor_lost_refuse(executor, &request, caller);
     sandbox_request_done(&request);
     return 0;
 }
@@ -427,9 +416,11 @@ static void settle_one(struct sandbox *sandbox, uint64_t now_ms)
     executor_files_settle(sandbox, now_ms);
     executor_commands_settle(sandbox);
     uint64_t contexts_due_ms = executor_contexts_settle(sandbox, now_ms);
+    bool paused = sandbox->state == SANDBOX_PAUSED;
     if (sandbox->state != SANDBOX_ENDING && now_ms >= sandbox->deadline_ms &&
         !executor_sandbox_pause_at_deadline(sandbox))
-        executor_sandbox_end(sandbox);
+        executor_sandbox_end(sandbox, paused ? "it was paused for longer than sandboxes.max_paused"
+                                             : "its deadline (timeout) was reached");
     if (is_over(sandbox)) {
         executor_sandbox_unlink(sandbox);
         free_sandbox(sandbox);
@@ -475,7 +466,7 @@ bool executor_sandboxes_drain(struct executor *executor, bool soon)
 {
     for (struct sandbox *sandbox = executor->sandboxes.first; sandbox; sandbox = sandbox->next)
         if (!soon || sandbox->running_count == 0)
-            executor_sandbox_end(sandbox);
+            executor_sandbox_end(sandbox, "the server is stopping");
     return !executor->sandboxes.first;
 }
 
@@ -483,7 +474,7 @@ void executor_sandboxes_abandon(struct executor *executor)
 {
     executor_forks_abandon(executor);
     for (struct sandbox *sandbox; (sandbox = executor->sandboxes.first);) {
-        executor_sandbox_end(sandbox);
+        executor_sandbox_end(sandbox, "the server is stopping");
         executor_sandbox_unlink(sandbox);
         free_sandbox(sandbox);
     }

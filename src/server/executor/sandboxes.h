@@ -4,13 +4,14 @@
  *
  * sandboxes.c has the life of a sandbox, sandbox_create.c its beginning, sandbox_waiting.c those that
  * wait for a request, sandbox_settings.c what can be changed of it, commands.c commands, files.c
- * files, lost.c which sandboxes ended with an earlier executor. */
+ * files, lost.c which have ended. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/str.h"
 #include "jail/attach/attach.h"
@@ -28,7 +29,7 @@ struct message;
 struct runtime;
 struct sandbox;
 
-#define SANDBOX_LOST_MAX 1000 /* ids that are remembered */
+#define SANDBOX_GONE_MAX 1000 /* sandboxes that are remembered when they have ended */
 
 /* ---- commands ---- */
 
@@ -142,6 +143,12 @@ struct sandbox_lost {
     char id[EXECUTION_ID_LENGTH + 1], domain[64];
 };
 
+struct sandbox_gone {
+    struct sandbox_lost of;
+    const char *why; /* NULL: it ended with an earlier executor */
+    time_t ended_s;
+};
+
 struct sandboxes {
     struct sandbox *first;
     struct sandbox_fork *forks;                /* under way; see sandbox_fork.c */
@@ -155,8 +162,8 @@ struct sandboxes {
     uint64_t due_ms;   /* when to look at the deadlines again; 0: now */
     int record;        /* the file in which their ids are, or -1; see lost.c */
     char record_name[64];
-    struct sandbox_lost *lost;
-    size_t lost_count;
+    struct sandbox_gone *gone;
+    size_t gone_count;
 };
 
 /* ---- sandboxes.c ---- */
@@ -174,8 +181,8 @@ uint64_t executor_sandboxes_due_ms(const struct executor *executor);
  * Returns whether none is left. */
 bool executor_sandboxes_drain(struct executor *executor, bool soon);
 void executor_sandboxes_abandon(struct executor *executor);
-/* Lets it end; the sandbox is freed later. */
-void executor_sandbox_end(struct sandbox *sandbox);
+/* Lets it end; the sandbox is freed later. `why` is a constant, for clients that ask for it then. */
+void executor_sandbox_end(struct sandbox *sandbox, const char *why);
 
 void executor_sandbox_answer(struct executor *executor, struct caller caller,
                              const struct sandbox_answer *answer);
@@ -318,4 +325,8 @@ void executor_lost_open(struct executor *executor);
 void executor_lost_close(struct executor *executor);
 /* Records the sandbox in its slot, or clears the slot. */
 void executor_lost_note(struct executor *executor, size_t slot, const char *id, const char *domain);
-bool executor_lost_has(const struct executor *executor, const char *id, const char *domain);
+/* Remembers that a sandbox was ended. */
+void executor_lost_ended(const struct sandbox *sandbox, const char *why);
+/* Answers a request about a sandbox that is not there: when and why it ended, if that is known. */
+void executor_lost_refuse(struct executor *executor, const struct sandbox_request *request,
+                          struct caller caller);
