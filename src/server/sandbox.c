@@ -353,3 +353,26 @@ int sandbox_answer_decode(const void *bytes, size_t length, struct sandbox_answe
     sandbox_answer_done(&answer);
     return brig_fail(err, BRIG_E_INVALID, 0, "an answer about a sandbox is malformed");
 }
+
+void sandbox_tidy_path(const char *path, char ret_path[SANDBOX_PATH_MAX + 1])
+{
+    bool absolute = *path == '/';
+    size_t used = 0, length;
+    if (absolute)
+        ret_path[used++] = '/';
+    for (path += strspn(path, "/"); *path; path += strspn(path, "/")) {
+        length = strcspn(path, "/");
+        bool dot = length == 1 && *path == '.';
+        if (!dot && used + (used > absolute) + length > SANDBOX_PATH_MAX)
+            break; /* the caller has checked the length */
+        if (!dot && used > absolute)
+            ret_path[used++] = '/';
+        if (!dot)
+            memcpy(ret_path + used, path, length);
+        used += dot ? 0 : length;
+        path += length;
+    }
+    if (used == 0)
+        ret_path[used++] = '.';
+    ret_path[used] = '\0';
+}

@@ -235,6 +235,10 @@ void sandbox_request_done(struct sandbox_request *request);
 void sandbox_answer_done(struct sandbox_answer *answer);
 #define autoanswer __attribute__((cleanup(sandbox_answer_done)))
 
+/* Copies a path without "." components, repeated slashes and a slash at its end; ".." stays. What is
+ * left of "./" is ".". */
+void sandbox_tidy_path(const char *path, char ret_path[SANDBOX_PATH_MAX + 1]);
+
 /* As for executions: decoding checks every length and count, and fails with BRIG_E_INVALID. The
  * texts of a decoded answer point into the bytes. */
 int sandbox_request_encode(const struct sandbox_request *request, struct str *out,

@@ -197,8 +197,30 @@ static void test_bodies(void)
     sandbox_request_done(&parsed);
 }
 
+static void test_paths(void)
+{
+    static const char *const cases[][2] = {
+        {"a", "a"},  {"./a", "a"},           {"a//b", "a/b"},      {"a/./b/.", "a/b"},
+        {"/", "/"},  {"//a///b//", "/a/b"},  {"/./", "/"},         {".", "."},
+        {"./", "."}, {"../a/..", "../a/.."}, {".a/..b", ".a/..b"}, {"a/", "a"},
+    };
+    char tidy[SANDBOX_PATH_MAX + 1], longest[SANDBOX_PATH_MAX + 1];
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        sandbox_tidy_path(cases[i][0], tidy);
+        tap_is_str(tidy, cases[i][1], "the path %s", cases[i][0]);
+    }
+    memset(longest, 'x', SANDBOX_PATH_MAX);
+    longest[SANDBOX_PATH_MAX] = '\0';
+    sandbox_tidy_path(longest, tidy);
+    tap_ok(strcmp(tidy, longest) == 0, "the longest path stays");
+    longest[1] = '/';
+    sandbox_tidy_path(longest, tidy);
+    tap_ok(strcmp(tidy, longest) == 0, "also with a slash");
+}
+
 int main(void)
 {
+    test_paths();
     test_request();
     test_answer();
     test_bodies();

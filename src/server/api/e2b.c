@@ -304,9 +304,12 @@ const char *e2b_file_path(struct exchange *exchange, struct arena *arena, const 
     }
     if (path[0] == '~' && (path[1] == '/' || !path[1]))
         path += path[1] ? 2 : 1;
-    const char *whole = path[0] == '/' ? arena_strdup(arena, path)
-                        : *path        ? arena_concat(arena, E2B_HOME "/", path)
-                                       : E2B_HOME;
+    char tidy[SANDBOX_PATH_MAX + 1];
+    const char *whole = arena_concat(arena, path[0] == '/' ? "" : E2B_HOME "/", path);
+    if (whole) {
+        sandbox_tidy_path(whole, tidy);
+        whole = arena_strdup(arena, tidy);
+    }
     if (!whole)
         answer_error(exchange, ERROR_OVERLOADED, NULL);
     return whole;

@@ -150,8 +150,12 @@ static void fill_request(const struct sandbox_request *from, struct guest_reques
         .length = from->operation == SANDBOX_WRITE ? from->bytes.length : from->length,
         .depth = from->depth,
     };
-    (void)str_fill(ret->path, sizeof ret->path, from->path);
-    (void)str_fill(ret->target, sizeof ret->target, from->target ? from->target : "");
+    _Static_assert(sizeof ret->path == SANDBOX_PATH_MAX + 1, "both have the longest path");
+    sandbox_tidy_path(from->path, ret->path);
+    if (from->target)
+        sandbox_tidy_path(from->target, ret->target);
+    if (from->operation == SANDBOX_WRITE && str_ends_with(from->path, "/"))
+        (void)str_fill(ret->path, sizeof ret->path, from->path); /* a directory, which is refused */
 }
 
 /* Returns 1 if it was sent, 0 if there is no room, negative if the program is gone. */

@@ -268,12 +268,13 @@ static long walk_all(struct walk *walk, const char *top)
     return result;
 }
 
+/* Of the list of "." the paths begin with "./", which is left out. */
 static bool list_entry(struct walk *walk, const char *entry, unsigned char type, unsigned depth)
 {
     (void)type;
     if (walk->count == GUEST_ENTRIES_MAX)
         return false;
-    long kind = send_entry(entry);
+    long kind = send_entry(is_same(request.path, ".") ? entry + 2 : entry);
     walk->count += kind >= 0;
     return kind != GUEST_DIRECTORY || depth >= walk->depth || push(entry, depth + 1);
 }
