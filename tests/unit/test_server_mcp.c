@@ -202,10 +202,17 @@ static void test_bodies(void)
     (void)json_object_del(code, "network_allow");
     is_json(mcp_command_body(&config, code, &message),
             "{\"argv\":[\"python3\",\"-c\",\"1\",\"a\"],\"timeout\":5}", "code in a sandbox");
+    tap_ok(!mcp_is_for_context(&config, code), "arguments are for a command");
     (void)json_object_set_new(code, "language", json_string("js"));
     is_json(mcp_command_body(&config, code, &message),
             "{\"argv\":[\"node\",\"-e\",\"1\",\"--\",\"a\"],\"timeout\":5}",
             "a language by another of its names");
+    (void)json_object_del(code, "args");
+    tap_ok(mcp_is_for_context(&config, code), "code without arguments is for a context");
+    is_json(mcp_context_body(code), "{\"code\":\"1\",\"language\":\"js\",\"timeout\":5}",
+            "the body of a run in it");
+    (void)json_object_set_new(code, "language", json_string("ruby"));
+    tap_ok(!mcp_is_for_context(&config, code), "Ruby has no contexts");
     json_decref(code);
     json_t *line = read_json("{\"command\":\"id\",\"stdin\":\"a\\u0000b\"}");
     is_json(mcp_execution_body(line),
@@ -248,6 +255,28 @@ static void test_statuses(void)
         tap_ok(json_is_true(json_object_get(whole, "isError")) == (i > 0), "and whether it failed");
         json_decref(whole);
     }
+}
+
+static void test_context(void)
+{
+    static const char lines[] =
+        "{\"type\":\"result\",\"main\":true,\"data\":{\"text/plain\":\"42\",\"image/"
+        "png\":\"AAAA\"}}\n"
+        "no JSON\n"
+        "{\"type\":\"error\",\"name\":\"E\",\"value\":\"v\",\"traceback\":\"where\"}\n";
+    struct execution_result result = {.status = EXECUTION_ERROR,
+                                      .exit_code = -1,
+                                      .output = {"printed", 7},
+                                      .error_output = {"", 0}};
+    json_t *whole = mcp_context_result(&result, &(struct execution_bytes){lines, sizeof lines - 1});
+    const json_t *value = json_object_get(whole, "structuredContent");
+    tap_is_str(json_string_value(json_object_get(value, "stdout")), "printed\n42\n",
+               "a value comes after the output");
+    tap_is_str(json_string_value(json_object_get(value, "stderr")), "where", "and the traceback");
+    is_json(json_incref(json_array_get(json_object_get(whole, "content"), 1)),
+            "{\"data\":\"AAAA\",\"mimeType\":\"image/png\",\"type\":\"image\"}", "and an image");
+    tap_ok(json_is_true(json_object_get(whole, "isError")), "it failed");
+    json_decref(whole);
 }
 
 static void test_files(void)
@@ -305,6 +334,7 @@ int main(void)
     test_long_ids();
     test_bodies();
     test_statuses();
+    test_context();
     test_files();
     test_tools();
     return tap_done();

@@ -20,13 +20,16 @@
 #define INSTRUCTIONS                                                                               \
     "Code and commands run in sandboxes on a server. run_code and run_command use a fresh one "    \
     "that "                                                                                        \
-    "is gone afterwards; sandbox_create makes one that keeps files between calls."
+    "is gone afterwards; sandbox_create makes one that keeps files between calls, and variables "  \
+    "of "                                                                                          \
+    "run_code in Python, JavaScript and Bash."
 
 static void free_call(void *context)
 {
     struct mcp_call *call = context;
     rpc_request_done(&call->request);
     str_done(&call->lines);
+    str_done(&call->results);
     free(call);
 }
 
@@ -213,9 +216,13 @@ static void do_tools_call(struct exchange *exchange, struct mcp_call *call)
     const char *name = json_string_value(json_object_get(params, "name"));
     call->tool = name ? mcp_tool_find(name) : NULL;
     struct rpc_fault fault = {.code = RPC_PARAMS};
-    if (!call->tool)
-        fault.message = name ? "unknown tool" : "name is missing";
-    else if (arguments && !json_is_object(arguments))
+    autostr struct str unknown = {0};
+    if (!call->tool) {
+        str_concat(&unknown, "unknown tool '", str_shown(name ? name : "").text, "'; there are ");
+        mcp_tool_names(&unknown);
+        fault.message = name && !unknown.failed ? unknown.data : "name is missing";
+    }
+    if (call->tool && arguments && !json_is_object(arguments))
         fault.message = "arguments is not an object";
     if (fault.message) {
         send_message(exchange, MHD_HTTP_OK, rpc_error(call->request.id, &fault));

@@ -44,8 +44,14 @@ json_t *mcp_execution_body(const json_t *arguments);
 json_t *mcp_sandbox_body(const json_t *arguments);
 json_t *mcp_command_body(const struct server_config *config, const json_t *arguments,
                          const char **ret_message);
-/* The results of a run and of other tools. */
+/* Whether run_code in a sandbox can use the default context of its language, which keeps variables
+ * between calls; else it is a command. */
+bool mcp_is_for_context(const struct server_config *config, const json_t *arguments);
+json_t *mcp_context_body(const json_t *arguments); /* of POST /sandboxes/{id}/run */
+/* The results of a run, of one in a context, with what its interpreter said, and of other tools. */
 json_t *mcp_run_result(const struct execution_result *result);
+json_t *mcp_context_result(const struct execution_result *result,
+                           const struct execution_bytes *lines);
 json_t *mcp_read_result(const json_t *arguments, const struct sandbox_answer *answer);
 json_t *mcp_list_result(const struct sandbox_answer *answer);
 
@@ -61,10 +67,13 @@ struct mcp_call {
     json_t *token;     /* for reports of progress, in the request; or NULL */
     char session[EXECUTION_ID_LENGTH + 1];
     uint64_t began_ms, reported_ms;
-    struct str lines; /* output that was not reported yet */
+    struct str lines;   /* output that was not reported yet */
+    struct str results; /* what the interpreter of a context said */
 };
 
 const struct mcp_tool *mcp_tool_find(const char *name);
+/* "run_code, run_command, …" */
+void mcp_tool_names(struct str *out);
 /* Begins the call of the exchange, whose arguments match the schema: answers, or leaves it waiting. */
 void mcp_tool_begin(struct exchange *exchange);
 

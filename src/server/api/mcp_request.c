@@ -9,6 +9,7 @@
 #include "rpc/excerpt.h"
 #include "rpc/tool.h"
 #include "server/api/mcp.h"
+#include "server/api/run_line.h"
 #include "server/config.h"
 #include "server/mcp_tools_json.h" /* generated from mcp_tools.json */
 #include "server/sandbox.h"
@@ -187,8 +188,7 @@ static json_t *code_words(const struct server_config *config, const json_t *argu
     return words;
 }
 
-json_t *mcp_command_body(const struct server_config *config, const json_t *arguments,
-                         const char **ret_message)
+static const char *refused_in_sandbox(const json_t *arguments)
 {
     static const struct {
         const char *name, *message;
@@ -197,18 +197,50 @@ json_t *mcp_command_body(const struct server_config *config, const json_t *argum
         {"return_files", "return_files is not for a sandbox: use file_read."},
         {"network_allow", "network_allow is not for a sandbox: it is set by sandbox_create."},
     };
-    *ret_message = NULL;
     for (size_t i = 0; i < ARRAY_LENGTH(refused); i++)
-        if (json_object_get(arguments, refused[i].name)) {
-            *ret_message = refused[i].message;
-            return NULL;
-        }
-    json_t *words = NULL, *limit = json_object_get(arguments, "timeout_s");
-    if (!json_object_get(arguments, "command") &&
-        !(words = code_words(config, arguments, ret_message)))
+        if (json_object_get(arguments, refused[i].name))
+            return refused[i].message;
+    return NULL;
+}
+
+static json_t *body_with_timeout(const json_t *arguments)
+{
+    json_t *limit = json_object_get(arguments, "timeout_s");
+    return json_pack("{s:o}", "timeout",
+                     limit ? json_incref(limit) : json_integer(COMMAND_TIMEOUT_S));
+}
+
+bool mcp_is_for_context(const struct server_config *config, const json_t *arguments)
+{
+    static const char *const interpreters[] = {"python", "node", "bash"};
+    const char *name = text_of(arguments, "language");
+    const struct runtime *runtime = name ? config_find_runtime(config, name) : NULL;
+    if (!runtime || refused_in_sandbox(arguments) || json_object_get(arguments, "stdin") ||
+        json_array_size(json_object_get(arguments, "args")) > 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(interpreters); i++)
+        if (strcmp(runtime->name, interpreters[i]) == 0)
+            return true;
+    return false;
+}
+
+json_t *mcp_context_body(const json_t *arguments)
+{
+    json_t *body = body_with_timeout(arguments);
+    copy(body, arguments, "language");
+    copy(body, arguments, "code");
+    return body;
+}
+
+json_t *mcp_command_body(const struct server_config *config, const json_t *arguments,
+                         const char **ret_message)
+{
+    json_t *words = NULL;
+    *ret_message = refused_in_sandbox(arguments);
+    if (*ret_message || (!json_object_get(arguments, "command") &&
+                         !(words = code_words(config, arguments, ret_message))))
         return NULL;
-    json_t *body =
-        json_pack("{s:o}", "timeout", limit ? json_incref(limit) : json_integer(COMMAND_TIMEOUT_S));
+    json_t *body = body_with_timeout(arguments);
     copy(body, arguments, "stdin");
     if (words)
         (void)json_object_set_new(body, "argv", words);
@@ -373,6 +405,65 @@ json_t *mcp_run_result(const struct execution_result *result)
     json_t *whole = tool_run_result(&run);
     (void)json_array_extend(json_object_get(whole, "content"), images);
     json_decref(images);
+    return whole;
+}
+
+static void end_line(struct str *text)
+{
+    if (text->length > 0 && text->data[text->length - 1] != '\n')
+        str_append_char(text, '\n');
+}
+
+/* A value that the code has shown, as text and, if there is room, as an image. */
+static void add_shown(const struct run_line *line, struct str *output, json_t *images,
+                      size_t *image_room)
+{
+    static const char *const types[] = {"image/png", "image/jpeg"};
+    const char *text = json_string_value(json_object_get(line->data, "text/plain"));
+    if (text) {
+        end_line(output);
+        str_concat(output, text, "\n");
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(types); i++) {
+        const json_t *image = json_object_get(line->data, types[i]);
+        size_t bytes = json_string_length(image) / 4 * 3;
+        if (bytes == 0 || bytes > *image_room)
+            continue;
+        *image_room -= bytes;
+        (void)json_array_append_new(images,
+                                    json_pack("{s:s, s:s, s:s}", "type", "image", "data",
+                                              json_string_value(image), "mimeType", types[i]));
+    }
+}
+
+json_t *mcp_context_result(const struct execution_result *result,
+                           const struct execution_bytes *lines)
+{
+    autostr struct str output = {0}, errors = {0};
+    json_auto_t *images = json_array();
+    size_t image_room = IMAGES_BYTES;
+    struct execution_result shown = *result;
+    const char *at = lines->data, *end = lines->data + lines->length;
+    str_append_bytes(&output, result->output.data, result->output.length);
+    str_append_bytes(&errors, result->error_output.data, result->error_output.length);
+    for (const char *stop; at < end && (stop = memchr(at, '\n', (size_t)(end - at)));
+         at = stop + 1) {
+        autorunline struct run_line line = {0};
+        if (!run_line_read(at, (size_t)(stop - at), &line))
+            continue;
+        if (!line.is_error) {
+            add_shown(&line, &output, images, &image_room);
+            continue;
+        }
+        end_line(&errors);
+        str_append(&errors, *line.traceback ? line.traceback : line.value);
+    }
+    if (output.failed || errors.failed)
+        return NULL;
+    shown.output = (struct execution_bytes){output.data ? output.data : "", output.length};
+    shown.error_output = (struct execution_bytes){errors.data ? errors.data : "", errors.length};
+    json_t *whole = mcp_run_result(&shown);
+    (void)json_array_extend(json_object_get(whole, "content"), images);
     return whole;
 }
 

@@ -128,25 +128,37 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
         return;
     }
     exchange->outcome = execution_status_name(result.status);
-    mcp_finish(exchange, mcp_run_result(&result));
+    const struct str *told = &((const struct mcp_call *)exchange->kept)->results;
+    const struct execution_bytes followed = {told->data, told->length};
+    mcp_finish(exchange, answer->context_count == 1
+                             ? mcp_context_result(&result, told->data ? &followed : &answer->bytes)
+                             : mcp_run_result(&result));
 }
 
 static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const char *bytes,
                       size_t length)
 {
+    struct mcp_call *call = exchange->kept;
     if (kind == SANDBOX_STDOUT || kind == SANDBOX_STDERR)
         mcp_output(exchange, bytes, length);
+    if (kind != SANDBOX_RESULT && kind != SANDBOX_FAILURE)
+        return;
+    str_append_bytes(&call->results, bytes, length);
+    str_append_char(&call->results, '\n');
 }
 
 static void begin_command(struct exchange *exchange, struct mcp_call *call)
 {
     static const struct sandbox_dialect dialect = {.answered = answer_command, .piece = add_piece};
-    autosandbox struct sandbox_request request = {.operation = SANDBOX_START,
-                                                  .wait = call->streams ? SANDBOX_FOLLOW
-                                                                        : SANDBOX_UNTIL_END,
-                                                  .tied = true};
-    const char *message;
-    json_t *body = mcp_command_body(exchange->http->config, call->arguments, &message);
+    const struct server_config *config = exchange->http->config;
+    bool context = mcp_is_for_context(config, call->arguments);
+    autosandbox struct sandbox_request request = {
+        .operation = context ? SANDBOX_CONTEXT_RUN : SANDBOX_START,
+        .wait = call->streams ? SANDBOX_FOLLOW : SANDBOX_UNTIL_END,
+        .tied = !context}; /* a run in a context always is */
+    const char *message = NULL;
+    json_t *body = context ? mcp_context_body(call->arguments)
+                           : mcp_command_body(config, call->arguments, &message);
     if (message)
         mcp_refuse(exchange, message);
     else if (set_sandbox(exchange, call, &request) &&
@@ -265,6 +277,12 @@ const struct mcp_tool *mcp_tool_find(const char *name)
         if (strcmp(tools[i].name, name) == 0)
             return &tools[i];
     return NULL;
+}
+
+void mcp_tool_names(struct str *out)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(tools); i++)
+        str_concat(out, i > 0 ? ", " : "", tools[i].name);
 }
 
 void mcp_tool_begin(struct exchange *exchange)
