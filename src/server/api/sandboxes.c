@@ -565,20 +565,23 @@ static bool read_path(struct exchange *exchange, struct sandbox_request *request
     return true;
 }
 
-static bool is_set(const struct exchange *exchange, const char *name)
+static bool read_flag(struct exchange *exchange, const char *name, bool *ret_set)
 {
-    return str_equal(exchange_parameter(exchange, name), "1");
+    uint64_t value = 0;
+    bool good = read_count(exchange, name, 1, &value);
+    *ret_set = value == 1;
+    return good;
 }
 
 void sandboxes_read(struct exchange *exchange)
 {
     static const struct sandbox_dialect bytes = {.answered = answer_bytes};
     static const struct sandbox_dialect entries = {.answered = answer_entries};
-    bool list = is_set(exchange, "list");
-    autosandbox struct sandbox_request request = {
-        .operation = list ? SANDBOX_ENTRIES : SANDBOX_READ, .length = SANDBOX_FILE_MAX, .depth = 1};
-    if (read_path(exchange, &request) &&
-        read_count(exchange, "offset", INT64_MAX, &request.offset) &&
+    bool list = false;
+    autosandbox struct sandbox_request request = {.length = SANDBOX_FILE_MAX, .depth = 1};
+    bool good = read_path(exchange, &request) && read_flag(exchange, "list", &list);
+    request.operation = list ? SANDBOX_ENTRIES : SANDBOX_READ;
+    if (good && read_count(exchange, "offset", INT64_MAX, &request.offset) &&
         read_count(exchange, "length", SANDBOX_FILE_MAX, &request.length) &&
         read_count(exchange, "depth", SANDBOX_DEPTH_MAX, &request.depth))
         ask(exchange, &request, list ? &entries : &bytes);
@@ -588,10 +591,9 @@ void sandboxes_write(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {
         .operation = SANDBOX_WRITE,
-        .append = is_set(exchange, "append"),
         .bytes = {exchange->body.data ? exchange->body.data : "", exchange->body.length}};
     const char *mode = exchange_parameter(exchange, "mode");
-    if (!read_path(exchange, &request) ||
+    if (!read_path(exchange, &request) || !read_flag(exchange, "append", &request.append) ||
         !read_count(exchange, "offset", INT64_MAX, &request.offset))
         return;
     if (mode && (strspn(mode, "01234567") != strlen(mode) || strlen(mode) < 3 || strlen(mode) > 4 ||
@@ -635,8 +637,7 @@ void sandboxes_make(struct exchange *exchange)
 void sandboxes_watch(struct exchange *exchange)
 {
     static const struct sandbox_dialect dialect = {.answered = answer_watch, .piece = add_change};
-    autosandbox struct sandbox_request request = {.operation = SANDBOX_WATCH,
-                                                  .recursive = is_set(exchange, "recursive")};
-    if (read_path(exchange, &request))
+    autosandbox struct sandbox_request request = {.operation = SANDBOX_WATCH};
+    if (read_path(exchange, &request) && read_flag(exchange, "recursive", &request.recursive))
         ask(exchange, &request, &dialect);
 }

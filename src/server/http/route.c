@@ -513,18 +513,18 @@ static enum MHD_Result check_one(void *context, enum MHD_ValueKind kind, const c
     struct check *check = context;
     char message[STR_SHOWN_MAX + 64];
     (void)kind;
-    (void)value;
     bool again = false;
     for (size_t i = 0; i < check->count; i++)
         again = again || strcmp(check->seen[i], name) == 0;
-    if (!again && check->count < ARRAY_LENGTH(check->seen) &&
-        is_known(check->exchange->route, name)) {
+    bool known = is_known(check->exchange->route, name);
+    if (!again && value && known && check->count < ARRAY_LENGTH(check->seen)) {
         check->seen[check->count++] = name;
         return MHD_YES;
     }
     (void)snprintf(message, sizeof message,
-                   again ? "the parameter '%s' is given twice"
-                         : "unknown parameter '%s'; GET /openapi.json lists them",
+                   again             ? "the parameter '%s' is given twice"
+                   : known && !value ? "the parameter '%s' has no value"
+                                     : "unknown parameter '%s'; GET /openapi.json lists them",
                    str_shown(name).text);
     check->refused = !refuse(check->exchange, name, message);
     return MHD_NO;
@@ -553,8 +553,12 @@ bool query_wait(struct exchange *exchange, uint64_t *ret_wait_ms)
     *ret_wait_ms = 0;
     if (!value || strcmp(value, "0") == 0)
         return true;
-    if (parse_duration(value, 0, ret_wait_ms, NULL) < 0)
-        return refuse(exchange, "wait", "wait has to be a number of seconds, or like 30s");
+    if (parse_duration(value, 0, ret_wait_ms, NULL) < 0) {
+        char message[STR_SHOWN_MAX + 64];
+        (void)snprintf(message, sizeof message,
+                       "wait: '%s' is not a number of seconds, or like 30s", str_shown(value).text);
+        return refuse(exchange, "wait", message);
+    }
     *ret_wait_ms = *ret_wait_ms < most ? *ret_wait_ms : most;
     return true;
 }
