@@ -153,6 +153,7 @@ static void test_advice(void)
         {"{\"command\": \"ls\"}", "Did you mean 'cmd'?"},
         {"{\"timeuot\": 5}", "Did you mean 'timeout'?"},
         {"{\"limits\": {\"memory\": 8}}", "Did you mean 'limits.memory_mb'?"},
+        {"{\"templateID\": \"base\"}", "add /e2b to E2B_API_URL"},
         {"{\"shell\": true}", "allowed are timeout, env,"},
         {"{\"cmd\": [\"ls\"]}", "an array is sent as argv"},
     };
@@ -181,6 +182,8 @@ static void test_bodies(void)
                parsed.bytes.length == 2,
            "input in base64");
     is_refused(SANDBOX_CREATE, "[]", ERROR_INVALID_JSON, "");
+    is_refused(SANDBOX_CREATE, "", ERROR_INVALID_JSON, "");
+    tap_ok(strstr(fault.message, "no body"), "a missing body is named");
     is_refused(SANDBOX_CREATE, "{", ERROR_INVALID_JSON, "");
     is_refused(SANDBOX_CREATE, "{\"limits\": 5}", ERROR_INVALID_JSON, "");
     is_refused(SANDBOX_CREATE, "{\"cmd\": \"x\"}", ERROR_UNKNOWN_FIELD, "cmd");

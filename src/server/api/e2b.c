@@ -393,6 +393,18 @@ bool e2b_find_host(const char *host, const struct route **ret_route)
     return *ret_route;
 }
 
+bool e2b_answer_stray(struct exchange *exchange)
+{
+    char id[EXECUTION_ID_LENGTH + 1];
+    if (!e2b_find(E2B_API, exchange->method, exchange->path, id))
+        return false;
+    exchange->error = ERROR_NOT_FOUND;
+    refuse(exchange, MHD_HTTP_NOT_FOUND, CONNECT_NOT_FOUND,
+           "this server has E2B's interface at " E2B_PATH ": add that to E2B_API_URL, as in "
+           "http://HOST:8080" E2B_PATH);
+    return true;
+}
+
 static bool is_host(const struct exchange *exchange)
 {
     return str_starts_with(exchange->route->path, E2B_HOST);

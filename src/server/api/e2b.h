@@ -73,6 +73,10 @@ bool e2b_read_host(const char *host, unsigned *ret_port, char ret_id[EXECUTION_I
 /* The same, and finds the row of http/route.c; `host` may be NULL. */
 bool e2b_find_host(const char *host, const struct route **ret_route);
 
+/* Answers a request for an unknown path that is one of E2B's without E2B_PATH before it: clients show
+ * the hint. False if it is another path. */
+bool e2b_answer_stray(struct exchange *exchange);
+
 /* For the table of routes. */
 void e2b_admit(struct exchange *exchange);
 void e2b_handle(struct exchange *exchange);

@@ -101,7 +101,9 @@ json_t *piston_parse(const char *text, size_t length, char ret_problem[PISTON_PR
         return NULL;
     }
     json_t *root = json_loadb(text, length, JSON_ALLOW_NUL, &error);
-    if (!root)
+    if (!root && length == 0)
+        (void)snprintf(ret_problem, PISTON_PROBLEM_MAX, "SyntaxError: %s", REQUEST_NO_BODY);
+    else if (!root)
         (void)snprintf(ret_problem, PISTON_PROBLEM_MAX, "SyntaxError: line %d, column %d: %s",
                        error.line, error.column, error.text);
     return root;

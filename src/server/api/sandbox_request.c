@@ -495,6 +495,9 @@ static bool unknown_field(struct sandbox_reader *reader, const char *prefix, con
     unsigned operation = 1U << reader->out->operation;
     autostr struct str known = {0};
     struct nearest nearest;
+    if (strcmp(name, "templateID") == 0)
+        return refuse(reader, ERROR_UNKNOWN_FIELD, name,
+                      "unknown field 'templateID'; for clients of E2B add /e2b to E2B_API_URL");
     nearest_begin(&nearest, other_name(name));
     for (size_t i = 0; i < sandbox_field_count; i++) {
         const struct sandbox_field *field = &sandbox_fields[i];
@@ -548,6 +551,8 @@ bool sandbox_request_read(const char *text, size_t length, struct sandbox_reques
     struct sandbox_reader reader = {.out = request, .fault = fault};
     json_auto_t *root = NULL;
     *fault = (struct request_fault){0};
+    if (length == 0)
+        return refuse(&reader, ERROR_INVALID_JSON, "", REQUEST_NO_BODY);
     if (request_shape(text, length, REQUEST_DEPTH_MAX, REQUEST_VALUES_MAX) != REQUEST_SHAPE_OK)
         return refuse(&reader, ERROR_INVALID_JSON, "",
                       "the JSON is nested deeper than %d levels, or has more than %d values",

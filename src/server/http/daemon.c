@@ -16,6 +16,7 @@
 #include "server/api/judge0.h"
 #include "server/config.h"
 #include "server/http/http.h"
+#include "server/http/request.h"
 #include "server/http/stream.h"
 #include "server/http/tls.h"
 #include "server/http/upgrade.h"
@@ -259,7 +260,8 @@ static bool find_route(struct exchange *exchange)
         (void)snprintf(message, sizeof message,
                        "unknown path '%s'; GET /openapi.json lists the paths",
                        str_shown(exchange->path).text);
-        answer_error(exchange, ERROR_NOT_FOUND, message);
+        if (!e2b_answer_stray(exchange))
+            answer_error(exchange, ERROR_NOT_FOUND, message);
         return false;
     case ROUTE_NO_METHOD:
         (void)route_methods(exchange->path, methods);
@@ -366,7 +368,10 @@ static bool check_key(struct exchange *exchange)
         return false;
     if (!known)
         answer_error(exchange, ERROR_UNAUTHORIZED,
-                     given ? "this API key is not in security.allowed_keys" : NULL);
+                     given ? "this API key is not in security.allowed_keys"
+                     : exchange->route->flags & ROUTE_RAW_KEY
+                         ? "an API key is needed: send it as Authorization: KEY"
+                         : NULL);
     return known;
 }
 
@@ -376,6 +381,13 @@ static bool is_form(const struct exchange *exchange, const char *type)
     static const char form[] = "application/x-www-form-urlencoded";
     return exchange->route->flags & ROUTE_FORM && *exchange->domain && type &&
            strncasecmp(type, form, sizeof form - 1) == 0;
+}
+
+/* Whether the head tells of one. */
+static bool has_body(const struct exchange *exchange)
+{
+    const char *length = exchange_header(exchange, "Content-Length");
+    return exchange_header(exchange, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
 }
 
 /* HTML forms cannot send this type: a browser asks with a preflight request first. */
@@ -388,9 +400,13 @@ static bool check_type(struct exchange *exchange)
         (type && strncasecmp(type, wanted, strlen(wanted)) == 0 &&
          strchr(" ;", type[strlen(wanted)]))) /* also matches the NUL */
         return true;
-    answer_error(exchange, ERROR_UNSUPPORTED_MEDIA_TYPE,
-                 bytes ? "the body has to be sent with Content-Type: application/octet-stream"
-                       : NULL);
+    if (!type && !bytes && !has_body(exchange))
+        answer_error(exchange, ERROR_INVALID_JSON,
+                     REQUEST_NO_BODY ", with Content-Type: application/json");
+    else
+        answer_error(exchange, ERROR_UNSUPPORTED_MEDIA_TYPE,
+                     bytes ? "the body has to be sent with Content-Type: application/octet-stream"
+                           : NULL);
     return false;
 }
 

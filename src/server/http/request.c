@@ -662,6 +662,8 @@ static bool decode(struct request_decoder *d, const char *text, size_t length)
     json_error_t error;
     json_auto_t *root = NULL;
     enum request_shape shape = request_shape(text, length, REQUEST_DEPTH_MAX, REQUEST_VALUES_MAX);
+    if (length == 0)
+        return refuse(d, ERROR_INVALID_JSON, "", REQUEST_NO_BODY);
     if (shape == REQUEST_TOO_DEEP)
         return refuse(d, ERROR_INVALID_JSON, "", "the JSON is nested deeper than %d levels",
                       REQUEST_DEPTH_MAX);

@@ -19,6 +19,8 @@ struct server_config;
 #define REQUEST_DEPTH_MAX 8
 #define REQUEST_VALUES_MAX 8192
 
+#define REQUEST_NO_BODY "the request has no body: send a JSON object"
+
 #define REQUEST_FIELD_MAX 96
 #define REQUEST_MESSAGE_MAX 512
 

@@ -27,7 +27,7 @@ enum route_flag {
     ROUTE_CREATES = 1 << 8,   /* answers with 201 */
     ROUTE_EMPTY = 1 << 9,     /* answers with 204 and no body */
     ROUTE_FORM = 1 << 10,     /* with API keys also takes a form as its body */
-    ROUTE_FOREIGN = 1 << 11,  /* described apart in openapi.json and docs/api.md */
+    ROUTE_FOREIGN = 1 << 11,  /* another program's: described apart in openapi.json, docs/api.md */
     ROUTE_RAW_KEY = 1 << 12,  /* Authorization may be the API key itself, without Bearer */
 };
 
@@ -89,7 +89,7 @@ bool query_list(struct exchange *exchange, struct str *out);
       "A name or value of the head has signs it cannot have, `Host` or `Content-Length` is "       \
       "there twice, or `Transfer-Encoding` is anything but `chunked` alone.")                      \
     X(INVALID_JSON, 400, "the body is not a JSON object",                                          \
-      "The body is not JSON, has a key twice, or is nested too deeply.")                           \
+      "The body is missing, is not JSON, has a key twice, or is nested too deeply.")               \
     X(INVALID_FIELD, 400, "a field has a wrong value",                                             \
       "A field has a wrong type or is out of range; `field` names it.")                            \
     X(MISSING_FIELD, 400, "a field is missing", "A required field is missing; `field` names it.")  \
@@ -116,7 +116,9 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(FILE_REFUSED, 403, "the sandbox does not allow this",                                        \
       "The permissions of the file, or of the directory it is in, refuse it in the sandbox.")      \
     X(NOT_FOUND, 404, "there is nothing here",                                                     \
-      "No such path, or no execution, sandbox or command with this id.")                           \
+      "No such path, or no execution, sandbox or command with this id; of a sandbox that has "     \
+      "ended "                                                                                     \
+      "`error` says when and why.")                                                                \
     X(FILE_NOT_FOUND, 404, "there is no such file", "The sandbox has no file of this name.")       \
     X(IN_PROGRESS, 409, "the first request with this Idempotency-Key has not ended",               \
       "`Idempotency-Key` was sent before, and its execution still runs after `queue.max_wait`; "   \
