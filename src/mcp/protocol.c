@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "mcp/session.h"
 #include "rpc/rpc.h"
 #include "rpc/tool.h"
@@ -116,7 +117,10 @@ static void do_tools_call(struct session *session, const struct rpc_request *req
     const json_t *arguments = json_object_get(request->params, "arguments");
     autofree char *message = NULL;
     if (!tool) {
-        refuse(session, request->id, RPC_PARAMS, name ? "unknown tool" : "name is missing");
+        autostr struct str unknown = {0};
+        tool_append_unknown(session->tools, name ? name : "", &unknown);
+        refuse(session, request->id, RPC_PARAMS,
+               name && !unknown.failed ? unknown.data : "name is missing");
         return;
     }
     if (arguments && !json_is_object(arguments)) {

@@ -170,6 +170,15 @@ const struct tool_language *tool_language_find(const char *name)
 
 /* ---- Results ---- */
 
+void tool_append_unknown(const json_t *tools, const char *name, struct str *out)
+{
+    const json_t *tool;
+    size_t index;
+    str_concat(out, "unknown tool '", str_shown(name).text, "'; there are ");
+    json_array_foreach(tools, index, tool)
+        str_concat(out, index > 0 ? ", " : "", json_string_value(json_object_get(tool, "name")));
+}
+
 json_t *tool_result(const char *text, json_t *structured, bool is_error)
 {
     return json_pack("{s:[{s:s, s:s}], s:o*, s:b}", "content", "type", "text", "text",

@@ -22,6 +22,9 @@ json_t *tool_list_load(const void *document, size_t length, bool open_world);
  * caller to free and NULL if memory is lacking, if they do not match. */
 bool tool_check(const json_t *tools, const char *name, const json_t *arguments, char **ret_message);
 
+/* Appends "unknown tool 'NAME'; there are …". */
+void tool_append_unknown(const json_t *tools, const char *name, struct str *out);
+
 /* A result with a text, and a value that the output schema describes, which may be NULL and is taken
  * over. */
 json_t *tool_result(const char *text, json_t *structured, bool is_error);

@@ -217,9 +217,9 @@ static void do_tools_call(struct exchange *exchange, struct mcp_call *call)
     call->tool = name ? mcp_tool_find(name) : NULL;
     struct rpc_fault fault = {.code = RPC_PARAMS};
     autostr struct str unknown = {0};
+    json_auto_t *tools = mcp_tool_list(exchange->http->config);
     if (!call->tool) {
-        str_concat(&unknown, "unknown tool '", str_shown(name ? name : "").text, "'; there are ");
-        mcp_tool_names(&unknown);
+        tool_append_unknown(tools, name ? name : "", &unknown);
         fault.message = name && !unknown.failed ? unknown.data : "name is missing";
     }
     if (call->tool && arguments && !json_is_object(arguments))
@@ -234,10 +234,7 @@ static void do_tools_call(struct exchange *exchange, struct mcp_call *call)
     call->token = rpc_progress_token(&call->request);
     call->began_ms = call->reported_ms = exchange->http->now_ms;
     autofree char *message = NULL;
-    json_t *tools = mcp_tool_list(exchange->http->config);
-    bool good = tools && arguments && tool_check(tools, name, arguments, &message);
-    json_decref(tools);
-    if (!good) {
+    if (!tools || !arguments || !tool_check(tools, name, arguments, &message)) {
         mcp_refuse(exchange, message ? message : "out of memory");
         return;
     }

@@ -72,8 +72,6 @@ struct mcp_call {
 };
 
 const struct mcp_tool *mcp_tool_find(const char *name);
-/* "run_code, run_command, …" */
-void mcp_tool_names(struct str *out);
 /* Begins the call of the exchange, whose arguments match the schema: answers, or leaves it waiting. */
 void mcp_tool_begin(struct exchange *exchange);
 

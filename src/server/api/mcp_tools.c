@@ -279,12 +279,6 @@ const struct mcp_tool *mcp_tool_find(const char *name)
     return NULL;
 }
 
-void mcp_tool_names(struct str *out)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(tools); i++)
-        str_concat(out, i > 0 ? ", " : "", tools[i].name);
-}
-
 void mcp_tool_begin(struct exchange *exchange)
 {
     struct mcp_call *call = exchange->kept;
