@@ -71,9 +71,11 @@ const struct config_key config_keys[] = {
             "API key. It does without keys."},
     {KEY("server.access_log", CONFIG_TEXT, server.access_log), .initial = "-",
      .check = config_check_log,
-     .doc = "Where each request is logged as a line of JSON, with its key, language and outcome: "
-            "an absolute path, - for standard "
-            "error, or off. SIGHUP opens a file anew, after it was moved away."},
+     .doc =
+         "Where each request is logged as a line of JSON, with its key, language and outcome: "
+         "an absolute path, - for standard "
+         "error, or off. SIGHUP opens a file anew, after it was moved away. Requests without a key "
+         "have 32 KiB a second in it; a line with skipped counts the others."},
     {KEY("server.log_format", CONFIG_CHOICE, server.log_format), .initial = "text",
      .choices = log_formats,
      .doc = "How brigd writes its own messages to standard error: text, or json with the members "

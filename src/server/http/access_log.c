@@ -91,21 +91,55 @@ static void append_text(struct json *j, const char *key, const char *text)
     json_text(j, key, text);
 }
 
-void access_log_add(struct access_log *log, const struct exchange *exchange, unsigned status)
+static bool is_full(const struct access_log *log)
+{
+    return log->lines.length > ACCESS_LOG_BYTES_MAX || log->lines.failed;
+}
+
+static void begin_line(struct access_log *log, struct json *j)
+{
+    char time[LOG_TIME_MAX];
+    json_init(j, &log->lines);
+    json_open_object(j, NULL);
+    log_time(time);
+    json_text(j, "time", time);
+}
+
+static void end_line(struct access_log *log, struct json *j)
+{
+    json_close_object(j);
+    str_append_char(&log->lines, '\n');
+}
+
+void access_log_tick(struct access_log *log, uint64_t now_ms)
+{
+    struct json j;
+    if (log->second == now_ms / 1000)
+        return;
+    log->second = now_ms / 1000;
+    log->unproven_bytes = 0;
+    if (log->skipped == 0 || log->fd < 0 || is_full(log))
+        return;
+    begin_line(log, &j);
+    json_uint(&j, "skipped", log->skipped);
+    end_line(log, &j);
+    log->skipped = 0;
+}
+
+/* A request with an API key or a sandbox's token that was not refused, or, on a server without keys,
+ * one that was answered. */
+static bool is_proven(const struct exchange *exchange, unsigned status)
+{
+    const struct route *route = exchange->route;
+    bool open = !route || route->flags & ROUTE_OPEN;
+    return *exchange->domain || (status < 400 && (!open || *exchange->sandbox_token));
+}
+
+static void add_line(struct access_log *log, const struct exchange *exchange, unsigned status)
 {
     const struct server_config *config = exchange->http->config;
     struct json j;
-    char time[LOG_TIME_MAX];
-    if (log->fd < 0)
-        return;
-    if (log->lines.length > ACCESS_LOG_BYTES_MAX || log->lines.failed) {
-        log->dropped++;
-        return;
-    }
-    json_init(&j, &log->lines);
-    json_open_object(&j, NULL);
-    log_time(time);
-    json_text(&j, "time", time);
+    begin_line(log, &j);
     json_text(&j, "request_id", exchange->request_id);
     json_text(&j, "client", exchange->client.text);
     append_text(&j, "method", exchange->method);
@@ -130,8 +164,27 @@ void access_log_add(struct access_log *log, const struct exchange *exchange, uns
         json_text(&j, "key_name", config->security.keys[key].name);
     if (config->server.trace && *exchange->execution_id)
         append_trace(&j, exchange);
-    json_close_object(&j);
-    str_append_char(&log->lines, '\n');
+    end_line(log, &j);
+}
+
+void access_log_add(struct access_log *log, const struct exchange *exchange, unsigned status)
+{
+    bool proven = is_proven(exchange, status);
+    if (log->fd < 0)
+        return;
+    access_log_tick(log, exchange->http->now_ms);
+    if (!proven && log->unproven_bytes > ACCESS_LOG_UNPROVEN_BYTES) {
+        log->skipped++;
+        return;
+    }
+    if (is_full(log)) {
+        log->dropped++;
+        return;
+    }
+    size_t before = log->lines.length;
+    add_line(log, exchange, status);
+    if (!proven)
+        log->unproven_bytes += log->lines.length - before;
 }
 
 /* The bytes that can be written without blocking: a pipe for which poll() reports POLLOUT accepts

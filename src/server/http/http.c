@@ -344,6 +344,7 @@ static void tick(struct http *http)
     execute_start_waiting(http);
     async_tick(http);
     daemon_tick(http);
+    access_log_tick(&http->log, http->now_ms);
 }
 
 /* Without connections no tick is needed. */
@@ -351,7 +352,7 @@ static int patience(const struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG library_ms = 0;
     bool limited = MHD_get_timeout(http->daemon, &library_ms) == MHD_YES;
-    bool ticking = !LIST_EMPTY(&http->connections) || http->draining;
+    bool ticking = !LIST_EMPTY(&http->connections) || http->draining || http->log.skipped > 0;
     uint64_t tick_ms = http->next_tick_ms > http->now_ms ? http->next_tick_ms - http->now_ms : 0;
     if (!limited && !ticking)
         return -1;
