@@ -176,6 +176,7 @@ static void take_begun(struct exchange *exchange)
     if (session->early.length > 0)
         send_input(exchange, session->early.data, session->early.length);
     str_done(&session->early);
+    upgrade_hold(exchange, 0);
 }
 
 static const struct execute_dialect runs = {
@@ -216,8 +217,10 @@ static void take_data(struct exchange *exchange, const json_t *message)
         send_input(exchange, json_string_value(data), json_string_length(data));
     else if (json_string_length(data) > EARLY_MAX - session->early.length)
         piston_connect_fail(exchange, "too much input before the code runs");
-    else
+    else {
         str_append_bytes(&session->early, json_string_value(data), json_string_length(data));
+        upgrade_hold(exchange, session->early.length);
+    }
 }
 
 /* A program that is stopped would wait for its time limit: such signals are not passed on. */

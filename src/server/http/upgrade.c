@@ -31,6 +31,8 @@ struct upgrade {
     gnutls_session_t tls; /* libmicrohttpd's, or NULL */
     bool interrupted;     /* the kernel has not taken all of a TLS record */
     struct websocket in;
+    unsigned messages; /* since the last tick */
+    size_t held;       /* by the protocol */
     struct str out;
     size_t sent; /* bytes of it */
     uint32_t events;
@@ -119,23 +121,36 @@ static size_t unread(const struct upgrade *upgrade)
     return upgrade->out.length - upgrade->sent;
 }
 
+/* While it closes, only the client's close frame matters; nothing else is kept or passed on. */
+static bool may_read(const struct exchange *exchange)
+{
+    const struct upgrade *upgrade = exchange->upgrade;
+    const struct channel *executor = exchange->http->peers[ROLE_EXECUTOR];
+    return upgrade->closing ||
+           (unread(upgrade) <= UPGRADE_PAUSE_BYTES && upgrade->messages < UPGRADE_MESSAGES_MAX &&
+            (!executor || channel_queued(executor) <= UPGRADE_PAUSE_BYTES));
+}
+
 static void watch(const struct exchange *exchange, int operation)
 {
     struct upgrade *upgrade = exchange->upgrade;
-    uint32_t events = EPOLLIN | (unread(upgrade) > 0 ? EPOLLOUT : 0);
+    uint32_t events =
+        (may_read(exchange) ? EPOLLIN : 0) | (unread(upgrade) > 0 ? (uint32_t)EPOLLOUT : 0);
     struct epoll_event event = {.events = events, .data.u64 = LOOP_UPGRADE | upgrade->number};
     if (operation == EPOLL_CTL_ADD || events != upgrade->events)
         (void)epoll_ctl(exchange->http->epoll, operation, upgrade->fd, &event);
     upgrade->events = events;
 }
 
-/* What waits to be sent or is being received counts as memory of the server. */
+/* What waits to be sent, is being received or waits for a place counts as memory of the server. */
 static bool charge(struct exchange *exchange)
 {
     const struct upgrade *upgrade = exchange->upgrade;
+    size_t packed = exchange->ticket ? exchange->ticket->packed.length : 0;
     exchange_release(exchange);
     return !upgrade->out.failed &&
-           exchange_charge(exchange, unread(upgrade) + upgrade->in.message.length);
+           exchange_charge(exchange,
+                           unread(upgrade) + upgrade->in.message.length + upgrade->held + packed);
 }
 
 /* Like send(2) and recv(2), which do not block here, also over TLS: 0 if there is nothing now,
@@ -243,12 +258,18 @@ void upgrade_limit(struct exchange *exchange, size_t most)
     exchange->upgrade->in.most = most < UPGRADE_TEXT_MAX ? most : UPGRADE_TEXT_MAX;
 }
 
+void upgrade_hold(struct exchange *exchange, size_t bytes)
+{
+    exchange->upgrade->held = bytes; /* settle() counts it */
+}
+
 /* ---- Receiving ---- */
 
 static void take_event(struct exchange *exchange, enum websocket_event event)
 {
     struct upgrade *upgrade = exchange->upgrade;
     const struct websocket *in = &upgrade->in;
+    upgrade->messages += event != WEBSOCKET_MORE;
     switch (event) {
     case WEBSOCKET_MORE:
         return;
@@ -288,15 +309,20 @@ static void take_bytes(struct exchange *exchange, const char *bytes, size_t leng
     }
 }
 
+static bool reads_on(const struct exchange *exchange, int reads)
+{
+    const struct upgrade *upgrade = exchange->upgrade;
+    return (reads < READS_AT_ONCE && may_read(exchange)) ||
+           (upgrade->tls && gnutls_record_check_pending(upgrade->tls) > 0);
+}
+
 /* Returns false if the client is gone. What TLS has decrypted already is always read: the kernel
- * does not report it. */
-static bool receive(struct exchange *exchange)
+ * does not report it. So is one piece of a client that has `ended` the connection. */
+static bool receive(struct exchange *exchange, bool ended)
 {
     struct upgrade *upgrade = exchange->upgrade;
     char bytes[READ_BYTES];
-    for (int i = 0;
-         i < READS_AT_ONCE || (upgrade->tls && gnutls_record_check_pending(upgrade->tls) > 0);
-         i++) {
+    for (int i = 0; (ended && i == 0) || reads_on(exchange, i); i++) {
         ssize_t length = receive_some(upgrade, bytes, sizeof bytes);
         if (length <= 0)
             return length == 0;
@@ -316,7 +342,8 @@ void upgrade_ready(struct http *http, uint64_t number, uint32_t events)
         return;
     struct upgrade *upgrade = exchange->upgrade;
     upgrade->busy = true;
-    bool there = !(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || receive(exchange);
+    bool ended = events & (EPOLLHUP | EPOLLERR);
+    bool there = !(ended || events & EPOLLIN) || receive(exchange, ended);
     upgrade->busy = false;
     if (there)
         settle(exchange);
@@ -329,9 +356,13 @@ void upgrade_tick(struct exchange *exchange)
     struct upgrade *upgrade = exchange->upgrade;
     if (!upgrade->open)
         return;
-    if (upgrade->deadline_ms && upgrade->deadline_ms <= exchange->http->now_ms)
+    upgrade->messages = 0;
+    if (upgrade->deadline_ms && upgrade->deadline_ms <= exchange->http->now_ms) {
         end(exchange);
-    else if (!upgrade->closing && upgrade->protocol->tick)
+        return;
+    }
+    watch(exchange, EPOLL_CTL_MOD);
+    if (!upgrade->closing && upgrade->protocol->tick)
         upgrade->protocol->tick(exchange);
 }
 

@@ -14,6 +14,10 @@ struct http;
 /* What a client may leave unread; one that leaves more is disconnected. A protocol that has much to
  * send waits for `taken`. */
 #define UPGRADE_UNREAD_MAX ((size_t)4 << 20)
+/* Nothing is read from a client while it leaves so much unread or so much waits for the executor, nor
+ * after so many messages until the next tick: then TCP makes the client wait. */
+#define UPGRADE_PAUSE_BYTES ((size_t)1 << 20)
+#define UPGRADE_MESSAGES_MAX 1000
 /* A longer text is refused; see also upgrade_limit(). */
 #define UPGRADE_TEXT_MAX ((size_t)32 << 20)
 
@@ -30,6 +34,8 @@ struct upgrade_protocol {
 void upgrade_begin(struct exchange *exchange, const struct upgrade_protocol *protocol);
 /* Sets the length of texts that are taken from now on. */
 void upgrade_limit(struct exchange *exchange, size_t most);
+/* Says how many bytes the protocol keeps of what it was sent; they count as memory of the server. */
+void upgrade_hold(struct exchange *exchange, size_t bytes);
 /* Sends a text, unless the connection is being closed. */
 void upgrade_text(struct exchange *exchange, const char *bytes, size_t length);
 /* Closes the connection, after what was sent before it; at most once. A run that the exchange waits
