@@ -46,7 +46,7 @@ struct route {
     const struct error_form *errors; /* NULL: the form of this server */
     /* For a credential that is not an API key: called when the head of a request with a body is
      * complete. Sets an answer, or asks the executor; the body is read once the state is
-     * EXCHANGE_BODY again. NULL: there is none. A request without a body is checked by `handle`. */
+     * EXCHANGE_BODY again and the exchange is resumed. NULL: there is none. A request without a body is checked by `handle`. */
     void (*admit)(struct exchange *exchange);
 };
 extern const struct route routes[];
