@@ -18,11 +18,24 @@
 
 #define PIECE_BYTES 32768
 #define HEAD_BYTES 5 /* of a kept piece */
-/* If all commands together have more output, each keeps only a little. */
+/* Output of all commands and runs. A command of a key that has no room left keeps only a little. */
 #define KEPT_BYTES_MAX ((size_t)256 << 20)
 #define KEPT_BYTES_LITTLE 4096
 
 /* ---- kept output ---- */
+
+bool executor_output_has_room(const struct sandbox *sandbox)
+{
+    return share_has_room(&sandbox->executor->sandboxes.kept, sandbox->request.domain,
+                          KEPT_BYTES_MAX);
+}
+
+void executor_output_count(struct sandbox *sandbox, size_t more, size_t less)
+{
+    struct share_pool *pool = &sandbox->executor->sandboxes.kept;
+    share_add(pool, &sandbox->kept, sandbox->request.domain, more);
+    share_drop(pool, &sandbox->kept, less);
+}
 
 static size_t piece_length(const char *at)
 {
@@ -44,17 +57,16 @@ static void make_room(struct command *command, size_t more, size_t most)
         drop += HEAD_BYTES + piece_length(kept->data + drop);
     memmove(kept->data, kept->data + drop, kept->length - drop);
     kept->length -= drop;
-    command->sandbox->executor->sandboxes.kept_bytes -= drop;
+    executor_output_count(command->sandbox, 0, drop);
     command->dropped = true;
 }
 
 static void keep(struct command *command, enum sandbox_piece kind, const char *bytes, size_t length)
 {
-    struct executor *executor = command->sandbox->executor;
-    struct sandboxes *all = &executor->sandboxes;
-    size_t most = executor->config->sandboxes.output_kept_bytes;
+    struct sandbox *sandbox = command->sandbox;
+    size_t most = sandbox->executor->config->sandboxes.output_kept_bytes;
     uint32_t count = (uint32_t)length;
-    if (all->kept_bytes > KEPT_BYTES_MAX && most > KEPT_BYTES_LITTLE)
+    if (most > KEPT_BYTES_LITTLE && !executor_output_has_room(sandbox))
         most = KEPT_BYTES_LITTLE;
     if (length + HEAD_BYTES > most) { /* the end of the piece */
         size_t end = most > HEAD_BYTES ? most - HEAD_BYTES : 0;
@@ -67,18 +79,19 @@ static void keep(struct command *command, enum sandbox_piece kind, const char *b
     str_append_bytes(&command->kept, &count, sizeof count);
     str_append_bytes(&command->kept, bytes, count);
     if (command->kept.failed) { /* out of memory: nothing is kept any more */
-        all->kept_bytes -= before;
+        executor_output_count(sandbox, 0, before);
         str_done(&command->kept);
         command->dropped = true;
         return;
     }
-    all->kept_bytes += command->kept.length - before;
+    executor_output_count(sandbox, command->kept.length - before, 0);
 }
 
 void executor_output_forget(struct command *command)
 {
-    command->sandbox->executor->sandboxes.kept_bytes -= command->kept.length;
+    executor_output_count(command->sandbox, 0, command->kept.length + command->result.length);
     str_done(&command->kept);
+    str_done(&command->result);
 }
 
 /* The pieces of one stream, for a result. */

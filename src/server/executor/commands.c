@@ -119,6 +119,7 @@ static void conclude(struct command *command, struct execution_result *result)
     struct sandbox *sandbox = command->sandbox;
     struct executor *executor = sandbox->executor;
     (void)execution_result_encode(result, &command->result, NULL);
+    executor_output_count(sandbox, command->result.length, 0);
     if (!is_relay(command))
         executor_note_end(executor, sandbox->runtime, result, &command->result);
     executor_send_rows(executor);
@@ -144,7 +145,6 @@ void executor_commands_settle(struct sandbox *sandbox)
         }
         *at = command->next;
         executor_output_forget(command);
-        str_done(&command->result);
         sandbox_request_done(&command->request);
         free(command);
         sandbox->command_count--;
@@ -665,7 +665,6 @@ void executor_commands_free(struct sandbox *sandbox)
             free(command->followers);
         }
         executor_output_forget(command);
-        str_done(&command->result);
         sandbox_request_done(&command->request);
         free(command);
     }

@@ -15,7 +15,6 @@
 
 #define RESULTS_MAX 300                     /* of one run */
 #define RESULT_BYTES_MAX ((size_t)16 << 20) /* of one run */
-#define KEPT_BYTES_MAX ((size_t)256 << 20)  /* of all commands and runs */
 #define START_MS 60000                      /* until an interpreter is ready */
 #define BEGIN_MS 20000                      /* until it begins a run */
 #define CLOSED_MS 500                       /* until one that closed its channel is ended */
@@ -61,8 +60,8 @@ static void tell_begin(const struct context *context, struct context_run *run)
 
 static void free_run(struct sandbox *sandbox, struct context_run *run)
 {
-    sandbox->executor->sandboxes.kept_bytes -=
-        run->output[0].length + run->output[1].length + run->results.length;
+    executor_output_count(sandbox, 0,
+                          run->output[0].length + run->output[1].length + run->results.length);
     for (int i = 0; i < 2; i++)
         str_done(&run->output[i]);
     str_done(&run->results);
@@ -248,12 +247,12 @@ static void tell_piece(const struct context *context, enum sandbox_piece kind, c
 static bool keep(const struct context *context, struct str *to, const char *bytes, size_t length,
                  size_t most)
 {
-    size_t *kept = &context->sandbox->executor->sandboxes.kept_bytes;
-    size_t room = *kept > KEPT_BYTES_MAX || to->length > most ? 0 : most - to->length;
+    bool full = !executor_output_has_room(context->sandbox);
+    size_t room = full || to->length > most ? 0 : most - to->length;
     size_t part = length < room ? length : room;
     size_t before = to->length;
     str_append_bytes(to, bytes, part);
-    *kept += to->length - before;
+    executor_output_count(context->sandbox, to->length - before, 0);
     return part == length && !to->failed;
 }
 
@@ -289,7 +288,7 @@ static bool take_result(struct context *context, const struct interpreter_line *
         tell_piece(context, failed ? SANDBOX_FAILURE : SANDBOX_RESULT, text, length);
     else if (run->request.wait == SANDBOX_FOLLOW)
         return true; /* the client has left */
-    else if (context->sandbox->executor->sandboxes.kept_bytes > KEPT_BYTES_MAX)
+    else if (!executor_output_has_room(context->sandbox))
         run->truncated[0] = true;
     else
         (void)keep(context, &run->results, text, length + 1, RESULT_BYTES_MAX + RESULTS_MAX);

@@ -34,10 +34,16 @@
 
 /* ---- requests ---- */
 
+static void count_bytes(struct sandbox *sandbox, size_t more)
+{
+    share_add(&sandbox->executor->sandboxes.files, &sandbox->file_bytes, sandbox->request.domain,
+              more);
+}
+
 static void free_request(struct files *files, struct file_request *request)
 {
-    struct sandboxes *all = &files->sandbox->executor->sandboxes;
-    all->file_bytes -= request->bytes.length + request->entry_bytes + request->request.bytes.length;
+    share_drop(&files->sandbox->executor->sandboxes.files, &files->sandbox->file_bytes,
+               request->bytes.length + request->entry_bytes + request->request.bytes.length);
     str_done(&request->bytes);
     arena_done(&request->arena);
     free(request->entries);
@@ -213,13 +219,12 @@ static void feed(struct files *files)
 static bool take_data(struct files *files, struct file_request *request, const char *bytes,
                       size_t length)
 {
-    struct sandboxes *all = &files->sandbox->executor->sandboxes;
     if (request->request.operation != SANDBOX_READ ||
         length > request->request.length - request->bytes.length)
         return false;
     size_t before = request->bytes.length;
     str_append_bytes(&request->bytes, bytes, length);
-    all->file_bytes += request->bytes.length - before;
+    count_bytes(files->sandbox, request->bytes.length - before);
     return !request->bytes.failed;
 }
 
@@ -265,7 +270,7 @@ static bool take_entry(struct files *files, struct file_request *request,
         return false;
     request->entries[request->entry_count++] = entry;
     request->entry_bytes += length;
-    files->sandbox->executor->sandboxes.file_bytes += length;
+    count_bytes(files->sandbox, length);
     return true;
 }
 
@@ -437,7 +442,7 @@ static bool is_refused(struct sandbox *sandbox, const struct sandbox_request *re
         executor_sandbox_refuse(executor, caller, SANDBOX_INVALID, "path", "path is missing");
         return true;
     }
-    if (executor->sandboxes.file_bytes > FILE_BYTES_MAX) {
+    if (!share_has_room(&executor->sandboxes.files, sandbox->request.domain, FILE_BYTES_MAX)) {
         executor_sandbox_refuse(executor, caller, SANDBOX_BUSY, "",
                                 "too many large files are on their way");
         return true;
@@ -470,7 +475,7 @@ void executor_files_asked(struct sandbox *sandbox, struct sandbox_request *reque
     waiting->caller = caller;
     waiting->request = *request;
     *request = (struct sandbox_request){0};
-    executor->sandboxes.file_bytes += waiting->request.bytes.length;
+    count_bytes(sandbox, waiting->request.bytes.length);
     *files->last = waiting;
     files->last = &waiting->next;
     if (files->count++ == 0)

@@ -28,9 +28,8 @@
 #define CHANNEL_FD 3
 #define PIECE_BYTES 32768
 #define PIECES_AT_ONCE 8
-#define DRAIN_ROUNDS 32              /* a pipe can have 1 MiB */
-#define LINE_FREE ((size_t)65536)    /* of a line, which is not counted */
-#define HELD_MAX ((size_t)256 << 20) /* of long lines and kept output of all sandboxes */
+#define DRAIN_ROUNDS 32           /* a pipe can have 1 MiB */
+#define LINE_FREE ((size_t)65536) /* of a line, which is not counted */
 
 const char *const interpreter_names[INTERPRETERS_] = {
     [INTERPRETER_PYTHON] = "python", [INTERPRETER_NODE] = "node", [INTERPRETER_BASH] = "bash"};
@@ -100,12 +99,10 @@ void executor_interpreter_interrupt(const struct interpreter *interpreter)
 
 static void forget_line(struct interpreter *interpreter, size_t length)
 {
-    struct sandboxes *all = &interpreter->sandbox->executor->sandboxes;
     struct str *line = &interpreter->line;
-    all->kept_bytes -= line->length;
+    executor_output_count(interpreter->sandbox, 0, length);
     memmove(line->data, line->data + length, line->length - length);
     line->length -= length;
-    all->kept_bytes += line->length;
     interpreter->line_seen = 0;
 }
 
@@ -152,12 +149,12 @@ static int read_channel(struct interpreter *interpreter)
         all->due_ms = 0;
         return 0;
     }
-    if (interpreter->line.length > LINE_FREE && all->kept_bytes > HELD_MAX)
+    if (interpreter->line.length > LINE_FREE && !executor_output_has_room(interpreter->sandbox))
         return -1;
     str_append_bytes(&interpreter->line, piece, (size_t)got);
     if (interpreter->line.failed)
         return -1;
-    all->kept_bytes += (size_t)got;
+    executor_output_count(interpreter->sandbox, (size_t)got, 0);
     return take_lines(interpreter) ? 1 : -1;
 }
 
@@ -286,7 +283,7 @@ static void close_all(struct interpreter *interpreter)
     for (int i = 0; i < 2; i++)
         close_stream(&interpreter->streams[i]);
     close_fd(&interpreter->pulses);
-    executor->sandboxes.kept_bytes -= interpreter->line.length;
+    executor_output_count(interpreter->sandbox, 0, interpreter->line.length);
     str_done(&interpreter->line);
     str_done(&interpreter->waiting);
     interpreter->sent = 0;

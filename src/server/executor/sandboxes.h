@@ -18,6 +18,7 @@
 #include "server/execution.h"
 #include "server/executor/contexts.h"
 #include "server/executor/input.h"
+#include "server/executor/share.h"
 #include "server/executor/source.h"
 #include "server/runtime.h"
 #include "server/sandbox.h"
@@ -136,7 +137,8 @@ struct sandbox {
     struct context *contexts; /* see contexts.h */
     struct interpreter *interpreters;
     uint64_t next_context, next_run;
-    struct sandbox_shape *shape; /* it waits for a request like this; NULL: it has an owner */
+    struct share kept, file_bytes; /* its part of the pools below */
+    struct sandbox_shape *shape;   /* it waits for a request like this; NULL: it has an owner */
 };
 
 struct sandbox_lost {
@@ -155,12 +157,12 @@ struct sandboxes {
     size_t count, paused_count, command_count; /* without those that wait */
     struct sandbox_shape shapes[SANDBOX_SHAPES];
     size_t waiting_count;
-    uint64_t fill_ms;  /* when to look whether more should wait */
-    size_t kept_bytes; /* output of all commands */
-    size_t file_bytes; /* contents of files on their way */
-    bool has_paused;   /* a stream waits for the http process */
-    uint64_t due_ms;   /* when to look at the deadlines again; 0: now */
-    int record;        /* the file in which their ids are, or -1; see lost.c */
+    uint64_t fill_ms;        /* when to look whether more should wait */
+    struct share_pool kept;  /* output and results of commands and of runs in contexts */
+    struct share_pool files; /* contents of files on their way */
+    bool has_paused;         /* a stream waits for the http process */
+    uint64_t due_ms;         /* when to look at the deadlines again; 0: now */
+    int record;              /* the file in which their ids are, or -1; see lost.c */
     char record_name[64];
     struct sandbox_gone *gone;
     size_t gone_count;
@@ -292,11 +294,16 @@ void executor_keys_free(struct sandbox *sandbox);
 
 /* ---- command_streams.c ---- */
 
+/* Whether more output of the sandbox may be kept; and counts it. */
+bool executor_output_has_room(const struct sandbox *sandbox);
+void executor_output_count(struct sandbox *sandbox, size_t more, size_t less);
+
 /* Appends what is kept of a stream. */
 void executor_output_collect(const struct command *command, enum sandbox_piece kind,
                              struct str *out);
 /* Sends everything that is kept. */
 void executor_output_tell(const struct command *command, struct caller caller);
+/* Frees it and the result. */
 void executor_output_forget(struct command *command);
 bool executor_follower_add(struct command *command, struct caller caller, bool output);
 bool executor_follower_remove(struct command *command, struct caller caller);
