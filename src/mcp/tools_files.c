@@ -77,20 +77,18 @@ const struct tool tool_file_read = {.name = "file_read", .begin = begin_read, .e
 /* ---- file_write ---- */
 
 /* The bytes to write, as a file in memory; -1 on failure. */
-static int write_input(const struct call *call, size_t *ret_length)
+static int write_input(const struct call *call)
 {
     autostr struct str bytes = {0};
     if (!tool_content(call->arguments, &bytes))
         return -1;
-    *ret_length = bytes.length;
     return child_input(bytes.data ? bytes.data : "", bytes.length);
 }
 
 static void begin_write(struct session *session, struct call *call)
 {
-    size_t length;
     autofree char *path = script_path(call);
-    autoclose int input = write_input(call, &length);
+    autoclose int input = write_input(call);
     if (input < 0)
         call_fail(call, "The content is not base64.");
     else if (path)
@@ -101,13 +99,13 @@ static void begin_write(struct session *session, struct call *call)
 static void ended_write(struct session *session, struct call *call)
 {
     (void)session;
-    size_t length = 0;
+    autostr struct str bytes = {0};
     if (!call_worked(call, 0))
         return;
-    autoclose int input = write_input(call, &length);
+    (void)tool_content(call->arguments, &bytes); /* as when it began */
     char text[64];
-    (void)snprintf(text, sizeof text, "%zu bytes were written", length);
-    call_finish(call, text, json_pack("{s:I}", "bytes", (json_int_t)length), false);
+    (void)snprintf(text, sizeof text, "%zu bytes were written", bytes.length);
+    call_finish(call, text, json_pack("{s:I}", "bytes", (json_int_t)bytes.length), false);
 }
 
 const struct tool tool_file_write = {

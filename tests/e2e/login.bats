@@ -184,17 +184,25 @@ mkdir -p ~/.claude; echo "{\"claudeAiOauth\":{\"accessToken\":\"planted\"}}" >~/
     output_lacks s3cret
 }
 
-@test "a token is refreshed while a run lasts" {
-    standin_start --expires 302
-    put first-s3cret "$(($(date +%s) + 302))"
+# refreshed_within SECONDS: whether a run that began with a token saw it refreshed so many seconds later; it is
+# five minutes before its end that a token is.
+refreshed_within() {
+    rm -f done
+    standin_start --expires $((300 + $1))
+    put first-s3cret "$(($(date +%s) + 300 + $1))"
     ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>/dev/null 3>&- &
     RUNS=$!
     await sh -c 'grep -q "Bearer access-2-s3cret" "$1"' - "$SCRATCH/log"
     run_as_user touch done
     wait "$RUNS"
     RUNS=
-    [ "$(sort -u "$SCRATCH/run")" = 200 ]
+    must test "$(sort -u "$SCRATCH/run")" = 200
     [ "$(seen | uniq | head -2)" = "$(printf 'Bearer first-s3cret\nBearer access-2-s3cret')" ]
+}
+
+@test "a token is refreshed while a run lasts" {
+    # On a slow machine the run may begin too late.
+    refreshed_within 2 || refreshed_within 8 || refreshed_within 30
 }
 
 @test "a refusal causes one refresh" {
