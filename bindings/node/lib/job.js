@@ -3,6 +3,7 @@
 "use strict";
 
 const { EventEmitter } = require("node:events");
+const fs = require("node:fs");
 const net = require("node:net");
 const os = require("node:os");
 const tty = require("node:tty");
@@ -100,8 +101,24 @@ function passFdsOf(passFds = {}) {
 
 // ---- Streams ----
 
+/** What can still be read from a terminal whose programs have ended. */
+function* last(fd) {
+  const bytes = Buffer.alloc(65536);
+  try {
+    for (let length; (length = fs.readSync(fd, bytes)) > 0;) yield Buffer.from(bytes.subarray(0, length));
+  } catch {
+    // EIO: that was all
+  }
+}
+
 /** The other side of a terminal. Linux reports its end as EIO. */
 class Terminal extends tty.ReadStream {
+  // libuv takes a short read of a terminal that nobody has open any more for the end, and loses what comes after it.
+  push(piece, encoding) {
+    if (piece === null && this._handle?.fd >= 0) for (const more of last(this._handle.fd)) super.push(more);
+    return super.push(piece, encoding);
+  }
+
   destroy(error, callback) {
     if (error?.code !== "EIO") return super.destroy(error, callback);
     if (!this.readableEnded) this.push(null);

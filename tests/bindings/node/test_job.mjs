@@ -87,16 +87,18 @@ test("a command that does not read its input is no error of the program", async 
   await closed;
 });
 
-test("a terminal, its size and its end", async () => {
-  const job = await start(["sh", "-c", 'stty size; read -r line; stty size; echo "heard: $line"'], { stdio: "pty" });
-  job.terminal.setEncoding("utf8");
-  await until(job.terminal, "24 80");
-  job.resize(40, 132);
-  job.terminal.write("hello\n");
-  const rest = await text(job.terminal);
-  assert.match(rest, /40 132\r\nheard: hello\r\n$/);
-  assert.equal((await job.wait()).exitCode, 0);
-  assert.throws(() => job.resize(1, 1), brig.StateError);
+test("a terminal, its size, and its end, of which nothing is lost", async () => {
+  for (let round = 0; round < 20; round++) {
+    const job = await start(["sh", "-c", 'stty size; read -r line; stty size; echo "heard: $line"'], { stdio: "pty" });
+    job.terminal.setEncoding("utf8");
+    await until(job.terminal, "24 80");
+    job.resize(40, 132);
+    job.terminal.write("hello\n");
+    const rest = await text(job.terminal);
+    assert.match(rest, /40 132\r\nheard: hello\r\n$/);
+    assert.equal((await job.wait()).exitCode, 0);
+    assert.throws(() => job.resize(1, 1), brig.StateError);
+  }
 });
 
 test("a job without a terminal has no size", async () => {
