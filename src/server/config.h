@@ -90,6 +90,7 @@ struct server_config {
         uint64_t max_priority;
         uint64_t max_wait_ms; /* for GET /executions/{id}?wait= */
         uint64_t keep_ms;     /* whole results and idempotency keys */
+        uint64_t keep_per_key_bytes;
     } queue;
     struct {
         bool enabled;

@@ -219,6 +219,14 @@ const struct config_key config_keys[] = {
      .max = YEARS_MS,
      .doc = "How long whole results of POST /executions, with their files, and idempotency keys "
             "with their results are kept."},
+    {KEY("queue.keep_per_key", CONFIG_SIZE, queue.keep_per_key_bytes), .initial = "1G", .min = MIB,
+     .max = 1024 * GIB,
+     .doc =
+         "Most bytes of them, of submissions of Judge0 and of requests that wait, for one API key. "
+         "Beyond it the oldest results go, with their submissions, idempotency keys and "
+         "callbacks; a request that would not fit even so is answered with 429, or by Judge0's "
+         "interface with 503. Without API keys "
+         "all clients are one."},
 
     {KEY("callback.enabled", CONFIG_BOOLEAN, callback.enabled), .initial = "true",
      .doc = "Whether POST /executions takes a callback: a URL that is sent the result."},

@@ -116,7 +116,7 @@ static void test_everything(void)
         "         max_domains: 4, zygotes: false, zygote_runs: 7, zygote_age: 3m,\n"
         "         preload: [json, os.path]}\n"
         "queue: {max: 5, max_per_key: 2, places_percent: 50, max_priority: 3, max_wait: 5s,\n"
-        "        keep: 1h}\n"
+        "        keep: 1h, keep_per_key: 2M}\n"
         "callback: {enabled: false, secret: hidden, allow: ['10.0.0.0/8:8080', 'host:99'],\n"
         "           timeout: 1s, attempts: 2, retry: 3s, max_body: 32k}\n"
         "sandboxes: {enabled: false, max: 7, max_per_key: 3, memory_per_key: 1G, pids_per_key: "

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "server/history/kept.h"
 #include "server/history/notes.h"
 #include "server/history/query.h"
 #include "server/history/store.h"
@@ -109,10 +110,10 @@ static void begin(unsigned number)
     apply(&row);
 }
 
-static void end(unsigned number, enum execution_status status)
+static void end_of(unsigned number, const char *domain, enum execution_status status)
 {
     const struct execution_result result = {.id = id_of(number),
-                                            .domain = "a",
+                                            .domain = domain,
                                             .kept = true,
                                             .status = status,
                                             .output = {"out", 3},
@@ -129,6 +130,11 @@ static void end(unsigned number, enum execution_status status)
         tap_bail("row");
     row.result = (struct execution_bytes){bytes.data, bytes.length};
     apply(&row);
+}
+
+static void end(unsigned number, enum execution_status status)
+{
+    end_of(number, "a", status);
 }
 
 static void new_executor(void)
@@ -446,6 +452,90 @@ static void test_notes(void)
     tap_is_int(note_of(91, "a"), NOTE_MISSING, "with its note");
 }
 
+/* ---- Bytes of one key ---- */
+
+#define LARGE 100000
+
+static enum message_verdict submit_large(unsigned number, const char *domain)
+{
+    static char text[LARGE];
+    struct execution_request request = request_of(number, domain);
+    memset(text, 'n', sizeof text);
+    request.note = (struct execution_bytes){text, sizeof text};
+    return submit(&request, NULL);
+}
+
+static void test_bytes_of_a_key(void)
+{
+    autostr struct str bytes = {0};
+    store->kept_max = 3 * LARGE;
+    for (unsigned i = 100; i < 102; i++) {
+        tap_is_int(submit_large(i, "a"), VERDICT_GO, "a key keeps note %u", i);
+        end(i, EXECUTION_OK);
+    }
+    tap_is_int(submit_large(110, "b"), VERDICT_GO, "another key keeps one");
+    end_of(110, "b", EXECUTION_OK);
+    tap_ok(note_of(100, "a") == NOTE_ENDED && note_of(101, "a") == NOTE_ENDED, "all are there");
+    tap_is_int(submit_large(102, "a"), VERDICT_GO, "a third that fits only without the first");
+    tap_ok(note_of(100, "a") == NOTE_MISSING && result_of(100, "a") == 0, "the oldest has gone");
+    tap_is_int(note_of(101, "a"), NOTE_ENDED, "the second not");
+    tap_is_int(note_of(110, "b"), NOTE_ENDED, "nor that of another key");
+    tap_is_int(submit_large(103, "a"), VERDICT_GO, "a fourth, in place of the second");
+    tap_is_int(note_of(101, "a"), NOTE_MISSING, "which has gone");
+    store->kept_max = 2 * LARGE + LARGE / 2;
+    end(102, EXECUTION_OK);
+    tap_is_int(note_of(102, "a"), NOTE_ENDED, "one that ends is kept, as it fits");
+    tap_is_int(submit_large(104, "a"), VERDICT_GO, "another takes its place");
+    tap_is_int(note_of(102, "a"), NOTE_MISSING, "and only that");
+    /* Two wait, which are never removed. max_per_key is 2 as well: let one begin. */
+    tap_is_int(claim(103, &bytes), VERDICT_GO, "one runs");
+    tap_is_int(submit_large(105, "a"), VERDICT_KEY_FULL,
+               "where nothing can go, a request is refused");
+    tap_is_int(note_of(105, "a"), NOTE_MISSING, "and leaves nothing");
+    tap_is_str(status_of(105), "", "not even a row");
+    tap_is_int(submit_plain(106, "a"), VERDICT_GO, "a small one fits");
+    for (unsigned i = 103; i < 107; i++)
+        if (i != 105)
+            end(i, EXECUTION_OK);
+    end(104, EXECUTION_OK); /* once more: replaced, not counted twice */
+    tap_is_int(queue_forget(store, next_ns + SECOND, "2000-01-01", NULL), 0, "old ones go");
+    store->kept_max = 1;
+    bool fits = false;
+    tap_is_int(kept_make_room(store, "a", "", &fits, NULL), 0,
+               "what is left of a key that has none");
+    tap_ok(fits, "is nothing");
+    store->kept_max = 0;
+}
+
+/* A file of an older brigd is counted when it is opened. */
+static void test_bytes_of_an_older_file(void)
+{
+    static const char *const undo[] = {"DROP TABLE kept",
+                                       "DROP INDEX results_domain",
+                                       "DROP TRIGGER queue_added",
+                                       "DROP TRIGGER queue_removed",
+                                       "DROP TRIGGER notes_added",
+                                       "DROP TRIGGER notes_removed",
+                                       "DROP TRIGGER results_added",
+                                       "DROP TRIGGER results_removed",
+                                       "PRAGMA user_version = 5"};
+    bool fits = true;
+    tap_is_int(submit_large(120, "a"), VERDICT_GO, "one that an older brigd has stored");
+    for (size_t i = 0; i < ARRAY_LENGTH(undo); i++)
+        if (store_run(store, undo[i], NULL, ROW_NO_NUMBER, "undo", NULL) < 0)
+            tap_bail("%s", undo[i]);
+    store_close(store);
+    open_store();
+    store->kept_max = LARGE;
+    tap_is_int(kept_make_room(store, "a", "", &fits, NULL), 0, "the file is opened again");
+    tap_ok(!fits, "what it has is counted");
+    store->kept_max = 2 * LARGE;
+    tap_is_int(kept_make_room(store, "a", "", &fits, NULL), 0, "with a larger limit");
+    tap_ok(fits, "it fits");
+    store->kept_max = 0;
+    end(120, EXECUTION_OK);
+}
+
 int main(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -461,6 +551,8 @@ int main(void)
         test_calls();
         test_usage();
         test_notes();
+        test_bytes_of_a_key();
+        test_bytes_of_an_older_file();
         store_close(store);
         static const char *const names[] = {"history.sqlite", "spool.sqlite"};
         static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};

@@ -525,6 +525,7 @@ static void test_sqlite_old(void)
     int failed = sqlite3_exec(db,
                               "DROP TABLE queue; DROP TABLE idempotency; DROP TABLE results;"
                               "DROP TABLE callbacks; DROP TABLE usage; DROP TABLE notes;"
+                              "DROP TABLE kept;"
                               "ALTER TABLE executions DROP COLUMN traceparent;"
                               "ALTER TABLE executions DROP COLUMN priority;"
                               "DROP TABLE server; DROP INDEX executions_sequence;"

@@ -204,6 +204,7 @@ static int store_messages(struct history *r, const struct message *messages, siz
     uint64_t refused = 0;
     if (!r->local)
         return 0;
+    r->local->kept_max = r->config->queue.keep_per_key_bytes;
     int made = make_rows(r, messages, count, rows, counts, err);
     if (made < 0)
         return made;

@@ -93,6 +93,7 @@ static int submit(struct history *r, struct execution_request *request,
                                         .max_per_key = r->config->queue.max_per_key,
                                         .forget_ns = forget_ns(r)};
     struct row row;
+    r->local->kept_max = r->config->queue.keep_per_key_bytes;
     int result = row_from_request(ROW_QUEUED, request, keep, store_server_id(r->local),
                                   history_next_ns(r), &row, err);
     if (result < 0)

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/wire.h"
+#include "server/history/kept.h"
 #include "server/history/notes.h"
 #include "server/history/store.h"
 #include "server/history/usage.h"
@@ -69,13 +70,17 @@ static const char *column_text(sqlite3_stmt *row, int column)
 static int keep_result(struct store *store, const struct row *row, struct brig_error *err)
 {
     autostatement struct store_statement statement = {0};
-    str_append(&statement.sql, "INSERT OR REPLACE INTO results (id, domain, created_ns, result)"
+    const char *domain = row->used_by ? row->used_by : "";
+    bool fits;
+    str_append(&statement.sql, "INSERT INTO results (id, domain, created_ns, result)"
                                " VALUES (?1, ?2, ?3, ?4)");
     store_add_text(&statement, row->id);
-    store_add_text(&statement, row->used_by ? row->used_by : "");
+    store_add_text(&statement, domain);
     store_add_number(&statement, row->created_ns);
     store_add_bytes(&statement, row->result);
-    int result = store_execute(store, &statement, "store", err);
+    int result = change_one(store, "DELETE FROM results WHERE id = ?1", row->id, err);
+    if (result >= 0)
+        result = store_execute(store, &statement, "store", err);
     if (result >= 0)
         result = change_one(store, "DELETE FROM queue WHERE id = ?1", row->id, err);
     if (result >= 0)
@@ -87,7 +92,7 @@ static int keep_result(struct store *store, const struct row *row, struct brig_e
     bool failed = row->status && strcmp(row->status, "setup_failed") == 0;
     if (result >= 0 && failed)
         result = change_one(store, "DELETE FROM idempotency WHERE id = ?1", row->id, err);
-    return result;
+    return result < 0 ? result : kept_make_room(store, domain, row->id, &fits, err);
 }
 
 /* A new executor: what an earlier one had claimed or begun was just marked as lost. An empty result
@@ -276,7 +281,14 @@ static int submit(struct store *store, const struct row *row,
         result = add_entry(store, row, request, err);
     if (result >= 0)
         result = notes_add(store, request, row->created_ns, err);
-    return result < 0 ? result : add_callback(store, row, request, err);
+    if (result >= 0)
+        result = add_callback(store, row, request, err);
+    bool fits = true;
+    if (result >= 0)
+        result = kept_make_room(store, request->domain, "", &fits, err);
+    if (!fits)
+        *ret_verdict = VERDICT_KEY_FULL; /* queue_submit() undoes all of it */
+    return result;
 }
 
 int queue_submit(struct store *store, const struct row *row,

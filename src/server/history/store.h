@@ -22,6 +22,7 @@ struct store {
     const struct store_operations *operations;
     bool is_spool;
     uint64_t sequence; /* spool: sequence of the last batch */
+    uint64_t kept_max; /* SQLite: bytes of one key, see kept.h; 0: no limit */
 };
 
 /* Call before the process is confined. Creates the file and its directory, and replaces a damaged

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "server/history/kept.h"
 #include "server/history/notes.h"
 #include "server/history/query.h"
 #include "server/history/queue.h"
@@ -51,6 +52,7 @@ static const char *const migrations[] = {
     STORE_COLUMNS_2("INTEGER") QUEUE_TABLES,
     "ALTER TABLE executions ADD COLUMN sandbox_id TEXT;",
     NOTE_TABLES,
+    KEPT_TABLES,
 };
 
 static struct sqlite_store *of(const struct store *store)

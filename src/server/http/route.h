@@ -149,7 +149,8 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(TOO_MANY_CONNECTIONS, 429, "too many connections from this address",                         \
       "The address has more than `server.max_connections_per_client` connections.")                \
     X(KEY_BUSY, 429, "this API key has as many executions running and waiting as it may have",     \
-      "The key has `security.max_executions_per_key`, or in the queue `queue.max_per_key`; "       \
+      "The key has `security.max_executions_per_key`, or in the queue `queue.max_per_key` or "     \
+      "`queue.keep_per_key`; "                                                                     \
       "`Retry-After` says when to come again.")                                                    \
     X(SANDBOX_LIMIT, 429, "as many sandboxes or commands as there may be",                         \
       "`sandboxes.max_per_key`, `memory_per_key`, `pids_per_key` or `max_commands` is reached; "   \
