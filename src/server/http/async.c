@@ -160,7 +160,9 @@ static void answer_verdict(struct exchange *exchange, enum message_verdict verdi
         return;
     case VERDICT_KEY_FULL:
         exchange->retry_after_s = 1;
-        answer_error(exchange, ERROR_KEY_BUSY, NULL);
+        answer_error(exchange, ERROR_KEY_BUSY,
+                     "this API key has as many executions waiting, or as many bytes of them, as it "
+                     "may have (queue.max_per_key, queue.keep_per_key)");
         return;
     case VERDICT_GO:
     case VERDICT_REPEATED:
