@@ -177,81 +177,44 @@ static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const 
         (void)stream_append(exchange->stream, event.data, event.length);
 }
 
-static const struct sandbox_dialect with_context = {.answered = answer_context};
-static const struct sandbox_dialect with_list = {.answered = answer_list};
-static const struct sandbox_dialect with_nothing = {.answered = sandbox_answer_nothing};
-static const struct sandbox_dialect with_run = {.answered = answer_run, .piece = add_piece};
-
 /* ---- requests ---- */
-
-static void ask(struct exchange *exchange, struct sandbox_request *request,
-                const struct sandbox_dialect *dialect)
-{
-    request->command = route_number(exchange->route, exchange->path);
-    if (strstr(exchange->route->path, "{pid}") && request->command == 0)
-        answer_error(exchange, ERROR_NOT_FOUND, NULL); /* 0 stands for a default one */
-    else
-        sandbox_ask(exchange, request, dialect);
-}
-
-static void ask_plainly(struct exchange *exchange, enum sandbox_operation operation,
-                        const struct sandbox_dialect *dialect)
-{
-    autosandbox struct sandbox_request request = {.operation = operation};
-    if (query_check(exchange))
-        ask(exchange, &request, dialect);
-}
-
-static void ask_with_body(struct exchange *exchange, struct sandbox_request *request,
-                          const struct sandbox_dialect *dialect)
-{
-    struct request_fault fault;
-    const char *body = exchange->body.data ? exchange->body.data : "";
-    if (!query_check(exchange))
-        return;
-    if (!sandbox_request_read(body, exchange->body.length, request, &fault))
-        answer_field_error(exchange, fault.error, fault.field, fault.message);
-    else if (http_history_is_full(exchange->http))
-        answer_error(exchange, ERROR_HISTORY_FULL, NULL);
-    else
-        ask(exchange, request, dialect);
-}
 
 void contexts_create(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CONTEXT_CREATE};
-    ask_with_body(exchange, &request, &with_context);
+    sandboxes_ask_with_body(exchange, &request, answer_context);
 }
 
 void contexts_list(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_CONTEXTS, &with_list);
+    sandboxes_ask_plainly(exchange, SANDBOX_CONTEXTS, answer_list);
 }
 
 void contexts_get(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_CONTEXT, &with_context);
+    sandboxes_ask_plainly(exchange, SANDBOX_CONTEXT, answer_context);
 }
 
 void contexts_end(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_CONTEXT_END, &with_nothing);
+    sandboxes_ask_plainly(exchange, SANDBOX_CONTEXT_END, sandbox_answer_nothing);
 }
 
 void contexts_restart(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_CONTEXT_RESTART, &with_context);
+    sandboxes_ask_plainly(exchange, SANDBOX_CONTEXT_RESTART, answer_context);
 }
 
 void contexts_interrupt(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_CONTEXT_INTERRUPT, &with_nothing);
+    sandboxes_ask_plainly(exchange, SANDBOX_CONTEXT_INTERRUPT, sandbox_answer_nothing);
 }
 
 void contexts_run(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CONTEXT_RUN,
                                                   .wait = SANDBOX_UNTIL_END};
+    exchange->piece = add_piece;
     if (sandboxes_read_wait(exchange, &request))
-        ask_with_body(exchange, &request, &with_run);
+        sandboxes_ask_with_body(exchange, &request, answer_run);
 }

@@ -221,8 +221,6 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
         refuse(exchange, row->status, connect_code_of(row->status), message ? message : row->text);
 }
 
-const struct error_form e2b_errors = {fail};
-
 /* The clients tell these apart: 502 is a sandbox that is gone or paused. */
 static unsigned status_of(const struct exchange *exchange, enum sandbox_fault fault)
 {
@@ -245,16 +243,51 @@ static unsigned status_of(const struct exchange *exchange, enum sandbox_fault fa
     }
 }
 
+/* A paused sandbox is gone for the clients, and a command that has ended is not found. */
+static enum sandbox_fault fault_for(const struct e2b_route *route, enum sandbox_fault fault)
+{
+    if (fault != SANDBOX_CONFLICT || route->port != E2B_ENVD)
+        return fault;
+    return str_starts_with(route->path, PROCESS) && route->handle != e2b_process_start
+               ? SANDBOX_NO_COMMAND
+               : SANDBOX_NOT_FOUND;
+}
+
 void e2b_failed(struct exchange *exchange, const struct sandbox_answer *answer)
 {
-    unsigned status = status_of(exchange, answer->fault);
-    exchange->error = sandbox_error(answer->fault);
-    if (answer->fault == SANDBOX_LIMIT || status == MHD_HTTP_SERVICE_UNAVAILABLE)
+    const struct e2b_kept *kept = exchange->kept;
+    if (exchange->admitting) { /* the token is wrong, or the sandbox is gone */
+        exchange->error = sandbox_error(answer->fault);
+        refuse(exchange, MHD_HTTP_BAD_GATEWAY, CONNECT_UNAVAILABLE, GONE);
+        return;
+    }
+    if (!kept) { /* of a port that is the client's */
+        sandbox_fail(exchange, answer);
+        return;
+    }
+    if (kept->route->handle == e2b_file_remove && answer->fault == SANDBOX_NO_FILE) {
+        e2b_answer_empty(exchange, answer);
+        return;
+    }
+    enum sandbox_fault fault = fault_for(kept->route, answer->fault);
+    unsigned status = status_of(exchange, fault);
+    exchange->error = sandbox_error(fault);
+    if (fault == SANDBOX_LIMIT || status == MHD_HTTP_SERVICE_UNAVAILABLE)
         exchange->retry_after_s = 1;
     refuse(exchange, status, connect_code_of(status),
            status == MHD_HTTP_BAD_GATEWAY ? GONE
            : *answer->message             ? answer->message
                                           : error_row(exchange->error)->text);
+}
+
+const struct dialect e2b_dialect = {.fail = fail, .sandbox_failed = e2b_failed};
+
+void e2b_answer_empty(struct exchange *exchange, const struct sandbox_answer *answer)
+{
+    autostr struct str text = {0};
+    (void)answer;
+    str_append(&text, "{}");
+    answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
 /* ---- parts of requests ---- */
@@ -455,20 +488,12 @@ static void take_admitted(struct exchange *exchange, const struct sandbox_answer
     exchange_resume(exchange);
 }
 
-static void take_unknown(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    exchange->error = sandbox_error(answer->fault);
-    refuse(exchange, MHD_HTTP_BAD_GATEWAY, CONNECT_UNAVAILABLE, GONE);
-}
-
 /* Only the executor knows tokens; it answers nothing about a sandbox without the right one. */
 void e2b_admit(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = take_admitted,
-                                                   .failed = take_unknown};
     unsigned port;
     if (find_sandbox(exchange, &port))
-        sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
+        sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, take_admitted);
 }
 
 /* The sandbox of a path of the control interface. */

@@ -18,7 +18,7 @@
  * Before a handler is called, exchange->path_id is the id, of the path or the header, and
  * exchange->sandbox_token the token, which the executor checks with each question that
  * sandbox_ask() sends; `{id}` of other things is found with e2b_path_id(). Handlers use
- * struct sandbox_dialect with `failed = e2b_failed`, and http/stream.h for streams. */
+ * sandbox_ask() and http/stream.h. */
 #pragma once
 
 #include <jansson.h>
@@ -34,7 +34,6 @@
 struct exchange;
 struct json;
 struct multipart;
-struct sandbox_dialect;
 
 #define E2B_PATH "/e2b"
 #define E2B_SANDBOX_PATH E2B_PATH "/sbx"
@@ -80,7 +79,7 @@ bool e2b_answer_stray(struct exchange *exchange);
 /* For the table of routes. */
 void e2b_admit(struct exchange *exchange);
 void e2b_handle(struct exchange *exchange);
-extern const struct error_form e2b_errors;
+extern const struct dialect e2b_dialect;
 
 /* ---- for handlers ---- */
 
@@ -105,8 +104,10 @@ struct e2b_kept {
 struct e2b_kept *e2b_kept(struct exchange *exchange);
 const char *e2b_path_id(const struct exchange *exchange);
 
-/* For sandbox_dialect.failed. */
+/* Answers with a fault of a sandbox. */
 void e2b_failed(struct exchange *exchange, const struct sandbox_answer *answer);
+/* Answers {}. */
+void e2b_answer_empty(struct exchange *exchange, const struct sandbox_answer *answer);
 /* Answers with a status and a message, in the form of the route; for Connect the status gives the code. */
 void e2b_refuse(struct exchange *exchange, unsigned status, const char *message);
 

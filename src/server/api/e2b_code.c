@@ -231,9 +231,6 @@ static void answer_run(struct exchange *exchange, const struct sandbox_answer *a
     finish(exchange);
 }
 
-static const struct sandbox_dialect with_run = {
-    .answered = answer_run, .piece = add_piece, .failed = e2b_failed};
-
 /* Reads the number of a context; 0 is none. */
 static uint64_t read_number(const char *id)
 {
@@ -263,10 +260,11 @@ void e2b_code_execute(struct exchange *exchange)
         refuse_context(exchange);
         return;
     }
+    exchange->piece = add_piece;
     if (http_history_is_full(exchange->http))
         answer_error(exchange, ERROR_HISTORY_FULL, NULL);
     else
-        sandbox_ask(exchange, &request, &with_run);
+        sandbox_ask(exchange, &request, answer_run);
 }
 
 /* ---- contexts ---- */
@@ -305,13 +303,6 @@ static void answer_contexts(struct exchange *exchange, const struct sandbox_answ
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static const struct sandbox_dialect with_context = {.answered = answer_context,
-                                                    .failed = e2b_failed};
-static const struct sandbox_dialect with_contexts = {.answered = answer_contexts,
-                                                     .failed = e2b_failed};
-static const struct sandbox_dialect with_nothing = {.answered = sandbox_answer_nothing,
-                                                    .failed = e2b_failed};
-
 void e2b_code_create(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CONTEXT_CREATE};
@@ -325,13 +316,13 @@ void e2b_code_create(struct exchange *exchange)
     }
     if (request.cwd && !(request.cwd = e2b_file_path(exchange, &request.arena, request.cwd)))
         return;
-    sandbox_ask(exchange, &request, &with_context);
+    sandbox_ask(exchange, &request, answer_context);
 }
 
 void e2b_code_list(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CONTEXTS};
-    sandbox_ask(exchange, &request, &with_contexts);
+    sandbox_ask(exchange, &request, answer_contexts);
 }
 
 static void ask_about(struct exchange *exchange, enum sandbox_operation operation)
@@ -339,7 +330,7 @@ static void ask_about(struct exchange *exchange, enum sandbox_operation operatio
     autosandbox struct sandbox_request request = {.operation = operation};
     request.command = read_number(e2b_path_id(exchange));
     if (request.command)
-        sandbox_ask(exchange, &request, &with_nothing);
+        sandbox_ask(exchange, &request, sandbox_answer_nothing);
     else
         refuse_context(exchange);
 }

@@ -145,42 +145,29 @@ static void answer_metrics(struct exchange *exchange, const struct sandbox_answe
 
 /* ---- simple questions ---- */
 
-static void ask(struct exchange *exchange, struct sandbox_request *request,
-                const struct sandbox_dialect *dialect)
-{
-    sandbox_ask(exchange, request, dialect);
-}
-
 void e2b_get(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_info, .failed = e2b_failed};
-    ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
+    sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, answer_info);
 }
 
 void e2b_metrics(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_metrics,
-                                                   .failed = e2b_failed};
-    ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
+    sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, answer_metrics);
 }
-
-static const struct sandbox_dialect with_nothing = {.answered = sandbox_answer_nothing,
-                                                    .failed = e2b_failed};
 
 void e2b_end(struct exchange *exchange)
 {
-    ask(exchange, &(struct sandbox_request){.operation = SANDBOX_END}, &with_nothing);
+    sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_END},
+                sandbox_answer_nothing);
 }
 
 void e2b_pause(struct exchange *exchange)
 {
-    ask(exchange, &(struct sandbox_request){.operation = SANDBOX_PAUSE}, &with_nothing);
+    sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_PAUSE},
+                sandbox_answer_nothing);
 }
 
 /* ---- creation, and a new connection ---- */
-
-static const struct sandbox_dialect with_session = {.answered = answer_session,
-                                                    .failed = e2b_failed};
 
 void e2b_create(struct exchange *exchange)
 {
@@ -198,7 +185,7 @@ void e2b_create(struct exchange *exchange)
         answer_error(exchange, ERROR_HISTORY_FULL, NULL);
         return;
     }
-    ask(exchange, &request, &with_session);
+    sandbox_ask(exchange, &request, answer_session);
 }
 
 static bool read_timeout(struct exchange *exchange, uint64_t *ret_ms)
@@ -221,7 +208,7 @@ void e2b_timeout(struct exchange *exchange)
     if (request.timeout_ms == UINT64_MAX)
         e2b_refuse(exchange, MHD_HTTP_BAD_REQUEST, "timeout is missing");
     else
-        ask(exchange, &request, &with_nothing);
+        sandbox_ask(exchange, &request, sandbox_answer_nothing);
 }
 
 /* A connection never shortens the time that a sandbox has. */
@@ -229,38 +216,36 @@ static void lengthen(struct exchange *exchange, const struct sandbox_answer *ans
 {
     const struct e2b_kept *kept = e2b_kept(exchange);
     if (answer->sandbox_count == 1 && kept->timeout_ms > answer->sandboxes[0].left_ms)
-        ask(exchange,
+        sandbox_ask(
+            exchange,
             &(struct sandbox_request){.operation = SANDBOX_TIMEOUT, .timeout_ms = kept->timeout_ms},
-            &with_session);
+            answer_session);
     else
         answer_session(exchange, answer);
 }
 
 static void connect_found(struct exchange *exchange, const struct sandbox_answer *answer)
 {
-    static const struct sandbox_dialect dialect = {.answered = lengthen, .failed = e2b_failed};
     if (answer->sandbox_count != 1 || answer->sandboxes[0].state != SANDBOX_PAUSED) {
         lengthen(exchange, answer);
         return;
     }
     e2b_kept(exchange)->resumed = true;
-    ask(exchange, &(struct sandbox_request){.operation = SANDBOX_RESUME}, &dialect);
+    sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_RESUME}, lengthen);
 }
 
 void e2b_connect(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = connect_found, .failed = e2b_failed};
     if (read_timeout(exchange, &e2b_kept(exchange)->timeout_ms))
-        ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
+        sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, connect_found);
 }
 
 /* The same for older clients; 409 if it is not paused. */
 void e2b_resume(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = lengthen, .failed = e2b_failed};
     e2b_kept(exchange)->resumed = true;
     if (read_timeout(exchange, &e2b_kept(exchange)->timeout_ms))
-        ask(exchange, &(struct sandbox_request){.operation = SANDBOX_RESUME}, &dialect);
+        sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_RESUME}, lengthen);
 }
 
 /* ---- lists ---- */
@@ -371,7 +356,6 @@ static bool read_page(struct exchange *exchange)
 
 void e2b_list(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_list, .failed = e2b_failed};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_LIST};
     (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, note_state,
                                     &request);
@@ -381,5 +365,5 @@ void e2b_list(struct exchange *exchange)
         e2b_refuse(exchange, MHD_HTTP_BAD_REQUEST, "metadata has to be name=value, joined by &");
         return;
     }
-    ask(exchange, &request, &dialect);
+    sandbox_ask(exchange, &request, answer_list);
 }

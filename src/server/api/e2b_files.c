@@ -18,15 +18,6 @@
 #define PERMISSIONS_LENGTH 10
 #define FILE_PIECE_BYTES ((uint64_t)4 << 20)
 
-/* A paused sandbox is gone for the clients. */
-static void failed(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    struct sandbox_answer other = *answer;
-    if (answer->fault == SANDBOX_CONFLICT)
-        other.fault = SANDBOX_NOT_FOUND;
-    e2b_failed(exchange, &other);
-}
-
 /* ---- entries ---- */
 
 /* "-rw-r--r--" */
@@ -78,15 +69,13 @@ static void answer_entry(struct exchange *exchange, const struct sandbox_answer 
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static const struct sandbox_dialect with_entry = {.answered = answer_entry, .failed = failed};
-
 /* Looks at the path that was made or moved. */
 static void look(struct exchange *exchange)
 {
     sandbox_ask(
         exchange,
         &(struct sandbox_request){.operation = SANDBOX_STAT, .path = e2b_kept(exchange)->path},
-        &with_entry);
+        answer_entry);
 }
 
 static void answer_made(struct exchange *exchange, const struct sandbox_answer *answer)
@@ -117,23 +106,6 @@ static void answer_entries(struct exchange *exchange, const struct sandbox_answe
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static void answer_removed(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    autostr struct str text = {0};
-    (void)answer;
-    str_append(&text, "{}");
-    answer_json(exchange, MHD_HTTP_OK, &text);
-}
-
-/* A file that is not there is removed. */
-static void failed_remove(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    if (answer->fault == SANDBOX_NO_FILE)
-        answer_removed(exchange, answer);
-    else
-        failed(exchange, answer);
-}
-
 /* ---- calls ---- */
 
 /* Reads the body and its member `name`, a path, to the memory that is kept. NULL: answered. */
@@ -146,7 +118,7 @@ static const char *read_path(struct exchange *exchange, json_t **body, const cha
 }
 
 static void call(struct exchange *exchange, enum sandbox_operation operation,
-                 const struct sandbox_dialect *dialect)
+                 sandbox_taker *answered)
 {
     json_auto_t *body = NULL;
     struct e2b_kept *kept = e2b_kept(exchange);
@@ -162,36 +134,31 @@ static void call(struct exchange *exchange, enum sandbox_operation operation,
     if (depth > 0)
         request.depth = (uint64_t)depth;
     request.recursive = json_is_true(json_object_get(body, "recursive"));
-    sandbox_ask(exchange, &request, dialect);
+    sandbox_ask(exchange, &request, answered);
 }
 
 void e2b_file_stat(struct exchange *exchange)
 {
-    call(exchange, SANDBOX_STAT, &with_entry);
+    call(exchange, SANDBOX_STAT, answer_entry);
 }
 
 void e2b_file_make(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_made, .failed = failed};
-    call(exchange, SANDBOX_MAKE, &dialect);
+    call(exchange, SANDBOX_MAKE, answer_made);
 }
 
 void e2b_file_list(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_entries, .failed = failed};
-    call(exchange, SANDBOX_ENTRIES, &dialect);
+    call(exchange, SANDBOX_ENTRIES, answer_entries);
 }
 
 void e2b_file_remove(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_removed,
-                                                   .failed = failed_remove};
-    call(exchange, SANDBOX_REMOVE, &dialect);
+    call(exchange, SANDBOX_REMOVE, e2b_answer_empty);
 }
 
 void e2b_file_move(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_moved, .failed = failed};
     json_auto_t *body = NULL;
     struct e2b_kept *kept = e2b_kept(exchange);
     const char *from = read_path(exchange, &body, "source");
@@ -200,7 +167,7 @@ void e2b_file_move(struct exchange *exchange)
     sandbox_ask(
         exchange,
         &(struct sandbox_request){.operation = SANDBOX_MOVE, .path = from, .target = kept->path},
-        &dialect);
+        answer_moved);
 }
 
 /* ---- watching ---- */
@@ -263,9 +230,8 @@ static void add_change(struct exchange *exchange, enum sandbox_piece kind, const
 
 void e2b_file_watch(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {
-        .answered = answer_watch, .piece = add_change, .failed = failed};
-    call(exchange, SANDBOX_WATCH, &dialect);
+    exchange->piece = add_change;
+    call(exchange, SANDBOX_WATCH, answer_watch);
 }
 
 /* ---- GET /files: in pieces, the next of which is asked for when the client has read one ---- */
@@ -299,7 +265,7 @@ static void answer_bytes(struct exchange *exchange, const struct sandbox_answer 
     exchange->state = EXCHANGE_STREAM; /* the stream is not handed to libmicrohttpd yet */
 }
 
-static void read_piece(struct exchange *exchange, const struct sandbox_dialect *dialect)
+static void read_piece(struct exchange *exchange, sandbox_taker *answered)
 {
     const struct e2b_kept *kept = e2b_kept(exchange);
     sandbox_ask(exchange,
@@ -307,24 +273,22 @@ static void read_piece(struct exchange *exchange, const struct sandbox_dialect *
                                           .path = kept->path,
                                           .offset = kept->offset,
                                           .length = FILE_PIECE_BYTES},
-                dialect);
+                answered);
 }
 
 static void read_next(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = add_bytes, .failed = failed};
-    read_piece(exchange, &dialect);
+    read_piece(exchange, add_bytes);
 }
 
 void e2b_file_read(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_bytes, .failed = failed};
     struct e2b_kept *kept = e2b_kept(exchange);
     if (!e2b_check_user(exchange))
         return;
     kept->path = e2b_file_path(exchange, &kept->arena, exchange_parameter(exchange, "path"));
     if (kept->path)
-        read_piece(exchange, &dialect);
+        read_piece(exchange, answer_bytes);
 }
 
 /* ---- POST /files: one file after the other ---- */
@@ -363,7 +327,6 @@ static void answer_one(struct exchange *exchange, const struct sandbox_answer *a
 
 static void write_next(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_one, .failed = failed};
     struct e2b_kept *kept = e2b_kept(exchange);
     if (kept->part_at == kept->part_count) {
         answer_written(exchange);
@@ -374,7 +337,7 @@ static void write_next(struct exchange *exchange)
                 &(struct sandbox_request){.operation = SANDBOX_WRITE,
                                           .path = part_path(kept, kept->part_at++),
                                           .bytes = {part->bytes, part->length}},
-                &dialect);
+                answer_one);
     (void)exchange_charge(exchange, kept->body.length); /* sandbox_ask() has released it */
 }
 

@@ -149,10 +149,6 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
         send_end(exchange, &result);
 }
 
-static void failed(struct exchange *exchange, const struct sandbox_answer *answer);
-static const struct sandbox_dialect with_command = {
-    .answered = answer_command, .piece = add_piece, .failed = failed};
-
 static void refuse_with(struct exchange *exchange, const char *message)
 {
     e2b_refuse(exchange, MHD_HTTP_BAD_REQUEST, message);
@@ -185,10 +181,11 @@ void e2b_process_start(struct exchange *exchange)
     }
     if (request.cwd && !(request.cwd = e2b_file_path(exchange, &request.arena, request.cwd)))
         return;
+    exchange->piece = add_piece;
     if (http_history_is_full(exchange->http))
         answer_error(exchange, ERROR_HISTORY_FULL, NULL);
     else
-        sandbox_ask(exchange, &request, &with_command);
+        sandbox_ask(exchange, &request, answer_command);
 }
 
 /* Reads {"process": {"pid"}}. */
@@ -206,32 +203,12 @@ void e2b_process_connect(struct exchange *exchange)
 {
     struct sandbox_request request = {.operation = SANDBOX_COMMAND, .wait = SANDBOX_FOLLOW};
     json_auto_t *body = NULL;
+    exchange->piece = add_piece;
     if (e2b_body(exchange, &body) && read_selector(exchange, body, &request))
-        sandbox_ask(exchange, &request, &with_command);
+        sandbox_ask(exchange, &request, answer_command);
 }
 
 /* ---- unary calls ---- */
-
-static void answer_empty(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    autostr struct str text = {0};
-    (void)answer;
-    str_append(&text, "{}");
-    answer_json(exchange, MHD_HTTP_OK, &text);
-}
-
-/* A command that has ended is not found, and one that cannot be started has a wrong directory or
- * program. A paused sandbox is gone for the clients. */
-static void failed(struct exchange *exchange, const struct sandbox_answer *answer)
-{
-    struct sandbox_answer other = *answer;
-    bool starts = e2b_kept(exchange)->route->handle == e2b_process_start;
-    if (answer->fault == SANDBOX_CONFLICT)
-        other.fault = starts ? SANDBOX_NOT_FOUND : SANDBOX_NO_COMMAND;
-    e2b_failed(exchange, &other);
-}
-
-static const struct sandbox_dialect with_empty = {.answered = answer_empty, .failed = failed};
 
 void e2b_process_input(struct exchange *exchange)
 {
@@ -241,7 +218,7 @@ void e2b_process_input(struct exchange *exchange)
     if (!e2b_body(exchange, &body) || !read_selector(exchange, body, &request))
         return;
     if (e2b_read_input(body, &request, message))
-        sandbox_ask(exchange, &request, &with_empty);
+        sandbox_ask(exchange, &request, e2b_answer_empty);
     else
         refuse_with(exchange, message);
 }
@@ -251,7 +228,7 @@ void e2b_process_close(struct exchange *exchange)
     struct sandbox_request request = {.operation = SANDBOX_INPUT};
     json_auto_t *body = NULL;
     if (e2b_body(exchange, &body) && read_selector(exchange, body, &request))
-        sandbox_ask(exchange, &request, &with_empty);
+        sandbox_ask(exchange, &request, e2b_answer_empty);
 }
 
 void e2b_process_signal(struct exchange *exchange)
@@ -262,7 +239,7 @@ void e2b_process_signal(struct exchange *exchange)
     if (!e2b_body(exchange, &body) || !read_selector(exchange, body, &request))
         return;
     if (e2b_read_signal(body, &request, message))
-        sandbox_ask(exchange, &request, &with_empty);
+        sandbox_ask(exchange, &request, e2b_answer_empty);
     else
         refuse_with(exchange, message);
 }
@@ -275,7 +252,7 @@ void e2b_process_update(struct exchange *exchange)
     if (!e2b_body(exchange, &body) || !read_selector(exchange, body, &request))
         return;
     if (e2b_read_size(body, &request, message) && request.rows > 0 && request.columns > 0)
-        sandbox_ask(exchange, &request, &with_empty);
+        sandbox_ask(exchange, &request, e2b_answer_empty);
     else
         refuse_with(exchange, "pty.size has to have rows and cols");
 }
@@ -312,10 +289,10 @@ static void answer_list(struct exchange *exchange, const struct sandbox_answer *
 
 void e2b_process_list(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_list, .failed = e2b_failed};
     json_auto_t *body = NULL;
     if (e2b_body(exchange, &body))
-        sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_COMMANDS}, &dialect);
+        sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_COMMANDS},
+                    answer_list);
 }
 
 /* ---- health ---- */
@@ -331,6 +308,5 @@ static void answer_health(struct exchange *exchange, const struct sandbox_answer
 
 void e2b_health(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_health, .failed = e2b_failed};
-    sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, &dialect);
+    sandbox_ask(exchange, &(struct sandbox_request){.operation = SANDBOX_GET}, answer_health);
 }

@@ -189,17 +189,13 @@ static void queued(struct exchange *exchange, enum message_verdict verdict, cons
 {
     struct call *call = exchange->kept;
     bool full = verdict == VERDICT_FULL || verdict == VERDICT_KEY_FULL;
-    if (verdict == VERDICT_CONFLICT) {
-        answer_error(exchange, ERROR_IDEMPOTENCY_CONFLICT, NULL);
-        return;
-    }
     if (full && !call->taken) {
         exchange->retry_after_s = 1;
         judge0_answer_error(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "queue is full");
         return;
     }
     if (verdict != VERDICT_GO && verdict != VERDICT_REPEATED && !full) {
-        answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, NULL);
+        async_answer_queued(exchange, verdict, id);
         return;
     }
     call->taken = true;
@@ -344,10 +340,38 @@ static void take_list(struct exchange *exchange, const struct message *message)
     get_next(exchange);
 }
 
+/* Of the statistics, which keep no call. */
+static void answer_total(struct exchange *exchange, const struct message *message)
+{
+    struct note_list list = {0};
+    autostr struct str text = {0};
+    struct json j;
+    int decoded = note_list_decode(message->bytes, message->length, &list, NULL);
+    json_init(&j, &text);
+    json_open_object(&j, NULL);
+    json_open_object(&j, "submissions");
+    json_uint(&j, "total", list.total);
+    json_close_object(&j);
+    json_open_array(&j, "languages");
+    json_close_array(&j);
+    json_open_array(&j, "statuses");
+    json_close_array(&j);
+    json_close_object(&j);
+    note_list_done(&list);
+    if (decoded < 0)
+        answer_error(exchange, ERROR_INTERNAL, NULL);
+    else
+        answer_json(exchange, MHD_HTTP_OK, &text);
+}
+
 static void noted(struct exchange *exchange, const struct message *message)
 {
     const struct call *call = exchange->kept;
     autonote struct note note = {0};
+    if (!call) {
+        answer_total(exchange, message);
+        return;
+    }
     if (call->kind == CALL_LIST && !call->listed) {
         take_list(exchange, message);
         return;
@@ -364,7 +388,19 @@ static void noted(struct exchange *exchange, const struct message *message)
 
 /* ---- requests ---- */
 
-static const struct async_dialect dialect = {queued, ended, noted};
+static void fail(struct exchange *exchange, enum http_error error, const char *field,
+                 const char *message)
+{
+    const struct error_row *row = error_row(error);
+    (void)field;
+    if (error == ERROR_UNAUTHORIZED)
+        judge0_answer_nothing(exchange, row->status);
+    else
+        judge0_answer_error(exchange, row->status, message ? message : row->text);
+}
+
+const struct dialect judge0_dialect = {
+    .fail = fail, .queued = queued, .ended = ended, .noted = noted};
 
 /* Judge0 1.13 takes base64_encoded=true; later versions take all but false. */
 static bool wants_base64(const struct exchange *exchange)
@@ -388,7 +424,6 @@ static struct call *begin(struct exchange *exchange, enum call_kind kind)
     }
     exchange->kept = call;
     exchange->free_kept = call_done;
-    exchange->dialect = &dialect;
     call->kind = kind;
     call->base64 = wants_base64(exchange);
     json_init(&call->j, &call->out);
@@ -551,40 +586,13 @@ void judge0_delete(struct exchange *exchange)
         judge0_answer_error(exchange, MHD_HTTP_BAD_REQUEST, "delete not allowed");
 }
 
-/* ---- statistics ---- */
-
-static void answer_total(struct exchange *exchange, const struct message *message)
-{
-    struct note_list list = {0};
-    autostr struct str text = {0};
-    struct json j;
-    int decoded = note_list_decode(message->bytes, message->length, &list, NULL);
-    json_init(&j, &text);
-    json_open_object(&j, NULL);
-    json_open_object(&j, "submissions");
-    json_uint(&j, "total", list.total);
-    json_close_object(&j);
-    json_open_array(&j, "languages");
-    json_close_array(&j);
-    json_open_array(&j, "statuses");
-    json_close_array(&j);
-    json_close_object(&j);
-    note_list_done(&list);
-    if (decoded < 0)
-        answer_error(exchange, ERROR_INTERNAL, NULL);
-    else
-        answer_json(exchange, MHD_HTTP_OK, &text);
-}
-
 void judge0_statistics(struct exchange *exchange)
 {
-    static const struct async_dialect counting = {queued, ended, answer_total};
     autostr struct str question = {0};
     struct note_page asked = {.limit = 0};
     if (!pages_has_history(exchange))
         return;
     (void)snprintf(asked.domain, sizeof asked.domain, "%s", exchange->domain);
     note_page_encode(&asked, &question);
-    exchange->dialect = &counting;
     async_ask(exchange, TICKET_NOTE, MESSAGE_NOTE_LIST, question.data, question.length);
 }

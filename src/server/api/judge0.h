@@ -7,11 +7,11 @@
 
 #define JUDGE0_VERSION "1.13.1"
 
-struct error_form;
+struct dialect;
 struct exchange;
 
 /* 401 without a body; {"error":…} for the others. */
-extern const struct error_form judge0_error_form;
+extern const struct dialect judge0_dialect;
 
 /* judge0.c */
 void judge0_create(struct exchange *exchange);
@@ -39,6 +39,8 @@ void judge0_authorize(struct exchange *exchange);
 
 /* {"status":404,"error":"Not Found"}, as Rails answers. */
 void judge0_answer_missing(struct exchange *exchange);
+/* A status without a body. */
+void judge0_answer_nothing(struct exchange *exchange, unsigned status);
 /* {"error":…} */
 void judge0_answer_error(struct exchange *exchange, unsigned status, const char *text);
 /* X-Auth-User names the API key of the request; without keys nobody is authorized. False: the exchange

@@ -45,24 +45,11 @@ static void answer_plain(struct exchange *exchange, const char *line)
     answer_text(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8", &text);
 }
 
-static void answer_nothing(struct exchange *exchange, unsigned status)
+void judge0_answer_nothing(struct exchange *exchange, unsigned status)
 {
     autostr struct str nothing = {0};
     answer_text(exchange, status, NULL, &nothing);
 }
-
-static void answer_form(struct exchange *exchange, enum http_error error, const char *field,
-                        const char *message)
-{
-    const struct error_row *row = error_row(error);
-    (void)field;
-    if (error == ERROR_UNAUTHORIZED)
-        answer_nothing(exchange, row->status);
-    else
-        judge0_answer_error(exchange, row->status, message ? message : row->text);
-}
-
-const struct error_form judge0_error_form = {.fail = answer_form};
 
 /* ---- languages and statuses ---- */
 
@@ -260,17 +247,17 @@ bool judge0_check_authorized(struct exchange *exchange)
     if (user && keys->count > 0 && clients_check_key(keys, user, domain) &&
         strcmp(domain, exchange->domain) == 0)
         return true;
-    answer_nothing(exchange, MHD_HTTP_FORBIDDEN);
+    judge0_answer_nothing(exchange, MHD_HTTP_FORBIDDEN);
     return false;
 }
 
 void judge0_authenticate(struct exchange *exchange)
 {
-    answer_nothing(exchange, MHD_HTTP_OK);
+    judge0_answer_nothing(exchange, MHD_HTTP_OK);
 }
 
 void judge0_authorize(struct exchange *exchange)
 {
     if (judge0_check_authorized(exchange))
-        answer_nothing(exchange, MHD_HTTP_OK);
+        judge0_answer_nothing(exchange, MHD_HTTP_OK);
 }

@@ -94,8 +94,6 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
         answer_own_error(exchange, error, field, message);
 }
 
-const struct error_form mcp_errors = {.fail = fail};
-
 static void answer_begun(struct exchange *exchange)
 {
     const struct mcp_call *call = exchange->kept;
@@ -161,7 +159,8 @@ static void add_output(struct exchange *exchange, bool is_stderr, const char *by
     mcp_output(exchange, bytes, length);
 }
 
-static const struct execute_dialect runs = {
+const struct dialect mcp_dialect = {
+    .fail = fail,
     .begun = answer_begun,
     .done = answer_done,
     .output = add_output,
@@ -238,7 +237,6 @@ static void do_tools_call(struct exchange *exchange, struct mcp_call *call)
         mcp_refuse(exchange, message ? message : "out of memory");
         return;
     }
-    exchange->runs = &runs;
     call->open = true;
     call->streams = wants_progress(exchange, call);
     mcp_tool_begin(exchange);
@@ -254,7 +252,7 @@ static void do_cancelled(struct exchange *exchange, struct mcp_call *call)
         return;
     LIST_FOREACH(other, &exchange->http->exchanges, link)
     {
-        const struct mcp_call *running = other->runs == &runs ? other->kept : NULL;
+        const struct mcp_call *running = other->route == exchange->route ? other->kept : NULL;
         if (!running || !running->open || !json_equal(running->request.id, id) ||
             strcmp(running->session, call->session) != 0 ||
             strcmp(other->domain, exchange->domain) != 0)

@@ -15,13 +15,14 @@
 #include "rpc/rpc.h"
 #include "server/execution.h"
 
+struct dialect;
 struct exchange;
 struct sandbox_answer;
 struct server_config;
 struct mcp_tool;
 
 void mcp_handle(struct exchange *exchange); /* a handler of the route table */
-extern const struct error_form mcp_errors;
+extern const struct dialect mcp_dialect;
 
 /* ---- mcp_request.c: pure ---- */
 

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "rpc/tool.h"
 #include "server/api/mcp.h"
-#include "server/api/sandbox_request.h"
+#include "server/api/sandboxes.h"
 #include "server/http/http.h"
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
@@ -57,17 +57,7 @@ static bool set_sandbox(struct exchange *exchange, const struct mcp_call *call,
 /* Reads the fields of the request from the body, as brigd's own API does. */
 static bool read_body(struct exchange *exchange, json_t *body, struct sandbox_request *request)
 {
-    struct request_fault fault;
-    if (!set_body(exchange, body))
-        return false;
-    if (sandbox_request_read(exchange->body.data, exchange->body.length, request, &fault)) {
-        if (!http_history_is_full(exchange->http))
-            return true;
-        answer_error(exchange, ERROR_HISTORY_FULL, NULL);
-        return false;
-    }
-    answer_field_error(exchange, fault.error, fault.field, fault.message);
-    return false;
+    return set_body(exchange, body) && sandboxes_read_body(exchange, request);
 }
 
 static void answer_created(struct exchange *exchange, const struct sandbox_answer *answer)
@@ -89,10 +79,9 @@ static void answer_created(struct exchange *exchange, const struct sandbox_answe
 
 static void begin_create(struct exchange *exchange, struct mcp_call *call)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_created};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CREATE};
     if (read_body(exchange, mcp_sandbox_body(call->arguments), &request))
-        sandbox_ask(exchange, &request, &dialect);
+        sandbox_ask(exchange, &request, answer_created);
 }
 
 static void answer_closed(struct exchange *exchange, const struct sandbox_answer *answer)
@@ -104,10 +93,9 @@ static void answer_closed(struct exchange *exchange, const struct sandbox_answer
 
 static void begin_close(struct exchange *exchange, struct mcp_call *call)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_closed};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_END};
     if (set_sandbox(exchange, call, &request))
-        sandbox_ask(exchange, &request, &dialect);
+        sandbox_ask(exchange, &request, answer_closed);
 }
 
 /* ---- Runs ---- */
@@ -149,7 +137,6 @@ static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const 
 
 static void begin_command(struct exchange *exchange, struct mcp_call *call)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_command, .piece = add_piece};
     const struct server_config *config = exchange->http->config;
     bool context = mcp_is_for_context(config, call->arguments);
     autosandbox struct sandbox_request request = {
@@ -157,13 +144,14 @@ static void begin_command(struct exchange *exchange, struct mcp_call *call)
         .wait = call->streams ? SANDBOX_FOLLOW : SANDBOX_UNTIL_END,
         .tied = !context}; /* a run in a context always is */
     const char *message = NULL;
+    exchange->piece = add_piece;
     json_t *body = context ? mcp_context_body(call->arguments)
                            : mcp_command_body(config, call->arguments, &message);
     if (message)
         mcp_refuse(exchange, message);
     else if (set_sandbox(exchange, call, &request) &&
              read_body(exchange, json_incref(body), &request))
-        sandbox_ask(exchange, &request, &dialect);
+        sandbox_ask(exchange, &request, answer_command);
     json_decref(body);
 }
 
@@ -193,13 +181,13 @@ static void set_path(const struct mcp_call *call, struct sandbox_request *reques
 }
 
 static void ask_files(struct exchange *exchange, const struct mcp_call *call,
-                      struct sandbox_request *request, const struct sandbox_dialect *dialect)
+                      struct sandbox_request *request, sandbox_taker *answered)
 {
     set_path(call, request);
     if (!*request->path || strlen(request->path) > SANDBOX_PATH_MAX)
         mcp_refuse(exchange, "The path is empty, or longer than 4095 bytes.");
     else if (set_sandbox(exchange, call, request))
-        sandbox_ask(exchange, request, dialect);
+        sandbox_ask(exchange, request, answered);
 }
 
 static void answer_read(struct exchange *exchange, const struct sandbox_answer *answer)
@@ -210,12 +198,11 @@ static void answer_read(struct exchange *exchange, const struct sandbox_answer *
 
 static void begin_read(struct exchange *exchange, struct mcp_call *call)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_read};
     autosandbox struct sandbox_request request = {
         .operation = SANDBOX_READ,
         .offset = (uint64_t)json_integer_value(json_object_get(call->arguments, "offset")),
         .length = READ_BYTES};
-    ask_files(exchange, call, &request, &dialect);
+    ask_files(exchange, call, &request, answer_read);
 }
 
 static void answer_written(struct exchange *exchange, const struct sandbox_answer *answer)
@@ -232,7 +219,6 @@ static void answer_written(struct exchange *exchange, const struct sandbox_answe
 
 static void begin_write(struct exchange *exchange, struct mcp_call *call)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_written};
     autostr struct str bytes = {0};
     autosandbox struct sandbox_request request = {
         .operation = SANDBOX_WRITE,
@@ -245,7 +231,7 @@ static void begin_write(struct exchange *exchange, struct mcp_call *call)
     if (bytes.length > SANDBOX_FILE_MAX)
         mcp_refuse(exchange, "The content is longer than 24 MiB: write it in parts, with append.");
     else
-        ask_files(exchange, call, &request, &dialect);
+        ask_files(exchange, call, &request, answer_written);
 }
 
 static void answer_list(struct exchange *exchange, const struct sandbox_answer *answer)
@@ -255,12 +241,11 @@ static void answer_list(struct exchange *exchange, const struct sandbox_answer *
 
 static void begin_list(struct exchange *exchange, struct mcp_call *call)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_list};
     const json_t *depth = json_object_get(call->arguments, "depth");
     autosandbox struct sandbox_request request = {
         .operation = SANDBOX_ENTRIES,
         .depth = depth ? (uint64_t)json_integer_value(depth) : LIST_DEPTH};
-    ask_files(exchange, call, &request, &dialect);
+    ask_files(exchange, call, &request, answer_list);
 }
 
 /* ---- The table ---- */

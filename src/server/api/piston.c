@@ -48,8 +48,6 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
         answer_message(exchange, error == ERROR_ESCAPE_ATTEMPT ? 400 : row->status, message);
 }
 
-const struct error_form piston_errors = {.fail = fail};
-
 /* ---- runtimes ---- */
 
 json_t *piston_runtimes(const struct exchange *exchange)
@@ -132,12 +130,20 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
 {
     autostr struct str text = {0};
     struct json j;
+    if (exchange->upgrade) {
+        piston_connect_done(exchange, result);
+        return;
+    }
     json_init(&j, &text);
     piston_write_result(&j, exchange->kept, result);
     answer_json(exchange, MHD_HTTP_OK, &text);
 }
 
-static const struct execute_dialect answers = {.done = answer_result};
+const struct dialect piston_dialect = {.fail = fail,
+                                       .begun = piston_connect_begun,
+                                       .output = piston_connect_output,
+                                       .stage = piston_connect_stage,
+                                       .done = answer_result};
 
 void piston_start(struct exchange *exchange, struct piston_call *call)
 {
@@ -164,7 +170,6 @@ static void execute(struct exchange *exchange)
     }
     exchange->kept = call;
     exchange->free_kept = free_call;
-    exchange->runs = &answers;
     json_auto_t *runtimes = piston_runtimes(exchange);
     json_auto_t *body = piston_parse(exchange->body.data ? exchange->body.data : "",
                                      exchange->body.length, problem);

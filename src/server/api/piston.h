@@ -4,10 +4,13 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-struct error_form;
+struct dialect;
 struct exchange;
+struct execution_result;
+struct message_stage;
 struct piston_call;
 
 #define PISTON_PATH "/api/v2"
@@ -26,7 +29,7 @@ extern const size_t piston_route_count;
 
 /* The handler of all paths below PISTON_PATH, and the form of errors: {"message": …}. */
 void piston_handle(struct exchange *exchange);
-extern const struct error_form piston_errors;
+extern const struct dialect piston_dialect;
 
 /* ---- Between piston.c and piston_connect.c ---- */
 
@@ -37,7 +40,12 @@ json_t *piston_runtimes(const struct exchange *exchange);
 json_t *piston_parse(const char *text, size_t length, char ret_problem[PISTON_PROBLEM_MAX]);
 /* Starts the execution of a call. */
 void piston_start(struct exchange *exchange, struct piston_call *call);
-/* GET /connect. */
+/* GET /connect, and what the dialect does with its execution. */
 void piston_connect(struct exchange *exchange);
+void piston_connect_begun(struct exchange *exchange);
+void piston_connect_output(struct exchange *exchange, bool is_stderr, const char *bytes,
+                           size_t length);
+void piston_connect_stage(struct exchange *exchange, const struct message_stage *stage);
+void piston_connect_done(struct exchange *exchange, const struct execution_result *result);
 /* Sends {"type": "error", "message"} and closes with 4002. */
 void piston_connect_fail(struct exchange *exchange, const char *message);

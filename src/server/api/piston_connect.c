@@ -50,6 +50,12 @@ static void free_session(void *context)
     free(session);
 }
 
+/* NULL: the execution is one of POST /execute. */
+static struct session *session_of(const struct exchange *exchange)
+{
+    return exchange->upgrade ? exchange->kept : NULL;
+}
+
 /* ---- to the client ---- */
 
 static void send_json(struct exchange *exchange, struct json *j, struct str *text)
@@ -111,9 +117,12 @@ static size_t incomplete(const struct str *text)
     return 0;
 }
 
-static void take_output(struct exchange *exchange, bool is_stderr, const char *bytes, size_t length)
+void piston_connect_output(struct exchange *exchange, bool is_stderr, const char *bytes,
+                           size_t length)
 {
-    struct session *session = exchange->kept;
+    struct session *session = session_of(exchange);
+    if (!session)
+        return;
     struct str *begun = &session->begun_of[is_stderr];
     autostr struct str whole = *begun;
     *begun = (struct str){0};
@@ -127,13 +136,15 @@ static void take_output(struct exchange *exchange, bool is_stderr, const char *b
     tell_data(exchange, is_stderr, &whole);
 }
 
-static void take_stage(struct exchange *exchange, const struct message_stage *stage)
+void piston_connect_stage(struct exchange *exchange, const struct message_stage *stage)
 {
-    struct session *session = exchange->kept;
+    struct session *session = session_of(exchange);
     autostr struct str text = {0};
     struct json j;
     char name[PISTON_SIGNAL_NAME_MAX];
     bool has_code = stage->exit_code >= 0 && stage->signal == 0;
+    if (!session)
+        return;
     for (int i = 0; i < 2; i++) { /* a character that did not become whole */
         tell_data(exchange, i == 1, &session->begun_of[i]);
         str_done(&session->begun_of[i]);
@@ -152,7 +163,7 @@ static void take_stage(struct exchange *exchange, const struct message_stage *st
     send_json(exchange, &j, &text);
 }
 
-static void take_result(struct exchange *exchange, const struct execution_result *result)
+void piston_connect_done(struct exchange *exchange, const struct execution_result *result)
 {
     if (result->status == EXECUTION_KILLED && result->message && *result->message)
         piston_connect_fail(exchange, result->message);
@@ -169,18 +180,17 @@ static void send_input(struct exchange *exchange, const char *bytes, size_t leng
 }
 
 /* The executor knows the execution from now on. */
-static void take_begun(struct exchange *exchange)
+void piston_connect_begun(struct exchange *exchange)
 {
-    struct session *session = exchange->kept;
+    struct session *session = session_of(exchange);
+    if (!session)
+        return;
     session->begun = true;
     if (session->early.length > 0)
         send_input(exchange, session->early.data, session->early.length);
     str_done(&session->early);
     upgrade_hold(exchange, 0);
 }
-
-static const struct execute_dialect runs = {
-    .done = take_result, .output = take_output, .stage = take_stage, .begun = take_begun};
 
 static void take_init(struct exchange *exchange, const json_t *message)
 {
@@ -196,7 +206,6 @@ static void take_init(struct exchange *exchange, const json_t *message)
         return;
     }
     session->initialized = true;
-    exchange->runs = &runs;
     upgrade_limit(exchange, MESSAGE_MAX);
     tell_runtime(exchange, session);
     piston_start(exchange, &session->call);

@@ -180,19 +180,18 @@ static void answered(struct exchange *exchange, const struct sandbox_answer *ans
 
 void ports_ask(struct exchange *exchange, unsigned port, const char *path)
 {
-    static const struct sandbox_dialect dialect = {
-        .answered = answered, .piece = add_piece, .begins_with_piece = true};
     autostr struct str bytes = {0};
     write_request(exchange, port, path, &bytes);
     if (bytes.failed) {
         answer_error(exchange, ERROR_OVERLOADED, NULL);
         return;
     }
+    exchange->piece = add_piece;
     sandbox_ask(exchange,
                 &(struct sandbox_request){.operation = SANDBOX_RELAY,
                                           .command = port,
                                           .bytes = {bytes.data, bytes.length}},
-                &dialect);
+                answered);
 }
 
 void ports_handle(struct exchange *exchange)

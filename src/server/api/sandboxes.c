@@ -323,52 +323,56 @@ static void add_change(struct exchange *exchange, enum sandbox_piece kind, const
 
 /* ---- requests ---- */
 
-static void ask(struct exchange *exchange, struct sandbox_request *request,
-                const struct sandbox_dialect *dialect)
+void sandboxes_ask(struct exchange *exchange, struct sandbox_request *request,
+                   sandbox_taker *answered)
 {
-    if (*exchange->path_id)
-        request->command = route_number(exchange->route, exchange->path);
-    sandbox_ask(exchange, request, dialect);
+    bool context = request->operation >= SANDBOX_CONTEXT_CREATE;
+    request->command = route_number(exchange->route, exchange->path);
+    if (context && strstr(exchange->route->path, "{pid}") && request->command == 0)
+        answer_error(exchange, ERROR_NOT_FOUND, NULL); /* 0 stands for a default one */
+    else
+        sandbox_ask(exchange, request, answered);
 }
 
-/* Reads the body and sends the request. */
-static void ask_with_body(struct exchange *exchange, struct sandbox_request *request,
-                          const struct sandbox_dialect *dialect)
+/* Whether it adds to the history, now or later. */
+static bool needs_history(enum sandbox_operation operation)
+{
+    return operation <= SANDBOX_START || operation == SANDBOX_CONTEXT_CREATE ||
+           operation == SANDBOX_CONTEXT_RUN;
+}
+
+bool sandboxes_read_body(struct exchange *exchange, struct sandbox_request *request)
 {
     struct request_fault fault;
     const char *body = exchange->body.data ? exchange->body.data : "";
-    if (!query_check(exchange))
-        return;
-    if (!sandbox_request_read(body, exchange->body.length, request, &fault)) {
+    bool good = sandbox_request_read(body, exchange->body.length, request, &fault);
+    bool full = http_history_is_full(exchange->http) && needs_history(request->operation);
+    if (!good)
         answer_field_error(exchange, fault.error, fault.field, fault.message);
-        return;
-    }
-    if (http_history_is_full(exchange->http) && request->operation <= SANDBOX_START) {
+    else if (full)
         answer_error(exchange, ERROR_HISTORY_FULL, NULL);
-        return;
-    }
-    ask(exchange, request, dialect);
+    return good && !full;
 }
 
-/* Without a body. */
-static void ask_plainly(struct exchange *exchange, enum sandbox_operation operation,
-                        const struct sandbox_dialect *dialect)
+void sandboxes_ask_with_body(struct exchange *exchange, struct sandbox_request *request,
+                             sandbox_taker *answered)
 {
-    autosandbox struct sandbox_request request = {.operation = operation};
-    if (query_check(exchange))
-        ask(exchange, &request, dialect);
+    if (query_check(exchange) && sandboxes_read_body(exchange, request))
+        sandboxes_ask(exchange, request, answered);
 }
 
-static const struct sandbox_dialect with_info = {.answered = answer_info};
-static const struct sandbox_dialect with_usage = {.answered = answer_usage};
-static const struct sandbox_dialect with_commands = {.answered = answer_commands};
-static const struct sandbox_dialect with_nothing = {.answered = sandbox_answer_nothing};
-static const struct sandbox_dialect with_command = {.answered = answer_command, .piece = add_piece};
+void sandboxes_ask_plainly(struct exchange *exchange, enum sandbox_operation operation,
+                           sandbox_taker *answered)
+{
+    struct sandbox_request request = {.operation = operation};
+    if (query_check(exchange))
+        sandboxes_ask(exchange, &request, answered);
+}
 
 void sandboxes_create(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_CREATE};
-    ask_with_body(exchange, &request, &with_info);
+    sandboxes_ask_with_body(exchange, &request, answer_info);
 }
 
 static bool refuse_query(struct exchange *exchange, const char *name, const char *message)
@@ -408,7 +412,6 @@ static bool read_metadata(struct exchange *exchange, struct sandbox_request *req
 
 void sandboxes_list(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_list};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_LIST};
     const char *state = exchange_parameter(exchange, "state");
     if (!query_check(exchange) || !read_metadata(exchange, &request))
@@ -419,50 +422,50 @@ void sandboxes_list(struct exchange *exchange)
     }
     if (state)
         request.states = 1U << (*state == 'p' ? SANDBOX_PAUSED : SANDBOX_RUNNING);
-    ask(exchange, &request, &dialect);
+    sandboxes_ask(exchange, &request, answer_list);
 }
 
 void sandboxes_get(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_GET, &with_info);
+    sandboxes_ask_plainly(exchange, SANDBOX_GET, answer_info);
 }
 
 void sandboxes_metrics(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_GET, &with_usage);
+    sandboxes_ask_plainly(exchange, SANDBOX_GET, answer_usage);
 }
 
 void sandboxes_end(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_END, &with_nothing);
+    sandboxes_ask_plainly(exchange, SANDBOX_END, sandbox_answer_nothing);
 }
 
 void sandboxes_pause(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_PAUSE, &with_info);
+    sandboxes_ask_plainly(exchange, SANDBOX_PAUSE, answer_info);
 }
 
 void sandboxes_resume(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_RESUME, &with_info);
+    sandboxes_ask_plainly(exchange, SANDBOX_RESUME, answer_info);
 }
 
 void sandboxes_timeout(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_TIMEOUT};
-    ask_with_body(exchange, &request, &with_info);
+    sandboxes_ask_with_body(exchange, &request, answer_info);
 }
 
 void sandboxes_fork(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_FORK};
-    ask_with_body(exchange, &request, &with_info);
+    sandboxes_ask_with_body(exchange, &request, answer_info);
 }
 
 void sandboxes_network(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_NETWORK};
-    ask_with_body(exchange, &request, &with_info);
+    sandboxes_ask_with_body(exchange, &request, answer_info);
 }
 
 /* ---- commands ---- */
@@ -484,24 +487,26 @@ void sandboxes_start(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_START,
                                                   .wait = SANDBOX_UNTIL_END};
+    exchange->piece = add_piece;
     if (!sandboxes_read_wait(exchange, &request) || !execute_take_key(exchange))
         return;
     if (*exchange->idempotency_key) {
         request.idempotency_key = exchange->idempotency_key;
         request.body_sha256 = exchange->body_sha256;
     }
-    ask_with_body(exchange, &request, &with_command);
+    sandboxes_ask_with_body(exchange, &request, answer_command);
 }
 
 void sandboxes_commands(struct exchange *exchange)
 {
-    ask_plainly(exchange, SANDBOX_COMMANDS, &with_commands);
+    sandboxes_ask_plainly(exchange, SANDBOX_COMMANDS, answer_commands);
 }
 
 void sandboxes_command(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_COMMAND};
     const char *wait = exchange_parameter(exchange, "wait");
+    exchange->piece = add_piece;
     if (wait && strcmp(wait, "0") != 0 && strcmp(wait, "1") != 0) {
         (void)refuse_query(exchange, "wait", "wait has to be 0 or 1");
         return;
@@ -509,32 +514,32 @@ void sandboxes_command(struct exchange *exchange)
     if (wait && *wait == '1')
         request.wait = SANDBOX_UNTIL_END;
     if (query_check(exchange) && sandboxes_read_wait(exchange, &request))
-        ask(exchange, &request, &with_command);
+        sandboxes_ask(exchange, &request, answer_command);
 }
 
 void sandboxes_kill(struct exchange *exchange)
 {
-    autosandbox struct sandbox_request request = {.operation = SANDBOX_SIGNAL, .signal = SIGKILL};
+    struct sandbox_request request = {.operation = SANDBOX_SIGNAL, .signal = SIGKILL};
     if (query_check(exchange))
-        ask(exchange, &request, &with_nothing);
+        sandboxes_ask(exchange, &request, sandbox_answer_nothing);
 }
 
 void sandboxes_input(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_INPUT, .keep_input = true};
-    ask_with_body(exchange, &request, &with_nothing);
+    sandboxes_ask_with_body(exchange, &request, sandbox_answer_nothing);
 }
 
 void sandboxes_signal(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_SIGNAL};
-    ask_with_body(exchange, &request, &with_nothing);
+    sandboxes_ask_with_body(exchange, &request, sandbox_answer_nothing);
 }
 
 void sandboxes_resize(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_RESIZE};
-    ask_with_body(exchange, &request, &with_nothing);
+    sandboxes_ask_with_body(exchange, &request, sandbox_answer_nothing);
 }
 
 /* ---- files ---- */
@@ -575,8 +580,6 @@ static bool read_flag(struct exchange *exchange, const char *name, bool *ret_set
 
 void sandboxes_read(struct exchange *exchange)
 {
-    static const struct sandbox_dialect bytes = {.answered = answer_bytes};
-    static const struct sandbox_dialect entries = {.answered = answer_entries};
     bool list = false;
     autosandbox struct sandbox_request request = {.length = SANDBOX_FILE_MAX, .depth = 1};
     bool good = read_path(exchange, &request) && read_flag(exchange, "list", &list);
@@ -584,7 +587,7 @@ void sandboxes_read(struct exchange *exchange)
     if (good && read_count(exchange, "offset", INT64_MAX, &request.offset) &&
         read_count(exchange, "length", SANDBOX_FILE_MAX, &request.length) &&
         read_count(exchange, "depth", SANDBOX_DEPTH_MAX, &request.depth))
-        ask(exchange, &request, list ? &entries : &bytes);
+        sandboxes_ask(exchange, &request, list ? answer_entries : answer_bytes);
 }
 
 void sandboxes_write(struct exchange *exchange)
@@ -603,41 +606,39 @@ void sandboxes_write(struct exchange *exchange)
     }
     for (; mode && *mode; mode++)
         request.mode = request.mode * 8 + (uint64_t)(*mode - '0');
-    ask(exchange, &request, &with_nothing);
+    sandboxes_ask(exchange, &request, sandbox_answer_nothing);
 }
 
 void sandboxes_remove(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_REMOVE};
     if (read_path(exchange, &request))
-        ask(exchange, &request, &with_nothing);
+        sandboxes_ask(exchange, &request, sandbox_answer_nothing);
 }
 
 void sandboxes_stat(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_entry};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_STAT};
     if (read_path(exchange, &request))
-        ask(exchange, &request, &dialect);
+        sandboxes_ask(exchange, &request, answer_entry);
 }
 
 void sandboxes_move(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_MOVE};
-    ask_with_body(exchange, &request, &with_nothing);
+    sandboxes_ask_with_body(exchange, &request, sandbox_answer_nothing);
 }
 
 void sandboxes_make(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_made};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_MAKE};
-    ask_with_body(exchange, &request, &dialect);
+    sandboxes_ask_with_body(exchange, &request, answer_made);
 }
 
 void sandboxes_watch(struct exchange *exchange)
 {
-    static const struct sandbox_dialect dialect = {.answered = answer_watch, .piece = add_change};
     autosandbox struct sandbox_request request = {.operation = SANDBOX_WATCH};
+    exchange->piece = add_change;
     if (read_path(exchange, &request) && read_flag(exchange, "recursive", &request.recursive))
-        ask(exchange, &request, &dialect);
+        sandboxes_ask(exchange, &request, answer_watch);
 }

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct exchange;
+#include "server/http/sandbox.h"
+
 struct execution_result;
 struct json;
-struct sandbox_request;
 
 void sandboxes_create(struct exchange *exchange);
 void sandboxes_list(struct exchange *exchange);
@@ -35,7 +35,18 @@ void sandboxes_move(struct exchange *exchange);
 void sandboxes_make(struct exchange *exchange);
 void sandboxes_watch(struct exchange *exchange);
 
-/* For contexts.c: */
+/* For contexts.c and mcp_tools.c: */
+
+/* Asks about the command or context whose number is in the path: with the fields of the body, or
+ * nothing else. */
+void sandboxes_ask(struct exchange *exchange, struct sandbox_request *request,
+                   sandbox_taker *answered);
+void sandboxes_ask_with_body(struct exchange *exchange, struct sandbox_request *request,
+                             sandbox_taker *answered);
+void sandboxes_ask_plainly(struct exchange *exchange, enum sandbox_operation operation,
+                           sandbox_taker *answered);
+/* Reads the fields of the body; false: the exchange is answered. */
+bool sandboxes_read_body(struct exchange *exchange, struct sandbox_request *request);
 void sandboxes_write_time(struct json *j, const char *key, int64_t ns); /* null if it is 0 */
 /* The member "result", in the form of POST /execute. It is not the first member of its object. */
 void sandboxes_write_result(struct json *j, const struct exchange *exchange,

@@ -31,6 +31,7 @@ struct exchange *exchange_new(struct http *http, struct MHD_Connection *connecti
     exchange->http = http;
     exchange->connection = connection;
     exchange->socket = info ? info->socket_context : NULL;
+    exchange->dialect = &execute_own;
     exchange->method = method;
     exchange->path = strdup(path);
     exchange->began_us = clock_now_us();
@@ -191,12 +192,13 @@ void answer_json(struct exchange *exchange, unsigned status, struct str *text)
     answer_text(exchange, status, "application/json", text);
 }
 
-void answer_write_error(const struct exchange *exchange, enum http_error error, const char *field,
-                        const char *message, struct str *out)
+void answer_own_error(struct exchange *exchange, enum http_error error, const char *field,
+                      const char *message)
 {
     const struct error_row *row = error_row(error);
+    autostr struct str text = {0};
     struct json j;
-    json_init(&j, out);
+    json_init(&j, &text);
     json_open_object(&j, NULL);
     json_text(&j, "error", message ? message : row->text);
     json_text(&j, "code", row->code);
@@ -206,6 +208,14 @@ void answer_write_error(const struct exchange *exchange, enum http_error error, 
         json_text(&j, "id", exchange->execution_id);
     json_text(&j, "request_id", exchange->request_id);
     json_close_object(&j);
+    if (exchange->stream) {
+        stream_end(exchange->stream, "error", text.failed ? NULL : text.data);
+    } else if (text.failed) { /* out of memory: send the status only */
+        str_done(&text);
+        answer_text(exchange, row->status, NULL, &text);
+    } else {
+        answer_json(exchange, row->status, &text);
+    }
 }
 
 void answer_field_error(struct exchange *exchange, enum http_error error, const char *field,
@@ -214,42 +224,12 @@ void answer_field_error(struct exchange *exchange, enum http_error error, const 
     exchange->error = error;
     if (error_row(error)->status == MHD_HTTP_SERVICE_UNAVAILABLE)
         exchange->retry_after_s = 1;
-    if (exchange->route && exchange->route->errors)
-        exchange->route->errors->fail(exchange, error, field, message);
-    else
-        answer_own_error(exchange, error, field, message);
-}
-
-void answer_own_error(struct exchange *exchange, enum http_error error, const char *field,
-                      const char *message)
-{
-    autostr struct str text = {0};
-    unsigned status = error_row(error)->status;
-    answer_write_error(exchange, error, field, message, &text);
-    if (text.failed) { /* out of memory: send the status only */
-        str_done(&text);
-        answer_text(exchange, status, NULL, &text);
-        return;
-    }
-    answer_json(exchange, status, &text);
+    exchange->dialect->fail(exchange, error, field, message);
 }
 
 void answer_error(struct exchange *exchange, enum http_error error, const char *message)
 {
     answer_field_error(exchange, error, NULL, message);
-}
-
-void answer_fail(struct exchange *exchange, enum http_error error, const char *field,
-                 const char *message)
-{
-    if (!exchange->stream || exchange->route->errors) {
-        answer_field_error(exchange, error, field, message);
-        return;
-    }
-    autostr struct str text = {0};
-    exchange->error = error;
-    answer_write_error(exchange, error, field, message, &text);
-    stream_end(exchange->stream, "error", text.failed ? NULL : text.data);
 }
 
 /* ---- Sending an answer ---- */
@@ -327,11 +307,6 @@ static void add_headers(const struct exchange *exchange, struct MHD_Response *re
         add(response, "Content-Type", exchange->content_type);
     if (*exchange->execution_id)
         add(response, "X-Execution-ID", exchange->execution_id);
-    if (exchange->located) {
-        char place[sizeof "/executions/" + EXECUTION_ID_LENGTH];
-        (void)snprintf(place, sizeof place, "/executions/%s", exchange->execution_id);
-        add(response, "Location", place);
-    }
     for (const char *name = str_list_next(&exchange->headers, NULL), *value; name;
          name = str_list_next(&exchange->headers, value)) {
         value = str_list_next(&exchange->headers, name);

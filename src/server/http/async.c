@@ -27,20 +27,15 @@ void async_ask(struct exchange *exchange, enum ticket_kind kind, enum message_ty
                const void *bytes, size_t length)
 {
     struct http *http = exchange->http;
-    enum server_role role = ticket_role(kind);
     struct ticket *ticket = ticket_new(http, kind, exchange);
-    if (ticket && http_send(http, role, type, ticket->tag, bytes, length)) {
+    if (ticket && http_send(http, ticket_role(kind), type, ticket->tag, bytes, length)) {
         exchange->state = EXCHANGE_WAITING;
         exchange_suspend(exchange);
         return;
     }
     if (ticket)
         ticket_free(http, ticket);
-    if (kind == TICKET_PEEK)
-        async_peek_lost(exchange);
-    else
-        answer_error(exchange,
-                     role == ROLE_HISTORY ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST, NULL);
+    async_lost(exchange, kind);
 }
 
 void async_ask_for(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
@@ -129,14 +124,16 @@ void async_submit(struct exchange *exchange)
     async_submit_request(exchange, &request);
 }
 
-static void answer_queued(struct exchange *exchange, const char *id)
+/* It is in the queue. */
+static void answer_id(struct exchange *exchange, const char *id)
 {
     autostr struct str text = {0};
     struct json j;
     char self[sizeof "/executions/" + EXECUTION_ID_LENGTH];
     (void)snprintf(self, sizeof self, "/executions/%s", id);
     (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", id);
-    exchange->located = true;
+    str_list_add(&exchange->headers, "Location");
+    str_list_add(&exchange->headers, self);
     json_init(&j, &text);
     json_open_object(&j, NULL);
     json_text(&j, "id", id);
@@ -148,10 +145,13 @@ static void answer_queued(struct exchange *exchange, const char *id)
     answer_json(exchange, MHD_HTTP_ACCEPTED, &text);
 }
 
-/* Answers an exchange whose execution was not taken. */
-static void answer_verdict(struct exchange *exchange, enum message_verdict verdict)
+void async_answer_queued(struct exchange *exchange, enum message_verdict verdict, const char *id)
 {
     switch (verdict) {
+    case VERDICT_GO:
+    case VERDICT_REPEATED:
+        answer_id(exchange, id);
+        return;
     case VERDICT_CONFLICT:
         answer_error(exchange, ERROR_IDEMPOTENCY_CONFLICT, NULL);
         return;
@@ -164,8 +164,6 @@ static void answer_verdict(struct exchange *exchange, enum message_verdict verdi
                      "this API key has as many executions waiting, or as many bytes of them, as it "
                      "may have (queue.max_per_key, queue.keep_per_key)");
         return;
-    case VERDICT_GO:
-    case VERDICT_REPEATED:
     case VERDICT_GONE:
     case VERDICT_LATER:
         break;
@@ -173,26 +171,25 @@ static void answer_verdict(struct exchange *exchange, enum message_verdict verdi
     answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, NULL);
 }
 
+/* The verdict and the id after it, which is valid if the execution was taken. */
+static enum message_verdict read_verdict(const struct message *message, const char **ret_id)
+{
+    enum message_verdict verdict =
+        message->length > 0 ? (enum message_verdict)message->bytes[0] : VERDICT_LATER;
+    bool taken = verdict == VERDICT_GO || verdict == VERDICT_REPEATED;
+    *ret_id = message->length > 0 ? message->bytes + 1 : "";
+    return taken && !execution_id_is_valid(*ret_id) ? VERDICT_LATER : verdict;
+}
+
 void async_queued(struct http *http, const struct message *message)
 {
     struct exchange *exchange = take_exchange(http, message->tag, TICKET_SUBMIT);
+    const char *id;
+    enum message_verdict verdict = read_verdict(message, &id);
     if (!exchange)
         return;
-    enum message_verdict verdict =
-        message->length > 0 ? (enum message_verdict)message->bytes[0] : VERDICT_LATER;
-    const char *id = message->length > 0 ? message->bytes + 1 : "";
-    bool taken = verdict == VERDICT_GO || verdict == VERDICT_REPEATED;
     exchange->replayed = verdict == VERDICT_REPEATED;
-    if (taken && !execution_id_is_valid(id))
-        verdict = VERDICT_LATER;
-    if (exchange->dialect) {
-        exchange->dialect->queued(exchange, verdict, id);
-        return;
-    }
-    if (taken && execution_id_is_valid(id))
-        answer_queued(exchange, id);
-    else
-        answer_verdict(exchange, verdict);
+    exchange->dialect->queued(exchange, verdict, id);
 }
 
 /* ---- Notes ---- */
@@ -200,7 +197,7 @@ void async_queued(struct http *http, const struct message *message)
 void async_noted(struct http *http, const struct message *message)
 {
     struct exchange *exchange = take_exchange(http, message->tag, TICKET_NOTE);
-    if (exchange && exchange->dialect)
+    if (exchange)
         exchange->dialect->noted(exchange, message);
 }
 
@@ -209,7 +206,7 @@ void async_noted(struct http *http, const struct message *message)
 /* The client asked for an execution, or repeats a request and gets its result. */
 static void ask_again(struct exchange *exchange)
 {
-    if (exchange->dialect)
+    if (exchange->dialect->ended)
         exchange->dialect->ended(exchange);
     else if (exchange->replayed)
         async_ask_for(exchange, TICKET_RESULT, MESSAGE_RESULT, exchange->execution_id);
@@ -225,16 +222,14 @@ bool async_is_waited_out(const struct exchange *exchange)
 /* The time is up, or there was none. */
 static void answer_unfinished(struct exchange *exchange)
 {
-    if (exchange->dialect) {
+    if (exchange->dialect->ended) {
         exchange->dialect->ended(exchange);
-        return;
-    }
-    if (!exchange->replayed) {
+    } else if (!exchange->replayed) {
         async_ask_for(exchange, TICKET_PEEK, MESSAGE_PEEK, exchange->path_id);
-        return;
+    } else {
+        exchange->retry_after_s = 1;
+        answer_error(exchange, ERROR_IN_PROGRESS, NULL);
     }
-    exchange->retry_after_s = 1;
-    answer_error(exchange, ERROR_IN_PROGRESS, NULL);
 }
 
 void async_wait(struct exchange *exchange)
@@ -251,7 +246,7 @@ void async_wait(struct exchange *exchange)
 
 static const char *waited_id(const struct exchange *exchange)
 {
-    return exchange->replayed || exchange->dialect ? exchange->execution_id : exchange->path_id;
+    return *exchange->execution_id ? exchange->execution_id : exchange->path_id;
 }
 
 void async_ended(struct http *http, const struct message *message)
@@ -348,9 +343,15 @@ static void answer_pending(struct exchange *exchange, uint64_t position,
     answer_json(exchange, MHD_HTTP_OK, text);
 }
 
-void async_peek_lost(struct exchange *exchange)
+void async_lost(struct exchange *exchange, enum ticket_kind kind)
 {
-    answer_pending(exchange, 0, NULL);
+    if (kind == TICKET_PEEK)
+        answer_pending(exchange, 0, NULL);
+    else
+        answer_error(exchange,
+                     ticket_role(kind) == ROLE_HISTORY ? ERROR_HISTORY_UNAVAILABLE
+                                                       : ERROR_EXECUTION_LOST,
+                     NULL);
 }
 
 void async_peeked(struct http *http, const struct message *message)
@@ -377,6 +378,8 @@ void async_peeked(struct http *http, const struct message *message)
 void async_repeated(struct http *http, const struct message *message)
 {
     struct ticket *ticket = ticket_find(http, message->tag);
+    const char *id;
+    enum message_verdict verdict = read_verdict(message, &id);
     if (!ticket || ticket->kind != TICKET_RUN || ticket->queued || message->length < 1)
         return;
     struct exchange *exchange = ticket->exchange;
@@ -385,15 +388,14 @@ void async_repeated(struct http *http, const struct message *message)
     ticket_free(http, ticket);
     if (!exchange)
         return;
-    enum message_verdict verdict = (enum message_verdict)message->bytes[0];
-    if (verdict != VERDICT_REPEATED || !execution_id_is_valid(message->bytes + 1)) {
-        answer_verdict(exchange, verdict);
+    if (verdict != VERDICT_REPEATED) {
+        async_answer_queued(exchange, verdict == VERDICT_GO ? VERDICT_LATER : verdict, id);
         return;
     }
     exchange->replayed = true;
     exchange->base64 = base64;
     exchange->wait_until_ms = http->now_ms + http->config->queue.max_wait_ms;
-    (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", message->bytes + 1);
+    (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", id);
     ask_again(exchange);
 }
 

@@ -12,19 +12,10 @@
 struct brig_error;
 struct execution_request;
 
-/* A dialect of the API whose executions are in the queue. Each function is given an exchange that is
- * there, and answers it or asks again. */
-struct async_dialect {
-    /* Answers async_submit_request(). */
-    void (*queued)(struct exchange *exchange, enum message_verdict verdict, const char *id);
-    /* Answers async_wait(): the execution may have ended, or the time is over. */
-    void (*ended)(struct exchange *exchange);
-    /* Answers TICKET_NOTE. */
-    void (*noted)(struct exchange *exchange, const struct message *message);
-};
-
 /* Queues an execution. */
 void async_submit_request(struct exchange *exchange, const struct execution_request *request);
+/* Answers with the id, or says why the execution was not taken. */
+void async_answer_queued(struct exchange *exchange, enum message_verdict verdict, const char *id);
 /* Waits for the end of exchange->execution_id, until exchange->wait_until_ms. */
 void async_wait(struct exchange *exchange);
 bool async_is_waited_out(const struct exchange *exchange);
@@ -56,7 +47,7 @@ void async_repeated(struct http *http, const struct message *message);
 
 /* A new history process: what was waited for may have ended meanwhile. */
 void async_history_new(struct http *http);
-/* The executor is gone: answers what is known. */
-void async_peek_lost(struct exchange *exchange);
+/* The process that was asked is gone: answers what is known, or with an error. */
+void async_lost(struct exchange *exchange, enum ticket_kind kind);
 /* Ends waits that are over. */
 void async_tick(struct http *http);

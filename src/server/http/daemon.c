@@ -113,8 +113,8 @@ void daemon_tick(struct http *http)
     LIST_FOREACH(exchange, &http->exchanges, link)
     if (exchange->stream) {
         stream_tick(exchange);
-        if (exchange->runs && exchange->runs->tick)
-            exchange->runs->tick(exchange);
+        if (exchange->dialect->tick)
+            exchange->dialect->tick(exchange);
     } else if (exchange->upgrade)
         upgrade_tick(exchange);
 }
@@ -432,7 +432,10 @@ static void check_head(struct exchange *exchange)
     take_request_id(exchange);
     take_traceparent(exchange);
     find_client(exchange);
-    (void)(find_route(exchange) && check_host(exchange) && check_connections(exchange) &&
+    bool found = find_route(exchange);
+    if (found && exchange->route->dialect)
+        exchange->dialect = exchange->route->dialect;
+    (void)(found && check_host(exchange) && check_connections(exchange) &&
            check_draining(exchange) && check_key(exchange) && check_type(exchange) &&
            check_page(exchange));
 }

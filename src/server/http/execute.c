@@ -319,17 +319,14 @@ static struct exchange *find_run(struct http *http, uint64_t tag)
     return ticket && ticket->kind == TICKET_RUN && !ticket->queued ? ticket->exchange : NULL;
 }
 
-/* A stream starts here, because its headers contain the id. */
 void execute_begun(struct http *http, const struct message *message)
 {
     struct exchange *exchange = find_run(http, message->tag);
     if (!exchange || *exchange->execution_id || !execution_id_is_valid(message->bytes))
         return;
     (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", message->bytes);
-    if (exchange->runs && exchange->runs->begun)
-        exchange->runs->begun(exchange);
-    if (is_stream(exchange))
-        (void)stream_begin(exchange, NULL, exchange->ticket->base64);
+    if (exchange->dialect->begun)
+        exchange->dialect->begun(exchange);
 }
 
 void execute_abandon(struct http *http, struct ticket *ticket)
@@ -340,40 +337,22 @@ void execute_abandon(struct http *http, struct ticket *ticket)
         (void)http_send(http, ROLE_EXECUTOR, MESSAGE_CANCEL, ticket->tag, NULL, 0);
 }
 
-/* Answers a client, if it is still there, whose request failed; a stream ends with an event. */
-static void fail(struct exchange *exchange, enum http_error error, const char *field,
-                 const char *message)
-{
-    if (!exchange)
-        return;
-    answer_fail(exchange, error, field, message);
-}
-
 void execute_output(struct http *http, const struct message *message)
 {
     struct exchange *exchange = find_run(http, message->tag);
-    if (exchange && exchange->runs && exchange->runs->output && message->length > 0)
-        exchange->runs->output(exchange, message->bytes[0] == 2, message->bytes + 1,
-                               message->length - 1);
-    if (!exchange || exchange->runs || !exchange->stream || message->length < 1)
-        return;
-    stream_output(exchange->stream, message->bytes[0] == 2, message->bytes + 1,
-                  message->length - 1);
+    if (exchange && exchange->dialect->output && message->length > 0)
+        exchange->dialect->output(exchange, message->bytes[0] == 2, message->bytes + 1,
+                                  message->length - 1);
 }
 
 void execute_stage(struct http *http, const struct message *message)
 {
     struct exchange *exchange = find_run(http, message->tag);
     struct message_stage stage;
-    if (!exchange || message->length != sizeof stage)
+    if (!exchange || !exchange->dialect->stage || message->length != sizeof stage)
         return;
     memcpy(&stage, message->bytes, sizeof stage);
-    if (exchange->runs && exchange->runs->stage)
-        exchange->runs->stage(exchange, &stage);
-    if (exchange->runs || !exchange->stream || stage.ended)
-        return;
-    stream_event(exchange->stream, "stage",
-                 stage.stage == STAGE_COMPILE ? "{\"stage\":\"compile\"}" : "{\"stage\":\"run\"}");
+    exchange->dialect->stage(exchange, &stage);
 }
 
 /* The error for an execution that did not run. */
@@ -394,28 +373,16 @@ static enum http_error fault_of(const struct execution_result *result)
 
 static void answer_result(struct exchange *exchange, const struct execution_result *result)
 {
-    autostr struct str text = {0};
-    struct json j;
-    struct stream *stream = exchange->stream;
     if (result->status == EXECUTION_SETUP_FAILED) {
-        fail(exchange, fault_of(result), result->field, result->message);
+        answer_field_error(exchange, fault_of(result), result->field, result->message);
         return;
     }
     if (result->status == EXECUTION_LOST) {
-        fail(exchange, ERROR_EXECUTION_LOST, NULL, result->message);
+        answer_error(exchange, ERROR_EXECUTION_LOST, result->message);
         return;
     }
     exchange->outcome = execution_status_name(result->status);
-    if (exchange->runs) {
-        exchange->runs->done(exchange, result);
-        return;
-    }
-    json_init(&j, &text);
-    result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
-    if (stream)
-        stream_end(stream, "done", text.failed ? NULL : text.data);
-    else
-        answer_json(exchange, MHD_HTTP_OK, &text);
+    exchange->dialect->done(exchange, result);
 }
 
 void execute_replay(struct exchange *exchange, const struct execution_result *result)
@@ -450,15 +417,60 @@ void execute_done(struct http *http, const struct message *message)
     int decoded = execution_result_decode(message->bytes, message->length, &result, NULL);
     http->running--;
     ticket_free(http, ticket);
+    if (!exchange)
+        return;
     if (decoded < 0) {
-        fail(exchange, ERROR_INTERNAL, NULL, NULL);
+        answer_error(exchange, ERROR_INTERNAL, NULL);
         return;
     }
-    if (exchange) {
-        take_trace(exchange, &result.trace);
-        answer_result(exchange, &result);
-    }
+    take_trace(exchange, &result.trace);
+    answer_result(exchange, &result);
 }
+
+/* ---- brigd's own dialect ---- */
+
+/* The headers of a stream contain the id, so it begins now. */
+static void begin_stream(struct exchange *exchange)
+{
+    if (is_stream(exchange))
+        (void)stream_begin(exchange, NULL, exchange->ticket->base64);
+}
+
+static void add_output(struct exchange *exchange, bool is_stderr, const char *bytes, size_t length)
+{
+    if (exchange->stream)
+        stream_output(exchange->stream, is_stderr, bytes, length);
+}
+
+static void add_stage(struct exchange *exchange, const struct message_stage *stage)
+{
+    if (exchange->stream && !stage->ended)
+        stream_event(exchange->stream, "stage",
+                     stage->stage == STAGE_COMPILE ? "{\"stage\":\"compile\"}"
+                                                   : "{\"stage\":\"run\"}");
+}
+
+static void write_result(struct exchange *exchange, const struct execution_result *result)
+{
+    autostr struct str text = {0};
+    struct json j;
+    struct stream *stream = exchange->stream;
+    json_init(&j, &text);
+    result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
+    if (stream)
+        stream_end(stream, "done", text.failed ? NULL : text.data);
+    else
+        answer_json(exchange, MHD_HTTP_OK, &text);
+}
+
+const struct dialect execute_own = {.fail = answer_own_error,
+                                    .begun = begin_stream,
+                                    .output = add_output,
+                                    .stage = add_stage,
+                                    .done = write_result,
+                                    .queued = async_answer_queued};
+
+/* ---- A process that is gone ---- */
 
 enum server_role ticket_role(enum ticket_kind kind)
 {
@@ -490,10 +502,7 @@ void tickets_lost(struct http *http, enum server_role role)
             continue;
         http->running -= kind == TICKET_RUN;
         ticket_free(http, ticket);
-        if (kind == TICKET_PEEK && exchange)
-            async_peek_lost(exchange);
-        else
-            fail(exchange, role == ROLE_HISTORY ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST,
-                 NULL, NULL);
+        if (exchange)
+            async_lost(exchange, kind);
     }
 }

@@ -16,12 +16,11 @@
 #include "server/http/metrics.h"
 #include "server/http/request.h"
 #include "server/http/route.h"
+#include "server/http/sandbox.h"
 #include "server/message.h"
 #include "server/sandbox.h"
 
-struct async_dialect;
 struct brig_error;
-struct sandbox_dialect;
 struct server_config;
 struct stream;
 struct upgrade;
@@ -53,16 +52,25 @@ enum exchange_state {
     EXCHANGE_ANSWERED, /* libmicrohttpd has the answer */
 };
 
-/* What another dialect of the API than brigd's own does with an execution. Faults are answered by
- * the route's errors. */
-struct execute_dialect {
-    void (*begun)(struct exchange *exchange); /* the executor knows it; or NULL */
-    /* The last call: sets the answer. */
-    void (*done)(struct exchange *exchange, const struct execution_result *result);
-    /* For a request that streams; or NULL. */
+/* What an interface does with what the other processes say: brigd's own, or another program's, whose
+ * requests are translated in server/api. NULL: nothing, unless said otherwise. */
+struct dialect {
+    /* Answers with an error; if the exchange has a stream, ends it. */
+    void (*fail)(struct exchange *exchange, enum http_error error, const char *field,
+                 const char *message);
+    /* An execution: the executor knows it; output and stages of one that streams; its result, the last
+     * call, which sets the answer; and now and then while it has a stream. */
+    void (*begun)(struct exchange *exchange);
     void (*output)(struct exchange *exchange, bool is_stderr, const char *bytes, size_t length);
     void (*stage)(struct exchange *exchange, const struct message_stage *stage);
-    void (*tick)(struct exchange *exchange); /* now and then, if it has a stream; or NULL */
+    void (*done)(struct exchange *exchange, const struct execution_result *result);
+    void (*tick)(struct exchange *exchange);
+    /* An execution of the queue. Each answers the exchange or asks again. NULL: as brigd's own. */
+    void (*queued)(struct exchange *exchange, enum message_verdict verdict, const char *id);
+    void (*ended)(struct exchange *exchange); /* it may have ended, or the time to wait is over */
+    void (*noted)(struct exchange *exchange, const struct message *message); /* to TICKET_NOTE */
+    /* A fault of a question about a sandbox; NULL: sandbox_fail(). */
+    void (*sandbox_failed)(struct exchange *exchange, const struct sandbox_answer *answer);
 };
 
 /* A request and its answer. */
@@ -71,7 +79,8 @@ struct exchange {
     LIST_ENTRY(exchange) link;
     struct MHD_Connection *connection;
     struct connection *socket;
-    const struct route *route; /* NULL: unknown path */
+    const struct route *route;     /* NULL: unknown path */
+    const struct dialect *dialect; /* of the route; never NULL */
     enum exchange_state state;
     bool suspended, gone;
     bool half_closed; /* the client sends no more, but may wait for its answer */
@@ -104,20 +113,18 @@ struct exchange {
     struct ticket *ticket; /* the pending question to another process, or NULL */
     struct stream *stream; /* POST /execute/stream once it has started, or NULL */
     /* Asynchronous executions, and repeated requests (async.c). */
-    bool located;                        /* the answer has a Location */
-    bool replayed, base64;               /* the idempotency key was used before */
-    bool peeked;                         /* the executor did not know the execution */
-    uint64_t wait_until_ms;              /* for its end */
-    struct str pending;                  /* what the history process knows of it */
-    const struct async_dialect *dialect; /* that answers instead of async.c, or NULL */
+    bool replayed, base64;  /* the idempotency key was used before */
+    bool peeked;            /* the executor did not know the execution */
+    uint64_t wait_until_ms; /* for its end */
+    struct str pending;     /* what the history process knows of it */
     /* Other dialects. */
     char sandbox_token[SANDBOX_TOKEN_LENGTH +
                        1]; /* of the sandbox `path_id`, in place of a key; or "" */
     struct str headers;    /* more headers of the answer: a list of names and values in turn */
     void *kept;            /* by a dialect, between its questions; or NULL */
     void (*free_kept)(void *kept);
-    const struct execute_dialect *runs; /* of the execution; NULL: brigd's own */
-    struct upgrade *upgrade;            /* the WebSocket connection, or NULL */
+    sandbox_piece_taker *piece; /* of pieces that a question about a sandbox brings, or NULL */
+    struct upgrade *upgrade;    /* the WebSocket connection, or NULL */
 };
 
 /* All but TICKET_WAIT wait for an answer of the executor or the history process. */
@@ -145,8 +152,9 @@ struct ticket {
     size_t key;   /* whose place in key_places it takes; CONFIG_LIST_MAX: none */
     char domain[CLIENTS_DOMAIN_LENGTH + 1];
     uint64_t queued_until_ms;
-    struct str packed;                     /* the encoded request, until it is sent */
-    const struct sandbox_dialect *dialect; /* TICKET_SANDBOX */
+    struct str packed;       /* the encoded request, until it is sent */
+    sandbox_taker *answered; /* TICKET_SANDBOX */
+    bool relays;             /* SANDBOX_RELAY: the first piece begins the answer */
 };
 
 struct http {
@@ -239,20 +247,15 @@ void exchange_abandon(struct exchange *exchange);
 void answer_json(struct exchange *exchange, unsigned status, struct str *text);
 void answer_text(struct exchange *exchange, unsigned status, const char *content_type,
                  struct str *text);
-/* Answers {"error", "code", "request_id"}; `message` NULL: the message of the table. */
+/* Answers {"error", "code", "request_id"}, or what the dialect has for it; a stream that has begun ends
+ * with it. `message` NULL: the message of the table. */
 void answer_error(struct exchange *exchange, enum http_error error, const char *message);
 /* Also adds "field", unless it is "". */
 void answer_field_error(struct exchange *exchange, enum http_error error, const char *field,
                         const char *message);
-/* Writes the error object as text, for a stream. */
-void answer_write_error(const struct exchange *exchange, enum http_error error, const char *field,
-                        const char *message, struct str *out);
-/* The same in brigd's own form, whatever that of the route is. */
+/* The same in brigd's own form, whatever the dialect of the route is. */
 void answer_own_error(struct exchange *exchange, enum http_error error, const char *field,
                       const char *message);
-/* Answers with an error; a stream that has begun ends with it. */
-void answer_fail(struct exchange *exchange, enum http_error error, const char *field,
-                 const char *message);
 /* Whether a web page of this origin may use the server: server.cors_origins. */
 bool answer_allows_origin(const struct exchange *exchange, const char *origin);
 /* Whether a browser sent the request for a web page that is neither of this server nor of
@@ -273,6 +276,7 @@ enum server_role ticket_role(enum ticket_kind kind);
 /* The process is gone: answers all exchanges that wait for it. */
 void tickets_lost(struct http *http, enum server_role role);
 
+extern const struct dialect execute_own;       /* brigd's own dialect */
 void execute_begin(struct exchange *exchange); /* a handler of the route table */
 /* Reads Idempotency-Key; must be called before the body is released. False: the exchange is
  * answered. */

@@ -9,7 +9,7 @@
 
 #include "server/execution.h"
 
-struct error_form;
+struct dialect;
 struct exchange;
 struct str;
 
@@ -41,9 +41,9 @@ struct route {
     const char *operation; /* operationId in openapi.json */
     const char *schema;    /* of the answer (schemas.json), or NULL: it is not JSON */
     const char *summary;
-    const char *doc;                 /* Markdown, for docs/api.md */
-    const char *request;             /* schema of the body; NULL: that of /execute */
-    const struct error_form *errors; /* NULL: the form of this server */
+    const char *doc;               /* Markdown, for docs/api.md */
+    const char *request;           /* schema of the body; NULL: that of /execute */
+    const struct dialect *dialect; /* NULL: brigd's own */
     /* For a credential that is not an API key: called when the head of a request with a body is
      * complete. Sets an answer, or asks the executor; the body is read once the state is
      * EXCHANGE_BODY again and the exchange is resumed. NULL: there is none. A request without a body is checked by `handle`. */
@@ -196,10 +196,3 @@ struct error_row {
     const char *text, *doc;
 };
 const struct error_row *error_row(enum http_error error);
-
-/* How a dialect says that a request failed. */
-struct error_form {
-    /* Answers with an error; if the exchange has a stream, ends it. */
-    void (*fail)(struct exchange *exchange, enum http_error error, const char *field,
-                 const char *message);
-};

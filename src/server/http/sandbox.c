@@ -41,7 +41,7 @@ void sandbox_fail(struct exchange *exchange, const struct sandbox_answer *answer
     const char *message = *answer->message ? answer->message : NULL;
     if (answer->fault == SANDBOX_LIMIT)
         exchange->retry_after_s = 1;
-    answer_fail(exchange, error, answer->field, message);
+    answer_field_error(exchange, error, answer->field, message);
 }
 
 void sandbox_answer_nothing(struct exchange *exchange, const struct sandbox_answer *answer)
@@ -52,7 +52,7 @@ void sandbox_answer_nothing(struct exchange *exchange, const struct sandbox_answ
 }
 
 void sandbox_ask(struct exchange *exchange, struct sandbox_request *request,
-                 const struct sandbox_dialect *dialect)
+                 sandbox_taker *answered)
 {
     struct http *http = exchange->http;
     /* The executor would take it as malformed, and disconnect this process with all its clients. */
@@ -80,7 +80,8 @@ void sandbox_ask(struct exchange *exchange, struct sandbox_request *request,
         answer_error(exchange, encoded ? ERROR_EXECUTION_LOST : ERROR_OVERLOADED, NULL);
         return;
     }
-    ticket->dialect = dialect;
+    ticket->answered = answered;
+    ticket->relays = request->operation == SANDBOX_RELAY;
     str_done(&exchange->body);
     exchange_release(exchange);
     exchange->state = EXCHANGE_WAITING;
@@ -100,32 +101,30 @@ void sandbox_answered(struct http *http, const struct message *message)
     if (!ticket)
         return;
     struct exchange *exchange = ticket->exchange;
-    const struct sandbox_dialect *dialect = ticket->dialect;
+    sandbox_taker *answered = ticket->answered;
     bool decoded = sandbox_answer_decode(message->bytes, message->length, &answer, NULL) == 0;
     if (!decoded || !answer.more)
         ticket_free(http, ticket);
     if (!exchange)
         return;
+    sandbox_taker *failed = exchange->dialect->sandbox_failed;
     if (!decoded)
         answer_error(exchange, ERROR_INTERNAL, NULL);
-    else if (answer.fault != SANDBOX_OK && dialect->failed)
-        dialect->failed(exchange, &answer);
-    else if (answer.fault != SANDBOX_OK)
-        sandbox_fail(exchange, &answer);
+    else if (answer.fault == SANDBOX_OK)
+        answered(exchange, &answer);
+    else if (failed)
+        failed(exchange, &answer);
     else
-        dialect->answered(exchange, &answer);
+        sandbox_fail(exchange, &answer);
 }
 
 void sandbox_piece(struct http *http, const struct message *message)
 {
     const struct ticket *ticket = find(http, message->tag);
     struct exchange *exchange = ticket ? ticket->exchange : NULL;
-    const struct sandbox_dialect *dialect = ticket ? ticket->dialect : NULL;
-    if (!exchange || !dialect->piece || message->length < 1 ||
-        (!exchange->stream && !dialect->begins_with_piece))
-        return;
-    dialect->piece(exchange, (enum sandbox_piece)message->bytes[0], message->bytes + 1,
-                   message->length - 1);
+    if (exchange && exchange->piece && message->length > 0 && (exchange->stream || ticket->relays))
+        exchange->piece(exchange, (enum sandbox_piece)message->bytes[0], message->bytes + 1,
+                        message->length - 1);
 }
 
 void sandbox_abandon(struct http *http, struct ticket *ticket)

@@ -13,24 +13,17 @@ struct http;
 struct message;
 struct ticket;
 
-/* What a dialect does with answers. The exchange is there; if it has no stream yet, `answered` sets
- * its answer, begins a stream or asks again, and for a stream adds to it. */
-struct sandbox_dialect {
-    /* Called for the last answer, and before it for one that says `more`. */
-    void (*answered)(struct exchange *exchange, const struct sandbox_answer *answer);
-    /* Called for each piece of output or change; NULL: there is none. */
-    void (*piece)(struct exchange *exchange, enum sandbox_piece kind, const char *bytes,
-                  size_t length);
-    /* Called for a fault; NULL: sandbox_fail(). */
-    void (*failed)(struct exchange *exchange, const struct sandbox_answer *answer);
-    /* `piece` begins the stream, or sets the answer. */
-    bool begins_with_piece;
-};
+/* Called for the last answer, and before it for one that says `more`; the exchange is there. Sets its
+ * answer, begins a stream, asks again or, if it has a stream, adds to it. */
+typedef void sandbox_taker(struct exchange *exchange, const struct sandbox_answer *answer);
+/* Called for each piece of output or change, once there is a stream. */
+typedef void sandbox_piece_taker(struct exchange *exchange, enum sandbox_piece kind,
+                                 const char *bytes, size_t length);
 
 /* Sends the request, with the client and its key filled in, and suspends the exchange; or answers
- * it with an error. */
+ * it with an error. exchange->piece takes the pieces. */
 void sandbox_ask(struct exchange *exchange, struct sandbox_request *request,
-                 const struct sandbox_dialect *dialect);
+                 sandbox_taker *answered);
 /* Answers, or ends the stream, with the error of a fault. */
 void sandbox_fail(struct exchange *exchange, const struct sandbox_answer *answer);
 /* Answers 204, without a body. */
