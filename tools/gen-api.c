@@ -142,7 +142,7 @@ static void append_sandbox_requests(struct str *out)
         append_users(out, sandbox_bodies[i].name, true);
         str_append(out, "\n| field | type | allowed | meaning |\n|---|---|---|---|\n");
         for (size_t k = 0; k < sandbox_field_count; k++) {
-            const struct sandbox_field *field = &sandbox_fields[k];
+            const struct field *field = &sandbox_fields[k];
             if (field->operations & 1U << sandbox_bodies[i].operation)
                 append_row(out, field->name, field->required ? " (required)" : "", field->type,
                            field->allowed, field->doc);

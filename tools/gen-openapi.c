@@ -58,7 +58,7 @@ static json_t *request_schema(void)
 {
     json_t *root = closed_object(), *required = json_array();
     for (size_t i = 0; i < request_field_count; i++) {
-        const struct request_field *field = &request_fields[i];
+        const struct field *field = &request_fields[i];
         const char *name = field->name;
         json_t *schema = schema_of(field->type), *properties = properties_for(root, &name);
         (void)json_object_set_new(schema, "description",
@@ -76,7 +76,7 @@ static json_t *sandbox_schema(enum sandbox_operation operation)
 {
     json_t *root = closed_object(), *required = json_array();
     for (size_t i = 0; i < sandbox_field_count; i++) {
-        const struct sandbox_field *field = &sandbox_fields[i];
+        const struct field *field = &sandbox_fields[i];
         const char *name = field->name;
         if (!(field->operations & 1U << operation))
             continue;
