@@ -3,8 +3,11 @@
 #include "base/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/encode.h"
 #include "base/str.h"
 
@@ -170,4 +173,19 @@ void json_nothing(struct json *j, const char *key)
 {
     before(j, key);
     str_append(j->out, "null");
+}
+
+void json_time(struct json *j, const char *key, int64_t ns)
+{
+    char text[40];
+    struct tm tm;
+    time_t seconds = (time_t)(ns / CLOCK_SECOND_NS);
+    if (ns <= 0 || !gmtime_r(&seconds, &tm)) {
+        json_nothing(j, key);
+        return;
+    }
+    size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(text + length, sizeof text - length, ".%03dZ",
+                   (int)(ns % CLOCK_SECOND_NS / 1000000));
+    json_text(j, key, text);
 }

@@ -27,3 +27,5 @@ void json_int(struct json *j, const char *key, int64_t value);
 void json_uint(struct json *j, const char *key, uint64_t value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_nothing(struct json *j, const char *key);
+/* Nanoseconds since 1970 as "2026-11-16T10:00:00.000Z"; null if they are not above 0. */
+void json_time(struct json *j, const char *key, int64_t ns);

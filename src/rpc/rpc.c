@@ -13,7 +13,7 @@
 static const char *const legacy_versions[] = {RPC_LEGACY_NEWEST, "2025-06-18", "2025-03-26",
                                               "2024-11-05", NULL};
 
-static bool refuse(struct rpc_fault *fault, enum rpc_code code, const char *message)
+bool rpc_refuse(struct rpc_fault *fault, enum rpc_code code, const char *message)
 {
     *fault = (struct rpc_fault){.code = code, .message = message};
     return false;
@@ -75,26 +75,26 @@ bool rpc_read(const char *text, size_t length, struct rpc_request *ret, struct r
 {
     *ret = (struct rpc_request){0};
     if (!utf8_is_valid(text, length))
-        return refuse(fault, RPC_PARSE, "the message is not UTF-8");
+        return rpc_refuse(fault, RPC_PARSE, "the message is not UTF-8");
     if (!is_bounded(text, length))
-        return refuse(fault, RPC_PARSE, "the message has too many values");
+        return rpc_refuse(fault, RPC_PARSE, "the message has too many values");
     ret->message =
         json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
     if (!ret->message)
-        return refuse(fault, RPC_PARSE, "the message is not JSON");
+        return rpc_refuse(fault, RPC_PARSE, "the message is not JSON");
     json_t *id = json_object_get(ret->message, "id");
     ret->id = is_id(id) ? id : NULL;
     const char *wrong = find_wrong(ret->message);
     if (wrong)
-        return refuse(fault, RPC_REQUEST, wrong);
+        return rpc_refuse(fault, RPC_REQUEST, wrong);
     ret->method = json_string_value(json_object_get(ret->message, "method"));
     ret->params = json_object_get(ret->message, "params");
     if (ret->method && ret->params && !json_is_object(ret->params))
-        return refuse(fault, id ? RPC_PARAMS : RPC_OK, "params is not an object");
+        return rpc_refuse(fault, id ? RPC_PARAMS : RPC_OK, "params is not an object");
     if (!json_is_object(ret->params) &&
         (!(ret->params = json_object()) ||
          json_object_set_new(ret->message, "params", ret->params) < 0))
-        return refuse(fault, RPC_INTERNAL, "out of memory");
+        return rpc_refuse(fault, RPC_INTERNAL, "out of memory");
     return true;
 }
 
@@ -122,14 +122,14 @@ bool rpc_read_meta(struct rpc_request *request, struct rpc_fault *fault)
     request->capabilities = json_object_get(meta, RPC_META_CAPABILITIES);
     request->modern = true;
     if (!json_is_string(version))
-        return refuse(fault, RPC_PARAMS, "_meta has no " RPC_META_VERSION);
+        return rpc_refuse(fault, RPC_PARAMS, "_meta has no " RPC_META_VERSION);
     if (strcmp(json_string_value(version), RPC_MODERN) != 0) {
-        (void)refuse(fault, RPC_VERSION, "unsupported protocol version");
+        (void)rpc_refuse(fault, RPC_VERSION, "unsupported protocol version");
         fault->data = supported_versions(version);
         return false;
     }
     if (!json_is_object(request->capabilities))
-        return refuse(fault, RPC_PARAMS, "_meta has no " RPC_META_CAPABILITIES);
+        return rpc_refuse(fault, RPC_PARAMS, "_meta has no " RPC_META_CAPABILITIES);
     return true;
 }
 
@@ -192,7 +192,7 @@ json_t *rpc_initialize(const struct rpc_request *request, const char *instructio
 {
     const char *asked = json_string_value(json_object_get(request->params, "protocolVersion"));
     if (!asked) {
-        (void)refuse(fault, RPC_PARAMS, "protocolVersion is missing");
+        (void)rpc_refuse(fault, RPC_PARAMS, "protocolVersion is missing");
         return NULL;
     }
     return json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion",

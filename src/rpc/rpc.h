@@ -34,6 +34,8 @@ struct rpc_fault {
     const char *message;
     json_t *data;
 };
+/* Fills in the fault, and returns false. */
+bool rpc_refuse(struct rpc_fault *fault, enum rpc_code code, const char *message);
 
 /* A message of a client. All but `message` point into it. */
 struct rpc_request {

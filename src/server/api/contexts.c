@@ -29,7 +29,7 @@ static void write_context(struct json *j, const struct sandbox_context *context)
     json_bool(j, "default", context->is_default);
     json_uint(j, "runs", context->runs);
     json_uint(j, "execution_count", context->count);
-    sandboxes_write_time(j, "created_at", context->created_ns);
+    json_time(j, "created_at", context->created_ns);
     json_close_object(j);
 }
 

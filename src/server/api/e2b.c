@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/encode.h"
@@ -19,8 +18,6 @@
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
 
-#define SECOND_NS INT64_C(1000000000)
-#define TIME_BYTES 40
 #define ID "{id}"
 #define CONNECT_TYPE "application/connect+json"
 #define DEPTH_MAX 16
@@ -379,16 +376,7 @@ bool e2b_check_user(struct exchange *exchange)
 
 void e2b_write_time(struct json *j, const char *key, int64_t ns)
 {
-    char text[TIME_BYTES];
-    struct tm tm;
-    time_t seconds = (time_t)(ns / SECOND_NS);
-    if (ns < 0 || !gmtime_r(&seconds, &tm)) {
-        json_text(j, key, "1970-01-01T00:00:00Z");
-        return;
-    }
-    size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    (void)snprintf(text + length, sizeof text - length, ".%03dZ", (int)(ns % SECOND_NS / 1000000));
-    json_text(j, key, text);
+    json_time(j, key, ns > 0 ? ns : 1);
 }
 
 void e2b_unsupported(struct exchange *exchange)

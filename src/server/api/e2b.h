@@ -117,7 +117,7 @@ bool e2b_body(struct exchange *exchange, json_t **ret_object);
 const char *e2b_file_path(struct exchange *exchange, struct arena *arena, const char *path);
 /* Refuses another user than those that all mean the sandbox's only one. False: answered. */
 bool e2b_check_user(struct exchange *exchange);
-/* "2026-11-16T10:00:00.000Z" */
+/* A time that is not known is the beginning of 1970: the clients need one. */
 void e2b_write_time(struct json *j, const char *key, int64_t ns);
 
 /* ---- handlers ---- */

@@ -516,9 +516,7 @@ void judge0_get(struct exchange *exchange)
 void judge0_get_batch(struct exchange *exchange)
 {
     struct call *call = begin(exchange, CALL_GET_BATCH);
-    const char *tokens = exchange_header(exchange, "tokens");
-    if (!tokens)
-        tokens = exchange_parameter(exchange, "tokens");
+    const char *tokens = exchange_value(exchange, "tokens");
     if (!call)
         return;
     struct note_list *list = &call->list;

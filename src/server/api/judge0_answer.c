@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/encode.h"
@@ -15,9 +14,6 @@
 #include "server/api/judge0_request.h"
 #include "server/api/judge0_text.h"
 #include "server/history/notes.h"
-
-#define SECOND_NS INT64_C(1000000000)
-#define TIME_BYTES 40
 
 #define autosubmission __attribute__((cleanup(judge0_submission_done)))
 #define autooutcome __attribute__((cleanup(judge0_outcome_done)))
@@ -275,20 +271,6 @@ static void write_decimal(struct json *j, const char *name, int64_t millionths)
     json_text(j, name, text);
 }
 
-static void write_time(struct json *j, const char *name, int64_t ns)
-{
-    char text[TIME_BYTES];
-    struct tm tm;
-    time_t seconds = (time_t)(ns / SECOND_NS);
-    if (ns <= 0 || !gmtime_r(&seconds, &tm)) {
-        json_nothing(j, name);
-        return;
-    }
-    size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    (void)snprintf(text + length, sizeof text - length, ".%03dZ", (int)(ns % SECOND_NS / 1000000));
-    json_text(j, name, text);
-}
-
 static void write_field(const struct writing *w, const struct member *member)
 {
     const struct judge0_rule *rule = &judge0_rules[member->field];
@@ -371,12 +353,12 @@ static void write_language(const struct writing *w, const struct member *member)
 
 static void write_created(const struct writing *w, const struct member *member)
 {
-    write_time(w->j, member->name, w->note->created_ns);
+    json_time(w->j, member->name, w->note->created_ns);
 }
 
 static void write_finished(const struct writing *w, const struct member *member)
 {
-    write_time(w->j, member->name, w->outcome->finished_ns);
+    json_time(w->j, member->name, w->outcome->finished_ns);
 }
 
 /* "0.012" */

@@ -233,16 +233,10 @@ void judge0_workers(struct exchange *exchange)
 
 /* ---- who asks ---- */
 
-static const char *header_or_parameter(const struct exchange *exchange, const char *name)
-{
-    const char *value = exchange_header(exchange, name);
-    return value ? value : exchange_parameter(exchange, name);
-}
-
 bool judge0_check_authorized(struct exchange *exchange)
 {
     const struct config_list *keys = &exchange->http->config->security.allowed_keys;
-    const char *user = header_or_parameter(exchange, "X-Auth-User");
+    const char *user = exchange_value(exchange, "X-Auth-User");
     char domain[CLIENTS_DOMAIN_LENGTH + 1] = "";
     if (user && keys->count > 0 && clients_check_key(keys, user, domain) &&
         strcmp(domain, exchange->domain) == 0)

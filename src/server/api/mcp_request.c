@@ -23,12 +23,6 @@
 
 /* ---- Headers ---- */
 
-static bool refuse(struct rpc_fault *fault, enum rpc_code code, const char *message)
-{
-    *fault = (struct rpc_fault){.code = code, .message = message};
-    return false;
-}
-
 /* Whether the header has this value, as it is or as =?base64?…?=. */
 static bool has_value(const char *header, const char *value)
 {
@@ -52,12 +46,13 @@ static bool check_modern(const struct rpc_request *request, const struct mcp_hea
     const char *version = json_string_value(json_object_get(meta, RPC_META_VERSION));
     const char *name = json_string_value(json_object_get(request->params, "name"));
     if (!headers->version || strcmp(headers->version, version) != 0)
-        return refuse(fault, RPC_HEADERS, "the header MCP-Protocol-Version is not that of _meta");
+        return rpc_refuse(fault, RPC_HEADERS,
+                          "the header MCP-Protocol-Version is not that of _meta");
     if (!headers->method || strcmp(headers->method, request->method) != 0)
-        return refuse(fault, RPC_HEADERS, "the header Mcp-Method is not the method");
+        return rpc_refuse(fault, RPC_HEADERS, "the header Mcp-Method is not the method");
     if (strcmp(request->method, "tools/call") == 0 && name &&
         (!headers->name || !has_value(headers->name, name)))
-        return refuse(fault, RPC_HEADERS, "the header Mcp-Name is not the name of the tool");
+        return rpc_refuse(fault, RPC_HEADERS, "the header Mcp-Name is not the name of the tool");
     return true;
 }
 
@@ -67,13 +62,14 @@ static bool check_legacy(const struct rpc_request *request, const struct mcp_hea
     if (strcmp(request->method, "initialize") == 0)
         return true;
     if (headers->version && strcmp(headers->version, RPC_MODERN) == 0 && request->id)
-        return refuse(fault, RPC_PARAMS, "_meta has no " RPC_META_VERSION);
+        return rpc_refuse(fault, RPC_PARAMS, "_meta has no " RPC_META_VERSION);
     if (headers->version && !rpc_is_legacy(headers->version) &&
         strcmp(headers->version, RPC_MODERN) != 0)
-        return refuse(fault, RPC_REQUEST, "the header MCP-Protocol-Version is not a known version");
+        return rpc_refuse(fault, RPC_REQUEST,
+                          "the header MCP-Protocol-Version is not a known version");
     if (headers->session && !execution_id_is_valid(headers->session)) {
         *ret_status = 404;
-        return refuse(fault, RPC_REQUEST, "unknown session: initialize again");
+        return rpc_refuse(fault, RPC_REQUEST, "unknown session: initialize again");
     }
     return true;
 }
@@ -126,11 +122,6 @@ static void copy(json_t *to, const json_t *from, const char *name)
         (void)json_object_set(to, name, value);
 }
 
-static const char *text_of(const json_t *arguments, const char *name)
-{
-    return json_string_value(json_object_get(arguments, name));
-}
-
 json_t *mcp_execution_body(const json_t *arguments)
 {
     static const char *const same[] = {"language", "code",  "stdin",
@@ -169,7 +160,7 @@ json_t *mcp_sandbox_body(const json_t *arguments)
 static json_t *code_words(const struct server_config *config, const json_t *arguments,
                           const char **ret_message)
 {
-    const char *name = text_of(arguments, "language");
+    const char *name = json_string_value(json_object_get(arguments, "language"));
     const struct runtime *runtime = config_find_runtime(config, name);
     const struct tool_language *language = tool_language_find(runtime ? runtime->name : name);
     json_t *words, *more = json_object_get(arguments, "args");
@@ -213,7 +204,7 @@ static json_t *body_with_timeout(const json_t *arguments)
 bool mcp_is_for_context(const struct server_config *config, const json_t *arguments)
 {
     static const char *const interpreters[] = {"python", "node", "bash"};
-    const char *name = text_of(arguments, "language");
+    const char *name = json_string_value(json_object_get(arguments, "language"));
     const struct runtime *runtime = name ? config_find_runtime(config, name) : NULL;
     if (!runtime || refused_in_sandbox(arguments) || json_object_get(arguments, "stdin") ||
         json_array_size(json_object_get(arguments, "args")) > 0)

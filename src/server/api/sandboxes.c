@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/encode.h"
@@ -22,24 +21,7 @@
 #include "server/http/stream.h"
 #include "server/runtime.h"
 
-#define SECOND_NS INT64_C(1000000000)
-#define TIME_BYTES 40
-
 /* ---- JSON ---- */
-
-void sandboxes_write_time(struct json *j, const char *key, int64_t ns)
-{
-    char text[TIME_BYTES];
-    struct tm tm;
-    time_t seconds = (time_t)(ns / SECOND_NS);
-    if (ns <= 0 || !gmtime_r(&seconds, &tm)) {
-        json_nothing(j, key);
-        return;
-    }
-    size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    (void)snprintf(text + length, sizeof text - length, ".%03dZ", (int)(ns % SECOND_NS / 1000000));
-    json_text(j, key, text);
-}
 
 static void write_texts(struct json *j, const char *key, const char *const *texts, size_t count)
 {
@@ -59,8 +41,8 @@ static void write_info(struct json *j, const struct sandbox_info *info)
     if (info->image)
         json_text(j, "image", info->image);
     json_text(j, "state", states[info->state]);
-    sandboxes_write_time(j, "created_at", info->created_ns);
-    sandboxes_write_time(j, "ends_at", info->deadline_ns);
+    json_time(j, "created_at", info->created_ns);
+    json_time(j, "ends_at", info->deadline_ns);
     json_uint(j, "seconds_left", info->left_ms / 1000);
     json_open_object(j, "metadata");
     for (size_t i = 0; i < info->metadata_count; i++)
@@ -103,7 +85,7 @@ static void open_command(struct json *j, const struct sandbox_command *command)
     if (command->cwd)
         json_text(j, "cwd", command->cwd);
     json_bool(j, "pty", command->pty);
-    sandboxes_write_time(j, "started_at", command->started_ns);
+    json_time(j, "started_at", command->started_ns);
 }
 
 static void write_entry(struct json *j, const struct sandbox_entry *entry)
@@ -120,7 +102,7 @@ static void write_entry(struct json *j, const struct sandbox_entry *entry)
     json_text(j, "mode", mode);
     json_uint(j, "uid", entry->uid);
     json_uint(j, "gid", entry->gid);
-    sandboxes_write_time(j, "modified_at", entry->modified_ns);
+    json_time(j, "modified_at", entry->modified_ns);
     if (entry->target)
         json_text(j, "target", entry->target);
     json_close_object(j);

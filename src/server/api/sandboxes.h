@@ -47,7 +47,6 @@ void sandboxes_ask_plainly(struct exchange *exchange, enum sandbox_operation ope
                            sandbox_taker *answered);
 /* Reads the fields of the body; false: the exchange is answered. */
 bool sandboxes_read_body(struct exchange *exchange, struct sandbox_request *request);
-void sandboxes_write_time(struct json *j, const char *key, int64_t ns); /* null if it is 0 */
 /* The member "result", in the form of POST /execute. It is not the first member of its object. */
 void sandboxes_write_result(struct json *j, const struct exchange *exchange,
                             const struct execution_result *result);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -18,8 +17,7 @@
 #include "base/str.h"
 #include "server/http/result_json.h"
 
-#define TIME_TEXT_MAX 40
-#define SECOND_NS INT64_C(1000000000)
+#define TEXT_BYTES 40
 
 #define COLUMN(type_, part_, name_, member)                                                        \
     {.name = (name_),                                                                              \
@@ -251,20 +249,6 @@ int row_lost(const char *server, int64_t created_ns, struct row *ret_row, struct
 
 /* ---- As JSON ---- */
 
-static void write_time(struct json *j, const char *key, int64_t ns)
-{
-    char text[TIME_TEXT_MAX];
-    struct tm tm;
-    time_t seconds = (time_t)(ns / SECOND_NS);
-    if (ns == ROW_NO_NUMBER || ns <= 0 || !gmtime_r(&seconds, &tm)) {
-        json_nothing(j, key);
-        return;
-    }
-    size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    (void)snprintf(text + length, sizeof text - length, ".%03dZ", (int)(ns % SECOND_NS / 1000000));
-    json_text(j, key, text);
-}
-
 static void write_number(struct json *j, const char *key, int64_t number)
 {
     if (number == ROW_NO_NUMBER)
@@ -282,7 +266,7 @@ static void write_limit(struct json *j, const char *key, int64_t number)
 
 static void write_duration(struct json *j, const char *key, int64_t us)
 {
-    char text[TIME_TEXT_MAX];
+    char text[TEXT_BYTES];
     if (us == ROW_NO_NUMBER) {
         json_nothing(j, key);
         return;
@@ -334,9 +318,9 @@ static void write_common(struct json *j, const struct row *row)
     /* The history process may receive a run some milliseconds after it started. */
     bool late = row->started_ns != ROW_NO_NUMBER && row->started_ns > 0;
     late = late && row->started_ns < row->created_ns;
-    write_time(j, "created_at", late ? row->started_ns : row->created_ns);
-    write_time(j, "started_at", row->started_ns);
-    write_time(j, "ended_at", row->ended_ns);
+    json_time(j, "created_at", late ? row->started_ns : row->created_ns);
+    json_time(j, "started_at", row->started_ns);
+    json_time(j, "ended_at", row->ended_ns);
     write_duration(j, "duration", row->duration_us);
     if (row->cpu_time_us != ROW_NO_NUMBER)
         write_usage(j, row);
@@ -347,7 +331,7 @@ static void write_common(struct json *j, const struct row *row)
 static void write_bytes(struct json *j, const char *key, struct execution_bytes bytes,
                         const char *hash, int64_t count)
 {
-    char name[TIME_TEXT_MAX];
+    char name[TEXT_BYTES];
     if (bytes.data)
         json_bytes(j, key, bytes.data, bytes.length);
     (void)snprintf(name, sizeof name, "%s_sha256", key);

@@ -102,6 +102,12 @@ const char *exchange_parameter(const struct exchange *exchange, const char *name
     return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+const char *exchange_value(const struct exchange *exchange, const char *name)
+{
+    const char *value = exchange_header(exchange, name);
+    return value ? value : exchange_parameter(exchange, name);
+}
+
 void exchange_suspend(struct exchange *exchange)
 {
     if (exchange->upgrade) /* it is already */

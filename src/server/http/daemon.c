@@ -307,13 +307,6 @@ static bool check_draining(struct exchange *exchange)
     return false;
 }
 
-/* Clients of Judge0 send the key as a header or as a parameter of the query. */
-static const char *judge0_key(const struct exchange *exchange)
-{
-    const char *key = exchange_header(exchange, "X-Auth-Token");
-    return key ? key : exchange_parameter(exchange, "X-Auth-Token");
-}
-
 /* Finds the API key of the request. Returns whether it may go on; a wrong key is refused only after
  * the rate of its client was checked, so that keys cannot be guessed quickly. */
 static bool find_key(struct exchange *exchange, bool *ret_given)
@@ -324,7 +317,7 @@ static bool find_key(struct exchange *exchange, bool *ret_given)
         return true;
     const char *key = exchange_header(exchange, "X-API-Key");
     if (!key && route_is_judge0(exchange->path))
-        key = judge0_key(exchange);
+        key = exchange_value(exchange, "X-Auth-Token");
     const char *authorization = key ? NULL : exchange_header(exchange, "Authorization");
     if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
         key = authorization + sizeof bearer - 1;

@@ -234,6 +234,8 @@ void exchange_release(struct exchange *exchange);
 /* A header, or a parameter of the query; NULL if the request has none of this name. */
 const char *exchange_header(const struct exchange *exchange, const char *name);
 const char *exchange_parameter(const struct exchange *exchange, const char *name);
+/* The header, or else the parameter. */
+const char *exchange_value(const struct exchange *exchange, const char *name);
 void exchange_suspend(struct exchange *exchange);
 void exchange_resume(struct exchange *exchange);
 /* The client has closed its sending side, or the connection. */
