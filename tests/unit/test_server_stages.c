@@ -69,9 +69,11 @@ static void test_failure(void)
 
 static void test_order(void)
 {
-    const struct execution_result *result =
-        run_staged("#include <unistd.h>\n#define S(fd, t) write(fd, t, 1), usleep(20000)\n"
-                   "int main(){S(1,\"a\");S(2,\"b\");S(1,\"c\");S(1,\"d\");S(2,\"e\");}");
+    /* Each byte is read before the next is written. */
+    const struct execution_result *result = run_staged(
+        "#include <sys/ioctl.h>\n#include <unistd.h>\nvoid say(int fd, char *t)\n"
+        "{ int n = write(fd, t, 1); while (!ioctl(fd, FIONREAD, &n) && n) usleep(1000); }\n"
+        "int main(){say(1,\"a\");say(2,\"b\");say(1,\"c\");say(1,\"d\");say(2,\"e\");}");
     autostr struct str text = {0};
     execution_interleave(result, &text);
     tap_is_str(text.data, "abcde", "output is in order of arrival");
