@@ -18,7 +18,6 @@
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
 
-#define ID "{id}"
 #define CONNECT_TYPE "application/connect+json"
 #define DEPTH_MAX 16
 #define VALUES_MAX 8192
@@ -77,35 +76,23 @@ const struct e2b_route e2b_routes[] = {
 };
 const size_t e2b_route_count = ARRAY_LENGTH(e2b_routes);
 
-/* Also copies the component at {id}. */
-static bool has_form(const char *pattern, const char *path, char ret_id[EXECUTION_ID_LENGTH + 1])
-{
-    ret_id[0] = '\0';
-    while (*pattern && *path) {
-        size_t length = strcspn(path, "/");
-        if (str_starts_with(pattern, ID)) {
-            if (length == 0 || length > EXECUTION_ID_LENGTH)
-                return false;
-            memcpy(ret_id, path, length);
-            ret_id[length] = '\0';
-            pattern += strlen(ID);
-            path += length;
-        } else if (*pattern++ != *path++) {
-            return false;
-        }
-    }
-    return !*pattern && !*path;
-}
-
 const struct e2b_route *e2b_find(unsigned port, const char *method, const char *path,
                                  char ret_id[EXECUTION_ID_LENGTH + 1])
 {
     if (strcmp(method, "HEAD") == 0)
         method = "GET";
-    for (size_t i = 0; i < e2b_route_count; i++)
-        if (e2b_routes[i].port == port && strcmp(e2b_routes[i].method, method) == 0 &&
-            has_form(e2b_routes[i].path, path, ret_id))
-            return &e2b_routes[i];
+    for (size_t i = 0; i < e2b_route_count; i++) {
+        const char *id, *number;
+        if (e2b_routes[i].port != port || strcmp(e2b_routes[i].method, method) != 0 ||
+            !route_has_form(e2b_routes[i].path, path, &id, &number))
+            continue;
+        size_t length = id ? strcspn(id, "/") : 0;
+        if (length > EXECUTION_ID_LENGTH)
+            continue;
+        memcpy(ret_id, id ? id : "", length);
+        ret_id[length] = '\0';
+        return &e2b_routes[i];
+    }
     return NULL;
 }
 

@@ -25,10 +25,8 @@
 #define ID "{id}"
 #define NUMBER "{pid}"
 
-/* Returns whether the path matches the pattern; *ret_id and *ret_number are the parts at {id} and
- * {pid}, up to the next slash, or NULL. */
-static bool has_form(const char *pattern, const char *path, const char **ret_id,
-                     const char **ret_number)
+bool route_has_form(const char *pattern, const char *path, const char **ret_id,
+                    const char **ret_number)
 {
     *ret_id = *ret_number = NULL;
     if (strcmp(pattern, "/") == 0) /* also the files that the page consists of */
@@ -69,7 +67,7 @@ uint64_t route_number(const struct route *route, const char *path)
     const char *id, *number;
     char copy[24] = "";
     uint64_t value = 0;
-    if (!has_form(route->path, path, &id, &number) || !number)
+    if (!route_has_form(route->path, path, &id, &number) || !number)
         return 0;
     (void)snprintf(copy, sizeof copy, "%.*s", (int)strcspn(number, "/"), number);
     return parse_uint(copy, UINT64_MAX, 0, &value, NULL) < 0 ? 0 : value;
@@ -94,7 +92,7 @@ enum route_match route_find(const char *method, const char *path, const struct r
     bool known = false;
     for (size_t i = 0; i < route_count; i++) {
         const char *id, *number;
-        if (!has_form(routes[i].path, path, &id, &number))
+        if (!route_has_form(routes[i].path, path, &id, &number))
             continue;
         known = true;
         if (!has_method(&routes[i], method))
@@ -114,7 +112,7 @@ bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX])
     size_t used = 0;
     for (size_t i = 0; i < route_count; i++) {
         const char *id, *number;
-        if (!has_form(routes[i].path, path, &id, &number))
+        if (!route_has_form(routes[i].path, path, &id, &number))
             continue;
         bool get = strcmp(routes[i].method, "GET") == 0;
         const char *method = *routes[i].method == '*' ? "GET, POST, PUT, DELETE" : routes[i].method;

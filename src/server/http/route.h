@@ -54,6 +54,10 @@ extern const size_t route_count;
 
 enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD, ROUTE_OPTIONS, ROUTE_BAD_ID };
 
+/* Whether the path matches the pattern of a route; *ret_id and *ret_number are the parts at {id} and
+ * {pid}, which go to the next slash, or NULL. */
+bool route_has_form(const char *pattern, const char *path, const char **ret_id,
+                    const char **ret_number);
 /* HEAD matches GET. *ret_route and ret_id are set for ROUTE_FOUND only. */
 enum route_match route_find(const char *method, const char *path, const struct route **ret_route,
                             char ret_id[EXECUTION_ID_LENGTH + 1]);
