@@ -27,10 +27,12 @@ static void structure(void)
     json_bool(&j, "f", false);
     json_nothing(&j, "n");
     json_text(&j, "z", NULL);
+    json_time(&j, "t", INT64_C(1796205600123456789));
+    json_time(&j, "u", 0);
     json_close_object(&j);
     tap_is_str(out.data,
                "{\"s\":\"x\",\"a\":[-9223372036854775808,18446744073709551615,{},[],true],"
-               "\"f\":false,\"n\":null,\"z\":null}",
+               "\"f\":false,\"n\":null,\"z\":null,\"t\":\"2026-12-02T10:00:00.123Z\",\"u\":null}",
                "objects, arrays and values stand where they belong");
 }
 
