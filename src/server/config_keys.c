@@ -464,31 +464,24 @@ bool config_key_is_section(const struct config_key *keys, size_t count, const ch
     return false;
 }
 
-void config_names_below(const void *rows, size_t stride, size_t count, const char *prefix,
-                        const char *name, struct str *out, struct nearest *nearest)
-{
-    const char *before = "";
-    nearest_begin(nearest, name);
-    for (size_t i = 0; i < count; i++) {
-        const char *row = *(const char *const *)((const char *)rows + i * stride);
-        const char *part = row + strlen(prefix);
-        if (!str_starts_with(row, prefix))
-            continue;
-        size_t length = strcspn(part, ".");
-        if (strncmp(part, before, length + 1) == 0)
-            continue;
-        nearest_offer(nearest, part, length);
-        str_appendf(out, "%s%.*s", out->length ? ", " : "", (int)length, part);
-        before = part;
-    }
-}
-
 void config_key_hint(const struct config_key *keys, size_t count, const char *prefix,
                      const char *shown_prefix, const char *name, struct str *out)
 {
     struct nearest nearest;
     autostr struct str known = {0};
-    config_names_below(keys, sizeof *keys, count, prefix, name, &known, &nearest);
+    const char *before = "";
+    nearest_begin(&nearest, name);
+    for (size_t i = 0; i < count; i++) {
+        const char *part = keys[i].name + strlen(prefix);
+        if (!str_starts_with(keys[i].name, prefix))
+            continue;
+        size_t length = strcspn(part, ".");
+        if (strncmp(part, before, length + 1) == 0)
+            continue; /* the same section as before */
+        nearest_offer(&nearest, part, length);
+        str_appendf(&known, "%s%.*s", known.length ? ", " : "", (int)length, part);
+        before = part;
+    }
     if (nearest.best[0])
         str_appendf(out, "Did you mean '%s%s'?", shown_prefix, nearest.best);
     else

@@ -9,7 +9,6 @@
 
 struct arena;
 struct brig_error;
-struct nearest;
 struct runtime;
 struct server_config;
 struct str;
@@ -50,10 +49,6 @@ extern const size_t config_api_key_key_count;
 const struct config_key *config_key_find(const struct config_key *keys, size_t count,
                                          const char *name);
 #define CONFIG_NAME_MAX 128
-/* Appends each name that follows `prefix` in a table, up to its next dot and only once, and finds
- * the one nearest to `name`. Each row of the table begins with a pointer to a dotted name. */
-void config_names_below(const void *rows, size_t stride, size_t count, const char *prefix,
-                        const char *name, struct str *out, struct nearest *nearest);
 /* Appends a sentence with suggestions for an unknown name after `prefix` (which ends in a dot, or
  * is ""): the nearest name, or all names. */
 void config_key_hint(const struct config_key *keys, size_t count, const char *prefix,
