@@ -36,7 +36,7 @@ static void call(const struct server_config *config, const struct rpc_request *r
     const json_t *arguments = json_object_get(request->params, "arguments");
     char *fault = NULL;
     if (!tools)
-        tools = mcp_tool_list(config);
+        tools = mcp_tool_list(config, NULL);
     if (!name || !mcp_tool_find(name) || !json_is_object(arguments))
         return;
     if (!tool_check(tools, name, arguments, &fault)) {

@@ -307,9 +307,16 @@ static void test_files(void)
     json_decref(whole);
 }
 
+static const char *language_text(const json_t *tools)
+{
+    const json_t *schema = json_object_get(json_array_get(tools, 0), "inputSchema");
+    const json_t *language = json_object_get(json_object_get(schema, "properties"), "language");
+    return json_string_value(json_object_get(language, "description"));
+}
+
 static void test_tools(void)
 {
-    json_t *tools = mcp_tool_list(&config), *tool;
+    json_t *tools = mcp_tool_list(&config, NULL), *tool;
     size_t index;
     json_array_foreach(tools, index, tool)
     {
@@ -318,10 +325,14 @@ static void test_tools(void)
         tap_ok(json_is_object(json_object_get(tool, "outputSchema")), "and has an output schema");
     }
     tap_ok(!mcp_tool_find("run"), "another name is none");
-    const json_t *schema = json_object_get(json_array_get(tools, 0), "inputSchema");
-    const json_t *language = json_object_get(json_object_get(schema, "properties"), "language");
-    tap_ok(strstr(json_string_value(json_object_get(language, "description")), "python, node"),
+    tap_ok(strstr(language_text(tools), "python, node, bash"),
            "the languages of the server are listed");
+    json_decref(tools);
+    char text[] = "{\"runtimes\":[{\"name\":\"python\",\"available\":true},"
+                  "{\"name\":\"node\",\"available\":false}]}";
+    const struct str runtimes = {.data = text, .length = sizeof text - 1};
+    tools = mcp_tool_list(&config, &runtimes);
+    tap_ok(strstr(language_text(tools), "python, bash"), "without those that are not installed");
     json_decref(tools);
 }
 

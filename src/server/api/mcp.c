@@ -197,7 +197,7 @@ static void do_discover(struct exchange *exchange, struct mcp_call *call)
 
 static void do_tools_list(struct exchange *exchange, struct mcp_call *call)
 {
-    json_t *tools = mcp_tool_list(exchange->http->config);
+    json_t *tools = mcp_tool_list(exchange->http->config, &exchange->http->runtimes);
     mcp_finish(exchange, tools ? rpc_tools(tools, call->request.modern) : NULL);
     json_decref(tools);
 }
@@ -216,7 +216,7 @@ static void do_tools_call(struct exchange *exchange, struct mcp_call *call)
     call->tool = name ? mcp_tool_find(name) : NULL;
     struct rpc_fault fault = {.code = RPC_PARAMS};
     autostr struct str unknown = {0};
-    json_auto_t *tools = mcp_tool_list(exchange->http->config);
+    json_auto_t *tools = mcp_tool_list(exchange->http->config, NULL);
     if (!call->tool) {
         tool_append_unknown(tools, name ? name : "", &unknown);
         fault.message = name && !unknown.failed ? unknown.data : "name is missing";

@@ -35,9 +35,9 @@ struct mcp_headers {
  * and the HTTP status. */
 bool mcp_check(struct rpc_request *request, const struct mcp_headers *headers,
                struct rpc_fault *fault, unsigned *ret_status);
-/* The table of tools for a client: the languages of this server are filled in. NULL if memory is
- * lacking. */
-json_t *mcp_tool_list(const struct server_config *config);
+/* The table of tools for a client: the languages of this server are filled in, without those that the
+ * answer of GET /runtimes (NULL for none) calls unavailable. NULL if memory is lacking. */
+json_t *mcp_tool_list(const struct server_config *config, const struct str *runtimes);
 /* The bodies that POST /execute, POST /sandboxes and POST …/commands have for the arguments of a
  * tool; NULL if memory is lacking, and for a command also if there is none, with a message for the
  * model. */

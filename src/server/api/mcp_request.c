@@ -86,20 +86,39 @@ bool mcp_check(struct rpc_request *request, const struct mcp_headers *headers,
 
 /* ---- The table of tools ---- */
 
-/* Agents cannot be asked for by tools: they need a directory and credentials. */
-static void list_languages(const struct server_config *config, struct str *out)
+/* Whether the program of a runtime is missing, according to `runtimes` of GET /runtimes. */
+static bool is_missing(const json_t *runtimes, const char *name)
 {
-    for (size_t i = 0; i < config->runtime_count; i++)
-        if (!config->runtimes[i].agent && !config->runtimes[i].disabled)
-            str_concat(out, out->length > 0 ? ", " : "", config->runtimes[i].name);
+    const json_t *entry;
+    size_t i;
+    json_array_foreach(runtimes, i, entry)
+    {
+        const char *other = json_string_value(json_object_get(entry, "name"));
+        if (other && strcmp(other, name) == 0)
+            return json_is_false(json_object_get(entry, "available"));
+    }
+    return false;
 }
 
-json_t *mcp_tool_list(const struct server_config *config)
+/* Agents cannot be asked for by tools: they need a directory and credentials. */
+static void list_languages(const struct server_config *config, const json_t *runtimes,
+                           struct str *out)
+{
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        const struct runtime *runtime = &config->runtimes[i];
+        if (!runtime->agent && !runtime->disabled && !is_missing(runtimes, runtime->name))
+            str_concat(out, out->length > 0 ? ", " : "", runtime->name);
+    }
+}
+
+json_t *mcp_tool_list(const struct server_config *config, const struct str *runtimes)
 {
     json_t *tools = tool_list_load(mcp_tools_json, sizeof mcp_tools_json, false), *tool;
     autostr struct str languages = {0};
     size_t index;
-    list_languages(config, &languages);
+    json_auto_t *known =
+        runtimes && runtimes->data ? json_loadb(runtimes->data, runtimes->length, 0, NULL) : NULL;
+    list_languages(config, json_object_get(known, "runtimes"), &languages);
     json_array_foreach(tools, index, tool)
     {
         json_t *schema = json_object_get(tool, "inputSchema");
