@@ -19,7 +19,6 @@
 #include "base/tree.h"
 
 #define LOCK "lock"
-#define LIBRARY "docker.io/library/"
 #define LATEST ":latest"
 #define ALGORITHM "sha256:"
 #define PREFIX_DIGITS_MIN 12
@@ -226,7 +225,7 @@ static int find_name(const struct images *store, const char *name, struct image_
 int images_find(const struct images *store, const char *name, struct image_record *ret_record,
                 struct brig_error *err)
 {
-    autofree char *plain = strdup(str_starts_with(name, LIBRARY) ? name + strlen(LIBRARY) : name);
+    autofree char *plain = strdup(image_short_name(name));
     if (!plain)
         return brig_fail_nomem(err);
     char *pin = strchr(plain, '@');

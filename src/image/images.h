@@ -48,7 +48,7 @@ void images_done(struct images *store);
 /* The directory of a layer, in `layers`. */
 void images_layer_name(const char *digits, char ret_name[IMAGES_LAYER_NAME_MAX]);
 
-/* Reads the record of an image. `name` may lack the tag "latest", begin with docker.io/library/, and
+/* Reads the record of an image. `name` may lack the tag "latest", begin with docker.io/, and
  * end with @sha256:DIGEST, which must be the image's; or it is sha256: and at least twelve digits. Fails
  * with BRIG_E_NOT_FOUND. */
 int images_find(const struct images *store, const char *name, struct image_record *ret_record,

@@ -407,7 +407,7 @@ static int add_layers(const struct loading *loading, struct image_record *record
 static int name_record(const struct loading *loading, struct image_record *record,
                        struct brig_error *err)
 {
-    const char *name = loading->load->name;
+    const char *name = loading->load->name ? image_short_name(loading->load->name) : NULL;
     if (!name && !record->name)
         return brig_fail(err, BRIG_E_INVALID, 0, "the image has no name. Give it one with --name");
     if (!name)

@@ -87,6 +87,15 @@ int image_check_name(const char *name, struct brig_error *err)
                      str_shown(name).text);
 }
 
+const char *image_short_name(const char *name)
+{
+    static const char registry[] = "docker.io/", library[] = "library/";
+    if (!str_starts_with(name, registry))
+        return name;
+    name += sizeof registry - 1;
+    return str_starts_with(name, library) ? name + sizeof library - 1 : name;
+}
+
 bool image_is_digest(const char *text)
 {
     return strlen(text) == SHA256_HEX_LENGTH &&

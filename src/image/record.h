@@ -54,4 +54,6 @@ int image_words_add(struct image_record *record, struct image_words *words, cons
 /* Fails if this is not the name of an image: components of lower-case letters, digits, '.', '_' and
  * '-' with slashes between them, a port in the first one, and a tag after a colon. */
 int image_check_name(const char *name, struct brig_error *err);
+/* The part of a name after docker.io/ or docker.io/library/, which Docker's programs leave out. */
+const char *image_short_name(const char *name);
 bool image_is_digest(const char *text); /* 64 hexadecimal digits, in lower case */

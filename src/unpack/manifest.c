@@ -218,9 +218,7 @@ static int choose(const json_t *index, const char *wanted, const char *architect
 
 static int name_record(struct image_record *record, const char *name, struct brig_error *err)
 {
-    static const char library[] = "docker.io/library/";
-    if (name && str_starts_with(name, library))
-        name += strlen(library);
+    name = name ? image_short_name(name) : NULL;
     return !name || image_check_name(name, NULL) < 0 ? 0
                                                      : copy_text(record, name, &record->name, err);
 }
@@ -293,12 +291,15 @@ static int read_oci(struct source *source, const char *wanted, const char *archi
 
 /* ---- docker save ---- */
 
+/* skopeo writes docker.io/library/python:3 for python:3, Docker does not. */
 static bool has_tag(const json_t *image, const char *wanted)
 {
     const json_t *tags = json_object_get(image, "RepoTags");
-    for (size_t i = 0; i < json_array_size(tags); i++)
-        if (str_equal(json_string_value(json_array_get(tags, i)), wanted))
+    for (size_t i = 0; i < json_array_size(tags); i++) {
+        const char *tag = json_string_value(json_array_get(tags, i));
+        if (tag && strcmp(image_short_name(tag), image_short_name(wanted)) == 0)
             return true;
+    }
     return false;
 }
 

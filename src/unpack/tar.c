@@ -302,6 +302,13 @@ static int fill_entry(struct tar *tar, const unsigned char *block, const struct 
     return 1;
 }
 
+/* gzip, zstd or xz, by the first bytes. */
+static bool is_compressed(const unsigned char block[TAR_BLOCK])
+{
+    return memcmp(block, "\x1f\x8b", 2) == 0 || memcmp(block, "\x28\xb5\x2f\xfd", 4) == 0 ||
+           memcmp(block, "\3757zXZ", 5) == 0;
+}
+
 static int read_header(struct tar *tar, unsigned char block[TAR_BLOCK], const struct extra *extra,
                        struct brig_error *err)
 {
@@ -313,6 +320,9 @@ static int read_header(struct tar *tar, unsigned char block[TAR_BLOCK], const st
         tar->ended = true;
         return 0;
     }
+    if (!has_checksum(block) && is_compressed(block))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "it is compressed; decompress it first, for example with gunzip");
     if (!has_checksum(block))
         return bad(err, "a header has a wrong checksum");
     if (!read_number(block + SIZE, SIZE_BYTES, SIZE_LIMIT, &size))

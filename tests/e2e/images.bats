@@ -106,6 +106,22 @@ must_refuse() {
     done
 }
 
+@test "an image of a docker archive is chosen by its name, with and without docker.io" {
+    local name
+    make docker base
+    for name in test/base:1 docker.io/test/base:1; do
+        must as user "$BRIG" image load "docker-archive:$TOP/image:$name"
+        output_has 'loaded test/base:1'
+    done
+    run as user "$BRIG" image load "docker-archive:$TOP/image:other.example/test/base:1"
+    [ "$status" -eq 125 ]
+    output_has "there is no image 'other.example/test/base:1' in it"
+    gzip -f image
+    run as user "$BRIG" image load "$TOP/image.gz"
+    [ "$status" -eq 125 ]
+    output_has 'it is compressed; decompress it first'
+}
+
 @test "an image gives command, environment and working directory, under the user's" {
     local who
     for who in $(each_user); do
@@ -365,6 +381,9 @@ assert image["env"] == ["A=1\nlayer " + "0" * 64, "B=%41"], image' <<<"$output"
     must inside user plain 'cat /etc/name'
     must as user "$BRIG" image load --name named:latest "$TOP/image"
     must inside user docker.io/library/named 'cat /etc/name'
+    must as user "$BRIG" image load --name docker.io/own/named "$TOP/image"
+    must inside user own/named 'cat /etc/name'
+    must inside user docker.io/own/named 'cat /etc/name'
     digest=$(as user "$BRIG" image inspect test/base:1 | sed -n 's/^digest *//p')
     must inside user "test/base:1@$digest" 'cat /etc/name'
     must inside user "${digest:0:20}" 'cat /etc/name'

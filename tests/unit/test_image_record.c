@@ -31,6 +31,10 @@ static void test_names(void)
     longest[IMAGE_NAME_MAX] = 'a';
     longest[IMAGE_NAME_MAX + 1] = '\0';
     tap_is_int(image_check_name(longest, NULL), BRIG_E_INVALID, "one more is too long");
+    tap_is_str(image_short_name("docker.io/library/a:1"), "a:1",
+               "the library of Docker is left out");
+    tap_is_str(image_short_name("docker.io/b/a"), "b/a", "and its registry");
+    tap_is_str(image_short_name("quay.io/library/a"), "quay.io/library/a", "and no other");
 }
 
 static int read_text(const char *text)
