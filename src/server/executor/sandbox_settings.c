@@ -95,8 +95,8 @@ static enum sandbox_fault set_paused(struct sandbox *sandbox, bool pause, struct
     int result = group ? cgroup_freeze(group, pause) : -EOPNOTSUPP;
     if (result < 0) {
         (void)brig_fail(err, BRIG_E_STATE, 0,
-                        "the sandbox cannot be paused here: it has no cgroup that can be "
-                        "frozen (%s)",
+                        "the sandbox cannot be paused: it has no cgroup that can be frozen (%s). "
+                        "Run brigd as a systemd service, or as root",
                         strerror(-result));
         return SANDBOX_UNSUPPORTED;
     }
