@@ -3,6 +3,8 @@
  * fields in the same order. */
 #include "server/sandbox.h"
 
+#include <string.h>
+
 #include <brig/brig.h>
 
 #include "base/error.h"
