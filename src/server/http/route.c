@@ -409,7 +409,7 @@ const struct route_parameter route_parameters[] = {
     {"GET", "/executions", "until", "as `since`", "That began before."},
     {"GET", "/executions", "limit", "1 to 500, default 50", "How many at most."},
     {"GET", "/executions", "cursor", "`next` of the answer before", "The page that follows."},
-    {"GET", "/executions/{id}", "wait", "seconds, 0 to `queue.max_wait` (60), default 0",
+    {"GET", "/executions/{id}", "wait", "seconds, default 0; more than `queue.max_wait` (60) is shortened",
      "How long to wait for its end; the answer comes when it has ended, or then."},
     {"GET", "/usage", "since",
      "`2026-11-15T13:00:00Z`, seconds since 1970, or a duration back from now: `7d`",
