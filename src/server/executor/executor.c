@@ -280,6 +280,7 @@ static int take_config(struct executor *executor, const struct message *message,
 {
     int result = config_reload(executor->config, message->bytes, message->length, err);
     executor_pools_renew(executor);
+    executor_waiting_renew(executor);
     executor_versions_ask(executor);
     executor_tell_runtimes(executor, false);
     return result;

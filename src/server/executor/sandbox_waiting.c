@@ -67,7 +67,7 @@ static void forget(struct executor *executor, struct sandbox_shape *shape)
     str_done(&shape->settings);
     for (struct sandbox *at = executor->sandboxes.first; at; at = at->next)
         if (waits(at, shape))
-            executor_sandbox_end(at, "other settings are wanted");
+            executor_sandbox_end(at, "sandboxes like it are no longer wanted");
 }
 
 void executor_waiting_want(const struct sandbox *sandbox)
@@ -200,6 +200,12 @@ void executor_waiting_settle(struct executor *executor, uint64_t now_ms)
         uint64_t due_ms = has_room(executor) ? fill(executor, at, now_ms) : at->until_ms;
         all->fill_ms = due_ms < all->fill_ms ? due_ms : all->fill_ms;
     }
+}
+
+void executor_waiting_renew(struct executor *executor)
+{
+    for (int i = 0; i < SANDBOX_SHAPES; i++)
+        forget(executor, &executor->sandboxes.shapes[i]);
 }
 
 void executor_waiting_end(struct executor *executor)

@@ -238,6 +238,8 @@ void executor_waiting_want(const struct sandbox *sandbox);
 bool executor_waiting_take(struct sandbox **sandbox);
 /* Starts those that are missing, one at a time, and ends those that nobody wants any more. */
 void executor_waiting_settle(struct executor *executor, uint64_t now_ms);
+/* Limits have changed: ends all that wait, which have the old ones. */
+void executor_waiting_renew(struct executor *executor);
 void executor_waiting_end(struct executor *executor);
 
 /* ---- sandbox_fork.c ---- */
