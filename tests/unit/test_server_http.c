@@ -10,6 +10,7 @@
 #include "server/config.h"
 #include "server/http/clients.h"
 #include "server/http/detector.h"
+#include "server/http/http.h"
 #include "server/http/metrics.h"
 #include "server/http/result_json.h"
 #include "server/http/route.h"
@@ -419,8 +420,24 @@ static void utf8(void)
     tap_ok(utf8_is_valid("a\xe2\x82\xac", 4) && !utf8_is_valid("a\xe2\x82", 3), "texts");
 }
 
+static void memory(void)
+{
+    struct http *http = calloc(1, sizeof *http);
+    struct exchange *one = calloc(1, sizeof *one);
+    one->http = http;
+    LIST_INSERT_HEAD(&http->exchanges, one, link);
+    tap_ok(exchange_hold(one, HTTP_MEMORY_MAX - 1) && exchange_charge(one, 1), "all can be used");
+    tap_ok(!exchange_hold(one, 1) && !exchange_charge(one, 1), "and no more");
+    exchange_release(one);
+    tap_is_int(http->memory, HTTP_MEMORY_MAX - 1, "what is held stays when the rest is given back");
+    exchange_free(one);
+    tap_is_int(http->memory, 0, "and goes with the exchange");
+    free(http);
+}
+
 int main(void)
 {
+    memory();
     utf8();
     events();
     detects();

@@ -70,6 +70,7 @@ struct mcp_call {
     uint64_t began_ms, reported_ms;
     struct str lines;   /* output that was not reported yet */
     struct str results; /* what the interpreter of a context said */
+    bool results_cut;   /* there was no memory for some of it */
 };
 
 const struct mcp_tool *mcp_tool_find(const char *name);

@@ -116,11 +116,13 @@ static void answer_command(struct exchange *exchange, const struct sandbox_answe
         return;
     }
     exchange->outcome = execution_status_name(result.status);
-    const struct str *told = &((const struct mcp_call *)exchange->kept)->results;
-    const struct execution_bytes followed = {told->data, told->length};
-    mcp_finish(exchange, answer->context_count == 1
-                             ? mcp_context_result(&result, told->data ? &followed : &answer->bytes)
-                             : mcp_run_result(&result));
+    const struct mcp_call *call = exchange->kept;
+    const struct execution_bytes followed = {call->results.data, call->results.length};
+    result.output_truncated = result.output_truncated || call->results_cut;
+    mcp_finish(exchange,
+               answer->context_count == 1
+                   ? mcp_context_result(&result, followed.data ? &followed : &answer->bytes)
+                   : mcp_run_result(&result));
 }
 
 static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const char *bytes,
@@ -131,6 +133,10 @@ static void add_piece(struct exchange *exchange, enum sandbox_piece kind, const 
         mcp_output(exchange, bytes, length);
     if (kind != SANDBOX_RESULT && kind != SANDBOX_FAILURE)
         return;
+    if (!exchange_hold(exchange, length + 1)) {
+        call->results_cut = true;
+        return;
+    }
     str_append_bytes(&call->results, bytes, length);
     str_append_char(&call->results, '\n');
 }

@@ -50,6 +50,7 @@ void exchange_free(struct exchange *exchange)
     if (exchange->ticket)
         exchange->ticket->exchange = NULL;
     LIST_REMOVE(exchange, link);
+    exchange->charged += exchange->held;
     exchange_release(exchange);
     if (exchange->stream)
         stream_free(exchange->stream);
@@ -64,14 +65,23 @@ void exchange_free(struct exchange *exchange)
     free(exchange);
 }
 
-bool exchange_charge(struct exchange *exchange, size_t bytes)
+static bool count_bytes(struct http *http, size_t bytes, size_t *count)
 {
-    struct http *http = exchange->http;
     if (bytes > HTTP_MEMORY_MAX - http->memory)
         return false;
     http->memory += bytes;
-    exchange->charged += bytes;
+    *count += bytes;
     return true;
+}
+
+bool exchange_charge(struct exchange *exchange, size_t bytes)
+{
+    return count_bytes(exchange->http, bytes, &exchange->charged);
+}
+
+bool exchange_hold(struct exchange *exchange, size_t bytes)
+{
+    return count_bytes(exchange->http, bytes, &exchange->held);
 }
 
 void exchange_release(struct exchange *exchange)

@@ -100,6 +100,7 @@ struct exchange {
     uint64_t began_us, body_bytes, sent_bytes;
     struct execution_trace trace;
     size_t charged; /* bytes counted in http.memory */
+    size_t held;    /* the same, until the end of the exchange */
     struct str body;
     /* The answer. */
     unsigned status;
@@ -229,7 +230,9 @@ struct exchange *exchange_new(struct http *http, struct MHD_Connection *connecti
 void exchange_free(struct exchange *exchange);
 /* Counts bytes held for the exchange. If the limit is reached, returns false and counts nothing. */
 bool exchange_charge(struct exchange *exchange, size_t bytes);
-/* Gives back all counted bytes. */
+/* The same for bytes that stay until the exchange is freed. */
+bool exchange_hold(struct exchange *exchange, size_t bytes);
+/* Gives back all counted bytes but those that stay. */
 void exchange_release(struct exchange *exchange);
 /* A header, or a parameter of the query; NULL if the request has none of this name. */
 const char *exchange_header(const struct exchange *exchange, const char *name);
