@@ -78,6 +78,19 @@ static enum sandbox_fault choose_kind(const struct sandbox *sandbox, const char 
     return SANDBOX_LANGUAGE;
 }
 
+/* Whether clients see as many as there may be. */
+static bool is_full(const struct sandbox *sandbox, struct brig_error *err)
+{
+    size_t count = 0;
+    for (const struct context *at = sandbox->contexts; at; at = at->next)
+        count += at->number > 0;
+    if (count < SANDBOX_CONTEXTS_MAX)
+        return false;
+    (void)brig_fail(err, BRIG_E_STATE, 0, "the sandbox has %d contexts, and may not have more",
+                    SANDBOX_CONTEXTS_MAX);
+    return true;
+}
+
 static void free_context(struct context *context)
 {
     sandbox_request_done(&context->request);
@@ -90,15 +103,9 @@ static enum sandbox_fault create(struct sandbox *sandbox, struct sandbox_request
 {
     enum interpreter_kind kind;
     const struct runtime *runtime;
-    size_t count = 0;
     enum sandbox_fault fault = choose_kind(sandbox, request->language, &kind, &runtime, err);
-    for (const struct context *at = sandbox->contexts; at; at = at->next)
-        count += at->number > 0;
-    if (fault == SANDBOX_OK && count >= SANDBOX_CONTEXTS_MAX) {
-        (void)brig_fail(err, BRIG_E_STATE, 0, "the sandbox has %d contexts, and may not have more",
-                        SANDBOX_CONTEXTS_MAX);
+    if (fault == SANDBOX_OK && is_full(sandbox, err))
         fault = SANDBOX_LIMIT;
-    }
     if (fault != SANDBOX_OK)
         return fault;
     struct context *context = malloc(sizeof *context);
@@ -195,7 +202,7 @@ static enum sandbox_fault find_default(struct sandbox *sandbox, const char *lang
     for (struct context *at = sandbox->contexts; at && fault == SANDBOX_OK; at = at->next)
         if (at->is_default && at->kind == kind) {
             *ret_context = at;
-            return SANDBOX_OK;
+            return at->number == 0 && is_full(sandbox, err) ? SANDBOX_LIMIT : SANDBOX_OK;
         }
     if (fault != SANDBOX_OK)
         return fault;
