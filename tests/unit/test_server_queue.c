@@ -507,6 +507,45 @@ static void test_bytes_of_a_key(void)
     store->kept_max = 0;
 }
 
+static void end_small(unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++) {
+        (void)submit_plain(i, "a");
+        end(i, EXECUTION_OK);
+    }
+}
+
+static unsigned results_of(unsigned first, unsigned count)
+{
+    unsigned found = 0;
+    for (unsigned i = first; i < first + count; i++)
+        found += result_of(i, "a") == 2;
+    return found;
+}
+
+/* Many results in the place of one request; the history process does nothing else meanwhile. */
+static void test_many_small_results(void)
+{
+    autostr struct str bytes = {0};
+    store->kept_max = 3 * LARGE;
+    end_small(200, 20);
+    tap_is_int(submit_large(220, "a"), VERDICT_GO, "a large one waits beside small results");
+    tap_is_int(claim(220, &bytes), VERDICT_GO, "and runs");
+    tap_is_int(results_of(200, 20), 20, "all of which are kept");
+    store->kept_max = LARGE + 4000;
+    tap_is_int(submit_large(221, "a"), VERDICT_KEY_FULL, "another does not fit without them");
+    tap_is_int(results_of(200, 20), 20, "and does not remove them");
+    tap_is_int(submit_plain(222, "a"), VERDICT_GO, "a small one fits without some");
+    unsigned left = results_of(200, 20);
+    tap_ok(left > 0 && left < 20 && results_of(220 - left, left) == left, "the oldest");
+    store->kept_max = LARGE;
+    end(222, EXECUTION_OK);
+    tap_ok(results_of(200, 20) == 0 && results_of(222, 1) == 1,
+           "a result is kept in any case, and the others go");
+    store->kept_max = 0;
+    end(220, EXECUTION_OK);
+}
+
 /* A file of an older brigd is counted when it is opened. */
 static void test_bytes_of_an_older_file(void)
 {
@@ -552,6 +591,7 @@ int main(void)
         test_usage();
         test_notes();
         test_bytes_of_a_key();
+        test_many_small_results();
         test_bytes_of_an_older_file();
         store_close(store);
         static const char *const names[] = {"history.sqlite", "spool.sqlite"};

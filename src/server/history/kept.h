@@ -31,7 +31,7 @@ struct store;
                       "DROP TABLE sizes;"
 
 /* Removes the oldest results of the key, with their notes, idempotency keys and callbacks, until it has no
- * more than store->kept_max bytes; within a transaction. The result `except` stays. Sets *ret_fits to
- * false if that is not enough. */
+ * more than store->kept_max bytes; within a transaction. The result `except` stays. If all of them are not
+ * enough, sets *ret_fits to false and removes none; with ret_fits NULL, removes them. */
 int kept_make_room(struct store *store, const char *domain, const char *except, bool *ret_fits,
                    struct brig_error *err);

@@ -71,7 +71,6 @@ static int keep_result(struct store *store, const struct row *row, struct brig_e
 {
     autostatement struct store_statement statement = {0};
     const char *domain = row->used_by ? row->used_by : "";
-    bool fits;
     str_append(&statement.sql, "INSERT INTO results (id, domain, created_ns, result)"
                                " VALUES (?1, ?2, ?3, ?4)");
     store_add_text(&statement, row->id);
@@ -92,7 +91,7 @@ static int keep_result(struct store *store, const struct row *row, struct brig_e
     bool failed = row->status && strcmp(row->status, "setup_failed") == 0;
     if (result >= 0 && failed)
         result = change_one(store, "DELETE FROM idempotency WHERE id = ?1", row->id, err);
-    return result < 0 ? result : kept_make_room(store, domain, row->id, &fits, err);
+    return result < 0 ? result : kept_make_room(store, domain, row->id, NULL, err);
 }
 
 /* A new executor: what an earlier one had claimed or begun was just marked as lost. An empty result
