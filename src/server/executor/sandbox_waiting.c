@@ -173,8 +173,7 @@ static uint64_t fill(struct executor *executor, struct sandbox_shape *shape, uin
         return shape->until_ms;
     if (start_one(executor, shape, &err) == 0)
         return now_ms + QUIET_MS;
-    executor_warn(executor, err.message);
-    forget(executor, shape);
+    forget(executor, shape); /* a client can choose settings that fail, and is told why itself */
     return UINT64_MAX;
 }
 
