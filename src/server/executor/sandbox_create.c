@@ -186,12 +186,11 @@ static int start_jail(struct sandbox *sandbox, const char **ret_field, struct br
     return executor_watch(executor, &sandbox->source, EPOLLIN, err);
 }
 
-void executor_sandbox_give_up(struct sandbox *sandbox)
+void executor_sandbox_release(struct sandbox *sandbox)
 {
-    if (sandbox->slot < sandbox->executor->slot_count)
-        executor_instance_note(&sandbox->executor->instance, sandbox->slot, 0);
     attach_done(&sandbox->attach);
     brig_job_free(sandbox->job);
+    executor_instance_note(&sandbox->executor->instance, sandbox->slot, 0);
     executor_slot_free(sandbox->executor, sandbox->slot);
     sandbox_request_done(&sandbox->request);
     sandbox_request_done(&sandbox->network);
@@ -275,6 +274,6 @@ struct sandbox *executor_sandbox_create(struct executor *executor, struct sandbo
         return sandbox;
     }
     executor_sandbox_refuse(executor, caller, fault, field, "%s", err.message);
-    executor_sandbox_give_up(sandbox);
+    executor_sandbox_release(sandbox);
     return NULL;
 }

@@ -124,7 +124,7 @@ bool executor_waiting_take(struct sandbox **sandbox)
     found->request = asked->request;
     found->shape = NULL;
     asked->request = (struct sandbox_request){0};
-    executor_sandbox_give_up(asked);
+    executor_sandbox_release(asked);
     executor_sandbox_keep_unenforced(found);
     executor_sandbox_link(found);
     all->fill_ms = clock_now_ms() + QUIET_MS;
@@ -148,7 +148,7 @@ static int start_one(struct executor *executor, struct sandbox_shape *shape, str
         return brig_fail_nomem(err);
     if (executor_sandbox_check_settings(sandbox, &field, err) != SANDBOX_OK ||
         executor_sandbox_start(sandbox, &field, err) != SANDBOX_OK) {
-        executor_sandbox_give_up(sandbox);
+        executor_sandbox_release(sandbox);
         return -1;
     }
     sandbox->shape = shape;

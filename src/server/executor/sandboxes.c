@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of a sandbox: looked at, asked for something, ended. */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include <brig/brig.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/str.h"
 #include "jail/job/job.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
-#include "server/executor/images.h"
-#include "server/executor/jail_check.h"
 
-#define CHECK_MS 1000  /* how often idle programs are looked at */
-#define REFILL_MS 1000 /* after the end of one that waited */
+#define CHECK_MS 1000 /* how often idle programs are looked at */
+/* After the end of a sandbox that waited, until another is started: that one could fail the same
+ * way. */
+#define REFILL_MS 1000
 
 /* ---- answers ---- */
 
@@ -183,15 +179,8 @@ static void free_sandbox(struct sandbox *sandbox)
     executor_commands_free(sandbox);
     executor_keys_free(sandbox);
     executor_unwatch(executor, &sandbox->source);
-    attach_done(&sandbox->attach);
-    brig_job_free(sandbox->job);
-    executor_instance_note(&executor->instance, sandbox->slot, 0);
     executor_lost_note(executor, sandbox->slot, NULL, NULL);
-    executor_slot_free(executor, sandbox->slot);
-    sandbox_request_done(&sandbox->request);
-    sandbox_request_done(&sandbox->network);
-    executor_image_release(sandbox->with_image);
-    free(sandbox);
+    executor_sandbox_release(sandbox);
 }
 
 void executor_sandbox_link(struct sandbox *sandbox)
@@ -240,8 +229,7 @@ void executor_sandbox_end(struct sandbox *sandbox, const char *why)
     executor_forks_cancel(sandbox);
     (void)brig_job_cancel(sandbox->job, NULL); /* fails if the job is over already */
     all->due_ms = 0;
-    if (sandbox
-            ->shape) /* of old age, or on its own: not at once, as the next one could do the same */
+    if (sandbox->shape)
         all->fill_ms = clock_now_ms() + REFILL_MS;
     executor_sandboxes_count(sandbox->executor);
 }

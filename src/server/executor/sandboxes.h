@@ -219,14 +219,14 @@ struct execution_request executor_sandbox_like(const struct sandbox_request *req
 enum sandbox_fault executor_sandbox_check(const struct sandbox *sandbox,
                                           const struct execution_request *like,
                                           const char **ret_field, struct brig_error *err);
-/* Its parts: takes the request; checks the settings; starts the jail; releases one that was not
- * linked. */
+/* Its parts: takes the request; checks the settings; starts the jail; frees one that is in no list,
+ * with its jail, if it has one. */
 struct sandbox *executor_sandbox_new(struct executor *executor, struct sandbox_request *request);
 enum sandbox_fault executor_sandbox_check_settings(struct sandbox *sandbox, const char **ret_field,
                                                    struct brig_error *err);
 enum sandbox_fault executor_sandbox_start(struct sandbox *sandbox, const char **ret_field,
                                           struct brig_error *err);
-void executor_sandbox_give_up(struct sandbox *sandbox);
+void executor_sandbox_release(struct sandbox *sandbox);
 /* Notes what this machine does not enforce for it, in the memory of its request. */
 void executor_sandbox_keep_unenforced(struct sandbox *sandbox);
 
