@@ -22,15 +22,12 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fds.h"
 #include "jail/cgroup/cgroup.h"
-#include "jail/confine/identity.h"
 #include "server/config.h"
 #include "server/executor/callback.h"
 #include "server/executor/capacity.h"
@@ -46,10 +43,8 @@
 /* Pause and resume sending output to the http process. */
 #define HTTP_FULL ((size_t)8 << 20)
 #define HTTP_EASY ((size_t)2 << 20)
-#define SLOTS_MORE 64 /* more slots than max_concurrent, for runs that are ending */
 #define MEMORY_MS 100
 #define PERCENT_MS 1000
-#define POOL_SLOTS 16384 /* slots for waiting jails */
 
 /* ---- event sources ---- */
 
@@ -577,48 +572,6 @@ static void find_zygotes(struct executor *executor)
                       "brig-zygote.so is not beside brigd: python is not forked but started");
 }
 
-/* Fewer executions run at once if they would run out of descriptors; an eighth of the slots is for
- * waiting jails and for runs that are ending. */
-static void fit_into_files(struct executor *executor)
-{
-    uint64_t files = fds_raise_limit(RLIM_INFINITY, NULL);
-    size_t jails = capacity_jails(files), runs = jails - jails / 8;
-    if (jails < executor->slot_count)
-        executor->slot_count = jails;
-    if (runs < executor->run_most)
-        executor->run_most = runs;
-    executor->gauges.places = executor->run_most;
-    if (runs >= executor->config->sandbox.max_concurrent)
-        return;
-    char text[192];
-    (void)snprintf(text, sizeof text,
-                   "%zu executions run at once, and others wait, instead of %llu "
-                   "(sandbox.max_concurrent): the limit of open files is %llu",
-                   runs, (unsigned long long)executor->config->sandbox.max_concurrent,
-                   (unsigned long long)files);
-    executor_warn(executor, text);
-}
-
-static int make_slots(struct executor *executor, struct brig_error *err)
-{
-    const struct server_config *config = executor->config;
-    executor->as_root = identity_is_root();
-    executor->run_most = config->sandbox.max_concurrent + SLOTS_MORE;
-    executor->slot_count = executor->run_most + POOL_SLOTS;
-    if (executor->as_root && config->sandbox.uid_count < config->sandbox.max_concurrent)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "sandbox.uid_count is %llu: as root each of max_concurrent (%llu) jails "
-                         "needs a uid of its own",
-                         (unsigned long long)config->sandbox.uid_count,
-                         (unsigned long long)config->sandbox.max_concurrent);
-    executor->has_spare_id =
-        executor->as_root && config->sandbox.uid_count > config->sandbox.max_concurrent;
-    if (executor->as_root)
-        executor->slot_count = config->sandbox.uid_count - executor->has_spare_id;
-    executor->slots = calloc(executor->slot_count, sizeof *executor->slots);
-    return executor->slots ? 0 : brig_fail_nomem(err);
-}
-
 /* Runs of an earlier executor are lost. Rows that it could not send are sent first. */
 static int open_journal(struct executor *executor, int fd, struct brig_error *err)
 {
@@ -646,7 +599,7 @@ static int set_up(struct executor *executor, struct channel *control, int journa
     executor->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (executor->epoll < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for runs");
-    if ((result = make_slots(executor, err)) < 0 ||
+    if ((result = executor_slots_make(executor, err)) < 0 ||
         (result = executor_credential_take(&executor->credential, err)) < 0 ||
         (result = executor_instance_open(executor->config->sandbox.state_dir, &executor->instance,
                                          err)) < 0 ||
@@ -660,7 +613,7 @@ static int set_up(struct executor *executor, struct channel *control, int journa
     supervisor->channel = control;
     supervisor->source = (struct executor_source){
         .ready = peer_ready, .owner = supervisor, .fd = channel_fd(control)};
-    fit_into_files(executor);
+    executor_slots_fit(executor);
     executor_lost_open(executor);
     find_zygotes(executor);
     if ((result = executor_watch(executor, &supervisor->source, EPOLLIN, err)) < 0 ||

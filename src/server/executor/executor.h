@@ -166,6 +166,19 @@ void executor_tell_runtimes(struct executor *executor, bool always);
 /* Notes for GET /runtimes and /node what this machine does not enforce. */
 void executor_note_unenforced(struct executor *executor, const char *const *texts, size_t count);
 
+/* ---- slots.c ---- */
+
+/* Makes the slots, and sets how many executions may run at once. */
+int executor_slots_make(struct executor *executor, struct brig_error *err);
+/* Reduces both, with a warning, if the limit of open files is too low for them. */
+void executor_slots_fit(struct executor *executor);
+/* Takes a slot, with a host uid as root; slots are used in turn, so that a uid is not reused soon. */
+bool executor_slot_take(struct executor *executor, size_t *ret_slot, uid_t *ret_host_uid);
+/* Accepts a slot that was not taken: SIZE_MAX. */
+void executor_slot_free(struct executor *executor, size_t slot);
+/* Whether a jail may be built in advance: slots for all runs that may still start are kept free. */
+bool executor_slots_are_spare(const struct executor *executor);
+
 /* ---- run.c ---- */
 
 /* Starts the requested run; takes the request. `http` is the number of the http process that waits
@@ -176,9 +189,6 @@ void executor_run_begin(struct executor *executor, struct execution_request *req
 /* Stores the end of an execution of the queue, or with an idempotency key, that does not begin. */
 void executor_run_refuse(struct executor *executor, const struct queue_entry *entry,
                          enum execution_status status, const char *why);
-/* Takes a slot, with a host uid as root; slots are used in turn, so that a uid is not reused soon. */
-bool executor_slot_take(struct executor *executor, size_t *ret_slot, uid_t *ret_host_uid);
-void executor_slot_free(struct executor *executor, size_t slot);
 /* Add the start and the end of an execution to the history and to the counters. `bytes` is the
  * encoded result. */
 int executor_note_begin(struct executor *executor, const struct execution_request *request,

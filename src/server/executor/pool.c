@@ -486,11 +486,11 @@ static void look_after_all(struct executor *executor, uint64_t now_ms)
         executor->pools.due_ms = now_ms + LOOK_MS;
 }
 
-/* Jails are built one at a time. Slots for all runs that may still start are kept free. */
+/* Jails are built one at a time. */
 static bool may_build(const struct executor *executor)
 {
     uint64_t bytes = 0;
-    if (executor->slot_count - executor->slots_taken <= executor->run_most - executor->run_count)
+    if (!executor_slots_are_spare(executor))
         return false;
     for (const struct pool *pool = executor->pools.first; pool; pool = pool->next) {
         bytes += pool->count * (pool->runtime->parking == PARKING_NODE ? BYTES_NODE : BYTES_FORKED);

@@ -61,31 +61,6 @@ struct run *executor_run_find(const struct executor *executor, const char *id)
     return NULL;
 }
 
-bool executor_slot_take(struct executor *executor, size_t *ret_slot, uid_t *ret_host_uid)
-{
-    for (size_t i = 0; i < executor->slot_count; i++) {
-        size_t slot = (executor->next_slot + i) % executor->slot_count;
-        if (executor->slots[slot])
-            continue;
-        executor->slots[slot] = true;
-        executor->slots_taken++;
-        executor->next_slot = slot + 1;
-        *ret_slot = slot;
-        *ret_host_uid =
-            executor->as_root ? executor->config->sandbox.uid_first + (uid_t)slot : (uid_t)-1;
-        return true;
-    }
-    return false;
-}
-
-void executor_slot_free(struct executor *executor, size_t slot)
-{
-    if (slot >= executor->slot_count)
-        return;
-    executor->slots[slot] = false;
-    executor->slots_taken--;
-}
-
 static bool take_slot(struct run *run)
 {
     return executor_slot_take(run->executor, &run->slot, &run->host_uid);

@@ -177,12 +177,6 @@ static uint64_t fill(struct executor *executor, struct sandbox_shape *shape, uin
     return UINT64_MAX;
 }
 
-/* Slots for all executions that may still start are kept free. */
-static bool has_room(const struct executor *executor)
-{
-    return executor->slot_count - executor->slots_taken > executor->run_most - executor->run_count;
-}
-
 void executor_waiting_settle(struct executor *executor, uint64_t now_ms)
 {
     struct sandboxes *all = &executor->sandboxes;
@@ -196,7 +190,8 @@ void executor_waiting_settle(struct executor *executor, uint64_t now_ms)
             forget(executor, at);
             continue;
         }
-        uint64_t due_ms = has_room(executor) ? fill(executor, at, now_ms) : at->until_ms;
+        uint64_t due_ms =
+            executor_slots_are_spare(executor) ? fill(executor, at, now_ms) : at->until_ms;
         all->fill_ms = due_ms < all->fill_ms ? due_ms : all->fill_ms;
     }
 }
