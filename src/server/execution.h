@@ -24,6 +24,7 @@ struct str;
 /* Limits on one request; a request beyond one of them is refused with its name. */
 #define EXECUTION_CODE_MAX ((size_t)1 << 20)
 #define EXECUTION_STDIN_MAX ((size_t)4 << 20)
+#define EXECUTION_INPUT_MAX ((size_t)1 << 20) /* more of it that waits for a program that runs */
 #define EXECUTION_ARGS_MAX 64
 #define EXECUTION_ENV_MAX 128
 #define EXECUTION_FILES_MAX 256

@@ -22,7 +22,6 @@ struct str;
 #define SANDBOX_CONTEXTS_MAX 16     /* of one sandbox */
 #define SANDBOX_COMMANDS_MAX 128    /* of one sandbox, running and ended ones that are kept */
 #define SANDBOX_FILE_MAX ((size_t)24 << 20) /* one request for the content of a file */
-#define SANDBOX_INPUT_MAX ((size_t)1 << 20) /* standard input that waits for a command */
 #define SANDBOX_DEPTH_MAX 64
 #define SANDBOX_SIZE_MAX 10000 /* rows or columns of a terminal */
 #define SANDBOX_TOKEN_LENGTH 36

@@ -28,7 +28,7 @@ static bool read_some(struct executor_input *input, int end, size_t length)
 
 int main(void)
 {
-    static char piece[PIECE], large[EXECUTOR_INPUT_MAX + 1];
+    static char piece[PIECE], large[EXECUTION_INPUT_MAX + 1];
     struct executor executor = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
     struct executor_input input = {.source = {.fd = -1}};
     autoclose int end = -1;
@@ -46,7 +46,7 @@ int main(void)
         rounds++;
     }
     tap_is_int(rounds, ROUNDS, "a slow program gets any amount");
-    tap_ok(most <= 4 * EXECUTOR_INPUT_MAX, "its memory stays small: %zu bytes", most);
+    tap_ok(most <= 4 * EXECUTION_INPUT_MAX, "its memory stays small: %zu bytes", most);
     executor_input_done(&input);
     (void)close(executor.epoll);
     return tap_done();

@@ -289,8 +289,8 @@ bool e2b_read_input(const json_t *body, struct sandbox_request *ret, char messag
     char *bytes = arena_strndup(&ret->arena, length ? json_string_value(text) : "", length);
     if (!bytes || (text && !json_is_string(text)) || !base64_decode(bytes, length, bytes, &length))
         return refuse(message, "input.stdin or input.pty has to be base64");
-    if (length > SANDBOX_INPUT_MAX)
-        return refuse(message, "the input has more than %zu bytes", SANDBOX_INPUT_MAX);
+    if (length > EXECUTION_INPUT_MAX)
+        return refuse(message, "the input has more than %zu bytes", EXECUTION_INPUT_MAX);
     ret->bytes = (struct execution_bytes){bytes, length};
     ret->keep_input = true;
     return true;

@@ -566,14 +566,12 @@ static void take_input(struct command *command, const struct sandbox_request *re
                                 "the standard input of the command is closed");
         return;
     }
-    if (input->waiting.length - input->sent + request->bytes.length > SANDBOX_INPUT_MAX) {
+    if (!executor_input_take(input, request->bytes.data, request->bytes.length)) {
         executor_sandbox_refuse(executor, caller, SANDBOX_BUSY, "",
                                 "the command has not read %zu bytes of its standard input yet",
                                 input->waiting.length - input->sent);
         return;
     }
-    str_drop_done(&input->waiting, &input->sent);
-    str_append_bytes(&input->waiting, request->bytes.data, request->bytes.length);
     input->last = !request->keep_input && !command->request.pty;
     if (command->request.pty && !request->keep_input)
         str_append_char(&input->waiting, '\4'); /* end of file, for a terminal */

@@ -186,6 +186,9 @@ bool executor_slots_are_spare(const struct executor *executor);
  * cannot start; but not if memory runs out. */
 void executor_run_begin(struct executor *executor, struct execution_request *request, uint64_t tag,
                         uint64_t http);
+/* Whether an API key has the maximum number of runs, with `more` that will begin. The http process
+ * checks this too, but does not count runs of an earlier http process. */
+bool executor_key_is_full(const struct executor *executor, const char *domain, size_t more);
 /* Stores the end of an execution of the queue, or with an idempotency key, that does not begin. */
 void executor_run_refuse(struct executor *executor, const struct queue_entry *entry,
                          enum execution_status status, const char *why);

@@ -90,7 +90,7 @@ bool executor_input_take(struct executor_input *input, const void *bytes, size_t
 {
     if (input->closed)
         return true;
-    if (input->waiting.length - input->sent + length > EXECUTOR_INPUT_MAX)
+    if (input->waiting.length - input->sent + length > EXECUTION_INPUT_MAX)
         return false;
     str_drop_done(&input->waiting, &input->sent);
     str_append_bytes(&input->waiting, bytes, length);

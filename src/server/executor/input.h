@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Standard input that arrives while a program runs. It waits, up to a limit, until the program reads
- * it. */
+/* Standard input that arrives while a program runs. It waits, up to EXECUTION_INPUT_MAX bytes, until
+ * the program reads it. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,6 @@
 
 struct brig_error;
 struct executor;
-
-#define EXECUTOR_INPUT_MAX ((size_t)1 << 20) /* bytes that wait */
 
 /* Zeroed with source.fd -1: the program has not started. */
 struct executor_input {

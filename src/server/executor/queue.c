@@ -250,16 +250,12 @@ static bool has_room(const struct executor *executor)
     return runs == 0 || (runs < config->sandbox.max_concurrent && runs < executor->gauges.places);
 }
 
-static bool key_is_full(const struct executor *executor, const char *domain)
+static size_t claims_of(const struct executor *executor, const char *domain)
 {
-    uint64_t most = executor->config->security.max_executions_per_key, count = 0;
-    if (most == 0 || !*domain)
-        return false;
-    for (const struct run *run = executor->runs; run; run = run->next)
-        count += strcmp(run->request.domain, domain) == 0;
+    size_t count = 0;
     for (const struct claim *claim = executor->queue.claims; claim; claim = claim->next)
         count += strcmp(claim->entry.domain, domain) == 0;
-    return count >= most;
+    return count;
 }
 
 /* Returns the first entry whose key may run more, or `count`. */
@@ -271,7 +267,7 @@ static size_t next_entry(const struct executor *executor)
         const char *domain = queue->entries[i].domain;
         if (full && strcmp(full, domain) == 0)
             continue;
-        if (!key_is_full(executor, domain))
+        if (!executor_key_is_full(executor, domain, claims_of(executor, domain)))
             return i;
         full = domain;
     }

@@ -434,15 +434,13 @@ static int start_run(struct run *run, struct brig_error *err)
     return result;
 }
 
-/* Checks the limit per key independently of the http process, which does not count runs of an
- * earlier http process. */
-static bool key_is_full(const struct executor *executor, const struct execution_request *request)
+bool executor_key_is_full(const struct executor *executor, const char *domain, size_t more)
 {
-    uint64_t most = executor->config->security.max_executions_per_key, count = 0;
-    if (most == 0 || !*request->domain)
+    uint64_t most = executor->config->security.max_executions_per_key, count = more;
+    if (most == 0 || !*domain)
         return false;
-    for (const struct run *other = executor->runs; other; other = other->next)
-        count += strcmp(other->request.domain, request->domain) == 0;
+    for (const struct run *run = executor->runs; run; run = run->next)
+        count += strcmp(run->request.domain, domain) == 0;
     return count >= most;
 }
 
@@ -472,7 +470,7 @@ static int check(struct executor *executor, const struct execution_request *requ
     if (executor->run_count >= executor->run_most)
         return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent runs (limit %zu)",
                          executor->run_most);
-    if (key_is_full(executor, request))
+    if (executor_key_is_full(executor, request->domain, 0))
         return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent executions with this API key");
     verdict->fault = FAULT_SERVER;
     return 0;
