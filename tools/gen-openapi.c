@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "server/api/e2b.h"
+#include "server/api/judge0.h"
 #include "server/api/judge0_request.h"
 #include "server/api/piston.h"
 #include "server/api/sandbox_request.h"
@@ -182,9 +183,9 @@ static json_t *parameters_of(const struct route *route)
 /* The schema of errors. */
 static const char *errors_of(const struct route *route)
 {
-    return route_is_judge0(route->path)                ? "Judge0Error"
-           : str_starts_with(route->path, PISTON_PATH) ? "PistonMessage"
-                                                       : "Error";
+    return route->dialect == &judge0_dialect   ? "Judge0Error"
+           : route->dialect == &piston_dialect ? "PistonMessage"
+                                               : "Error";
 }
 
 /* Judge0 and Piston have other errors of their own. */
@@ -331,7 +332,7 @@ static json_t *responses_of(const struct route *route)
     const char *status = route->flags & ROUTE_EMPTY     ? "204"
                          : route->flags & ROUTE_CREATES ? "201"
                          : route->flags & ROUTE_ACCEPTS || (strcmp(route->method, "DELETE") == 0 &&
-                                                            !route_is_judge0(route->path))
+                                                            route->dialect != &judge0_dialect)
                              ? "202"
                              : "200";
     json_t *good = json_pack("{s:s}", "description", route->summary);
@@ -451,6 +452,7 @@ static void add_piston(json_t *paths)
         char path[64];
         (void)snprintf(path, sizeof path, "%s%s", PISTON_PATH, row->path);
         const struct route route = {.method = row->method,
+                                    .dialect = &piston_dialect,
                                     .path = path,
                                     .flags = row->request ? ROUTE_BODY : 0,
                                     .operation = row->operation,

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -395,12 +394,14 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
     (void)field;
     if (error == ERROR_UNAUTHORIZED)
         judge0_answer_nothing(exchange, row->status);
+    else if (error == ERROR_INVALID_ID)
+        judge0_answer_missing(exchange);
     else
         judge0_answer_error(exchange, row->status, message ? message : row->text);
 }
 
 const struct dialect judge0_dialect = {
-    .fail = fail, .queued = queued, .ended = ended, .noted = noted};
+    .fail = fail, .queued = queued, .ended = ended, .noted = noted, .key_name = "X-Auth-Token"};
 
 /* Judge0 1.13 takes base64_encoded=true; later versions take all but false. */
 static bool wants_base64(const struct exchange *exchange)
@@ -438,13 +439,6 @@ static struct call *begin(struct exchange *exchange, enum call_kind kind)
     return NULL;
 }
 
-static bool is_form(const struct exchange *exchange)
-{
-    static const char form[] = "application/x-www-form-urlencoded";
-    const char *type = exchange_header(exchange, "Content-Type");
-    return type && strncasecmp(type, form, sizeof form - 1) == 0;
-}
-
 /* Reads the body into call->root. */
 static bool read_body(struct exchange *exchange)
 {
@@ -457,7 +451,7 @@ static bool read_body(struct exchange *exchange)
     }
     if (!execute_take_idempotency(exchange))
         return false;
-    if (is_form(exchange))
+    if (exchange_is_form(exchange))
         call->root = judge0_form(text, length, FORM_FIELDS_MAX);
     else if (request_shape(text, length, REQUEST_DEPTH_MAX, REQUEST_VALUES_MAX) == REQUEST_SHAPE_OK)
         call->root = json_loadb(text, length, JSON_ALLOW_NUL, NULL);

@@ -12,6 +12,8 @@ struct exchange;
 
 /* 401 without a body; {"error":…} for the others. */
 extern const struct dialect judge0_dialect;
+/* Whether the path is below /judge0; a slash at its end is removed, as Rails does. */
+bool judge0_takes_path(char *path);
 
 /* judge0.c */
 void judge0_create(struct exchange *exchange);

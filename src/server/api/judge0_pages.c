@@ -15,6 +15,16 @@
 #include "server/config.h"
 #include "server/http/http.h"
 
+bool judge0_takes_path(char *path)
+{
+    size_t length = strlen(path);
+    if (!str_starts_with(path, "/judge0/"))
+        return false;
+    if (path[length - 1] == '/')
+        path[length - 1] = '\0';
+    return true;
+}
+
 /* ---- answers ---- */
 
 void judge0_answer_missing(struct exchange *exchange)

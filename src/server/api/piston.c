@@ -143,7 +143,8 @@ const struct dialect piston_dialect = {.fail = fail,
                                        .begun = piston_connect_begun,
                                        .output = piston_connect_output,
                                        .stage = piston_connect_stage,
-                                       .done = answer_result};
+                                       .done = answer_result,
+                                       .plain_key = true};
 
 void piston_start(struct exchange *exchange, struct piston_call *call)
 {

@@ -90,8 +90,9 @@ void exchange_release(struct exchange *exchange)
     exchange->charged = 0;
 }
 
-/* Wakes the loop when the client of a suspended connection disconnects or shuts down its sending
- * side; after the latter, only when it disconnects. EPOLLHUP and EPOLLERR are always reported. */
+/* libmicrohttpd does not watch the socket of a suspended connection, so the loop does: it wakes when
+ * the client disconnects or shuts down its sending side; after the latter, only when it disconnects.
+ * EPOLLHUP and EPOLLERR are always reported. */
 static void watch_end(const struct exchange *exchange)
 {
     struct epoll_event event = {.events = EPOLLONESHOT | (exchange->half_closed ? 0 : EPOLLRDHUP),
@@ -101,7 +102,6 @@ static void watch_end(const struct exchange *exchange)
         (void)epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event);
 }
 
-/* libmicrohttpd does not watch the socket of a suspended connection, so the loop does. */
 const char *exchange_header(const struct exchange *exchange, const char *name)
 {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);

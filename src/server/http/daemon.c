@@ -238,24 +238,40 @@ static bool check_host(struct exchange *exchange)
     return false;
 }
 
+static bool take_route(struct exchange *exchange, const struct route *route)
+{
+    exchange->route = route;
+    if (route->dialect)
+        exchange->dialect = route->dialect;
+    return true;
+}
+
+static void answer_bad_id(struct exchange *exchange)
+{
+    char message[STR_SHOWN_MAX + 64], id[STR_SHOWN_MAX];
+    const char *slash = strchr(exchange->path + 1, '/');
+    (void)snprintf(id, sizeof id, "%.*s", slash ? (int)strcspn(slash + 1, "/") : 0,
+                   slash ? slash + 1 : "");
+    (void)snprintf(message, sizeof message,
+                   "'%s' is not an id: an id is a UUID, as the server has returned it",
+                   str_shown(id).text);
+    answer_error(exchange, ERROR_INVALID_ID, message);
+}
+
 static bool find_route(struct exchange *exchange)
 {
     char message[2 * STR_SHOWN_MAX + ROUTE_METHODS_MAX + 40], methods[ROUTE_METHODS_MAX] = "";
-    char id[STR_SHOWN_MAX];
+    const struct route *route = NULL;
     autostr struct str nothing = {0};
-    const char *slash = strrchr(exchange->path, '/');
-    if (e2b_find_host(exchange_header(exchange, "Host"), &exchange->route))
-        return true;
-    bool judge0 = route_is_judge0(exchange->path);
-    if (judge0 && slash && !slash[1]) /* as Rails */
-        exchange->path[slash - exchange->path] = '\0';
-    if (judge0 && !exchange->http->config->judge0.enabled) {
+    if (e2b_find_host(exchange_header(exchange, "Host"), &route))
+        return take_route(exchange, route);
+    if (judge0_takes_path(exchange->path) && !exchange->http->config->judge0.enabled) {
         answer_error(exchange, ERROR_NOT_FOUND, "judge0.enabled is false");
         return false;
     }
-    switch (route_find(exchange->method, exchange->path, &exchange->route, exchange->path_id)) {
+    switch (route_find(exchange->method, exchange->path, &route, exchange->path_id)) {
     case ROUTE_FOUND:
-        return true;
+        return take_route(exchange, route);
     case ROUTE_NO_PATH:
         (void)snprintf(message, sizeof message,
                        "unknown path '%s'; GET /openapi.json lists the paths",
@@ -270,17 +286,8 @@ static bool find_route(struct exchange *exchange)
         answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, message);
         return false;
     case ROUTE_BAD_ID:
-        if (judge0) {
-            judge0_answer_missing(exchange);
-            return false;
-        }
-        slash = strchr(exchange->path + 1, '/');
-        (void)snprintf(id, sizeof id, "%.*s", slash ? (int)strcspn(slash + 1, "/") : 0,
-                       slash ? slash + 1 : "");
-        (void)snprintf(message, sizeof message,
-                       "'%s' is not an id: an id is a UUID, as the server has returned it",
-                       str_shown(id).text);
-        answer_error(exchange, ERROR_INVALID_ID, message);
+        (void)take_route(exchange, route);
+        answer_bad_id(exchange);
         return false;
     case ROUTE_OPTIONS:
         answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
@@ -316,12 +323,12 @@ static bool find_key(struct exchange *exchange, bool *ret_given)
     if (keys->count == 0 || exchange->route->flags & ROUTE_OPEN)
         return true;
     const char *key = exchange_header(exchange, "X-API-Key");
-    if (!key && route_is_judge0(exchange->path))
-        key = exchange_value(exchange, "X-Auth-Token");
+    if (!key && exchange->dialect->key_name)
+        key = exchange_value(exchange, exchange->dialect->key_name);
     const char *authorization = key ? NULL : exchange_header(exchange, "Authorization");
     if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
         key = authorization + sizeof bearer - 1;
-    else if (authorization && exchange->route->flags & ROUTE_RAW_KEY)
+    else if (authorization && exchange->dialect->plain_key)
         key = authorization;
     *ret_given = key && *key;
     return key && clients_check_key(keys, key, exchange->domain);
@@ -362,16 +369,16 @@ static bool check_key(struct exchange *exchange)
     if (!known)
         answer_error(exchange, ERROR_UNAUTHORIZED,
                      given ? "this API key is not in security.allowed_keys"
-                     : exchange->route->flags & ROUTE_RAW_KEY
+                     : exchange->dialect->plain_key
                          ? "an API key is needed: send it as Authorization: KEY"
                          : NULL);
     return known;
 }
 
-/* A form of a web page cannot know an API key. */
-static bool is_form(const struct exchange *exchange, const char *type)
+bool exchange_is_form(const struct exchange *exchange)
 {
     static const char form[] = "application/x-www-form-urlencoded";
+    const char *type = exchange_header(exchange, "Content-Type");
     return exchange->route->flags & ROUTE_FORM && *exchange->domain && type &&
            strncasecmp(type, form, sizeof form - 1) == 0;
 }
@@ -389,7 +396,7 @@ static bool check_type(struct exchange *exchange)
     bool bytes = exchange->route->flags & ROUTE_BYTES;
     const char *wanted = bytes ? "application/octet-stream" : "application/json";
     const char *type = exchange_header(exchange, "Content-Type");
-    if (!(exchange->route->flags & (ROUTE_BODY | ROUTE_BYTES)) || is_form(exchange, type) ||
+    if (!(exchange->route->flags & (ROUTE_BODY | ROUTE_BYTES)) || exchange_is_form(exchange) ||
         (type && strncasecmp(type, wanted, strlen(wanted)) == 0 &&
          strchr(" ;", type[strlen(wanted)]))) /* also matches the NUL */
         return true;
@@ -425,10 +432,7 @@ static void check_head(struct exchange *exchange)
     take_request_id(exchange);
     take_traceparent(exchange);
     find_client(exchange);
-    bool found = find_route(exchange);
-    if (found && exchange->route->dialect)
-        exchange->dialect = exchange->route->dialect;
-    (void)(found && check_host(exchange) && check_connections(exchange) &&
+    (void)(find_route(exchange) && check_host(exchange) && check_connections(exchange) &&
            check_draining(exchange) && check_key(exchange) && check_type(exchange) &&
            check_page(exchange));
 }

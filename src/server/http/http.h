@@ -71,6 +71,8 @@ struct dialect {
     void (*noted)(struct exchange *exchange, const struct message *message); /* to TICKET_NOTE */
     /* A fault of a question about a sandbox; NULL: sandbox_fail(). */
     void (*sandbox_failed)(struct exchange *exchange, const struct sandbox_answer *answer);
+    const char *key_name; /* a header or parameter that can have the API key, too; or NULL */
+    bool plain_key;       /* Authorization may be the API key itself, without Bearer */
 };
 
 /* A request and its answer. */
@@ -119,10 +121,10 @@ struct exchange {
     uint64_t wait_until_ms; /* for its end */
     struct str pending;     /* what the history process knows of it */
     /* Other dialects. */
-    char sandbox_token[SANDBOX_TOKEN_LENGTH +
-                       1]; /* of the sandbox `path_id`, in place of a key; or "" */
-    struct str headers;    /* more headers of the answer: a list of names and values in turn */
-    void *kept;            /* by a dialect, between its questions; or NULL */
+    /* Of the sandbox `path_id`, in place of a key; or "". */
+    char sandbox_token[SANDBOX_TOKEN_LENGTH + 1];
+    struct str headers; /* more headers of the answer: a list of names and values in turn */
+    void *kept;         /* by a dialect, between its questions; or NULL */
     void (*free_kept)(void *kept);
     sandbox_piece_taker *piece; /* of pieces that a question about a sandbox brings, or NULL */
     struct upgrade *upgrade;    /* the WebSocket connection, or NULL */
@@ -222,6 +224,9 @@ int daemon_start(struct http *http, struct brig_error *err);
 void daemon_stop(struct http *http);
 /* Disconnects clients that are too slow. */
 void daemon_tick(struct http *http);
+/* Whether the body is a form that the route takes: only with an API key, which a form of a web page
+ * cannot know. */
+bool exchange_is_form(const struct exchange *exchange);
 
 /* ---- answer.c: exchanges and their answers ---- */
 

@@ -73,11 +73,6 @@ uint64_t route_number(const struct route *route, const char *path)
     return parse_uint(copy, UINT64_MAX, 0, &value, NULL) < 0 ? 0 : value;
 }
 
-bool route_is_judge0(const char *path)
-{
-    return str_starts_with(path, "/judge0/");
-}
-
 static bool has_method(const struct route *route, const char *method)
 {
     if (*route->method == '*')
@@ -97,10 +92,8 @@ enum route_match route_find(const char *method, const char *path, const struct r
         known = true;
         if (!has_method(&routes[i], method))
             continue;
-        if (!copy_id(id, ret_id))
-            return ROUTE_BAD_ID;
         *ret_route = &routes[i];
-        return ROUTE_FOUND;
+        return copy_id(id, ret_id) ? ROUTE_FOUND : ROUTE_BAD_ID;
     }
     if (!known)
         return ROUTE_NO_PATH;
@@ -384,7 +377,7 @@ const struct route routes[] = {
      .dialect = &e2b_dialect},
     {"*", E2B_HOST "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bHost", NULL,
      "A sandbox that has a name of its own", "", .dialect = &e2b_dialect, .admit = e2b_admit},
-    {"*", PISTON_PATH "/*", ROUTE_FOREIGN | ROUTE_RAW_KEY, piston_handle, "piston", NULL,
+    {"*", PISTON_PATH "/*", ROUTE_FOREIGN, piston_handle, "piston", NULL,
      "The interface of Piston", "", .dialect = &piston_dialect},
 };
 const size_t route_count = ARRAY_LENGTH(routes);

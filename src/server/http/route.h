@@ -28,7 +28,6 @@ enum route_flag {
     ROUTE_EMPTY = 1 << 9,     /* answers with 204 and no body */
     ROUTE_FORM = 1 << 10,     /* with API keys also takes a form as its body */
     ROUTE_FOREIGN = 1 << 11,  /* another program's: described apart in openapi.json, docs/api.md */
-    ROUTE_RAW_KEY = 1 << 12,  /* Authorization may be the API key itself, without Bearer */
 };
 
 struct route {
@@ -46,7 +45,8 @@ struct route {
     const struct dialect *dialect; /* NULL: brigd's own */
     /* For a credential that is not an API key: called when the head of a request with a body is
      * complete. Sets an answer, or asks the executor; the body is read once the state is
-     * EXCHANGE_BODY again and the exchange is resumed. NULL: there is none. A request without a body is checked by `handle`. */
+     * EXCHANGE_BODY again and the exchange is resumed. NULL: there is none. A request without a body
+     * is checked by `handle`. */
     void (*admit)(struct exchange *exchange);
 };
 extern const struct route routes[];
@@ -58,11 +58,9 @@ enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD, ROUTE_OPTIONS, R
  * {pid}, which go to the next slash, or NULL. */
 bool route_has_form(const char *pattern, const char *path, const char **ret_id,
                     const char **ret_number);
-/* HEAD matches GET. *ret_route and ret_id are set for ROUTE_FOUND only. */
+/* HEAD matches GET. ret_id is set for ROUTE_FOUND only, *ret_route also for ROUTE_BAD_ID. */
 enum route_match route_find(const char *method, const char *path, const struct route **ret_route,
                             char ret_id[EXECUTION_ID_LENGTH + 1]);
-/* Whether the path is of Judge0's dialect. */
-bool route_is_judge0(const char *path);
 /* The number at {pid} in a path that the route matches; 0 if there is none, or it is not a number. */
 uint64_t route_number(const struct route *route, const char *path);
 /* Lists the methods of a path: "GET, HEAD, OPTIONS"; false if the path is unknown. */
