@@ -185,7 +185,7 @@ static void test_bodies(void)
     is_refused(SANDBOX_CREATE, "", ERROR_INVALID_JSON, "");
     tap_ok(strstr(fault.message, "no body"), "a missing body is named");
     is_refused(SANDBOX_CREATE, "{", ERROR_INVALID_JSON, "");
-    is_refused(SANDBOX_CREATE, "{\"limits\": 5}", ERROR_INVALID_JSON, "");
+    is_refused(SANDBOX_CREATE, "{\"limits\": 5}", ERROR_INVALID_FIELD, "limits");
     is_refused(SANDBOX_CREATE, "{\"cmd\": \"x\"}", ERROR_UNKNOWN_FIELD, "cmd");
     is_refused(SANDBOX_CREATE, "{\"limits.memory_mb\": 8}", ERROR_UNKNOWN_FIELD,
                "limits.memory_mb");

@@ -9,7 +9,6 @@
 struct str;
 
 #define CONNECT_HEAD_BYTES 5
-#define CONNECT_COMPRESSED 0x01
 #define CONNECT_LAST 0x02 /* the last frame of a stream: {} or {"error": …} */
 
 enum connect_code {

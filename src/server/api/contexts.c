@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -62,13 +61,9 @@ static void write_line(struct json *j, const char *key, const struct run_line *l
 /* Writes either the results or, with `errors`, the last error. */
 static void write_lines(struct json *j, const struct execution_bytes *lines, bool errors)
 {
-    const char *at = lines->data, *end = lines->data + lines->length;
+    struct execution_bytes left = *lines;
     autorunline struct run_line last = {0};
-    for (const char *stop; at < end && (stop = memchr(at, '\n', (size_t)(end - at)));
-         at = stop + 1) {
-        struct run_line line;
-        if (!run_line_read(at, (size_t)(stop - at), &line))
-            continue;
+    for (struct run_line line; run_line_next(&left, &line);) {
         if (line.is_error && errors) {
             run_line_done(&last);
             last = line;

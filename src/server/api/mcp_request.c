@@ -453,14 +453,10 @@ json_t *mcp_context_result(const struct execution_result *result,
     json_auto_t *images = json_array();
     size_t image_room = IMAGES_BYTES;
     struct execution_result shown = *result;
-    const char *at = lines->data, *end = lines->data + lines->length;
+    struct execution_bytes left = *lines;
     str_append_bytes(&output, result->output.data, result->output.length);
     str_append_bytes(&errors, result->error_output.data, result->error_output.length);
-    for (const char *stop; at < end && (stop = memchr(at, '\n', (size_t)(end - at)));
-         at = stop + 1) {
-        autorunline struct run_line line = {0};
-        if (!run_line_read(at, (size_t)(stop - at), &line))
-            continue;
+    for (struct run_line line; run_line_next(&left, &line); run_line_done(&line)) {
         if (!line.is_error) {
             add_shown(&line, &output, images, &image_room);
             continue;

@@ -65,6 +65,18 @@ bool run_line_read(const char *line, size_t length, struct run_line *ret)
     return true;
 }
 
+bool run_line_next(struct execution_bytes *lines, struct run_line *ret)
+{
+    for (const char *end; (end = memchr(lines->data, '\n', lines->length));) {
+        const char *line = lines->data;
+        size_t length = (size_t)(end - line);
+        *lines = (struct execution_bytes){end + 1, lines->length - length - 1};
+        if (run_line_read(line, length, ret))
+            return true;
+    }
+    return false;
+}
+
 void run_line_done(struct run_line *line)
 {
     json_decref(line->root);

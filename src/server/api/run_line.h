@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "server/execution.h"
+
 /* A result has at most this many forms. */
 #define RUN_FORMS_MAX 64
 
@@ -26,5 +28,8 @@ struct run_line {
 
 /* Returns false if the line is neither; then there is nothing to release. */
 bool run_line_read(const char *line, size_t length, struct run_line *ret);
+/* Takes the next result or error from the beginning of `lines`; other lines are skipped. False: there
+ * is none. */
+bool run_line_next(struct execution_bytes *lines, struct run_line *ret);
 void run_line_done(struct run_line *line);
 #define autorunline __attribute__((cleanup(run_line_done)))

@@ -235,9 +235,6 @@ bool sandbox_request_read(const char *text, size_t length, struct sandbox_reques
                                   .fault = fault};
     *fault = (struct request_fault){0};
     json_auto_t *root = fields_parse(&reader, text, length);
-    const json_t *limits = json_object_get(root, "limits");
-    if (limits && !json_is_object(limits) && !json_is_null(limits))
-        return fields_refuse(&reader, ERROR_INVALID_JSON, "", "limits has to be a JSON object");
     if (json_object_get(root, "templateID"))
         return fields_refuse(
             &reader, ERROR_UNKNOWN_FIELD, "templateID",

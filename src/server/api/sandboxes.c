@@ -452,15 +452,23 @@ void sandboxes_network(struct exchange *exchange)
 
 /* ---- commands ---- */
 
+static bool read_flag(struct exchange *exchange, const char *name, bool *ret_set)
+{
+    const char *value = exchange_parameter(exchange, name);
+    char message[64];
+    *ret_set = str_equal(value, "1");
+    if (!value || *ret_set || strcmp(value, "0") == 0)
+        return true;
+    (void)snprintf(message, sizeof message, "%s has to be 0 or 1", name);
+    return refuse_query(exchange, name, message);
+}
+
 bool sandboxes_read_wait(struct exchange *exchange, struct sandbox_request *request)
 {
-    const char *stream = exchange_parameter(exchange, "stream");
-    bool base64;
-    if (!query_encoding(exchange, &base64))
+    bool base64, stream;
+    if (!query_encoding(exchange, &base64) || !read_flag(exchange, "stream", &stream))
         return false;
-    if (stream && strcmp(stream, "0") != 0 && strcmp(stream, "1") != 0)
-        return refuse_query(exchange, "stream", "stream has to be 0 or 1");
-    if (stream && *stream == '1')
+    if (stream)
         request->wait = SANDBOX_FOLLOW;
     return true;
 }
@@ -487,13 +495,11 @@ void sandboxes_commands(struct exchange *exchange)
 void sandboxes_command(struct exchange *exchange)
 {
     autosandbox struct sandbox_request request = {.operation = SANDBOX_COMMAND};
-    const char *wait = exchange_parameter(exchange, "wait");
+    bool wait;
     exchange->piece = add_piece;
-    if (wait && strcmp(wait, "0") != 0 && strcmp(wait, "1") != 0) {
-        (void)refuse_query(exchange, "wait", "wait has to be 0 or 1");
+    if (!read_flag(exchange, "wait", &wait))
         return;
-    }
-    if (wait && *wait == '1')
+    if (wait)
         request.wait = SANDBOX_UNTIL_END;
     if (query_check(exchange) && sandboxes_read_wait(exchange, &request))
         sandboxes_ask(exchange, &request, answer_command);
@@ -550,14 +556,6 @@ static bool read_path(struct exchange *exchange, struct sandbox_request *request
         return refuse_query(exchange, "path",
                             "path is missing, or longer than 4095 bytes; path=. is /workspace");
     return true;
-}
-
-static bool read_flag(struct exchange *exchange, const char *name, bool *ret_set)
-{
-    uint64_t value = 0;
-    bool good = read_count(exchange, name, 1, &value);
-    *ret_set = value == 1;
-    return good;
 }
 
 void sandboxes_read(struct exchange *exchange)
