@@ -118,9 +118,8 @@ static void do_tools_call(struct session *session, const struct rpc_request *req
     autofree char *message = NULL;
     if (!tool) {
         autostr struct str unknown = {0};
-        tool_append_unknown(session->tools, name ? name : "", &unknown);
-        refuse(session, request->id, RPC_PARAMS,
-               name && !unknown.failed ? unknown.data : "name is missing");
+        tool_append_unknown(session->tools, name, &unknown);
+        refuse(session, request->id, RPC_PARAMS, unknown.failed ? "out of memory" : unknown.data);
         return;
     }
     if (arguments && !json_is_object(arguments)) {

@@ -174,6 +174,10 @@ void tool_append_unknown(const json_t *tools, const char *name, struct str *out)
 {
     const json_t *tool;
     size_t index;
+    if (!name) {
+        str_append(out, "name is missing");
+        return;
+    }
     str_concat(out, "unknown tool '", str_shown(name).text, "'; there are ");
     json_array_foreach(tools, index, tool)
         str_concat(out, index > 0 ? ", " : "", json_string_value(json_object_get(tool, "name")));

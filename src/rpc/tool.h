@@ -22,7 +22,7 @@ json_t *tool_list_load(const void *document, size_t length, bool open_world);
  * caller to free and NULL if memory is lacking, if they do not match. */
 bool tool_check(const json_t *tools, const char *name, const json_t *arguments, char **ret_message);
 
-/* Appends "unknown tool 'NAME'; there are …". */
+/* Appends "unknown tool 'NAME'; there are …", or that the name is missing (NULL). */
 void tool_append_unknown(const json_t *tools, const char *name, struct str *out);
 
 /* A result with a text, and a value that the output schema describes, which may be NULL and is taken

@@ -19,10 +19,8 @@
 
 #define INSTRUCTIONS                                                                               \
     "Code and commands run in sandboxes on a server. run_code and run_command use a fresh one "    \
-    "that "                                                                                        \
-    "is gone afterwards; sandbox_create makes one that keeps files between calls, and variables "  \
-    "of "                                                                                          \
-    "run_code in Python, JavaScript and Bash."
+    "that is gone afterwards; sandbox_create makes one that keeps files between calls, and "       \
+    "variables of run_code in Python, JavaScript and Bash."
 
 static void free_call(void *context)
 {
@@ -218,8 +216,8 @@ static void do_tools_call(struct exchange *exchange, struct mcp_call *call)
     autostr struct str unknown = {0};
     json_auto_t *tools = mcp_tool_list(exchange->http->config, NULL);
     if (!call->tool) {
-        tool_append_unknown(tools, name ? name : "", &unknown);
-        fault.message = name && !unknown.failed ? unknown.data : "name is missing";
+        tool_append_unknown(tools, name, &unknown);
+        fault.message = unknown.failed ? "out of memory" : unknown.data;
     }
     if (call->tool && arguments && !json_is_object(arguments))
         fault.message = "arguments is not an object";
