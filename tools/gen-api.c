@@ -48,7 +48,8 @@ static const char introduction[] =
     "- **traceparent** of W3C Trace Context, version 00, is written to the access log and the "
     "history.\n"
     "- **HEAD** works wherever GET does; **OPTIONS** lists the methods of a path.\n"
-    "- What is no HTTP at all, or has a head larger than `server.max_header`, is answered with\n"
+    "- A request that is not HTTP, or whose head is larger than `server.max_header`, is answered "
+    "with\n"
     "  400, 414 or 431 by the HTTP library, without JSON. Clients that are too slow are cut "
     "off.\n\n";
 

@@ -75,7 +75,7 @@ const struct config_key config_keys[] = {
          "Where each request is logged as a line of JSON, with its key, language and outcome: "
          "an absolute path, - for standard "
          "error, or off. SIGHUP opens a file anew, after it was moved away. Requests without a key "
-         "have 32 KiB a second in it; a line with skipped counts the others."},
+         "may add 32 KiB a second; a line with the member skipped says how many more there were."},
     {KEY("server.log_format", CONFIG_CHOICE, server.log_format), .initial = "text",
      .choices = log_formats,
      .doc = "How brigd writes its own messages to standard error: text, or json with the members "
@@ -222,11 +222,10 @@ const struct config_key config_keys[] = {
     {KEY("queue.keep_per_key", CONFIG_SIZE, queue.keep_per_key_bytes), .initial = "1G", .min = MIB,
      .max = 1024 * GIB,
      .doc =
-         "Most bytes of them, of submissions of Judge0 and of requests that wait, for one API key. "
-         "Beyond it the oldest results go, with their submissions, idempotency keys and "
-         "callbacks; a request that would not fit even so is answered with 429, or by Judge0's "
-         "interface with 503. Without API keys "
-         "all clients are one."},
+         "The most bytes that are kept for one API key: whole results, submissions of Judge0 and "
+         "requests that wait. Beyond it the oldest results are removed, with their submissions, "
+         "idempotency keys and callbacks; a request that does not fit even then is answered with "
+         "429, or by Judge0's interface with 503. Without API keys all clients share it."},
 
     {KEY("callback.enabled", CONFIG_BOOLEAN, callback.enabled), .initial = "true",
      .doc = "Whether POST /executions takes a callback: a URL that is sent the result."},
@@ -275,9 +274,10 @@ const struct config_key config_keys[] = {
      .min = 4 * KIB, .max = MIB,
      .doc = "How much of the newest output of a command is kept, for clients that connect later."},
     {KEY("sandboxes.waiting", CONFIG_NUMBER, sandboxes.waiting), .initial = "2", .max = 64,
-     .doc = "After code was run in a sandbox (POST /sandboxes/{id}/run), so many sandboxes like it "
-            "wait with a started interpreter for the next request, for sandbox.pool.idle_timeout. "
-            "Those with env or an image never wait. 0: none."},
+     .doc =
+         "After code was run in a sandbox (POST /sandboxes/{id}/run): how many sandboxes with the "
+         "same settings wait, with a started interpreter, for the next request, until "
+         "sandbox.pool.idle_timeout is over. Those with env or an image never wait. 0: none."},
 
     {KEY("judge0.enabled", CONFIG_BOOLEAN, judge0.enabled), .initial = "true",
      .doc = "Whether clients of Judge0 are answered below /judge0."},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of code in a context, one after the other. The interpreter is believed in nothing but what
- * concerns its own run: a line about another run is ignored, and everything that is kept of a run
- * has a limit. */
+/* Runs of code in a context, one after the other. The interpreter is not trusted: a line about another
+ * run than its own is ignored, and everything that is kept of a run has a limit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -303,8 +302,8 @@ static void send_interrupt(struct context *context)
     executor_interpreter_interrupt(context->interpreter);
 }
 
-/* A bash that waits for a program goes on if the program does not die of the signal, as one that was
- * not executed yet. So the shell is interrupted again. Returns when to look again. */
+/* While bash waits for a program, it ends the run only if the program dies of SIGINT. A child that has
+ * not called execve(2) yet does not. So the shell is interrupted again. Returns when to look again. */
 static uint64_t interrupt_again(struct context *context, uint64_t now_ms)
 {
     const struct context_run *run = context->runs;

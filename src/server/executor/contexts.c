@@ -166,7 +166,7 @@ enum sandbox_fault executor_context_fault(struct brig_error *err, const char **r
     return directory ? SANDBOX_INVALID : missing ? SANDBOX_UNAVAILABLE : SANDBOX_FAILED;
 }
 
-/* An explicit context is started at once: whether its directory is there is known then. */
+/* Starts the interpreter at once, so that the answer can say that the directory is missing. */
 static void create_asked(struct sandbox *sandbox, struct sandbox_request *request,
                          struct caller caller)
 {

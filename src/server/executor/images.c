@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens the container images of runtimes and sandboxes. */
 #include "server/executor/images.h"
 
 #include <stdlib.h>

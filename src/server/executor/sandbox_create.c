@@ -21,7 +21,7 @@
 
 /* ---- checks ---- */
 
-/* Of those that a key has; a sandbox that waits is nobody's. */
+/* Of the sandboxes of a key; those that wait have none. */
 static size_t sum_of(const struct executor *executor, const char *domain,
                      enum execution_limit limit)
 {

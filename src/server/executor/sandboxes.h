@@ -236,7 +236,7 @@ void executor_sandbox_keep_unenforced(struct sandbox *sandbox);
 void executor_waiting_want(const struct sandbox *sandbox);
 /* Replaces a sandbox that was checked and not started by one that waited, if there is one. */
 bool executor_waiting_take(struct sandbox **sandbox);
-/* Starts those that are missing, one at a time, and ends those that nobody wants any more. */
+/* Starts those that are missing, one at a time, and ends those that are not wanted any more. */
 void executor_waiting_settle(struct executor *executor, uint64_t now_ms);
 /* Limits have changed: ends all that wait, which have the old ones. */
 void executor_waiting_renew(struct executor *executor);

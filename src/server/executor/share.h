@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes of memory that the sandboxes of all API keys share. Three quarters go to whoever comes first. When
- * they are used up, each key may still hold its part of the last quarter, so no key can take from
- * others what they need. Pure. */
+/* Bytes of memory that the sandboxes of all API keys share. Three quarters are for the keys that ask
+ * first. When they are used up, each key may still hold its part of the last quarter, so no key can
+ * take all of it. The parts become smaller with each key that holds some, but nothing is taken back:
+ * together, keys that come one after the other can hold about twice the whole. Pure. */
 #pragma once
 
 #include <stdbool.h>

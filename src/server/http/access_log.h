@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The access log: one line of JSON for each request. Writing never blocks: lines that cannot be
- * written are dropped. Requests that proved no credential share a number of bytes a second; those beyond
- * it are counted in a line of their own, so that anybody who reaches the server cannot fill its disk. */
+ * written are dropped. Requests without a valid credential share a number of bytes a second, so that
+ * their clients cannot fill the disk; a line counts those that were left out. */
 #pragma once
 
 #include <stdbool.h>

@@ -279,7 +279,7 @@ const struct route routes[] = {
      "The same; the context is made when it is used first.", "RunRequest"},
     {"*", "/sandboxes/{id}/ports/{pid}/*", ROUTE_FOREIGN, ports_handle, "port", NULL,
      "A request to a program in a sandbox that listens on a port of its loopback",
-     "Any method but OPTIONS. The slash behind the port is needed; what follows is the path that\n"
+     "Any method but OPTIONS. The slash after the port is needed; what follows is the path that\n"
      "the program sees. The request is passed on as HTTP/1.0 without API key and cookies; the\n"
      "answer comes as the program writes it, without cookies. See\n"
      "[server.md](server.md#sandboxes)."},
@@ -377,19 +377,23 @@ const struct route routes[] = {
      .dialect = &e2b_dialect},
     {"*", E2B_HOST "/*", ROUTE_OPEN | ROUTE_FOREIGN, e2b_handle, "e2bHost", NULL,
      "A sandbox that has a name of its own", "", .dialect = &e2b_dialect, .admit = e2b_admit},
-    {"*", PISTON_PATH "/*", ROUTE_FOREIGN, piston_handle, "piston", NULL,
-     "The interface of Piston", "", .dialect = &piston_dialect},
+    {"*", PISTON_PATH "/*", ROUTE_FOREIGN, piston_handle, "piston", NULL, "The interface of Piston",
+     "", .dialect = &piston_dialect},
 };
 const size_t route_count = ARRAY_LENGTH(routes);
 
 #define FILE_PATH "at most 4095 bytes; relative to /workspace"
+#define FLAG "`0` (default), `1`"
+#define EVENTS "Whether output comes as events."
+#define ENCODING "`text` (default), `base64`"
+#define PIECES "How pieces of output are written."
 #define TRUE_FALSE "`true`, `false` (default)"
 #define ENCODED "Whether texts are base64, in both directions."
 #define NAMES "names with commas, or `*`"
 #define MEMBERS "Members of the answer."
 
 const struct route_parameter route_parameters[] = {
-    {"POST", "/execute/stream", "encoding", "`text` (default), `base64`",
+    {"POST", "/execute/stream", "encoding", ENCODING,
      "How pieces of output are written; base64 gives every byte back as it was."},
     {"GET", "/executions", "language", "a name of `GET /runtimes`", "Of this language alone."},
     {"GET", "/executions", "status",
@@ -412,37 +416,29 @@ const struct route_parameter route_parameters[] = {
     {"GET", "/sandboxes", "state", "`running`, `paused`", "In this state alone."},
     {"GET", "/sandboxes", "metadata", "`name=value`, several joined by `&`, as one encoded value",
      "With this metadata alone."},
-    {"POST", "/sandboxes/{id}/commands", "stream", "`0` (default), `1`",
-     "Whether output comes as events."},
-    {"POST", "/sandboxes/{id}/commands", "encoding", "`text` (default), `base64`",
-     "How pieces of output are written."},
-    {"GET", "/sandboxes/{id}/commands/{pid}", "stream", "`0` (default), `1`",
-     "Whether output comes as events."},
-    {"GET", "/sandboxes/{id}/commands/{pid}", "wait", "`0` (default), `1`",
+    {"POST", "/sandboxes/{id}/commands", "stream", FLAG, EVENTS},
+    {"POST", "/sandboxes/{id}/commands", "encoding", ENCODING, PIECES},
+    {"GET", "/sandboxes/{id}/commands/{pid}", "stream", FLAG, EVENTS},
+    {"GET", "/sandboxes/{id}/commands/{pid}", "wait", FLAG,
      "Whether to answer when the command has ended."},
-    {"GET", "/sandboxes/{id}/commands/{pid}", "encoding", "`text` (default), `base64`",
-     "How pieces of output are written."},
-    {"POST", "/sandboxes/{id}/contexts/{pid}/run", "stream", "`0` (default), `1`",
-     "Whether output comes as events."},
-    {"POST", "/sandboxes/{id}/contexts/{pid}/run", "encoding", "`text` (default), `base64`",
-     "How pieces of output are written."},
-    {"POST", "/sandboxes/{id}/run", "stream", "`0` (default), `1`",
-     "Whether output comes as events."},
-    {"POST", "/sandboxes/{id}/run", "encoding", "`text` (default), `base64`",
-     "How pieces of output are written."},
+    {"GET", "/sandboxes/{id}/commands/{pid}", "encoding", ENCODING, PIECES},
+    {"POST", "/sandboxes/{id}/contexts/{pid}/run", "stream", FLAG, EVENTS},
+    {"POST", "/sandboxes/{id}/contexts/{pid}/run", "encoding", ENCODING, PIECES},
+    {"POST", "/sandboxes/{id}/run", "stream", FLAG, EVENTS},
+    {"POST", "/sandboxes/{id}/run", "encoding", ENCODING, PIECES},
     {"GET", "/sandboxes/{id}/files", "path", FILE_PATH,
      "The file, or with `list=1` the directory."},
     {"PUT DELETE", "/sandboxes/{id}/files", "path", FILE_PATH, "The file."},
-    {"GET", "/sandboxes/{id}/files", "list", "`1`", "List the directory."},
+    {"GET", "/sandboxes/{id}/files", "list", FLAG, "List the directory."},
     {"GET", "/sandboxes/{id}/files", "depth", "0 to 64, default 1", "How many levels of it."},
     {"GET PUT", "/sandboxes/{id}/files", "offset", "a number of bytes",
      "Where to begin in the file."},
     {"GET", "/sandboxes/{id}/files", "length", "at most 24 MiB", "How much to read."},
-    {"PUT", "/sandboxes/{id}/files", "append", "`1`", "Write at the end of the file."},
+    {"PUT", "/sandboxes/{id}/files", "append", FLAG, "Write at the end of the file."},
     {"PUT", "/sandboxes/{id}/files", "mode", "three octal digits, default 644", "Of a new file."},
     {"GET", "/sandboxes/{id}/files/stat", "path", FILE_PATH, "The file."},
     {"GET", "/sandboxes/{id}/files/watch", "path", FILE_PATH, "The directory."},
-    {"GET", "/sandboxes/{id}/files/watch", "recursive", "`1`",
+    {"GET", "/sandboxes/{id}/files/watch", "recursive", FLAG,
      "Also directories below, at most 256."},
     {"POST GET", "/judge0/submissions", "base64_encoded", TRUE_FALSE, ENCODED},
     {"POST", "/judge0/submissions", "wait", TRUE_FALSE, "Whether to wait for the end."},

@@ -57,7 +57,7 @@ static bool is_control(unsigned opcode)
     return opcode >= CLOSE;
 }
 
-/* The bytes of the length and the mask behind the first two bytes. */
+/* The bytes of the length and the mask after the first two bytes. */
 static size_t head_length(const struct websocket *websocket)
 {
     unsigned length = websocket->head[1] & 0x7f;
