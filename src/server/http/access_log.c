@@ -23,6 +23,7 @@
  * and is written as a whole. Loggers begin a new entry within a longer line (journald after 48 KiB,
  * containers after 16 KiB), and a client could choose how that begins. */
 #define TEXT_MAX 512
+#define METHOD_MAX 32
 
 static void take_file(struct access_log *log)
 {
@@ -74,14 +75,14 @@ static void append_trace(struct json *j, const struct exchange *exchange)
     json_bool(j, "warm", trace->warm);
 }
 
-/* Writes a text of the client, cut at TEXT_MAX bytes. */
-static void append_text(struct json *j, const char *key, const char *text)
+/* Writes a text of the client, cut at `most` bytes, which are at most TEXT_MAX. */
+static void append_text(struct json *j, const char *key, const char *text, size_t most)
 {
     static const char ellipsis[] = "…";
     char cut[TEXT_MAX + sizeof ellipsis];
-    size_t length = strnlen(text, TEXT_MAX + 1);
-    if (length > TEXT_MAX) {
-        length = TEXT_MAX;
+    size_t length = strnlen(text, most + 1);
+    if (length > most) {
+        length = most;
         while (length > 0 && (text[length] & 0xc0) == 0x80) /* splits no character */
             length--;
         memcpy(cut, text, length);
@@ -142,8 +143,8 @@ static void add_line(struct access_log *log, const struct exchange *exchange, un
     begin_line(log, &j);
     json_text(&j, "request_id", exchange->request_id);
     json_text(&j, "client", exchange->client.text);
-    append_text(&j, "method", exchange->method);
-    append_text(&j, "path", exchange->path);
+    append_text(&j, "method", exchange->method, METHOD_MAX);
+    append_text(&j, "path", exchange->path, TEXT_MAX);
     json_uint(&j, "status", status);
     if (exchange->error || exchange->outcome)
         json_text(&j, "outcome",
