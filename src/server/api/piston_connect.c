@@ -16,9 +16,8 @@
 #include "server/http/upgrade.h"
 
 #define INIT_MS 1000
-/* Input that comes before the executor has begun, and the longest message with input. */
-#define EARLY_MAX ((size_t)1 << 20)
-#define MESSAGE_MAX (2 * EARLY_MAX)
+/* The longest message with input. */
+#define MESSAGE_MAX (2 * EXECUTION_INPUT_MAX)
 
 /* Close codes of Piston. */
 enum {
@@ -224,7 +223,7 @@ static void take_data(struct exchange *exchange, const json_t *message)
         piston_connect_fail(exchange, "data is required as a string");
     else if (session->begun && exchange->ticket)
         send_input(exchange, json_string_value(data), json_string_length(data));
-    else if (json_string_length(data) > EARLY_MAX - session->early.length)
+    else if (json_string_length(data) > EXECUTION_INPUT_MAX - session->early.length)
         piston_connect_fail(exchange, "too much input before the code runs");
     else {
         str_append_bytes(&session->early, json_string_value(data), json_string_length(data));
