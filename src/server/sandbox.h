@@ -126,7 +126,7 @@ enum sandbox_fault {
     SANDBOX_UNAVAILABLE, /* the language is not installed */
     SANDBOX_FORBIDDEN,   /* network */
     SANDBOX_LIMIT,       /* as many as the key may have */
-    SANDBOX_BUSY,        /* as many as there may be; later */
+    SANDBOX_BUSY,        /* too many; try again later */
     SANDBOX_CONFLICT,    /* not in this state */
     SANDBOX_UNSUPPORTED, /* this machine cannot */
     SANDBOX_FAILED,      /* the jail or the command could not be started */

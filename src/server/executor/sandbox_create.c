@@ -243,9 +243,8 @@ static enum sandbox_fault check(struct sandbox *sandbox, const char **ret_field,
     }
     if (executor->draining || executor->sandboxes.count >= config->max) {
         (void)brig_fail(err, BRIG_E_STATE, 0,
-                        executor->draining
-                            ? "the server is shutting down"
-                            : "there are as many sandboxes as there may be (sandboxes.max)");
+                        executor->draining ? "the server is shutting down"
+                                           : "too many sandboxes (sandboxes.max)");
         return SANDBOX_BUSY;
     }
     enum sandbox_fault fault = executor_sandbox_check_settings(sandbox, ret_field, err);

@@ -156,7 +156,7 @@ void async_answer_queued(struct exchange *exchange, enum message_verdict verdict
         answer_error(exchange, ERROR_IDEMPOTENCY_CONFLICT, NULL);
         return;
     case VERDICT_FULL:
-        answer_error(exchange, ERROR_QUEUE_FULL, "as many executions wait as may");
+        answer_error(exchange, ERROR_QUEUE_FULL, "too many executions wait (queue.max)");
         return;
     case VERDICT_KEY_FULL:
         exchange->retry_after_s = 1;

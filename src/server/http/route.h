@@ -154,7 +154,7 @@ bool query_list(struct exchange *exchange, struct str *out);
       "The key has `security.max_executions_per_key`, or in the queue `queue.max_per_key` or "     \
       "`queue.keep_per_key`; "                                                                     \
       "`Retry-After` says when to come again.")                                                    \
-    X(SANDBOX_LIMIT, 429, "as many sandboxes or commands as there may be",                         \
+    X(SANDBOX_LIMIT, 429, "too many sandboxes or commands",                                        \
       "`sandboxes.max_per_key`, `memory_per_key`, `pids_per_key` or `max_commands` is reached; "   \
       "`error` says which.")                                                                       \
     X(INTERNAL, 500, "something went wrong inside the server", "A defect, or a lack of memory.")   \
@@ -167,7 +167,7 @@ bool query_list(struct exchange *exchange, struct str *out);
     X(FILES_UNAVAILABLE, 503, "the files of the sandbox cannot be reached now",                    \
       "The program that serves them was killed in the sandbox, or does not answer.")               \
     X(NO_SPACE, 507, "the sandbox's disk is full", "`limits.disk_mb` is reached.")                 \
-    X(QUEUE_FULL, 503, "as many executions run and wait as may",                                   \
+    X(QUEUE_FULL, 503, "too many executions run and wait",                                         \
       "`sandbox.max_concurrent` run and `sandbox.max_queued` wait; or `queue.max` of "             \
       "POST /executions.")                                                                         \
     X(QUEUE_TIMEOUT, 503, "no place became free in time",                                          \
