@@ -19,14 +19,15 @@
 /* ---- settings ---- */
 
 /* Everything that a jail is made of. False if none like it may wait: variables can be secrets, and
- * the name of an image can come to mean another one. */
+ * the name of an image can come to mean another one. Hosts that a key allows are its own: the age of
+ * an interpreter would tell another key that somebody has used the same ones. */
 static bool settings_of(const struct sandbox *sandbox, struct str *out)
 {
     const struct sandbox_request *from = &sandbox->request;
     struct sandbox_request settings = {.operation = SANDBOX_CREATE,
                                        .request_id = "",
                                        .client = "",
-                                       .domain = "",
+                                       .domain = from->allow_count > 0 ? from->domain : "",
                                        .id = "",
                                        .name = "",
                                        .bytes = {.data = ""},
