@@ -34,7 +34,12 @@ static void pack(const struct sandbox_request *request)
 static void read_body(enum sandbox_operation operation, const char *text, size_t size)
 {
     struct request_fault fault;
+    /* What the HTTP process adds to every request. */
     struct sandbox_request request = {.operation = operation,
+                                      .request_id = "",
+                                      .client = "",
+                                      .domain = "",
+                                      .name = "",
                                       .id = "f47ac10b-58cc-4372-a567-0e02b2c3d479"};
     if (sandbox_request_read(text, size, &request, &fault)) {
         check_request(&request);
