@@ -75,6 +75,17 @@ void nearest_offer_words(struct nearest *nearest, const char *text)
     }
 }
 
+void nearest_offer_section(struct nearest *nearest, const char *name, const char **before,
+                           struct str *list)
+{
+    size_t length = strcspn(name, ".");
+    if (strncmp(name, *before, length + 1) == 0)
+        return;
+    nearest_offer(nearest, name, length);
+    str_appendf(list, "%s%.*s", list->length ? ", " : "", (int)length, name);
+    *before = name;
+}
+
 int nearest_advise(const struct nearest *nearest, const char *prefix, int code,
                    struct brig_error *err)
 {

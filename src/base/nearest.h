@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 struct brig_error;
+struct str;
 
 #define NEAREST_LENGTH_MAX 64 /* longer words and names are not compared */
 
@@ -24,6 +25,11 @@ void nearest_begin(struct nearest *nearest, const char *word);
 void nearest_offer(struct nearest *nearest, const char *name, size_t length);
 /* Offers every word of a text such as "casual, bare or sealed". */
 void nearest_offer_words(struct nearest *nearest, const char *text);
+
+/* Offers a name up to its first dot, and appends that to a list, unless *before, the name before it,
+ * begins with the same. */
+void nearest_offer_section(struct nearest *nearest, const char *name, const char **before,
+                           struct str *list);
 
 /* Appends ". Did you mean '<prefix><best>'?" to the message of *err unless best is "". Returns
  * code. */

@@ -472,15 +472,8 @@ void config_key_hint(const struct config_key *keys, size_t count, const char *pr
     const char *before = "";
     nearest_begin(&nearest, name);
     for (size_t i = 0; i < count; i++) {
-        const char *part = keys[i].name + strlen(prefix);
-        if (!str_starts_with(keys[i].name, prefix))
-            continue;
-        size_t length = strcspn(part, ".");
-        if (strncmp(part, before, length + 1) == 0)
-            continue; /* the same section as before */
-        nearest_offer(&nearest, part, length);
-        str_appendf(&known, "%s%.*s", known.length ? ", " : "", (int)length, part);
-        before = part;
+        if (str_starts_with(keys[i].name, prefix))
+            nearest_offer_section(&nearest, keys[i].name + strlen(prefix), &before, &known);
     }
     if (nearest.best[0])
         str_appendf(out, "Did you mean '%s%s'?", shown_prefix, nearest.best);

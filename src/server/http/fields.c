@@ -342,12 +342,7 @@ static bool unknown_field(struct field_reader *reader, const char *section, cons
         if (!has_field(reader, i) || !str_starts_with(whole, section) ||
             (*section && whole[strlen(section)] != '.'))
             continue;
-        size_t length = strcspn(part, ".");
-        if (strncmp(part, before, length + 1) == 0)
-            continue; /* the same section as before */
-        nearest_offer(&nearest, part, length);
-        str_appendf(&known, "%s%.*s", known.length ? ", " : "", (int)length, part);
-        before = part;
+        nearest_offer_section(&nearest, part, &before, &known);
     }
     fields_below(path, section, name);
     fields_below(told, reader->items ? section : "", name);
