@@ -37,7 +37,7 @@ void sandboxes_watch(struct exchange *exchange);
 
 /* For contexts.c and mcp_tools.c: */
 
-/* Asks about the command or context whose number is in the path: with the fields of the body, or
+/* Asks about the command or context that the path numbers: with the fields of the body, or
  * nothing else. */
 void sandboxes_ask(struct exchange *exchange, struct sandbox_request *request,
                    sandbox_taker *answered);

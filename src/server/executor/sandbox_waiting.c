@@ -19,8 +19,9 @@
 /* ---- settings ---- */
 
 /* Everything that a jail is made of. False if none like it may wait: variables can be secrets, and
- * the name of an image can come to mean another one. Hosts that a key allows are its own: the age of
- * an interpreter would tell another key that somebody has used the same ones. */
+ * the name of an image can come to mean another one. With allowed
+ * hosts it waits for its own key alone: others could see by the age of the interpreter that somebody
+ * has allowed the same hosts. */
 static bool settings_of(const struct sandbox *sandbox, struct str *out)
 {
     const struct sandbox_request *from = &sandbox->request;

@@ -52,8 +52,8 @@ enum exchange_state {
     EXCHANGE_ANSWERED, /* libmicrohttpd has the answer */
 };
 
-/* What an interface does with what the other processes say: brigd's own, or another program's, whose
- * requests are translated in server/api. NULL: nothing, unless said otherwise. */
+/* What an interface does with what the other processes say. There is brigd's own, and one for each
+ * program that server/api translates from. NULL: nothing, unless said otherwise. */
 struct dialect {
     /* Answers with an error; if the exchange has a stream, ends it. */
     void (*fail)(struct exchange *exchange, enum http_error error, const char *field,

@@ -47,7 +47,7 @@ struct stream_form {
     /* All was sent, and nothing was asked for: asks for more. NULL: more comes by itself. */
     void (*drained)(struct exchange *exchange);
 };
-/* Begins the stream of an exchange whose key or token was right; without a form it has server-sent
+/* Begins the stream of an exchange, after its key or token was checked; without a form it has server-sent
  * events. False: answered with an error. */
 bool stream_begin(struct exchange *exchange, const struct stream_form *form, bool base64);
 void stream_free(struct stream *stream); /* accepts NULL */

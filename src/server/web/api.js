@@ -67,7 +67,7 @@ export function bytesOf(base64) {
     return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
 }
 
-// A request whose body, or answer, is the content of a file.
+// A request that sends, or is answered with, the content of a file.
 export async function callBytes(method, path, body, signal) {
     const response = await send(method, path, body, signal);
     if (!response.ok) await fail(response);

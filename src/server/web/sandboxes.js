@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { every, field, make } from "./dom.js";
 import * as sandbox from "./sandbox.js";
 
-const METRICS_MAX = 20; // sandboxes whose memory is asked for each time
+const METRICS_MAX = 20; // how many sandboxes are asked for their memory each time
 const PERIOD = 4000;
 
 class SandboxesView {
