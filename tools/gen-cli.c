@@ -6,8 +6,8 @@
 #include "base/fds.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "cli/options.h"
-#include "cli/profile.h"
+#include "cli/settings/options.h"
+#include "cli/settings/profile.h"
 
 static const char *name_of_kind(enum option_kind kind)
 {

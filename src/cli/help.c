@@ -13,8 +13,8 @@
 #include "base/nearest.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "cli/options.h"
 #include "cli/report.h"
+#include "cli/settings/options.h"
 
 /* ---- The texts of docs/help ---- */
 

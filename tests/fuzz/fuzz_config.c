@@ -7,9 +7,9 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "cli/config.h"
-#include "cli/options.h"
-#include "cli/settings.h"
+#include "cli/settings/config.h"
+#include "cli/settings/options.h"
+#include "cli/settings/settings.h"
 #include "policy/conf.h"
 #include "policy/policy.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/options.h"
-#include "cli/settings.h"
+#include "cli/settings/options.h"
+#include "cli/settings/settings.h"
 
 #define WORDS_MAX 64
 

@@ -17,7 +17,7 @@ def output(words, **more):
 
 def option_table():
     """The rows of options.h without their texts for people: id, letter, name, value, kind and group."""
-    with open(os.path.join(ROOT, "src/cli/options.h"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "src/cli/settings/options.h"), encoding="utf-8") as file:
         text = re.sub(r"\s*\\\n\s*", " ", file.read())
     text = text[text.index("#define OPTION_TABLE(X)"):]
     rows = re.findall(r"""X\((\w+), ('.'|0), "([^"]+)", (NULL|"[^"]*"), (\w+), (\w+),""", text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Why user namespaces are refused, and what brig setup does about it, with directories that stand for /proc, /etc and
  * /var of other systems, such as Ubuntu's. */
-#include "cli/allow_userns.h"
+#include "cli/verbs/allow_userns.h"
 
 #include <fcntl.h>
 #include <limits.h>

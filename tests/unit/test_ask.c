@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of destinations that wait for the user's answer. */
-#include "cli/ask.h"
+#include "cli/network/ask.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The chain of configuration: which files are read, who wins, and what mistakes are called. */
-#include "cli/config.h"
+#include "cli/settings/config.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "cli/options.h"
-#include "cli/settings.h"
+#include "cli/settings/options.h"
+#include "cli/settings/settings.h"
 #include "policy/conf.h"
 #include "policy/defaults.h"
 #include "policy/policy.h"

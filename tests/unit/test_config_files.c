@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of the configuration that brig writes and the scripts it puts together. */
-#include "cli/config.h"
+#include "cli/settings/config.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -12,11 +12,11 @@
 #include "base/fds.h"
 #include "base/str.h"
 #include "cli/identity.h"
-#include "cli/options.h"
 #include "cli/out_path.h"
 #include "cli/report.h"
-#include "cli/script.h"
-#include "cli/settings.h"
+#include "cli/settings/options.h"
+#include "cli/settings/script.h"
+#include "cli/settings/settings.h"
 #include "policy/policy.h"
 #include "tap.h"
 

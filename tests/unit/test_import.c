@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of jai become files of brig: what is changed, what is reported, and which files are found. */
-#include "cli/import.h"
+#include "cli/settings/import.h"
 
 #include <string.h>
 

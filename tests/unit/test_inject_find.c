@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/inject.h"
+#include "cli/credentials/inject.h"
 #include "policy/policy.h"
 #include "tap.h"
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/masks.h"
-#include "cli/settings.h"
+#include "cli/run/masks.h"
+#include "cli/settings/settings.h"
 #include "jail/view/mask_names.h"
 #include "jail/view/mask_watch.h"
 #include "policy/policy.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/options.h"
-#include "cli/settings.h"
+#include "cli/settings/options.h"
+#include "cli/settings/settings.h"
 #include "policy/policy.h"
 #include "tap.h"
 

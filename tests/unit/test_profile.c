@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiles: the words, their values, and the texts that are part of brig. */
-#include "cli/profile.h"
+#include "cli/settings/profile.h"
 
 #include <string.h>
 

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig held` and `brig keep`: files that a run has created, that a program outside would execute,
+ * and that brig therefore keeps in the jail's storage. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/encode.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/report.h"
+#include "cli/verbs/held.h"
+#include "guard/git.h"
+#include "guard/held.h"
+
+#define PART_BYTES 65536  /* bytes printed at a time */
+#define CHARACTER_BYTES 4 /* the maximum in UTF-8 */
+
+enum action { SHOW, KEEP, DISCARD };
+
+struct asking {
+    enum action action;
+    const char *jail; /* NULL: all */
+    int storage;
+    struct held_list list;
+    struct str out;
+};
+
+static int list_jail(void *context, int storage, const char *jail, struct brig_error *err)
+{
+    return held_list(storage, jail, context, err);
+}
+
+static int compare_times(const struct held_item *a, const struct held_item *b)
+{
+    if (a->time.tv_sec != b->time.tv_sec)
+        return a->time.tv_sec < b->time.tv_sec ? -1 : 1;
+    return (a->time.tv_nsec > b->time.tv_nsec) - (a->time.tv_nsec < b->time.tv_nsec);
+}
+
+/* Sorts by project, then oldest first. */
+static int compare_items(const void *left, const void *right)
+{
+    const struct held_item *a = left, *b = right;
+    int order = strcmp(a->project, b->project);
+    if (order == 0)
+        order = compare_times(a, b);
+    return order != 0 ? order : strcmp(a->path, b->path);
+}
+
+/* ---- finding an item ---- */
+
+static bool is_same_directory(const char *one, const char *other)
+{
+    struct stat a, b;
+    return strcmp(one, other) == 0 || (stat(one, &a) == 0 && stat(other, &b) == 0 &&
+                                       a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/* If an absolute path leads to an item, through any links, returns the part below the item, "" for
+ * the item itself. Otherwise NULL. */
+static const char *match(const struct held_item *item, char *path)
+{
+    size_t length = strlen(item->path);
+    for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
+        const char *rest = slash + 1;
+        if (strncmp(rest, item->path, length) != 0 || (rest[length] && rest[length] != '/'))
+            continue;
+        *slash = '\0';
+        bool same = is_same_directory(*path ? path : "/", item->project);
+        *slash = '/';
+        if (same)
+            return rest + length + (rest[length] == '/');
+    }
+    return NULL;
+}
+
+/* ---- printing ---- */
+
+static void append_path(struct str *out, const struct held_item *item, const char *below)
+{
+    const char *const texts[] = {item->project, "/", item->path, *below ? "/" : "", below};
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+        str_append_shown(out, texts[i], strlen(texts[i]), "");
+}
+
+static void append_target(struct str *out, int dir, const char *name)
+{
+    char target[PATH_LENGTH_MAX + 1];
+    ssize_t length = readlinkat(dir, name, target, sizeof target);
+    str_append_shown(out, target, length > 0 ? (size_t)length : 0, "");
+}
+
+/* "12 bytes", "directory, 2 files, 40 bytes" or "link to a". */
+static void append_kind(struct str *out, int storage, const struct held_item *item)
+{
+    if (S_ISLNK(item->mode)) {
+        autoclose int fd = held_open(storage, item, "", NULL);
+        str_append(out, "link to ");
+        append_target(out, fd, "");
+        return;
+    }
+    if (S_ISDIR(item->mode)) {
+        str_append(out, "directory, ");
+        str_append_count(out, item->files, "file");
+        str_append(out, ", ");
+    }
+    str_append_count(out, item->bytes, "byte");
+    if (item->left_out > 0) {
+        str_append(out, ", ");
+        str_append_count(out, item->left_out, "special file");
+        str_append(out, " left out");
+    }
+}
+
+static void list_item(struct asking *asking, const struct held_item *item)
+{
+    struct str *out = &asking->out;
+    struct tm local;
+    char time[32] = "-";
+    if (localtime_r(&item->time.tv_sec, &local))
+        (void)strftime(time, sizeof time, "%Y-%m-%d %H:%M:%S", &local);
+    str_append_shown(out, item->jail, strlen(item->jail), "");
+    str_concat(out, " #", strrchr(item->place, '/') + 1, "  ", time, "  ");
+    append_path(out, item, "");
+    str_append(out, "  ");
+    append_kind(out, asking->storage, item);
+    str_concat(out, "  (", item->why, ")\n");
+}
+
+/* Files may contain escape sequences for a terminal: there, control characters are escaped. */
+static int print_content(int fd, struct brig_error *err)
+{
+    bool escape = isatty(STDOUT_FILENO);
+    char part[PART_BYTES];
+    size_t have = 0;
+    for (ssize_t got = 1; got > 0;) {
+        got = read(fd, part + have, sizeof part - have);
+        if (got < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the copy");
+        have += (size_t)got;
+        size_t used = have;
+        for (size_t i = 1; i < CHARACTER_BYTES && i <= have && got > 0; i++)
+            if (utf8_is_beginning((const unsigned char *)part + have - i, i))
+                used = have - i; /* the character continues in the next part */
+        autostr struct str out = {0};
+        if (escape)
+            str_append_shown(&out, part, used, "\n\t\\");
+        else
+            str_append_bytes(&out, part, used);
+        int status = message_print(&out, err);
+        if (status < 0)
+            return status;
+        memmove(part, part + used, have - used);
+        have -= used;
+    }
+    return 0;
+}
+
+struct directory {
+    struct asking *asking;
+    const struct held_item *item;
+    int fd;
+    const char *below;
+};
+
+static void list_file(void *context, const char *path, const struct stat *info)
+{
+    const struct directory *directory = context;
+    struct str *out = &directory->asking->out;
+    autostr struct str below = {0};
+    str_concat(&below, directory->below, *directory->below ? "/" : "", path);
+    append_path(out, directory->item, below.failed ? path : below.data);
+    str_append(out, "  ");
+    if (S_ISLNK(info->st_mode)) {
+        str_append(out, "link to ");
+        append_target(out, directory->fd, path);
+    } else {
+        str_append_count(out, (uint64_t)info->st_size, "byte");
+    }
+    str_append_char(out, '\n');
+}
+
+/* Prints the contents of a file, the files of a directory, or the target of a link. */
+static int show(struct asking *asking, const struct held_item *item, const char *below,
+                struct brig_error *err)
+{
+    struct stat info;
+    autoclose int fd = held_open(asking->storage, item, below, NULL);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' in '%s/%s' is not held back. See brig held",
+                         str_shown(below).text, str_shown(item->project).text, item->path);
+    if (S_ISLNK(info.st_mode)) {
+        append_target(&asking->out, fd, "");
+        str_append_char(&asking->out, '\n');
+        return 0;
+    }
+    autoclose int file = open(path_proc(fd).text, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the copy of '%s'", item->path);
+    return S_ISDIR(info.st_mode)
+               ? held_walk(file, list_file, &(struct directory){asking, item, file, below}, err)
+               : print_content(file, err);
+}
+
+/* Appends git's hash of the contents of a file, for comparisons. */
+static void append_hash(struct str *text, int storage, const struct held_item *item)
+{
+    struct git git;
+    autostr struct str out = {0};
+    autoclose int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int content = held_open(storage, item, "", NULL);
+    autoclose int fd = open(path_proc(content).text, O_RDONLY | O_CLOEXEC);
+    static const char *const words[] = {"hash-object", "--no-filters", "--stdin", NULL};
+    if (git_find_own(&git, NULL) < 0)
+        return;
+    if (git.program && here >= 0 && fd >= 0 &&
+        git_run(&git, &(struct git_call){.words = words, .dir = here, .input_fd = fd, .out = &out},
+                NULL) == 0 &&
+        out.length > 0)
+        str_appendf(text, ", git object %.*s", (int)strcspn(out.data, "\n"), out.data);
+    git_done(&git);
+}
+
+/* ---- the verbs ---- */
+
+static int keep(struct asking *asking, const struct held_item *item, struct brig_error *err)
+{
+    autostr struct str kind = {0}; /* determined while it is still in the storage */
+    append_kind(&kind, asking->storage, item);
+    if (S_ISREG(item->mode))
+        append_hash(&kind, asking->storage, item);
+    int status = held_restore(asking->storage, item, err);
+    if (status < 0)
+        return status;
+    str_append(&asking->out, "restored ");
+    append_path(&asking->out, item, "");
+    str_concat(&asking->out, ": ", kind.failed ? "" : kind.data, "\n");
+    return 0;
+}
+
+/* The newest version of a path or, with `below`, of a directory that contains it. */
+static const struct held_item *find_newest(const struct asking *asking, char *path,
+                                           const char **below, size_t *ret_versions)
+{
+    const struct held_item *newest = NULL;
+    *ret_versions = 0;
+    for (size_t i = 0; i < asking->list.count; i++) {
+        const struct held_item *item = &asking->list.items[i];
+        const char *rest = match(item, path);
+        if (!rest || (*rest && !below))
+            continue;
+        ++*ret_versions;
+        if (newest && compare_times(newest, item) > 0)
+            continue;
+        newest = item;
+        if (below)
+            *below = rest;
+    }
+    return newest;
+}
+
+/* Deletes all versions of a path. */
+static int discard(struct asking *asking, char *path, const struct held_item *newest,
+                   size_t versions, struct brig_error *err)
+{
+    for (size_t i = 0; i < asking->list.count; i++) {
+        const struct held_item *item = &asking->list.items[i];
+        const char *rest = match(item, path);
+        int status = rest && !*rest ? held_discard(asking->storage, item, err) : 0;
+        if (status < 0)
+            return status;
+    }
+    str_append(&asking->out, "deleted ");
+    append_path(&asking->out, newest, "");
+    str_append(&asking->out, ": ");
+    str_append_count(&asking->out, versions, "version");
+    str_append_char(&asking->out, '\n');
+    return 0;
+}
+
+static int treat(struct asking *asking, const char *given, struct brig_error *err)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    autofree char *path = NULL;
+    const char *below = "";
+    size_t versions;
+    int status = path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", given, &path, err);
+    if (status < 0)
+        return status;
+    const struct held_item *newest = find_newest(asking, path, NULL, &versions);
+    if (!newest)
+        newest = find_newest(asking, path, &below, &versions);
+    if (newest && *below && asking->action == KEEP)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is part of '%s', which is held back as a whole: keep that",
+                         str_shown(given).text, str_shown(newest->path).text);
+    if (!newest)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not held back. See brig held",
+                         str_shown(given).text);
+    status = asking->action == SHOW ? show(asking, newest, below, err) : keep(asking, newest, err);
+    if (status == 0 && versions > 1 && asking->action == KEEP)
+        message_note("%zu older version%s held back; see brig held", versions - 1,
+                     versions == 2 ? " stays" : "s stay");
+    else if (status == 0 && versions > 1)
+        message_note("this is the newest of %zu versions; see brig held", versions);
+    return status;
+}
+
+/* Prints the output so far. After keep and discard have done their work, a failure to print is
+ * ignored. */
+static int flush(struct asking *asking, struct brig_error *err)
+{
+    int status = message_print(&asking->out, asking->action == SHOW ? err : NULL);
+    str_done(&asking->out);
+    return asking->action == SHOW ? status : 0;
+}
+
+static int open_list(struct asking *asking, const char *verb, struct brig_error *err)
+{
+    struct jails_place place;
+    int status = jails_place_find(&place, err);
+    if (status == 0)
+        status = jails_become_user(&place, err);
+    if (status == 0)
+        status =
+            jails_each_part(&place, verb, asking->jail, HELD_PART, list_jail, &asking->list, err);
+    if (status < 0)
+        return status;
+    asking->storage = open(place.storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (asking->list.count > 0)
+        qsort(asking->list.items, asking->list.count, sizeof *asking->list.items, compare_items);
+    return 0;
+}
+
+static int run_all(struct asking *asking, const char *verb, int count, char **paths,
+                   struct brig_error *err)
+{
+    int status = open_list(asking, verb, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < asking->list.count && count == 0; i++)
+        list_item(asking, &asking->list.items[i]);
+    if (count == 0 && asking->list.count == 0)
+        message_note("nothing is held back");
+    status = flush(asking, err);
+    for (int i = 0; i < count && status == 0; i++) {
+        status = treat(asking, paths[i], err);
+        if (status == 0)
+            status = flush(asking, err);
+    }
+    return status;
+}
+
+/* Deletes one path, if it is held back. */
+static int discard_word(struct asking *asking, const char *word, bool *ret_done,
+                        struct brig_error *err)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    autofree char *path = NULL;
+    size_t versions;
+    int status = path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", word, &path, err);
+    const struct held_item *newest = status < 0 ? NULL : find_newest(asking, path, NULL, &versions);
+    *ret_done = newest != NULL;
+    return newest ? discard(asking, path, newest, versions, err) : status;
+}
+
+int held_discard_words(const char *jail, int count, char **words, bool *ret_done,
+                       struct brig_error *err)
+{
+    struct asking asking = {.action = DISCARD, .jail = jail, .storage = -1};
+    int status = open_list(&asking, cmd_discard.name, err);
+    for (int i = 0; i < count && status == 0; i++)
+        status = discard_word(&asking, words[i], &ret_done[i], err);
+    (void)flush(&asking, NULL);
+    held_list_done(&asking.list);
+    own_close(&asking.storage);
+    return status;
+}
+
+int held_discard_all(const char *jail, const char *within, struct brig_error *err)
+{
+    struct asking asking = {.action = DISCARD, .jail = jail, .storage = -1};
+    int status = open_list(&asking, cmd_discard.name, err);
+    for (size_t i = 0; i < asking.list.count && status == 0; i++) {
+        const struct held_item *item = &asking.list.items[i];
+        if (within && !path_is_beneath(within, item->project))
+            continue;
+        status = held_discard(asking.storage, item, err);
+        str_append(&asking.out, "deleted ");
+        append_path(&asking.out, item, "");
+        str_append_char(&asking.out, '\n');
+    }
+    (void)flush(&asking, NULL);
+    held_list_done(&asking.list);
+    own_close(&asking.storage);
+    return status;
+}
+
+/* Both verbs. */
+static int run(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    const char *verb = app->command->name;
+    enum action action = app->command == &cmd_keep ? KEEP : SHOW;
+    struct asking asking = {.action = action, .storage = -1};
+    int first = jails_parse_words(app, argc, argv, &(struct jails_word){0}, &asking.jail, err);
+    if (first < 0)
+        return first;
+    if (action != SHOW && first >= argc)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s needs a path: brig %s PATH…. See brig held",
+                         verb, verb);
+    int status = run_all(&asking, verb, argc - first, argv + first, err);
+    held_list_done(&asking.list);
+    str_done(&asking.out);
+    own_close(&asking.storage);
+    return status;
+}
+
+const struct command cmd_held = {
+    .name = "held",
+    .summary = "list files that were held back, or print one",
+    .usage = "[-j NAME] [PATH...]",
+    .words = COMMAND_WORDS_FILES,
+    .run = run,
+};
+
+const struct command cmd_keep = {
+    .name = "keep",
+    .summary = "restore a file that was held back",
+    .usage = "[-j NAME] PATH...",
+    .words = COMMAND_WORDS_FILES,
+    .run = run,
+};

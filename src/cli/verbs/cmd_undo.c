@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig undo` and `brig log`: the operations of a jail. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "changes/operation/operation.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/jails.h"
+#include "cli/report.h"
+#include "cli/verbs/layers.h"
+#include "guard/git.h"
+
+#define SKIPPED 1         /* the exit status if something was not undone */
+#define TOLD_MAX 100      /* lines about files that have changed */
+#define TEXT_SHOWN_MAX 60 /* bytes of what an operation was */
+#define ID_MAX (UINT64_MAX / 2)
+#define CHUNK ((size_t)64 << 10) /* bytes printed at a time */
+
+/* Opens the record of the jail, also if it has no layers left; -1 if there is none. */
+static int open_record(const struct verb_layers *layers, struct brig_error *err)
+{
+    return record_open(layers->setup.settings.storage, layers->setup.settings.jail, err);
+}
+
+/* ---- undo ---- */
+
+struct undo_words {
+    const char *jail;
+    bool force;
+    uint64_t id;
+    int count;
+    char **paths;
+};
+
+static int parse_undo(const struct app *app, int argc, char **argv, struct undo_words *words,
+                      struct brig_error *err)
+{
+    const struct jails_word options[] = {{"--force", &words->force, NULL}, {0}};
+    int at = jails_parse_options(app, argc, argv, options, &words->jail, err);
+    if (at > 0 && at < argc && parse_uint(argv[at], ID_MAX, 0, &words->id, NULL) == 0)
+        at++;
+    if (at > 0)
+        at = jails_parse_paths(app, argc, argv, at, err);
+    if (at < 0)
+        return at;
+    words->paths = argv + at;
+    words->count = argc - at;
+    return 0;
+}
+
+static void report(void *context, const char *root, const char *path, const char *reason)
+{
+    uint64_t *count = context;
+    autostr struct str shown = {0};
+    verb_append_path(&shown, root, path);
+    if ((*count)++ < TOLD_MAX)
+        message_warning("not undone: %s: %s", shown.failed ? "" : shown.data, reason);
+}
+
+/* Resolves what was typed to absolute paths. A file need not exist any more. */
+static int make_paths(const struct undo_words *words, const char **ret_paths,
+                      struct brig_error *err)
+{
+    int status = 0;
+    for (int i = 0; i < words->count && status == 0; i++) {
+        char *path = NULL;
+        status = verb_resolve_path(words->paths[i], &path, err);
+        ret_paths[i] = path;
+    }
+    return status;
+}
+
+/* An apply may have moved branches afterwards, which is an operation of its own. Only files are undone. */
+static void tell_git(int record, uint64_t undone)
+{
+    struct operation_info old = {0}, next = {0};
+    autostr struct str what = {0};
+    if (operation_find(record, undone, &old, NULL) == 0 && strcmp(old.kind, OPERATION_APPLY) == 0 &&
+        operation_find(record, undone + 1, &next, NULL) == 0 &&
+        strcmp(next.kind, OPERATION_GIT) == 0) {
+        str_append_shown(&what, next.text, strlen(next.text), "");
+        message_note("what git did then stays (%s): git reflog shows where your branches were",
+                     what.failed ? "" : what.data);
+    }
+    operation_info_done(&old);
+    operation_info_done(&next);
+}
+
+/* "operation 3 (apply src/main.c) was undone; brig undo 4 reverts that" */
+static void tell_undone(int record, uint64_t undone, uint64_t id, const char *jail)
+{
+    struct operation_info old = {0}, new = {0};
+    autostr struct str what = {0};
+    if (operation_find(record, undone, &old, NULL) == 0 &&
+        operation_find(record, id, &new, NULL) == 0) {
+        size_t length = strlen(old.text);
+        for (; length > TEXT_SHOWN_MAX || (old.text[length] & 0xc0) == 0x80; length--)
+            ; /* not within a character */
+        str_concat(&what, " (", old.kind, length > 0 ? " " : "");
+        str_append_shown(&what, old.text, length, "");
+        str_append(&what, old.text[length] != '\0' ? "…)" : ")");
+    }
+    message_note("%soperation %ju%s was undone; brig undo%s %ju reverts that",
+                 new.id && !new.whole ? "a part of " : "", (uintmax_t)undone,
+                 what.length > 0 && !what.failed ? what.data : "", jails_option(jail).text,
+                 (uintmax_t)id);
+    tell_git(record, undone);
+    operation_info_done(&old);
+    operation_info_done(&new);
+}
+
+static bool can_undo(const struct operation_info *info)
+{
+    return (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted;
+}
+
+static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    (void)err;
+    *(uint64_t *)context = info->id;
+    return can_undo(info) && !info->undoes;
+}
+
+/* What was undone is the last operation in this directory. Tells about one that is later, or the rest of it. */
+static void tell_newer(int record, uint64_t undone, const char *jail)
+{
+    uint64_t last = 0;
+    if (operations_each(record, find_last, &last, NULL) > 0 && last >= undone)
+        message_note("operation %ju changed something elsewhere: brig undo%s %ju", (uintmax_t)last,
+                     jails_option(jail).text, (uintmax_t)last);
+}
+
+static int undo(const struct verb_layers *layers, int record, const struct undo_words *words,
+                struct brig_error *err)
+{
+    uint64_t undone = 0, id = 0, told = 0;
+    const char **paths = calloc((size_t)words->count + 1, sizeof *paths);
+    const char *here = words->count == 0 && words->id == 0 ? verb_layers_here(layers) : NULL;
+    int status = paths ? make_paths(words, paths, err) : brig_fail_nomem(err);
+    struct git git = {0};
+    if (status == 0)
+        status = git_find(&git, (const char *const *)environ, layers->setup.settings.policy,
+                          GIT_USER_SELF, err);
+    const struct operation_undo how = {.id = words->id,
+                                       .paths = words->count > 0 ? paths
+                                                : here           ? &here
+                                                                 : NULL,
+                                       .path_count = here ? 1 : (size_t)words->count,
+                                       .force = words->force,
+                                       .jail = layers->setup.settings.jail,
+                                       .git = &git,
+                                       .report = report,
+                                       .context = &told};
+    interrupt_begin(layers->setup.settings.jail);
+    if (status == 0)
+        status = operation_undo(&layers->layers, record, &how, &undone, &id, err);
+    interrupt_end();
+    for (int i = 0; paths && i < words->count; i++)
+        free((void *)(uintptr_t)paths[i]);
+    free(paths);
+    git_done(&git);
+    if (told > TOLD_MAX)
+        message_warning("%ju more files were not undone", (uintmax_t)(told - TOLD_MAX));
+    if (status < 0)
+        return status;
+    tell_undone(record, undone, id, layers->setup.settings.jail);
+    if (here)
+        tell_newer(record, undone, layers->setup.settings.jail);
+    return told > 0 ? SKIPPED : 0;
+}
+
+static int run_undo(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    struct undo_words words = {0};
+    autofree struct verb_layers *layers = calloc(1, sizeof *layers);
+    int status = layers ? parse_undo(app, argc, argv, &words, err) : brig_fail_nomem(err);
+    if (status == 0)
+        status = verb_layers_open(layers, cmd_undo.name, words.jail, err);
+    if (status < 0)
+        return status;
+    autoclose int record = open_record(layers, err);
+    status = record < 0 ? record : 0;
+    autoclose int lock = status < 0                 ? -1
+                         : layers->layers.count > 0 ? layers_lock(&layers->layers, err)
+                                                    : record_lock(record, err);
+    if (status == 0 && lock < 0)
+        status = lock;
+    if (status == 0)
+        status = undo(layers, record, &words, err);
+    verb_layers_done(layers);
+    return status;
+}
+
+/* ---- log ---- */
+
+struct listing {
+    struct str out;
+    struct json json;
+    struct jails_option jail;
+    bool as_json;
+    uint64_t id; /* 0: all */
+    uint64_t count;
+};
+
+static void append_time(struct str *out, int64_t time_ns)
+{
+    struct tm local;
+    char text[32] = "-";
+    time_t seconds = (time_t)(time_ns / CLOCK_SECOND_NS);
+    if (localtime_r(&seconds, &local))
+        (void)strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+    str_append(out, text);
+}
+
+static void append_number(struct str *out, const char *before, uint64_t number, const char *after)
+{
+    str_concat(out, before, str_number(number).text, after);
+}
+
+static void list_line(struct str *out, const struct operation_info *info, const char *jail)
+{
+    str_append(out, "#");
+    append_number(out, "", info->id, "  ");
+    append_time(out, info->time_ns);
+    str_concat(out, "  ", info->kind);
+    if (info->has_steps)
+        append_number(out, "  ", info->files, info->files == 1 ? " change" : " changes");
+    if (info->skipped)
+        append_number(out, ", ", info->skipped, " left out");
+    if (info->text[0]) {
+        str_append(out, "  ");
+        str_append_shown(out, info->text, strlen(info->text), "");
+    }
+    if (info->undone_by)
+        append_number(out, "  (undone by #", info->undone_by, ")");
+    if (info->interrupted)
+        str_concat(out, "  (interrupted: brig apply", jail, " --continue or --abort)");
+    str_append_char(out, '\n');
+}
+
+static void list_json(struct json *json, const struct operation_info *info)
+{
+    json_open_object(json, NULL);
+    json_uint(json, "id", info->id);
+    json_text(json, "kind", info->kind);
+    json_int(json, "time_ns", info->time_ns);
+    if (info->end_ns)
+        json_int(json, "end_ns", info->end_ns);
+    json_text(json, "text", info->text);
+    if (info->has_steps) {
+        json_uint(json, "changes", info->files);
+        json_uint(json, "skipped", info->skipped);
+    }
+    json_bool(json, "undoable", can_undo(info));
+    if (info->undoes)
+        json_uint(json, "undoes", info->undoes);
+    if (info->undone_by)
+        json_uint(json, "undone_by", info->undone_by);
+    json_bool(json, "interrupted", info->interrupted);
+    if (info->fields) { /* it is JSON already */
+        str_append(json->out, ",\"fields\":");
+        str_append(json->out, info->fields);
+    }
+    json_close_object(json);
+}
+
+static int list_operation(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    struct listing *listing = context;
+    int status = 0;
+    if (listing->id && listing->id != info->id)
+        return 0;
+    listing->count++;
+    if (listing->as_json)
+        list_json(&listing->json, info);
+    else
+        list_line(&listing->out, info, listing->jail.text);
+    if (listing->out.length > CHUNK) {
+        status = message_print(&listing->out, err);
+        str_done(&listing->out);
+    }
+    return status;
+}
+
+static int parse_log(const struct app *app, int argc, char **argv, const char **jail,
+                     struct listing *listing, struct brig_error *err)
+{
+    for (int at = 1; at < argc;) {
+        if (jails_take_option(argc, argv, &at, jail))
+            continue;
+        if (strcmp(argv[at], "--json") == 0)
+            listing->as_json = true;
+        else if (listing->id || parse_uint(argv[at], ID_MAX, 0, &listing->id, NULL) < 0)
+            return command_refuse(app, argc, argv, at, err);
+        at++;
+    }
+    return 0;
+}
+
+static int list_all(struct listing *listing, int record, struct brig_error *err)
+{
+    json_init(&listing->json, &listing->out);
+    if (listing->as_json)
+        json_open_array(&listing->json, NULL);
+    int status = operations_each(record, list_operation, listing, err);
+    if (listing->as_json) {
+        json_close_array(&listing->json);
+        str_append_char(&listing->out, '\n');
+    }
+    if (status == 0 && listing->id && listing->count == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log",
+                         (uintmax_t)listing->id);
+    if (status == 0 && listing->count == 0 && !listing->as_json)
+        message_note("the jail has no operations");
+    return status < 0 || listing->out.length == 0 ? status : message_print(&listing->out, err);
+}
+
+/* A step of one operation. */
+static int list_step(void *context, const char *root, const char *path, const char *what,
+                     struct brig_error *err)
+{
+    struct str *out = context;
+    int status = 0;
+    str_concat(out, "  ", what, " ");
+    verb_append_path(out, root, path);
+    str_append_char(out, '\n');
+    if (out->length > CHUNK) {
+        status = message_print(out, err);
+        str_done(out);
+    }
+    return status;
+}
+
+static int run_log(const struct app *app, int argc, char **argv, struct brig_error *err)
+{
+    struct listing listing = {0};
+    const char *jail = NULL;
+    autofree struct verb_layers *layers = calloc(1, sizeof *layers);
+    int status = layers ? parse_log(app, argc, argv, &jail, &listing, err) : brig_fail_nomem(err);
+    if (status == 0)
+        status = verb_layers_open(layers, cmd_log.name, jail, err);
+    if (status < 0)
+        return status;
+    autoclose int record = open_record(layers, err);
+    listing.jail = jails_option(layers->setup.settings.jail);
+    status = record < 0 ? record : list_all(&listing, record, err);
+    str_done(&listing.out);
+    if (status == 0 && listing.id && !listing.as_json) {
+        status = operation_steps(record, listing.id, list_step, &listing.out, err);
+        if (status == 0 && listing.out.length > 0)
+            status = message_print(&listing.out, err);
+        str_done(&listing.out);
+    }
+    verb_layers_done(layers);
+    return status;
+}
+
+const struct command cmd_undo = {
+    .name = "undo",
+    .summary = "revert the last operation, or the one with this number",
+    .usage = "[-j NAME] [--force] [ID] [PATH...]",
+    .words = COMMAND_WORDS_FILES,
+    .run = run_undo,
+};
+
+const struct command cmd_log = {
+    .name = "log",
+    .summary = "list runs and what was applied, discarded and undone",
+    .usage = "[-j NAME] [--json] [ID]",
+    .words = COMMAND_WORDS_FILES,
+    .run = run_log,
+};
