@@ -614,7 +614,7 @@ static int set_up(struct executor *executor, struct channel *control, int journa
     supervisor->source = (struct executor_source){
         .ready = peer_ready, .owner = supervisor, .fd = channel_fd(control)};
     executor_slots_fit(executor);
-    executor_lost_open(executor);
+    executor_ended_open(executor);
     find_zygotes(executor);
     if ((result = executor_watch(executor, &supervisor->source, EPOLLIN, err)) < 0 ||
         (result = executor_sweeper_begin(&executor->sweeper, err)) < 0)

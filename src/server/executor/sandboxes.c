@@ -179,7 +179,7 @@ static void free_sandbox(struct sandbox *sandbox)
     executor_commands_free(sandbox);
     executor_keys_free(sandbox);
     executor_unwatch(executor, &sandbox->source);
-    executor_lost_note(executor, sandbox->slot, NULL, NULL);
+    executor_ended_note(executor, sandbox->slot, NULL, NULL);
     executor_sandbox_release(sandbox);
 }
 
@@ -198,7 +198,7 @@ void executor_sandbox_link(struct sandbox *sandbox)
     sandbox->deadline_ms = clock_now_ms() + (sandbox->shape ? executor->config->sandbox.pool.age_ms
                                                             : sandbox->request.timeout_ms);
     if (!sandbox->shape)
-        executor_lost_note(executor, sandbox->slot, sandbox->id, sandbox->request.domain);
+        executor_ended_note(executor, sandbox->slot, sandbox->id, sandbox->request.domain);
     executor_sandboxes_count(executor);
 }
 
@@ -222,7 +222,7 @@ void executor_sandbox_end(struct sandbox *sandbox, const char *why)
     }
     sandbox->state = SANDBOX_ENDING;
     if (!sandbox->shape) /* no client knows it */
-        executor_lost_ended(sandbox, why);
+        executor_ended_add(sandbox, why);
     executor_files_end(sandbox, SANDBOX_NOT_FOUND);
     executor_contexts_end(sandbox);
     executor_commands_cancel(sandbox);
@@ -373,7 +373,7 @@ int executor_sandbox_asked(struct executor *executor, const struct message *mess
     else if ((sandbox = find(executor, &request)))
         serve(sandbox, &request, caller);
     else
-        executor_lost_refuse(executor, &request, caller);
+        executor_ended_refuse(executor, &request, caller);
     sandbox_request_done(&request);
     return 0;
 }
@@ -467,5 +467,5 @@ void executor_sandboxes_abandon(struct executor *executor)
         free_sandbox(sandbox);
     }
     executor_waiting_end(executor);
-    executor_lost_close(executor);
+    executor_ended_close(executor);
 }

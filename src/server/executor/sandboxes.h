@@ -4,7 +4,7 @@
  *
  * sandboxes.c has the life of a sandbox, sandbox_create.c its beginning, sandbox_waiting.c those that
  * wait for a request, sandbox_settings.c what can be changed of it, commands.c commands, files.c
- * files, lost.c which have ended. */
+ * files, ended.c which have ended. */
 #pragma once
 
 #include <stdbool.h>
@@ -141,12 +141,12 @@ struct sandbox {
     struct sandbox_shape *shape;   /* it waits for a request like this; NULL: it has an owner */
 };
 
-struct sandbox_lost {
+struct sandbox_name {
     char id[EXECUTION_ID_LENGTH + 1], domain[64];
 };
 
 struct sandbox_gone {
-    struct sandbox_lost of;
+    struct sandbox_name of;
     const char *why; /* NULL: it ended with an earlier executor */
     time_t ended_s;
 };
@@ -162,7 +162,7 @@ struct sandboxes {
     struct share_pool files; /* contents of files on their way */
     bool has_paused;         /* a stream waits for the http process */
     uint64_t due_ms;         /* when to look at the deadlines again; 0: now */
-    int record;              /* the file in which their ids are, or -1; see lost.c */
+    int record;              /* the file in which their ids are, or -1; see ended.c */
     char record_name[64];
     struct sandbox_gone *gone;
     size_t gone_count;
@@ -327,15 +327,16 @@ void executor_files_settle(struct sandbox *sandbox, uint64_t now_ms);
 /* Ends all of them; their requests are answered with the fault. */
 void executor_files_end(struct sandbox *sandbox, enum sandbox_fault fault);
 
-/* ---- lost.c ---- */
+/* ---- ended.c ---- */
 
 /* Reads the records of executors that have died. */
-void executor_lost_open(struct executor *executor);
-void executor_lost_close(struct executor *executor);
+void executor_ended_open(struct executor *executor);
+void executor_ended_close(struct executor *executor);
 /* Records the sandbox in its slot, or clears the slot. */
-void executor_lost_note(struct executor *executor, size_t slot, const char *id, const char *domain);
+void executor_ended_note(struct executor *executor, size_t slot, const char *id,
+                         const char *domain);
 /* Remembers that a sandbox was ended. */
-void executor_lost_ended(const struct sandbox *sandbox, const char *why);
+void executor_ended_add(const struct sandbox *sandbox, const char *why);
 /* Answers a request about a sandbox that is not there: when and why it ended, if that is known. */
-void executor_lost_refuse(struct executor *executor, const struct sandbox_request *request,
-                          struct caller caller);
+void executor_ended_refuse(struct executor *executor, const struct sandbox_request *request,
+                           struct caller caller);

@@ -25,21 +25,21 @@ static void remember(struct sandboxes *sandboxes, const struct sandbox_gone *gon
         sandboxes->gone[sandboxes->gone_count++ % SANDBOX_GONE_MAX] = *gone;
 }
 
-static void read_file(struct sandboxes *sandboxes, int dir_fd, const char *name)
+static void read_file(struct sandboxes *sandboxes, int dir_fd, const char *file_name)
 {
-    struct sandbox_lost lost;
-    autoclose int file = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct sandbox_name name;
+    autoclose int file = openat(dir_fd, file_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) < 0)
         return; /* its executor is alive */
-    for (size_t i = 0; i < SLOTS_MAX && read(file, &lost, sizeof lost) == sizeof lost; i++) {
-        lost.id[EXECUTION_ID_LENGTH] = '\0';
-        if (execution_id_is_valid(lost.id) && !lost.domain[sizeof lost.domain - 1])
-            remember(sandboxes, &(struct sandbox_gone){.of = lost});
+    for (size_t i = 0; i < SLOTS_MAX && read(file, &name, sizeof name) == sizeof name; i++) {
+        name.id[EXECUTION_ID_LENGTH] = '\0';
+        if (execution_id_is_valid(name.id) && !name.domain[sizeof name.domain - 1])
+            remember(sandboxes, &(struct sandbox_gone){.of = name});
     }
-    (void)unlinkat(dir_fd, name, 0);
+    (void)unlinkat(dir_fd, file_name, 0);
 }
 
-void executor_lost_open(struct executor *executor)
+void executor_ended_open(struct executor *executor)
 {
     struct sandboxes *sandboxes = &executor->sandboxes;
     int dir_fd = executor->instance.dir_fd;
@@ -69,7 +69,7 @@ static void make_file(struct executor *executor)
         (void)flock(sandboxes->record, LOCK_EX | LOCK_NB);
 }
 
-void executor_lost_close(struct executor *executor)
+void executor_ended_close(struct executor *executor)
 {
     struct sandboxes *sandboxes = &executor->sandboxes;
     if (sandboxes->record >= 0) {
@@ -79,27 +79,27 @@ void executor_lost_close(struct executor *executor)
     free(take_ptr(&sandboxes->gone));
 }
 
-static struct sandbox_lost lost_of(const char *id, const char *domain)
+static struct sandbox_name name_of(const char *id, const char *domain)
 {
-    struct sandbox_lost lost = {0};
-    (void)str_fill(lost.id, sizeof lost.id, id ? id : "");
-    (void)str_fill(lost.domain, sizeof lost.domain, domain ? domain : "");
-    return lost;
+    struct sandbox_name name = {0};
+    (void)str_fill(name.id, sizeof name.id, id ? id : "");
+    (void)str_fill(name.domain, sizeof name.domain, domain ? domain : "");
+    return name;
 }
 
-void executor_lost_note(struct executor *executor, size_t slot, const char *id, const char *domain)
+void executor_ended_note(struct executor *executor, size_t slot, const char *id, const char *domain)
 {
-    struct sandbox_lost lost = lost_of(id, domain);
+    struct sandbox_name name = name_of(id, domain);
     if (id)
         make_file(executor);
     if (executor->sandboxes.record >= 0 && slot < SLOTS_MAX) /* best effort */
-        (void)!pwrite(executor->sandboxes.record, &lost, sizeof lost, (off_t)(slot * sizeof lost));
+        (void)!pwrite(executor->sandboxes.record, &name, sizeof name, (off_t)(slot * sizeof name));
 }
 
-void executor_lost_ended(const struct sandbox *sandbox, const char *why)
+void executor_ended_add(const struct sandbox *sandbox, const char *why)
 {
     remember(&sandbox->executor->sandboxes,
-             &(struct sandbox_gone){.of = lost_of(sandbox->id, sandbox->request.domain),
+             &(struct sandbox_gone){.of = name_of(sandbox->id, sandbox->request.domain),
                                     .why = why,
                                     .ended_s = time(NULL)});
 }
@@ -115,8 +115,8 @@ static const struct sandbox_gone *find(const struct sandboxes *sandboxes, const 
     return NULL;
 }
 
-void executor_lost_refuse(struct executor *executor, const struct sandbox_request *request,
-                          struct caller caller)
+void executor_ended_refuse(struct executor *executor, const struct sandbox_request *request,
+                           struct caller caller)
 {
     /* Tokens are not remembered, so a client that has one in place of a key cannot prove it. */
     const struct sandbox_gone *gone =
