@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "server/config_keys.h"
+#include "server/config/config_keys.h"
 
 /* A dot or apostrophe at the start of a line is a request to roff; a backslash is one anywhere. */
 static void print_roff(const char *text)

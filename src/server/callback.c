@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 #define PORT_HTTP 80
 #define PORT_HTTPS 443

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/config/runtime.h"
 #include "server/execution.h"
-#include "server/runtime.h"
 
 #define COUNTERS_BUCKETS 13
 #define COUNTERS_EVENTS_MAX 128 /* number of different pairs of type and severity */

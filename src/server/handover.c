@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/message.h"
 
 #define PEM_MAX ((size_t)1 << 20)

@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/handover.h"
 #include "server/role.h"
 

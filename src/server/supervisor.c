@@ -31,7 +31,7 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/handover.h"
 #include "server/journal.h"
 #include "server/listen.h"

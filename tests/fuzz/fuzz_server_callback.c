@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "policy/net_address.h"
 #include "server/callback.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/history/queue.h"
 
 static void expect(bool condition)

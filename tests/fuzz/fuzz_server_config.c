@@ -8,7 +8,7 @@
 #include <brig/brig.h>
 
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 static const char *const env[] = {"HOME=/home/fuzz", NULL};
 

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "server/api/e2b.h"
 #include "server/api/e2b_request.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 static void read_all(const json_t *body, const struct server_config *config)
 {

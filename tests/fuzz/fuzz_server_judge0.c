@@ -8,7 +8,7 @@
 #include "server/api/judge0_answer.h"
 #include "server/api/judge0_request.h"
 #include "server/api/judge0_text.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/history/notes.h"
 #include "server/zip.h"
 

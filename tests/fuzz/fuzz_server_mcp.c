@@ -6,7 +6,7 @@
 
 #include "rpc/tool.h"
 #include "server/api/mcp.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 static void expect(bool condition)
 {

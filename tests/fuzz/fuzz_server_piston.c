@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "server/api/piston_request.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 static void expect(bool condition)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/request.h"
 
 static void expect(bool condition)

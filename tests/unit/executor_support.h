@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/execution.h"
 #include "server/message.h"
 #include "server/role.h"

@@ -7,7 +7,7 @@
 #include <brig/brig.h>
 
 #include "base/cleanup.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "tap.h"
 
 static const struct config_list nothing,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* brigd's configuration: what is understood, what is said of what is not, and that what is printed can
  * be read again. */
-#include "server/config.h"
+#include "server/config/config.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "server/config_keys.h"
+#include "server/config/config_keys.h"
 #include "tap.h"
 
 static const char *const no_env[] = {"HOME=/home/someone", NULL};

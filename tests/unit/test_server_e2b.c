@@ -11,7 +11,7 @@
 #include "server/api/e2b_request.h"
 #include "server/api/multipart.h"
 #include "server/api/port_head.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "tap.h"
 
 #define UUID "f47ac10b-58cc-4372-a567-0e02b2c3d479"

@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "channel_support.h"
 #include "postgres_support.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/execution.h"
 #include "server/history/history.h"
 #include "server/message.h"

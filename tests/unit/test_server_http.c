@@ -7,7 +7,7 @@
 #include "base/encode.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/clients.h"
 #include "server/http/detector.h"
 #include "server/http/http.h"

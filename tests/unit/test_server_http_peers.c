@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "channel_support.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/message.h"
 #include "server/role.h"
 #include "tap.h"

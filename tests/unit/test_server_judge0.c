@@ -11,7 +11,7 @@
 #include "server/api/judge0_languages.h"
 #include "server/api/judge0_request.h"
 #include "server/api/judge0_text.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/history/notes.h"
 #include "server/zip.h"
 #include "tap.h"

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "rpc/tool.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/sandbox.h"
 #include "tap.h"
 

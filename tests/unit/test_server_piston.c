@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "server/api/piston_request.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "tap.h"
 
 static struct server_config config;

@@ -6,7 +6,7 @@
 
 #include "base/encode.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/environment.h"
 #include "tap.h"
 

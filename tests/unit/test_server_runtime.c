@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The pure parts of the executor: how a runtime is called, patterns, what is refused. */
-#include "server/runtime.h"
+#include "server/config/runtime.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/environment.h"
 #include "server/executor/jail.h"
 #include "server/executor/jail_check.h"

@@ -12,10 +12,10 @@
 #include "server/api/run_line.h"
 #include "server/api/sandbox_request.h"
 #include "server/api/sandboxes.h"
+#include "server/config/runtime.h"
 #include "server/http/http.h"
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
-#include "server/runtime.h"
 
 /* ---- JSON ---- */
 

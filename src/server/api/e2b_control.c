@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "server/api/e2b.h"
 #include "server/api/e2b_request.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 #include "server/http/sandbox.h"
 

@@ -9,11 +9,11 @@
 #include "server/api/connect.h"
 #include "server/api/e2b.h"
 #include "server/api/multipart.h"
+#include "server/config/runtime.h"
 #include "server/guest/guest_wire.h"
 #include "server/http/http.h"
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
-#include "server/runtime.h"
 
 #define PERMISSIONS_LENGTH 10
 #define FILE_PIECE_BYTES ((uint64_t)4 << 20)

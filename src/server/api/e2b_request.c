@@ -11,9 +11,9 @@
 #include "base/encode.h"
 #include "base/str.h"
 #include "server/api/e2b.h"
-#include "server/config.h"
+#include "server/config/config.h"
+#include "server/config/runtime.h"
 #include "server/environment.h"
-#include "server/runtime.h"
 
 #define TIMEOUT_SECONDS_MAX INT64_C(31536000)
 #define TIMEOUT_DEFAULT_MS 300000 /* E2B's */

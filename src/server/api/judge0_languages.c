@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 /* Languages of Judge0 1.13.1, then those that its public server has added. Several of them stand for
  * the one version that is installed. Those up to 42 are archived. */

@@ -12,7 +12,7 @@
 #include "server/api/judge0_answer.h"
 #include "server/api/judge0_languages.h"
 #include "server/api/judge0_request.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 
 bool judge0_takes_path(char *path)

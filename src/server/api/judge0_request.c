@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "base/wire.h"
 #include "server/api/judge0_text.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 #define SECONDS(n) ((int64_t)(n)*JUDGE0_MICROS)
 #define KB_PER_MB 1024

@@ -10,9 +10,9 @@
 #include "base/str.h"
 #include "server/api/judge0_request.h"
 #include "server/api/judge0_text.h"
-#include "server/config.h"
+#include "server/config/config.h"
+#include "server/config/runtime.h"
 #include "server/executor/jail_check.h"
-#include "server/runtime.h"
 #include "server/zip.h"
 
 #define KB_PER_MB 1024

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "rpc/excerpt.h"
 #include "rpc/tool.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 #include "server/http/stream.h"
 

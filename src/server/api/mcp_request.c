@@ -10,7 +10,7 @@
 #include "rpc/tool.h"
 #include "server/api/mcp.h"
 #include "server/api/run_line.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/mcp_tools_json.h" /* generated from mcp_tools.json */
 #include "server/sandbox.h"
 

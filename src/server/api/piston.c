@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "server/api/piston_request.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 
 /* The version of Piston that this interface is like. */

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "server/api/piston.h"
 #include "server/api/piston_request.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 #include "server/http/upgrade.h"
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/jail_check.h"
 
 #define MEBIBYTE (UINT64_C(1) << 20)

@@ -14,12 +14,12 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "server/api/sandbox_request.h"
+#include "server/config/runtime.h"
 #include "server/guest/guest_wire.h"
 #include "server/http/http.h"
 #include "server/http/result_json.h"
 #include "server/http/sandbox.h"
 #include "server/http/stream.h"
-#include "server/runtime.h"
 
 /* ---- JSON ---- */
 

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "server/runtime.h"
+#include "server/config/runtime.h"
 
 struct brig_error;
 struct brig_policy;

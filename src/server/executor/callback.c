@@ -23,7 +23,7 @@
 #include "policy/policy.h"
 #include "server/api/judge0_answer.h"
 #include "server/callback.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 #include "server/history/queue.h"
 #include "server/http/result_json.h"

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 
 #define PIECE_BYTES 32768

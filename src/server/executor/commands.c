@@ -18,7 +18,7 @@
 #include "base/fds.h"
 #include "jail/job/job.h"
 #include "policy/policy.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/environment.h"
 #include "server/executor/executor.h"
 

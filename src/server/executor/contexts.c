@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/error.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/environment.h"
 #include "server/executor/executor.h"
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "policy/policy.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 #define SECRET_FILE "/run/secrets/auth_token"
 #define API_NAME "api.anthropic.com"

@@ -28,7 +28,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "jail/cgroup/cgroup.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/callback.h"
 #include "server/executor/capacity.h"
 #include "server/executor/images.h"

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "image/images.h"
-#include "server/config.h"
-#include "server/config_keys.h"
+#include "server/config/config.h"
+#include "server/config/config_keys.h"
 
 /* Finds the program that runs the image, and those that prepare it. */
 static void find_backend(struct server_config *config, struct runtime *runtime)

@@ -16,7 +16,7 @@
 #include "image/images.h"
 #include "jail/generated/guest_blob.h" /* made from guest/guest.c */
 #include "policy/policy.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/backend.h"
 #include "server/executor/credential.h"
 #include "server/executor/jail_check.h"

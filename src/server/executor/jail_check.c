@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/environment.h"
 #include "server/executor/jail.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/runtime.h"
+#include "server/config/runtime.h"
 
 struct brig_error;
 struct execution_request;

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 #include "server/executor/jail_check.h"
 

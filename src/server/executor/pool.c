@@ -22,7 +22,7 @@
 #include "jail/job/job.h"
 #include "jail/prepare/template.h"
 #include "jail/prepare/zygote.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 #include "server/executor/jail_check.h"
 #include "server/park_node.h" /* generated from park_node.js */

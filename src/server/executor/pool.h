@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "server/config/runtime.h"
 #include "server/execution.h"
 #include "server/executor/pool_size.h"
 #include "server/executor/source.h"
-#include "server/runtime.h"
 
 struct brig_error;
 struct brig_policy;

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 
 #define ENTRIES_MAX ((size_t)1 << 20)

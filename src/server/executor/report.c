@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 
 static int make_runtimes(struct executor *executor, struct str *out)

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "jail/job/job.h"
 #include "jail/prepare/template.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 #include "server/executor/returned.h"
 

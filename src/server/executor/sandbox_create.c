@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "jail/job/job.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 #include "server/executor/images.h"
 #include "server/executor/jail_check.h"

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "jail/job/job.h"
 #include "policy/net_rules.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/contexts.h"
 #include "server/executor/executor.h"
 

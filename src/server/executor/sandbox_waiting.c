@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 
 #define QUIET_MS 10 /* after a request, so that it has the processor first */

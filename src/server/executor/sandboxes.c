@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "jail/job/job.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 
 #define CHECK_MS 1000 /* how often idle programs are looked at */

@@ -15,12 +15,12 @@
 
 #include "base/str.h"
 #include "jail/attach/attach.h"
+#include "server/config/runtime.h"
 #include "server/execution.h"
 #include "server/executor/contexts.h"
 #include "server/executor/input.h"
 #include "server/executor/share.h"
 #include "server/executor/source.h"
-#include "server/runtime.h"
 #include "server/sandbox.h"
 
 struct brig_error;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "jail/confine/identity.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/capacity.h"
 #include "server/executor/executor.h"
 

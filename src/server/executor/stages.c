@@ -19,9 +19,9 @@
 #include "jail/attach/attach.h"
 #include "jail/job/job.h"
 #include "policy/policy.h"
+#include "server/config/runtime.h"
 #include "server/executor/executor.h"
 #include "server/executor/jail_check.h"
-#include "server/runtime.h"
 
 #define MEBIBYTE (UINT64_C(1) << 20)
 

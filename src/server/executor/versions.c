@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/executor/executor.h"
 
 /* ---- what a program printed ---- */

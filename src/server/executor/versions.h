@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
+#include "server/config/runtime.h"
 #include "server/executor/source.h"
-#include "server/runtime.h"
 
 struct brig_job;
 struct executor;

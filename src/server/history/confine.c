@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/confine.h"
 
 #define OPEN_FILES 256

@@ -28,7 +28,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/history/old_spool.h"
 #include "server/history/store.h"
 #include "server/history/worker.h"

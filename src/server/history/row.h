@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/execution.h"
 
 struct brig_error;

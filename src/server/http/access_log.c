@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 #include "server/log.h"
 

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/async.h"
 #include "server/http/http.h"
 #include "server/http/sandbox.h"

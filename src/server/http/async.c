@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "server/callback.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 #include "server/http/request.h"
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "policy/net_address.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 struct brig_error;
 

@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "server/api/e2b.h"
 #include "server/api/judge0.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 #include "server/http/request.h"
 #include "server/http/stream.h"

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/async.h"
 #include "server/http/detector.h"
 #include "server/http/http.h"

@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/async.h"
 #include "server/http/tls.h"
 #include "server/http/upgrade.h"

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 #define LABELS_MAX 128
 

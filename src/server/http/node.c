@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 
 static double share(uint64_t part, uint64_t whole)

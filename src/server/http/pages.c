@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/async.h"
 #include "server/http/http.h"
 #include "server/openapi_json.h" /* generated from docs/openapi.json */

@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "policy/net_rules.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/environment.h"
 #include "server/executor/jail_check.h"
 

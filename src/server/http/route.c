@@ -16,7 +16,7 @@
 #include "server/api/piston.h"
 #include "server/api/ports.h"
 #include "server/api/sandboxes.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/history/query.h"
 #include "server/http/async.h"
 #include "server/http/http.h"

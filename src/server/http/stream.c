@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 
 #define BLOCK_BYTES 16384 /* libmicrohttpd's read size */

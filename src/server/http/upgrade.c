@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/http/http.h"
 #include "server/http/websocket.h"
 

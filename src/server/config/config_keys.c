@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of configuration keys. */
-#include "server/config_keys.h"
+#include "server/config/config_keys.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/str.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "server/listen.h"
 
 #define HOUR_MS ((uint64_t)60 * 60 * 1000)

@@ -8,9 +8,9 @@
 #include <sys/types.h>
 
 #include "base/arena.h"
+#include "server/config/runtime.h"
 #include "server/execution.h"
 #include "server/log.h"
-#include "server/runtime.h"
 
 struct brig_error;
 struct str;

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/str.h"
-#include "server/config.h"
-#include "server/config_keys.h"
+#include "server/config/config.h"
+#include "server/config/config_keys.h"
 
 static bool has_name(const struct runtime *runtime, const char *name)
 {

@@ -12,8 +12,8 @@
 #include "image/record.h"
 #include "policy/net_address.h"
 #include "policy/net_rules.h"
-#include "server/config.h"
-#include "server/config_keys.h"
+#include "server/config/config.h"
+#include "server/config/config_keys.h"
 #include "server/execution.h"
 
 #define API_KEY_LENGTH_MIN 8

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The built-in runtimes. The configuration can change and extend them. */
 #include "base/cleanup.h"
-#include "server/runtime.h"
+#include "server/config/runtime.h"
 
 #define MINUTE_MS UINT64_C(60000)
 

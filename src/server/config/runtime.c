@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The runtimes: which of them this machine has, and their command lines. */
-#include "server/runtime.h"
+#include "server/config/runtime.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The whole configuration: built-in values, then a file, then variables; and checks that involve
  * several keys. */
-#include "server/config.h"
+#include "server/config/config.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -19,7 +19,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/users.h"
-#include "server/config_keys.h"
+#include "server/config/config_keys.h"
 
 #define ROOT_STATE "/var/lib/brig"
 #define ROOT_RUN "/run/brigd"

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "server/config.h"
-#include "server/config_keys.h"
+#include "server/config/config.h"
+#include "server/config/config_keys.h"
 
 static const char *const booleans[] = {"false", "true", NULL};
 

@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "server/config.h"
-#include "server/config_keys.h"
+#include "server/config/config.h"
+#include "server/config/config_keys.h"
 
 /* Keys that config_reload() takes, by the beginnings of their names. Not callback.secret, which is
  * not in the text. */

@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "server/config.h"
-#include "server/config_keys.h"
+#include "server/config/config.h"
+#include "server/config/config_keys.h"
 
 #define RUNTIMES_SECTION "runtimes"
 
