@@ -18,7 +18,7 @@
 #include "server/config/config.h"
 #include "server/confine.h"
 
-#define OPEN_FILES 256
+#define OPEN_FILES 256 /* at least; see server/confine.c */
 
 static int grant(struct brig_policy *policy, enum brig_access access, const char *path,
                  struct brig_error *err)
