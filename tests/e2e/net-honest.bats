@@ -228,7 +228,7 @@ starts() {
 "which port of the host? Write it as host:5432"'
     local src=$LIB_DIR/../../src
     run bash -c "LC_ALL=C; export LC_ALL; cd '$src' && grep -rhoE '\"[^\"]*(--allow |--net |--publish |host:PORT|host:5432|brig allow )[^\"]*\"' \
-        cli/net*.c cli/remedy.c policy/*.c jail/net/*.c net/*.c | sort -u"
+        cli/network/net*.c cli/remedy.c policy/*.c jail/net/*.c net/*.c | sort -u"
     diff <(LC_ALL=C sort <<< "$known") <(printf '%s\n' "$output")
 }
 
