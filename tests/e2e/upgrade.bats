@@ -104,6 +104,7 @@ has_changes() {
 serve() {
     run_as_user sed -i "s,/srv/brigd,$SCRATCH,g" "$SCRATCH/$1"
     run_as_user mkdir -p "$SCRATCH/run"
+    : >"$SCRATCH.log" # at once: what the server before has said is not waited for
     run_as_user "$BRIGD" --config "$SCRATCH/$1" >"$SCRATCH.log" 2>&1 3>&- &
     SERVER=$!
     LIB_SCRATCHES="$LIB_SCRATCHES $SCRATCH.log"
