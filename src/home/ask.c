@@ -25,8 +25,8 @@ static void await_end(int socket)
         ;
 }
 
-static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
-               struct home_state *ret_state, struct brig_error *err)
+static int ask_once(enum home_op op, const char *storage, const char *name, uid_t uid,
+                    struct home_state *ret_state, struct brig_error *err)
 {
     *ret_state = (struct home_state){0};
     autoclose int socket = talk_connect(storage, name, uid, err);
@@ -44,6 +44,21 @@ static int ask(enum home_op op, const char *storage, const char *name, uid_t uid
         await_end(socket);
     for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
         ret_state->pids[ret_state->pid_count++] = reply.pids[i];
+    return status;
+}
+
+static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
+               struct home_state *ret_state, struct brig_error *err)
+{
+    struct brig_error local;
+    unsigned attempts = 0;
+    int status;
+    do {
+        local = (struct brig_error){0};
+        status = ask_once(op, storage, name, uid, ret_state, &local);
+    } while (status < 0 && talk_again(&local, &attempts));
+    if (status < 0 && err)
+        *err = local;
     return status;
 }
 
@@ -85,8 +100,9 @@ static int ask_to_mask(int socket, const struct home_masks *masks, int done,
     return status < 0 ? status : talk_receive(socket, ret_reply, fds, err);
 }
 
-int home_mask(const char *storage, const char *name, uid_t uid, const struct home_masks *masks,
-              struct home_masked *ret_masked, struct brig_error *err)
+static int mask_once(const char *storage, const char *name, uid_t uid,
+                     const struct home_masks *masks, struct home_masked *ret_masked,
+                     struct brig_error *err)
 {
     *ret_masked = (struct home_masked){.done = true};
     autoclose int socket = talk_connect(storage, name, uid, err);
@@ -105,6 +121,21 @@ int home_mask(const char *storage, const char *name, uid_t uid, const struct hom
     ret_masked->runs = reply.told;
     ret_masked->done = wait_for_runs(ours);
     return 0;
+}
+
+int home_mask(const char *storage, const char *name, uid_t uid, const struct home_masks *masks,
+              struct home_masked *ret_masked, struct brig_error *err)
+{
+    struct brig_error local;
+    unsigned attempts = 0;
+    int status;
+    do {
+        local = (struct brig_error){0};
+        status = mask_once(storage, name, uid, masks, ret_masked, &local);
+    } while (status < 0 && talk_again(&local, &attempts));
+    if (status < 0 && err)
+        *err = local;
+    return status;
 }
 
 /* ---- a run's side ---- */

@@ -330,24 +330,18 @@ static void add_rules(struct str *text, const struct home_spec *spec)
     add_texts(text, spec->filters, spec->filter_count);
 }
 
-/* Whether the holder exited during the request: then another one is started. */
-static bool is_gone(const struct brig_error *err)
-{
-    return err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
-}
-
 int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err)
 {
     autostr struct str text = {0};
+    struct brig_error local;
+    unsigned attempts = 0;
+    int status;
     add_rules(&text, spec);
     str_append_bytes(&text, spec->mount_points->data, spec->mount_points->length);
-    struct brig_error local = {0};
-    int status = join_once(spec, &text, ret_mounts, &local);
-    for (int i = 0; i < RETRIES && status < 0 && is_gone(&local); i++) {
-        (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+    do {
         local = (struct brig_error){0};
         status = join_once(spec, &text, ret_mounts, &local);
-    }
+    } while (status < 0 && talk_again(&local, &attempts));
     if (status < 0 && err)
         *err = local;
     return status;
@@ -365,6 +359,25 @@ void talk_add_text(struct str *text, const char *string)
     str_append_bytes(text, string, strlen(string) + 1);
 }
 
+pid_t talk_peer(int socket)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    (void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.pid;
+}
+
+/* It has ended, or it does not understand us and has closed the connection. */
+static int no_answer(int socket, int failed, struct brig_error *err)
+{
+    pid_t peer = talk_peer(socket);
+    return brig_fail(
+        err, BRIG_E_SETUP, failed,
+        "the jail's holder, process %d, is gone or of another version of brig. If it is "
+        "still there, end what runs in the jail and then: kill %d",
+        peer, peer);
+}
+
 int talk_send(int socket, struct home_request head, const struct str *text, const int *fds,
               size_t fd_count, struct brig_error *err)
 {
@@ -378,17 +391,16 @@ int talk_send(int socket, struct home_request head, const struct str *text, cons
     struct iovec parts[] = {{.iov_base = &head, .iov_len = sizeof head},
                             {.iov_base = text->data, .iov_len = text->length}};
     ssize_t sent = fdpass_send(socket, parts, ARRAY_LENGTH(parts), fds, fd_count, 0);
-    if (sent < 0)
-        return brig_fail(err, BRIG_E_SETUP, (int)-sent, "cannot ask the jail's holder");
-    return 0;
+    return sent < 0 ? no_answer(socket, (int)-sent, err) : 0;
 }
 
-pid_t talk_peer(int socket)
+bool talk_again(const struct brig_error *err, unsigned *attempts)
 {
-    struct ucred peer = {0};
-    socklen_t size = sizeof peer;
-    (void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-    return peer.pid;
+    bool gone = err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
+    if (!gone || (*attempts)++ == RETRIES)
+        return false;
+    (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+    return true;
 }
 
 int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT],
@@ -406,11 +418,7 @@ int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT
     }
     if (length != (ssize_t)sizeof *ret_reply) {
         int failed = length == 0 ? ECONNRESET : length < 0 ? (int)-length : 0;
-        pid_t peer = talk_peer(socket);
-        return brig_fail(err, BRIG_E_SETUP, failed,
-                         "the jail's holder, process %d, is gone or of another version of brig. If "
-                         "it is still there, end what runs in the jail and then: kill %d",
-                         peer, peer);
+        return no_answer(socket, failed, err);
     }
     if (ret_reply->code >= 0)
         return 0;

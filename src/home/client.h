@@ -18,6 +18,8 @@ int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT
                  struct brig_error *err);
 /* A connected socket, -ENOENT if there is no holder, or a code. */
 int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_error *err);
+/* Whether to ask again, after a pause: a holder that is not needed ends, also while it is asked. */
+bool talk_again(const struct brig_error *err, unsigned *attempts);
 /* The process at the other end. */
 pid_t talk_peer(int socket);
 /* Whether a process is in a namespace of process ids below ours, as everything in a jail is; or is gone, or
