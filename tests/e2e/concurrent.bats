@@ -180,3 +180,30 @@ try_mode() {
     wait "$FIRST"
     [ ! -e mine ]
 }
+
+# In a copy of /etc that only this test sees: programs replace such files as a whole.
+# shellcheck disable=SC2016
+REPLACE='
+mount -t tmpfs none /mnt && cp -a /etc/. /mnt/ && mount --bind /mnt /etc || exit
+python3 -c "
+import os
+text = open(\"/etc/passwd\").read()
+print(\"begun\", flush=True)
+while True:
+    with open(\"/etc/passwd.new\", \"w\") as file:
+        file.write(text)
+    os.rename(\"/etc/passwd.new\", \"/etc/passwd\")
+" >begun 2>/dev/null 3>&- &
+until [ -s begun ]; do kill -0 $! || exit; sleep 0.01; done
+for _ in $(seq "$1"); do
+    "$2" -m bare -j replaced -D -- grep -q "^root:" /etc/passwd || failed=1
+done
+kill $!
+exit ${failed:-0}'
+
+@test "a file that the jail has another one of may be replaced while a run starts" {
+    lib_is_root || cannot "mounts need root"
+    jail root replaced
+    export BRIG_CONFIG_DIR=$ROOT_STORE
+    must unshare --mount sh -c "$REPLACE" - "${BRIG_THOROUGH:+10}20" "$BRIG"
+}

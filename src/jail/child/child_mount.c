@@ -22,6 +22,7 @@ enum {
     MOUNT_NODEV = 4,
     MOUNT_PRIVATE = 1 << 18,
     MOUNT_DETACH = 2,
+    REPLACED_TIMES = 100, /* how often a file may be replaced by another while we mount over it */
 };
 
 bool child_is_mount_step(const struct plan_step *step)
@@ -215,12 +216,15 @@ static int attach(const struct plan *plan, const struct plan_step *step)
     if (step->mode) /* a filesystem made by brig has no planted symlinks */
         return (int)SYS(move_mount, plan->slots[step->slot], "", root, step->path + 1,
                         MOVE_MOUNT_F_EMPTY_PATH);
-    long target = open_target(root, step);
-    if (target < 0)
-        return (int)target;
-    long result = SYS(move_mount, plan->slots[step->slot], "", target, "",
-                      MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-    (void)SYS(close, target);
+    long result = -ERR_ENOENT; /* which move_mount() returns, too, if the target was replaced */
+    for (int i = 0; i < REPLACED_TIMES && result == -ERR_ENOENT; i++) {
+        long target = open_target(root, step);
+        if (target < 0)
+            return (int)target;
+        result = SYS(move_mount, plan->slots[step->slot], "", target, "",
+                     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+        (void)SYS(close, target);
+    }
     return (int)result;
 }
 
