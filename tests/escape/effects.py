@@ -90,15 +90,18 @@ def core_left(world, _run):
 
 
 def still_alive(world, run):
-    """Something holds the lock, or the output, or came back to us as an orphan."""
+    """Something holds the lock, or the output, or came back to us as an orphan: says which."""
     try:
         with open(f"{world.work}/lock", "r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
     except BlockingIOError:
-        return True
-    return not run.ended_output or run.overdue or bool(world.strays())
+        return "the lock is held"
+    if run.overdue or not run.ended_output:
+        return "it did not end" if run.overdue else "the output is open"
+    strays = world.strays()
+    return f"left behind: {[world.describe(pid) for pid in strays]}" if strays else False
 
 
 def root_on_host(_world, run):

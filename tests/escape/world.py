@@ -297,6 +297,15 @@ class World:
             pids = [int(pid) for pid in file.read().split()]
         return [pid for pid in pids if not self.victim or pid != self.victim.pid]
 
+    @staticmethod
+    def describe(pid):
+        """A process by its name and state."""
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                return " ".join(file.read().split()[:4])
+        except OSError:
+            return f"{pid}, which is gone"
+
     def sweep(self):
         for _ in range(200):
             strays = self.strays()
