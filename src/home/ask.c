@@ -25,41 +25,50 @@ static void await_end(int socket)
         ;
 }
 
-static int ask_once(enum home_op op, const char *storage, const char *name, uid_t uid,
-                    struct home_state *ret_state, struct brig_error *err)
+/* Returns 1 with the reply, 0 if there is no holder, or a code. ret_socket is the connection, also after a
+ * failure; -1 without one. */
+static int question(const char *storage, const char *name, uid_t uid, struct home_request request,
+                    const struct str *text, const int *fds, size_t fd_count, int *ret_socket,
+                    struct home_reply *ret_reply, struct brig_error *err)
 {
-    *ret_state = (struct home_state){0};
-    autoclose int socket = talk_connect(storage, name, uid, err);
-    if (socket < 0)
-        return socket == -ENOENT ? 0 : socket;
-    ret_state->held = true;
-    ret_state->holder = talk_peer(socket);
-    struct str nothing = {0};
-    struct home_reply reply = {0};
-    int fds[HOME_FD_COUNT];
-    int status = talk_send(socket, (struct home_request){.op = op}, &nothing, NULL, 0, err);
-    if (status == 0)
-        status = talk_receive(socket, &reply, fds, err);
-    if (status == 0 && op == HOME_STOP)
-        await_end(socket);
-    for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
-        ret_state->pids[ret_state->pid_count++] = reply.pids[i];
-    return status;
+    struct brig_error local;
+    unsigned attempts = 0;
+    int status, received[HOME_FD_COUNT];
+    *ret_socket = -1;
+    do {
+        local = (struct brig_error){0};
+        close_fd(ret_socket);
+        status = talk_connect(storage, name, uid, &local);
+        if (status == -ENOENT)
+            return 0;
+        if (status >= 0) {
+            *ret_socket = status;
+            status = talk_send(*ret_socket, request, text, fds, fd_count, &local);
+        }
+        if (status == 0)
+            status = talk_receive(*ret_socket, ret_reply, received, &local);
+    } while (status < 0 && talk_again(&local, &attempts));
+    if (status < 0 && err)
+        *err = local;
+    return status < 0 ? status : 1;
 }
 
 static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
                struct home_state *ret_state, struct brig_error *err)
 {
-    struct brig_error local;
-    unsigned attempts = 0;
-    int status;
-    do {
-        local = (struct brig_error){0};
-        status = ask_once(op, storage, name, uid, ret_state, &local);
-    } while (status < 0 && talk_again(&local, &attempts));
-    if (status < 0 && err)
-        *err = local;
-    return status;
+    const struct home_request request = {.op = op};
+    const struct str nothing = {0};
+    struct home_reply reply = {0};
+    autoclose int socket = -1;
+    int status = question(storage, name, uid, request, &nothing, NULL, 0, &socket, &reply, err);
+    *ret_state = (struct home_state){.held = socket >= 0};
+    if (ret_state->held)
+        ret_state->holder = talk_peer(socket);
+    if (status == 1 && op == HOME_STOP)
+        await_end(socket);
+    for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
+        ret_state->pids[ret_state->pid_count++] = reply.pids[i];
+    return status < 0 ? status : 0;
 }
 
 int home_ask(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
@@ -87,55 +96,29 @@ static bool wait_for_runs(int fd)
     return ready > 0;
 }
 
-static int ask_to_mask(int socket, const struct home_masks *masks, int done,
-                       struct home_reply *ret_reply, struct brig_error *err)
+int home_mask(const char *storage, const char *name, uid_t uid, const struct home_masks *masks,
+              struct home_masked *ret_masked, struct brig_error *err)
 {
+    const struct home_request request = {.op = HOME_MASK, .mask_count = (uint32_t)masks->count};
+    struct home_reply reply = {0};
     autostr struct str text = {0};
-    int fds[HOME_FD_COUNT];
-    talk_add_text(&text, masks->user_home);
-    for (size_t i = 0; i < masks->count; i++)
-        talk_add_text(&text, masks->paths[i]);
-    const struct home_request head = {.op = HOME_MASK, .mask_count = (uint32_t)masks->count};
-    int status = talk_send(socket, head, &text, &done, 1, err);
-    return status < 0 ? status : talk_receive(socket, ret_reply, fds, err);
-}
-
-static int mask_once(const char *storage, const char *name, uid_t uid,
-                     const struct home_masks *masks, struct home_masked *ret_masked,
-                     struct brig_error *err)
-{
-    *ret_masked = (struct home_masked){.done = true};
-    autoclose int socket = talk_connect(storage, name, uid, err);
-    if (socket < 0)
-        return socket == -ENOENT ? 0 : socket;
+    autoclose int socket = -1;
     int ends[2];
+    *ret_masked = (struct home_masked){.done = true};
     if (pipe2(ends, O_CLOEXEC) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
     autoclose int ours = ends[0];
     autoclose int theirs = ends[1];
-    struct home_reply reply = {0};
-    int status = ask_to_mask(socket, masks, theirs, &reply, err);
-    if (status < 0)
+    talk_add_text(&text, masks->user_home);
+    for (size_t i = 0; i < masks->count; i++)
+        talk_add_text(&text, masks->paths[i]);
+    int status = question(storage, name, uid, request, &text, &theirs, 1, &socket, &reply, err);
+    if (status <= 0)
         return status;
     close_fd(&theirs);
     ret_masked->runs = reply.told;
     ret_masked->done = wait_for_runs(ours);
     return 0;
-}
-
-int home_mask(const char *storage, const char *name, uid_t uid, const struct home_masks *masks,
-              struct home_masked *ret_masked, struct brig_error *err)
-{
-    struct brig_error local;
-    unsigned attempts = 0;
-    int status;
-    do {
-        local = (struct brig_error){0};
-        status = mask_once(storage, name, uid, masks, ret_masked, &local);
-    } while (status < 0 && talk_again(&local, &attempts));
-    if (status < 0 && err)
-        *err = local;
-    return status;
 }
 
 /* ---- a run's side ---- */

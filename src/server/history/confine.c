@@ -18,8 +18,6 @@
 #include "server/config/config.h"
 #include "server/confine.h"
 
-#define OPEN_FILES 256 /* at least; see server/confine.c */
-
 static int grant(struct brig_policy *policy, enum brig_access access, const char *path,
                  struct brig_error *err)
 {
@@ -122,7 +120,7 @@ int confine_history(const struct server_config *config, struct brig_error *err)
                      ? grant_postgres(policy, config->database.dsn, config->database.spool_dir, err)
                      : grant_sqlite(policy, config->database.path, err);
     if (result == 0)
-        result = confine_process("history", policy, OPEN_FILES, &filter, err);
+        result = confine_process("history", policy, 0, &filter, err);
     brig_policy_free(policy);
     return result;
 }
