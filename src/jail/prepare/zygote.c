@@ -33,7 +33,9 @@
 #define LIBRARY_PLACE "/tmp"
 #define LIBRARY_MAX (8 << 20)
 #define LAST_WORDS_MAX 300
-#define END_PATIENCE_MS 200
+/* A zygote ends within a millisecond, but waits for a CPU first. One that is given up ends as well,
+ * as somebody else's child. */
+#define END_PATIENCE_MS 5000
 
 struct zygote {
     struct brig_template *template;
