@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,10 +33,12 @@ struct resolve_socket {
     struct resolver *resolver;
 };
 
-/* A query in c-ares. It cannot be cancelled there, so it outlives a cancelled request. */
+/* A query in c-ares. It cannot be cancelled there, so it outlives cancelled requests. */
 struct resolve_query {
+    struct node node; /* must be first */
     struct resolver *resolver;
-    struct resolve_request *request; /* NULL: cancelled */
+    struct node *requests;
+    char name[NET_NAME_MAX + 1];
 };
 
 static void rearm(struct resolver *resolver)
@@ -205,37 +208,52 @@ static enum dns_code code_of(int status)
 static void ares_answers(void *data, int status, int timeouts, struct ares_addrinfo *result)
 {
     struct resolve_query *query = data;
-    struct resolver *resolver = query->resolver;
-    struct resolve_request *request = query->request;
     struct net_address addresses[RESOLVE_ADDRESSES_MAX];
     size_t count = take_addresses(result, addresses);
+    const char *why = count > 0 ? NULL : why_not(status == ARES_SUCCESS ? ARES_ENODATA : status);
     (void)timeouts;
     if (result)
         ares_freeaddrinfo(result);
-    free(query);
-    if (request) {
-        request->query = NULL;
+    node_remove(&query->node); /* who asks now wants a new answer */
+    while (query->requests) {
+        struct resolve_request *request = (struct resolve_request *)query->requests;
+        node_remove(&request->node);
         request->code = code_of(status);
-        request->done(request, addresses, count,
-                      count > 0 ? NULL : why_not(status == ARES_SUCCESS ? ARES_ENODATA : status));
+        request->done(request, addresses, count, why);
     }
     /* Decremented last: the callback may ask again, and then the channel must not be replaced. */
-    resolver->in_flight--;
+    query->resolver->in_flight--;
+    free(query);
+}
+
+static struct resolve_query *find_query(const struct resolver *resolver, const char *name)
+{
+    struct node *at = resolver->queries;
+    while (at && strcmp(((struct resolve_query *)at)->name, name) != 0)
+        at = at->next;
+    return (struct resolve_query *)at;
 }
 
 void resolver_ask(struct resolver *resolver, const char *name, struct resolve_request *request)
 {
     const struct ares_addrinfo_hints hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT};
+    struct resolve_query *query = find_query(resolver, name);
+    if (query) {
+        node_add(&query->requests, &request->node);
+        return;
+    }
     follow_host(resolver);
-    struct resolve_query *query = resolver->in_flight < QUERIES_MAX ? malloc(sizeof *query) : NULL;
+    query = resolver->in_flight < QUERIES_MAX ? calloc(1, sizeof *query) : NULL;
     if (!query) {
         request->code = DNS_SERVFAIL;
         request->done(request, NULL, 0, "too many names are being resolved");
         return;
     }
-    *query = (struct resolve_query){.resolver = resolver, .request = request};
-    request->query = query;
+    query->resolver = resolver;
+    (void)snprintf(query->name, sizeof query->name, "%s", name);
+    node_add(&resolver->queries, &query->node);
+    node_add(&query->requests, &request->node);
     resolver->in_flight++;
     ares_getaddrinfo(resolver->channel, name, NULL, &hints, ares_answers, query);
     rearm(resolver);
@@ -243,9 +261,7 @@ void resolver_ask(struct resolver *resolver, const char *name, struct resolve_re
 
 void resolver_cancel(struct resolve_request *request)
 {
-    if (request->query)
-        request->query->request = NULL;
-    request->query = NULL;
+    node_remove(&request->node);
 }
 
 void resolver_done(struct resolver *resolver)

@@ -14,18 +14,17 @@
 struct ares_channeldata;
 struct brig_error;
 struct dial;
-struct resolve_query;
 
 /* ---- Resolving, with the host's resolvers or the configured ones ---- */
 
 #define RESOLVE_ADDRESSES_MAX 16
 
-/* Embedded in the requester. `why` is NULL, or a constant that says why there is no address; `code`
+/* Embedded in the requester; zero-initialise. `why` is NULL, or a constant that says why there is no address; `code`
  * is then what a name server would answer: the name does not exist, or has no address, or nobody
  * knows. */
 struct resolve_request {
-    struct resolve_query *query; /* NULL: none is pending */
-    enum dns_code code;          /* set before done() is called */
+    struct node node;   /* in the list of its query while that is pending; must be first */
+    enum dns_code code; /* set before done() is called */
     void (*done)(struct resolve_request *request, const struct net_address *addresses, size_t count,
                  const char *why);
 };
@@ -36,14 +35,16 @@ struct resolver {
     struct ares_channeldata *channel;
     struct timer timer;
     struct node *sockets; /* the sockets that c-ares waits for */
-    size_t in_flight;     /* pending queries */
+    struct node *queries; /* pending ones, each for another name */
+    size_t in_flight;     /* how many they are, and those that are being answered */
 };
 
 int resolver_init(struct resolver *resolver, struct loop *loop, const struct broker_config *config,
                   struct brig_error *err);
 void resolver_done(struct resolver *resolver);
 
-/* Calls request->done once, maybe before it returns. */
+/* Calls request->done once, maybe before it returns. Requests for a name that is asked for already get
+ * the same answer: a thousand connections at one time would make resolvers drop queries. */
 void resolver_ask(struct resolver *resolver, const char *name, struct resolve_request *request);
 /* After this request->done is not called. */
 void resolver_cancel(struct resolve_request *request);
