@@ -137,9 +137,14 @@ started_ends() {
     STARTED=
 }
 
-# For teardown.
+# For teardown. What a test has not waited for says what it said and where it is, for who reads of a failure.
 started_kill() {
-    [ -z "${STARTED:-}" ] || kill -KILL "$STARTED" 2>/dev/null || true
+    [ -n "${STARTED:-}" ] || return 0
+    {
+        echo "brig $STARTED: $(cat "/proc/$STARTED/stat" "/proc/$STARTED/wchan" 2>&1)"
+        cat out
+    } >&2 || true
+    kill -KILL "$STARTED" 2>/dev/null || true
     STARTED=
 }
 
