@@ -25,8 +25,8 @@ static void await_end(int socket)
         ;
 }
 
-/* Returns 1 with the reply, 0 if there is no holder, or a code. ret_socket is the connection, also after a
- * failure; -1 without one. */
+/* Returns 1 with the reply, 0 if there is no holder, or a code. *ret_socket is the connection, also
+ * after a failure, or -1. */
 static int question(const char *storage, const char *name, uid_t uid, struct home_request request,
                     const struct str *text, const int *fds, size_t fd_count, int *ret_socket,
                     struct home_reply *ret_reply, struct brig_error *err)

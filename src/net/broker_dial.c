@@ -214,7 +214,7 @@ static void ares_answers(void *data, int status, int timeouts, struct ares_addri
     (void)timeouts;
     if (result)
         ares_freeaddrinfo(result);
-    node_remove(&query->node); /* who asks now wants a new answer */
+    node_remove(&query->node); /* a request from a callback starts a new one */
     while (query->requests) {
         struct resolve_request *request = (struct resolve_request *)query->requests;
         node_remove(&request->node);

@@ -19,9 +19,9 @@ struct dial;
 
 #define RESOLVE_ADDRESSES_MAX 16
 
-/* Embedded in the requester; zero-initialise. `why` is NULL, or a constant that says why there is no address; `code`
- * is then what a name server would answer: the name does not exist, or has no address, or nobody
- * knows. */
+/* Embedded in the requester; zero-initialise. `why` is NULL, or a constant that says why there is no
+ * address; `code` is then what a name server would answer: the name does not exist, or has no
+ * address, or nobody knows. */
 struct resolve_request {
     struct node node;   /* in the list of its query while that is pending; must be first */
     enum dns_code code; /* set before done() is called */
@@ -36,15 +36,15 @@ struct resolver {
     struct timer timer;
     struct node *sockets; /* the sockets that c-ares waits for */
     struct node *queries; /* pending ones, each for another name */
-    size_t in_flight;     /* how many they are, and those that are being answered */
+    size_t in_flight;     /* the number of queries, with the one whose callbacks are running */
 };
 
 int resolver_init(struct resolver *resolver, struct loop *loop, const struct broker_config *config,
                   struct brig_error *err);
 void resolver_done(struct resolver *resolver);
 
-/* Calls request->done once, maybe before it returns. Requests for a name that is asked for already get
- * the same answer: a thousand connections at one time would make resolvers drop queries. */
+/* Calls request->done once, maybe before it returns. Requests for the same name share a pending
+ * query: resolvers drop some if a thousand connections send one each. */
 void resolver_ask(struct resolver *resolver, const char *name, struct resolve_request *request);
 /* After this request->done is not called. */
 void resolver_cancel(struct resolve_request *request);

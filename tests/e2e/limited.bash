@@ -137,7 +137,7 @@ started_ends() {
     STARTED=
 }
 
-# For teardown. What a test has not waited for says what it said and where it is, for who reads of a failure.
+# For teardown. If STARTED is still set, the test has failed: shows what brig said and what it waits for.
 started_kill() {
     [ -n "${STARTED:-}" ] || return 0
     {

@@ -33,8 +33,8 @@
 #define LIBRARY_PLACE "/tmp"
 #define LIBRARY_MAX (8 << 20)
 #define LAST_WORDS_MAX 300
-/* A zygote ends within a millisecond, but waits for a CPU first. One that is given up ends as well,
- * as somebody else's child. */
+/* How long to wait for a zygote to exit: a millisecond, or longer if all CPUs are busy. One that takes
+ * even longer exits too, but is reaped by another process. */
 #define END_PATIENCE_MS 5000
 
 struct zygote {
