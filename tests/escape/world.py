@@ -292,19 +292,23 @@ class World:
         return {"user": self.uid, "group": self.gid, "extra_groups": self.secret_groups}
 
     def strays(self):
-        """Children of ours that we did not start: orphans of a run."""
+        """Children of ours that we did not start: orphans of a run. One in the state X has ended and
+        needs nobody to wait for it. The kernel may list it a moment longer: a jail's init whose parent,
+        a zygote, ended at the same time."""
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             pids = [int(pid) for pid in file.read().split()]
-        return [pid for pid in pids if not self.victim or pid != self.victim.pid]
+        return [pid for pid in pids if (not self.victim or pid != self.victim.pid) and
+                not self.describe(pid).endswith(" X")]
 
     @staticmethod
     def describe(pid):
-        """A process by its name and state."""
+        """A process by its name and state; X is what is dead, or gone."""
         try:
             with open(f"/proc/{pid}/stat") as file:
-                return " ".join(file.read().split()[:4])
+                name, _, rest = file.read().rpartition(")")
+                return f"{name}) {rest.split()[0]}"
         except OSError:
-            return f"{pid}, which is gone"
+            return f"{pid} X"
 
     def sweep(self):
         for _ in range(200):
