@@ -289,6 +289,7 @@ static void refuse(struct inject_client *client, enum door_verdict verdict,
     char text[REFUSAL_TEXT_MAX];
     tell(client, verdict, because, detail);
     client->allowed = false;
+    resolver_cancel(&client->resolve); /* a late answer must not start the transfer */
     transfer_drop(client);
     size_t length = refusal_http(text, status, phrase, client->inject->name, detail);
     if (inject_send(client, text, length))

@@ -291,6 +291,31 @@ def only_the_methods_and_paths_that_are_allowed(rig):
     assert door.stop() == 0
 
 
+@test
+def a_name_that_is_found_too_late_brings_no_request(rig):
+    """The answer comes when the client was told that there is none, and still holds its connection."""
+    upstream, told = Upstream(rig, 8443), threading.Event()
+    usual = rig.resolver.names["api.example"]
+
+    def late():
+        told.wait(rig_module.WAIT)
+        return usual
+    rig.resolver.names["api.example"] = late
+    door = injecting(rig, "inject 0 upstream https://api.example:8443", "inject 0 path /v1/", "limit connect-ms 500")
+    first = Client(rig)
+    try:
+        assert first.get("/v1/late")[0] == 504
+        assert door.event(because="timeout").detail.startswith("GET /v1/late")
+    finally:
+        told.set()
+        rig.resolver.names["api.example"] = usual
+    assert wait_for(lambda: Client(rig).get("/v1/again")[0] == 200)  # that answer has been taken before
+    assert {request[1] for request in upstream.requests} == {"/v1/again"}, upstream.requests
+    first.close()
+    upstream.server.close()
+    assert door.stop() == 0
+
+
 WEBSOCKET = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Key: a2V5\r\nX-Empty:\r\n"
 
 
