@@ -8,31 +8,15 @@
 #include <brig/call.h>
 
 #include "base/error.h"
-#include "base/fds.h"
-
-/* The kernel counts descriptors on their way through sockets per user, and lets a process send one
- * only while there are fewer than it may have open. A jail that runs as our user can have more than
- * 4096 of them on their way (the limit of agents in executor/jail.c and one message); messages of
- * more than MESSAGE_INLINE_MAX have to arrive all the same. */
-#define OPEN_FILES_LEAST 8192
-
-static uint64_t enough_files(uint64_t wanted)
-{
-    uint64_t least = fds_raise_limit(OPEN_FILES_LEAST, NULL);
-    if (least > OPEN_FILES_LEAST)
-        least = OPEN_FILES_LEAST;
-    return wanted > least ? wanted : least;
-}
 
 static int complete_policy(struct brig_policy *policy, uint64_t open_files, struct brig_error *err)
 {
-    uint64_t files = enough_files(open_files);
     int result = brig_policy_seccomp(policy, BRIG_SECCOMP_DEV, err);
     if (result == 0)
         result = brig_policy_on_unsupported(policy, BRIG_UNSUPPORTED_WARN, err);
     for (int i = 0; result == 0 && i < BRIG_LIMIT_COUNT_; i++)
         result = brig_policy_limit(policy, (enum brig_limit)i,
-                                   i == BRIG_LIMIT_OPEN_FILES ? files : 0, err);
+                                   i == BRIG_LIMIT_OPEN_FILES ? open_files : 0, err);
     return result;
 }
 

@@ -16,7 +16,7 @@ struct confine_filter {
 };
 
 /* Restricts the calling process permanently. First applies the policy, in which the caller has set
- * view and network; this function adds the profile `dev`, and open_files as the limit on open files,
- * or more. Then installs the filter, which allows less than the profile. `who` is for messages. */
+ * view and network; this function adds the profile `dev` and a limit on open files only. Then
+ * installs the filter, which allows less than the profile. `who` is for messages. */
 int confine_process(const char *who, struct brig_policy *policy, uint64_t open_files,
                     const struct confine_filter *filter, struct brig_error *err);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -14,18 +13,18 @@
 #include "base/error.h"
 #include "base/fds.h"
 
-/* Sent before the bytes. */
+/* Sent before the bytes of each piece. All pieces of a message have the same. */
 struct head {
-    uint32_t type;
-    uint32_t apart; /* 1: the bytes are in the memfd that was sent along */
+    uint64_t type;
     uint64_t tag;
-    uint64_t length;
+    uint64_t length; /* of the whole message */
 };
 
 struct queued {
     struct queued *next;
     struct head head;
-    int fd; /* or -1 */
+    size_t sent; /* bytes of it */
+    int fd;      /* or -1 */
     char bytes[];
 };
 
@@ -33,7 +32,9 @@ struct channel {
     int fd;
     size_t queued_bytes;
     struct queued *first, **last;
-    char buffer[sizeof(struct head) + MESSAGE_INLINE_MAX];
+    struct message incoming; /* bytes is NULL if no piece of the next message has arrived */
+    size_t arrived;          /* bytes of it */
+    char buffer[sizeof(struct head) + MESSAGE_PIECE_MAX];
 };
 
 const char *server_role_name(enum server_role role)
@@ -66,6 +67,7 @@ int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err)
     }
     channel->fd = take_fd(fd);
     channel->last = &channel->first;
+    channel->incoming.fd = -1;
     *ret_channel = channel;
     return 0;
 }
@@ -95,6 +97,7 @@ void channel_free(struct channel *channel)
         return;
     while (channel->first)
         drop_first(channel);
+    message_done(&channel->incoming);
     (void)close(channel->fd);
     free(channel);
 }
@@ -116,26 +119,33 @@ size_t channel_queued(const struct channel *channel)
 
 /* ---- sending ---- */
 
-/* Returns 1 if the message was sent, 0 if it has to wait, or a negative code. */
-static int send_now(const struct channel *channel, const struct head *head, const void *bytes,
-                    int fd, struct brig_error *err)
+/* Every piece of a message but the last is full. */
+static size_t piece_length(size_t left)
 {
-    struct head copy = *head;
-    const struct iovec parts[2] = {
-        {.iov_base = &copy, .iov_len = sizeof copy},
-        {.iov_base = (void *)(uintptr_t)bytes, .iov_len = head->apart ? 0 : (size_t)head->length}};
-    ssize_t sent = fdpass_send(channel->fd, parts, ARRAY_LENGTH(parts), &fd, fd >= 0, 0);
-    if (sent >= 0)
+    return left < MESSAGE_PIECE_MAX ? left : MESSAGE_PIECE_MAX;
+}
+
+/* Sends the piece after the first `sent` bytes. Returns 1, 0 if it has to wait, or a negative
+ * code. */
+static int send_piece(const struct channel *channel, const struct head *head, const char *bytes,
+                      size_t sent, int fd, struct brig_error *err)
+{
+    const struct iovec parts[2] = {{.iov_base = (void *)(uintptr_t)head, .iov_len = sizeof *head},
+                                   {.iov_base = (void *)(uintptr_t)(bytes + sent),
+                                    .iov_len = piece_length((size_t)head->length - sent)}};
+    bool with_fd = fd >= 0 && sent == 0;
+    ssize_t result = fdpass_send(channel->fd, parts, ARRAY_LENGTH(parts), &fd, with_fd, 0);
+    if (result >= 0)
         return 1;
-    if (sent == -EAGAIN || sent == -ENOBUFS)
+    if (result == -EAGAIN || result == -ENOBUFS)
         return 0;
-    return brig_fail(err, BRIG_E_SYSTEM, (int)-sent, "the process at the other end is gone");
+    return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "the process at the other end is gone");
 }
 
 static int queue(struct channel *channel, const struct head *head, const void *bytes, int *fd,
                  struct brig_error *err)
 {
-    size_t length = head->apart ? 0 : (size_t)head->length;
+    size_t length = (size_t)head->length;
     if (channel->queued_bytes + weight(head) > CHANNEL_QUEUE_MAX)
         return brig_fail(err, BRIG_E_SYSTEM, ENOBUFS, "the process at the other end is too slow");
     struct queued *item = malloc(sizeof *item + length);
@@ -150,51 +160,50 @@ static int queue(struct channel *channel, const struct head *head, const void *b
     return 0;
 }
 
-/* Keeps the order of messages. */
+/* Keeps the order of messages. One of several pieces is queued first, so that no lack of memory can
+ * end it in the middle. */
 static int send_or_queue(struct channel *channel, const struct head *head, const void *bytes,
                          int *fd, struct brig_error *err)
 {
-    int result = channel->first ? 0 : send_now(channel, head, bytes, *fd, err);
-    if (result == 0)
-        return queue(channel, head, bytes, fd, err);
-    return result < 0 ? result : 0;
+    bool waits = channel->first != NULL;
+    bool whole = head->length <= MESSAGE_PIECE_MAX;
+    int result = whole && !waits ? send_piece(channel, head, bytes, 0, *fd, err) : 0;
+    if (result != 0)
+        return result < 0 ? result : 0;
+    result = queue(channel, head, bytes, fd, err);
+    return result < 0 || whole || waits ? result : channel_flush(channel, err);
 }
 
 int channel_send(struct channel *channel, enum message_type type, uint64_t tag, const void *bytes,
                  size_t length, struct brig_error *err)
 {
-    struct head head = {.type = type, .tag = tag, .length = length};
-    autoclose int fd = -1;
+    const struct head head = {.type = type, .tag = tag, .length = length};
+    int none = -1;
     if (length > MESSAGE_BYTES_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "a message of %zu bytes is too long", length);
-    if (length > MESSAGE_INLINE_MAX) {
-        head.apart = 1;
-        fd = memfd_create("brigd-message", MFD_CLOEXEC);
-        int failed = fd < 0 ? -errno : write_all(fd, bytes, length);
-        if (failed < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot store a message");
-    }
-    return send_or_queue(channel, &head, bytes, &fd, err);
+    return send_or_queue(channel, &head, bytes, &none, err);
 }
 
 int channel_send_fd(struct channel *channel, enum message_type type, uint64_t tag, int fd,
                     struct brig_error *err)
 {
-    struct head head = {.type = type, .tag = tag};
+    const struct head head = {.type = type, .tag = tag};
     autoclose int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (copy < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot hand over a file descriptor");
-    return send_or_queue(channel, &head, NULL, &copy, err);
+    return send_or_queue(channel, &head, "", &copy, err);
 }
 
 int channel_flush(struct channel *channel, struct brig_error *err)
 {
     while (channel->first) {
-        const struct queued *first = channel->first;
-        int result = send_now(channel, &first->head, first->bytes, first->fd, err);
+        struct queued *first = channel->first;
+        int result = send_piece(channel, &first->head, first->bytes, first->sent, first->fd, err);
         if (result <= 0)
             return result;
-        drop_first(channel);
+        first->sent += piece_length((size_t)first->head.length - first->sent);
+        if (first->sent == first->head.length)
+            drop_first(channel);
     }
     return 0;
 }
@@ -207,65 +216,66 @@ static int misbehaves(struct brig_error *err)
                      "the process at the other end does not keep to the form");
 }
 
-/* Copies the bytes, because the sender can still write to the memfd. */
-static int read_apart(int fd, size_t length, char *bytes)
+/* Makes room for a message, from the head of its first piece. */
+static int begin_message(struct channel *channel, const struct head *head, int *fd,
+                         struct brig_error *err)
 {
-    for (size_t done = 0; done < length;) {
-        ssize_t got = pread(fd, bytes + done, length - done, (off_t)done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return -1;
-        done += (size_t)got;
-    }
+    if (head->type == 0 || head->type >= MESSAGE_TYPES_ || head->length > MESSAGE_BYTES_MAX)
+        return misbehaves(err);
+    char *bytes = malloc((size_t)head->length + 1);
+    if (!bytes)
+        return brig_fail_nomem(err);
+    channel->arrived = 0;
+    channel->incoming = (struct message){.type = (enum message_type)head->type,
+                                         .tag = head->tag,
+                                         .bytes = bytes,
+                                         .length = (size_t)head->length,
+                                         .fd = take_fd(fd)};
     return 0;
 }
 
-/* A read from a memfd never blocks. A pipe that was sent instead could. */
-static bool is_memory(int fd)
+/* Returns 1 with the message if the piece in the buffer is its last, 0 if others follow. */
+static int take_piece(struct channel *channel, size_t got, int *fd, struct message *ret_message,
+                      struct brig_error *err)
 {
-    return fd >= 0 && fcntl(fd, F_GET_SEALS) >= 0;
-}
-
-static int take_message(const char *buffer, size_t got, int *fd, struct message *ret,
-                        struct brig_error *err)
-{
+    struct message *message = &channel->incoming;
     struct head head;
     if (got < sizeof head)
         return misbehaves(err);
-    memcpy(&head, buffer, sizeof head);
+    memcpy(&head, channel->buffer, sizeof head);
+    int result = message->bytes ? 0 : begin_message(channel, &head, fd, err);
+    if (result < 0)
+        return result;
     size_t here = got - sizeof head;
-    bool fits = head.apart ? here == 0 && is_memory(*fd) : here == head.length;
-    if (head.type == 0 || head.type >= MESSAGE_TYPES_ || head.apart > 1 || !fits ||
-        head.length > MESSAGE_BYTES_MAX)
+    if (head.type != (uint64_t)message->type || head.tag != message->tag ||
+        head.length != message->length || *fd >= 0 ||
+        here != piece_length(message->length - channel->arrived))
         return misbehaves(err);
-    autofree char *bytes = malloc((size_t)head.length + 1);
-    if (!bytes)
-        return brig_fail_nomem(err);
-    if (!head.apart)
-        memcpy(bytes, buffer + sizeof head, here);
-    else if (read_apart(*fd, (size_t)head.length, bytes) < 0)
-        return misbehaves(err);
-    bytes[head.length] = 0;
-    *ret = (struct message){.type = (enum message_type)head.type,
-                            .tag = head.tag,
-                            .bytes = take_ptr(&bytes),
-                            .length = (size_t)head.length,
-                            .fd = head.apart ? -1 : take_fd(fd)};
+    memcpy(message->bytes + channel->arrived, channel->buffer + sizeof head, here);
+    channel->arrived += here;
+    if (channel->arrived < message->length)
+        return 0;
+    message->bytes[message->length] = 0;
+    *ret_message = *message;
+    *message = (struct message){.fd = -1};
     return 1;
 }
 
 int channel_receive(struct channel *channel, struct message *ret_message, struct brig_error *err)
 {
-    const struct iovec part = {.iov_base = channel->buffer, .iov_len = sizeof channel->buffer};
-    autoclose int fd = -1;
-    size_t fd_count = 1; /* a message has at most one fd */
-    ssize_t got = fdpass_receive(channel->fd, &part, 1, &fd, &fd_count, 0);
-    if (got == -EAGAIN)
-        return 0;
-    if (got == -EMSGSIZE)
-        return misbehaves(err);
-    if (got <= 0)
-        return brig_fail(err, BRIG_E_SYSTEM, (int)-got, "the process at the other end is gone");
-    return take_message(channel->buffer, (size_t)got, &fd, ret_message, err);
+    int result;
+    do { /* a message has few enough pieces to take them all at once */
+        const struct iovec part = {.iov_base = channel->buffer, .iov_len = sizeof channel->buffer};
+        autoclose int fd = -1;
+        size_t fd_count = 1; /* a message has at most one fd */
+        ssize_t got = fdpass_receive(channel->fd, &part, 1, &fd, &fd_count, 0);
+        if (got == -EAGAIN)
+            return 0;
+        if (got == -EMSGSIZE)
+            return misbehaves(err);
+        if (got <= 0)
+            return brig_fail(err, BRIG_E_SYSTEM, (int)-got, "the process at the other end is gone");
+        result = take_piece(channel, (size_t)got, &fd, ret_message, err);
+    } while (result == 0);
+    return result;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages between brigd's processes, over SOCK_SEQPACKET socket pairs. A message has a type, a tag
- * that answers repeat, and bytes; a large one travels in a memfd. Neither side trusts the other: a
- * malformed message ends the channel. */
+ * that answers repeat, and bytes; a large one is sent in pieces. Neither side trusts the other: a
+ * malformed message ends the channel.
+ *
+ * Only the supervisor sends file descriptors. The kernel limits how many are on their way for each
+ * user, and jails can use that number up. */
 #pragma once
 
 #include <stdbool.h>
@@ -150,7 +153,7 @@ void message_done(struct message *message);
 #define automessage __attribute__((cleanup(message_done)))
 
 #define MESSAGE_BYTES_MAX ((size_t)32 << 20)
-#define MESSAGE_INLINE_MAX ((size_t)48 << 10)
+#define MESSAGE_PIECE_MAX ((size_t)48 << 10)
 #define CHANNEL_QUEUE_MAX ((size_t)128 << 20)
 
 /* One end of a connection. Messages that cannot be sent at once are queued. */

@@ -6,9 +6,12 @@
 
 #include "server/message.h"
 
-/* As channel_receive(), but waits at most so long. 0: nothing came. */
+/* As channel_receive(), but waits at most so long for each piece. 0: nothing came. */
 static inline int channel_wait(struct channel *channel, int timeout_ms, struct message *ret_message)
 {
     struct pollfd waiting = {.fd = channel_fd(channel), .events = POLLIN};
-    return poll(&waiting, 1, timeout_ms) > 0 ? channel_receive(channel, ret_message, NULL) : 0;
+    int result = 0;
+    while (result == 0 && poll(&waiting, 1, timeout_ms) > 0)
+        result = channel_receive(channel, ret_message, NULL);
+    return result;
 }

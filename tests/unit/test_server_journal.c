@@ -16,7 +16,10 @@ static struct channel *ours, *theirs;
 static uint64_t next_tag(void)
 {
     automessage struct message message = {.fd = -1};
-    return channel_receive(theirs, &message, NULL) == 1 ? message.tag : 0;
+    int got = channel_receive(theirs, &message, NULL);
+    while (got == 0 && channel_wants_write(ours) && channel_flush(ours, NULL) == 0)
+        got = channel_receive(theirs, &message, NULL);
+    return got == 1 ? message.tag : 0;
 }
 
 static void add(struct journal *journal, enum message_type type, const char *text)

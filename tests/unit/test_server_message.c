@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,12 +34,8 @@ static void end_pair(struct pair *pair)
 
 static void test_sizes(void)
 {
-    static const size_t sizes[] = {0,
-                                   1,
-                                   MESSAGE_INLINE_MAX - 1,
-                                   MESSAGE_INLINE_MAX,
-                                   MESSAGE_INLINE_MAX + 1,
-                                   MESSAGE_BYTES_MAX};
+    static const size_t sizes[] = {
+        0, 1, MESSAGE_PIECE_MAX - 1, MESSAGE_PIECE_MAX, MESSAGE_PIECE_MAX + 1, MESSAGE_BYTES_MAX};
     struct pair pair = new_pair();
     autofree char *bytes = malloc(MESSAGE_BYTES_MAX + 1);
     for (size_t i = 0; i < MESSAGE_BYTES_MAX; i++)
@@ -49,6 +44,8 @@ static void test_sizes(void)
         automessage struct message got = {.fd = -1};
         int sent = channel_send(pair.a, MESSAGE_EXECUTE, i, bytes, sizes[i], NULL);
         int received = channel_receive(pair.b, &got, NULL);
+        while (received == 0 && channel_wants_write(pair.a) && channel_flush(pair.a, NULL) == 0)
+            received = channel_receive(pair.b, &got, NULL);
         tap_ok(sent == 0 && received == 1 && got.tag == i && got.length == sizes[i] &&
                    memcmp(got.bytes, bytes, sizes[i]) == 0 && got.bytes[sizes[i]] == 0,
                "%zu bytes arrive", sizes[i]);
@@ -116,62 +113,95 @@ static void test_fd(void)
 }
 
 struct forged {
-    uint32_t type, apart;
-    uint64_t tag, length;
-    char bytes[8];
+    uint64_t type, tag, length;
+    char bytes[MESSAGE_PIECE_MAX];
 };
 
-/* Sends what channel_send() never would. */
-static int receive_forged(const struct forged *forged, size_t size, int fd)
+#define HEAD offsetof(struct forged, bytes)
+
+static void forge(const struct pair *pair, const struct forged *forged, size_t bytes)
 {
-    int ends[2];
-    struct channel *channel = NULL;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ||
-        channel_new(&ends[1], &channel, NULL) < 0)
+    if (send(channel_fd(pair->a), forged, HEAD + bytes, MSG_NOSIGNAL) < 0)
         exit(1);
-    char room[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)forged, .iov_len = size};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = room;
-        message.msg_controllen = sizeof room;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        *header = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
-        memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
-    (void)sendmsg(ends[0], &message, 0);
+}
+
+/* Sends what channel_send() never would. */
+static int receive_forged(const struct forged *forged, size_t bytes)
+{
+    struct pair pair = new_pair();
     automessage struct message got = {.fd = -1};
-    int result = channel_receive(channel, &got, NULL);
-    (void)close(ends[0]);
-    channel_free(channel);
+    forge(&pair, forged, bytes);
+    int result = channel_receive(pair.b, &got, NULL);
+    end_pair(&pair);
+    return result;
+}
+
+/* A first piece of two, and a second that is not the other's. */
+static int receive_mixed(const struct forged *second, size_t bytes)
+{
+    struct forged first = {MESSAGE_KILL, 7, MESSAGE_PIECE_MAX + 8, ""};
+    struct pair pair = new_pair();
+    automessage struct message got = {.fd = -1};
+    forge(&pair, &first, MESSAGE_PIECE_MAX);
+    int result = channel_receive(pair.b, &got, NULL);
+    forge(&pair, second, bytes);
+    if (result == 0)
+        result = channel_receive(pair.b, &got, NULL);
+    end_pair(&pair);
     return result;
 }
 
 static void test_forged(void)
 {
-    const size_t head = offsetof(struct forged, bytes);
-    autoclose int memory = memfd_create("t", MFD_CLOEXEC);
-    int ends[2];
-    if (memory < 0 || ftruncate(memory, 4) < 0 || pipe2(ends, O_CLOEXEC) < 0)
-        exit(1);
-    struct forged good = {MESSAGE_KILL, 0, 0, 8, "1234567"};
-    tap_is_int(receive_forged(&good, sizeof good, -1), 1, "a message by hand is one");
-    tap_is_int(receive_forged(&good, head - 1, -1), BRIG_E_INVALID, "half a head is none");
-    tap_is_int(receive_forged(&good, sizeof good - 1, -1), BRIG_E_INVALID, "nor are too few bytes");
+    struct forged good = {MESSAGE_KILL, 0, 8, "1234567"};
+    tap_is_int(receive_forged(&good, 8), 1, "a message by hand is one");
+    tap_is_int(receive_forged(&good, 0), BRIG_E_INVALID, "a head alone is none");
+    tap_is_int(receive_forged(&good, 7), BRIG_E_INVALID, "nor are too few bytes");
+    tap_is_int(receive_forged(&good, 9), BRIG_E_INVALID, "nor too many");
     struct forged bad = good;
     bad.type = MESSAGE_TYPES_;
-    tap_is_int(receive_forged(&bad, sizeof bad, -1), BRIG_E_INVALID, "nor what has no type");
-    bad = (struct forged){MESSAGE_KILL, 1, 0, 4, ""};
-    tap_is_int(receive_forged(&bad, head, memory), 1, "what lies in memory is read");
-    tap_is_int(receive_forged(&bad, head, -1), BRIG_E_INVALID, "not if there is none");
-    bad.length = 5;
-    tap_is_int(receive_forged(&bad, head, memory), BRIG_E_INVALID, "not if there is less of it");
-    tap_is_int(receive_forged(&bad, head, ends[0]), BRIG_E_INVALID, "nor from a pipe, which waits");
+    tap_is_int(receive_forged(&bad, 8), BRIG_E_INVALID, "nor what has no type");
+    bad.type = UINT64_C(1) << 32 | MESSAGE_KILL;
+    tap_is_int(receive_forged(&bad, 8), BRIG_E_INVALID, "nor a type that is longer than ours");
+    bad = good;
     bad.length = UINT64_MAX;
-    tap_is_int(receive_forged(&bad, head, memory), BRIG_E_INVALID,
-               "nor as long as a number can be");
-    (void)close(ends[0]);
-    (void)close(ends[1]);
+    tap_is_int(receive_forged(&bad, MESSAGE_PIECE_MAX), BRIG_E_INVALID,
+               "nor one as long as a number can be");
+    bad.length = MESSAGE_PIECE_MAX + 8;
+    tap_is_int(receive_forged(&bad, 8), BRIG_E_INVALID, "nor one in pieces that are not full");
+    struct forged second = {MESSAGE_KILL, 7, MESSAGE_PIECE_MAX + 8, ""};
+    tap_is_int(receive_mixed(&second, 8), 1, "a second piece completes a message");
+    tap_is_int(receive_mixed(&second, 7), BRIG_E_INVALID, "not if it is too short");
+    tap_is_int(receive_mixed(&second, 9), BRIG_E_INVALID, "not if it is too long");
+    bad = second;
+    bad.tag++;
+    tap_is_int(receive_mixed(&bad, 8), BRIG_E_INVALID, "not if it has another tag");
+    bad = second;
+    bad.length = 8;
+    tap_is_int(receive_mixed(&bad, 8), BRIG_E_INVALID, "not if it is a message of its own");
+}
+
+static void test_half_a_head(void)
+{
+    struct pair pair = new_pair();
+    struct message got;
+    if (send(channel_fd(pair.a), "1234567", 8, MSG_NOSIGNAL) != 8)
+        exit(1);
+    tap_is_int(channel_receive(pair.b, &got, NULL), BRIG_E_INVALID, "half a head is no message");
+    end_pair(&pair);
+}
+
+/* The other end is gone before the last piece. */
+static void test_cut(void)
+{
+    struct forged first = {MESSAGE_KILL, 7, MESSAGE_BYTES_MAX, ""};
+    struct pair pair = new_pair();
+    struct message got;
+    forge(&pair, &first, MESSAGE_PIECE_MAX);
+    tap_is_int(channel_receive(pair.b, &got, NULL), 0, "a message is not there before its end");
+    channel_free(pair.a);
+    tap_ok(channel_receive(pair.b, &got, NULL) < 0, "nor if the end never comes");
+    channel_free(pair.b);
 }
 
 static int first_free_fd(void)
@@ -235,6 +265,8 @@ int main(void)
     test_full();
     test_fd();
     test_forged();
+    test_half_a_head();
+    test_cut();
     test_two_fds();
     test_many_empty();
     test_gone();

@@ -19,7 +19,7 @@
  * that writes far more is ended. */
 
 #define PIECE_BYTES 32768 /* with its first byte, a piece fits into an inline message */
-_Static_assert(PIECE_BYTES + 1 <= MESSAGE_INLINE_MAX, "a piece of output is one message");
+_Static_assert(PIECE_BYTES + 1 <= MESSAGE_PIECE_MAX, "a piece of output is one message");
 /* Output of an interactive run on its way to the client; more stays in the pipe. */
 #define WINDOW_BYTES ((uint64_t)256 << 10)
 /* A pipe holds at most 1 MiB; more can only come from a process that should not have the fd. */

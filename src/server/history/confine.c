@@ -18,6 +18,8 @@
 #include "server/config/config.h"
 #include "server/confine.h"
 
+#define OPEN_FILES 256
+
 static int grant(struct brig_policy *policy, enum brig_access access, const char *path,
                  struct brig_error *err)
 {
@@ -65,8 +67,7 @@ static int grant_sqlite(struct brig_policy *policy, const char *path, struct bri
                        : result;
 }
 
-/* The profile `code` does not allow memfd_create(), which messages need. So the profile is `dev`,
- * minus calls that only a jail needs. Sorted. */
+/* Calls that the profile `dev` allows, and that only a jail needs. Sorted. */
 static const int denied[] = {
     SCMP_SYS(accept),            /* there is no listening socket */
     SCMP_SYS(accept4),           /* */
@@ -79,6 +80,7 @@ static const int denied[] = {
     SCMP_SYS(link),              /* */
     SCMP_SYS(linkat),            /* */
     SCMP_SYS(listen),            /* */
+    SCMP_SYS(memfd_create),      /* */
     SCMP_SYS(mknod),             /* */
     SCMP_SYS(mknodat),           /* */
     SCMP_SYS(process_vm_readv),  /* */
@@ -120,7 +122,7 @@ int confine_history(const struct server_config *config, struct brig_error *err)
                      ? grant_postgres(policy, config->database.dsn, config->database.spool_dir, err)
                      : grant_sqlite(policy, config->database.path, err);
     if (result == 0)
-        result = confine_process("history", policy, 0, &filter, err);
+        result = confine_process("history", policy, OPEN_FILES, &filter, err);
     brig_policy_free(policy);
     return result;
 }

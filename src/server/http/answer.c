@@ -359,7 +359,7 @@ int answer_send(struct exchange *exchange)
     struct str *text = &exchange->answer;
     /* Large answers are charged only now, and refused if the memory is used up; small ones are
      * always sent. */
-    if (text->length > MESSAGE_INLINE_MAX && !exchange_charge(exchange, text->length)) {
+    if (text->length > MESSAGE_PIECE_MAX && !exchange_charge(exchange, text->length)) {
         str_done(text);
         answer_error(exchange, ERROR_OVERLOADED,
                      "the answer is too large for now; GET /executions/{id} has it");

@@ -18,8 +18,6 @@ static const int allowed[] = {
     SCMP_SYS(getsockname), SCMP_SYS(getsockopt), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(read),
     SCMP_SYS(readv), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(sendto),
     SCMP_SYS(setsockopt), SCMP_SYS(shutdown), SCMP_SYS(write), SCMP_SYS(writev),
-    /* large messages */
-    SCMP_SYS(memfd_create), SCMP_SYS(pread64),
     /* the event loop, with any libc */
     SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(epoll_wait),
     /* malloc, and locks in libraries */
