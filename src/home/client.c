@@ -391,7 +391,11 @@ int talk_send(int socket, struct home_request head, const struct str *text, cons
     struct iovec parts[] = {{.iov_base = &head, .iov_len = sizeof head},
                             {.iov_base = text->data, .iov_len = text->length}};
     ssize_t sent = fdpass_send(socket, parts, ARRAY_LENGTH(parts), fds, fd_count, 0);
-    return sent < 0 ? no_answer(socket, (int)-sent, err) : 0;
+    if (sent == -EPIPE || sent == -ECONNRESET)
+        return no_answer(socket, (int)-sent, err);
+    if (sent < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-sent, "cannot send to the jail's holder");
+    return 0;
 }
 
 bool talk_again(const struct brig_error *err, unsigned *attempts)

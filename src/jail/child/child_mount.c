@@ -225,7 +225,8 @@ static int attach(const struct plan *plan, const struct plan_step *step)
                      MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
         (void)SYS(close, target);
     }
-    return (int)result;
+    /* One that is replaced all the time is there: without its mask the jail must not start. */
+    return result == -ERR_ENOENT ? -ERR_ESTALE : (int)result;
 }
 
 /* Creates a file to mount on. */

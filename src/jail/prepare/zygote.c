@@ -34,8 +34,10 @@
 #define LIBRARY_MAX (8 << 20)
 #define LAST_WORDS_MAX 300
 /* How long to wait for a zygote to exit: a millisecond, or longer if all CPUs are busy. One that takes
- * even longer exits too, but is reaped by another process. */
-#define END_PATIENCE_MS 5000
+ * even longer exits too, but is reaped by another process: as does one that is still starting, which
+ * does not look at its socket. */
+#define END_PATIENCE_MS 2000
+#define START_PATIENCE_MS 200
 
 struct zygote {
     struct brig_template *template;
@@ -355,7 +357,7 @@ void zygote_free(struct zygote *zygote)
     close_fd(&zygote->socket); /* ends the zygote, and then its supervisor */
     struct pollfd ended = {.fd = zygote->process.pidfd, .events = POLLIN};
     if (zygote->process.pid > 0)
-        (void)poll(&ended, 1, END_PATIENCE_MS);
+        (void)poll(&ended, 1, zygote->ready ? END_PATIENCE_MS : START_PATIENCE_MS);
     close_fd(&zygote->words);
     spawn_end(&zygote->process);
     brig_template_free(zygote->template);
