@@ -2,36 +2,18 @@
 # What the end-to-end suites share: the binaries under test, the ordinary user, scratch directories.
 # shellcheck disable=SC2154 # status and output are set by `run`
 #
-# A suite loads it with `load lib` (or `load ../e2e/lib`). In tests/e2e the user is made and removed
-# by setup_suite.bash; a suite in another folder calls lib_user_create in its setup_file and
-# lib_user_remove in its teardown_file. Several suites may run at once: the user goes with the last.
+# A suite loads it with `load lib` (or `load ../e2e/lib`). For root, tests/run makes the ordinary user;
+# without root it is who we are.
 
 LIB_DIR=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 LIB_ROOT=$(cd "$LIB_DIR/../.." && pwd)
-# Suites that run at once from several checkouts each name a user of their own.
-# Without root it is who we are.
-LIB_USER=${BRIG_TEST_USER:-brigtest}
+LIB_USER=${BRIG_TEST_USER:-}
 [ "$EUID" -eq 0 ] || LIB_USER=$(id -un)
-LIB_USER_COMMENT='brig test user'
-LIB_LOCK=/tmp/.$LIB_USER.lock
-
-# lib_first_executable PATH...: the first that is there, else the first.
-lib_first_executable() {
-    local path
-    for path; do
-        if [ -x "$path" ]; then
-            printf '%s\n' "$path"
-            return
-        fi
-    done
-    printf '%s\n' "$1"
-}
 
 : "${BUILD_DIR:=$LIB_ROOT/build}"
-: "${BRIG:=$(lib_first_executable "$BUILD_DIR/src/cli/brig" "$BUILD_DIR/brig")}"
+: "${BRIG:=$BUILD_DIR/src/cli/brig}"
 # Where the test tools of tests/probe are built.
-: "${BRIG_PROBES:=$(dirname "$(lib_first_executable "$BUILD_DIR/tests/probe/without" \
-    "$BUILD_DIR/tests/without" "$BUILD_DIR/without")")}"
+: "${BRIG_PROBES:=$BUILD_DIR/tests/probe}"
 # `as WHO "$WITHOUT" FEATURES -- CMD...`: with system calls forced to fail, see tests/probe/without.c.
 WITHOUT=$BRIG_PROBES/without
 export BUILD_DIR BRIG BRIG_PROBES WITHOUT
@@ -59,68 +41,11 @@ needs() {
 
 # ---- The ordinary user ---------------------------------------------------------------------------
 
-# The user exists only where the tests run as root; otherwise the caller is the ordinary user. The
-# shared lock is held by a process of its own for as long as the shell that calls this lives, so a
-# suite that ends earlier leaves the user to the others. In the shell itself everything the suite
-# starts would inherit it, and whatever is left running would block the next suite.
-lib_user_create() {
-    lib_is_root || return 0
-    local holder shell=$BASHPID try
-    exec {holder}>>"$LIB_LOCK"
-    # Who comes first makes the user, alone; who comes while others run finds it made.
-    for ((try = 0; ; try++)); do
-        if flock -n -x "$holder"; then
-            if ! id "$LIB_USER" >/dev/null 2>&1; then
-                useradd --create-home --shell /bin/bash --comment "$LIB_USER_COMMENT" "$LIB_USER" || return
-            fi
-            lib_find_user
-            chmod 0755 "$(lib_user_home)"
-            flock -s "$holder"
-            break
-        fi
-        ! flock -n -s "$holder" || ! lib_find_user || break
-        flock -u "$holder"
-        [ "$try" -lt 600 ] || {
-            echo "another suite has held $LIB_LOCK for a minute" >&2
-            return 1
-        }
-        sleep 0.1
-    done
-    # Ends with the shell: tail looks every second. Only the lock stays open in it.
-    (
-        exec <&"$holder" >/dev/null 2>&1 3>&- {holder}>&-
-        exec tail -f --pid="$shell" /dev/null
-    ) &
-    LIB_LOCK_HOLDER=$!
-    exec {holder}>&-
-}
-
-lib_user_remove() {
-    lib_is_root || return 0
-    if [ -n "${LIB_LOCK_HOLDER:-}" ]; then
-        kill "$LIB_LOCK_HOLDER" 2>/dev/null || true
-        wait "$LIB_LOCK_HOLDER" 2>/dev/null || true
-        LIB_LOCK_HOLDER=
-    fi
-    (
-        exec 9>>"$LIB_LOCK"
-        flock -n -x 9 || exit 0
-        # Only a user made here, whatever the name says.
-        case $(getent passwd "$LIB_USER" | cut -d: -f5) in
-        "$LIB_USER_COMMENT"*) userdel --remove "$LIB_USER" >/dev/null 2>&1 || true ;;
-        esac
-    )
-}
-
-# lib_find_user: sets what is asked of the user again and again, for all that is started from here. Fails
-# if there is no such user yet.
-lib_find_user() {
-    local entry
-    entry=$(getent passwd "$LIB_USER") || return
-    IFS=: read -r _ _ LIB_USER_ID LIB_USER_GROUP _ LIB_USER_HOME _ <<<"$entry"
+# What is asked of the user again and again, for all that is started from here.
+if [ -z "${LIB_USER_HOME:-}" ]; then
+    IFS=: read -r _ _ LIB_USER_ID LIB_USER_GROUP _ LIB_USER_HOME _ < <(getent passwd "$LIB_USER") || true
     export LIB_USER_ID LIB_USER_GROUP LIB_USER_HOME
-}
-[ -n "${LIB_USER_HOME:-}" ] || lib_find_user || true
+fi
 
 lib_user_home() {
     echo "$LIB_USER_HOME"

@@ -525,7 +525,7 @@ linked() {
 
 # mounted COMMAND…: as the user, with something mounted below the home.
 mounted() {
-    "$LIB_ROOT/tests/with-fuse" unshare -m --propagation private sh -c '
+    unshare -m --propagation private sh -c '
         mount -t tmpfs -o "mode=0755,uid=$(id -u "$2"),gid=$(id -g "$2")" none "$1/mmounted" && echo below >"$1/mmounted/file" && chown "$2:" "$1/mmounted/file" && user=$2 && home=$1 && shift 2 &&
         exec setpriv --reuid="$user" --regid="$user" --init-groups env HOME="$home" "$@"' - "$H" "$LIB_USER" "$@"
 }

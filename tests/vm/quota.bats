@@ -6,14 +6,6 @@
 
 load ../e2e/lib
 
-setup_file() {
-    lib_user_create
-}
-
-teardown_file() {
-    lib_user_remove
-}
-
 setup() {
     scratch_make root
     cd "$SCRATCH" || return
