@@ -236,14 +236,16 @@ has_ended() {
     esac
 }
 
-# find_brig PID: the process itself, or one below it, that is the brig under test.
+# find_brig PID: the process itself, or one below it, that is the brig under test. The children are read
+# first: a process that is not brig yet after that had none of brig's children then.
 find_brig() {
-    local child
+    local child children
+    children=$(cat /proc/"$1"/task/*/children 2>/dev/null) || true
     if [ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$BRIG")" ]; then
         echo "$1"
         return
     fi
-    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+    for child in $children; do
         find_brig "$child" && return
     done
     return 1
