@@ -70,6 +70,20 @@ is_raw() {
     stty -a < "$(screen display-message -p -t t '#{pane_tty}')" | grep -q -- '-icanon'
 }
 
+# to_cat TEXT: types a line for a cat in the jail, and waits until the terminal inside and cat have both
+# written it. Before that a key may still be the shell's: the terminal outside echoes what is typed, too.
+to_cat() {
+    type_line "$1"
+    await is_answered "$1" || {
+        screen capture-pane -p -t t >&2
+        return 1
+    }
+}
+
+is_answered() {
+    [ "$(screen capture-pane -p -J -t t | grep -cx -- "$1")" -ge 2 ]
+}
+
 @test "the command has a terminal, and it is not the host's" {
     local host
     host=$(screen display-message -p -t t '#{pane_tty}')
@@ -116,8 +130,7 @@ is_raw() {
 
 @test "Ctrl-Z stops it and gives the shell back, fg goes on" {
     type_line '$BRIG -m sealed cat'
-    type_line 'first'
-    shows '^first$'
+    to_cat first
     keys C-z
     shows 'Stopped'
     type_line 'echo shell-$((1 + 1))'
@@ -126,10 +139,7 @@ is_raw() {
     type_line 'stty -a | grep -o " icanon"'
     shows '^ icanon'
     type_line 'clear; fg'
-    shows 'cat'
-    await is_raw # before, the terminal would keep the end of file for itself
-    type_line 'second'
-    shows '^second$'
+    to_cat second
     keys C-d
     prompt
     type_line 'echo "status $?"'
@@ -393,17 +403,13 @@ interrupt() {
 
 stop_and_go() {
     type_line '$BRIG $J -- cat'
-    type_line 'first'
-    shows '^first$'
+    to_cat first
     keys C-z
     shows 'Stopped'
     type_line 'echo shell-$((1 + 1))'
     shows '^shell-2$'
     type_line 'clear; fg'
-    shows 'cat'
-    await is_raw # before, the terminal would keep the end of file for itself
-    type_line 'second'
-    shows '^second$'
+    to_cat second
     keys C-d
     prompt
     type_line 'echo "status $?"'
@@ -498,15 +504,13 @@ start_run() {
     needs vi
     start_run casual
     type_line '$BRIG enter $J cat'
-    type_line 'first'
-    shows '^first$'
+    to_cat first
     keys C-z
     shows 'Stopped'
     type_line 'echo shell-$((1 + 1))'
     shows '^shell-2$'
     type_line 'clear; fg'
-    type_line 'second'
-    shows '^second$'
+    to_cat second
     keys C-d
     prompt
     type_line 'clear; $BRIG enter $J vi edited; cat edited; echo end'
