@@ -70,8 +70,8 @@ is_raw() {
     stty -a < "$(screen display-message -p -t t '#{pane_tty}')" | grep -q -- '-icanon'
 }
 
-# to_cat TEXT: types a line for a cat in the jail, and waits until the terminal inside and cat have both
-# written it. Before that a key may still be the shell's: the terminal outside echoes what is typed, too.
+# to_cat TEXT: types a line for a cat in the jail, and waits until its text is there twice: by the terminal
+# inside and by cat, or by the terminal outside and one of them. Before that a key may still be the shell's.
 to_cat() {
     type_line "$1"
     await is_answered "$1" || {
@@ -81,7 +81,7 @@ to_cat() {
 }
 
 is_answered() {
-    [ "$(screen capture-pane -p -J -t t | grep -cx -- "$1")" -ge 2 ]
+    [ "$(screen capture-pane -p -J -t t | grep -o -- "$1" | wc -l)" -ge 2 ]
 }
 
 @test "the command has a terminal, and it is not the host's" {
