@@ -294,7 +294,7 @@ while time.time() < end and not os.path.exists("stop"):
     await_file up
     end=$((SECONDS + 6))
     runs=0
-    while [ "$SECONDS" -lt "$end" ] && [ "$runs" -lt 200 ]; do
+    while { [ "$SECONDS" -lt "$end" ] || [ "$runs" -le 3 ]; } && [ "$runs" -lt 200 ]; do
         run inside user:sealed 'mkdir -p c/.claude; echo x >.envrc; echo x >c/.claude/settings.json; echo $$ >f; git add f; git commit -q -m f; git init -q new-$$; echo x >.vscode; true' -d c
         run by user sync
         runs=$((runs + 1))
@@ -335,7 +335,7 @@ while time.time() < end and not os.path.exists("stop"):
     JOB=$!
     end=$((SECONDS + 5))
     runs=0
-    while [ "$SECONDS" -lt "$end" ] && [ "$runs" -lt 500 ]; do
+    while { [ "$SECONDS" -lt "$end" ] || [ "$runs" -le 5 ]; } && [ "$runs" -lt 500 ]; do
         runs=$((runs + 1))
         cd "$SCRATCH/p" 2>/dev/null || continue
         [ "$(readlink /proc/self/cwd)" != "$secret" ] || continue # then we are in it ourselves

@@ -61,7 +61,7 @@ PROGRAM
 # the last to have it. `$@` runs brig.
 send_a_trap() {
     rm -f ready go sent
-    start "$who" "$@" "$BRIG" -m sealed --seccomp dev --timeout 4s --grace 0 -- python3 -c '
+    start "$who" "$@" "$BRIG" -m sealed --seccomp dev --timeout 10s --grace 0 -- python3 -c '
 import array
 from tools import *
 a = socket.socket(); a.bind(("127.0.0.1", 0)); a.listen(1)
@@ -513,9 +513,9 @@ on_screen() {
     shows begun
     screen send-keys -t t C-z
     shows 'status 14[68]'
-    screen send-keys -t t -l 'kill %1; wait; clear; $BRIG -m sealed -D -- sh -c "kill -STOP \$\$"; echo "status $?"'
+    screen send-keys -t t -l 'kill %1; wait; clear; $BRIG -m sealed -D -- sh -c "kill -STOP \$\$"; echo "then $?"'
     screen send-keys -t t Enter
-    shows 'status 14[68]'
+    shows 'then 14[68]'
     screen send-keys -t t -l 'kill -KILL %1; exit'
     screen send-keys -t t Enter
 }

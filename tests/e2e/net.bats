@@ -294,7 +294,7 @@ print(sum(s.recv(1) == b"x" for s in held))
 }
 
 @test "a flood of refusals keeps nobody from their limits" {
-    must_exit 124 jail user --timeout 3s --net open --net-log "$SCRATCH/log" -- python3 -c '
+    must_exit 124 jail user --timeout 10s --net open --net-log "$SCRATCH/log" -- python3 -c '
 import socket
 while True:
     s = socket.socket()

@@ -185,7 +185,8 @@ is_answered() {
 }
 
 @test "with output in a pipe, typed lines still arrive and the terminal stays as it is" {
-    type_line '$BRIG -m sealed cat | tr a-z A-Z'
+    type_line "\$BRIG -m sealed sh -c 'echo ready >&2; exec cat' | tr a-z A-Z"
+    shows '^ready$'
     type_line 'piped line'
     shows '^PIPED LINE$'
     keys C-d

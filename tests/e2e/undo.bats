@@ -304,6 +304,7 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     keep
     for delay in 0.00 0.02 0.04 0.06 0.08 0.10 0.14; do
         run_as_user timeout -s KILL "$delay" "$BRIG" -m sealed -j "$JAIL" --checkpoint -- rm -rf m || true
+        await_not pgrep -u "$LIB_USER" -f 'rm -rf m$' # brig and the command end later than timeout
         [ -e m/500 ] || break
     done
     [ -e m/500 ] || cp -a "$SCRATCH/expected/m" .

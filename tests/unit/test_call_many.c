@@ -337,10 +337,10 @@ static void test_parts(bool namespaces)
 static void test_event_loop(bool namespaces)
 {
     struct brig_call_options options = new_options(namespaces);
-    options.timeout_ms = 300;
     options.stdio[1] = BRIG_STDIO_CAPTURE;
-    struct brig_caller *caller = new_caller(&options);
     for (int sleepy = 0; sleepy < 2; sleepy++) {
+        options.timeout_ms = sleepy ? 300 : (unsigned)await_ms();
+        struct brig_caller *caller = new_caller(&options);
         struct brig_call *begun = start_in_parts(caller, sleepy);
         struct pollfd waiting = {.fd = brig_call_fd(begun), .events = POLLIN};
         int over = 0, rounds = 0;
@@ -354,8 +354,8 @@ static void test_event_loop(bool namespaces)
                           "of one that %s", sleepy ? "sleeps" : "returns");
         call_result_done(&result);
         brig_call_free(begun);
+        brig_caller_free(caller);
     }
-    brig_caller_free(caller);
 }
 
 /* ---- Confining oneself -------------------------------------------------------------------- */

@@ -287,7 +287,7 @@ static struct brig_policy *policy_for(const struct row *row, bool alone, const c
         brig_policy_grant(policy, BRIG_READ_WRITE, place, NULL, 0, NULL) < 0)
         tap_bail("brig_policy_new");
     if (row->limit == BRIG_LIMIT_GRACE_MS)
-        (void)brig_policy_limit(policy, BRIG_LIMIT_WALL_MS, 300, NULL);
+        (void)brig_policy_limit(policy, BRIG_LIMIT_WALL_MS, 2000, NULL);
     if (row->limit != BRIG_LIMIT_MEMORY_BYTES && SANITIZED)
         (void)brig_policy_limit(policy, BRIG_LIMIT_MEMORY_BYTES, 0, NULL);
     if (alone)

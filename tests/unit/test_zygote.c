@@ -434,8 +434,9 @@ static const char *const use_code[USES] = {
     [HUNGRY] = "len(bytearray(80 << 20))", /* nearly all there is */
     [FILES] = "open('/tmp/a', 'wb').write(bytes(16 << 20))",
     [TOO_MUCH] = "len(bytearray(200 << 20))",
-    [THREADS] = "import threading, time\n"
-                "own = [threading.Thread(target=time.sleep, args=(0.05,)) for _ in range(4)]\n"
+    [THREADS] = "import threading\n"
+                "all_run = threading.Barrier(4)\n"
+                "own = [threading.Thread(target=all_run.wait) for _ in range(4)]\n"
                 "[thread.start() for thread in own]\n",
 };
 

@@ -46,7 +46,7 @@ class Commands(unittest.TestCase):
 
     def test_a_timeout_is_raised_like_that_of_a_function(self):
         with self.assertRaises(brig.TimeoutError) as caught:
-            brig.run(["sh", "-c", "echo half; sleep 600"], timeout=1)
+            brig.run(["sh", "-c", "echo half; sleep 600"], timeout=3)
         self.assertIsInstance(caught.exception, TimeoutError)
         self.assertEqual((caught.exception.result.outcome, caught.exception.result.status), ("timeout", 124))
         self.assertEqual((caught.exception.stdout, caught.exception.result.stdout), (b"half\n", b"half\n"))
@@ -222,7 +222,7 @@ class PolicyLimits(unittest.TestCase):
         ({"wall_ms": 300}, ["sleep", "60"], lambda: time.sleep(60), "timeout", "timeout"),
         ({"cpu_ms": 300}, ["sh", "-c", "while :; do :; done"], lambda: list(iter(int, 1)), "cpu-timeout", "cpu-timeout"),
         ({"output_bytes": 100}, ["sh", "-c", "yes | head -c 5000"], lambda: print("x" * 5000), "exited", "output"),
-        ({"wall_ms": 300, "grace_ms": 60000}, ["sh", "-c", "trap 'echo term; exit 3' TERM; while :; do sleep 0.1; done"],
+        ({"wall_ms": 2000, "grace_ms": 60000}, ["sh", "-c", "trap 'echo term; exit 3' TERM; while :; do sleep 0.1; done"],
          None, "timeout", None),
         ({"file_size_bytes": 8192}, ["sh", "-c", "head -c 100000 /dev/zero >/tmp/much || exit 3"], None, "exited", None),
         ({"open_files": 20}, ["python3", "-c", "[open('/dev/null') for _ in range(50)]"],

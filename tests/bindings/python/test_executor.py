@@ -9,7 +9,7 @@ import unittest
 
 import tap
 import brig
-from common import PATIENCE
+from common import PATIENCE, wait_for
 
 
 class Executor(unittest.TestCase):
@@ -40,7 +40,7 @@ class Executor(unittest.TestCase):
                 pool.submit(lambda: secret).result()
 
     def test_limits_end_a_call_and_not_the_pool(self):
-        with brig.JailPoolExecutor(1, timeout=0.3) as pool:
+        with brig.JailPoolExecutor(1, timeout=3) as pool:
             self.assertIsInstance(pool.submit(time.sleep, 600).exception(), brig.TimeoutError)
             self.assertIsInstance(pool.submit(os.abort).exception(), brig.CrashedError)
             self.assertEqual(pool.submit(pow, 2, 2).result(), 4)
@@ -50,6 +50,7 @@ class Executor(unittest.TestCase):
         pool = brig.JailPoolExecutor(1, timeout=PATIENCE, keep_fds=[waiting])
         try:
             running = pool.submit(os.read, waiting, 1)
+            wait_for(running.running)
             pending = [pool.submit(pow, 2, 2) for _ in range(3)]
             self.assertTrue(pending[0].cancel())
             with self.assertRaises(concurrent.futures.TimeoutError):
