@@ -78,6 +78,7 @@ to_cat() {
         screen capture-pane -p -t t >&2
         return 1
     }
+    shows "^$1\$"
 }
 
 is_answered() {
@@ -139,6 +140,7 @@ is_answered() {
     type_line 'stty -a | grep -o " icanon"'
     shows '^ icanon'
     type_line 'clear; fg'
+    shows 'cat'
     to_cat second
     keys C-d
     prompt
@@ -410,6 +412,7 @@ stop_and_go() {
     type_line 'echo shell-$((1 + 1))'
     shows '^shell-2$'
     type_line 'clear; fg'
+    shows 'cat'
     to_cat second
     keys C-d
     prompt
@@ -511,6 +514,7 @@ start_run() {
     type_line 'echo shell-$((1 + 1))'
     shows '^shell-2$'
     type_line 'clear; fg'
+    shows 'cat'
     to_cat second
     keys C-d
     prompt
