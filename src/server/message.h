@@ -87,6 +87,9 @@ enum message_type {
     MESSAGE_NOTE_LIST,   /* a note_page; answer: MESSAGE_NOTED with a note_list */
     /* history → http */
     MESSAGE_NOTED, /* a note */
+    /* executor → http → history; tag: of a row that is on its way to the history process in pieces.
+     * Questions that follow are answered when it has arrived. */
+    MESSAGE_ROW,
     MESSAGE_TYPES_
 };
 

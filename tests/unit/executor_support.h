@@ -237,6 +237,8 @@ static inline void take_from_http(struct rig *rig, struct message *message)
     case MESSAGE_GAUGES:
         memcpy(&rig->gauges, message->bytes, sizeof rig->gauges);
         break;
+    case MESSAGE_ROW:
+        break;
     case MESSAGE_RUNTIMES:
         free(rig->runtimes);
         rig->runtimes = take_ptr(&message->bytes);

@@ -557,6 +557,52 @@ static void test_descriptors_in_flight(void)
     kill_history();
 }
 
+/* The process has been through its loop at least once since. */
+static bool is_alive(void)
+{
+    struct message message;
+    bool heard = channel_send(history.control, MESSAGE_PING, 0, NULL, 0, NULL) == 0 &&
+                 expect(history.control, MESSAGE_PONG, &message);
+    if (heard)
+        message_done(&message);
+    return heard;
+}
+
+/* What a question is answered that is asked after the http process was told of row `awaited`, before the end of an
+ * execution with tag 12 arrives. */
+static const char *get_early(unsigned number, uint64_t awaited)
+{
+    static char text[512];
+    char id[EXECUTION_ID_LENGTH + 1];
+    struct message message = {.fd = -1};
+    id_of(number, id);
+    text[0] = '\0';
+    tap_ok(start_history(NULL) && send_begin(number, 11) && wait_stored(11), "one runs");
+    (void)channel_send(history.http, MESSAGE_ROW, awaited, NULL, 0, NULL);
+    (void)channel_send(history.http, MESSAGE_GET, 7, id, strlen(id), NULL);
+    bool early = is_alive() && is_alive() && send_end(number, 12);
+    while (early && !text[0] && channel_wait(history.http, await_ms(), &message) > 0) {
+        if (message.tag == 7)
+            (void)snprintf(text, sizeof text, "%s", message.bytes);
+        message_done(&message);
+    }
+    tap_ok(wait_stored(12), "its end arrives");
+    return text;
+}
+
+static void test_awaited(void)
+{
+    tap_has_str(get_early(950000, 12), "\"status\":\"ok\"",
+                "a question waits for a row on its way");
+    (void)channel_send(history.http, MESSAGE_ROW, 999, NULL, 0, NULL);
+    tap_ok(is_alive(), "a row that never comes does not stop the process");
+    tap_has_str(get(950000), "\"status\":\"ok\"", "and is given up");
+    kill_history();
+    tap_has_str(get_early(950001, 11), "\"status\":\"running\"",
+                "one that has arrived is not waited for");
+    kill_history();
+}
+
 static bool wait_status(const char *status)
 {
     for (;;) {
@@ -772,6 +818,7 @@ int main(void)
     test_confine();
     test_retention();
     test_none();
+    test_awaited();
     test_postgres();
     test_bounds();
     test_full_disk();

@@ -194,6 +194,14 @@ static void without_peers(void)
     answer_has(ask("GET", "/runtimes", ""), "200 OK", "and says that");
 }
 
+static void row_on_its_way(void)
+{
+    automessage struct message message = {.fd = -1};
+    (void)channel_send(peers[ROLE_EXECUTOR], MESSAGE_ROW, 7, NULL, 0, NULL);
+    tap_ok(hear(peers[ROLE_HISTORY], MESSAGE_ROW, &message) && message.tag == 7,
+           "the history process is told of a row on its way");
+}
+
 static void lost_executor(void)
 {
     int client, streaming;
@@ -414,6 +422,7 @@ int main(void)
     start_http();
     without_peers();
     works("a run");
+    row_on_its_way();
     lost_executor();
     hostile_executor();
     flooding_executor();

@@ -140,8 +140,13 @@ static void distrust_http(struct executor *executor, const char *why)
 void executor_send_rows(struct executor *executor)
 {
     struct executor_peer *history = &executor->peers[ROLE_HISTORY];
+    uint64_t last = journal_last(&executor->journal);
     if (history->channel && journal_send(&executor->journal, history->channel, NULL) < 0)
         lose_peer(history);
+    if (!history->channel || !channel_wants_write(history->channel) || last == executor->told_row)
+        return;
+    executor->told_row = last;
+    executor_tell_http(executor, executor->http_processes, MESSAGE_ROW, last, NULL, 0);
 }
 
 size_t executor_language(const struct executor *executor, const struct runtime *runtime)

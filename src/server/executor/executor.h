@@ -101,6 +101,7 @@ struct executor {
     struct executor_peer peers[ROLES_]; /* the entry of ROLE_EXECUTOR is the supervisor */
     uint64_t http_processes;            /* number of http processes so far */
     struct journal journal;
+    uint64_t told_row; /* tag of the last MESSAGE_ROW */
     struct credential credential;
     struct instance instance;
     struct jail_ground ground;
@@ -152,7 +153,8 @@ void executor_hear_history(struct executor *executor);
 bool executor_http_is_full(const struct executor *executor);
 /* Sends a line for the supervisor's log. */
 void executor_warn(struct executor *executor, const char *text);
-/* Sends waiting rows to the history process, as far as its channel takes them. */
+/* Sends waiting rows to the history process, as far as its channel takes them. The http process is
+ * told if that is not all: what a client is told next, the history may not have yet. */
 void executor_send_rows(struct executor *executor);
 
 /* Returns the index of a runtime of the configuration; RUNTIMES_MAX for NULL. */

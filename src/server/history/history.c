@@ -61,6 +61,7 @@ void history_note_write(struct history *r, int result, const struct brig_error *
 void history_drop_http(struct history *r)
 {
     channel_free(take_ptr(&r->http));
+    r->awaited = 0;
     history_forget_jobs(r);
 }
 
@@ -270,6 +271,7 @@ static void store_batch(struct history *r)
     if (result < 0)
         return;
     uint64_t tag = r->batch[r->batch_count - 1].tag;
+    r->stored = tag;
     while (r->batch_count > 0)
         message_done(&r->batch[--r->batch_count]);
     if (r->executor && !r->held_of_other &&
@@ -295,6 +297,21 @@ static void read_executor(struct history *r)
 
 /* ---- The http process ---- */
 
+static void await_row(struct history *r, const struct message *message)
+{
+    r->awaited = message->tag;
+    r->awaited_ms = clock_now_ms() + HISTORY_ROW_MS;
+}
+
+/* Nothing arrives while a batch is held. */
+static bool is_awaiting(struct history *r)
+{
+    if (r->stored >= r->awaited || !r->executor || r->held_until_ms ||
+        clock_now_ms() >= r->awaited_ms)
+        r->awaited = 0;
+    return r->awaited > 0;
+}
+
 static int read_question(struct history *r)
 {
     automessage struct message message = {.fd = -1};
@@ -305,10 +322,15 @@ static int read_question(struct history *r)
         enum message_type type;
         void (*take)(struct history *history, const struct message *message);
     } permitted[] = {
-        {MESSAGE_LIST, history_ask},         {MESSAGE_GET, history_ask},
-        {MESSAGE_SUBMIT, history_submit},    {MESSAGE_RESULT, history_result},
-        {MESSAGE_USAGE, history_usage},      {MESSAGE_NOTE, history_note},
-        {MESSAGE_NOTE_REMOVE, history_note}, {MESSAGE_NOTE_LIST, history_note_list},
+        {MESSAGE_LIST, history_ask},
+        {MESSAGE_GET, history_ask},
+        {MESSAGE_SUBMIT, history_submit},
+        {MESSAGE_RESULT, history_result},
+        {MESSAGE_USAGE, history_usage},
+        {MESSAGE_NOTE, history_note},
+        {MESSAGE_NOTE_REMOVE, history_note},
+        {MESSAGE_NOTE_LIST, history_note_list},
+        {MESSAGE_ROW, await_row},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(permitted); i++) {
         if (permitted[i].type != message.type)
@@ -332,7 +354,7 @@ static void read_http(struct history *r)
 {
     uint64_t end_ms = clock_now_ms() + HISTORY_ASK_MS;
     int result = 1;
-    for (int i = 0; i < QUESTIONS_AT_ONCE && r->http && result > 0; i++) {
+    for (int i = 0; i < QUESTIONS_AT_ONCE && r->http && result > 0 && !is_awaiting(r); i++) {
         result = read_question(r);
         if (clock_now_ms() >= end_ms)
             break;
@@ -477,12 +499,14 @@ static void watch(struct pollfd *poll, const struct channel *channel, bool reads
     poll->revents = 0;
 }
 
-static int timeout_of(const struct history *r)
+static int timeout_of(struct history *r)
 {
     uint64_t due = history_next_due(r), now = clock_now_ms();
     uint64_t status = r->status_ms + HISTORY_STATUS_MS;
     if (r->http && r->status_stale && (!due || status < due))
         due = status;
+    if (is_awaiting(r) && (!due || r->awaited_ms < due))
+        due = r->awaited_ms;
     if (!due)
         return -1;
     return due <= now ? 0 : (int)(due - now);
@@ -508,7 +532,7 @@ static int serve_once(struct history *r, struct brig_error *err)
     struct pollfd polls[POLLS_];
     watch(&polls[POLL_CONTROL], r->control, true);
     watch(&polls[POLL_EXECUTOR], r->executor, !r->held_until_ms);
-    watch(&polls[POLL_HTTP], r->http, true);
+    watch(&polls[POLL_HTTP], r->http, !is_awaiting(r));
     polls[POLL_WORKER] =
         (struct pollfd){.fd = r->postgres ? worker_fd(&r->worker) : -1, .events = POLLIN};
     (void)poll(polls, POLLS_, timeout_of(r));

@@ -24,6 +24,7 @@ struct store;
 #define HISTORY_ASK_MS 50          /* time spent on queries before rows are read again */
 #define HISTORY_ANSWER_MS 5000     /* a slower query is answered with a failure */
 #define HISTORY_FRESH_MS 500       /* how long a query waits for earlier rows */
+#define HISTORY_ROW_MS 5000        /* how long it waits for a row that is on its way in pieces */
 #define HISTORY_RETRY_FIRST_MS 250 /* after a failure of the database; doubled each time */
 #define HISTORY_RETRY_MOST_MS 5000
 #define HISTORY_FORGET_MS (10 * 60000) /* interval between searches for old rows */
@@ -45,6 +46,9 @@ struct history {
     size_t batch_count;
     uint64_t held_until_ms; /* when a failed batch is tried again; 0: none */
     bool held_of_other;     /* the batch came from an executor that is gone */
+    uint64_t stored;        /* tag of the last row that was stored */
+    uint64_t awaited;       /* tag of a row before which no question is answered; 0: none */
+    uint64_t awaited_ms;    /* when it is given up */
     uint64_t thinned, dropped, refused;
     bool warned_thin, warned_full;
     char write_problem[BRIG_MESSAGE_MAX]; /* why SQLite cannot be written, or "" */

@@ -84,6 +84,11 @@ static void take_gauges(struct http *http, const struct message *message)
     http->knows_executor = true;
 }
 
+static void pass_row(struct http *http, const struct message *message)
+{
+    (void)http_send(http, ROLE_HISTORY, MESSAGE_ROW, message->tag, NULL, 0);
+}
+
 static const struct permitted {
     enum server_role from;
     enum message_type type;
@@ -96,6 +101,7 @@ static const struct permitted {
     {ROLE_EXECUTOR, MESSAGE_KILLED, pages_answer},
     {ROLE_EXECUTOR, MESSAGE_RUNTIMES, take_runtimes},
     {ROLE_EXECUTOR, MESSAGE_GAUGES, take_gauges},
+    {ROLE_EXECUTOR, MESSAGE_ROW, pass_row},
     {ROLE_EXECUTOR, MESSAGE_PEEKED, async_peeked},
     {ROLE_EXECUTOR, MESSAGE_REPEATED, async_repeated},
     {ROLE_EXECUTOR, MESSAGE_SANDBOX_PIECE, sandbox_piece},
