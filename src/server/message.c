@@ -4,14 +4,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+
+#define ROOM_WAIT_MS 2000
 
 /* Sent before the bytes of each piece. All pieces of a message have the same. */
 struct head {
@@ -142,12 +146,34 @@ static int send_piece(const struct channel *channel, const struct head *head, co
     return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "the process at the other end is gone");
 }
 
+/* Waits while the queue is full: many large messages can be sent before the other end has had time
+ * to read. */
+static int make_room(struct channel *channel, size_t wanted, struct brig_error *err)
+{
+    struct pollfd waiting = {.fd = channel->fd, .events = POLLOUT};
+    uint64_t end_ms = clock_now_ms() + ROOM_WAIT_MS;
+    while (channel->queued_bytes + wanted > CHANNEL_QUEUE_MAX) {
+        uint64_t now_ms = clock_now_ms();
+        int result = channel_flush(channel, err);
+        if (result < 0)
+            return result;
+        if (channel->queued_bytes + wanted <= CHANNEL_QUEUE_MAX)
+            break;
+        if (now_ms >= end_ms)
+            return brig_fail(err, BRIG_E_SYSTEM, ENOBUFS,
+                             "the process at the other end is too slow");
+        (void)poll(&waiting, 1, (int)(end_ms - now_ms));
+    }
+    return 0;
+}
+
 static int queue(struct channel *channel, const struct head *head, const void *bytes, int *fd,
                  struct brig_error *err)
 {
     size_t length = (size_t)head->length;
-    if (channel->queued_bytes + weight(head) > CHANNEL_QUEUE_MAX)
-        return brig_fail(err, BRIG_E_SYSTEM, ENOBUFS, "the process at the other end is too slow");
+    int result = make_room(channel, weight(head), err);
+    if (result < 0)
+        return result;
     struct queued *item = malloc(sizeof *item + length);
     if (!item)
         return brig_fail_nomem(err);

@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <brig/brig.h>
 
+#include "await.h"
 #include "base/cleanup.h"
 #include "tap.h"
 
@@ -248,6 +251,38 @@ static void test_many_empty(void)
     end_pair(&pair);
 }
 
+/* More than the queue takes, to a process that reads. */
+static void test_many_large(void)
+{
+    enum { LARGE = 4 << 20 };
+    const unsigned wanted = 2 * (unsigned)(CHANNEL_QUEUE_MAX / LARGE);
+    struct pair pair = new_pair();
+    autofree char *bytes = calloc(1, LARGE);
+    unsigned count = 0;
+    int status = -1;
+    pid_t reader = fork();
+    if (reader == 0) {
+        channel_free(pair.a);
+        struct pollfd waiting = {.fd = channel_fd(pair.b), .events = POLLIN};
+        for (int result = 0; count < wanted && result >= 0;) {
+            automessage struct message got = {.fd = -1};
+            result = poll(&waiting, 1, await_ms()) > 0 ? channel_receive(pair.b, &got, NULL) : -1;
+            count += result == 1 && got.tag == count && got.length == LARGE;
+        }
+        _exit(count != wanted);
+    }
+    while (bytes && count < wanted &&
+           channel_send(pair.a, MESSAGE_DONE, count, bytes, LARGE, NULL) == 0)
+        count++;
+    tap_is_int(count, wanted, "more is sent at once than the queue takes");
+    struct pollfd waiting = {.fd = channel_fd(pair.a), .events = POLLOUT};
+    while (channel_wants_write(pair.a) && poll(&waiting, 1, await_ms()) > 0 &&
+           channel_flush(pair.a, NULL) == 0)
+        continue;
+    tap_ok(waitpid(reader, &status, 0) == reader && status == 0, "to a process that reads it");
+    end_pair(&pair);
+}
+
 static void test_gone(void)
 {
     struct pair pair = new_pair();
@@ -269,6 +304,7 @@ int main(void)
     test_cut();
     test_two_fds();
     test_many_empty();
+    test_many_large();
     test_gone();
     return tap_done();
 }

@@ -96,14 +96,26 @@ static void arm_peer(struct executor_peer *peer)
     (void)epoll_ctl(peer->executor->epoll, EPOLL_CTL_MOD, peer->source.fd, &event);
 }
 
+/* The http process may have been taken over: only a new one is heard again. */
+static void distrust_http(struct executor *executor, const char *why)
+{
+    const struct executor_peer *supervisor = supervisor_of(executor);
+    if (supervisor->channel)
+        (void)channel_send(supervisor->channel, MESSAGE_DISTRUST, 0, why, strlen(why), NULL);
+}
+
 void executor_tell_http(struct executor *executor, uint64_t http, enum message_type type,
                         uint64_t tag, const void *bytes, size_t length)
 {
     struct executor_peer *peer = &executor->peers[ROLE_HTTP];
     if (!peer->channel || http != executor->http_processes)
         return;
-    if (channel_send(peer->channel, type, tag, bytes, length, NULL) < 0)
-        lose_peer(peer);
+    struct brig_error err = {0};
+    if (channel_send(peer->channel, type, tag, bytes, length, &err) == 0)
+        return;
+    if (err.sys_errno == ENOBUFS)
+        distrust_http(executor, "the http process does not read what it is sent");
+    lose_peer(peer);
 }
 
 bool executor_tell_history(struct executor *executor, enum message_type type, uint64_t tag,
@@ -129,21 +141,14 @@ void executor_warn(struct executor *executor, const char *text)
         lose_peer(supervisor);
 }
 
-/* The http process may have been taken over: only a new one is heard again. */
-static void distrust_http(struct executor *executor, const char *why)
-{
-    const struct executor_peer *supervisor = supervisor_of(executor);
-    if (supervisor->channel)
-        (void)channel_send(supervisor->channel, MESSAGE_DISTRUST, 0, why, strlen(why), NULL);
-}
-
 void executor_send_rows(struct executor *executor)
 {
     struct executor_peer *history = &executor->peers[ROLE_HISTORY];
     uint64_t last = journal_last(&executor->journal);
     if (history->channel && journal_send(&executor->journal, history->channel, NULL) < 0)
         lose_peer(history);
-    if (!history->channel || !channel_wants_write(history->channel) || last == executor->told_row)
+    if (!history->channel || !channel_wants_write(history->channel) ||
+        journal_is_empty(&executor->journal) || last == executor->told_row)
         return;
     executor->told_row = last;
     executor_tell_http(executor, executor->http_processes, MESSAGE_ROW, last, NULL, 0);
@@ -247,6 +252,7 @@ static int take_peer(struct executor *executor, const struct message *message,
     int result = channel_new(&fd, &peer->channel, err);
     if (result < 0)
         return result;
+    executor->told_row = 0;
     peer->source = (struct executor_source){
         .ready = peer_ready, .owner = peer, .fd = channel_fd(peer->channel)};
     if ((result = executor_watch(executor, &peer->source, EPOLLIN, err)) < 0)
@@ -424,7 +430,7 @@ static void sweep(struct executor *executor, uint64_t now)
 }
 
 /* Returns true when nothing is left to do. Runs that do not finish in time are ended; then the
- * executor waits a little for the history process. */
+ * executor waits a little for the history process and until the http process has the results. */
 static bool is_drained(struct executor *executor, uint64_t now)
 {
     if (!executor->draining)
@@ -436,8 +442,10 @@ static bool is_drained(struct executor *executor, uint64_t now)
     }
     if (!executor_sandboxes_drain(executor, now < executor->drain_ms))
         return false;
+    const struct channel *http = executor->peers[ROLE_HTTP].channel;
     bool idle = journal_is_empty(&executor->journal) && !executor->queue.claims;
-    if (idle || !executor->peers[ROLE_HISTORY].channel)
+    bool told = !http || !channel_wants_write(http);
+    if (told && (idle || !executor->peers[ROLE_HISTORY].channel))
         return true;
     if (executor->rows_ms == 0)
         executor->rows_ms = now + HISTORY_PATIENCE_MS;

@@ -65,6 +65,12 @@ void history_drop_http(struct history *r)
     history_forget_jobs(r);
 }
 
+void history_distrust_http(struct history *r, const char *why)
+{
+    (void)channel_send(r->control, MESSAGE_DISTRUST, 0, why, strlen(why), NULL);
+    history_drop_http(r);
+}
+
 /* ---- Space in the spool ---- */
 
 enum room {
@@ -299,17 +305,16 @@ static void read_executor(struct history *r)
 
 static void await_row(struct history *r, const struct message *message)
 {
-    r->awaited = message->tag;
+    r->awaited = r->stored < message->tag ? message->tag : 0;
     r->awaited_ms = clock_now_ms() + HISTORY_ROW_MS;
 }
 
 /* Nothing arrives while a batch is held. */
-static bool is_awaiting(struct history *r)
+static void check_awaited(struct history *r)
 {
     if (r->stored >= r->awaited || !r->executor || r->held_until_ms ||
         clock_now_ms() >= r->awaited_ms)
         r->awaited = 0;
-    return r->awaited > 0;
 }
 
 static int read_question(struct history *r)
@@ -342,26 +347,19 @@ static int read_question(struct history *r)
     return BRIG_E_INVALID;
 }
 
-/* The http process may have been taken over: only a new one is heard again. */
-static void distrust_http(struct history *r)
-{
-    static const char why[] = "the http process does not keep to the form";
-    (void)channel_send(r->control, MESSAGE_DISTRUST, 0, why, strlen(why), NULL);
-}
-
 /* Limited, so that a http process which never stops asking does not delay the executor's rows. */
 static void read_http(struct history *r)
 {
     uint64_t end_ms = clock_now_ms() + HISTORY_ASK_MS;
     int result = 1;
-    for (int i = 0; i < QUESTIONS_AT_ONCE && r->http && result > 0 && !is_awaiting(r); i++) {
+    for (int i = 0; i < QUESTIONS_AT_ONCE && r->http && result > 0 && !r->awaited; i++) {
         result = read_question(r);
         if (clock_now_ms() >= end_ms)
             break;
     }
     if (result < 0 && result != BRIG_E_SYSTEM)
-        distrust_http(r);
-    if (result < 0)
+        history_distrust_http(r, "the http process does not keep to the form");
+    else if (result < 0)
         history_drop_http(r);
 }
 
@@ -499,13 +497,13 @@ static void watch(struct pollfd *poll, const struct channel *channel, bool reads
     poll->revents = 0;
 }
 
-static int timeout_of(struct history *r)
+static int timeout_of(const struct history *r)
 {
     uint64_t due = history_next_due(r), now = clock_now_ms();
     uint64_t status = r->status_ms + HISTORY_STATUS_MS;
     if (r->http && r->status_stale && (!due || status < due))
         due = status;
-    if (is_awaiting(r) && (!due || r->awaited_ms < due))
+    if (r->awaited && (!due || r->awaited_ms < due))
         due = r->awaited_ms;
     if (!due)
         return -1;
@@ -532,7 +530,7 @@ static int serve_once(struct history *r, struct brig_error *err)
     struct pollfd polls[POLLS_];
     watch(&polls[POLL_CONTROL], r->control, true);
     watch(&polls[POLL_EXECUTOR], r->executor, !r->held_until_ms);
-    watch(&polls[POLL_HTTP], r->http, !is_awaiting(r));
+    watch(&polls[POLL_HTTP], r->http, !r->awaited);
     polls[POLL_WORKER] =
         (struct pollfd){.fd = r->postgres ? worker_fd(&r->worker) : -1, .events = POLLIN};
     (void)poll(polls, POLLS_, timeout_of(r));
@@ -545,6 +543,9 @@ static int serve_once(struct history *r, struct brig_error *err)
     result = read_control(r, err);
     if (result < 0)
         return result;
+    check_awaited(r);
+    if (polls[POLL_HTTP].revents & (POLLHUP | POLLERR))
+        r->awaited = 0; /* poll() would not wait any more */
     read_http(r);
     history_take_done(r);
     history_begin_due(r);

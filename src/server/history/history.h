@@ -89,6 +89,8 @@ void history_note_write(struct history *history, int result, const struct brig_e
 bool history_is_full(const struct history *history);
 /* Closes the channel to a http process that is gone or misbehaves, and forgets its queries. */
 void history_drop_http(struct history *history);
+/* The same, and the supervisor replaces the process: it may have been taken over. */
+void history_distrust_http(struct history *history, const char *why);
 
 /* ---- jobs.c: work for the database ---- */
 

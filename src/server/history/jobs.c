@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Work for the database: answer queries, take rows from the spool, delete old rows. SQLite is used
  * directly; for PostgreSQL a thread does the work, so that the history process does not block. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,12 @@ static void note_success(struct history *r)
 void history_answer(struct history *r, enum message_type type, uint64_t tag, const void *bytes,
                     size_t length)
 {
-    if (r->http && channel_send(r->http, type, tag, bytes, length, NULL) < 0)
+    struct brig_error err = {0};
+    if (!r->http || channel_send(r->http, type, tag, bytes, length, &err) == 0)
+        return;
+    if (err.sys_errno == ENOBUFS)
+        history_distrust_http(r, "the http process does not read answers");
+    else
         history_drop_http(r);
 }
 
