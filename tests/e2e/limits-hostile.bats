@@ -360,7 +360,7 @@ begun = time.monotonic()
 lease = connect()
 assert ask(lease, MAKE, memory=64 << 20)[0] == 0
 answered = 0
-while answered < 1500:
+while answered < 1500 and time.monotonic() < begun + 30:
     assert ask(lease, USAGE)[0] == 0
     answered += 1
     if answered % 100: continue

@@ -226,7 +226,7 @@ static void test_loop(void)
 {
     struct brig_policy *policy = probe_policy(true);
     struct brig_result result;
-    set_limit(policy, BRIG_LIMIT_WALL_MS, 1500);
+    set_limit(policy, BRIG_LIMIT_WALL_MS, 3000);
     set_limit(policy, BRIG_LIMIT_GRACE_MS, 200);
     uint64_t begin = await_now_ms();
     run_part(policy, "loop", &result);
