@@ -15,7 +15,9 @@
 #include "base/error.h"
 #include "base/fds.h"
 
-#define ROOM_WAIT_MS 2000
+/* How long a sender waits for the other end in each period. */
+#define WAIT_MS 5000
+#define WAIT_PERIOD_MS 20000
 
 /* Sent before the bytes of each piece. All pieces of a message have the same. */
 struct head {
@@ -36,8 +38,9 @@ struct channel {
     int fd;
     size_t queued_bytes;
     struct queued *first, **last;
-    struct message incoming; /* bytes is NULL if no piece of the next message has arrived */
-    size_t arrived;          /* bytes of it */
+    uint64_t period_ms, waited_ms; /* when it began, and what was waited since */
+    struct message incoming;       /* bytes is NULL if no piece of the next message has arrived */
+    size_t arrived;                /* bytes of it */
     char buffer[sizeof(struct head) + MESSAGE_PIECE_MAX];
 };
 
@@ -78,9 +81,9 @@ int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err)
 
 /* The memory that a queued message takes. An empty message counts too: otherwise a peer that does
  * not read could cause any number of them. */
-static size_t weight(const struct head *head)
+static size_t weight(size_t length)
 {
-    return sizeof(struct queued) + (size_t)head->length;
+    return sizeof(struct queued) + length;
 }
 
 static void drop_first(struct channel *channel)
@@ -89,7 +92,7 @@ static void drop_first(struct channel *channel)
     channel->first = first->next;
     if (!channel->first)
         channel->last = &channel->first;
-    channel->queued_bytes -= weight(&first->head);
+    channel->queued_bytes -= weight((size_t)first->head.length);
     if (first->fd >= 0)
         (void)close(first->fd);
     free(first);
@@ -121,6 +124,11 @@ size_t channel_queued(const struct channel *channel)
     return channel->queued_bytes;
 }
 
+bool channel_has_room(const struct channel *channel, size_t length)
+{
+    return channel->queued_bytes + weight(length) <= CHANNEL_QUEUE_MAX;
+}
+
 /* ---- sending ---- */
 
 /* Every piece of a message but the last is full. */
@@ -147,31 +155,31 @@ static int send_piece(const struct channel *channel, const struct head *head, co
 }
 
 /* Waits while the queue is full: many large messages can be sent before the other end has had time
- * to read. */
-static int make_room(struct channel *channel, size_t wanted, struct brig_error *err)
+ * to read. One that reads a little now and then cannot keep the caller from its other work. */
+static int make_room(struct channel *channel, size_t length, struct brig_error *err)
 {
     struct pollfd waiting = {.fd = channel->fd, .events = POLLOUT};
-    uint64_t end_ms = clock_now_ms() + ROOM_WAIT_MS;
-    while (channel->queued_bytes + wanted > CHANNEL_QUEUE_MAX) {
+    int result = 0;
+    while (result == 0 && !channel_has_room(channel, length)) {
         uint64_t now_ms = clock_now_ms();
-        int result = channel_flush(channel, err);
-        if (result < 0)
-            return result;
-        if (channel->queued_bytes + wanted <= CHANNEL_QUEUE_MAX)
-            break;
-        if (now_ms >= end_ms)
-            return brig_fail(err, BRIG_E_SYSTEM, ENOBUFS,
-                             "the process at the other end is too slow");
-        (void)poll(&waiting, 1, (int)(end_ms - now_ms));
+        if (now_ms - channel->period_ms >= WAIT_PERIOD_MS) {
+            channel->period_ms = now_ms;
+            channel->waited_ms = 0;
+        }
+        if (channel->waited_ms >= WAIT_MS)
+            return brig_fail(err, BRIG_E_STATE, 0, "the process at the other end is too slow");
+        (void)poll(&waiting, 1, (int)(WAIT_MS - channel->waited_ms));
+        channel->waited_ms += clock_now_ms() - now_ms;
+        result = channel_flush(channel, err);
     }
-    return 0;
+    return result;
 }
 
 static int queue(struct channel *channel, const struct head *head, const void *bytes, int *fd,
                  struct brig_error *err)
 {
     size_t length = (size_t)head->length;
-    int result = make_room(channel, weight(head), err);
+    int result = make_room(channel, length, err);
     if (result < 0)
         return result;
     struct queued *item = malloc(sizeof *item + length);
@@ -182,7 +190,7 @@ static int queue(struct channel *channel, const struct head *head, const void *b
         memcpy(item->bytes, bytes, length);
     *channel->last = item;
     channel->last = &item->next;
-    channel->queued_bytes += weight(head);
+    channel->queued_bytes += weight(length);
     return 0;
 }
 
@@ -289,7 +297,7 @@ static int take_piece(struct channel *channel, size_t got, int *fd, struct messa
 
 int channel_receive(struct channel *channel, struct message *ret_message, struct brig_error *err)
 {
-    int result;
+    int result = 0;
     do { /* a message has few enough pieces to take them all at once */
         const struct iovec part = {.iov_base = channel->buffer, .iov_len = sizeof channel->buffer};
         autoclose int fd = -1;
@@ -297,6 +305,8 @@ int channel_receive(struct channel *channel, struct message *ret_message, struct
         ssize_t got = fdpass_receive(channel->fd, &part, 1, &fd, &fd_count, 0);
         if (got == -EAGAIN)
             return 0;
+        if (got == -ECONNRESET) /* said once if the other end has gone and left messages unread */
+            continue;
         if (got == -EMSGSIZE)
             return misbehaves(err);
         if (got <= 0)

@@ -168,8 +168,10 @@ int channel_fd(const struct channel *channel);
 bool channel_wants_write(const struct channel *channel);
 /* Queued bytes. A sender of large data should pause when there are many. */
 size_t channel_queued(const struct channel *channel);
-/* Sends or queues a copy. If the queue is full, waits for the other side, but two seconds at most. Fails
- * if it is gone or does not read; sys_errno is ENOBUFS then. */
+/* Whether a message of this length can be queued now. */
+bool channel_has_room(const struct channel *channel, size_t length);
+/* Sends or queues a copy. Waits a little while the queue is full. Fails with BRIG_E_SYSTEM if the
+ * other side is gone, and with another code if it is too slow. */
 int channel_send(struct channel *channel, enum message_type type, uint64_t tag, const void *bytes,
                  size_t length, struct brig_error *err);
 int channel_send_fd(struct channel *channel, enum message_type type, uint64_t tag, int fd,

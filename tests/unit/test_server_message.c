@@ -283,6 +283,22 @@ static void test_many_large(void)
     end_pair(&pair);
 }
 
+/* What was sent before the end is not lost, whatever the sender has left unread. */
+static void test_last_words(void)
+{
+    struct pair pair = new_pair();
+    automessage struct message got = {.fd = -1};
+    tap_ok(channel_send(pair.b, MESSAGE_KILL, 1, "x", 1, NULL) == 0 &&
+               channel_send(pair.a, MESSAGE_DONE, 2, "y", 1, NULL) == 0,
+           "two messages cross");
+    channel_free(pair.a);
+    tap_is_int(channel_receive(pair.b, &got, NULL), 1, "one arrives though its sender is gone");
+    tap_ok(got.tag == 2 && got.length == 1 && got.bytes[0] == 'y', "and is whole");
+    struct message none;
+    tap_ok(channel_receive(pair.b, &none, NULL) < 0, "then there is nothing");
+    channel_free(pair.b);
+}
+
 static void test_gone(void)
 {
     struct pair pair = new_pair();
@@ -305,6 +321,7 @@ int main(void)
     test_two_fds();
     test_many_empty();
     test_many_large();
+    test_last_words();
     test_gone();
     return tap_done();
 }

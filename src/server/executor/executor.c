@@ -39,7 +39,7 @@
 #define HEARINGS_MAX 64 /* times so many */
 #define SWEEP_MS (UINT64_C(5) * 60 * 1000)
 #define GAUGES_MS 100
-#define HISTORY_PATIENCE_MS 3000 /* after the last run, for rows to be confirmed */
+#define HISTORY_PATIENCE_MS 3000 /* after the last run, for rows and results */
 /* Pause and resume sending output to the http process. */
 #define HTTP_FULL ((size_t)8 << 20)
 #define HTTP_EASY ((size_t)2 << 20)
@@ -110,10 +110,10 @@ void executor_tell_http(struct executor *executor, uint64_t http, enum message_t
     struct executor_peer *peer = &executor->peers[ROLE_HTTP];
     if (!peer->channel || http != executor->http_processes)
         return;
-    struct brig_error err = {0};
-    if (channel_send(peer->channel, type, tag, bytes, length, &err) == 0)
+    int result = channel_send(peer->channel, type, tag, bytes, length, NULL);
+    if (result == 0)
         return;
-    if (err.sys_errno == ENOBUFS)
+    if (result != BRIG_E_SYSTEM)
         distrust_http(executor, "the http process does not read what it is sent");
     lose_peer(peer);
 }
@@ -436,6 +436,7 @@ static bool is_drained(struct executor *executor, uint64_t now)
     if (!executor->draining)
         return false;
     if (executor->run_count > 0) {
+        executor->rows_ms = 0;
         for (struct run *run = executor->runs; run && now >= executor->drain_ms; run = run->next)
             executor_run_cancel(run, RUN_CANCELLED);
         return false;

@@ -303,18 +303,19 @@ static void read_executor(struct history *r)
 
 /* ---- The http process ---- */
 
-static void await_row(struct history *r, const struct message *message)
-{
-    r->awaited = r->stored < message->tag ? message->tag : 0;
-    r->awaited_ms = clock_now_ms() + HISTORY_ROW_MS;
-}
-
 /* Nothing arrives while a batch is held. */
 static void check_awaited(struct history *r)
 {
     if (r->stored >= r->awaited || !r->executor || r->held_until_ms ||
         clock_now_ms() >= r->awaited_ms)
         r->awaited = 0;
+}
+
+static void await_row(struct history *r, const struct message *message)
+{
+    r->awaited = message->tag;
+    r->awaited_ms = clock_now_ms() + HISTORY_ROW_MS;
+    check_awaited(r);
 }
 
 static int read_question(struct history *r)

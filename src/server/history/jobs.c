@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Work for the database: answer queries, take rows from the spool, delete old rows. SQLite is used
  * directly; for PostgreSQL a thread does the work, so that the history process does not block. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,10 +47,10 @@ static void note_success(struct history *r)
 void history_answer(struct history *r, enum message_type type, uint64_t tag, const void *bytes,
                     size_t length)
 {
-    struct brig_error err = {0};
-    if (!r->http || channel_send(r->http, type, tag, bytes, length, &err) == 0)
+    int result = r->http ? channel_send(r->http, type, tag, bytes, length, NULL) : 0;
+    if (result == 0)
         return;
-    if (err.sys_errno == ENOBUFS)
+    if (result != BRIG_E_SYSTEM)
         history_distrust_http(r, "the http process does not read answers");
     else
         history_drop_http(r);
@@ -434,6 +433,5 @@ void history_tell_status(struct history *r)
     if (memcmp(&status, &r->status, sizeof status) == 0)
         return;
     r->status = status;
-    if (channel_send(r->http, MESSAGE_STORE, 0, &status, sizeof status, NULL) < 0)
-        history_drop_http(r);
+    history_answer(r, MESSAGE_STORE, 0, &status, sizeof status);
 }

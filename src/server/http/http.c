@@ -48,7 +48,9 @@
 bool http_send(struct http *http, enum server_role to, enum message_type type, uint64_t tag,
                const void *bytes, size_t length)
 {
-    return http->peers[to] && channel_send(http->peers[to], type, tag, bytes, length, NULL) == 0;
+    struct channel *peer = http->peers[to]; /* which may be waiting for us, so do not wait for it */
+    return peer && channel_has_room(peer, length) &&
+           channel_send(peer, type, tag, bytes, length, NULL) == 0;
 }
 
 static void take_runtimes(struct http *http, const struct message *message)
