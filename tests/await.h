@@ -78,7 +78,7 @@ static inline bool await_end(int fd)
     return length == 0;
 }
 
-/* Waits until a process that is not our child, or a child that nobody waits for, is gone. */
+/* Waits until a process that is not our child, or a child while SIGCHLD is ignored, is gone. */
 static inline bool await_gone(pid_t pid)
 {
     return await(kill(pid, 0) < 0 && errno == ESRCH);

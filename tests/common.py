@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What the test programs in Python share: waiting for an event, and the suite's own ordinary user.
+"""What the test programs in Python share: waiting for an event, the suite's own ordinary user, packages from npm.
 
 A program in a folder of tests/ finds it with
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """
+import fcntl
 import os
 import pwd
+import subprocess
 import time
 
 SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
@@ -37,3 +39,15 @@ def user_ids():
     except KeyError:
         return 65534, 65534
     return entry.pw_uid, entry.pw_gid
+
+
+def npm_install(folder, packages):
+    """Installs packages of npm into a folder, which suites may share; returns why that failed, or "" """
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "package.json").exists():
+            (folder / "package.json").write_text('{"private": true}\n')
+        done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *packages], cwd=folder,
+                              capture_output=True, text=True, timeout=1800, stdin=subprocess.DEVNULL, check=False)
+    return "" if done.returncode == 0 else done.stderr.strip() or "npm fails"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The table of test suites. Programs are found by their files, so that a new one is run without being
-named here; what is named here is what runs more than once, or not in every group.
+"""The table of test suites. They are found by their files: a new one is run without being named here.
+Named are those that run more than once, or that some groups leave out.
 
 A suite is a program that prints TAP. Groups:
 
-    check   what is wanted after every change: golden, the quick unit tests, a jail in every mode
-    test    check, and everything else that finds errors for its time
+    check   to be run after every change: golden, the quick unit tests, a jail in every mode
+    test    to be run before every push: check, and all other suites that are worth their time
     all     every suite except those of vm, vm-cpus, fresh and slow
     unit e2e bindings escape lint fuzz vm-quick vm vm-cpus fresh packages slow    by kind
 """
@@ -113,13 +113,13 @@ def is_program(path):
 
 
 # Begun first where it is not known yet how long they take.
-LONG = """e2e/net escape/user escape/root e2e/server_http e2e/git-hostile e2e/apply e2e/git e2e/server_pools e2e/git-nested
-    e2e/review e2e/held e2e/status""".split()
+LONG = """fresh-short vm-cgroup lint/quick e2e/net escape/user escape/root e2e/server_http e2e/git-hostile e2e/apply e2e/git
+    e2e/server_pools e2e/git-nested e2e/review e2e/held e2e/status""".split()
 
 # Each takes more than a few seconds.
 SLOW_E2E = "git-served git-large images reflink server_web".split()
 
-# What they are about is different in memory, or is a home as users have it. make test-all has all of them on a disk.
+# These behave differently in memory, or need a home on a disk as users have it. make test-all puts every suite on a disk.
 ON_DISK = "disk homes limits masks modes".split()
 
 
@@ -142,7 +142,7 @@ def escape_suites():
         yield Suite(f"escape/{who}", ["tests/escape/run", "--who", who], ("test", "all", "escape"), seconds=2400)
 
 
-# What these test of a binding is the same for root: values, types, documents. The others run as both.
+# These give the same results for root (values, types, documents), so they run as the user only. The others run as both.
 AS_USER_ONLY = """test_executor test_logging test_module test_plain test_policy test_readme test_tutorial test_types
     test_typing""".split()
 
@@ -282,7 +282,7 @@ def inside_e2e(quick):
     only = ["--filter-tags", "quick"] if quick else []
     yield Suite("e2e/limits", [*bats, *only, limits], ("quick",))
     yield Suite("quota", [*bats, *only, "tests/vm/quota.bats"], ("quick",))
-    # Once more by a user with a group, who runs what root need not.
+    # Again as a user that owns a cgroup, without the tests that are about root.
     tags = "quick,!root" if quick else "!root"
     yield Suite("e2e/user/limits", [*bats, "--filter-tags", tags, limits], ("quick",), who="member")
     for name in stems("tests/e2e/*.bats"):

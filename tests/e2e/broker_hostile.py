@@ -9,7 +9,7 @@ import time
 
 import broker_rig as rig_module
 from broker_credentials import SECRET, Client, Upstream, field, injecting
-from broker_rig import (PUBLIC4, Refused, UpstreamProxy, client_hello, echo, how_it_ends, listen, peak_memory,
+from broker_rig import (PUBLIC4, Refused, UpstreamProxy, client_hello, echo, how_it_ends, listen, peak_memory, proxied,
                         read_reply, serve, socks_name, test, tls_client, wait_for)
 
 # ---- Credentials ---------------------------------------------------------------------------------
@@ -205,13 +205,6 @@ def how_it_ends_soon(client, seconds=5):
 
 
 # ---- Proxies -------------------------------------------------------------------------------------
-
-
-def proxied(rig, *lines, **options):
-    door = rig.door(*lines, ports=(), **options)
-    door.give("http_proxy", rig.jail_listen("127.0.0.1", 3128))
-    door.give("socks", rig.jail_listen("127.0.0.1", 1080))
-    return door
 
 
 def through(rig, port, request, greeting=b""):

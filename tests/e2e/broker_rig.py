@@ -23,11 +23,10 @@ import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from common import SLOW, user_ids, wait_for  # noqa: E402,F401
+from common import PATIENCE as WAIT, SLOW, user_ids, wait_for  # noqa: E402,F401
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
-WAIT = 60 * SLOW
 
 PUBLIC4, PUBLIC4_OTHER, PRIVATE4 = "93.184.216.34", "93.184.216.35", "10.1.2.3"
 METADATA4, UNREACHED4 = "169.254.169.254", "93.184.216.99"
@@ -649,6 +648,14 @@ def test(function):
     """A test; its name is the sentence it proves."""
     TESTS.append(function)
     return function
+
+
+def proxied(rig, *lines, **options):
+    """A broker that is an HTTP proxy and a SOCKS proxy."""
+    door = rig.door(*lines, ports=(), **options)
+    door.give("http_proxy", rig.jail_listen("127.0.0.1", 3128))
+    door.give("socks", rig.jail_listen("127.0.0.1", 1080))
+    return door
 
 
 def main():

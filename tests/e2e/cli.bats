@@ -247,7 +247,7 @@ brig_in() {
     as user mkdir gone
     must_exit 125 run_as_user sh -c "cd gone && rmdir ../gone && exec '$BRIG' true"
     [ "$output" = "brig: cannot find out the working directory: No such file or directory. Go into one that exists, or use -D to run without it" ]
-    must_exit 125 brig mask "$(if lib_is_root; then lib_user_home; else echo "$HOME"; fi)"
+    must_exit 125 brig mask "$(if lib_is_root; then echo "$LIB_USER_HOME"; else echo "$HOME"; fi)"
     output_has "is the whole home directory; choose the mode bare or strict"
     # The jail is known by its first process, which has its name a moment after the command has started.
     must_exit 125 brig --seccomp dev -r "$BRIG" sh -c "$AWAIT"'; await grep -q brig-init /proc/1/comm; exec "$@"' - \
@@ -280,7 +280,7 @@ brig_in() {
 
 @test "a whole home is granted only when asked for, however it is spelled" {
     local home
-    if lib_is_root; then home=$(lib_user_home); else home=$HOME; fi
+    if lib_is_root; then home=$LIB_USER_HOME; else home=$HOME; fi
     ln -s "$home" link
     for folder in "$home" "$SCRATCH/link" "$(dirname "$home")"; do
         must_exit 125 brig_in "$folder" true

@@ -6,6 +6,7 @@
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
 load lib
+load screen
 
 setup() {
     scratch_make user
@@ -15,29 +16,12 @@ setup() {
     export BRIG_CONFIG_DIR=$SCRATCH/config
     PATH=$(dirname "$BRIG"):$PATH
     cd "$SCRATCH/here" || return
-    TMUX_SOCKET=brigtest-c$$-$BATS_TEST_NUMBER
 }
 
 teardown() {
-    screen kill-server 2>/dev/null || true
+    stop_screen
     cd /
     scratch_remove
-}
-
-screen() {
-    env -u TMUX tmux -L "$TMUX_SOCKET" -f /dev/null "$@"
-}
-
-# on_screen REGEX: waits until a line of the screen matches, half a minute at most.
-on_screen() {
-    local i
-    for ((i = 0; i < 300; i++)); do
-        screen capture-pane -p -J -t t | sed 's, *$,,' | grep -qE -- "$1" && return
-        read -r -t 0.1 <> <(:) || true
-    done
-    echo "not on the screen: $1" >&2
-    screen capture-pane -p -t t | grep . >&2
-    return 1
 }
 
 # ---- bash ----
@@ -136,7 +120,7 @@ END
 # A program in a jail can create such files where its changes are applied.
 @test "bash: the name of a file is neither a command nor an instruction of brig" {
     local home=$HOME name
-    ! lib_is_root || home=$(lib_user_home)
+    ! lib_is_root || home=$LIB_USER_HOME
     for name in '_command_offset a[$(touch ran)]' '_files a[$(touch ran)]' '_directories a[$(touch ran)]'; do
         run_as_user touch "$home/$name"
         run in_bash brig mask "${name%% *}"
@@ -158,7 +142,7 @@ END
 
 @test "paths of the home after mask and unmask, and candidates of brig itself" {
     local home=$HOME
-    ! lib_is_root || home=$(lib_user_home)
+    ! lib_is_root || home=$LIB_USER_HOME
     run_as_user mkdir -p "$home/brigtest-mask/inner"
     LIB_SCRATCHES="$LIB_SCRATCHES $home/brigtest-mask"
     must in_bash brig mask -j al
@@ -254,12 +238,9 @@ in_fish() {
 
 # ---- zsh ----
 
-# start_shell COMMAND [VARIABLE]: starts a shell of the user in a terminal.
+# start_shell COMMAND [VARIABLE]
 start_shell() {
-    needs tmux
-    screen new-session -d -s t -x 100 -y 40 \
-        "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env TERM=screen ${2:-} PATH=\"$PATH\" BRIG_CONFIG_DIR=$BRIG_CONFIG_DIR $1'"
-    on_screen '^% *$'
+    start_screen 100 40 PATH=\""$PATH"\" BRIG_CONFIG_DIR="$BRIG_CONFIG_DIR" ${2:+"$2"} "$1"
 }
 
 start_zsh() {
@@ -276,11 +257,11 @@ END
 
 # completes TYPED REGEX: with Tab behind it, a line of the screen is as said; then the line is given up.
 completes() {
-    screen send-keys -t t -l "$1"
-    screen send-keys -t t Tab
-    on_screen "$2"
-    screen send-keys -t t C-u C-l
-    on_screen '^% *$'
+    keys -l "$1"
+    keys Tab
+    shows "$2"
+    keys C-u C-l
+    shows '^% *$'
 }
 
 @test "zsh: it loads, and completes verbs, options, values, files and jails" {
@@ -304,7 +285,7 @@ completes() {
 
 @test "zsh: the name of a file is neither a command nor an instruction of brig" {
     local home=$HOME name='_files a[$(touch ran)]'
-    ! lib_is_root || home=$(lib_user_home)
+    ! lib_is_root || home=$LIB_USER_HOME
     start_zsh
     run_as_user touch "$home/$name" 'here$(touch ran)'
     run completes 'brig mask _fi' '^% brig mask _files\\ a\\\[\\\$\\\(touch\\ ran\\\)\\\]$'

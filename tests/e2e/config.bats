@@ -12,7 +12,7 @@ setup() {
     as user mkdir "$CONFIG" "$PROJECT"
     export BRIG_CONFIG_DIR=$CONFIG
     cd "$PROJECT" || return
-    if lib_is_root; then HOME_DIR=$(lib_user_home); else HOME_DIR=$HOME; fi
+    if lib_is_root; then HOME_DIR=$LIB_USER_HOME; else HOME_DIR=$HOME; fi
 }
 
 teardown() {

@@ -13,7 +13,7 @@ setup() {
     as user mkdir "$SCRATCH/project" "$SCRATCH/config" "$SCRATCH/run" "$SCRATCH/run/pulse"
     export BRIG_CONFIG_DIR=$SCRATCH/config
     cd "$SCRATCH/project" || return
-    if lib_is_root; then HOME_DIR=$(lib_user_home); else HOME_DIR=$HOME; fi
+    if lib_is_root; then HOME_DIR=$LIB_USER_HOME; else HOME_DIR=$HOME; fi
     TMP_DIR=$(as user mktemp -d /tmp/brigtest.XXXXXXXX)
     LISTENER=
     XSOCKET=

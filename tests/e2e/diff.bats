@@ -163,7 +163,7 @@ in_terminal() {
     needs script
     line=$(printf '%q ' "$@")
     # shellcheck disable=SC2031
-    export -f by as run_as_user lib_is_root lib_user_home
+    export -f by as run_as_user lib_is_root
     export BRIG LIB_USER HOME_OF_USER ROOT_STORE
     SHELL=/bin/bash TERM=xterm script -qec "$line" /dev/null </dev/null
 }
@@ -291,7 +291,7 @@ in_terminal() {
         echo new >new; echo "* diff=planted" >.gitattributes'
     # .gitattributes, gone/file, the two hunks of lines, new; then the file that has replaced a directory.
     printf 'n\nn\ny\nn\ny\nn\n' >answers
-    export -f by as run_as_user lib_is_root lib_user_home
+    export -f by as run_as_user lib_is_root
     export BRIG LIB_USER HOME_OF_USER
     SHELL=/bin/bash TERM=xterm must script -qec 'by user apply -j parts -p .' /dev/null <answers
     [ "$(sed -n '1p;30p' lines)" = $'one\n30' ]
@@ -307,7 +307,7 @@ answer() {
     local typed=$1
     shift
     printf '%b' "$typed" >answers
-    export -f by as run_as_user lib_is_root lib_user_home
+    export -f by as run_as_user lib_is_root
     export BRIG LIB_USER HOME_OF_USER
     SHELL=/bin/bash TERM=xterm script -qec "by user $*" /dev/null <answers
 }

@@ -89,7 +89,7 @@ assert report["unenforced"]
 
 @test "the doctor leaves nothing behind" {
     local home before
-    home=$(lib_is_root && lib_user_home || echo "$HOME")
+    home=$(lib_is_root && echo "$LIB_USER_HOME" || echo "$HOME")
     # But for what suites beside this one make.
     before=$(ls -A -I 'brigtest.*' "$home" | wc -l)
     run run_as_user "$BRIG" doctor

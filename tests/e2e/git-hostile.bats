@@ -162,25 +162,22 @@ evil() {
     PREPARE=
 }
 
-# For a shell: runs that are longer than a second are searched. `await over` makes it one.
-LONG='now() { date +%s; }; from=$(now); over() { [ "$(now)" -ge $((from + 3)) ]; };'
-
 @test "a repository in a new directory is made anew" {
     # Its commits are kept.
-    plant "$AWAIT $LINKS $LONG"' evil new; await over'
+    plant "$LINKS"' evil new'
     [ "$(out -C new log --format=%s)" = x ]
-    plant "$AWAIT $LINKS $LONG"' mkdir -p some/where; evil some/where/new; ln -s some/where/new new; await over'
-    plant "$AWAIT $LINKS $LONG"' evil x; mkdir new; echo "gitdir: ../x/.git" >new/.git; await over'
+    plant "$LINKS"' mkdir -p some/where; evil some/where/new; ln -s some/where/new new'
+    plant "$LINKS"' evil x; mkdir new; echo "gitdir: ../x/.git" >new/.git'
 }
 
 @test "a repository in a directory with files that git knows is made anew" {
     PREPARE='mkdir d; echo x >d/x; git add d; git commit -q -m d'
-    plant "$AWAIT $LINKS $LONG"' evil .x; mv .x/.git d/.git; await over'
+    plant "$LINKS"' evil .x; mv .x/.git d/.git'
 }
 
 @test "a repository in a directory that git ignores is made anew" {
     PREPARE='echo /ignored/ >.gitignore; git add .gitignore; git commit -q -m ignore'
-    plant "$AWAIT $LINKS $LONG"' evil ignored; await over'
+    plant "$LINKS"' evil ignored'
 }
 
 @test "metadata of worktrees" {

@@ -7,7 +7,7 @@ load lib
 
 setup() {
     jails_setup
-    H=$(lib_user_home)
+    H=$LIB_USER_HOME
     run_as_user mkdir -p "$H/ot-here/sub" "$H/ot-other"
     cd "$H/ot-here" || return
 }

@@ -211,7 +211,7 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         # As it is, to a file or a pipe; harmless, to a terminal.
         by "$who" held .envrc >"$SCRATCH/printed"
         printf 'one\ntwo\033]0;title\007\233' | cmp - "$SCRATCH/printed"
-        must script -qec "$(declare -f by as run_as_user lib_is_root lib_user_home); $(declare -p BRIG LIB_USER HOME_OF_USER) ROOT_STORE=${ROOT_STORE:-}
+        must script -qec "$(declare -f by as run_as_user lib_is_root); $(declare -p BRIG LIB_USER HOME_OF_USER) ROOT_STORE=${ROOT_STORE:-}
             by $who held .envrc" /dev/null
         output_has 'two\x1b]0;title\x07\x9b'
         output_lacks $'\033'

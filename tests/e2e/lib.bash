@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154 # status and output are set by `run`
 #
 # A suite loads it with `load lib` (or `load ../e2e/lib`). For root, tests/run makes the ordinary user;
-# without root it is who we are.
+# without root it is the caller.
 
 LIB_DIR=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 LIB_ROOT=$(cd "$LIB_DIR/../.." && pwd)
@@ -41,15 +41,11 @@ needs() {
 
 # ---- The ordinary user ---------------------------------------------------------------------------
 
-# What is asked of the user again and again, for all that is started from here.
+# The user's ids and home, looked up once and exported to all commands.
 if [ -z "${LIB_USER_HOME:-}" ]; then
     IFS=: read -r _ _ LIB_USER_ID LIB_USER_GROUP _ LIB_USER_HOME _ < <(getent passwd "$LIB_USER") || true
     export LIB_USER_ID LIB_USER_GROUP LIB_USER_HOME
 fi
-
-lib_user_home() {
-    echo "$LIB_USER_HOME"
-}
 
 # run_as_user CMD...: as the ordinary user, with that user's groups and home. PATH and the variables
 # named BRIG* stay.

@@ -6,6 +6,7 @@
 
 load lib
 load limited
+load screen
 
 setup() {
     needs python3
@@ -16,7 +17,7 @@ setup() {
 
 teardown() {
     started_kill
-    [ -z "${TMUX_SOCKET:-}" ] || screen kill-server 2>/dev/null || true
+    stop_screen
     cd /
     take_back
     scratch_remove
@@ -482,40 +483,16 @@ while True:
 
 # ---- At a terminal ----
 
-screen() {
-    env -u TMUX tmux -L "$TMUX_SOCKET" -f /dev/null "$@"
-}
-
-shows() {
-    await on_screen "$1" || {
-        screen capture-pane -p -t t >&2
-        return 1
-    }
-}
-
-on_screen() {
-    screen capture-pane -p -J -t t | grep -qE -- "$1"
-}
-
 @test "a command that stops itself does not stop its time" {
-    needs tmux
-    TMUX_SOCKET=brighostile-$$-$BATS_TEST_NUMBER
-    screen new-session -d -s t -x 90 -y 30 \
-        "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env PS1=\"% \" TERM=screen BRIG=\"$BRIG\" \
-            NO_COLOR=1 HISTFILE= bash --norc --noprofile -i'"
-    shows '%'
-    screen send-keys -t t -l 'for s in STOP TSTP; do $BRIG -m sealed -D --timeout 2s --grace 0 -- sh -c "kill -$s \$\$; sleep 600"; echo "status $s $?"; done'
-    screen send-keys -t t Enter
+    start_screen 90 30 BRIG="$BRIG" NO_COLOR=1 bash --norc --noprofile -i
+    type_line 'for s in STOP TSTP; do $BRIG -m sealed -D --timeout 2s --grace 0 -- sh -c "kill -$s \$\$; sleep 600"; echo "status $s $?"; done'
     shows 'status STOP 124'
     shows 'status TSTP 124'
-    screen send-keys -t t -l 'clear; $BRIG -m sealed -D --timeout 60s -- sh -c "echo be""gun; sleep 600"; echo "status $?"'
-    screen send-keys -t t Enter
+    type_line 'clear; $BRIG -m sealed -D --timeout 60s -- sh -c "echo be""gun; sleep 600"; echo "status $?"'
     shows begun
-    screen send-keys -t t C-z
+    keys C-z
     shows 'status 14[68]'
-    screen send-keys -t t -l 'kill %1; wait; clear; $BRIG -m sealed -D -- sh -c "kill -STOP \$\$"; echo "then $?"'
-    screen send-keys -t t Enter
+    type_line 'kill %1; wait; clear; $BRIG -m sealed -D -- sh -c "kill -STOP \$\$"; echo "then $?"'
     shows 'then 14[68]'
-    screen send-keys -t t -l 'kill -KILL %1; exit'
-    screen send-keys -t t Enter
+    type_line 'kill -KILL %1; exit'
 }

@@ -10,7 +10,7 @@ setup() {
     run_as_user mkdir "$SCRATCH/project"
     cd "$SCRATCH/project" || return
     if lib_is_root; then
-        H=$(lib_user_home)
+        H=$LIB_USER_HOME
     else
         H=$HOME
     fi

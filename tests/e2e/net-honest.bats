@@ -249,7 +249,7 @@ starts() {
 
 mirrors() {
     local home
-    home=$(lib_user_home)
+    home=$LIB_USER_HOME
     mkdir -p "$home/.config/pip"
     printf 'registry=http://joe:secret@other.example/npm/\n@corp:registry=http://good.example/\n' > "$home/.npmrc"
     printf '[global]\nindex-url = http://other.example/simple\nextra-index-url =\n  http://good.example/a\n' \

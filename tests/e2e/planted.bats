@@ -116,13 +116,13 @@ teardown() {
 @test "all sockets that the host has are hidden in a view of it, however many there are" {
     mkdir "$SCRATCH/s"
     python3 -c 'if True:
-        import socket, sys, time
+        import signal, socket, sys
         sockets = [socket.socket(socket.AF_UNIX) for i in range(400)]
         for i, one in enumerate(sockets):
             one.bind(f"{sys.argv[1]}/s/{i}")
             one.listen()
         open(f"{sys.argv[1]}/up", "w").close()
-        time.sleep(60)' "$SCRATCH" &
+        signal.pause()' "$SCRATCH" 3>&- &
     local job=$!
     await_file "$SCRATCH/up"
     chmod 777 "$SCRATCH"/s/*
@@ -135,6 +135,8 @@ teardown() {
             except OSError:
                 connected -= 1
         print("connected to", connected)' "$SCRATCH"
-    kill "$job"
     [ "${lines[-1]}" = "connected to 0" ]
+    run python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' "$SCRATCH/s/399"
+    kill "$job"
+    [ "$status" -eq 0 ] # the sockets were still there
 }

@@ -6,8 +6,10 @@
 # shellcheck disable=SC2154 # status and output are set by `run`
 
 load lib
+load screen
 
 setup() {
+    export LC_ALL=C.UTF-8 # of tmux, too
     jails_setup
     FILES=$SCRATCH/files
     JAIL=review-$$-$BATS_TEST_NUMBER
@@ -18,7 +20,7 @@ setup() {
 }
 
 teardown() {
-    [ -z "${TMUX_SOCKET:-}" ] || screen kill-server 2>/dev/null || true
+    stop_screen
     jails_teardown
 }
 
@@ -35,25 +37,7 @@ ALL='printf "one\n2\nthree\n" >plain.txt; rm gone.txt; echo new >sub/new.txt; ec
 terminal() {
     local columns=${1:-120} lines=${2:-30}
     shift $(($# > 2 ? 2 : $#))
-    needs tmux
-    TMUX_SOCKET=$LIB_USER-review-$$-$BATS_TEST_NUMBER
-    screen new-session -d -s t -x "$columns" -y "$lines" \
-        "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env PS1=\"% \" TERM=screen BRIG=\"$BRIG\" \
-            LC_ALL=C.UTF-8 HISTFILE= $* bash --norc --noprofile -i'"
-    shows '^%'
-}
-
-screen() {
-    env -u TMUX LC_ALL=C.UTF-8 tmux -L "$TMUX_SOCKET" -f /dev/null "$@"
-}
-
-keys() {
-    screen send-keys -t t "$@"
-}
-
-type_line() {
-    screen send-keys -t t -l "$1"
-    screen send-keys -t t Enter
+    start_screen "$columns" "$lines" BRIG="$BRIG" "$@" bash --norc --noprofile -i
 }
 
 # fresh_line COMMANDS: runs them on an empty screen, and waits until nothing of earlier ones is left there.
@@ -63,20 +47,9 @@ fresh_line() {
     shows "^fresh $FRESH\$"
 }
 
-picture() {
-    screen capture-pane -p -t t "$@"
-}
-
+# Without -J: lines of the full screen may be as wide as the terminal, and are not parts of one line.
 on_screen() {
     picture | grep -qE -- "$1"
-}
-
-# shows REGEX: waits until a line of the screen matches.
-shows() {
-    await on_screen "$1" || {
-        picture >&2
-        return 1
-    }
 }
 
 # hides REGEX: waits until no line matches.
@@ -97,7 +70,7 @@ review() {
 to() {
     keys g /
     shows '^/_'
-    screen send-keys -t t -l "$1"
+    keys -l "$1"
     await has_typed "/$1_"
     keys Enter
     hides '^/'

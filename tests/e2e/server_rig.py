@@ -22,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -69,6 +70,37 @@ def below(pid):
     for one in found:
         found += [child for child, (parent, _) in table.items() if parent == one]
     return found[1:]
+
+
+def in_background(function, *arguments, **more):
+    """Runs it in a thread. The result is what it returned or raised."""
+    def run():
+        try:
+            thread.result = function(*arguments, **more)
+        except Exception as error:  # looked at by the test
+            thread.result = error
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def attempt(function, *arguments, **more):
+    try:
+        return function(*arguments, **more)
+    except (OSError, http.client.HTTPException, AssertionError):
+        return None
+
+
+def sleeping(executor):
+    """The processes named sleep in the jails."""
+    table = processes()
+    return [pid for pid in below(executor) if table.get(pid, (0, ""))[1] == "sleep"]
+
+
+def wake(executor):
+    """Ends the one sleep, so that its shell goes on."""
+    (pid,) = wait_for(lambda: sleeping(executor), "the shell to sleep")
+    os.kill(pid, signal.SIGTERM)
 
 
 class Enough(Exception):
@@ -205,7 +237,7 @@ class Brigd:
                 self.process.wait()
                 raise AssertionError(f"brigd did not end: {self.said()}") from None
             table = processes()
-            wait_for(lambda: not [pid for pid in left if pid in processes()] or None,
+            wait_for(lambda: not [pid for pid in left if pid in processes()],
                      f"what is left of it to end: {[(pid, table.get(pid)) for pid in left]}")
         self.log.close()
         return self.process.returncode

@@ -27,7 +27,7 @@ compare() {
         diff before <(list) | grep "^>"
         exit 0' - "$1"
 }
-export -f run_as_user lib_is_root lib_user_home
+export -f run_as_user lib_is_root
 export LIB_USER
 
 @test "what is mounted where mounts are shared is seen by those who share them" {

@@ -56,7 +56,7 @@ with_etc() {
     ROOT_STORE=$ROOT_STORE unshare --mount "$BASH" -c '
         set -e
         . "$1/lib.bash"
-        HOME_OF_USER=$(lib_user_home)
+        HOME_OF_USER=$LIB_USER_HOME
         mount -t tmpfs none "$2"
         mkdir "$2/upper" "$2/work"
         mount -t overlay none -o "lowerdir=/etc,upperdir=$2/upper,workdir=$2/work" /etc

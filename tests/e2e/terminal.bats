@@ -3,20 +3,16 @@
 # The jail's terminal: keys, sizes, stopping and going on, driven through a real terminal (tmux).
 
 load lib
+load screen
 
 setup() {
-    needs tmux
     scratch_make user
     cd "$SCRATCH" || return
-    TMUX_SOCKET=$LIB_USER-$$-$BATS_TEST_NUMBER
-    screen new-session -d -s t -x 90 -y 30 \
-        "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env PS1=\"% \" TERM=screen BRIG=\"$BRIG\" \
-            NO_COLOR=1 HISTFILE= bash --norc --noprofile -i'"
-    shows '%'
+    start_screen 90 30 BRIG="$BRIG" NO_COLOR=1 bash --norc --noprofile -i
 }
 
 teardown() {
-    screen kill-server 2>/dev/null || true
+    stop_screen
     local jail
     for jail in ${TERMINAL_JAILS:-}; do
         run_as_user "$BRIG" stop "$jail" >/dev/null 2>&1 || true
@@ -26,43 +22,17 @@ teardown() {
     scratch_remove
 }
 
-screen() {
-    env -u TMUX tmux -L "$TMUX_SOCKET" -f /dev/null "$@"
-}
-
-keys() {
-    screen send-keys -t t "$@"
-}
-
-# type TEXT: a line and Enter.
-type_line() {
-    screen send-keys -t t -l "$1"
-    screen send-keys -t t Enter
-}
-
-# shows REGEX: waits until a line of the screen matches.
-shows() {
-    await on_screen "$1" || {
-        screen capture-pane -p -t t >&2
-        return 1
-    }
-}
-
-on_screen() {
-    screen capture-pane -p -J -t t | grep -qE -- "$1"
-}
-
 # prompt: waits until the shell asks for the next line. What is typed before brig has ended is the
 # jail's.
 prompt() {
     await is_prompt || {
-        screen capture-pane -p -t t >&2
+        picture >&2
         return 1
     }
 }
 
 is_prompt() {
-    [[ $(screen capture-pane -p -J -t t | grep . | tail -n 1) =~ (^|\^C)%\ *$ ]]
+    [[ $(picture -J | grep . | tail -n 1) =~ (^|\^C)%\ *$ ]]
 }
 
 # is_raw: whether brig, or a line editor, has the terminal.
@@ -75,14 +45,14 @@ is_raw() {
 to_cat() {
     type_line "$1"
     await is_answered "$1" || {
-        screen capture-pane -p -t t >&2
+        picture >&2
         return 1
     }
     shows "^$1\$"
 }
 
 is_answered() {
-    [ "$(screen capture-pane -p -J -t t | grep -o -- "$1" | wc -l)" -ge 2 ]
+    [ "$(picture -J | grep -o -- "$1" | wc -l)" -ge 2 ]
 }
 
 @test "the command has a terminal, and it is not the host's" {
@@ -178,7 +148,7 @@ is_answered() {
     type_line '$BRIG -m sealed vi file'
     shows '^~'
     keys i
-    screen send-keys -t t -l 'written inside'
+    keys -l 'written inside'
     keys Escape
     type_line ':wq'
     prompt
@@ -210,7 +180,7 @@ is_answered() {
 @test "with input from a pipe, output is on the screen, whole and in lines" {
     type_line "seq 1 2000 | \$BRIG -m sealed sh -c 'cat; echo last' ; echo end"
     shows '^end$'
-    screen capture-pane -p -S - -t t | grep -xc '[0-9]*' | grep -qx 2000
+    picture -S - | grep -xc '[0-9]*' | grep -qx 2000
     shows '^last$'
 }
 
@@ -332,7 +302,7 @@ edit_a_file() {
     type_line '$BRIG $J -- vi edited; cat edited; echo end'
     shows '^~'
     keys i
-    screen send-keys -t t -l "by vi in $MODE"
+    keys -l "by vi in $MODE"
     keys Escape
     type_line ':wq'
     shows '^end$'
@@ -342,7 +312,7 @@ edit_a_file() {
     type_line 'clear; $BRIG $J -- vi "$HOME/.edited"; $BRIG $J -- cat "$HOME/.edited"; ls "$HOME/.edited"; echo end'
     shows '^~'
     keys i
-    screen send-keys -t t -l "private $MODE"
+    keys -l "private $MODE"
     keys Escape
     type_line ':x'
     shows '^end$'
@@ -364,11 +334,11 @@ page_a_file() {
     shows '^58$'
     keys G
     shows '^300$'
-    screen send-keys -t t -l '/^77'
+    keys -l '/^77'
     keys Enter
     keys g
     shows '^1$'
-    screen send-keys -t t -l '/^77'
+    keys -l '/^77'
     keys Enter
     shows '^77$'
     keys q
@@ -521,7 +491,7 @@ start_run() {
     type_line 'clear; $BRIG enter $J vi edited; cat edited; echo end'
     shows '^~'
     keys i
-    screen send-keys -t t -l "by vi, entered"
+    keys -l "by vi, entered"
     keys Escape
     type_line ':wq'
     shows '^end$'

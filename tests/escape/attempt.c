@@ -165,6 +165,13 @@ void wait_for_harness(void)
     (void)!read(STDIN_FILENO, &byte, 1);
 }
 
+long now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 void pause_ms(long ms)
 {
     struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};

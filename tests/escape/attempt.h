@@ -66,6 +66,7 @@ bool in_own_userns(void);
 void wait_for_harness(void);
 /* Sleeps that long. */
 void pause_ms(long ms);
+long now_ms(void);
 
 /* THROUGH if one of the paths (NULL ends them) passes the test; NOT_HERE on the allowed side if none
  * exists. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "more.h"
@@ -18,13 +17,6 @@
 #define BROOD 12
 
 extern char **attempt_arguments;
-
-static long now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* Without O_CLOEXEC, for the sake of exec_storm. */
 static bool take_lock(void)

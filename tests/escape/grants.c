@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attempt.h"
@@ -136,13 +135,6 @@ static int masked_directory(void)
     int by_fd =
         judge_read_fd("through O_PATH", dir < 0 ? -1 : openat(dir, "key", O_RDONLY | O_CLOEXEC));
     return inside == THROUGH ? inside : by_fd;
-}
-
-static long now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* The host replaces the masked file by another (as editors do) while the jail

@@ -11,7 +11,6 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attempt.h"
@@ -156,13 +155,6 @@ static int outlive_subreaper(void)
     (void)close(fds[1]);
     (void)!read(fds[0], &byte, 1);
     return REFUSED;
-}
-
-static long now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* One process at a time, each the child of the last, which is gone: hard to hit

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
+#include "base/process.h"
 #include "call/result.h"
 #include "call_support.h"
 
@@ -109,13 +110,6 @@ static bool threads_call_well(struct brig_caller *caller)
 
 enum worker { WORKER_CALLS, WORKER_THREADS, WORKER_FORKS, WORKER_FREES, WORKERS };
 
-static int wait_for(pid_t pid)
-{
-    int status = -1;
-    (void)waitpid(pid, &status, 0);
-    return status;
-}
-
 static bool work_as(enum worker worker, struct brig_caller *caller)
 {
     pid_t pid;
@@ -128,7 +122,7 @@ static bool work_as(enum worker worker, struct brig_caller *caller)
         pid = fork();
         if (pid == 0)
             _exit(calls_well(caller, 2) ? 0 : 1);
-        return wait_for(pid) == 0 && calls_well(caller, 1);
+        return process_wait(pid) == 0 && calls_well(caller, 1);
     case WORKER_FREES:
         brig_caller_free(caller);
         return true;
@@ -153,7 +147,7 @@ static void test_fork(bool namespaces)
         if (pid == 0)
             _exit(work_as(worker, caller) ? 0 : 1);
         bool meanwhile = calls_well(caller, 1);
-        tap_is_int(wait_for(pid), 0, "a forked process %s, %s namespaces", names[worker],
+        tap_is_int(process_wait(pid), 0, "a forked process %s, %s namespaces", names[worker],
                    namespaces ? "with" : "without");
         tap_ok(meanwhile && calls_well(caller, 1), "and its parent calls on");
     }

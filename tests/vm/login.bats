@@ -54,20 +54,15 @@ while True:
 }
 
 @test "brig is in a scope of the user's manager, which ends with the run" {
-    must log_in "'$BRIG' -m sealed -D --memory 64M -- sleep 100 &
-        for i in \$(seq 300); do
-            grep -s '/user@.*/brig-.*\.scope' /proc/\$!/cgroup && break
-            sleep 0.1
-        done
+    must log_in "$AWAIT
+        in_scope() { grep -s '/user@.*/brig-.*\.scope' /proc/\$!/cgroup; }
+        none_is_left() { ! systemctl --user list-units --no-legend 'brig-*.scope' | grep .; }
+        '$BRIG' -m sealed -D --memory 64M -- sleep 100 &
+        await in_scope
         kill \$!
         wait \$!
-        for i in \$(seq 300); do
-            systemctl --user list-units --no-legend 'brig-*.scope' | grep -q . || break
-            sleep 0.1
-        done
-        systemctl --user list-units --no-legend 'brig-*.scope' | sed 's/^/left: /'"
+        await none_is_left"
     output_has '/brig-'
-    output_lacks 'left:'
 }
 
 @test "a limit holds in a service of the user's" {
@@ -92,23 +87,15 @@ from_cron() { # from_cron COMMAND…
 }
 
 @test "from cron a limit needs a manager that runs without a login, and the message says so" {
-    until_gone() {
-        for i in $(seq 300); do
-            [ -e "/run/user/$(id -u "$user")/systemd/private" ] || return 0
-            sleep 0.1
-        done
-        return 1
-    }
-    must until_gone
+    local manager
+    manager=/run/user/$(id -u "$user")/systemd/private
+    await_not test -e "$manager"
     must_exit 125 from_cron "$BRIG" -m sealed -D --memory 64M -- true
     output_has "sudo loginctl enable-linger $(id -u "$user")"
     must from_cron "$BRIG" doctor
     output_has "sudo loginctl enable-linger $(id -u "$user")"
     must loginctl enable-linger "$user"
-    for i in $(seq 300); do
-        [ ! -e "/run/user/$(id -u "$user")/systemd/private" ] || break
-        sleep 0.1
-    done
+    await_file "$manager"
     must_exit 137 from_cron "$BRIG" -m sealed -D --memory 64M -- python3 -c 'bytearray(128 << 20)'
     must from_cron "$BRIG" -m sealed -D --memory 64M -- python3 -c 'bytearray(32 << 20)'
     must loginctl disable-linger "$user"

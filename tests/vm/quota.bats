@@ -19,15 +19,16 @@ setup() {
     cd disk/work || return
 }
 
+is_unmounted() {
+    ! mountpoint -q disk || umount disk 2>/dev/null
+}
+
 teardown() {
     for who in root sudo user; do
         by "$who" -u >/dev/null 2>&1 || true
     done
     cd "$SCRATCH" || return
-    for _ in $(seq 100); do
-        umount disk 2>/dev/null && break
-        sleep 0.1
-    done
+    await is_unmounted
     cd /
     scratch_remove
 }
@@ -40,7 +41,7 @@ by() {
     user) BRIG_CONFIG_DIR=$SCRATCH/disk/store run_as_user "$BRIG" "$@" ;;
     sudo)
         env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
-            HOME="$(lib_user_home)" BRIG_CONFIG_DIR="$SCRATCH/disk/store" "$BRIG" "$@"
+            HOME="$LIB_USER_HOME" BRIG_CONFIG_DIR="$SCRATCH/disk/store" "$BRIG" "$@"
         ;;
     root) BRIG_CONFIG_DIR=$SCRATCH/disk/root-store as root "$BRIG" "$@" ;;
     esac

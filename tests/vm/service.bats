@@ -57,16 +57,6 @@ is_busy() {
     curl -sS --max-time 60 "$url/health" | grep -q '"active":1'
 }
 
-# Waits until a command succeeds.
-until_done() { # until_done COMMAND…
-    local i
-    for ((i = 0; i < 20 * BRIG_SLOW; i++)); do
-        ! "$@" > /dev/null 2>&1 || return 0
-        sleep 0.5
-    done
-    "$@"
-}
-
 @test "the unit is one that systemd understands whole" {
     must systemd-analyze verify --man=no /etc/systemd/system/brigd.{service,socket}
     output_lacks brigd
@@ -135,7 +125,7 @@ until_done() { # until_done COMMAND…
     mv "$log" "$log.1"
     must systemctl reload brigd.service
     must curl -sS --max-time 60 "$url/rotated"
-    must until_done grep -q /rotated "$log"
+    await grep -q /rotated "$log"
     run grep -c rotated "$log.1"
     [ "$output" = 0 ]
     [ "$(show MainPID)" = "$main" ]
@@ -147,7 +137,7 @@ until_done() { # until_done COMMAND…
     main=$(show MainPID)
     front=$(pgrep -P "$main" -x brigd-http)
     kill -KILL "$front"
-    must until_done curl -sS --fail --max-time 60 "$url/health"
+    await curl -sS --fail --max-time 60 "$url/health"
     must execute 'echo again'
     output_has '"output":"again\n"'
     [ "$(show MainPID)" = "$main" ]
@@ -156,7 +146,7 @@ until_done() { # until_done COMMAND…
 @test "a stop waits for what runs, and leaves nothing" {
     execute 'sleep 3; echo to its end' > "$BATS_TEST_TMPDIR/answer" &
     local client=$!
-    must until_done is_busy
+    await is_busy
     must systemctl stop brigd.service
     wait "$client"
     grep -q '"output":"to its end\\n"' "$BATS_TEST_TMPDIR/answer"
@@ -186,11 +176,11 @@ until_done() { # until_done COMMAND…
     main=$(show MainPID)
     told=$(show WatchdogTimestampMonotonic)
     is_told() { [ "$(show WatchdogTimestampMonotonic)" != "$told" ]; }
-    must until_done is_told
+    await is_told
     [ "$(show MainPID):$(show NRestarts)" = "$main:0" ]
     kill -STOP "$main"
     is_restarted() { [ "$(show NRestarts):$(show ActiveState)" = 1:active ]; }
-    must until_done is_restarted
+    await is_restarted
     must execute 'echo after'
     output_has '"output":"after\n"'
     must systemctl stop brigd.service
