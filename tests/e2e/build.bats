@@ -98,6 +98,17 @@ library_appears() {
     [ -x "$tree/build/src_x_main_c" ]
 }
 
+@test "a build that did not end well goes on the next time, and says so" {
+    must "$tree/tools/build" build
+    echo '#error wrong' >>"$tree/src/x/main.c"
+    must_exit 1 "$tree/tools/build" build
+    sed -i '/^#error/d' "$tree/src/x/main.c"
+    must "$tree/tools/build" build
+    output_has "Going on with the build in $tree/build"
+    must "$tree/tools/build" build
+    [ -z "$output" ]
+}
+
 @test "a folder with files of another builder is not emptied" {
     mkdir "$tree/build"
     touch "$tree/build/build.ninja" "$tree/build/kept"
