@@ -14,8 +14,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Bytes queued in the channel are a second copy, so limit them. */
-#define QUEUED_MAX ((size_t)8 << 20)
 #define ROWS_START ((off_t)64 << 10) /* rows follow the page */
 #define PIECE ((uint64_t)1 << 20)    /* memory of confirmed rows is given back in such pieces */
 _Static_assert(sizeof(struct journal_page) <= ROWS_START, "the page is before the rows");
@@ -153,7 +151,7 @@ int journal_add(struct journal *journal, struct journal_state *state, enum messa
 int journal_send(struct journal *journal, struct channel *history, struct brig_error *err)
 {
     uint64_t end = current(journal->page)->end;
-    while (journal->unsent < end && channel_queued(history) < QUEUED_MAX) {
+    while (journal->unsent < end && !channel_is_busy(history)) {
         struct head head;
         if (!read_at(journal->fd, &head, sizeof head, journal->unsent) ||
             head.length > MESSAGE_BYTES_MAX)

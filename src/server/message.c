@@ -4,20 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-
-/* How long a sender waits for the other end in each period. */
-#define WAIT_MS 5000
-#define WAIT_PERIOD_MS 20000
 
 /* Sent before the bytes of each piece. All pieces of a message have the same. */
 struct head {
@@ -36,11 +30,10 @@ struct queued {
 
 struct channel {
     int fd;
-    size_t queued_bytes;
+    size_t queued_bytes, queue_max;
     struct queued *first, **last;
-    uint64_t period_ms, waited_ms; /* when it began, and what was waited since */
-    struct message incoming;       /* bytes is NULL if no piece of the next message has arrived */
-    size_t arrived;                /* bytes of it */
+    struct message incoming; /* bytes is NULL if no piece of the next message has arrived */
+    size_t arrived;          /* bytes of it */
     char buffer[sizeof(struct head) + MESSAGE_PIECE_MAX];
 };
 
@@ -73,6 +66,7 @@ int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use a socket between processes");
     }
     channel->fd = take_fd(fd);
+    channel->queue_max = CHANNEL_QUEUE_MAX;
     channel->last = &channel->first;
     channel->incoming.fd = -1;
     *ret_channel = channel;
@@ -124,9 +118,19 @@ size_t channel_queued(const struct channel *channel)
     return channel->queued_bytes;
 }
 
+bool channel_is_busy(const struct channel *channel)
+{
+    return channel && channel->queued_bytes > CHANNEL_BUSY;
+}
+
 bool channel_has_room(const struct channel *channel, size_t length)
 {
-    return channel->queued_bytes + weight(length) <= CHANNEL_QUEUE_MAX;
+    return channel->queued_bytes + weight(length) <= channel->queue_max;
+}
+
+void channel_add_room(struct channel *channel, size_t length)
+{
+    channel->queue_max += length;
 }
 
 /* ---- sending ---- */
@@ -149,39 +153,17 @@ static int send_piece(const struct channel *channel, const struct head *head, co
     ssize_t result = fdpass_send(channel->fd, parts, ARRAY_LENGTH(parts), &fd, with_fd, 0);
     if (result >= 0)
         return 1;
-    if (result == -EAGAIN || result == -ENOBUFS)
+    if (result == -EAGAIN || result == -ENOBUFS || result == -ENOMEM)
         return 0;
     return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "the process at the other end is gone");
-}
-
-/* Waits while the queue is full: many large messages can be sent before the other end has had time
- * to read. One that reads a little now and then cannot keep the caller from its other work. */
-static int make_room(struct channel *channel, size_t length, struct brig_error *err)
-{
-    struct pollfd waiting = {.fd = channel->fd, .events = POLLOUT};
-    int result = 0;
-    while (result == 0 && !channel_has_room(channel, length)) {
-        uint64_t now_ms = clock_now_ms();
-        if (now_ms - channel->period_ms >= WAIT_PERIOD_MS) {
-            channel->period_ms = now_ms;
-            channel->waited_ms = 0;
-        }
-        if (channel->waited_ms >= WAIT_MS)
-            return brig_fail(err, BRIG_E_STATE, 0, "the process at the other end is too slow");
-        (void)poll(&waiting, 1, (int)(WAIT_MS - channel->waited_ms));
-        channel->waited_ms += clock_now_ms() - now_ms;
-        result = channel_flush(channel, err);
-    }
-    return result;
 }
 
 static int queue(struct channel *channel, const struct head *head, const void *bytes, int *fd,
                  struct brig_error *err)
 {
     size_t length = (size_t)head->length;
-    int result = make_room(channel, length, err);
-    if (result < 0)
-        return result;
+    if (!channel_has_room(channel, length))
+        return brig_fail(err, BRIG_E_STATE, 0, "the process at the other end does not read");
     struct queued *item = malloc(sizeof *item + length);
     if (!item)
         return brig_fail_nomem(err);

@@ -25,7 +25,9 @@ enum message_type {
     MESSAGE_READY,   /* confined and able to serve; bytes: a line for the log, may be empty */
     MESSAGE_WARNING, /* bytes: a line for the log */
     MESSAGE_PONG,
-    MESSAGE_DISTRUST, /* executor, history: the http process misbehaves, and was cut off; a line */
+    /* executor, history: start the process of role `tag` anew; bytes: a line for the log. Http: it may
+     * have been taken over. History: only a new one gets a new channel to the executor. */
+    MESSAGE_REPLACE,
     /* http → executor */
     MESSAGE_EXECUTE, /* an execution_request without an id; the http process chooses the tag */
     MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client disconnected */
@@ -158,20 +160,25 @@ void message_done(struct message *message);
 #define MESSAGE_BYTES_MAX ((size_t)32 << 20)
 #define MESSAGE_PIECE_MAX ((size_t)48 << 10)
 #define CHANNEL_QUEUE_MAX ((size_t)128 << 20)
+#define CHANNEL_BUSY ((size_t)8 << 20)
 
-/* One end of a connection. Messages that cannot be sent at once are queued. */
+/* One end of a connection. Messages that cannot be sent at once are queued, and no sender ever waits.
+ * A process does not read a request while the queue for its answer is busy, so that queues stay short. */
 struct channel;
 int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err); /* takes the fd */
 void channel_free(struct channel *channel);                                     /* accepts NULL */
 int channel_fd(const struct channel *channel);
 /* Returns whether messages are queued: call channel_flush() when the socket is writable. */
 bool channel_wants_write(const struct channel *channel);
-/* Queued bytes. A sender of large data should pause when there are many. */
 size_t channel_queued(const struct channel *channel);
+/* Whether more than CHANNEL_BUSY is queued: do not begin work whose result is sent here. */
+bool channel_is_busy(const struct channel *channel); /* accepts NULL */
 /* Whether a message of this length can be queued now. */
 bool channel_has_room(const struct channel *channel, size_t length);
-/* Sends or queues a copy. Waits a little while the queue is full. Fails with BRIG_E_SYSTEM if the
- * other side is gone, and with another code if it is too slow. */
+/* Lets more than CHANNEL_QUEUE_MAX be queued. */
+void channel_add_room(struct channel *channel, size_t length);
+/* Sends or queues a copy. Fails with BRIG_E_SYSTEM if the other side is gone, and with another code
+ * if the queue is full, the message is too long or there is no memory. */
 int channel_send(struct channel *channel, enum message_type type, uint64_t tag, const void *bytes,
                  size_t length, struct brig_error *err);
 int channel_send_fd(struct channel *channel, enum message_type type, uint64_t tag, int fd,

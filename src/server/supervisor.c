@@ -321,6 +321,13 @@ static void announce(struct supervisor *supervisor)
     notify_systemd("READY=1\nSTATUS=listening");
 }
 
+/* It is started again when its death is noticed. The end of the executor would end all jails. */
+static void replace(const struct supervisor *supervisor, uint64_t role)
+{
+    if ((role == ROLE_HTTP || role == ROLE_HISTORY) && supervisor->roles[role].pid != 0)
+        (void)kill(supervisor->roles[role].pid, SIGKILL);
+}
+
 /* Receives messages of a role. Texts are sanitised so that each is one line in the log. Limited per
  * turn, so that a role which never stops sending does not keep the supervisor from signals and
  * other roles. */
@@ -340,9 +347,8 @@ static void hear(struct supervisor *supervisor, enum server_role which)
             role->ready = true;
             announce(supervisor);
         }
-        if (message.type == MESSAGE_DISTRUST && which != ROLE_HTTP &&
-            supervisor->roles[ROLE_HTTP].pid != 0)
-            (void)kill(supervisor->roles[ROLE_HTTP].pid, SIGKILL);
+        if (message.type == MESSAGE_REPLACE && which != ROLE_HTTP)
+            replace(supervisor, message.tag);
     }
 }
 

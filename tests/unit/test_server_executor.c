@@ -2,6 +2,7 @@
 /* The executor with ordinary runs: what goes in, what comes out, and what it tells whom. */
 #include <sys/stat.h>
 
+#include "channel_support.h"
 #include "executor_support.h"
 
 static struct rig rig;
@@ -438,6 +439,115 @@ static void test_slow_http(void)
     tap_ok(all, "a http process that was slow has all of it in the end");
 }
 
+static bool is_begun(struct rig *of, uint64_t tag)
+{
+    return of->answers[tag].id[0] != '\0';
+}
+
+/* Asks for the output so far. Returns the length of the answer. */
+static size_t peek(const char *id)
+{
+    (void)channel_send(rig.http, MESSAGE_PEEK, UINT64_MAX, id, strlen(id), NULL);
+    for (;;) {
+        automessage struct message message = {.fd = -1};
+        if (channel_wait(rig.http, await_ms(), &message) <= 0)
+            tap_bail("no answer");
+        if (message.type == MESSAGE_PEEKED)
+            return message.length;
+    }
+}
+
+/* The same with questions, each of which has a long answer: those that wait are not read. */
+static void test_slow_asker(void)
+{
+    enum { QUESTIONS = 300 }; /* of 1 MB each: more than a queue takes */
+    struct execution_request request = request_for("bash", "head -c 1000000 /dev/zero; sleep 600");
+    struct message message = {.fd = -1};
+    int answers = 0;
+    uint64_t tag = send_request(&rig, &request);
+    char id[EXECUTION_ID_LENGTH + 1];
+    if (!wait_for(&rig, is_begun, tag))
+        tap_bail("no run");
+    memcpy(id, rig.answers[tag].id, sizeof id);
+    tap_ok(await(peek(id) > 1000000), "a run has written much");
+    for (uint64_t i = 0; i < QUESTIONS; i++)
+        (void)channel_send(rig.http, MESSAGE_PEEK, 1000000 + i, id, strlen(id), NULL);
+    (void)channel_send(rig.supervisor, MESSAGE_PING, 77, NULL, 0, NULL);
+    while (message.type != MESSAGE_PONG && await_readable(channel_fd(rig.supervisor))) {
+        message_done(&message);
+        if (channel_receive(rig.supervisor, &message, NULL) < 0)
+            break;
+    }
+    tap_ok(message.type == MESSAGE_PONG,
+           "the executor goes on while a http process asks and does not read");
+    message_done(&message);
+    while (answers < QUESTIONS && channel_flush(rig.http, NULL) == 0 &&
+           channel_wait(rig.http, await_ms(), &message) > 0) {
+        answers += message.type == MESSAGE_PEEKED && message.length > 1000000;
+        message_done(&message);
+    }
+    tap_is_int(answers, QUESTIONS, "and all questions are answered once it reads");
+    (void)channel_send(rig.http, MESSAGE_CANCEL, tag, NULL, 0, NULL);
+    tap_ok(wait_for(&rig, is_done, tag), "its run is ended");
+}
+
+/* Sends what the http process has to send, and takes what there is for it. Returns how many
+ * requests were told to come later. */
+static int hear_http(void)
+{
+    int refused = 0;
+    struct pollfd ready = {.fd = channel_fd(rig.http),
+                           .events = channel_wants_write(rig.http) ? POLLIN | POLLOUT : POLLIN};
+    (void)poll(&ready, 1, AWAIT_PAUSE_MS);
+    (void)channel_flush(rig.http, NULL);
+    for (;;) {
+        automessage struct message message = {.fd = -1};
+        if (channel_receive(rig.http, &message, NULL) <= 0)
+            return refused;
+        refused += message.type == MESSAGE_REPEATED && message.bytes[0] == VERDICT_LATER;
+        if (message.type == MESSAGE_GAUGES)
+            memcpy(&rig.gauges, message.bytes, sizeof rig.gauges);
+    }
+}
+
+/* Answers what the executor asks the history process. Returns how many answers were sent. */
+static int refuse_reservations(void)
+{
+    const char later = (char)VERDICT_LATER;
+    for (int count = 0;; count++) {
+        automessage struct message message = {.fd = -1};
+        if (channel_receive(rig.history, &message, NULL) <= 0)
+            return count;
+        if (message.type == MESSAGE_RESERVE)
+            (void)channel_send(rig.history, MESSAGE_CLAIMED, message.tag, &later, 1, NULL);
+    }
+}
+
+/* More waits for the history process than a queue takes. */
+static void test_slow_history(void)
+{
+    enum { REQUESTS = 160 };
+    static char code[1000000];
+    char key[16];
+    int refused = 0, answered = 0;
+    memset(code, '#', sizeof code - 1);
+    for (int i = 0; i < REQUESTS; i++) {
+        struct execution_request request = request_for("bash", code);
+        (void)snprintf(key, sizeof key, "key-%d", i);
+        request.idempotency_key = key;
+        request.body_sha256 = "0";
+        while (channel_is_busy(rig.http))
+            refused += hear_http();
+        (void)send_request(&rig, &request);
+    }
+    tap_ok(await((refused += hear_http(), rig.gauges.waiting == REQUESTS)),
+           "all requests wait for a history process that does not read");
+    tap_ok(await((refused += hear_http(), answered += refuse_reservations(), answered >= REQUESTS)),
+           "it gets all of them once it reads");
+    tap_ok(await((refused += hear_http(), refused >= REQUESTS)), "and each has an answer");
+    is_output(run_code(&rig, "bash", "echo 1"), "1\n", "and the executor works");
+}
+
 static void test_drain(void)
 {
     struct execution_request request = request_for("bash", "echo begun; sleep 1; echo done");
@@ -462,14 +572,24 @@ static void test_drain(void)
 int main(int argc, char **argv)
 {
     static const struct rig_test tests[] = {
-        {"languages", test_languages}, {"request", test_request},
-        {"inside", test_inside},       {"denials", test_denials},
-        {"limits", test_limits},       {"refusals", test_refusals},
-        {"output", test_output},       {"stream", test_stream},
-        {"kill", test_kill},           {"ids", test_ids},
-        {"inherited", test_inherited}, {"keys", test_keys},
-        {"told", test_told},           {"history-dies", test_history_dies},
-        {"http-dies", test_http_dies}, {"slow-http", test_slow_http},
+        {"languages", test_languages},
+        {"request", test_request},
+        {"inside", test_inside},
+        {"denials", test_denials},
+        {"limits", test_limits},
+        {"refusals", test_refusals},
+        {"output", test_output},
+        {"stream", test_stream},
+        {"kill", test_kill},
+        {"ids", test_ids},
+        {"inherited", test_inherited},
+        {"keys", test_keys},
+        {"told", test_told},
+        {"history-dies", test_history_dies},
+        {"http-dies", test_http_dies},
+        {"slow-http", test_slow_http},
+        {"slow-asker", test_slow_asker},
+        {"slow-history", test_slow_history},
         {"drain", test_drain},
     };
     need_interpreters();

@@ -597,6 +597,56 @@ static void test_awaited(void)
     kill_history();
 }
 
+/* Submits an execution with much input. */
+static bool submit(size_t length, char ret_id[EXECUTION_ID_LENGTH + 1])
+{
+    autofree char *input = calloc(1, length);
+    autostr struct str bytes = {0};
+    struct message message = {.fd = -1};
+    struct execution_request request = {.id = "",
+                                        .request_id = "r",
+                                        .client = "127.0.0.1",
+                                        .domain = "",
+                                        .language = "python",
+                                        .code = {"print(1)", 8},
+                                        .stdin_bytes = {input, length}};
+    if (!input || execution_request_encode(&request, &bytes, NULL) < 0 ||
+        channel_send(history.http, MESSAGE_SUBMIT, 1, bytes.data, bytes.length, NULL) < 0)
+        return false;
+    if (!await(channel_flush(history.http, NULL) == 0 && !channel_wants_write(history.http)) ||
+        !expect(history.http, MESSAGE_QUEUED, &message))
+        return false;
+    (void)snprintf(ret_id, EXECUTION_ID_LENGTH + 1, "%s", message.bytes + 1);
+    bool good = message.bytes[0] == VERDICT_GO;
+    message_done(&message);
+    return good;
+}
+
+/* More is on its way to the executor than a queue takes. */
+static void test_slow_executor(void)
+{
+    enum { CLAIMS = 40, INPUT = 4000000 };
+    char ids[CLAIMS][EXECUTION_ID_LENGTH + 1];
+    int submitted = 0, claimed = 0;
+    config.queue.max = config.queue.max_per_key = 2 * CLAIMS;
+    config.queue.keep_ms = 600000;
+    config.queue.keep_per_key_bytes = 1 << 30;
+    tap_ok(start_history(NULL), "it starts");
+    while (submitted < CLAIMS && submit(INPUT, ids[submitted]))
+        submitted++;
+    tap_is_int(submitted, CLAIMS, "large requests are queued");
+    for (uint64_t i = 0; i < CLAIMS; i++)
+        (void)channel_send(history.executor, MESSAGE_CLAIM, i, ids[i], EXECUTION_ID_LENGTH, NULL);
+    tap_ok(is_alive() && is_alive(), "it goes on while the executor claims and does not read");
+    for (struct message message;
+         claimed < CLAIMS && expect(history.executor, MESSAGE_CLAIMED, &message);
+         message_done(&message))
+        claimed += message.tag == (uint64_t)claimed && message.bytes[0] == VERDICT_GO &&
+                   message.length > INPUT;
+    tap_is_int(claimed, CLAIMS, "and the executor gets all of them once it reads");
+    kill_history();
+}
+
 static bool wait_status(const char *status)
 {
     for (;;) {
@@ -813,6 +863,7 @@ int main(void)
     test_retention();
     test_none();
     test_awaited();
+    test_slow_executor();
     test_postgres();
     test_bounds();
     test_full_disk();

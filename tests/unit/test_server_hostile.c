@@ -10,6 +10,7 @@
 #include "executor_support.h"
 #include "jail/cgroup/cgroup.h"
 #include "jail/cgroup/cgroup_driver.h"
+#include "server/journal.h"
 
 static struct rig rig;
 static char marker[32]; /* how long a process sleeps: nobody else sleeps as long */
@@ -468,6 +469,51 @@ static void test_lies(void)
     tap_ok(await(fds_of(rig.executor) <= before), "and no descriptor is lost");
 }
 
+static off_t journal_size(pid_t pid)
+{
+    char path[300], target[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    autodir DIR *fds = opendir(path);
+    for (const struct dirent *entry; fds && (entry = readdir(fds));) {
+        struct stat info;
+        ssize_t length = readlinkat(dirfd(fds), entry->d_name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        if (strstr(target, "brigd-journal") && fstatat(dirfd(fds), entry->d_name, &info, 0) == 0)
+            return info.st_blocks * 512;
+    }
+    tap_bail("no journal");
+}
+
+/* Rows of refused requests wait for a history process that does not read. */
+static void test_blocked(void)
+{
+    enum { ROWS = 600 };
+    static char code[1 << 20];
+    struct execution_request request = request_for("bash", code);
+    autostr struct str bytes = {0};
+    char id[EXECUTION_ID_LENGTH + 1];
+    memset(code, '#', sizeof code - 1);
+    request.code = (struct execution_bytes){code, sizeof code - 1};
+    execution_id_make(id);
+    request.id = id;
+    if (execution_request_encode(&request, &bytes, NULL) < 0)
+        tap_bail("a request");
+    for (int sent = 0; sent < ROWS;) {
+        struct pollfd ready = {.fd = channel_fd(rig.http), .events = POLLOUT};
+        if (channel_wants_write(rig.http))
+            (void)(poll(&ready, 1, await_ms()) && channel_flush(rig.http, NULL));
+        else if (channel_send(rig.http, MESSAGE_BLOCKED, 0, bytes.data, bytes.length, NULL) == 0)
+            sent++;
+        else
+            tap_bail("the executor does not read");
+    }
+    off_t kept = journal_size(rig.executor);
+    is_output(run_code(&rig, "bash", "echo still here"), "still here\n",
+              "the executor works after many refused requests");
+    tap_ok(kept < (off_t)(JOURNAL_BYTES_FULL + sizeof code), "whose rows took at most %lld bytes",
+           (long long)JOURNAL_BYTES_FULL);
+}
+
 /* ---- very many, and a violent end ---- */
 
 static bool runs_many(struct rig *of, uint64_t count)
@@ -580,17 +626,12 @@ static void test_orphans(void)
 int main(int argc, char **argv)
 {
     static const struct rig_test tests[] = {
-        {"ways-out", test_ways_out},
-        {"network", test_network},
-        {"bombs", test_bombs},
-        {"memory", test_memory},
-        {"endings", test_endings},
-        {"returned", test_returned},
-        {"patterns", test_patterns},
-        {"lies", test_lies},
-        {"directories", test_directories},
-        {"one-by-one", test_one_by_one},
-        {"many", test_many},
+        {"ways-out", test_ways_out},     {"network", test_network},
+        {"bombs", test_bombs},           {"memory", test_memory},
+        {"endings", test_endings},       {"returned", test_returned},
+        {"patterns", test_patterns},     {"lies", test_lies},
+        {"blocked", test_blocked},       {"directories", test_directories},
+        {"one-by-one", test_one_by_one}, {"many", test_many},
         {"orphans", test_orphans},
     };
     (void)snprintf(marker, sizeof marker, "4242.%d", (int)getpid());

@@ -39,10 +39,8 @@
 #define HEARINGS_MAX 64 /* times so many */
 #define SWEEP_MS (UINT64_C(5) * 60 * 1000)
 #define GAUGES_MS 100
-#define HISTORY_PATIENCE_MS 3000 /* after the last run, for rows and results */
-/* Pause and resume sending output to the http process. */
-#define HTTP_FULL ((size_t)8 << 20)
-#define HTTP_EASY ((size_t)2 << 20)
+#define HISTORY_PATIENCE_MS 3000    /* after the last run, for rows and results */
+#define HTTP_EASY ((size_t)2 << 20) /* output that was paused goes on */
 #define MEMORY_MS 100
 #define PERCENT_MS 1000
 
@@ -81,72 +79,89 @@ static void lose_peer(struct executor_peer *peer)
     else
         channel_free(peer->channel);
     peer->channel = NULL;
-    peer->writing = false;
+    peer->armed = 0;
     if (peer == &executor->peers[ROLE_HTTP])
         executor_runs_resume(executor);
 }
 
+/* Requests of the http process wait while its answers do. */
+static bool may_hear(const struct executor_peer *peer)
+{
+    return peer != &peer->executor->peers[ROLE_HTTP] || !channel_is_busy(peer->channel);
+}
+
 static void arm_peer(struct executor_peer *peer)
 {
-    if (!peer->channel || channel_wants_write(peer->channel) == peer->writing)
+    if (!peer->channel)
         return;
-    peer->writing = !peer->writing;
-    struct epoll_event event = {.events = EPOLLIN | (peer->writing ? (uint32_t)EPOLLOUT : 0),
-                                .data.ptr = &peer->source};
+    uint32_t wanted = (may_hear(peer) ? (uint32_t)EPOLLIN : 0) |
+                      (channel_wants_write(peer->channel) ? (uint32_t)EPOLLOUT : 0);
+    if (wanted == peer->armed)
+        return;
+    peer->armed = wanted;
+    struct epoll_event event = {.events = wanted, .data.ptr = &peer->source};
     (void)epoll_ctl(peer->executor->epoll, EPOLL_CTL_MOD, peer->source.fd, &event);
 }
 
-/* The http process may have been taken over: only a new one is heard again. */
-static void distrust_http(struct executor *executor, const char *why)
+/* A process that is there, but with which this one cannot go on: the supervisor starts it anew. */
+static void replace_peer(struct executor_peer *peer, const char *why)
 {
+    struct executor *executor = peer->executor;
     const struct executor_peer *supervisor = supervisor_of(executor);
-    if (supervisor->channel)
-        (void)channel_send(supervisor->channel, MESSAGE_DISTRUST, 0, why, strlen(why), NULL);
+    enum server_role role = (enum server_role)(peer - executor->peers);
+    char line[BRIG_MESSAGE_MAX];
+    (void)snprintf(line, sizeof line, "the %s is started again: %s", server_role_name(role), why);
+    if (supervisor->channel && peer != supervisor)
+        (void)channel_send(supervisor->channel, MESSAGE_REPLACE, role, line, strlen(line), NULL);
+    lose_peer(peer);
+}
+
+static void tell(struct executor_peer *peer, enum message_type type, uint64_t tag,
+                 const void *bytes, size_t length)
+{
+    struct brig_error err = {0};
+    int result = peer->channel ? channel_send(peer->channel, type, tag, bytes, length, &err) : 0;
+    if (result == BRIG_E_SYSTEM)
+        lose_peer(peer);
+    else if (result < 0)
+        replace_peer(peer, err.message);
 }
 
 void executor_tell_http(struct executor *executor, uint64_t http, enum message_type type,
                         uint64_t tag, const void *bytes, size_t length)
 {
-    struct executor_peer *peer = &executor->peers[ROLE_HTTP];
-    if (!peer->channel || http != executor->http_processes)
-        return;
-    int result = channel_send(peer->channel, type, tag, bytes, length, NULL);
-    if (result == 0)
-        return;
-    if (result != BRIG_E_SYSTEM)
-        distrust_http(executor, "the http process does not read what it is sent");
-    lose_peer(peer);
+    if (http == executor->http_processes)
+        tell(&executor->peers[ROLE_HTTP], type, tag, bytes, length);
 }
 
 bool executor_tell_history(struct executor *executor, enum message_type type, uint64_t tag,
                            const void *bytes, size_t length)
 {
     struct executor_peer *peer = &executor->peers[ROLE_HISTORY];
-    if (peer->channel && channel_send(peer->channel, type, tag, bytes, length, NULL) < 0)
-        lose_peer(peer);
+    tell(peer, type, tag, bytes, length);
     return peer->channel != NULL;
 }
 
 bool executor_http_is_full(const struct executor *executor)
 {
-    const struct channel *channel = executor->peers[ROLE_HTTP].channel;
-    return channel && channel_queued(channel) > HTTP_FULL;
+    return channel_is_busy(executor->peers[ROLE_HTTP].channel);
 }
 
 void executor_warn(struct executor *executor, const char *text)
 {
-    struct executor_peer *supervisor = supervisor_of(executor);
-    if (supervisor->channel &&
-        channel_send(supervisor->channel, MESSAGE_WARNING, 0, text, strlen(text), NULL) < 0)
-        lose_peer(supervisor);
+    tell(supervisor_of(executor), MESSAGE_WARNING, 0, text, strlen(text));
 }
 
 void executor_send_rows(struct executor *executor)
 {
     struct executor_peer *history = &executor->peers[ROLE_HISTORY];
     uint64_t last = journal_last(&executor->journal);
-    if (history->channel && journal_send(&executor->journal, history->channel, NULL) < 0)
+    struct brig_error err = {0};
+    int result = history->channel ? journal_send(&executor->journal, history->channel, &err) : 0;
+    if (result == BRIG_E_SYSTEM)
         lose_peer(history);
+    else if (result < 0)
+        replace_peer(history, err.message);
     if (!history->channel || !channel_wants_write(history->channel) ||
         journal_is_empty(&executor->journal) || last == executor->told_row)
         return;
@@ -204,14 +219,8 @@ static int take_blocked(struct executor *executor, const struct message *message
         return result;
     size_t language =
         executor_language(executor, config_find_runtime(executor->config, request.language));
-    struct journal_state *state = journal_begin(&executor->journal);
-    if (language < RUNTIMES_MAX)
-        state->counters.languages[language].statuses[EXECUTION_BLOCKED]++;
-    counters_events(&state->counters, request.events, request.event_count);
-    if (execution_id_is_valid(request.id) &&
-        journal_add(&executor->journal, state, MESSAGE_BLOCKED, message->bytes, message->length,
-                    NULL) == 0)
-        journal_commit(&executor->journal);
+    if (execution_id_is_valid(request.id))
+        executor_note_blocked(executor, &request, language);
     execution_request_done(&request);
     return 0;
 }
@@ -257,12 +266,15 @@ static int take_peer(struct executor *executor, const struct message *message,
         .ready = peer_ready, .owner = peer, .fd = channel_fd(peer->channel)};
     if ((result = executor_watch(executor, &peer->source, EPOLLIN, err)) < 0)
         return result;
+    peer->armed = EPOLLIN;
     if (message->tag == ROLE_HISTORY) {
         journal_again(&executor->journal);
         executor_queue_renew(executor);
         executor_callbacks_forget(executor);
         return 0;
     }
+    /* All runs may end at one time. */
+    channel_add_room(peer->channel, executor->run_most * MESSAGE_BYTES_MAX);
     executor->http_processes++;
     executor->inherited_count = executor->run_count;
     executor->gauges_due_ms = 0; /* a http process starts nothing before it has the gauges */
@@ -347,7 +359,7 @@ static bool receive(struct executor_peer *peer)
 {
     struct executor *executor = peer->executor;
     enum server_role from = (enum server_role)(peer - executor->peers);
-    for (int i = 0; i < MESSAGES_AT_ONCE && peer->channel; i++) {
+    for (int i = 0; i < MESSAGES_AT_ONCE && peer->channel && may_hear(peer); i++) {
         automessage struct message message = {.fd = -1};
         struct brig_error err = {0};
         int result = channel_receive(peer->channel, &message, &err);
@@ -358,13 +370,12 @@ static bool receive(struct executor_peer *peer)
             result = take_message(executor, from, &message, &err);
         if (result >= 0)
             continue;
-        if (!gone && from == ROLE_HTTP)
-            distrust_http(executor, err.message);
-        else if (!gone)
-            executor_warn(executor, err.message);
-        lose_peer(peer);
+        if (gone)
+            lose_peer(peer);
+        else
+            replace_peer(peer, err.message);
     }
-    return peer->channel != NULL;
+    return peer->channel != NULL && may_hear(peer);
 }
 
 void executor_hear_history(struct executor *executor)
@@ -401,14 +412,21 @@ static void count_places(struct executor *executor, uint64_t now)
     }
 }
 
+/* From what the http process has. It gets no others while it does not read. */
+static bool gauges_differ(const struct executor *executor)
+{
+    const struct channel *http = executor->peers[ROLE_HTTP].channel;
+    return http && !channel_wants_write(http) &&
+           memcmp(&executor->gauges, &executor->gauges_sent, sizeof executor->gauges) != 0;
+}
+
 static void tell_gauges(struct executor *executor, uint64_t now)
 {
     count_places(executor, now);
     executor->gauges.active = executor->run_count;
     executor->gauges.inherited = executor->inherited_count;
     executor->gauges.waiting = executor->queue.count + executor->queue.claim_count;
-    if (now < executor->gauges_due_ms || !executor->peers[ROLE_HTTP].channel ||
-        memcmp(&executor->gauges, &executor->gauges_sent, sizeof executor->gauges) == 0)
+    if (now < executor->gauges_due_ms || !gauges_differ(executor))
         return;
     executor_tell_http(executor, executor->http_processes, MESSAGE_GAUGES, 0, &executor->gauges,
                        sizeof executor->gauges);
@@ -456,10 +474,7 @@ static bool is_drained(struct executor *executor, uint64_t now)
 static int timeout_ms(const struct executor *executor, uint64_t now)
 {
     uint64_t due = executor->sweep_due_ms;
-    bool changed =
-        memcmp(&executor->gauges, &executor->gauges_sent, sizeof executor->gauges) != 0 &&
-        executor->peers[ROLE_HTTP].channel;
-    if (changed && executor->gauges_due_ms < due)
+    if (gauges_differ(executor) && executor->gauges_due_ms < due)
         due = executor->gauges_due_ms;
     if (executor->gauges.places < executor->run_most && executor->memory_due_ms < due)
         due = executor->memory_due_ms;

@@ -37,7 +37,7 @@ struct executor_peer {
     struct executor *executor;
     struct channel *channel; /* NULL: not connected */
     struct executor_source source;
-    bool writing; /* the loop also waits for EPOLLOUT */
+    uint32_t armed; /* the events that the loop waits for */
 };
 
 /* RUN_WAITING precedes the others. A run that could not be started is over at once. */
@@ -194,8 +194,10 @@ bool executor_key_is_full(const struct executor *executor, const char *domain, s
 /* Stores the end of an execution of the queue, or with an idempotency key, that does not begin. */
 void executor_run_refuse(struct executor *executor, const struct queue_entry *entry,
                          enum execution_status status, const char *why);
-/* Add the start and the end of an execution to the history and to the counters. `bytes` is the
- * encoded result. */
+/* Add an execution that was refused, and the start and the end of one, to the history and to the
+ * counters. `bytes` is the encoded result. */
+void executor_note_blocked(struct executor *executor, const struct execution_request *request,
+                           size_t language);
 int executor_note_begin(struct executor *executor, const struct execution_request *request,
                         size_t language);
 void executor_note_end(struct executor *executor, const struct runtime *runtime,

@@ -295,16 +295,20 @@ static void end_late(struct executor *executor, uint64_t now_ms)
         }
 }
 
+static bool may_claim(const struct executor *executor)
+{
+    const struct channel *history = executor->peers[ROLE_HISTORY].channel;
+    return history && !channel_is_busy(history) && journal_is_sent(&executor->journal);
+}
+
 void executor_queue_settle(struct executor *executor, uint64_t now_ms)
 {
-    bool ready = executor->peers[ROLE_HISTORY].channel && journal_is_sent(&executor->journal);
-    if (ready && !executor->draining && now_ms >= executor->queue.retry_ms)
+    if (may_claim(executor) && !executor->draining && now_ms >= executor->queue.retry_ms)
         claim_next(executor);
-    for (struct claim *claim = executor->queue.claims; claim && ready; claim = claim->next) {
+    for (struct claim *claim = executor->queue.claims; claim && may_claim(executor);
+         claim = claim->next)
         if (!claim->sent)
             send_claim(executor, claim);
-        ready = executor->peers[ROLE_HISTORY].channel != NULL;
-    }
     end_late(executor, now_ms);
 }
 

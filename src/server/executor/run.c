@@ -478,16 +478,38 @@ static int check(struct executor *executor, const struct execution_request *requ
 
 /* The history does not store input and files of a request. If too many rows wait for the history
  * process, it does not get the code either, so that rows do not fill the memory. */
+static int encode_row(const struct executor *executor, const struct execution_request *request,
+                      struct str *out)
+{
+    struct execution_request row = *request;
+    execution_request_thin(&row);
+    if (journal_bytes(&executor->journal) > JOURNAL_BYTES_MANY)
+        row.code = (struct execution_bytes){.data = ""};
+    return execution_request_encode(&row, out, NULL);
+}
+
+void executor_note_blocked(struct executor *executor, const struct execution_request *request,
+                           size_t language)
+{
+    struct journal *journal = &executor->journal;
+    autostr struct str bytes = {0};
+    bool fits = journal_bytes(journal) <= JOURNAL_BYTES_FULL;
+    struct journal_state *state = journal_begin(journal);
+    if (language < RUNTIMES_MAX)
+        state->counters.languages[language].statuses[EXECUTION_BLOCKED]++;
+    counters_events(&state->counters, request->events, request->event_count);
+    if (!fits ||
+        (encode_row(executor, request, &bytes) == 0 &&
+         journal_add(journal, state, MESSAGE_BLOCKED, bytes.data, bytes.length, NULL) == 0))
+        journal_commit(journal);
+}
+
 int executor_note_begin(struct executor *executor, const struct execution_request *request,
                         size_t language)
 {
     struct journal *journal = &executor->journal;
     autostr struct str bytes = {0};
-    struct execution_request row = *request;
-    execution_request_thin(&row);
-    if (journal_bytes(journal) > JOURNAL_BYTES_MANY)
-        row.code = (struct execution_bytes){.data = ""};
-    int result = execution_request_encode(&row, &bytes, NULL);
+    int result = encode_row(executor, request, &bytes);
     if (result < 0)
         return result;
     struct journal_state *state = journal_begin(journal);

@@ -65,10 +65,23 @@ void history_drop_http(struct history *r)
     history_forget_jobs(r);
 }
 
-void history_distrust_http(struct history *r, const char *why)
+void history_replace_http(struct history *r, const char *why)
 {
-    (void)channel_send(r->control, MESSAGE_DISTRUST, 0, why, strlen(why), NULL);
+    char line[BRIG_MESSAGE_MAX];
+    (void)snprintf(line, sizeof line, "the http is started again: %s", why);
+    (void)channel_send(r->control, MESSAGE_REPLACE, ROLE_HTTP, line, strlen(line), NULL);
     history_drop_http(r);
+}
+
+void history_drop_executor(struct history *r, int result, const char *why)
+{
+    char line[BRIG_MESSAGE_MAX];
+    channel_free(take_ptr(&r->executor));
+    if (result == BRIG_E_SYSTEM)
+        return;
+    (void)snprintf(line, sizeof line,
+                   "the history is started again, for a new channel to the executor: %s", why);
+    (void)channel_send(r->control, MESSAGE_REPLACE, ROLE_HISTORY, line, strlen(line), NULL);
 }
 
 /* ---- Space in the spool ---- */
@@ -241,11 +254,11 @@ static bool is_row(enum message_type type)
 
 /* Returns 1 if there may be more, 0 if there is none now, negative if the executor is gone. Stops
  * after an order, which concerns the rows before it. */
-static int read_batch(struct history *r)
+static int read_batch(struct history *r, struct brig_error *err)
 {
     for (size_t bytes = 0; r->batch_count < HISTORY_BATCH_MAX && bytes < HISTORY_BATCH_BYTES;) {
         automessage struct message message = {.fd = -1};
-        int result = channel_receive(r->executor, &message, NULL);
+        int result = channel_receive(r->executor, &message, err);
         if (result <= 0)
             return result;
         if (history_is_order(message.type)) {
@@ -253,10 +266,8 @@ static int read_batch(struct history *r)
             message = (struct message){.fd = -1};
             return 1;
         }
-        if (!is_row(message.type)) {
-            history_warn(r, "the executor does not keep to the form");
-            return BRIG_E_INVALID;
-        }
+        if (!is_row(message.type))
+            return brig_fail(err, BRIG_E_INVALID, 0, "does not keep to the form");
         bytes += message.length;
         r->batch[r->batch_count++] = message;
         message = (struct message){.fd = -1};
@@ -280,25 +291,33 @@ static void store_batch(struct history *r)
     r->stored = tag;
     while (r->batch_count > 0)
         message_done(&r->batch[--r->batch_count]);
-    if (r->executor && !r->held_of_other &&
-        channel_send(r->executor, MESSAGE_STORED, tag, NULL, 0, NULL) < 0)
-        channel_free(take_ptr(&r->executor));
+    if (!r->held_of_other)
+        history_tell_executor(r, MESSAGE_STORED, tag, NULL, 0);
     r->held_of_other = false;
+}
+
+/* An order waits while earlier answers do. */
+static bool may_take_order(const struct history *r)
+{
+    return !r->held_until_ms && !channel_is_busy(r->executor);
 }
 
 static void read_executor(struct history *r)
 {
+    struct brig_error err = {0};
     int result = 1;
     if (r->held_until_ms && clock_now_ms() >= r->held_until_ms)
         store_batch(r);
     while (r->executor && !r->held_until_ms && result > 0) {
-        result = r->order.type ? 1 : read_batch(r);
+        result = r->order.type ? 1 : read_batch(r, &err);
         store_batch(r);
-        if (!r->held_until_ms && r->order.type)
+        if (r->order.type && !may_take_order(r))
+            return;
+        if (r->order.type)
             history_take_order(r);
     }
     if (result < 0)
-        channel_free(take_ptr(&r->executor));
+        history_drop_executor(r, result, err.message);
 }
 
 /* ---- The http process ---- */
@@ -348,18 +367,24 @@ static int read_question(struct history *r)
     return BRIG_E_INVALID;
 }
 
+/* A question waits for the row that it is about, and while earlier answers do. */
+static bool may_ask(const struct history *r)
+{
+    return r->http && !r->awaited && !channel_is_busy(r->http);
+}
+
 /* Limited, so that a http process which never stops asking does not delay the executor's rows. */
 static void read_http(struct history *r)
 {
     uint64_t end_ms = clock_now_ms() + HISTORY_ASK_MS;
     int result = 1;
-    for (int i = 0; i < QUESTIONS_AT_ONCE && r->http && result > 0 && !r->awaited; i++) {
+    for (int i = 0; i < QUESTIONS_AT_ONCE && result > 0 && may_ask(r); i++) {
         result = read_question(r);
         if (clock_now_ms() >= end_ms)
             break;
     }
     if (result < 0 && result != BRIG_E_SYSTEM)
-        history_distrust_http(r, "the http process does not keep to the form");
+        history_replace_http(r, "does not keep to the form");
     else if (result < 0)
         history_drop_http(r);
 }
@@ -458,6 +483,9 @@ static int take_peer(struct history *r, struct message *message, struct brig_err
     r->state = NULL;
     r->status = (struct message_store){0};
     int result = channel_new(&message->fd, peer, err);
+    /* All questions to PostgreSQL may be answered at one time, and the queue is sent as a whole. */
+    if (result == 0)
+        channel_add_room(*peer, HISTORY_JOBS_MAX * MESSAGE_BYTES_MAX);
     if (result == 0 && peer == &r->executor)
         history_send_queue(r);
     return result;
@@ -530,8 +558,8 @@ static int serve_once(struct history *r, struct brig_error *err)
 {
     struct pollfd polls[POLLS_];
     watch(&polls[POLL_CONTROL], r->control, true);
-    watch(&polls[POLL_EXECUTOR], r->executor, !r->held_until_ms);
-    watch(&polls[POLL_HTTP], r->http, !r->awaited);
+    watch(&polls[POLL_EXECUTOR], r->executor, !r->held_until_ms && !r->order.type);
+    watch(&polls[POLL_HTTP], r->http, may_ask(r));
     polls[POLL_WORKER] =
         (struct pollfd){.fd = r->postgres ? worker_fd(&r->worker) : -1, .events = POLLIN};
     (void)poll(polls, POLLS_, timeout_of(r));

@@ -90,7 +90,10 @@ bool history_is_full(const struct history *history);
 /* Closes the channel to a http process that is gone or misbehaves, and forgets its queries. */
 void history_drop_http(struct history *history);
 /* The same, and the supervisor replaces the process: it may have been taken over. */
-void history_distrust_http(struct history *history, const char *why);
+void history_replace_http(struct history *history, const char *why);
+/* Closes the channel to the executor. Unless that is gone (result: BRIG_E_SYSTEM), the supervisor starts
+ * this process anew: otherwise the two would not be connected again. */
+void history_drop_executor(struct history *history, int result, const char *why);
 
 /* ---- jobs.c: work for the database ---- */
 
@@ -105,6 +108,9 @@ void history_tell_status(struct history *history);
 
 /* ---- orders.c: the queue, idempotency keys and callbacks ---- */
 
+/* Sends a message; does nothing without an executor. */
+void history_tell_executor(struct history *history, enum message_type type, uint64_t tag,
+                           const void *bytes, size_t length);
 /* Returns whether the executor may send such a message, which is then kept in `order`. */
 bool history_is_order(enum message_type type);
 /* Carries out and forgets the order. */

@@ -47,13 +47,18 @@ static void note_success(struct history *r)
 void history_answer(struct history *r, enum message_type type, uint64_t tag, const void *bytes,
                     size_t length)
 {
-    int result = r->http ? channel_send(r->http, type, tag, bytes, length, NULL) : 0;
-    if (result == 0)
-        return;
-    if (result != BRIG_E_SYSTEM)
-        history_distrust_http(r, "the http process does not read answers");
-    else
+    static const char too_long[] = "the answer has more than 32 MiB: ask for fewer executions";
+    struct brig_error err = {0};
+    if (length > MESSAGE_BYTES_MAX) {
+        type = MESSAGE_FAILED;
+        bytes = too_long;
+        length = sizeof too_long - 1;
+    }
+    int result = r->http ? channel_send(r->http, type, tag, bytes, length, &err) : 0;
+    if (result == BRIG_E_SYSTEM)
         history_drop_http(r);
+    else if (result < 0)
+        history_replace_http(r, err.message);
 }
 
 static void refuse(struct history *r, uint64_t tag, const char *why)

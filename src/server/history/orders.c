@@ -16,7 +16,7 @@
 #include "server/history/usage.h"
 
 #define TIDY_MS (10 * 60000)
-#define CALL_RETRY_MS 1000 /* after a failure of SQLite */
+#define CALL_RETRY_MS 1000 /* after a failure of SQLite, or while the executor reads others */
 #define DAY_NS (INT64_C(86400) * 1000000000)
 
 static int64_t forget_ns(const struct history *r)
@@ -24,11 +24,13 @@ static int64_t forget_ns(const struct history *r)
     return clock_wall_ns() - (int64_t)r->config->queue.keep_ms * 1000000;
 }
 
-static void tell_executor(struct history *r, enum message_type type, uint64_t tag,
-                          const void *bytes, size_t length)
+void history_tell_executor(struct history *r, enum message_type type, uint64_t tag,
+                           const void *bytes, size_t length)
 {
-    if (r->executor && channel_send(r->executor, type, tag, bytes, length, NULL) < 0)
-        channel_free(take_ptr(&r->executor));
+    struct brig_error err = {0};
+    int result = r->executor ? channel_send(r->executor, type, tag, bytes, length, &err) : 0;
+    if (result < 0)
+        history_drop_executor(r, result, err.message);
 }
 
 static void send_entries(struct history *r, const struct queue_entry *entries, size_t count)
@@ -36,7 +38,7 @@ static void send_entries(struct history *r, const struct queue_entry *entries, s
     autostr struct str bytes = {0};
     queue_entries_encode(entries, count, &bytes);
     if (!bytes.failed)
-        tell_executor(r, MESSAGE_WAITING, 0, bytes.data, bytes.length);
+        history_tell_executor(r, MESSAGE_WAITING, 0, bytes.data, bytes.length);
 }
 
 void history_send_queue(struct history *r)
@@ -241,11 +243,11 @@ static void take_claim(struct history *r, const struct message *order)
         result = queue_claim(r->local, order->bytes, &verdict, &bytes, &err);
     if (result < 0 || bytes.failed) {
         const char later = (char)VERDICT_LATER;
-        tell_executor(r, MESSAGE_CLAIMED, order->tag, &later, 1);
+        history_tell_executor(r, MESSAGE_CLAIMED, order->tag, &later, 1);
         return;
     }
     bytes.data[0] = (char)verdict;
-    tell_executor(r, MESSAGE_CLAIMED, order->tag, bytes.data, bytes.length);
+    history_tell_executor(r, MESSAGE_CLAIMED, order->tag, bytes.data, bytes.length);
     if (r->postgres && !r->gather_ms)
         r->gather_ms = clock_now_ms() + HISTORY_GATHER_MS;
 }
@@ -278,7 +280,7 @@ static void take_reserve(struct history *r, const struct message *order)
     if (r->local && reserve(r, order, &verdict, bytes + 1, &err) < 0)
         verdict = VERDICT_LATER;
     bytes[0] = (char)verdict;
-    tell_executor(r, MESSAGE_CLAIMED, order->tag, bytes, 1 + strlen(bytes + 1));
+    history_tell_executor(r, MESSAGE_CLAIMED, order->tag, bytes, 1 + strlen(bytes + 1));
 }
 
 static void take_called(struct history *r, const struct message *order)
@@ -339,7 +341,7 @@ static bool send_call(struct history *r)
     queue_call_done(&call);
     if (result == 0) {
         r->calls++;
-        tell_executor(r, MESSAGE_CALL, 0, bytes.data, bytes.length);
+        history_tell_executor(r, MESSAGE_CALL, 0, bytes.data, bytes.length);
     }
     return r->executor != NULL;
 }
@@ -348,7 +350,11 @@ static void send_calls(struct history *r)
 {
     if (!r->executor || r->draining || !r->calls_ms || clock_now_ms() < r->calls_ms)
         return;
-    while (r->calls < HISTORY_CALLS_MAX && send_call(r))
+    if (channel_is_busy(r->executor)) {
+        r->calls_ms = clock_now_ms() + CALL_RETRY_MS;
+        return;
+    }
+    while (r->calls < HISTORY_CALLS_MAX && !channel_is_busy(r->executor) && send_call(r))
         continue;
     if (r->calls >= HISTORY_CALLS_MAX)
         r->calls_ms = 0; /* the end of one looks again */

@@ -235,6 +235,8 @@ static int add_entry(struct store *store, const struct row *row,
     int result = execution_request_encode(&stored, &bytes, err);
     if (result < 0)
         return result;
+    if (bytes.length >= MESSAGE_BYTES_MAX) /* the executor gets it with its verdict */
+        return brig_fail(err, BRIG_E_INVALID, 0, "the request is too long for the queue");
     str_append(&statement.sql, "INSERT INTO queue (id, domain, priority, created_ns, request)"
                                " VALUES (?1, ?2, ?3, ?4, ?5)");
     store_add_text(&statement, request->id);
