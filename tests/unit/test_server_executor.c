@@ -416,7 +416,10 @@ static bool uses_no_cpu(pid_t pid)
                      &system);
     quiet = user + system == before ? quiet + 1 : 0;
     before = user + system;
-    return quiet >= 50;
+    bool enough = quiet >= 50;
+    if (enough)
+        quiet = 0; /* the next question is about another time */
+    return enough;
 }
 
 /* A http process that does not read is not read for, and loses nothing once it does. */
@@ -489,6 +492,60 @@ static void test_slow_asker(void)
     tap_is_int(answers, QUESTIONS, "and all questions are answered once it reads");
     (void)channel_send(rig.http, MESSAGE_CANCEL, tag, NULL, 0, NULL);
     tap_ok(wait_for(&rig, is_done, tag), "its run is ended");
+}
+
+static bool has_socket(pid_t pid, ino_t inode)
+{
+    char path[64], wanted[64], target[64];
+    bool found = false;
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    (void)snprintf(wanted, sizeof wanted, "socket:[%lu]", (unsigned long)inode);
+    autodir DIR *fds = opendir(path);
+    for (const struct dirent *entry; fds && !found && (entry = readdir(fds));) {
+        ssize_t length = readlinkat(dirfd(fds), entry->d_name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        found = strcmp(target, wanted) == 0;
+    }
+    return found;
+}
+
+/* Connects a new http process. Returns the inode of the executor's socket. */
+static ino_t connect_http(void)
+{
+    int ends[2];
+    struct stat info;
+    channel_free(take_ptr(&rig.http));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ||
+        fstat(ends[1], &info) < 0 || channel_new(&ends[0], &rig.http, NULL) < 0 ||
+        channel_send_fd(rig.supervisor, MESSAGE_PEER, ROLE_HTTP, ends[1], NULL) < 0)
+        tap_bail("no http process");
+    (void)close(ends[1]);
+    return info.st_ino;
+}
+
+/* A http process that was taken over can end its socket and stay, with answers in it. */
+static void test_shut_down(void)
+{
+    struct execution_request request =
+        request_for("bash", "head -c 1000000 /dev/zero; exec sleep 600");
+    char id[EXECUTION_ID_LENGTH + 1];
+    ino_t inode = connect_http();
+    uint64_t tag = send_request(&rig, &request);
+    if (!wait_for(&rig, is_begun, tag))
+        tap_bail("no run");
+    memcpy(id, rig.answers[tag].id, sizeof id);
+    tap_ok(await(peek(id) > 1000000), "a run has written much");
+    for (uint64_t i = 0; i < 40; i++)
+        (void)channel_send(rig.http, MESSAGE_PEEK, i, id, strlen(id), NULL);
+    tap_ok(await_readable(channel_fd(rig.http)) && await(uses_no_cpu(rig.executor)),
+           "its answers wait for a http process that does not read");
+    (void)shutdown(channel_fd(rig.http), SHUT_RDWR);
+    tap_ok(await(!has_socket(rig.executor, inode)),
+           "the executor closes a socket that was ended so");
+    (void)connect_http();
+    rig.killed = -1;
+    (void)channel_send(rig.http, MESSAGE_KILL, 1, id, EXECUTION_ID_LENGTH, NULL);
+    tap_ok(wait_for(&rig, is_answered, 0) && rig.killed == 1, "the next one can end the run");
 }
 
 /* Sends what the http process has to send, and takes what there is for it. Returns how many
@@ -589,6 +646,7 @@ int main(int argc, char **argv)
         {"http-dies", test_http_dies},
         {"slow-http", test_slow_http},
         {"slow-asker", test_slow_asker},
+        {"shut-down", test_shut_down},
         {"slow-history", test_slow_history},
         {"drain", test_drain},
     };

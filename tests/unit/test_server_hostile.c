@@ -514,6 +514,41 @@ static void test_blocked(void)
            (long long)JOURNAL_BYTES_FULL);
 }
 
+/* A http process that was taken over begins executions although the journal is full. */
+static void test_journal(void)
+{
+    static struct execution_event events[EXECUTION_EVENTS_MAX];
+    static char detail[4000];
+    struct execution_request request = request_for("no such language", "");
+    autostr struct str bytes = {0};
+    int got = 1;
+    memset(detail, 'x', sizeof detail - 1);
+    for (size_t i = 0; i < EXECUTION_EVENTS_MAX; i++)
+        events[i] = (struct execution_event){.type = "t", .detail = detail};
+    request.events = events;
+    request.event_count = EXECUTION_EVENTS_MAX;
+    if (execution_request_encode(&request, &bytes, NULL) < 0)
+        tap_bail("a request");
+    for (uint64_t tag = 1; tag < 4000 && got >= 0; tag++) {
+        struct pollfd ready = {.fd = channel_fd(rig.http), .events = POLLIN | POLLOUT};
+        (void)channel_send(rig.http, MESSAGE_EXECUTE, tag, bytes.data, bytes.length, NULL);
+        do {
+            automessage struct message message = {.fd = -1};
+            (void)poll(&ready, 1, await_ms());
+            (void)channel_flush(rig.http, NULL);
+            got = channel_receive(rig.http, &message, NULL);
+        } while (got > 0 || (got == 0 && channel_wants_write(rig.http)));
+    }
+    tap_ok(got < 0, "it is cut off in the end");
+    tap_ok(journal_size(rig.executor) < (off_t)(2 * JOURNAL_BYTES_FULL + sizeof(detail) * 256),
+           "before its rows take more than twice the journal's bytes");
+    channel_free(take_ptr(&rig.http));
+    rig.http = connect_peer(&rig, ROLE_HTTP);
+    tap_ok(await(pump(&rig) && journal_size(rig.executor) < (off_t)JOURNAL_BYTES_FULL),
+           "the history process takes the rows");
+    is_output(run_code(&rig, "bash", "echo still here"), "still here\n", "the next one is served");
+}
+
 /* ---- very many, and a violent end ---- */
 
 static bool runs_many(struct rig *of, uint64_t count)
@@ -626,12 +661,19 @@ static void test_orphans(void)
 int main(int argc, char **argv)
 {
     static const struct rig_test tests[] = {
-        {"ways-out", test_ways_out},     {"network", test_network},
-        {"bombs", test_bombs},           {"memory", test_memory},
-        {"endings", test_endings},       {"returned", test_returned},
-        {"patterns", test_patterns},     {"lies", test_lies},
-        {"blocked", test_blocked},       {"directories", test_directories},
-        {"one-by-one", test_one_by_one}, {"many", test_many},
+        {"ways-out", test_ways_out},
+        {"network", test_network},
+        {"bombs", test_bombs},
+        {"memory", test_memory},
+        {"endings", test_endings},
+        {"returned", test_returned},
+        {"patterns", test_patterns},
+        {"lies", test_lies},
+        {"blocked", test_blocked},
+        {"journal", test_journal},
+        {"directories", test_directories},
+        {"one-by-one", test_one_by_one},
+        {"many", test_many},
         {"orphans", test_orphans},
     };
     (void)snprintf(marker, sizeof marker, "4242.%d", (int)getpid());

@@ -39,8 +39,12 @@
 #define HEARINGS_MAX 64 /* times so many */
 #define SWEEP_MS (UINT64_C(5) * 60 * 1000)
 #define GAUGES_MS 100
-#define HISTORY_PATIENCE_MS 3000    /* after the last run, for rows and results */
-#define HTTP_EASY ((size_t)2 << 20) /* output that was paused goes on */
+#define HISTORY_PATIENCE_MS 3000        /* after the last run, for rows and results */
+#define HTTP_EASY ((size_t)2 << 20)     /* output that was paused goes on */
+#define RESULT_BYTES ((size_t)12 << 20) /* of a run with files and output */
+#define RESULTS_BYTES_MAX ((size_t)1 << 30)
+/* The http process takes no executions from JOURNAL_BYTES_FULL on. One that does was taken over. */
+#define JOURNAL_BYTES_WRONG (2 * JOURNAL_BYTES_FULL)
 #define MEMORY_MS 100
 #define PERCENT_MS 1000
 
@@ -190,6 +194,8 @@ static int take_execute(struct executor *executor, const struct message *message
                         struct brig_error *err)
 {
     struct execution_request request;
+    if (journal_bytes(&executor->journal) > JOURNAL_BYTES_WRONG)
+        return brig_fail(err, BRIG_E_INVALID, 0, "it begins executions while the journal is full");
     int result = execution_request_decode(message->bytes, message->length, &request, err);
     if (result < 0)
         return result;
@@ -273,8 +279,10 @@ static int take_peer(struct executor *executor, const struct message *message,
         executor_callbacks_forget(executor);
         return 0;
     }
-    /* All runs may end at one time. */
-    channel_add_room(peer->channel, executor->run_most * MESSAGE_BYTES_MAX);
+    /* Many runs may end at one time. */
+    channel_add_room(peer->channel, executor->run_most * RESULT_BYTES < RESULTS_BYTES_MAX
+                                        ? executor->run_most * RESULT_BYTES
+                                        : RESULTS_BYTES_MAX);
     executor->http_processes++;
     executor->inherited_count = executor->run_count;
     executor->gauges_due_ms = 0; /* a http process starts nothing before it has the gauges */
@@ -387,7 +395,8 @@ void executor_hear_history(struct executor *executor)
 static void peer_ready(void *owner, uint32_t events)
 {
     struct executor_peer *peer = owner;
-    if (peer->channel && events & EPOLLOUT && channel_flush(peer->channel, NULL) < 0)
+    /* After EPOLLHUP only the failure of the flush ends a channel from which nothing is read now. */
+    if (peer->channel && events & ~(uint32_t)EPOLLIN && channel_flush(peer->channel, NULL) < 0)
         lose_peer(peer);
     if (peer->channel && events & ~(uint32_t)EPOLLOUT)
         (void)receive(peer);
