@@ -171,7 +171,7 @@ int channel_fd(const struct channel *channel);
 /* Returns whether messages are queued: call channel_flush() when the socket is writable. */
 bool channel_wants_write(const struct channel *channel);
 size_t channel_queued(const struct channel *channel);
-/* Whether more than CHANNEL_BUSY is queued: do not begin work whose result is sent here. */
+/* Whether more than CHANNEL_BUSY is queued: then begin no work that sends its result here. */
 bool channel_is_busy(const struct channel *channel); /* accepts NULL */
 /* Whether a message of this length can be queued now. */
 bool channel_has_room(const struct channel *channel, size_t length);
