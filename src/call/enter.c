@@ -98,7 +98,7 @@ static __attribute__((noinline)) int apply_traced(struct brig_call *call, int *r
 {
     struct plan unfiltered = *call_plan(call);
     unfiltered.seccomp = NULL;
-    int step = confine_apply(&unfiltered, call->caller->ruleset, ret_error);
+    int step = confine_apply(&unfiltered, call->caller->ruleset, call->mapped, ret_error);
     if (step == 0 && (*ret_error = trace_install(call)) < 0)
         step = PLAN_STEP_SECCOMP;
     return step;
@@ -124,7 +124,7 @@ static void enter_alone(struct brig_call *call, unsigned flags)
     if (error < 0)
         enter_failed(call, PLAN_STEP_SECCOMP, error);
     int step = call->traced ? apply_traced(call, &error)
-                            : confine_apply(plan, call->caller->ruleset, &error);
+                            : confine_apply(plan, call->caller->ruleset, call->mapped, &error);
     if (step != 0)
         enter_failed(call, step, error);
 }
@@ -182,7 +182,8 @@ static void enter_confine(struct brig_call *call, const struct start *start)
 
 static void enter_full(struct brig_call *call)
 {
-    struct start start = {.plan = call_plan(call), .wire = call->wire_child, .pidfd = -1};
+    struct start start = {
+        .plan = call_plan(call), .wire = call->wire_child, .pidfd = -1, .mapped = call->mapped};
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, &before);
@@ -307,6 +308,7 @@ struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
     struct child_status *all = open_status(call);
     open_memory(call); /* before the address space is limited */
+    call->mapped = process_mapped();
     set_stdio(call);
     if (call->caller->full)
         enter_full(call);

@@ -327,6 +327,12 @@ static void test_memory(bool namespaces)
            kinds[namespaces]);
     expect(&options, use_up_and_exit, &little, BRIG_CALL_EXITED,
            "%s: who does so with memory left has exited", kinds[namespaces]);
+    void *own = mmap(NULL, huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    expect(&options, take_memory, &small, BRIG_CALL_RETURNED,
+           "%s: what the program has mapped itself does not count", kinds[namespaces]);
+    expect(&options, reserve_memory, &huge, BRIG_CALL_MEMORY,
+           "%s: as much again is too much for the function", kinds[namespaces]);
+    (void)munmap(own, huge);
     options.memory_mb = 0;
     expect(&options, reserve_memory, &huge, BRIG_CALL_RETURNED, "%s: without a limit there is none",
            kinds[namespaces]);

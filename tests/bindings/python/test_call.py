@@ -180,7 +180,7 @@ class Values(Case):
             "threads = [threading.Thread(target=noise) for _ in range(4)]\n"
             "for thread in threads:\n"
             "    thread.start()\n"
-            "jail = brig.Jail(timeout=60, memory_mb=4096, capture=True)\n"
+            "jail = brig.Jail(timeout=60, capture=True)\n"
             "try:\n"
             "    for turn in range(50):\n"
             "        assert jail.try_call(print, turn).stdout.decode() == f'{turn}\\n'\n"
@@ -199,8 +199,7 @@ class Values(Case):
             print("to stderr", file=sys.stderr)
             return os.system("echo from a child")
 
-        # Threads of other tests have left much address space behind.
-        with brig.Jail(capture=True, memory_mb=4096) as jail:
+        with brig.Jail(capture=True) as jail:
             outcome = jail.try_call(speak)
         self.assertEqual(outcome.unwrap(), 0, outcome)
         self.assertIn(b"to stdout\n", outcome.stdout)

@@ -52,7 +52,7 @@ class Logging(unittest.TestCase):
             thread.start()
         errors = b""
         try:
-            jail = brig.Jail(timeout=60, memory_mb=None, capture=True, **options)
+            jail = brig.Jail(timeout=60, capture=True, **options)
             for number in range(CALLS):
                 outcome = jail.try_call(work, self.log, number)
                 self.assertEqual(outcome.unwrap(), number)
@@ -90,7 +90,7 @@ class Logging(unittest.TestCase):
             "logging.basicConfig(level=logging.INFO)\n"
             "def noise():\n    while True: logging.info('noise ' * 50)\n"
             f"for _ in range({THREADS}): threading.Thread(target=noise, daemon=True).start()\n"
-            "jail = brig.Jail(timeout=60, memory_mb=None)\n"
+            "jail = brig.Jail(timeout=60)\n"
             f"print(sum(jail.call(lambda: logging.info('inside') or 1) for _ in range({CALLS})))\n"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300, check=True,

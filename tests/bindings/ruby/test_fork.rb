@@ -6,8 +6,8 @@ require_relative "tap"
 require "logger"
 require "tmpdir"
 
-JAIL = AgentJail::Jail.new(timeout: 60, memory_mb: nil)
-FULL = AgentJail::Jail.new(timeout: 60, memory_mb: nil, namespaces: true)
+JAIL = AgentJail::Jail.new(timeout: 60)
+FULL = AgentJail::Jail.new(timeout: 60, namespaces: true)
 
 class ForkTest < Case
   def work(number)
@@ -79,7 +79,7 @@ class LogTest < Case
 
   def test_a_log_whose_path_is_granted
     with_log do |dir, path, log|
-      jail = AgentJail::Jail.new(timeout: 60, memory_mb: nil, fs_allow: [dir])
+      jail = AgentJail::Jail.new(timeout: 60, fs_allow: [dir])
       assert_silent { runs_that_log(log, jail) }
       assert_equal CALLS, File.read(path).scan("inside").size
     end
@@ -88,7 +88,7 @@ class LogTest < Case
   def test_a_log_that_is_kept
     with_log do |_, path, log|
       file = log.instance_variable_get(:@logdev).dev
-      jail = AgentJail::Jail.new(timeout: 60, memory_mb: nil, keep_fds: [file])
+      jail = AgentJail::Jail.new(timeout: 60, keep_fds: [file])
       assert_silent { runs_that_log(log, jail) }
       assert_equal CALLS, File.read(path).scan("inside").size
     end
@@ -104,7 +104,7 @@ class RefusedTest < Case
               -> { File.open(path) { |file| file.chmod(0o777) } }]
       before = File.stat(path)
       ways.each do |way|
-        assert_raises(AgentJail::SandboxError) { AgentJail.run(fs_allow: [dir], &way) }
+        assert_raises(AgentJail::SandboxError) { AgentJail.run(fs_allow: [dir], timeout: 60, &way) }
       end
       after = File.stat(path)
       assert_equal [before.mode, before.mtime], [after.mode, after.mtime]

@@ -71,7 +71,6 @@ class ReadmeTest < Case
     assert_empty @log.string
   end
 
-  # Here and not with the tutorial, whose threads leave address space behind.
   def test_the_block_of_the_projects_readme_prints_what_it_says
     block = File.read(File.join(ROOT, "README.md"), encoding: "UTF-8")[/^<!-- run -->\n```ruby\n(.*?)^```$/m, 1]
     printed, = capture_io { binding.eval(block, "README.md") }
