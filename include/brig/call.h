@@ -60,7 +60,7 @@ extern "C" {
 
 /* What a memory limit counts. */
 enum brig_memory_kind {
-    BRIG_MEMORY_ADDRESS_SPACE, /* what each process maps besides the caller's memory; anywhere */
+    BRIG_MEMORY_ADDRESS_SPACE, /* what each process maps besides what its caller has mapped */
     BRIG_MEMORY_RSS            /* what all of them really use; needs a cgroup */
 };
 

@@ -57,9 +57,6 @@ struct brig_call {
     struct brig_call_denial *denials;
     size_t denial_count;
     pid_t parent; /* pid of the calling process */
-    /* In the child: what the caller had mapped. The limit of address space is for what the function
-     * maps itself: each thread of the caller that allocates memory has 64 MB already. */
-    uint64_t mapped;
     pid_t pid;
     int pidfd;
     int init_pidfd;   /* full: pidfd of the jail's init, or -1 */

@@ -60,7 +60,6 @@ int confine_prepare(const struct brig_policy *policy, struct plan *plan, int *re
                     struct brig_unenforced *unenforced, struct brig_error *err);
 /* Returns whether the policy grants `real`, a path without symlinks, for reading or writing. */
 bool confine_cover(const struct brig_policy *policy, const char *real, bool write);
-/* Applies all restrictions to the running process, in order; `ruleset` may be -1, `mapped` is added to
- * the limit of address space. Returns 0, or the PLAN_STEP_… that failed with the negated errno in
- * *ret_error. Makes system calls only. */
-int confine_apply(const struct plan *plan, int ruleset, uint64_t mapped, int *ret_error);
+/* Applies all restrictions to the running process, in order; `ruleset` may be -1. Returns 0, or the
+ * PLAN_STEP_… that failed with the negated errno in *ret_error. Makes system calls only. */
+int confine_apply(const struct plan *plan, int ruleset, int *ret_error);

@@ -56,7 +56,7 @@ static int confine(const struct brig_policy *policy, struct brig_unenforced *une
     note_lost(policy, unenforced);
     plan.limits_missing = CGROUP_MEMORY | CGROUP_PIDS;
     plan_rlimits(&plan, policy);
-    int error = 0, step = confine_apply(&plan, ruleset, 0, &error);
+    int error = 0, step = confine_apply(&plan, ruleset, &error);
     return step != 0 ? plan_explain_failure(&plan, step, -error, err) : 0;
 }
 
@@ -302,7 +302,7 @@ int confine_prepare(const struct brig_policy *policy, struct plan *plan, int *re
     return result;
 }
 
-int confine_apply(const struct plan *plan, int ruleset, uint64_t mapped, int *ret_error)
+int confine_apply(const struct plan *plan, int ruleset, int *ret_error)
 {
     int result;
     if ((*ret_error = child_settle_ids()) < 0)
@@ -317,7 +317,7 @@ int confine_apply(const struct plan *plan, int ruleset, uint64_t mapped, int *re
         return PLAN_STEP_NO_NEW_PRIVS;
     if (ruleset >= 0 && (*ret_error = (int)SYS(landlock_restrict_self, ruleset, 0)) < 0)
         return PLAN_STEP_LANDLOCK;
-    if ((*ret_error = child_set_rlimits(plan, mapped)) < 0)
+    if ((*ret_error = child_set_rlimits(plan)) < 0)
         return PLAN_STEP_RLIMIT;
     result = plan->seccomp ? (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp) : 0;
     *ret_error = result;

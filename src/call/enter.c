@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -80,6 +81,43 @@ static int guard_terminal(const struct brig_call *call)
     return call->has_terminal && !unfiltered ? terminal_guard() : 0;
 }
 
+/* ---- limit of address space ---- */
+
+static uint64_t first_number(const char *text, long length)
+{
+    uint64_t number = 0;
+    for (long i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+        number = number * 10 + (uint64_t)(text[i] - '0');
+    return number;
+}
+
+/* Returns the bytes of address space that this process has mapped; 0 where /proc cannot be read. */
+static uint64_t mapped_bytes(struct brig_call *call)
+{
+    char text[64]; /* numbers of pages, the first of which counts all that are mapped */
+    long fd = SYS(openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+    if (fd == -ENOENT || fd == -EACCES)
+        return 0;
+    if (fd < 0)
+        enter_failed(call, PLAN_STEP_RLIMIT, (int)fd);
+    long length = SYS(read, fd, text, sizeof text);
+    (void)SYS(close, fd);
+    return first_number(text, length) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The limit is for what the function maps itself: a program may have mapped more than that before, as
+ * glibc reserves 64 MB for each thread that allocates memory. Changes the child's copy of the plan. */
+static void raise_address_space(struct brig_call *call)
+{
+    struct plan *plan = call->own ? call->own : &call->caller->plan;
+    for (size_t i = 0; i < plan->rlimit_count; i++)
+        if (plan->rlimits[i].resource == RLIMIT_AS) {
+            uint64_t mapped = mapped_bytes(call);
+            plan->rlimits[i].limit.rlim_cur += mapped;
+            plan->rlimits[i].limit.rlim_max += mapped;
+        }
+}
+
 /* ---- without namespaces ---- */
 
 static void join_group(struct brig_call *call)
@@ -98,7 +136,7 @@ static __attribute__((noinline)) int apply_traced(struct brig_call *call, int *r
 {
     struct plan unfiltered = *call_plan(call);
     unfiltered.seccomp = NULL;
-    int step = confine_apply(&unfiltered, call->caller->ruleset, call->mapped, ret_error);
+    int step = confine_apply(&unfiltered, call->caller->ruleset, ret_error);
     if (step == 0 && (*ret_error = trace_install(call)) < 0)
         step = PLAN_STEP_SECCOMP;
     return step;
@@ -124,7 +162,7 @@ static void enter_alone(struct brig_call *call, unsigned flags)
     if (error < 0)
         enter_failed(call, PLAN_STEP_SECCOMP, error);
     int step = call->traced ? apply_traced(call, &error)
-                            : confine_apply(plan, call->caller->ruleset, call->mapped, &error);
+                            : confine_apply(plan, call->caller->ruleset, &error);
     if (step != 0)
         enter_failed(call, step, error);
 }
@@ -182,8 +220,7 @@ static void enter_confine(struct brig_call *call, const struct start *start)
 
 static void enter_full(struct brig_call *call)
 {
-    struct start start = {
-        .plan = call_plan(call), .wire = call->wire_child, .pidfd = -1, .mapped = call->mapped};
+    struct start start = {.plan = call_plan(call), .wire = call->wire_child, .pidfd = -1};
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, &before);
@@ -308,8 +345,8 @@ struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
     struct child_status *all = open_status(call);
     open_memory(call); /* before the address space is limited */
-    call->mapped = process_mapped();
     set_stdio(call);
+    raise_address_space(call);
     if (call->caller->full)
         enter_full(call);
     else

@@ -328,6 +328,7 @@ static void test_memory(bool namespaces)
     expect(&options, use_up_and_exit, &little, BRIG_CALL_EXITED,
            "%s: who does so with memory left has exited", kinds[namespaces]);
     void *own = mmap(NULL, huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    tap_ok(own != MAP_FAILED, "%s: the program maps 10 GB", kinds[namespaces]);
     expect(&options, take_memory, &small, BRIG_CALL_RETURNED,
            "%s: what the program has mapped itself does not count", kinds[namespaces]);
     expect(&options, reserve_memory, &huge, BRIG_CALL_MEMORY,

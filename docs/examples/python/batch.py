@@ -22,7 +22,7 @@ def evaluate(name: str, source: str) -> Answer:
 
 SOURCES = {"sum": "answer = sum(range(10))", "loop": "while True: pass", "zero": "answer = 1 / 0", "pi": "answer = 3.14"}
 
-with brig.JailPoolExecutor(2, timeout=2, memory_mb=1024, network="none") as pool:
+with brig.JailPoolExecutor(2, timeout=2, network="none") as pool:
     futures = {pool.submit(evaluate, name, source): name for name, source in SOURCES.items()}
     lines = []
     for future in as_completed(futures):

@@ -96,15 +96,11 @@ static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
 
 _Static_assert(sizeof(struct rlimit) == 2 * sizeof(uint64_t), "prlimit64 takes 64-bit limits");
 
-int child_set_rlimits(const struct plan *plan, uint64_t mapped)
+int child_set_rlimits(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->rlimit_count; i++) {
         int resource = plan->rlimits[i].resource;
         struct rlimit now, want = plan->rlimits[i].limit;
-        if (resource == RLIMIT_AS) {
-            want.rlim_cur += mapped;
-            want.rlim_max += mapped;
-        }
         long result = SYS(prlimit64, 0, resource, &want, &now);
         if (result >= 0 && want.rlim_max <= now.rlim_max)
             continue;
@@ -313,7 +309,7 @@ int child_command_main(void *argument)
     int copies[PLAN_FD_MAX];
     if ((result = copy_fds(&own, pty, null, copies)) < 0 || (result = place_fds(plan, copies)) < 0)
         return child_failed(&own, PLAN_STEP_FDS, result);
-    if ((result = child_set_rlimits(plan, 0)) < 0) /* late: the open fds may exceed the limit */
+    if ((result = child_set_rlimits(plan)) < 0) /* late: the open fds may exceed the limit */
         return child_failed(&own, PLAN_STEP_RLIMIT, result);
     if (plan->keep_caps && (result = keep_caps()) < 0)
         return child_failed(&own, PLAN_STEP_CAPS, result);
@@ -338,7 +334,7 @@ int child_call_confine(const struct start *start)
     (void)SYS(umask, start->umask);
     if (plan->landlock && (result = restrict_landlock(start)) < 0)
         return child_failed(start, PLAN_STEP_LANDLOCK, result);
-    if ((result = child_set_rlimits(plan, start->mapped)) < 0)
+    if ((result = child_set_rlimits(plan)) < 0)
         return child_failed(start, PLAN_STEP_RLIMIT, result);
     return 0;
 }

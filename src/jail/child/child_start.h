@@ -29,10 +29,9 @@ enum {
 struct start {
     const struct plan *plan;
     int wire;
-    char *stack;     /* three of CHILD_STACK_BYTES: intermediate, first process, command */
-    bool by_clone3;  /* clone3 reset the signal handlers and set the cgroup */
-    unsigned umask;  /* the caller's, for the command */
-    uint64_t mapped; /* bytes which the caller had mapped, for a function */
+    char *stack;    /* three of CHILD_STACK_BYTES: intermediate, first process, command */
+    bool by_clone3; /* clone3 reset the signal handlers and set the cgroup */
+    unsigned umask; /* the caller's, for the command */
     /* Cleared by the kernel when the command's process leaves this memory, by exec or exit. */
     int command_here;
     int first;            /* set by an intermediate: the first process's pid outside */
@@ -107,9 +106,8 @@ void child_drop_bounding_set(void);
  * return otherwise, if the caller has only laid down its privileges with seteuid(). Returns 0 or
  * -errno. */
 int child_settle_ids(void);
-/* Lowers limits only: a tighter limit is kept. The limit of address space is `mapped` bytes higher than
- * the plan's. Returns 0 or -errno. */
-int child_set_rlimits(const struct plan *plan, uint64_t mapped);
+/* Lowers limits only: a tighter limit is kept. Returns 0 or -errno. */
+int child_set_rlimits(const struct plan *plan);
 
 /* ---- for a function instead of a command: src/call/enter.c ---- */
 

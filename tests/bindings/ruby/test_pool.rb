@@ -48,7 +48,7 @@ class PoolTest < Case
   end
 
   def pool(size = 2, **options)
-    @pool ||= AgentJail::Pool.new(size, timeout: PATIENCE, memory_mb: nil, **options)
+    @pool ||= AgentJail::Pool.new(size, timeout: PATIENCE, **options)
   end
 
   def test_blocks_and_commands
