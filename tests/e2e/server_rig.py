@@ -36,6 +36,16 @@ USER = ORDINARY.pw_uid if ORDINARY else 65534
 # BRIG_TEST_POOLS=off: every execution begins cold.
 POOLS = {"EXECUTOR_POOL_ENABLED": "false"} if os.environ.get("BRIG_TEST_POOLS") == "off" else {}
 
+# Python that writes to one stream and then to the other, each time when all before it has been read: FIONREAD is
+# what a pipe still holds.
+ALTERNATELY = """\
+import fcntl, os, struct, termios, time
+for fd, text in (1, b"a\\n"), (2, b"b\\n"), (1, b"c\\n"):
+    os.write(fd, text)
+    while struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]:
+        time.sleep(.001)
+"""
+
 tests = []
 
 
