@@ -12,6 +12,7 @@ import time
 
 SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
 PATIENCE = 60 * SLOW
+GROWING = (1, 4, 16, PATIENCE)  # time limits to try, for a command that must have said something before its limit ends it
 
 
 def wait_for(condition, what="a condition", seconds=PATIENCE):

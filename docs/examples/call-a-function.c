@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 {
     struct brig_call_options options;
     brig_call_options_init(&options, sizeof options);
-    options.timeout_ms = 500;
+    options.cpu_timeout_ms = 500;
 
     int first = 1;
     for (; first < argc && argv[first][0] == '-'; first++) {

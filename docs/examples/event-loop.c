@@ -75,7 +75,7 @@ static int loop(struct brig_job **jobs, const char *const *names)
 int main(void)
 {
     static const char *const names[JOBS] = {"slow", "quick"};
-    static const char *const scripts[JOBS] = {"sleep 0.3; echo late", "echo early"};
+    static const char *const scripts[JOBS] = {"sleep 10; echo late", "echo early"};
     struct brig_job *jobs[JOBS] = {NULL};
     int status = 1;
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);

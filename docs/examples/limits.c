@@ -9,7 +9,7 @@ static const struct {
     enum brig_limit limit;
     uint64_t value;
 } limits[] = {
-    {BRIG_LIMIT_WALL_MS, 300},         {BRIG_LIMIT_CPU_MS, 2000},
+    {BRIG_LIMIT_WALL_MS, 3000},        {BRIG_LIMIT_CPU_MS, 2000},
     {BRIG_LIMIT_GRACE_MS, 100},        {BRIG_LIMIT_ADDRESS_SPACE, 512u << 20},
     {BRIG_LIMIT_FILE_SIZE, 10u << 20}, {BRIG_LIMIT_OPEN_FILES, 64},
 };

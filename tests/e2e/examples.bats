@@ -186,7 +186,7 @@ build() {
             output_has "value: 144"
             # shellcheck disable=SC2086
             must_exit 1 as "$who" "$EXAMPLES/call-a-function" $kind loop
-            output_has "timeout: "
+            output_has "cpu-timeout: "
             # shellcheck disable=SC2086
             must_exit 1 as "$who" "$EXAMPLES/call-a-function" $kind dance
             output_has "failed: Usage: square, read or loop"

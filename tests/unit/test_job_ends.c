@@ -23,6 +23,35 @@ static void test_wall_timeout(void)
     brig_policy_free(policy);
 }
 
+/* The caller looks after its job when that has ended in time, and the time is over as well. */
+static void test_late_caller(void)
+{
+    struct brig_policy *policy = new_policy();
+    struct brig_result result;
+    struct shell shell;
+    int go[2];
+    if (pipe2(go, O_CLOEXEC) < 0)
+        tap_bail("pipe2: %s", strerror(errno));
+    shell_init(&shell, "read -r word; exit 5");
+    shell.command.stdio[0] = (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = go[0]};
+    set_limit(policy, BRIG_LIMIT_WALL_MS, (uint64_t)await_ms());
+    set_limit(policy, BRIG_LIMIT_GRACE_MS, 0);
+    struct brig_job *job = start(policy, &shell.command);
+    if (!job)
+        tap_bail("no job, no test");
+    tap_ok(write(go[1], "go\n", 3) == 3, "a job gets its word");
+    tap_ok(await_readable(job->pidfd), "the jail ends, and nobody looks");
+    job->wall_deadline_us = 1;
+    job_arm_timer(job);
+    tap_ok(await_readable(job->timer), "until its time is over");
+    (void)finish(job, &result);
+    is_exit(&result, 5, "it has ended with its own exit status");
+    result_done(&result);
+    (void)close(go[0]);
+    (void)close(go[1]);
+    brig_policy_free(policy);
+}
+
 /* Runs a script until it came so far as to write `wanted`: with more time, and a longer grace unless
  * that is given, each time. */
 static void run_with_grace(const char *script, const char *wanted, uint64_t grace_ms,
@@ -212,6 +241,7 @@ static void test_poll(void)
 
 static const struct job_test tests[] = {
     {"wall timeout", test_wall_timeout},
+    {"late caller", test_late_caller},
     {"grace", test_grace},
     {"cpu timeout", test_cpu_timeout},
     {"cancel", test_cancel},

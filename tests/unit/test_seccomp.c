@@ -537,7 +537,7 @@ static const char shell_script[] =
     "gzip -k t.tar; find . -name 'f' | xargs ls -l > /dev/null; mkfifo p; (echo x > p) & cat p\n"
     "cat < <(echo y) <<< z > /dev/null; diff one one; dd if=/dev/zero of=z bs=1k count=4 2>&1\n"
     "df . > /dev/null; du -s . > /dev/null; stat one > /dev/null; date; nice true; nproc; id; env\n"
-    "timeout 5 sleep 0.01; sleep 5 & kill $!; wait $! || true; file=$(mktemp); rm \"$file\"\n"
+    "timeout 60 sleep 0.01; sleep 5 & kill $!; wait $! || true; file=$(mktemp); rm \"$file\"\n"
     "! chmod u+s one 2> /dev/null; chmod 700 one; ulimit -n 64; perl -e 'print 1'\n"
     "rm -rf one three link hard d d2 t.tar t.tar.gz p z\n";
 

@@ -239,8 +239,9 @@ static const struct {
      "ImportError as e:\n            print(e)\na = A()\n"},
     {"__del__ of a cycle",
      "class A:\n    def __del__(self):\n        print('gone')\na = A()\na.a = a\ndel a\n"},
-    {"threads", "import threading, time\ndef f():\n    time.sleep(0.1)\n    "
-                "print('thread')\nthreading.Thread(target=f).start()\nprint('main')"},
+    {"threads", "import threading\ndef f():\n    printed.wait()\n    print('thread')\n"
+                "printed = threading.Event()\nthreading.Thread(target=f).start()\n"
+                "print('main')\nprinted.set()"},
     {"a daemon", "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), "
                  "daemon=True).start()\nprint('main')"},
     {"another stdout", "import sys, io\nsys.stdout = io.StringIO()\nprint('lost')"},

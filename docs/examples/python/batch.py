@@ -22,14 +22,14 @@ def evaluate(name: str, source: str) -> Answer:
 
 SOURCES = {"sum": "answer = sum(range(10))", "loop": "while True: pass", "zero": "answer = 1 / 0", "pi": "answer = 3.14"}
 
-with brig.JailPoolExecutor(2, timeout=2, network="none") as pool:
+with brig.JailPoolExecutor(2, timeout=30, cpu_timeout=1, network="none") as pool:
     futures = {pool.submit(evaluate, name, source): name for name, source in SOURCES.items()}
     lines = []
     for future in as_completed(futures):
         error = future.exception()
         lines.append(f"{futures[future]}: {type(error).__name__ if error else future.result().value}")
 print("\n".join(sorted(lines)))
-#> loop: TimeoutError
+#> loop: CPUTimeoutError
 #> pi: 3.14
 #> sum: 45.0
 #> zero: SandboxError

@@ -16,7 +16,7 @@ with brig.start(["sh", "-c", SCRIPT], stdin=brig.PIPE, stdout=brig.PIPE, text=Tr
     #> end 0
 
 # The limit holds although this program only reads.
-with brig.start(["sh", "-c", "while :; do echo tick; sleep 0.1; done"], stdout=brig.PIPE, text=True, timeout=1) as job:
+with brig.start(["sh", "-c", "while :; do echo tick; sleep 0.1; done"], stdout=brig.PIPE, text=True, timeout=3) as job:
     ticks = sum(1 for line in job.stdout)
 try:
     job.wait()

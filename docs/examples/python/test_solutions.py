@@ -26,7 +26,7 @@ def evaluate(source, *arguments):
 
 @pytest.fixture(scope="module")
 def jail():
-    with brig.Jail(timeout=2, cpu_timeout=1, memory_mb=1024, network="none") as made:
+    with brig.Jail(timeout=30, cpu_timeout=1, network="none") as made:
         yield made
 
 

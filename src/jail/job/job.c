@@ -157,8 +157,10 @@ static void end_tree(struct brig_job *job, enum brig_outcome reason)
 {
     if (job->state != JOB_RUNNING)
         return;
-    job->has_reason = true;
-    job->reason = reason;
+    if (job->end.type != WIRE_ENDED) { /* what has ended by itself keeps its outcome */
+        job->has_reason = true;
+        job->reason = reason;
+    }
     if (job->grace_us == 0) {
         kill_tree(job);
         return;
@@ -453,7 +455,7 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
         return checked;
     struct epoll_event events[8];
     int count = epoll_wait(job->epoll, events, 8, 0);
-    bool ended = false;
+    bool ended = false, due = false;
     for (int i = 0; i < count; i++) {
         int fd = events[i].data.fd;
         int built = job->building && fd == job->wire ? hear_builder(job, err) : 1;
@@ -466,7 +468,7 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
         else if (fd == job->pidfd)
             ended = true;
         else if (fd == job->timer)
-            handle_timer(job);
+            due = true;
         else if (fd == job->watch.names.fd)
             watch_process(&job->watch, &job->plan, job->pid, &job->notices);
         else if (fd == job->watch.mounts)
@@ -476,6 +478,9 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
         else if (!serve_tool(job, fd) && !(job->door && door_serve(job->door, fd, &job->notices)))
             serve_capture(job, fd);
     }
+    /* After the other events: a caller that is late finds the end and the time limit at once. */
+    if (due && !ended)
+        handle_timer(job);
     if (ended || job->stuck_pid)
         return reap(job, err);
     if (!is_answered(job))

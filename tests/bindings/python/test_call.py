@@ -630,7 +630,7 @@ class Hostile(Case):
 
 class Use(Case):
     def test_the_decorator(self):
-        @brig.jailed(timeout=5, memory_mb=256)
+        @brig.jailed(timeout=60, memory_mb=256)
         def double(number):
             """Doubles."""
             return number * 2

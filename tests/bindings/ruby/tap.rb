@@ -14,6 +14,8 @@ require "tmpdir"
 
 # Seconds for what takes an instant: when they are over, something is wrong.
 PATIENCE = 60 * Integer(ENV.fetch("BRIG_SLOW", "1"))
+# Time limits to try, for a command that must have said something before its limit ends it.
+GROWING = [1, 4, 16, PATIENCE].freeze
 
 RUBY = [RbConfig.ruby, "-I", File.join(ROOT, "bindings/ruby/lib")].freeze
 
