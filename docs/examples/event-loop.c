@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#define JOBS 2
+enum { SLOW, QUICK, JOBS };
 
 static int start(const struct brig_policy *policy, const char *script, struct brig_job **ret_job)
 {
@@ -16,6 +16,7 @@ static int start(const struct brig_policy *policy, const char *script, struct br
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     struct brig_command command = BRIG_COMMAND_INIT;
     command.argv = argv;
+    command.stdio[0].kind = BRIG_STDIO_PIPE;
     command.stdio[1].kind = command.stdio[2].kind = BRIG_STDIO_CAPTURE;
     int code = brig_start(policy, &command, ret_job, &error);
     if (code < 0)
@@ -67,6 +68,8 @@ static int loop(struct brig_job **jobs, const char *const *names)
             brig_job_free(jobs[i]);
             jobs[i] = NULL;
             open--;
+            if (jobs[SLOW]) /* its input ends with the quick job */
+                (void)brig_job_close_stream(jobs[SLOW], 0, NULL);
         }
     }
     return status;
@@ -75,14 +78,14 @@ static int loop(struct brig_job **jobs, const char *const *names)
 int main(void)
 {
     static const char *const names[JOBS] = {"slow", "quick"};
-    static const char *const scripts[JOBS] = {"sleep 10; echo late", "echo early"};
+    static const char *const scripts[JOBS] = {"cat; echo late", "echo early"};
     struct brig_job *jobs[JOBS] = {NULL};
     int status = 1;
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
 
     /* One policy serves any number of runs. */
-    if (policy && start(policy, scripts[0], &jobs[0]) == 0 &&
-        start(policy, scripts[1], &jobs[1]) == 0)
+    if (policy && start(policy, scripts[SLOW], &jobs[SLOW]) == 0 &&
+        start(policy, scripts[QUICK], &jobs[QUICK]) == 0)
         status = loop(jobs, names);
 
     /* Freeing a job that still runs kills its whole tree; NULL is fine. */

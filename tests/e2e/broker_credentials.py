@@ -9,7 +9,7 @@ import struct
 import threading
 
 import broker_rig as rig_module
-from broker_rig import (PUBLIC4, UNREACHED4, UpstreamProxy, client_hello, how_it_ends, listen, serve, socks_name,
+from broker_rig import (PUBLIC4, SLOW, UNREACHED4, UpstreamProxy, client_hello, how_it_ends, listen, serve, socks_name,
                         test, tls_client, wait_for)
 
 SECRET = "Bearer s3cret-of-the-host"
@@ -392,13 +392,15 @@ def an_upstream_may_decline_a_websocket(rig):
 @test
 def a_websocket_has_the_limits_of_other_connections(rig):
     upstream, proxy = Upstream(rig, 8443), UpstreamProxy(3129, ahead=b"")
-    door = injecting(rig, "inject 0 upstream https://api.example:8443", "limit idle-ms 300", "limit bytes 200000",
-                     "proxy 127.0.0.1:3129")
+    way = "inject 0 upstream https://api.example:8443", "proxy 127.0.0.1:3129"
+    door = injecting(rig, *way, f"limit idle-ms {3000 * SLOW}")  # which holds for the handshake, too
     client = open_websocket(rig)
     assert client.head()[0] == 101 and client.stream.read(5) == b"hello"
     assert how_it_ends(client.socket)[1] in ("closed", "reset")
     assert door.event(verdict="ended").because == "timeout"
     assert wait_for(lambda: upstream.open_streams == 0)
+    assert door.stop() == 0
+    door = injecting(rig, *way, "limit bytes 200000")
     client = open_websocket(rig)
     assert client.head()[0] == 101
     with contextlib.suppress(OSError):
@@ -536,10 +538,11 @@ def a_name_with_a_credential_is_reached_in_no_other_way(rig):
 @test
 def upstreams_that_fail_are_told_apart(rig):
     upstream = Upstream(rig, 8443)
-    rig.resolver.names["dead.example"] = [UNREACHED4]
-    for url, because in (("https://missing.example", "no_name"), ("https://api.example:8499", "no_connect"),
-                         ("https://dead.example", "timeout")):
-        door = injecting(rig, f"inject 0 upstream {url}", "limit connect-ms 500")
+    # The short limit is for one that needs no lookup, which could take as long.
+    for url, because, limit in (("https://missing.example", "no_name", ()),
+                                ("https://api.example:8499", "no_connect", ()),
+                                (f"https://{UNREACHED4}", "timeout", ("limit connect-ms 500",))):
+        door = injecting(rig, f"inject 0 upstream {url}", *limit)
         assert Client(rig).get("/")[0] == 502, url
         assert door.event(because=because).detail.startswith("GET /"), url
         assert door.stop() == 0

@@ -362,7 +362,7 @@ def hellos_that_two_servers_would_read_differently_go_nowhere(rig):
         got.append(connection.recv(1 << 16))
         connection.sendall(b"reached")
     server = serve(listen(PUBLIC4, 8446), reached)
-    door = rig.door("allow tls.example:8446/tls", "limit inspect-ms 1000", ports=(8446,))
+    door = rig.door("allow tls.example:8446/tls", ports=(8446,))
     good = server_name(b"tls.example")
     for name, hello in {
             "two names": hello_of(server_name(b"tls.example", b"evil.example")),
@@ -438,7 +438,8 @@ def slow_and_silent_clients_are_given_up(rig):
     slow = [rig.connect(address, port) for port in (80, 443) * 20]
     for number, client in enumerate(slow):
         if number % 3:
-            client.sendall(b"G" if number % 2 == 0 else b"\x16")
+            with contextlib.suppress(OSError):  # it may have been given up before
+                client.sendall(b"G" if number % 2 == 0 else b"\x16")
     assert wait_for(lambda: [one for one in door.log if one.because == "timeout"])
     assert wait_for(lambda: len([one for one in door.log if one.because == "timeout"]) == 40)
 

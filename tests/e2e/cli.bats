@@ -553,7 +553,12 @@ ended() {
     start --grace 200ms sh -c "trap '>again' INT; trap '' TERM; >ready; while :; do sleep 0.05; done"
     kill -s INT "$JOB"
     await_file again
-    kill -s INT "$JOB"
+    # Whichever is the first that comes within the grace of the one before.
+    interrupted() {
+        kill -s INT "$JOB" 2>/dev/null || true
+        has_ended "$WAITER"
+    }
+    await interrupted || true # has_stopped says more
     has_stopped
     [ "$STATUS" -ne 0 ]
     [ "$STATUS" -ne 125 ]

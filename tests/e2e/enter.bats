@@ -44,6 +44,12 @@ is_ready() {
     }
     RUN=$(find_brig "$2")
     RUNS="$RUNS $RUN"
+    # The command may say so before brig has published the run.
+    await is_published "$RUN"
+}
+
+is_published() {
+    [ -n "$(find "/proc/$1/fd" -lname '/memfd:brig-run*' 2>/dev/null)" ]
 }
 
 WAIT='echo ready; while :; do sleep 1; done'
@@ -189,12 +195,14 @@ landlock_abi() {
 @test "when the run ends, so does what was entered, also while its brig is stopped" {
     start user ends -m casual -- sh -c "$WAIT"
     by user enter ends sh -c 'echo inside; sleep 1000' </dev/null >"$SCRATCH/inside" 2>"$SCRATCH/said" 3>&- &
-    local entering=$! brig
+    local entering=$! brig init
+    init=$(pgrep -P "$RUN" -x brig-init)
     await grep -qs inside "$SCRATCH/inside"
     brig=$(find_brig "$entering")
     kill -STOP "$brig"
     kill "$RUN"
     await has_ended "$RUN"
+    await has_ended "$init"
     kill -CONT "$brig"
     local status=0
     wait "$entering" || status=$?
@@ -396,10 +404,13 @@ while not os.path.exists("stop"):
             links(pid), files(pid), trace(pid)
 '
 
-# met NAME: enters once more; whether brig and the command have both been met by now.
+# met NAME: enters once more; whether brig and the command have both been met by now, and what TWIN lists is told.
 met() {
+    local line
     by user enter "$1" sleep 0.05 </dev/null >/dev/null
-    grep -q '^brig met$' "$SCRATCH/out-$1" && grep -q '^sleep met$' "$SCRATCH/out-$1"
+    for line in 'brig met' 'sleep met' "${TWIN[@]}"; do
+        grep -q "^$line\$" "$SCRATCH/out-$1" || return 1
+    done
 }
 
 # peek NAME OPTIONS…: lets it look at many entries; what it told is in $SCRATCH/told.
@@ -420,6 +431,7 @@ peek() {
 }
 
 @test "from inside nobody can look into what enters, or trace it" {
+    local TWIN=('sleep trace' 'sleep exe:.*/sleep' 'sleep mem')
     # Without Landlock, and with the loosest filter, nothing else is in the way.
     peek peek --disable landlock
     # The twin: what was entered, once it is itself, is a process of the jail like any other.

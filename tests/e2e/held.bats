@@ -582,6 +582,7 @@ $PROJECT/.vscode/d/up  link to ../.." ]
 @test "the end of brig enter holds back as well" {
     project user
     start user:casual 'await_file go'
+    await by user enter "$JAIL" true
     must by user enter "$JAIL" sh -c "cd '$PROJECT' && echo x >.envrc"
     finish
     [ ! -e .envrc ]

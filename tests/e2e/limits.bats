@@ -169,7 +169,7 @@ is_limited() {
     start "$who" "$BRIG" -m sealed --cpu "$1%" --timeout 60s --grace 0 --result result.json -- \
         sh -c ': >ready; until [ -e stop ]; do :; done'
     await_file ready
-    has_quota "$STARTED" $(($1 * 1000))
+    await has_quota "$STARTED" $(($1 * 1000)) # it is set once the command runs
     await was_throttled "$STARTED"
     touch stop
     started_ends
@@ -475,7 +475,7 @@ print("all watched")'
     fsfreeze --freeze frozen
     # Not by `run`, which would wait for who holds its pipe.
     local status=0
-    timeout --kill-after=5 30 "$BRIG" -m sealed -D --dir "$SCRATCH/frozen" --timeout 500ms --grace 0 \
+    timeout --kill-after=5 30 "$BRIG" -m sealed -D --dir "$SCRATCH/frozen" --timeout 4s --grace 0 \
         --result result.json -- sh -c "echo x >'$SCRATCH/frozen/file'" </dev/null >out 2>&1 3>&- || status=$?
     fsfreeze --unfreeze frozen
     await umount --quiet frozen

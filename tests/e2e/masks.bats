@@ -688,11 +688,12 @@ more" ]
 @test "a hidden file that comes and goes is no obstacle to a run" {
     local mode flips
     made .netrc
-    run_as_user timeout 100 python3 -c '
+    run_as_user touch "$SCRATCH/more"
+    run_as_user python3 -c '
 import os, sys
-while not os.path.exists(sys.argv[2]):
+while os.path.exists(sys.argv[2]):
     open(sys.argv[1], "w").close()
-    os.unlink(sys.argv[1])' "$H/.netrc" "$SCRATCH/enough" 3>&- &
+    os.unlink(sys.argv[1])' "$H/.netrc" "$SCRATCH/more" 3>&- &
     flips=$!
     for mode in bare casual; do
         jail "flips-$mode"
@@ -700,7 +701,7 @@ while not os.path.exists(sys.argv[2]):
             must run_as_user "$BRIG" -m "$mode" -j "flips-$mode" -- true
         done
     done
-    touch "$SCRATCH/enough"
+    rm "$SCRATCH/more"
     wait "$flips"
 }
 

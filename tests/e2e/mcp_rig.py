@@ -14,7 +14,7 @@ import threading
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from common import PATIENCE, has_ended, wait_for  # noqa: E402,F401
+from common import GROWING, PATIENCE, has_ended, wait_for  # noqa: E402,F401
 
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or pathlib.Path(__file__).resolve().parents[2] / "build")
 BRIG = str(BUILD / "src/cli/brig")

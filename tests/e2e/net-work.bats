@@ -46,14 +46,15 @@ for number in range(10):
     for _ in range(3):  # the server says things without being asked
         assert hear() == b"tick %d" % ticks
         ticks += 1
-while ticks < 60:  # and now only the server speaks
+until = ticks + 30
+while ticks < until:  # and now only the server speaks
     assert hear() == b"tick %d" % ticks
     ticks += 1
 say(b"the end")
 while (text := hear()).startswith(b"tick"):
     pass
 assert text == b"dne eht"
-print("10 said, %d heard" % ticks)
+print("10 said, all heard")
 PYTHON
 }
 
@@ -62,7 +63,7 @@ PYTHON
     local run=(python3 "$SCRATCH/websocket.py") port
     for port in 80 443; do
         must jail user --rdir "$SCRATCH" --allow good.example -- "${run[@]}" good.example "$port" "$WORLD/cert.pem"
-        output_has "10 said, 60 heard"
+        output_has "10 said, all heard"
         must_fail jail user --rdir "$SCRATCH" --allow other.example -- \
             "${run[@]}" good.example "$port" "$WORLD/cert.pem"
         output_has "gaierror"

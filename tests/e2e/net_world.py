@@ -194,7 +194,7 @@ def secured(context, handle):
 def mount_resolver(directory):
     path = os.path.join(directory, "resolv.conf")
     with open(path, "w") as file:
-        file.write("nameserver 127.0.0.1\noptions timeout:2 attempts:1\n")
+        file.write("nameserver 127.0.0.1\noptions timeout:30 attempts:3\n")
     os.chmod(path, 0o644)
     run("mount", "--make-rprivate", "/")
     run("mount", "--bind", path, os.path.realpath("/etc/resolv.conf"))

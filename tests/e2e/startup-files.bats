@@ -362,7 +362,14 @@ project() {
         project "$who/second"
         home "cd $SCRATCH/$who/first && git init -q . && git remote add origin https://me:git-secret@github.com/a/b"
         cd "$SCRATCH/$who/first"
-        must by "$who" -m casual -j "$JAIL-$who" -- true
+        # The search ends early on a machine that is held up, with what comes last missing: then once more, as new.
+        first_run() {
+            run_as_user rm -rf "${BRIG_CONFIG_DIR:-$HOME_OF_USER/.local/share/brig}/.projects"
+            run by "$who" -m casual -j "$JAIL-$who" -- true
+            [[ $status -ne 0 || $output == *"$who/second/.env"* ]]
+        }
+        await first_run || true # the lines below show what it said
+        [ "$status" -eq 0 ]
         output_has './.env sets DB_PASSWORD: a jail here can read it; to hide it: --mask ./.env'
         output_has '~/.bashrc sets GITHUB_TOKEN, CERT_KEY'
         output_has '--inject @github'

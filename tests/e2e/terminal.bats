@@ -434,6 +434,7 @@ start_run() {
     TERMINAL_JAILS="${TERMINAL_JAILS:-} enter-$MODE"
     type_line "clear; (\$BRIG -m $MODE -j enter-$MODE -- sh -c 'echo began >began-$MODE; exec sleep 1000' </dev/null >/dev/null 2>&1 &)"
     await_file "$SCRATCH/began-$MODE"
+    await run_as_user "$BRIG" enter "enter-$MODE" true </dev/null # the run is published a moment later
     prompt
     type_line "clear; J=enter-$MODE"
     prompt

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How a breach shows on the host. Each function says whether the attempt got through."""
 
-import fcntl
 import glob
 import os
 import stat
@@ -67,7 +66,7 @@ def device_planted(world, _run):
 def victim_dead(world, run):
     if run.status == 0:  # it says so: the end may take a moment
         try:
-            world.victim.wait(1)
+            world.victim.wait(60)
         except subprocess.TimeoutExpired:
             pass
     return world.victim.poll() is not None
@@ -91,12 +90,9 @@ def core_left(world, _run):
 
 def still_alive(world, run):
     """Something holds the lock, or the output, or came back to us as an orphan: says which."""
-    try:
-        with open(f"{world.work}/lock", "r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    if not os.path.exists(f"{world.work}/lock"):
         return False
-    except BlockingIOError:
+    if world.lock_is_held():
         return "the lock is held"
     if run.overdue or not run.ended_output:
         return "it did not end" if run.overdue else "the output is open"

@@ -18,12 +18,12 @@
 
 extern char **attempt_arguments;
 
-/* Without O_CLOEXEC, for the sake of exec_storm. */
+/* Without O_CLOEXEC, for the sake of exec_storm. Waits: the harness may be looking just now. */
 static bool take_lock(void)
 {
     int fd =
         open(arg_path("work", "lock"), O_RDWR | O_CREAT, 0666); /* NOLINT(android-cloexec-open) */
-    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    return fd >= 0 && flock(fd, LOCK_EX) == 0;
 }
 
 static void burn(long end)

@@ -19,6 +19,7 @@
 #include "attempt.h"
 
 #define SIGNALS 64
+#define TRIES 30000 /* of a millisecond: a busy machine takes a while */
 
 static pid_t target(void)
 {
@@ -65,7 +66,7 @@ static bool init_still_reaps(void)
     (void)waitpid(child, NULL, 0);
     if (read(fds[0], &orphan, sizeof(orphan)) != (ssize_t)sizeof(orphan))
         return false;
-    for (int tries = 0; tries < 2000; tries++) {
+    for (int tries = 0; tries < TRIES; tries++) {
         if (kill(orphan, 0) < 0 && errno == ESRCH)
             return true;
         pause_ms(1);
@@ -84,7 +85,7 @@ static int signal_all(long (*road)(pid_t, int))
     pause_ms(20);
     if (pid > 1) {
         bool ended = false;
-        for (int tries = 0; tries < 2000 && !ended; tries++) { /* a busy machine takes a while */
+        for (int tries = 0; tries < TRIES && !ended; tries++) {
             siginfo_t info = {0};
             ended = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG) == 0 && info.si_pid == pid;
             if (!ended)

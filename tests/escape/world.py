@@ -22,7 +22,8 @@ SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsew
 PROBE_DEADLINE_S = 60 * SLOW
 TIMEOUT_DEADLINE_S = 20 * SLOW  # for runs that brig itself must end, before the probe would end by itself
 LEAKED_FILE, LEAKED_DIR = 200, 201
-SETTLE_S = 0.3 * SLOW  # after which a twin is looked at
+SETTLE_S = 0.3 * SLOW  # after which a twin is looked at, once it holds its lock
+LOOK_S = 0.02  # between two looks at the lock
 CLOSED_S = 5 * SLOW  # for what a jail leaves to be gone
 KEEP_IN_WORK = ("setuid-copy", "filecaps-copy")
 OTHER_UID = 1  # owns what neither root's nor the user's jail may read
@@ -310,7 +311,19 @@ class World:
         except OSError:
             return f"{pid} X"
 
+    def lock_is_held(self):
+        try:
+            with open(f"{self.work}/lock", "r+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
     def sweep(self):
+        if os.path.exists(f"{self.work}/lock"):
+            os.unlink(f"{self.work}/lock")  # tells outlive-chase to end
         for _ in range(200):
             strays = self.strays()
             for pid in strays:
@@ -381,10 +394,8 @@ class World:
         for fd in (pidfd, out, *servers):
             poll.register(fd, select.POLLIN)
         chunks, open_out, ended = [], True, False
-        if twin == "linger":
-            deadline = time.monotonic() + SETTLE_S
         while (open_out or not ended) and (left := deadline - time.monotonic()) > 0:
-            events = poll.poll(left * 1000)
+            events = poll.poll((min(left, LOOK_S) if twin == "linger" else left) * 1000)
             for fd, _ in events:
                 if fd == pidfd:
                     ended = True
@@ -399,6 +410,8 @@ class World:
                     chunks.append(data)
                 else:
                     self._serve(servers[fd])
+            if twin == "linger" and self.lock_is_held():
+                deadline = min(deadline, time.monotonic() + SETTLE_S)
             if b"ready\n" in b"".join(chunks):
                 if twin == "term":
                     process.terminate()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A checkpoint, and an undo from it, is killed at each of its system calls, and recovered. All of them in a thorough run;
  * otherwise some, others each time. */
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
@@ -21,8 +22,8 @@ static int go_on(pid_t pid, int sent)
     return status;
 }
 
-/* Runs `act` in a child, and kills it when it begins its Nth system call; 0: never. Processes that it has started go on. Returns
- * the number of calls if it ended by itself, and 0 if it was killed. */
+/* Runs `act` in a child, and kills it when it begins its Nth system call; 0: never. Processes that it has started go on
+ * to their end, which is waited for. Returns the number of calls if it ended by itself, and 0 if it was killed. */
 static long run_until(long nth, void (*act)(void))
 {
     int status = 0;
@@ -44,6 +45,8 @@ static long run_until(long nth, void (*act)(void))
         if (is_call && entered && ++calls == nth) {
             (void)kill(pid, SIGKILL);
             (void)waitpid(pid, &status, 0);
+            while (waitpid(-1, NULL, 0) > 0)
+                ;
         } else {
             status = go_on(pid, is_call ? 0 : WSTOPSIG(status));
         }
@@ -226,6 +229,7 @@ static void kills_undo(void)
 int main(void)
 {
     struct brig_error err = {0};
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for what a killed child has started */
     if (!mkdtemp(place) || git_find(&git, (const char *const *)environ, NULL,
                                     (struct git_user){(uid_t)-1, (gid_t)-1}, &err) < 0)
         tap_bail("%s", err.message);

@@ -465,6 +465,7 @@ static void test_slow_asker(void)
 {
     enum { QUESTIONS = 300 }; /* of 1 MB each: more than a queue takes */
     struct execution_request request = request_for("bash", "head -c 1000000 /dev/zero; sleep 600");
+    request.timeout_ms = 600000;
     struct message message = {.fd = -1};
     int answers = 0;
     uint64_t tag = send_request(&rig, &request);
@@ -528,6 +529,7 @@ static void test_shut_down(void)
 {
     struct execution_request request =
         request_for("bash", "head -c 1000000 /dev/zero; exec sleep 600");
+    request.timeout_ms = 600000;
     char id[EXECUTION_ID_LENGTH + 1];
     ino_t inode = connect_http();
     uint64_t tag = send_request(&rig, &request);

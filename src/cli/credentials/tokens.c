@@ -27,7 +27,8 @@
 #include "policy/policy.h"
 #include "policy/startup.h"
 
-#define TIME_MS 300       /* after which the search ends */
+#define TIME_MS 300       /* after which the search before a run ends */
+#define ASKED_MS 10000    /* and one that the user asked for */
 #define ENTRIES_MAX 2000  /* of directories that are looked at */
 #define SHOWN_ONCE_MAX 4  /* lines before the first run */
 #define NAMES_SHOWN_MAX 6 /* variables in one line */
@@ -262,7 +263,8 @@ static void search_remotes(struct search *search)
 
 void tokens_find(const struct tokens_query *query)
 {
-    struct search search = {.query = query, .until_ms = clock_now_ms() + TIME_MS};
+    uint64_t time_ms = query->remotes ? ASKED_MS : TIME_MS; /* runs tell about remotes elsewhere */
+    struct search search = {.query = query, .until_ms = clock_now_ms() + time_ms};
     if (startup_rules_init(query->policy, &search.rules, NULL) < 0)
         return;
     bool project = query->project && !workdir_is_precious(query->cwd, query->identity);

@@ -25,7 +25,7 @@
 
 /* How long the broker may take to report its last events. It closes the socket after them, so only
  * a busy machine or a hanging broker takes this long. */
-#define LAST_WORDS_MS 2000
+#define LAST_WORDS_MS 10000
 #define PUBLISH_BACKLOG 128
 /* A jail can cause many events: at most this many are read before other fds are served. */
 #define EVENTS_AT_ONCE 64

@@ -45,7 +45,7 @@
 #define MFD_EXEC 0x0010U /* since 6.3 */
 #endif
 
-#define ATTEMPT_TIMEOUT_MS 5000
+#define ATTEMPT_TIMEOUT_MS 20000
 #define LANDLOCK_ABI_WANTED 6 /* from this ABI on signals and abstract sockets are scoped, too */
 #define CGROUP_NEEDED (CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS)
 #define GROUPS_MAX 1024

@@ -16,7 +16,7 @@
 #define RESULT_BYTES_MAX ((size_t)16 << 20) /* of one run */
 #define START_MS 60000                      /* until an interpreter is ready */
 #define BEGIN_MS 20000                      /* until it begins a run */
-#define CLOSED_MS 500                       /* until one that closed its channel is ended */
+#define CLOSED_MS 5000                      /* until one that closed its channel is ended */
 #define SIGNALS_MAX 6                       /* for one interrupt of a shell */
 #define SIGNAL_MS 300                       /* between them */
 #define GRACE_MS 3000                       /* for a run that was interrupted for its time limit */
