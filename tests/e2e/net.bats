@@ -320,6 +320,7 @@ net = json.load(open(sys.argv[2]))["network"]
 assert net["events"] == log, net
 assert sorted(e["verdict"] for e in log) == ["allowed", "denied", "ended"], log  # the server may close late
 allowed, denied, ended = sorted(log, key=lambda e: e["verdict"])
+assert log[0] == allowed, log
 assert allowed["name"] == "good.example" and allowed["port"] == 80 and allowed["rule"] == "good.example:443,80"
 assert allowed["address"] == "93.184.216.34" and ended["bytes_in"] > 0 and ended["bytes_out"] > 0
 assert denied["name"] == "evil.example" and denied["because"] == "no-rule" and denied["port"] is None

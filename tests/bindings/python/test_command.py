@@ -237,7 +237,7 @@ class PolicyLimits(unittest.TestCase):
         return brig.Policy("sealed").limit(**limits)
 
     def run_limited(self, limits, run):
-        """What run() gives with that policy. To use its grace a command must have come far enough before its time is over."""
+        """What run() gives with that policy. To use its grace a command must have come far enough in time."""
         if "grace_ms" not in limits:
             return run(self.policy(limits))
         for seconds in GROWING:

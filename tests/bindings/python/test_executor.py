@@ -40,6 +40,10 @@ class Executor(unittest.TestCase):
                 pool.submit(lambda: secret).result()
 
     def test_limits_end_a_call_and_not_the_pool(self):
+        with brig.JailPoolExecutor(1, timeout=0.3) as pool:
+            error = pool.submit(time.sleep, 600).exception()
+            self.assertIsInstance(error, brig.TimeoutError)
+            self.assertNotIsInstance(error, brig.CPUTimeoutError)
         with brig.JailPoolExecutor(1, timeout=PATIENCE, cpu_timeout=1) as pool:
             self.assertIsInstance(pool.submit(lambda: list(iter(int, 1))).exception(), brig.CPUTimeoutError)
             self.assertIsInstance(pool.submit(os.abort).exception(), brig.CrashedError)

@@ -64,6 +64,8 @@ class Streams(unittest.TestCase):
         with self.assertRaises(brig.TimeoutExpired):
             waiting.communicate(timeout=0.05)
         self.assertEqual(os.read(said, 1), b"\n")
+        for fd in said, saying:
+            os.close(fd)
         waiting.kill()
         self.assertEqual(waiting.communicate(timeout=PATIENCE), ("first\n", ""))
         self.assertEqual(job.communicate("two\n", PATIENCE), ("heard two\n", "end\n"))

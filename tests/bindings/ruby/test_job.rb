@@ -55,6 +55,7 @@ class StreamsTest < Case
     AgentJail.spawn("sh", "-c", "echo first; echo >&7; sleep 600", timeout: nil, pass_fds: { saying => 7 }) do |job|
       assert_nil job.communicate(timeout: 0.05)
       assert_equal "\n", said.readpartial(1)
+      [said, saying].each(&:close)
       job.kill
       assert_equal "first\n", job.communicate(timeout: PATIENCE).stdout
     end
