@@ -116,8 +116,8 @@ def is_program(path):
 LONG = """fresh-short vm-cgroup lint/quick e2e/net escape/user escape/root e2e/server_http e2e/git-hostile e2e/apply e2e/git
     e2e/server_pools e2e/git-nested e2e/review e2e/held e2e/status""".split()
 
-# Each takes more than a few seconds.
-SLOW_E2E = "git-served git-large images reflink server_web".split()
+# Each takes more than a few seconds of CPU time, and others test most of the same: docs/architecture.md says which.
+SLOW_E2E = "build dist git-served git-large images net-clients reflink server_web".split()
 
 # These behave differently in memory, or need a home on a disk as users have it. make test-all puts every suite on a disk.
 ON_DISK = "disk homes limits masks modes".split()
@@ -142,7 +142,8 @@ def escape_suites():
         yield Suite(f"escape/{who}", ["tests/escape/run", "--who", who], ("test", "all", "escape"), seconds=2400)
 
 
-# These give the same results for root (values, types, documents), so they run as the user only. The others run as both.
+# These give the same results for root (values, types, documents), so they run as the user only. The others run as
+# root too in make test-all; what root's jails are, unit tests and e2e test in make test.
 AS_USER_ONLY = """test_executor test_logging test_module test_plain test_policy test_readme test_tutorial test_types
     test_typing""".split()
 
@@ -158,7 +159,7 @@ def binding_suites():
             stem = os.path.splitext(os.path.basename(path))[0]
             name = f"{os.path.basename(command[0]) if command else folder}/{stem}"
             if stem not in AS_USER_ONLY:
-                yield Suite(name, [*command, path], groups, has_user=False)
+                yield Suite(name, [*command, path], ("all", "bindings"), has_user=False)
             yield Suite(f"user/{name}", [*command, path], groups, who="user")
     yield Suite("bindings/install", ["tests/bindings/install"], groups, has_user=False)
     # It downloads the compiler, once.

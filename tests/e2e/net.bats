@@ -579,3 +579,23 @@ inject() {
     output_has "url.http://github.localhost/.insteadof https://github.com/"
     output_lacks t0ken
 }
+
+@test "those who want a proxy find one" {
+    must jail user --allow good.example --proxy-env -- sh -c 'curl -sSf http://good.example/ && curl -sSf -x "$ALL_PROXY" http://good.example/'
+    must_fail jail user --allow good.example --proxy-env -- curl -sSf http://other.example/
+    must_fail jail user --allow good.example --proxy-env -- \
+        sh -c 'curl -sSf -x "$ALL_PROXY" http://other.example/'
+    must jail user --allow good.example -- sh -c 'test -z "$HTTP_PROXY$http_proxy"'
+}
+
+@test "the host's own proxy is used, and is not the jail's" {
+    local get='test -z "$https_proxy$HTTPS_PROXY" && curl -sSf http://only-proxy.example/'
+    https_proxy=http://joe:pass@127.0.0.1:3128 must jail user --view host --seccomp dev \
+        --allow only-proxy.example -- sh -c "$get"
+    grep -q "proxy only-proxy.example:80" "$WORLD/log"
+    must_fail jail user --allow only-proxy.example -- sh -c "$get"
+    https_proxy=http://joe:wrong@127.0.0.1:3128 must_fail jail user --allow only-proxy.example -- sh -c "$get"
+    https_proxy=http://joe:pass@127.0.0.1:3128 must_fail jail user --allow good.example -- sh -c "$get"
+    https_proxy=http://joe:pass@127.0.0.1:3128 no_proxy=.example must_fail jail user \
+        --allow only-proxy.example -- sh -c "$get"
+}
