@@ -181,12 +181,15 @@ try_mode() {
     [ ! -e mine ]
 }
 
-# In a copy of /etc that only this test sees: programs replace such files as a whole.
+# A copy of /etc that only one test sees: programs replace such files as a whole.
 # shellcheck disable=SC2016
-REPLACE='
+OWN_ETC='
 mount -t tmpfs none /mnt || exit
 cp -a /etc/. /mnt/ 2>/dev/null # another suite may remove its lock of /etc/passwd meanwhile
-[ -s /mnt/passwd ] && mount --bind /mnt /etc || exit
+[ -s /mnt/passwd ] && mount --bind /mnt /etc || exit'
+
+# shellcheck disable=SC2016
+REPLACE=$OWN_ETC'
 python3 -c "
 import os
 text = open(\"/etc/passwd\").read()
@@ -208,4 +211,41 @@ exit ${failed:-0}'
     jail root replaced
     export BRIG_CONFIG_DIR=$ROOT_STORE
     must unshare --mount sh -c "$REPLACE" - "${BRIG_THOROUGH:+10}20" "$BRIG"
+}
+
+# ldconfig replaces its cache as a whole, and a sealed jail shows it. Here it is replaced at the first openings of a
+# run, so that the second look at it, in the child, finds another file: five times, after which the start succeeds.
+# shellcheck disable=SC2016
+REPLACE_SHOWN=$OWN_ETC'
+trap "kill \$replacer 2>/dev/null" EXIT
+for _ in 1 2 3 4; do
+    rm -f begun
+    python3 -c "
+import ctypes, os, struct
+libc = ctypes.CDLL(None)
+IN_OPEN = 0x20
+watch = libc.inotify_init1(os.O_CLOEXEC)
+data = open(\"/etc/ld.so.cache\", \"rb\").read()
+for turn in range(5):
+    if libc.inotify_add_watch(watch, b\"/etc/ld.so.cache\", IN_OPEN) < 0:
+        raise SystemExit(\"cannot watch it\")
+    print(turn, flush=True)
+    while not struct.unpack_from(\"iI\", os.read(watch, 16))[1] & IN_OPEN:
+        pass # the watch of the one before has ended with it
+    with open(\"/etc/ld.so.cache.new\", \"wb\") as file:
+        file.write(data)
+    os.rename(\"/etc/ld.so.cache.new\", \"/etc/ld.so.cache\")
+" >begun 3>&- &
+    replacer=$!
+    until [ -s begun ]; do kill -0 $replacer || exit; sleep 0.01; done
+    [ "$("$1" -m sealed -D -- echo inside)" = inside ] || exit
+    until [ "$(tail -n 1 begun)" -ge 1 ]; do kill -0 $replacer || exit; sleep 0.01; done
+    kill $replacer 2>/dev/null
+    wait $replacer || true
+done'
+
+@test "a file of the host that the jail shows may be replaced while a run starts" {
+    lib_is_root || cannot "mounts need root"
+    [ -s /etc/ld.so.cache ] || cannot "there is no cache of libraries"
+    must unshare --mount sh -c "$REPLACE_SHOWN" - "$BRIG"
 }

@@ -28,6 +28,8 @@
 
 /* ---- the ladder ---- */
 
+#define REPLACED_TIMES 10 /* so often a start is repeated because a file was replaced meanwhile */
+
 /* Without namespaces there is no network door, and the result says so. */
 static int take_door(struct brig_job *job, const struct brig_policy *policy,
                      struct door_sockets *sockets, struct brig_error *err)
@@ -151,6 +153,19 @@ static int refuse_private(const struct brig_policy *policy, struct brig_error *e
     return brig_wrap(err, BRIG_E_SETUP, "no private '%s' [%s]", private->dest, private->origin);
 }
 
+/* Whether a file of the host was replaced while the jail was built, as /etc/ld.so.cache is by
+ * ldconfig. Then everything is looked up again, unless a tree was used up: it may be the
+ * caller's. */
+static bool was_replaced(const struct plan *plan, const struct brig_error *error)
+{
+    if (error->sys_errno != ESTALE || plan->failed_step <= 0)
+        return false;
+    for (int i = 0; i < plan->failed_step; i++)
+        if (plan->steps[i].op == PLAN_PREPARED)
+            return false;
+    return true;
+}
+
 /* Tries lower rungs as far as the policy allows; lost restrictions are listed in the plan. */
 static int climb_down(struct brig_job *job, const struct brig_policy *policy,
                       const struct brig_command *command, struct streams *streams,
@@ -159,7 +174,7 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
     enum plan_rung rung =
         policy->disabled_layers & BRIG_LAYER_NAMESPACES ? PLAN_LANDLOCK : PLAN_FULL;
     unsigned missing = 0;
-    for (;;) {
+    for (int replaced = 0;;) {
         struct brig_error local = {0};
         if (rung != PLAN_FULL && policy->private_count > 0)
             return refuse_private(policy, err);
@@ -168,9 +183,13 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
             return 0;
         if (err)
             *err = local;
+        bool again = was_replaced(&job->plan, &local) && replaced++ < REPLACED_TIMES;
         if (rung == PLAN_FULL && local.sys_errno == ENOSPC &&
             !(missing & PLAN_NO_CGROUP_NAMESPACE)) { /* inside a jail this is the reason */
             missing |= PLAN_NO_CGROUP_NAMESPACE;
+            again = true;
+        }
+        if (again) {
             watch_done(&job->watch);
             plan_done(&job->plan);
             continue;
