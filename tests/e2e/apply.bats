@@ -274,6 +274,7 @@ MAKE_NEW='umask 022
         undo) words='undo --force' from=$after to=$before ;;
         discard) words='discard --all' from=$before to=$before ;;
         esac
+        kills=0
         for call in $calls; do
             step=9
             if [ "$call" = renameat2 ] || [ -n "${BRIG_THOROUGH:-}" ]; then step=1; fi
@@ -282,6 +283,7 @@ MAKE_NEW='umask 022
                 run run_as_user strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$n" \
                     "$BRIG" ${words%% *} -j "$JAIL" ${words#* }
                 [ "$status" -eq 137 ] || break
+                kills=$((kills + 1))
                 how=$([ $((n / 2 % 2)) -eq 0 ] && echo --abort || echo --continue)
                 must by user apply -j "$JAIL" "$how"
                 case $output in
@@ -309,6 +311,7 @@ MAKE_NEW='umask 022
             discard) must by user undo -j "$JAIL" ;;
             esac
         done
+        [ "$kills" -gt 0 ]
         # The next verb begins with what this one ends with.
         case $verb in
         apply) must by user apply -j "$JAIL" --all --risky ;;
