@@ -614,8 +614,9 @@ static int add_root(struct adding *a, int top, const char *source, struct brig_e
 }
 
 /* Opens a grant if it is a directory: 1, or 0 if it is a file or does not exist. If it was granted
- * by descriptor, it must still be at its path. */
-static int open_granted(const struct policy_grant *grant, int *ret_fd, struct brig_error *err)
+ * by descriptor, it must still be at its path. From here on the rules are for this directory, and
+ * the jail does not start with another one. */
+static int open_granted(struct policy_grant *grant, int *ret_fd, struct brig_error *err)
 {
     struct stat info;
     autoclose int fd = open(grant->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -631,6 +632,12 @@ static int open_granted(const struct policy_grant *grant, int *ret_fd, struct br
                          str_shown(grant->source).text, grant->origin);
     if (fd < 0)
         return 0;
+    if (fstat(fd, &info) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'",
+                         str_shown(grant->source).text);
+    grant->checked = true;
+    grant->dev = info.st_dev;
+    grant->ino = info.st_ino;
     *ret_fd = take_fd(&fd);
     return 1;
 }
@@ -696,7 +703,7 @@ int rules_add(struct guard *guard, struct brig_policy *policy, const struct guar
     size_t count = policy->grant_count; /* without the ones added here */
     int status = brig_policy_origin(policy, ORIGIN, err);
     for (size_t i = 0; i < count && status == 0; i++) {
-        const struct policy_grant *grant = &policy->grants[i];
+        struct policy_grant *grant = &policy->grants[i];
         char real[PATH_LENGTH_MAX + 1];
         bool review = grant->review && path_resolve(grant->source, real);
         if (!is_writable(grant) || (options->off && !review))

@@ -214,7 +214,7 @@ exit ${failed:-0}'
 }
 
 # ldconfig replaces its cache as a whole, and a sealed jail shows it. Here it is replaced at the first openings of a
-# run, so that the second look at it, in the child, finds another file: five times, after which the start succeeds.
+# program, so that the second look at it, in the child, finds another file: five times, after which the start succeeds.
 # shellcheck disable=SC2016
 REPLACE_SHOWN=$OWN_ETC'
 trap "kill \$replacer 2>/dev/null" EXIT
@@ -238,7 +238,7 @@ for turn in range(5):
 " >begun 3>&- &
     replacer=$!
     until [ -s begun ]; do kill -0 $replacer || exit; sleep 0.01; done
-    [ "$("$1" -m sealed -D -- echo inside)" = inside ] || exit
+    "$@" || exit
     until [ "$(tail -n 1 begun)" -ge 1 ]; do kill -0 $replacer || exit; sleep 0.01; done
     kill $replacer 2>/dev/null
     wait $replacer || true
@@ -247,5 +247,10 @@ done'
 @test "a file of the host that the jail shows may be replaced while a run starts" {
     lib_is_root || cannot "mounts need root"
     [ -s /etc/ld.so.cache ] || cannot "there is no cache of libraries"
-    must unshare --mount sh -c "$REPLACE_SHOWN" - "$BRIG"
+    needs gcc pkg-config
+    must unshare --mount sh -c "$REPLACE_SHOWN" - "$BRIG" -m sealed -D -- echo inside
+    [ "$(grep -c '^inside$' <<<"$output")" -eq 4 ]
+    build_example template "$SCRATCH/template"
+    must unshare --mount sh -c "$REPLACE_SHOWN" - "$SCRATCH/template"
+    [ "$(grep -c '^run 5: fresh$' <<<"$output")" -eq 4 ]
 }

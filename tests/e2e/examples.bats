@@ -24,16 +24,8 @@ teardown() {
     scratch_remove
 }
 
-# build NAME: with the flags the uninstalled library's own pkg-config file gives.
-build() {
-    local flags library
-    [ ! -x "$EXAMPLES/$1" ] || return 0
-    flags=$(PKG_CONFIG_PATH=$BUILD_DIR/meson-uninstalled pkg-config --cflags --libs libbrig)
-    library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
-    # Several words on purpose.
-    # shellcheck disable=SC2086
-    gcc -std=gnu11 -Wall -Wextra -Werror -pthread -o "$EXAMPLES/$1" "$SOURCES/$1.c" \
-        $flags -Wl,-rpath,"$library"
+build() { # build NAME
+    [ -x "$EXAMPLES/$1" ] || build_example "$1" "$EXAMPLES/$1"
 }
 
 @test "there is a test here for every example" {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* The pure parts of the guard: which refs, settings and URLs may leave a jail, what pointer files say, and which
- * names are protected; and answers of git that are kept. */
+ * names are protected; answers of git that are kept; and a directory that is exchanged. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <brig/brig.h>
 
 #include "guard/config.h"
 #include "guard/files.h"
+#include "guard/guard.h"
 #include "guard/names.h"
 #include "guard/repo.h"
 #include "guard/transfer.h"
@@ -257,8 +260,64 @@ static void cut_answers(void)
     str_done(&text);
 }
 
+/* As an ordinary program with a granted directory: whether it starts, after the rules for the
+ * directory were made, and what it sees there. */
+static int start_in(const char *dir, const char *exchange, struct brig_error *err)
+{
+    const char *const argv[] = {"/bin/sh", "-c", "exec test -e \"$1/mine\"", "sh", dir, NULL};
+    const struct guard_options options = {
+        .storage = -1, .held = -1, .jail = "test", .user = {(uid_t)-1, (gid_t)-1}};
+    struct brig_command command = BRIG_COMMAND_INIT;
+    command.argv = argv;
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_BARE);
+    struct brig_result *result = NULL;
+    struct guard *guard = NULL;
+    struct str notes = {0};
+    int status = policy ? brig_policy_grant(policy, BRIG_READ_WRITE, dir, NULL, 0, err) : -1;
+    if (status == 0)
+        status = brig_policy_network(policy, BRIG_NET_NONE, err);
+    if (status == 0)
+        status = guard_begin(policy, &options, &guard, &notes, err);
+    if (status == 0 && exchange && renameat2(AT_FDCWD, dir, AT_FDCWD, exchange, RENAME_EXCHANGE))
+        tap_bail("cannot exchange the directories");
+    if (status == 0)
+        status = brig_run(policy, &command, &result, err);
+    if (status == 0)
+        status = brig_result_status(result);
+    brig_result_free(result);
+    guard_free(guard);
+    brig_policy_free(policy);
+    str_done(&notes);
+    return status;
+}
+
+/* The rules are for what was found in a directory, and not for one that takes its place. */
+static void exchanged_directory(void)
+{
+    char top[] = "/tmp/brig-test-guard-XXXXXX", mine[64], dir[64], other[64];
+    struct brig_error err = {0};
+    if (!mkdtemp(top))
+        tap_bail("cannot make a directory");
+    (void)snprintf(dir, sizeof dir, "%s/dir", top);
+    (void)snprintf(other, sizeof other, "%s/other", top);
+    (void)snprintf(mine, sizeof mine, "%s/dir/mine", top);
+    if (mkdir(dir, 0700) < 0 || mkdir(other, 0700) < 0 || mkdir(mine, 0700) < 0)
+        tap_bail("cannot make directories");
+    tap_is_int(start_in(dir, NULL, &err), 0, "a granted directory is seen");
+    tap_is_int(start_in(dir, other, &err), BRIG_E_SETUP,
+               "with another one in its place nothing starts");
+    tap_ok(err.sys_errno == ESTALE && strstr(err.message, "changed while it was being granted"),
+           "the error says why");
+    tap_diag("%s", err.message);
+    tap_is_int(start_in(dir, NULL, &err), 1, "later the other one can be granted");
+    (void)snprintf(mine, sizeof mine, "%s/other/mine", top);
+    if (rmdir(mine) < 0 || rmdir(other) < 0 || rmdir(dir) < 0 || rmdir(top) < 0)
+        tap_fail("the directories have nothing else");
+}
+
 int main(void)
 {
+    exchanged_directory();
     answers();
     cut_answers();
     ref_names();

@@ -28,8 +28,6 @@
 
 /* ---- the ladder ---- */
 
-#define REPLACED_TIMES 10 /* so often a start is repeated because a file was replaced meanwhile */
-
 /* Without namespaces there is no network door, and the result says so. */
 static int take_door(struct brig_job *job, const struct brig_policy *policy,
                      struct door_sockets *sockets, struct brig_error *err)
@@ -154,11 +152,12 @@ static int refuse_private(const struct brig_policy *policy, struct brig_error *e
 }
 
 /* Whether a file of the host was replaced while the jail was built, as /etc/ld.so.cache is by
- * ldconfig. Then everything is looked up again, unless a tree was used up: it may be the
- * caller's. */
-static bool was_replaced(const struct plan *plan, const struct brig_error *error)
+ * ldconfig. Then everything is looked up again, unless something was used up: a tree, which may be
+ * the caller's, or the lease of a jail inside a jail. */
+static bool was_replaced(const struct brig_job *job, const struct brig_error *error)
 {
-    if (error->sys_errno != ESTALE || plan->failed_step <= 0)
+    const struct plan *plan = &job->plan;
+    if (error->sys_errno != ESTALE || plan->failed_step <= 0 || job->limits.lease)
         return false;
     for (int i = 0; i < plan->failed_step; i++)
         if (plan->steps[i].op == PLAN_PREPARED)
@@ -183,7 +182,7 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
             return 0;
         if (err)
             *err = local;
-        bool again = was_replaced(&job->plan, &local) && replaced++ < REPLACED_TIMES;
+        bool again = was_replaced(job, &local) && replaced++ < PLAN_REPEATS;
         if (rung == PLAN_FULL && local.sys_errno == ENOSPC &&
             !(missing & PLAN_NO_CGROUP_NAMESPACE)) { /* inside a jail this is the reason */
             missing |= PLAN_NO_CGROUP_NAMESPACE;

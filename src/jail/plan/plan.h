@@ -150,6 +150,9 @@ struct plan_place {
 /* In addition to enum brig_layer: no cgroup namespace can be created, as inside a jail. */
 #define PLAN_NO_CGROUP_NAMESPACE (1U << 31)
 
+/* So often a start is repeated because files of the host were replaced while the jail was built. */
+#define PLAN_REPEATS 10
+
 struct plan {
     struct arena arena;
     enum plan_rung rung;

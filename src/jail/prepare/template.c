@@ -147,13 +147,11 @@ static int check_policy(const struct brig_policy *policy, struct brig_error *err
     return result;
 }
 
-int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
+static int build(const struct brig_policy *policy, enum plan_split_kind kind,
                  const struct template_ids *ids, struct brig_template **ret_template,
                  struct brig_error *err)
 {
-    int result = check_policy(policy, err);
-    if (result < 0)
-        return result;
+    int result = 0;
     struct brig_template *template = calloc(1, sizeof *template);
     if (!template)
         return brig_fail_nomem(err);
@@ -180,6 +178,26 @@ int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
     }
     *ret_template = template;
     return 0;
+}
+
+/* If a file of the host was replaced meanwhile, everything is looked up again. */
+int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
+                 const struct template_ids *ids, struct brig_template **ret_template,
+                 struct brig_error *err)
+{
+    int result = check_policy(policy, err);
+    if (result < 0)
+        return result;
+    struct brig_error local;
+    for (int i = 0; i <= PLAN_REPEATS; i++) {
+        local = (struct brig_error){0};
+        result = build(policy, kind, ids, ret_template, &local);
+        if (result == 0 || local.sys_errno != ESTALE)
+            break;
+    }
+    if (err && local.code != 0)
+        *err = local;
+    return result;
 }
 
 int brig_template_new(const struct brig_policy *policy, struct brig_template **ret_template,
