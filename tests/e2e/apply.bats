@@ -277,7 +277,8 @@ MAKE_NEW='umask 022
         kills=0
         for call in $calls; do
             step=9
-            if [ "$call" = renameat2 ] || [ -n "${BRIG_THOROUGH:-}" ]; then step=1; fi
+            [ "$call" != renameat2 ] || step=3
+            [ -z "${BRIG_THOROUGH:-}" ] || step=1
             for ((n = 1; ; n += step)); do
                 # shellcheck disable=SC2086 # words
                 run run_as_user strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$n" \
