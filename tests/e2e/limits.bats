@@ -182,7 +182,7 @@ is_limited() {
 @test "cpu: a limit holds once the jail is built, and without one there is none" {
     check() {
         is_limited 1
-        is_limited 5
+        is_limited 2 # of a CPU: with 5 a very busy machine gives the jail less than its limit
         must limited "$who" "$BRIG" -m sealed --cpu none --memory 64M --result result.json -- \
             sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done'
         case $(value cpu_throttled_us) in None | 0) ;; *) false ;; esac
