@@ -253,6 +253,24 @@ home_hash() {
     done
 }
 
+# brig publishes the run after its command has begun; here it takes half a second for it.
+@test "root ends what it has started in a user's jail before the run is published, too" {
+    lib_is_root || cannot "this is about root"
+    needs strace
+    jail sudo early
+    local slow=$SCRATCH/slow run
+    printf '#!/bin/sh\nexec strace -o /dev/null -e trace=memfd_create -e inject=memfd_create:delay_enter=500000 "%s" "$@"\n' \
+        "$BRIG" >"$slow"
+    chmod +x "$slow"
+    BRIG=$slow by sudo -m casual -j early -- sh -c ': >up; exec sleep 600' 3>&- &
+    run=$!
+    await_file up
+    must by sudo stop early
+    wait "$run" || true
+    must by sudo list
+    output_lacks "pid "
+}
+
 @test "bare and strict: an empty home of the jail's own, which it keeps" {
     local who mode
     for who in $(everyone); do

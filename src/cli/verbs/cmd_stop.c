@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig stop`: ends the runs in a jail, and unmounts its directories. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/jails.h"
@@ -14,6 +19,7 @@
  * one. */
 #define PATIENCE_MS 10000
 #define STEP_MS 20
+#define EARLY_MS 2000
 #define SILENCE_MS 1000 /* an interactive shell ignores SIGTERM: then say what we wait for */
 
 /* Returns a process that we may not signal, or 0. */
@@ -62,29 +68,66 @@ static bool is_held(const struct home_state *state, pid_t pid)
     return false;
 }
 
+static bool is_found(const struct runs *runs, pid_t pid)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        if (runs->items[i].supervisor == pid)
+            return true;
+    return false;
+}
+
+static bool is_of_root(pid_t pid)
+{
+    char path[32], text[2048];
+    (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length < 0)
+        return false;
+    text[length] = '\0';
+    return strstr(text, "\nUid:\t0\t0\t0\t0\n");
+}
+
+/* Whether the holder names a process of root that does not say yet that it is in the jail: brig does
+ * so a moment after the command has begun. */
+static bool is_one_early(const struct home_state *state, const struct runs *runs)
+{
+    for (size_t i = 0; i < state->pid_count; i++)
+        if (!is_found(runs, state->pids[i]) && is_of_root(state->pids[i]))
+            return true;
+    return false;
+}
+
+static void end_run(const struct attach *run)
+{
+    (void)kill(run->supervisor, SIGTERM);
+    for (int waited = 0; waited <= PATIENCE_MS && attach_is_alive(run); waited += STEP_MS)
+        (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+    if (attach_is_alive(run))
+        (void)kill(run->supervisor, SIGKILL);
+}
+
 /* Root's own runs in a user's jail, which the user cannot signal. The user's holder could name any
  * process, so it must be a run of root that itself says that it is in this jail. */
 static int end_own(const struct jails_place *place, const char *name, struct brig_error *err)
 {
     static struct runs runs; /* too large for the stack */
-    struct home_state state;
-    int status = jails_ask(place->storage, name, place->uid, &state, err);
-    if (status == 0 && state.pid_count > 0)
-        status = runs_find(place, name, &runs, err);
-    if (status < 0 || state.pid_count == 0)
-        return status;
-    for (size_t i = 0; i < runs.count; i++) {
-        const struct attach *run = &runs.items[i];
-        if (!is_held(&state, run->supervisor))
-            continue;
-        (void)kill(run->supervisor, SIGTERM);
-        for (int waited = 0; waited <= PATIENCE_MS && attach_is_alive(run); waited += STEP_MS)
-            (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
-        if (attach_is_alive(run))
-            (void)kill(run->supervisor, SIGKILL);
+    for (int waited = 0;; waited += STEP_MS) {
+        struct home_state state;
+        int status = jails_ask(place->storage, name, place->uid, &state, err);
+        if (status == 0 && state.pid_count > 0)
+            status = runs_find(place, name, &runs, err);
+        if (status < 0 || state.pid_count == 0)
+            return status;
+        for (size_t i = 0; i < runs.count; i++)
+            if (is_held(&state, runs.items[i].supervisor))
+                end_run(&runs.items[i]);
+        bool again = is_one_early(&state, &runs) && waited < EARLY_MS;
+        runs_done(&runs);
+        if (!again)
+            return 0;
+        (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
     }
-    runs_done(&runs);
-    return 0;
 }
 
 /* Processes that a user's holder names are signalled with the ids of that user only. */
