@@ -19,7 +19,7 @@
  * one. */
 #define PATIENCE_MS 10000
 #define STEP_MS 20
-#define EARLY_MS 2000
+#define EARLY_MS 5000   /* for a run that has only just begun */
 #define SILENCE_MS 1000 /* an interactive shell ignores SIGTERM: then say what we wait for */
 
 /* Returns a process that we may not signal, or 0. */
