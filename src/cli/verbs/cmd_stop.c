@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -21,6 +20,11 @@
 #define STEP_MS 20
 #define EARLY_MS 5000   /* for a run that has only just begun */
 #define SILENCE_MS 1000 /* an interactive shell ignores SIGTERM: then say what we wait for */
+
+static void pause_step(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+}
 
 /* Returns a process that we may not signal, or 0. */
 static pid_t signal_all(const struct home_state *state, int signal)
@@ -55,7 +59,7 @@ static int stop_jail(const char *storage, const char *name, uid_t uid, struct br
             (void)signal_all(&state, SIGKILL);
         if (waited > 2 * PATIENCE_MS)
             return status;
-        (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+        pause_step();
     }
     return 0;
 }
@@ -78,14 +82,13 @@ static bool is_found(const struct runs *runs, pid_t pid)
 
 static bool is_of_root(pid_t pid)
 {
-    char path[32], text[2048];
-    (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (length < 0)
+    char path[32], status[ENTRY_STATUS_MAX];
+    (void)snprintf(path, sizeof path, "/proc/%d", pid);
+    autoclose int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (process < 0 || attach_proc_read(process, "status", status, sizeof status) < 0)
         return false;
-    text[length] = '\0';
-    return strstr(text, "\nUid:\t0\t0\t0\t0\n");
+    const char *uids = attach_proc_line(status, "Uid:");
+    return uids && strncmp(uids, "\t0\t0\t0\t0\n", 9) == 0;
 }
 
 /* Whether the holder names a process of root that does not say yet that it is in the jail: brig does
@@ -102,7 +105,7 @@ static void end_run(const struct attach *run)
 {
     (void)kill(run->supervisor, SIGTERM);
     for (int waited = 0; waited <= PATIENCE_MS && attach_is_alive(run); waited += STEP_MS)
-        (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+        pause_step();
     if (attach_is_alive(run))
         (void)kill(run->supervisor, SIGKILL);
 }
@@ -126,7 +129,7 @@ static int end_own(const struct jails_place *place, const char *name, struct bri
         runs_done(&runs);
         if (!again)
             return 0;
-        (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+        pause_step();
     }
 }
 
