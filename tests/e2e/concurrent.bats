@@ -250,7 +250,7 @@ done'
     needs gcc pkg-config
     must unshare --mount sh -c "$REPLACE_SHOWN" - "$BRIG" -m sealed -D -- echo inside
     [ "$(grep -c '^inside$' <<<"$output")" -eq 4 ]
-    build_example template "$SCRATCH/template"
+    build_program "$LIB_ROOT/docs/examples/template.c" "$SCRATCH/template"
     must unshare --mount sh -c "$REPLACE_SHOWN" - "$SCRATCH/template"
     [ "$(grep -c '^run 5: fresh$' <<<"$output")" -eq 4 ]
 }

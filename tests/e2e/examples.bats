@@ -25,7 +25,7 @@ teardown() {
 }
 
 build() { # build NAME
-    [ -x "$EXAMPLES/$1" ] || build_example "$1" "$EXAMPLES/$1"
+    [ -x "$EXAMPLES/$1" ] || build_program "$SOURCES/$1.c" "$EXAMPLES/$1" -pthread
 }
 
 @test "there is a test here for every example" {

@@ -247,15 +247,14 @@ find_brig() {
     return 1
 }
 
-# build_example NAME FILE: with the flags that the library's own pkg-config file gives before it is installed.
-build_example() {
+# build_program SOURCE FILE [OPTION…]: with the flags that the library's own pkg-config file gives before it is installed.
+build_program() {
     local flags library
     flags=$(PKG_CONFIG_PATH=$BUILD_DIR/meson-uninstalled pkg-config --cflags --libs libbrig)
     library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
     # Several words on purpose.
     # shellcheck disable=SC2086
-    gcc -std=gnu11 -Wall -Wextra -Werror -pthread -o "$2" "$LIB_ROOT/docs/examples/$1.c" \
-        $flags -Wl,-rpath,"$library"
+    gcc -std=gnu11 -Wall -Wextra -Werror "${@:3}" -o "$2" "$1" $flags -Wl,-rpath,"$library"
 }
 
 # AWAIT defines the same for the shell of a jail, which cannot load this file, and two more: until files

@@ -104,15 +104,9 @@ brigd_stop() {
 
 # compile_and_run WHO PAGE N: the Nth C block of a page, whose output the page has as: It prints `TEXT`.
 compile_and_run() {
-    local flags library
-    flags=$(PKG_CONFIG_PATH=$BUILD_DIR/meson-uninstalled pkg-config --cflags --libs libbrig)
-    library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
     scratch_make "$1"
     blocks c "$3" run "$2" >"$SCRATCH/run.c"
-    # Several words on purpose.
-    # shellcheck disable=SC2086
-    gcc -std=gnu11 -Wall -Wextra -Werror -o "$SCRATCH/run" "$SCRATCH/run.c" \
-        $flags -Wl,-rpath,"$library"
+    build_program "$SCRATCH/run.c" "$SCRATCH/run"
     must as "$1" "$SCRATCH/run"
     grep -qF "It prints \`$output\`" "$2"
     scratch_remove
