@@ -16,11 +16,13 @@ GROWING = (1, 4, 16, PATIENCE)  # time limits to try, for a command that must ha
 
 
 def wait_for(condition, what="a condition", seconds=PATIENCE):
-    """Waits until the condition holds, and gives what it gave. Tests never sleep and hope."""
-    end = time.monotonic() + seconds
+    """Waits until the condition holds, and gives what it gave. Tests never sleep and hope. The longer it
+    waits, the less often it looks: a condition may cost a request."""
+    begin = time.monotonic()
     while not (found := condition()):
-        assert time.monotonic() < end, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.01)
+        waited = time.monotonic() - begin
+        assert waited < seconds, f"waited {seconds} s in vain for {what}"
+        time.sleep(min(0.01 + waited / 20, 0.05))
     return found
 
 

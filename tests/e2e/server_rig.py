@@ -7,7 +7,8 @@
             assert brigd.execute("python", "print(1)")["output"] == "1\\n"
 
 A test is given a factory; each brigd it makes is ended with it, and must leave nothing behind. As root
-each test runs twice: as root, and as an ordinary user without any power.
+each @test runs twice: as root, and as an ordinary user without any power. A test of behaviour that does not depend on the
+user is a @root_test or a @user_test: it runs as one of them, and as both with BRIG_THOROUGH=1.
 """
 import contextlib
 import http.client
@@ -33,6 +34,7 @@ BRIGD = BUILD / "src/server/brigd"
 # The ordinary user: tests/run makes one for each suite.
 ORDINARY = pwd.getpwnam(os.environ["BRIG_TEST_USER"]) if os.environ.get("BRIG_TEST_USER") else None
 USER = ORDINARY.pw_uid if ORDINARY else 65534
+THOROUGH = os.environ.get("BRIG_THOROUGH") == "1"  # as root: each test as root and as the user
 # BRIG_TEST_POOLS=off: every execution begins cold.
 POOLS = {"EXECUTOR_POOL_ENABLED": "false"} if os.environ.get("BRIG_TEST_POOLS") == "off" else {}
 
@@ -52,6 +54,16 @@ tests = []
 def test(function):
     tests.append(function)
     return function
+
+
+def root_test(function):
+    function.user = False
+    return test(function)
+
+
+def user_test(function):
+    function.user = True
+    return test(function)
 
 
 def as_user(path):
@@ -282,14 +294,14 @@ def factory(user):
 
 
 def main(as_root=True):
-    """Runs the tests whose names contain one of the arguments, or all, and prints TAP. Without as_root, root runs
-    them as the ordinary user only, unless BRIG_THOROUGH=1."""
+    """Runs the tests whose names contain one of the arguments, or all, and prints TAP. Without as_root, each @test is
+    a @user_test."""
     count = failed = 0
-    users = [False, True] if os.getuid() == 0 else [False]
-    if os.getuid() == 0 and not as_root and not os.environ.get("BRIG_THOROUGH"):
-        users = [True]
-    for user in users:
+    for user in [False, True] if os.getuid() == 0 else [False]:
         for function in tests:
+            only = getattr(function, "user", None if as_root else True)
+            if os.getuid() == 0 and only == (not user) and not THOROUGH:
+                continue
             name = function.__name__.replace("_", " ") + (" (as an ordinary user)" if user else "")
             if sys.argv[1:] and not any(word in name for word in sys.argv[1:]):
                 continue
