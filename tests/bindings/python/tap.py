@@ -11,6 +11,7 @@ sys.path[:0] = [PACKAGE, os.path.join(ROOT, "tests")]  # the latter for common.p
 os.environ.setdefault("BRIG_LIBRARY", os.path.join(ROOT, "build", "src", "libbrig.so.0"))
 # Nothing is written into the tree, which may be another user's.
 sys.dont_write_bytecode = True
+THOROUGH = os.environ.get("BRIG_THOROUGH") == "1"  # make test-all
 
 
 def program_without(test):

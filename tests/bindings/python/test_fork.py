@@ -59,9 +59,10 @@ class Fork(unittest.TestCase):
 
     def test_preforked_workers_call_at_once_and_are_replaced(self):
         def serve():
-            return all(work(number) == (2 * number, number**2, number**3) for number in range(5))
+            return all(work(number) == (2 * number, number**2, number**3) for number in range(numbers))
 
-        for _ in range(3):
+        rounds, numbers = (3, 5) if tap.THOROUGH else (2, 2)
+        for _ in range(rounds):
             self.check(*[self.forked(serve) for _ in range(4)])
         self.assertEqual(work(2), (4, 4, 8))
 
@@ -80,7 +81,7 @@ class Fork(unittest.TestCase):
         for thread in threads:
             thread.start()
         try:
-            for _ in range(10):
+            for _ in range(10 if tap.THOROUGH else 4):
                 self.check(self.forked(lambda: work(3) == (6, 9, 27)))
         finally:
             stop.set()
@@ -126,7 +127,7 @@ class Jobs(unittest.TestCase):
 
     def test_a_program_ends_while_its_jobs_run(self):
         code = "import brig; jobs = [brig.start(['sleep', '600'], timeout=None) for _ in range(3)]"
-        for _ in range(3):
+        for _ in range(3 if tap.THOROUGH else 1):
             subprocess.run([sys.executable, "-c", code], check=True, timeout=60,
                            env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
 
