@@ -134,8 +134,7 @@ MAKE_NEW='umask 022
         rm -rf -- "${TREE:?}"/*
         run_as_user "$RANDOM_TREE" "$TREE" "$seed" 25
         before=$(tree)
-        must inside user "$RANDOM_TREE . $((seed + 1000)) 25"
-        after=$(seen user)
+        after=$(inside user "$RANDOM_TREE . $((seed + 1000)) 25; $RANDOM_TREE --list .")
         must by user apply -j "$JAIL" --all --risky
         has_tree "$after"
         [ "$(seen user)" = "$after" ]
@@ -267,50 +266,60 @@ MAKE_NEW='umask 022
     before=$(tree)
     after=$(seen user)
     must by user -u -j "$JAIL"
-    # kills VERB… : until the call is not made as often as that any more; by turns continued and aborted.
+    # undone: back to what was before the verb.
+    undone() {
+        case $verb in
+        apply | discard) must by user undo -j "$JAIL" ;;
+        undo) must by user apply -j "$JAIL" --all --risky ;;
+        esac
+    }
+    # Each verb is killed at calls of every kind, and by turns continued and aborted.
     for verb in apply undo discard; do
         case $verb in
-        apply) words='apply --all --risky' from=$before to=$after ;;
-        undo) words='undo --force' from=$after to=$before ;;
-        discard) words='discard --all' from=$before to=$before ;;
+        apply) words=(--all --risky) from=$before to=$after ;;
+        undo) words=(--force) from=$after to=$before ;;
+        discard) words=(--all) from=$before to=$before ;;
         esac
+        # How often it makes each call: the process that makes it most often, as they are counted one by one.
+        must run_as_user strace -f --seccomp-bpf -o "$SCRATCH/calls" -e "trace=${calls// /,}" \
+            "$BRIG" "$verb" -j "$JAIL" "${words[@]}"
+        has_tree "$to"
+        undone
+        has_tree "$from"
+        declare -A made=()
+        while read -r count _ call; do
+            [ "$count" -le "${made[$call]:-0}" ] || made[$call]=$count
+        done < <(sed -n 's/^\([0-9]*\) *\([a-z0-9]*\)(.*/\1 \2/p' "$SCRATCH/calls" | sort | uniq -c)
         kills=0
         for call in $calls; do
             step=9
-            [ "$call" != renameat2 ] || step=3
+            [ "$call" != renameat2 ] || step=5
             [ -z "${BRIG_THOROUGH:-}" ] || step=1
-            for ((n = 1; ; n += step)); do
-                # shellcheck disable=SC2086 # words
+            for ((n = 1; n <= ${made[$call]:-0}; n += step)); do
                 run run_as_user strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$n" \
-                    "$BRIG" ${words%% *} -j "$JAIL" ${words#* }
-                [ "$status" -eq 137 ] || break
+                    "$BRIG" "$verb" -j "$JAIL" "${words[@]}"
+                [ "$status" -eq 137 ] || {
+                    # The last one may be made or not.
+                    [ "$n" -gt 1 ]
+                    [ "$status" -eq 0 ]
+                    undone
+                    break
+                }
                 kills=$((kills + 1))
                 how=$([ $((n / 2 % 2)) -eq 0 ] && echo --abort || echo --continue)
                 must by user apply -j "$JAIL" "$how"
-                case $output in
-                *completed*) has_tree "$to" ;;
-                *reverted*) has_tree "$from" ;;
-                esac
                 now=$(tree)
+                case $output in
+                *completed*) [ "$now" = "$to" ] || has_tree "$to" ;;
+                *reverted*) [ "$now" = "$from" ] || has_tree "$from" ;;
+                esac
                 if [ "$now" = "$from" ]; then
-                    # shellcheck disable=SC2086 # words
-                    run by user ${words%% *} -j "$JAIL" ${words#* }
+                    run by user "$verb" -j "$JAIL" "${words[@]}"
                     has_tree "$to"
                 fi
-                # Back to the beginning.
-                case $verb in
-                apply) must by user undo -j "$JAIL" ;;
-                undo) must by user apply -j "$JAIL" --all --risky ;;
-                discard) must by user undo -j "$JAIL" ;;
-                esac
+                undone
                 has_tree "$from"
             done
-            # The last one was complete.
-            case $verb in
-            apply) must by user undo -j "$JAIL" ;;
-            undo) must by user apply -j "$JAIL" --all --risky ;;
-            discard) must by user undo -j "$JAIL" ;;
-            esac
         done
         [ "$kills" -gt 0 ]
         # The next verb begins with what this one ends with.

@@ -9,7 +9,7 @@ import struct
 import threading
 
 import broker_rig as rig_module
-from broker_rig import (PUBLIC4, SLOW, UNREACHED4, UpstreamProxy, client_hello, how_it_ends, listen, serve, socks_name,
+from broker_rig import (PUBLIC4, SLOW, UNREACHED4, UpstreamProxy, client_hello, how_it_ends, listen, load, serve, socks_name,
                         test, tls_client, wait_for)
 
 SECRET = "Bearer s3cret-of-the-host"
@@ -241,6 +241,7 @@ def what_is_streamed_arrives_as_it_is_sent(rig):
 
 
 @test
+@load
 def who_stops_reading_or_goes_away_is_noticed_upstream(rig):
     upstream = Upstream(rig, 8443)
     door = injecting(rig, "inject 0 upstream https://api.example:8443")
@@ -615,6 +616,7 @@ def spoil(chance, data):
 
 
 @test
+@load
 def nonsense_on_every_socket_does_no_harm(rig):
     upstream = Upstream(rig, 8443)
     door = injecting(rig, "inject 0 upstream https://api.example:8443", "allow *.example:443,80,5000", "limit inspect-ms 1000",

@@ -9,7 +9,7 @@ import time
 
 import broker_rig as rig_module
 from broker_credentials import SECRET, Client, Upstream, field, injecting
-from broker_rig import (PUBLIC4, Refused, UpstreamProxy, client_hello, echo, how_it_ends, listen, peak_memory, proxied,
+from broker_rig import (PUBLIC4, Refused, UpstreamProxy, client_hello, echo, how_it_ends, listen, load, peak_memory, proxied,
                         read_reply, serve, socks_name, test, tls_client, wait_for)
 
 # ---- Credentials ---------------------------------------------------------------------------------
@@ -311,6 +311,7 @@ def a_name_in_disguise_is_the_same_name_or_none(rig):
 
 
 @test
+@load
 def all_addresses_can_be_used_up_and_what_has_one_keeps_it(rig):
     door = rig.door("allow *.many.example:5000", "allow echo.example:5000")
     first = rig.address_of("echo.example")

@@ -393,37 +393,36 @@ assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
 }
 
 @test "what brig writes does not go through a link that a jail may have made" {
-    local who option home own rooted
+    local pair who option home own rooted
     as user mkdir -p project/real outside
     cd project
-    for who in $(each_user); do
-        for option in --result --net-log; do
-            # An earlier run leaves it in what it can write to.
-            must as "$who" "$BRIG" -d "$PWD" ln -sfn ../outside "$PWD/out"
-            must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" out/file true
-            output_has "'out/file' leads through the symbolic link '$PWD/out', which a program in a jail may have made"
-            output_has "name the path that it leads to"
-            must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" "$PWD/real/../out/file" true
-            # This run may write elsewhere only.
-            must_exit 125 as "$who" "$BRIG" -D "$option" out/file true
-            (cd ../outside && must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" ../project/out/file true)
-            # By a link of the user's own, too.
-            home=$(as "$who" sh -c 'echo ~')
-            own=$home/.brig-own-$$
-            as "$who" ln -sfn "$PWD/out" "$own"
-            must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" "$own/file" true
-            [ -z "$(ls ../outside)" ]
-            # The twins: a directory, and a link in the home directory.
-            as "$who" ln -sfn "$PWD/real" "$own"
-            rm -f real/file
-            must as "$who" "$BRIG" -d "$PWD" "$option" real/file true
-            [ -e real/file ]
-            rm -f real/file
-            must as "$who" "$BRIG" -d "$PWD" "$option" "$own/file" true
-            rm -f "$own"
-            [ -e real/file ]
-            rm -f real/file out
-        done
+    for pair in $(pairs_of "$(each_user)" --result --net-log); do
+        who=${pair%:*} option=${pair#*:}
+        # An earlier run leaves it in what it can write to.
+        must as "$who" "$BRIG" -d "$PWD" ln -sfn ../outside "$PWD/out"
+        must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" out/file true
+        output_has "'out/file' leads through the symbolic link '$PWD/out', which a program in a jail may have made"
+        output_has "name the path that it leads to"
+        must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" "$PWD/real/../out/file" true
+        # This run may write elsewhere only.
+        must_exit 125 as "$who" "$BRIG" -D "$option" out/file true
+        (cd ../outside && must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" ../project/out/file true)
+        # By a link of the user's own, too.
+        home=$(as "$who" sh -c 'echo ~')
+        own=$home/.brig-own-$$
+        as "$who" ln -sfn "$PWD/out" "$own"
+        must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" "$own/file" true
+        [ -z "$(ls ../outside)" ]
+        # The twins: a directory, and a link in the home directory.
+        as "$who" ln -sfn "$PWD/real" "$own"
+        rm -f real/file
+        must as "$who" "$BRIG" -d "$PWD" "$option" real/file true
+        [ -e real/file ]
+        rm -f real/file
+        must as "$who" "$BRIG" -d "$PWD" "$option" "$own/file" true
+        rm -f "$own"
+        [ -e real/file ]
+        rm -f real/file out
     done
     # A link of root's in a directory of root's is followed for a user; root's jails could have made it.
     if lib_is_root; then

@@ -8,6 +8,16 @@
 load lib
 load screen
 
+# What zsh finds out about its functions at the first start is kept for the others.
+setup_file() {
+    scratch_make user
+    export ZSH_DUMP=$SCRATCH
+}
+
+teardown_file() {
+    rm -rf -- "$ZSH_DUMP"
+}
+
 setup() {
     scratch_make user
     run_as_user mkdir -p "$SCRATCH/config" "$SCRATCH/here/folder"
@@ -248,7 +258,7 @@ start_zsh() {
     run_as_user mkdir "$SCRATCH/zsh"
     run_as_user tee "$SCRATCH/zsh/.zshrc" >/dev/null <<END
 fpath=($LIB_ROOT/completions \$fpath)
-autoload -Uz compinit && compinit -u -d $SCRATCH/zsh/dump
+autoload -Uz compinit && compinit -u -d $ZSH_DUMP/dump
 setopt no_list_beep
 PS1='%% '
 END
@@ -257,8 +267,7 @@ END
 
 # completes TYPED REGEX: with Tab behind it, a line of the screen is as said; then the line is given up.
 completes() {
-    keys -l "$1"
-    keys Tab
+    screen send-keys -t t -l "$1" \; send-keys -t t Tab
     shows "$2"
     keys C-u C-l
     shows '^% *$'
@@ -323,13 +332,13 @@ ctl_in_bash() {
         printf "%s\n" "${COMPREPLY[@]}"' - "$LIB_ROOT/completions/brigctl.bash" "$@"
 }
 
-# From the help texts: every command, and every option of each.
+# From the help texts: every command, and every option of each of $commands.
 ctl_commands() {
     "$BUILD_DIR/src/client/brigctl" --help | sed -n 's/^  \([a-z]\{1,\}\)  .*/\1/p'
 }
 ctl_options() {
     local command
-    for command in '' $(ctl_commands); do
+    for command in '' $commands; do
         # shellcheck disable=SC2086 # no word
         "$BUILD_DIR/src/client/brigctl" $command --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
     done | sort -u
@@ -383,15 +392,26 @@ ctl_options() {
 
 @test "brigctl: the shells know every command and option that the help texts have" {
     [ -x "$BUILD_DIR/src/client/brigctl" ] || cannot "brigctl was not built"
-    local option command
-    [ "$(ctl_commands | wc -l)" -ge 9 ]
-    for command in $(ctl_commands); do
-        must grep -qE "words='.*\b$command\b" "$LIB_ROOT/completions/brigctl.bash"
-        must grep -q "'$command:" "$LIB_ROOT/completions/_brigctl"
-        must grep -q -e "-a $command -d" "$LIB_ROOT/completions/brigctl.fish"
+    local option command commands bash zsh fish count=0
+    commands=$(ctl_commands)
+    bash=$(grep -o "words='.*" "$LIB_ROOT/completions/brigctl.bash")
+    zsh=$(<"$LIB_ROOT/completions/_brigctl") fish=$(<"$LIB_ROOT/completions/brigctl.fish")
+    has() { # has TEXT REGEX
+        [[ $1 =~ $2 ]] || {
+            echo "nothing is like $2" >&2
+            return 1
+        }
+    }
+    [ "$(wc -l <<<"$commands")" -ge 9 ]
+    for command in $commands; do
+        has "$bash" "\\b$command\\b"
+        has "$zsh" "'$command:"
+        has "$fish" "-a $command -d"
     done
     while IFS= read -r option; do
-        must grep -qE -e "$option[][}'=,]" "$LIB_ROOT/completions/_brigctl"
-        must grep -qE -e "-l ${option#--} " "$LIB_ROOT/completions/brigctl.fish"
+        has "$zsh" "$option[][}'=,]"
+        has "$fish" "-l ${option#--} "
+        count=$((count + 1))
     done < <(ctl_options)
+    [ "$count" -ge 15 ]
 }

@@ -89,17 +89,16 @@ try_mode() {
 }
 
 @test "no run can remove, rename or replace what another has mounted in the home" {
-    local who mode
-    for who in $(everyone root); do
-        for mode in casual bare strict; do
-            # In a virtual machine root's home is not on a disk, and cannot be id-mapped.
-            [ "$who $mode $(findmnt -nT /root -o FSTYPE)" != 'root casual overlay' ] || continue
-            if [ "$who" = root ]; then
-                try_mode "$who" "$mode" "$HOME/a/b/project" -D -d "$PWD:$HOME/a/b/project" --workdir "$HOME/a/b/project"
-            else
-                try_mode "$who" "$mode" "$PWD"
-            fi
-        done
+    local pair who mode
+    for pair in $(pairs_of "$(everyone root)" casual bare strict); do
+        who=${pair%:*} mode=${pair#*:}
+        # In a virtual machine root's home is not on a disk, and cannot be id-mapped.
+        [ "$who $mode $(findmnt -nT /root -o FSTYPE)" != 'root casual overlay' ] || continue
+        if [ "$who" = root ]; then
+            try_mode "$who" "$mode" "$HOME/a/b/project" -D -d "$PWD:$HOME/a/b/project" --workdir "$HOME/a/b/project"
+        else
+            try_mode "$who" "$mode" "$PWD"
+        fi
     done
 }
 

@@ -418,10 +418,10 @@ assert masks[".ssh"]["rule"] == "hide" and masks[".ssh/config"]["rule"] == "show
 
 @test "a project cannot widen" {
     local line
+    conf default.conf 'mode strict' 'memory 1G'
     for line in "dir $HOME_DIR" 'rdir /etc' 'net host' 'setenv A=b' 'unmask .ssh' 'no-defaults' \
         'command id' 'script x' 'initjail x' 'conf x' 'mode casual' 'memory none' 'disable seccomp'; do
         echo "$line" >.brig.conf
-        conf default.conf 'mode strict' 'memory 1G'
         must_exit 125 brig --on-unsupported ignore touch made
         output_has "$PROJECT/.brig.conf:1: "
         output_has "only narrow"

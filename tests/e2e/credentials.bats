@@ -53,23 +53,24 @@ sealed() {
 NOWHERE='env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline | tr "\0" "\n"; cat ~/.npmrc; grep -rs s3cre[t] . /tmp; true'
 
 @test "each preset adds its credential, and the jail has a placeholder" {
-    local who preset key variable path header
-    for who in $(everyone); do
-        while read -r preset key variable path header; do
-            : >"$SCRATCH/log"
-            export "$key=the-s3cret"
-            must sealed "$who" --inject "$preset upstream=$URL" -- \
-                sh -c "$NOWHERE"'; curl -sSf "$'"$variable"'/'"$path"'" >/dev/null'
-            unset "$key"
-            output_lacks s3cret
-            seen | grep -F "$header" || { seen; false; }
-        done <<END
+    local rows pair who preset key variable path header
+    mapfile -t rows <<END
 @anthropic ANTHROPIC_API_KEY ANTHROPIC_BASE_URL v1/models GET /v1/models the-s3cret
 @openai OPENAI_API_KEY OPENAI_BASE_URL models GET /v1/models Bearer the-s3cret
 @gemini GEMINI_API_KEY GOOGLE_GEMINI_BASE_URL v1beta/models GET /v1beta/models the-s3cret
 @openrouter OPENROUTER_API_KEY OPENROUTER_BASE_URL models GET /api/v1/models Bearer the-s3cret
 @github GITHUB_TOKEN GITHUB_API_URL user GET /user Bearer the-s3cret
 END
+    for pair in $(pairs_of "$(everyone)" "${!rows[@]}"); do
+        who=${pair%:*}
+        read -r preset key variable path header <<<"${rows[${pair#*:}]}"
+        : >"$SCRATCH/log"
+        export "$key=the-s3cret"
+        must sealed "$who" --inject "$preset upstream=$URL" -- \
+            sh -c "$NOWHERE"'; curl -sSf "$'"$variable"'/'"$path"'" >/dev/null'
+        unset "$key"
+        output_lacks s3cret
+        seen | grep -F "$header" || { seen; false; }
     done
     # The twin: without --inject the variable of a sealed jail can be passed on, and is seen.
     OPENAI_API_KEY=the-s3cret must run_as_user "$BRIG" -m sealed --setenv OPENAI_API_KEY -- sh -c "$NOWHERE"

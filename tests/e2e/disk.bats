@@ -23,30 +23,37 @@ teardown() {
 
 # Jails as each user in each mode: check MODE, with `who` set, and $jail the words that begin a run.
 in_each_mode() {
-    local mode who
-    for who in $(each_user); do
-        for mode in casual bare strict; do
-            # In a virtual machine root's home is not on a disk, and cannot be id-mapped.
-            [ "$who $mode $(findmnt -nT /root -o FSTYPE)" != 'root casual overlay' ] || continue
-            echo "$who, $mode" >&2
-            jail=(as "$who" "$BRIG" -m "$mode" -j "disk-$mode" -D --on-unsupported ignore)
-            "$1"
-            as "$who" "$BRIG" stop "disk-$mode"
-            rm -rf store
-        done
+    local pair mode who type
+    type=$(findmnt -nT /root -o FSTYPE)
+    for pair in $(pairs_of "$(each_user)" casual bare strict); do
+        who=${pair%:*} mode=${pair#*:}
+        # In a virtual machine root's home is not on a disk, and cannot be id-mapped.
+        [ "$who $mode $type" != 'root casual overlay' ] || continue
+        echo "$who, $mode" >&2
+        jail=(as "$who" "$BRIG" -m "$mode" -j "disk-$mode" -D --on-unsupported ignore)
+        "$1"
+        as "$who" "$BRIG" stop "disk-$mode"
+        rm -rf store
     done
 }
 
 fill='dd if=/dev/zero of=$0 bs=1M count=$1 status=none'
 
+# Whether 8 MiB fit into each of them, while nothing is in the others.
+each_place='for place in /tmp/f /var/tmp/f /dev/shm/f "/run/user/$(id -u)/f"; do
+    if dd if=/dev/zero of="$place" bs=1M count=8; then echo "fits: $place"; else echo "full: $place"; fi
+    rm "$place"
+done'
+
 @test "private directories are full by bytes, together" {
     check() {
-        local place
-        for place in /tmp/f /var/tmp/f /dev/shm/f '/run/user/$(id -u)/f'; do
-            must_fail "${jail[@]}" --disk 4M -- sh -c "dd if=/dev/zero of=$place bs=1M count=8"
-            output_has 'No space left'
-            must "${jail[@]}" --disk 16M -- sh -c "dd if=/dev/zero of=$place bs=1M count=8 && rm $place"
-        done
+        must "${jail[@]}" --disk 4M -- sh -c "$each_place"
+        [ "$(grep -c '^full: ' <<<"$output")" = 4 ]
+        [ "$(grep -c 'No space left' <<<"$output")" = 4 ]
+        output_lacks 'fits: '
+        must "${jail[@]}" --disk 16M -- sh -c "$each_place"
+        [ "$(grep -c '^fits: ' <<<"$output")" = 4 ]
+        output_lacks 'full: '
         must_fail "${jail[@]}" --disk 6M -- sh -c 'head -c 4M /dev/zero >/tmp/a && head -c 4M /dev/zero >/dev/shm/b'
         output_has 'No space left'
     }
@@ -117,7 +124,8 @@ fill='dd if=/dev/zero of=$0 bs=1M count=$1 status=none'
     for who in $(each_user); do
         [ "$who $(findmnt -nT /root -o FSTYPE)" != 'root overlay' ] || continue
         jail=(as "$who" "$BRIG" -m casual -j full -D --on-unsupported ignore)
-        must "${jail[@]}" --disk 1M -- sh -c 'for i in $(seq 100000); do : 2>/dev/null >/tmp/$i || break; done; yes >/tmp/f 2>/dev/null || true'
+        must "${jail[@]}" --disk 1M --disk-inodes 1000 -- sh -c 'yes >/tmp/f 2>/dev/null
+            for i in $(seq 3000); do true 2>/dev/null >/tmp/$i || break; done; [ $i -lt 3000 ]'
         echo secret >"$(as "$who" sh -c 'cd && pwd')/.disk-secret"
         must "${jail[@]}" --mask .disk-secret -- sh -c 'cat ~/.disk-secret 2>/dev/null; true'
         output_lacks secret

@@ -55,22 +55,20 @@ is_published() {
 WAIT='echo ready; while :; do sleep 1; done'
 
 @test "in every mode, by everyone, it is in the namespaces of the run and has its status" {
-    local who mode name
-    for who in $(everyone root); do
-        for mode in casual bare strict sealed; do
-            name=in-$who-$mode
-            start "$who" "$name" -m "$mode" -- sh -c 'for n in user mnt pid ipc uts net cgroup; do readlink /proc/self/ns/$n; done; echo ready; while :; do sleep 1; done'
-            must by "$who" enter "$name" sh -c 'for n in user mnt pid ipc uts net cgroup; do readlink /proc/self/ns/$n; done; echo ready'
-            [ "$output" = "$(cat "$SCRATCH/out-$name")" ]
-            must by "$who" enter "$name" -- sh -c 'pwd; tr "\0" " " </proc/1/cmdline'
-            output_has "brig-init 2 n"
-            output_has "$SCRATCH/project"
-            must_exit 7 by "$who" enter "$name" sh -c 'exit 7'
-            must_exit 143 by "$who" enter "$name" sh -c 'kill -TERM $$'
-            run -127 by "$who" enter "$name" no-such-program
-            must_exit 126 by "$who" enter "$name" /etc
-            kill "$RUN"
-        done
+    local pair who mode name
+    for pair in $(pairs_of "$(everyone root)" casual bare strict sealed); do
+        who=${pair%:*} mode=${pair#*:} name=in-${pair/:/-}
+        start "$who" "$name" -m "$mode" -- sh -c 'for n in user mnt pid ipc uts net cgroup; do readlink /proc/self/ns/$n; done; echo ready; while :; do sleep 1; done'
+        must by "$who" enter "$name" sh -c 'for n in user mnt pid ipc uts net cgroup; do readlink /proc/self/ns/$n; done; echo ready'
+        [ "$output" = "$(cat "$SCRATCH/out-$name")" ]
+        must by "$who" enter "$name" -- sh -c 'pwd; tr "\0" " " </proc/1/cmdline'
+        output_has "brig-init 2 n"
+        output_has "$SCRATCH/project"
+        must_exit 7 by "$who" enter "$name" sh -c 'exit 7'
+        must_exit 143 by "$who" enter "$name" sh -c 'kill -TERM $$'
+        run -127 by "$who" enter "$name" no-such-program
+        must_exit 126 by "$who" enter "$name" /etc
+        kill "$RUN"
     done
 }
 
@@ -84,16 +82,15 @@ WAIT='echo ready; while :; do sleep 1; done'
 }
 
 @test "it has no capability, no_new_privs and the filter, exactly as the run" {
-    local who profile
-    for who in $(everyone root); do
-        for profile in code dev; do
-            start "$who" "restrictions-$who-$profile" -m sealed --seccomp "$profile" -- sh -c "grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status; $WAIT"
-            must by "$who" enter "restrictions-$who-$profile" grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status
-            [ "$output"$'\nready' = "$(cat "$SCRATCH/out-restrictions-$who-$profile")" ]
-            output_has 'CapBnd:	0000000000000000'
-            output_has 'NoNewPrivs:	1'
-            kill "$RUN"
-        done
+    local pair who profile
+    for pair in $(pairs_of "$(everyone root)" code dev); do
+        who=${pair%:*} profile=${pair#*:}
+        start "$who" "restrictions-$who-$profile" -m sealed --seccomp "$profile" -- sh -c "grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status; $WAIT"
+        must by "$who" enter "restrictions-$who-$profile" grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status
+        [ "$output"$'\nready' = "$(cat "$SCRATCH/out-restrictions-$who-$profile")" ]
+        output_has 'CapBnd:	0000000000000000'
+        output_has 'NoNewPrivs:	1'
+        kill "$RUN"
     done
     # The filter is that of the profile: dev lets a network socket be made, code does not.
     start user filter-code -m sealed --seccomp code -- sh -c "$WAIT"
@@ -288,17 +285,21 @@ lesser() { # lesser WHO CMD…
 
 @test "on a lesser kernel it enters all the same, or not at all" {
     [ -x "$WITHOUT" ] || cannot "no without in $BRIG_PROBES: build the test tools"
-    local who call
+    local who call pairs calls=(clone3 close_range clone3,close_range pidfd_open)
+    local walls=(setns=EPERM landlock seccomp capset=EPERM)
+    pairs=" $(pairs_of "$(each_user)" "${calls[@]}") $(pairs_of "$(each_user)" "${walls[@]}") "
     for who in $(each_user); do
         start "$who" "lesser-$who" -m sealed -- sh -c "grep -E '^(Cap|NoNew|Seccomp:|Uid)' /proc/self/status; $WAIT"
-        for call in clone3 close_range clone3,close_range pidfd_open; do
+        for call in "${calls[@]}"; do
+            [[ $pairs == *" $who:$call "* ]] || continue
             must lesser "$who" "$WITHOUT" "$call" -- \
                 "$BRIG" enter --pid "$RUN" sh -c "grep -E '^(Cap|NoNew|Seccomp:|Uid)' /proc/self/status; ls /proc/self/fd >&2; echo ready"
             [ "$(grep -v '^[0-9]' <<<"$output")" = "$(cat "$SCRATCH/out-lesser-$who")" ]
             [ "$(grep '^[0-9]' <<<"$output" | tr '\n' ' ')" = "0 1 2 3 " ]
         done
         # A wall that the run has and that cannot be raised: nothing is started.
-        for call in setns=EPERM landlock seccomp capset=EPERM; do
+        for call in "${walls[@]}"; do
+            [[ $pairs == *" $who:$call "* ]] || continue
             must_exit 125 lesser "$who" "$WITHOUT" "$call" -- \
                 "$BRIG" enter --pid "$RUN" touch "$SCRATCH/project/made"
             [ ! -e "$SCRATCH/project/made" ]

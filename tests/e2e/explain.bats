@@ -188,12 +188,12 @@ assert path["kind"] == "path" and path["exists"] is False and path["writable"] i
 probe='for path; do
     read=0 any=0 write=0
     if [ -d "$path" ]; then
-        ls "$path" >/dev/null 2>&1 && read=1
-        [ -z "$(ls -A "$path" 2>/dev/null)" ] || any=1
+        found=$(ls -A "$path" 2>/dev/null) && read=1
+        [ -z "$found" ] || any=1
         (echo x >"$path/.brigtest-try") 2>/dev/null && write=1
     else
-        cat "$path" >/dev/null 2>&1 && read=1
-        [ -z "$(head -c 10 "$path" 2>/dev/null)" ] || any=1
+        found=$(head -c 10 "$path" 2>/dev/null) && read=1
+        [ -z "$found" ] || any=1
         [ -e "$path" ] || mkdir -p "${path%/*}" 2>/dev/null
         (: >>"$path") 2>/dev/null && write=1
     fi
@@ -218,7 +218,7 @@ for answer, (path, read, some, write) in zip(answers, tried):
 assert not wrong, "\n".join(map(str, wrong))'
 
 @test "why says what happens, in every mode" {
-    local who mode round paths outside options
+    local pair who mode round paths outside options
     as user sh -c "echo key >$HOME_DIR/.brigtest-secret; mkdir -p $HOME_DIR/.brigtest-open/hidden
         echo s >$HOME_DIR/.brigtest-open/hidden/s; echo o >$HOME_DIR/.brigtest-open/o
         echo x >file; mkdir -p sub/deep .git/hooks; echo ref >.git/HEAD; mkdir .git/objects .git/refs
@@ -243,26 +243,25 @@ assert not wrong, "\n".join(map(str, wrong))'
     )
     options=(-d "$SCRATCH/write" -r "$SCRATCH/read" -d "$SCRATCH/elsewhere:/mnt" --mask ./sub/secret
         --mask .brigtest-secret --mask .brigtest-open/hidden -d "$HOME_DIR/.brigtest-open")
-    for who in $(everyone); do
-        for mode in casual bare strict sealed; do
-            # In a fresh jail, and again in one that has written.
-            for round in first second; do
-                run by "$who" why -m "$mode" -j "$who-$mode" "${options[@]}" --json -- "${paths[@]}"
-                [ "$status" -eq 0 ] || {
-                    echo "$who $mode $round: $output" >&2
-                    false
-                }
-                local answers=$output
-                must by "$who" -m "$mode" -j "$who-$mode" "${options[@]}" -- sh -c "$probe" - "${paths[@]}"
-                drop_told
-                run python3 -c "$compare" "$answers" "$output"
-                [ "$status" -eq 0 ] || {
-                    echo "$who $mode $round: $output" >&2
-                    false
-                }
-            done
-            as user rm -rf new new-dir sub/deep/.brigtest-try "$SCRATCH"/*/new .brigtest-try
+    for pair in $(pairs_of "$(everyone)" casual bare strict sealed); do
+        who=${pair%:*} mode=${pair#*:}
+        # In a fresh jail, and again in one that has written.
+        for round in first second; do
+            run by "$who" why -m "$mode" -j "$who-$mode" "${options[@]}" --json -- "${paths[@]}"
+            [ "$status" -eq 0 ] || {
+                echo "$who $mode $round: $output" >&2
+                false
+            }
+            local answers=$output
+            must by "$who" -m "$mode" -j "$who-$mode" "${options[@]}" -- sh -c "$probe" - "${paths[@]}"
+            drop_told
+            run python3 -c "$compare" "$answers" "$output"
+            [ "$status" -eq 0 ] || {
+                echo "$who $mode $round: $output" >&2
+                false
+            }
         done
+        as user rm -rf new new-dir sub/deep/.brigtest-try "$SCRATCH"/*/new .brigtest-try
     done
     rm "$outside"
 }
@@ -336,22 +335,22 @@ program() {
 }
 
 @test "initjail runs once for a new home, outside, as the user" {
-    local who mode kept
+    local pair who mode kept user
     program init.sh 'echo "$BRIG_JAIL $BRIG_MODE $BRIG_USER $JAI_JAIL $JAI_MODE $(id -u) $(id -G) $PWD" >>'"$SCRATCH"'/ran
         echo from-init >made-by-init; echo printed'
     conf default.conf 'initjail init.sh'
-    for who in $(everyone); do
-        for mode in casual bare strict; do
-            rm -f "$SCRATCH/ran"
-            kept=home
-            [ "$mode" != casual ] || kept=changes
-            must by "$who" -m "$mode" -j "$who-$mode" -- sh -c 'cat ~/made-by-init'
-            output_has from-init
-            [ "$(cat "$SCRATCH/ran")" = "$who-$mode $mode $(run_as_user id -un) $who-$mode $mode $(run_as_user id -u) $(run_as_user id -g) $CONFIG/$who-$mode.$kept" ]
-            must by "$who" -m "$mode" -j "$who-$mode" -- true
-            [ "$(wc -l <"$SCRATCH/ran")" -eq 1 ]
-            [ "$(stat -c %U "$CONFIG/$who-$mode.$kept/made-by-init")" = "$(run_as_user id -un)" ]
-        done
+    user=$(run_as_user id -un)
+    for pair in $(pairs_of "$(everyone)" casual bare strict); do
+        who=${pair%:*} mode=${pair#*:}
+        rm -f "$SCRATCH/ran"
+        kept=home
+        [ "$mode" != casual ] || kept=changes
+        must by "$who" -m "$mode" -j "$who-$mode" -- sh -c 'cat ~/made-by-init'
+        output_has from-init
+        [ "$(cat "$SCRATCH/ran")" = "$who-$mode $mode $user $who-$mode $mode $(run_as_user id -u) $(run_as_user id -g) $CONFIG/$who-$mode.$kept" ]
+        must by "$who" -m "$mode" -j "$who-$mode" -- true
+        [ "$(wc -l <"$SCRATCH/ran")" -eq 1 ]
+        [ "$(stat -c %U "$CONFIG/$who-$mode.$kept/made-by-init")" = "$user" ]
     done
     # Its output is not the command's, nor does it take the command's input.
     program init.sh 'cat; echo printed'

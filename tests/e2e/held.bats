@@ -23,8 +23,17 @@ FILES='.envrc .devcontainer.json .mcp.json .claude/settings.json .claude/setting
 FILES+='.aider.conf.yml .hg/hgrc .brig.conf'
 DIRECTORIES='.vscode .idea .zed .devcontainer .husky .claude/hooks .codex .cursor .gemini .qwen .opencode .windsurf .roo'
 # For a shell: a file of each name, and one in each directory, whose text is a comment with its name.
-MAKE="for f in $FILES; do mkdir -p \"\$(dirname \$f)\"; echo \"# \$f\" >\$f; done
-    for d in $DIRECTORIES; do mkdir -p \$d; echo \"# \$d\" >\$d/file; done;"
+MAKE="mkdir -p $DIRECTORIES; for f in $FILES; do [ \$f = \${f#*/} ] || mkdir -p \${f%/*}; echo \"# \$f\" >\$f; done
+    for d in $DIRECTORIES; do echo \"# \$d\" >\$d/file; done;"
+
+# pairs_of_modes MODE…: everyone in them, and root's own jails, which have no home: theirs are bare, and sealed as in
+# pairs().
+pairs_of_modes() {
+    pairs_of "$(everyone)" "$@"
+    if lib_is_root; then
+        echo root:bare "${BRIG_THOROUGH:+root:sealed}"
+    fi
+}
 
 # stored WHO: the directory in which WHO's jail keeps what was held back.
 stored() {
@@ -54,26 +63,25 @@ listing() {
 }
 
 @test "new files are visible inside, and held back when the run ends, in every mode" {
-    for who in $(everyone root); do
-        for mode in casual strict bare sealed; do
-            [ "$who" != root ] || [ "$mode" = bare ] || [ "$mode" = sealed ] || continue
-            project "$who"
-            before=$(listing)
-            must inside "$who:$mode" "$MAKE"' cat .vscode/file .envrc .claude/settings.json; echo data >.claude/notes; echo plain >plain'
-            output_has $'# .vscode\n# .envrc\n# .claude/settings.json'
-            for name in $FILES $DIRECTORIES; do
-                output_has "held back: $name,"
-                [ ! -e "$name" ] || { echo "still there: $name" >&2; false; }
-                has_stored "$who" "# $name"
-            done
-            # What is only beside them stays.
-            [ "$(cat .claude/notes plain)" = $'data\nplain' ]
-            as "$OWNER" rm -rf .claude plain
-            as "$OWNER" rmdir .hg 2>/dev/null || true
-            [ "$(listing)" = "$before" ]
-            # shellcheck disable=SC2086 # words
-            by "$who" discard $FILES $DIRECTORIES
+    for pair in $(pairs_of_modes casual strict bare sealed); do
+        who=${pair%:*}
+        project "$who"
+        before=$(listing)
+        must inside "$pair" "$MAKE"' cat .vscode/file .envrc .claude/settings.json; echo data >.claude/notes; echo plain >plain'
+        output_has $'# .vscode\n# .envrc\n# .claude/settings.json'
+        kept=$'\n'$(grep -rhx -- '# .*' "$(stored "$who")")$'\n'
+        for name in $FILES $DIRECTORIES; do
+            output_has "held back: $name,"
+            [ ! -e "$name" ] || { echo "still there: $name" >&2; false; }
+            [[ $kept == *$'\n'"# $name"$'\n'* ]] || { echo "not in $(stored "$who"): # $name" >&2; false; }
         done
+        # What is only beside them stays.
+        [ "$(cat .claude/notes plain)" = $'data\nplain' ]
+        as "$OWNER" rm -rf .claude plain
+        as "$OWNER" rmdir .hg 2>/dev/null || true
+        [ "$(listing)" = "$before" ]
+        # shellcheck disable=SC2086 # words
+        by "$who" discard $FILES $DIRECTORIES
     done
 }
 
@@ -90,34 +98,29 @@ listing() {
 }
 
 @test "existing ones are read-only, cannot be moved or replaced, and are not held back" {
-    for who in $(everyone root); do
-        project "$who"
+    for pair in $(pairs_of "$(everyone)" casual sealed) $(if lib_is_root; then echo root:sealed; fi); do
+        project "${pair%:*}"
         as "$OWNER" sh -ec "$MAKE"
         before=$(listing)
-        for mode in casual sealed; do
-            [ "$who:$mode" != root:casual ] || continue
-            for name in $FILES; do
-                # All in one run: none may work.
-                must inside "$who:$mode" "set +e; n=$name; [ \"\$(cat \$n)\" = '# $name' ] || echo UNREADABLE
-                    for a in 'echo x >\$n' 'rm \$n' 'mv \$n moved' 'echo x >new && mv -f new \$n' 'chmod 777 \$n' 'ln \$n link' 'touch -d 2000-01-01 \$n' 'ln -sf /etc/passwd \$n'; do
-                        eval \"\$a\" 2>/dev/null && echo \"LOST: \$a\"; rm -f new; rm -rf moved link
-                    done; true"
-                output_lacks LOST
-                output_lacks UNREADABLE
-                output_lacks "held back"
-            done
-            must inside "$who:$mode" "set +e; for n in $DIRECTORIES; do
-                [ \"\$(cat \$n/file)\" = \"# \$n\" ] || echo UNREADABLE
+        # All in one run: none may work.
+        must inside "$pair" "set +e; for n in $FILES; do
+                [ \"\$(cat \$n)\" = \"# \$n\" ] || echo \"UNREADABLE: \$n\"
+                for a in 'echo x >\$n' 'rm \$n' 'mv \$n moved' 'echo x >new && mv -f new \$n' 'chmod 777 \$n' 'ln \$n link' 'touch -d 2000-01-01 \$n' 'ln -sf /etc/passwd \$n'; do
+                    eval \"\$a\" 2>/dev/null && echo \"LOST: \$n: \$a\"; rm -rf new moved link
+                done; done
+            for n in $DIRECTORIES; do
+                [ \"\$(cat \$n/file)\" = \"# \$n\" ] || echo \"UNREADABLE: \$n\"
                 for a in 'echo x >\$n/new' 'echo x >\$n/file' 'rm -r \$n' 'mv \$n moved' 'mkdir x && mv -T x \$n' 'rm \$n/file'; do
-                    eval \"\$a\" 2>/dev/null && echo \"LOST: \$a\"; [ ! -d x ] || rmdir x; rm -rf moved
-                done; done; mv .claude c 2>/dev/null && echo LOST; mv .hg h 2>/dev/null && echo LOST; true"
-            output_lacks LOST
-            output_lacks UNREADABLE
-            output_lacks "held back"
-        done
+                    eval \"\$a\" 2>/dev/null && echo \"LOST: \$n: \$a\"; [ ! -d x ] || rmdir x; [ ! -e moved ] || rm -rf moved
+                done; done
+            mv .claude c 2>/dev/null && echo LOST; mv .hg h 2>/dev/null && echo LOST; echo tried all"
+        output_has "tried all"
+        output_lacks LOST
+        output_lacks UNREADABLE
+        output_lacks "held back"
         now=$(listing)
         run diff <(echo "$before") <(echo "$now")
-        [ "$status" -eq 0 ] || { echo "$who: $output" >&2; false; }
+        [ "$status" -eq 0 ] || { echo "$pair: $output" >&2; false; }
     done
 }
 
@@ -228,27 +231,27 @@ $PROJECT/.vscode/d/up  link to ../.." ]
 }
 
 @test "brig held, keep and discard take a path by any name, however long or odd" {
-    for who in $(everyone); do
-        enter_project "$who"
-        long=$(printf '%0250d' 1)
-        odd=$SCRATCH/$long/$'o\td\nd \xc2\x9b\\x'
-        as "$OWNER" mkdir -p "$odd"
-        as "$OWNER" ln -s "$odd" "$SCRATCH/link"
-        for given in .envrc "$odd/.envrc" "$SCRATCH/link/.envrc" ../link/.envrc ./.envrc; do
-            cd "$odd"
-            must inside "$who:sealed" 'echo theirs >.envrc'
-            must by "$who" held
-            output_has "$SCRATCH/$long/"'o\td\nd \xc2\x9b\\x/.envrc  7 bytes'
-            [ "${#lines[@]}" -eq 1 ]
-            [ "$given" != ../link/.envrc ] || cd "$PROJECT"
-            must by "$who" held "$given"
-            [ "$output" = theirs ]
-            must by "$who" keep "$given"
-            [ "$(cat "$odd/.envrc")" = theirs ]
-            as "$OWNER" rm "$odd/.envrc"
-        done
-        cd "$PROJECT"
+    enter_project user
+    long=$(printf '%0250d' 1)
+    odd=$SCRATCH/$long/$'o\td\nd \xc2\x9b\\x'
+    as user mkdir -p "$odd"
+    as user ln -s "$odd" "$SCRATCH/link"
+    names=(.envrc "$odd/.envrc" "$SCRATCH/link/.envrc" ../link/.envrc ./.envrc)
+    for pair in $(pairs_of "$(everyone)" "${!names[@]}"); do
+        who=${pair%:*} given=${names[${pair#*:}]}
+        cd "$odd"
+        must inside "$who:sealed" 'echo theirs >.envrc'
+        must by "$who" held
+        output_has "$SCRATCH/$long/"'o\td\nd \xc2\x9b\\x/.envrc  7 bytes'
+        [ "${#lines[@]}" -eq 1 ]
+        [ "$given" != ../link/.envrc ] || cd "$PROJECT"
+        must by "$who" held "$given"
+        [ "$output" = theirs ]
+        must by "$who" keep "$given"
+        [ "$(cat "$odd/.envrc")" = theirs ]
+        as user rm "$odd/.envrc"
     done
+    cd "$PROJECT"
 }
 
 @test "of several versions keep restores the newest, and discard deletes all" {
@@ -615,30 +618,28 @@ end_input() {
 }
 
 @test "before, during and after a run nothing but an empty .git is created, in every mode" {
-    for who in $(everyone root); do
-        for mode in casual strict bare sealed; do
-            [ "$who" != root ] || [ "$mode" = bare ] || [ "$mode" = sealed ] || continue
-            for kind in plain repository full; do
-                case $kind in
-                plain) enter_project "$who" ;;
-                *) project "$who" ;;
-                esac
-                [ "$kind" != full ] || as "$OWNER" sh -ec "$MAKE"
-                before=$(listing)
-                start_quietly "$who:$mode"
-                during=$(listing)
-                [ "$kind" != plain ] || during=$(grep -v '^\./\.git d' <<<"$during" || true)
-                [ "$kind" != plain ] || [ ! -e .git ] || [ -z "$(ls -A .git)" ]
-                [ "$kind" = plain ] || [ "$(out --no-optional-locks status --porcelain -uno)" = "" ]
-                end_input
-                wait "$JOB"
-                JOB=
-                run diff <(echo "$before") <(echo "$during")
-                [ "$status" -eq 0 ] || { echo "during $who $mode $kind: $output" >&2; false; }
-                now=$(listing)
-                run diff <(echo "$before") <(echo "$now")
-                [ "$status" -eq 0 ] || { echo "after $who $mode $kind: $output" >&2; false; }
-            done
+    kinds='repository full'
+    for pair in $(pairs_of_modes strict casual sealed bare); do
+        # By turns one of those in which nothing at all is created.
+        kinds=${kinds#* }\ ${kinds%% *}
+        for kind in plain $([ -n "${BRIG_THOROUGH:-}" ] && echo "$kinds" || echo "${kinds%% *}"); do
+            case $kind in
+            plain) enter_project "${pair%:*}" ;;
+            *) project "${pair%:*}" ;;
+            esac
+            [ "$kind" != full ] || as "$OWNER" sh -ec "$MAKE"
+            before=$(listing)
+            start_quietly "$pair"
+            during=$(listing)
+            [ "$kind" != plain ] || during=$(grep -v '^\./\.git d' <<<"$during" || true)
+            [ "$kind" != plain ] || [ ! -e .git ] || [ -z "$(ls -A .git)" ]
+            [ "$kind" = plain ] || [ "$(out --no-optional-locks status --porcelain -uno)" = "" ]
+            end_input
+            wait "$JOB"
+            JOB=
+            now=$(listing)
+            [ "$during" = "$before" ] || { echo "during $pair $kind:" "$(diff <(echo "$before") <(echo "$during"))" >&2; false; }
+            [ "$now" = "$before" ] || { echo "after $pair $kind:" "$(diff <(echo "$before") <(echo "$now"))" >&2; false; }
         done
     done
 }

@@ -75,19 +75,18 @@ token" ]
 }
 
 @test "a home that a run has shut, or opened to all, can be used, looked at and removed" {
-    local MODE mode
-    for MODE in casual bare strict; do
-        for mode in 000 777; do
-            attack "shut-$MODE" -- "mkdir -p ~/d/e; : >~/d/e/f; echo kept >~/kept; chmod $mode ~/d/e ~/d ~" true
-            go
-            must by user list
-            output_has "shut-$MODE"
-            must by user -u -j "shut-$MODE"
-            must by user -m "$MODE" -j "shut-$MODE" -- sh -c 'cat ~/kept'
-            output_has kept
-            must by user rm "shut-$MODE"
-            must_fail test -e "$H/.local/share/brig/shut-$MODE.home" -o -e "$H/.local/share/brig/shut-$MODE.changes"
-        done
+    local pair MODE mode
+    for pair in $(pairs_of "000 777" casual bare strict); do
+        mode=${pair%:*} MODE=${pair#*:}
+        attack "shut-$MODE" -- "mkdir -p ~/d/e; : >~/d/e/f; echo kept >~/kept; chmod $mode ~/d/e ~/d ~" true
+        go
+        must by user list
+        output_has "shut-$MODE"
+        must by user -u -j "shut-$MODE"
+        must by user -m "$MODE" -j "shut-$MODE" -- sh -c 'cat ~/kept'
+        output_has kept
+        must by user rm "shut-$MODE"
+        must_fail test -e "$H/.local/share/brig/shut-$MODE.home" -o -e "$H/.local/share/brig/shut-$MODE.changes"
     done
 }
 

@@ -31,7 +31,8 @@ hostile_project() {
 }
 
 # use: everything that a user does with git in the project, also with a terminal, and from a shell prompt, until the marker is
-# there.
+# there. `git submodule` is a shell script that takes ten times as long as another command: without a gitlink it has nothing
+# to do.
 use() {
     as user timeout 120 sh -c '
         export HOME="$1" TERM=dumb PAGER=cat
@@ -41,10 +42,10 @@ use() {
         git log -1; git diff; git diff --cached; git st; git branch -a; git stash list; ran "$2"
         for d in */; do [ ! -d "$d" ] || (cd "$d" && git status); done; ran "$2"
         script -qec "git log -1; git diff; git branch" /dev/null </dev/null
-        GIT_EDITOR=true git commit -q --allow-empty -m used
         git checkout -q -b used-$$; git checkout -q main; ran "$2"
-        echo changed >>b; git diff; git add b; git commit -q -m used
-        git submodule status; git gc --auto; git gc -q
+        echo changed >>b; git diff; git add b; GIT_EDITOR=true git commit -q --allow-empty -m used; ran "$2"
+        case $(git ls-files -s) in *160000\ *) git submodule status ;; esac
+        git gc -q
         exit 0' - "$SCRATCH" "$RAN" >"$SCRATCH/used" 2>&1 </dev/null
 }
 
@@ -57,34 +58,54 @@ not_executed() {
     }
 }
 
-# plant SCRIPT: the script outside, as a twin, has the marker made; in a jail it has not, and the repository
-# is sound. PREPARE is run in both projects first, outside. PAIRS are those who run it, and the modes.
+# plant SCRIPT…: each script outside, as a twin, has the marker made; in a jail they have not, and the repository is
+# sound. PREPARE is run in the projects first, outside. PAIRS are those who run it, and the modes. The scripts of one call
+# are run one after the other in one jail and project, and none undoes what another has planted; with BRIG_THOROUGH=1
+# each has a project of its own.
 plant() {
-    local pair
-    hostile_project
-    must as user sh -ec "${PREPARE:-true}"
-    must as user sh -ec "MARK='$MARK'; $1"
-    use
-    [ -e "$RAN" ] || {
-        echo "the twin has no effect: $1" >&2
-        cat "$SCRATCH/used" >&2
-        return 1
-    }
-    for pair in ${PAIRS:-user:sealed}; do
+    local pair script
+    for script; do
         hostile_project
         must as user sh -ec "${PREPARE:-true}"
-        run inside "$pair" "MARK='$MARK'; $1"
-        [ "$status" -ne 125 ] || {
-            echo "$output" >&2
+        must as user sh -ec "MARK='$MARK'; $script"
+        use
+        [ -e "$RAN" ] || {
+            echo "the twin has no effect: $script" >&2
+            cat "$SCRATCH/used" >&2
             return 1
         }
-        not_executed || {
-            echo "planted in $pair: $1" >&2
-            echo "$output" >&2
-            return 1
-        }
-        must out fsck --no-dangling
     done
+    for pair in ${PAIRS:-user:sealed}; do
+        if [ -n "${BRIG_THOROUGH:-}" ]; then
+            for script; do
+                plant_inside "$pair" "$script" || return
+            done
+        else
+            plant_inside "$pair" "$@" || return
+        fi
+    done
+}
+
+plant_inside() { # plant_inside PAIR SCRIPT…
+    local pair=$1 all script
+    shift
+    hostile_project
+    must as user sh -ec "${PREPARE:-true}" || return
+    all="MARK='$MARK'; set +e"
+    for script; do
+        all+=$'\n'"(set -e; $script)"
+    done
+    run inside "$pair" "$all"
+    [ "$status" -ne 125 ] || {
+        echo "$output" >&2
+        return 1
+    }
+    not_executed || {
+        echo "planted in $pair: $*" >&2
+        echo "$output" >&2
+        return 1
+    }
+    must out fsck --no-dangling
 }
 
 # with_loop COMMAND…: runs it while `git status` runs outside all the time. The loop counts in the file `ticks`,

@@ -13,14 +13,32 @@ CLONE=${BRIG_CLONE:-$LIB_ROOT}
 MESON_BUILD=${BRIG_CLONE:+$BRIG_CLONE/build}
 MESON_BUILD=${MESON_BUILD:-$BUILD_DIR}
 
-# installed: installs what was built into $SCRATCH/root; sets PREFIX.
+# prefix_of FOLDER: the prefix that a build folder was configured for.
+prefix_of() {
+    meson introspect --buildoptions "$1" |
+        python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))'
+}
+
+# Installs what was built, once for all tests. What is missing for it, each test says.
+setup_file() {
+    lib_is_root && command -v meson && command -v python3 && [ -x "$BUILD_DIR/src/server/brigd" ] || return 0
+    scratch_make root
+    export INSTALLED=$SCRATCH INSTALLED_PREFIX
+    DESTDIR=$SCRATCH/root meson install -C "$MESON_BUILD" --no-rebuild --quiet
+    INSTALLED_PREFIX=$(prefix_of "$MESON_BUILD")
+    chmod -R a+rX "$SCRATCH/root"
+}
+
+teardown_file() {
+    scratch_remove
+}
+
+# installed: puts what was installed into $SCRATCH/root; sets PREFIX.
 installed() {
     needs meson python3
     [ -x "$BUILD_DIR/src/server/brigd" ] || cannot "brigd was not built"
-    DESTDIR=$SCRATCH/root must meson install -C "$MESON_BUILD" --no-rebuild --quiet
-    PREFIX=$SCRATCH/root$(meson introspect --buildoptions "$MESON_BUILD" |
-        python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
-    chmod -R a+rX "$SCRATCH/root"
+    cp -a "$INSTALLED/root" "$SCRATCH/root"
+    PREFIX=$SCRATCH/root$INSTALLED_PREFIX
 }
 
 @test "every program is installed with its page, and nothing is setuid" {
@@ -91,29 +109,14 @@ installed() {
 
 # The prefix that was configured: nothing is to be built for it.
 configured_prefix() {
-    meson introspect --buildoptions "$CLONE/build" |
-        python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))'
+    if [ "$CLONE/build" -ef "$MESON_BUILD" ] && [ -n "${INSTALLED_PREFIX:-}" ]; then
+        printf '%s\n' "$INSTALLED_PREFIX"
+    else
+        prefix_of "$CLONE/build"
+    fi
 }
 
-@test "who may not write to the prefix is told so before anything is done" {
-    lib_is_root || cannot "the build folder may belong to root"
-    needs meson
-    [ -e "$CLONE/build/build.ninja" ] || cannot "there is no build folder in the source tree"
-    scratch_make user
-    mkdir "$SCRATCH/closed"
-    # The user may be unable to enter the source tree.
-    mkdir -p "$SCRATCH/tools"
-    cp "$CLONE/tools/install" "$SCRATCH/tools/"
-    must_exit 1 as user env DESTDIR="$SCRATCH/closed" sh "$SCRATCH/tools/install" build /usr/local
-    output_has "install: '$SCRATCH/closed' cannot be written: use sudo"
-    [ ! -e "$SCRATCH/build" ]
-    local prefix
-    prefix=$(configured_prefix)
-    must env DESTDIR="$SCRATCH/closed" "$CLONE/tools/install" build "$prefix"
-    [ -x "$SCRATCH/closed$prefix/bin/brig" ]
-}
-
-@test "uninstall removes what install has made and nothing else" {
+@test "who may not write to the prefix is told so; uninstall removes what install has made and nothing else" {
     lib_is_root || cannot "the build folder may belong to root"
     needs meson
     [ -e "$CLONE/build/build.ninja" ] || cannot "there is no build folder in the source tree"
@@ -124,6 +127,13 @@ configured_prefix() {
     echo kept >"$SCRATCH/root$prefix/bin/other"
     before=$(find "$SCRATCH/root" | sort)
     export DESTDIR=$SCRATCH/root
+    # The user may be unable to enter the source tree.
+    mkdir -p "$SCRATCH/tools"
+    cp "$CLONE/tools/install" "$SCRATCH/tools/"
+    must_exit 1 as user sh "$SCRATCH/tools/install" build "$prefix"
+    output_has "install: '$SCRATCH/root$prefix' cannot be written: use sudo"
+    [ ! -e "$SCRATCH/build" ]
+    [ "$(find "$SCRATCH/root" | sort)" = "$before" ]
     # Twice: the second time no directory is new.
     must "$CLONE/tools/install" build "$prefix"
     must "$CLONE/tools/install" build "$prefix"

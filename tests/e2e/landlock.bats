@@ -11,16 +11,14 @@ prepare() { # prepare WHO
     scratch_make "$WHO"
     WS=$SCRATCH/ws RO=$SCRATCH/ro OUT=$SCRATCH/out
     mkdir -m 0777 "$WS" "$WS/a" "$WS/b" "$RO" "$OUT"
-    install -m 0755 "$BRIG_PROBES/fsop" "$WS/fsop"
-    install -m 0755 "$BRIG_PROBES/fsop" "$RO/fsop"
-    install -m 0755 "$BRIG_PROBES/fsop" "$OUT/fsop"
     printf '#!/bin/sh\nexit 0\n' > "$WS/script"
-    chmod 0755 "$WS/script"
     local directory
     for directory in "$WS" "$RO" "$OUT"; do
+        cp "$BRIG_PROBES/fsop" "$directory/fsop"
         printf 'some text\n' > "$directory/file"
-        chmod 0666 "$directory/file"
     done
+    chmod 0755 "$WS/script" "$WS/fsop" "$RO/fsop" "$OUT/fsop"
+    chmod 0666 "$WS/file" "$RO/file" "$OUT/file"
 }
 
 # jail LAYERS CMD...: LAYERS is `full` or `alone`.
@@ -47,24 +45,29 @@ each() {
     done
 }
 
-# denied LAYERS OPERATION PATH...: and for the reason wanted: not there, not allowed, or not movable.
-denied() {
-    local layers=$1
+# try LAYERS WORD...: in one jail, operations of fsop one after the other: `allowed OPERATION PATH…` or `denied OPERATION
+# PATH…`, each one word. What is denied is so for the reason wanted: not there, not allowed, or not movable.
+try() {
+    local layers=$1 expected status said words count=0
     shift
-    must_exit 1 jail "$layers" "$WS/fsop" "$@"
-    case $output in
-    EACCES | EPERM | EROFS | ENOENT | EXDEV) ;;
-    *)
-        echo "$* was answered by $output" >&2
-        return 1
-        ;;
-    esac
-}
-
-allowed() {
-    local layers=$1
-    shift
-    must jail "$layers" "$WS/fsop" "$@"
+    must jail "$layers" sh -c 'for try; do
+            set -- $try
+            expected=$1
+            shift
+            said=$('"'$WS/fsop'"' "$@")
+            echo "$expected $? ${said:--} $*"
+        done' - "$@" || return
+    while read -r expected status said words; do
+        count=$((count + 1))
+        case $expected:$status:$said in
+        allowed:0:* | denied:1:EACCES | denied:1:EPERM | denied:1:EROFS | denied:1:ENOENT | denied:1:EXDEV) ;;
+        *)
+            echo "$words is to be $expected, and was answered by $said, status $status" >&2
+            return 1
+            ;;
+        esac
+    done <<<"$output"
+    [ "$count" -eq $# ]
 }
 
 teardown() {
@@ -72,18 +75,15 @@ teardown() {
 }
 
 devices() {
-    allowed "$1" write /dev/null || return
-    allowed "$1" open-truncate /dev/null || return
-    must jail "$1" sh -c 'echo hello > /dev/null && head -c 4 /dev/zero > /dev/null' || return
-    allowed "$1" read /dev/urandom
+    try "$1" "allowed write /dev/null" "allowed open-truncate /dev/null" "allowed read /dev/urandom" || return
+    must jail "$1" sh -c 'echo hello > /dev/null && head -c 4 /dev/zero > /dev/null'
 }
 @test "/dev/null is writable, also by >" {
     each devices
 }
 
 other_devices() {
-    denied "$1" read /dev/kmsg || return
-    denied "$1" create /dev/brig-test
+    try "$1" "denied read /dev/kmsg" "denied create /dev/brig-test" "allowed read /dev/null"
 }
 @test "other devices are not readable and no file is made in /dev" {
     each other_devices
@@ -100,11 +100,9 @@ private_tmp() {
 }
 
 execute() {
-    must jail "$1" "$WS/fsop" list "$WS" || return
     must jail "$1" "$WS/script" || return
-    must jail "$1" sh -c "cp '$WS/fsop' '$WS/copy' && '$WS/copy' list '$WS'" || return
-    must jail "$1" "$RO/fsop" list "$RO" || return
-    must jail "$1" /usr/bin/env true
+    must jail "$1" sh -c "'$WS/fsop' list '$WS' && cp '$WS/fsop' '$WS/copy' && '$WS/copy' list '$WS' &&
+        '$RO/fsop' list '$RO' && /usr/bin/env true"
 }
 @test "programs and scripts in the workspace are executed" {
     each execute
@@ -119,11 +117,8 @@ execute_outside() {
 }
 
 across() {
-    allowed "$1" create "$WS/a/f" || return
-    allowed "$1" rename "$WS/a/f" "$WS/b/f" || return
-    allowed "$1" link "$WS/b/f" "$WS/a/g" || return
-    allowed "$1" mkdir "$WS/a/d" || return
-    allowed "$1" rename "$WS/a/d" "$WS/b/d" || return
+    try "$1" "allowed create $WS/a/f" "allowed rename $WS/a/f $WS/b/f" "allowed link $WS/b/f $WS/a/g" \
+        "allowed mkdir $WS/a/d" "allowed rename $WS/a/d $WS/b/d" || return
     [ -f "$WS/b/f" ] && [ "$WS/a/g" -ef "$WS/b/f" ] && [ -d "$WS/b/d" ]
 }
 @test "files and directories are moved and linked across directories" {
@@ -131,11 +126,8 @@ across() {
 }
 
 across_grants() {
-    denied "$1" rename "$WS/file" "$OUT/stolen" || return
-    denied "$1" rename "$OUT/file" "$WS/stolen" || return
-    denied "$1" link "$OUT/file" "$WS/stolen" || return
-    denied "$1" rename "$RO/file" "$WS/stolen" || return
-    denied "$1" link "$RO/file" "$WS/stolen" || return
+    try "$1" "denied rename $WS/file $OUT/stolen" "denied rename $OUT/file $WS/stolen" \
+        "denied link $OUT/file $WS/stolen" "denied rename $RO/file $WS/stolen" "denied link $RO/file $WS/stolen" || return
     [ -f "$OUT/file" ] && [ -f "$RO/file" ] && [ ! -e "$WS/stolen" ]
 }
 @test "nothing is moved or linked out of or into the grants" {
@@ -143,10 +135,8 @@ across_grants() {
 }
 
 nodes() {
-    allowed "$1" mkfifo "$WS/fifo" || return
-    allowed "$1" bind "$WS/socket" || return
-    allowed "$1" serve "$WS/server" || return
-    allowed "$1" symlink "$WS/symlink" file || return
+    try "$1" "allowed mkfifo $WS/fifo" "allowed bind $WS/socket" "allowed serve $WS/server" \
+        "allowed symlink $WS/symlink file" || return
     [ -p "$WS/fifo" ] && [ -S "$WS/socket" ] && [ -L "$WS/symlink" ]
 }
 @test "fifos, sockets and symlinks are made in the workspace" {
@@ -154,24 +144,22 @@ nodes() {
 }
 
 nodes_outside() {
-    local directory
+    local directory tries=("denied mknod $WS/device")
     for directory in "$OUT" "$RO" /usr /etc; do
-        denied "$1" mkfifo "$directory/brig-test" || return
-        denied "$1" bind "$directory/brig-test" || return
-        denied "$1" symlink "$directory/brig-test" file || return
-        denied "$1" mkdir "$directory/brig-test" || return
-        denied "$1" create "$directory/brig-test" || return
+        tries+=("denied mkfifo $directory/brig-test" "denied bind $directory/brig-test"
+            "denied symlink $directory/brig-test file" "denied mkdir $directory/brig-test"
+            "denied create $directory/brig-test")
     done
-    denied "$1" mknod "$WS/device"
+    try "$1" "${tries[@]}"
 }
 @test "none is made elsewhere, and no device anywhere" {
     each nodes_outside
 }
 
 shorten() {
-    allowed "$1" truncate "$WS/file" || return
+    try "$1" "allowed truncate $WS/file" || return
     [ "$(stat -c %s "$WS/file")" -eq 1 ] || return
-    allowed "$1" open-truncate "$WS/file" || return
+    try "$1" "allowed open-truncate $WS/file" || return
     [ ! -s "$WS/file" ]
 }
 @test "files in the workspace are truncated" {
@@ -179,13 +167,14 @@ shorten() {
 }
 
 shorten_outside() {
-    local directory
+    local directory tries=()
     for directory in "$OUT" "$RO"; do
-        denied "$1" truncate "$directory/file" || return
-        denied "$1" open-truncate "$directory/file" || return
-        denied "$1" write "$directory/file" || return
-        denied "$1" unlink "$directory/file" || return
-        [ "$(cat "$directory/file")" = "some text" ] || return
+        tries+=("denied truncate $directory/file" "denied open-truncate $directory/file" "denied write $directory/file"
+            "denied unlink $directory/file")
+    done
+    try "$1" "${tries[@]}" || return
+    for directory in "$OUT" "$RO"; do
+        [ "$(<"$directory/file")" = "some text" ] || return
     done
 }
 @test "files outside and read-only ones are not truncated, written or removed" {
@@ -193,21 +182,16 @@ shorten_outside() {
 }
 
 reading() {
-    allowed "$1" read "$RO/file" || return
-    allowed "$1" list "$RO" || return
     # Not /etc/passwd: another suite may replace it, and Landlock knows only the file that was there.
-    allowed "$1" read /etc/nsswitch.conf || return
-    denied "$1" read "$OUT/file" || return
-    denied "$1" list "$OUT" || return
-    denied "$1" read /etc/shadow
+    try "$1" "allowed read $RO/file" "allowed list $RO" "allowed read /etc/nsswitch.conf" "denied read $OUT/file" \
+        "denied list $OUT" "denied read /etc/shadow"
 }
 @test "read-only grants are read, and nothing that is not granted" {
     each reading
 }
 
 removing() {
-    allowed "$1" unlink "$WS/file" || return
-    allowed "$1" rmdir "$WS/a" || return
+    try "$1" "allowed unlink $WS/file" "allowed rmdir $WS/a" || return
     must jail "$1" sh -c "mkdir -p '$WS/x/y/z' && touch '$WS/x/y/z/f' && rm -r '$WS/x'"
 }
 @test "files and directories of the workspace are removed" {

@@ -48,10 +48,10 @@ if [ -z "${LIB_USER_HOME:-}" ]; then
 fi
 
 # run_as_user CMD...: as the ordinary user, with that user's groups and home. PATH and the variables
-# named BRIG* stay.
+# named BRIG* stay. A caller may have a command run before that, as root, in BEFORE_USER.
 run_as_user() {
     if lib_is_root; then
-        setpriv --reuid="$LIB_USER" --regid="$LIB_USER" --init-groups --inh-caps=-all \
+        "${BEFORE_USER[@]}" setpriv --reuid="$LIB_USER" --regid="$LIB_USER" --init-groups --inh-caps=-all \
             env -u SUDO_USER -u SUDO_UID -u SUDO_GID -u XDG_RUNTIME_DIR \
             HOME="$LIB_USER_HOME" USER="$LIB_USER" LOGNAME="$LIB_USER" SHELL=/bin/bash "$@"
     else
@@ -84,9 +84,9 @@ each_user() {
 
 # ---- Scratch -------------------------------------------------------------------------------------
 
-# scratch_make WHO: sets SCRATCH to a fresh directory that WHO owns and every uid can use, also the
-# unprivileged one a jail of root runs as. It is not below /tmp, which is private in a jail; for root
-# BRIG_SCRATCH says where else.
+# scratch_make WHO [SCRIPT]: sets SCRATCH to a fresh directory that WHO owns and every uid can use, also the
+# unprivileged one a jail of root runs as. The script, which prints nothing, is run in it by WHO. It is not below
+# /tmp, which is private in a jail; for root BRIG_SCRATCH says where else.
 scratch_make() {
     local base
     if [ "$1" = user ] && lib_is_root; then
@@ -96,27 +96,49 @@ scratch_make() {
     else
         base=$HOME
     fi
-    SCRATCH=$(as "$1" mktemp -d "$base/brigtest.XXXXXXXX") || return
-    chmod 0777 "$SCRATCH"
+    # shellcheck disable=SC2016 # for that shell
+    SCRATCH=$(as "$1" sh -ec 'scratch=$(mktemp -d "$1/brigtest.XXXXXXXX"); chmod 0777 "$scratch"
+        echo "$scratch"; cd "$scratch"; eval "$2"' - "$base" "${2:-}") || return
     LIB_SCRATCHES="${LIB_SCRATCHES:-}${LIB_SCRATCHES:+ }$SCRATCH"
+}
+
+# remove_jails NAME… -- COMMAND…: COMMAND is brig, as somebody. All of them at once, which fails if something runs in one
+# of them; then one after the other.
+remove_jails() {
+    local names=() name
+    while [ "$1" != -- ]; do
+        case " ${names[*]} " in
+        *" $1 "*) ;;
+        *) names+=("$1") ;;
+        esac
+        shift
+    done
+    shift
+    [ ${#names[@]} -gt 0 ] && ! "$@" rm -f "${names[@]}" >/dev/null 2>&1 || return 0
+    for name in "${names[@]}"; do
+        "$@" stop "$name" >/dev/null 2>&1 || true
+        "$@" rm -f "$name" >/dev/null 2>&1 || true
+    done
 }
 
 # Ends and removes the jails of the projects below a scratch directory.
 scratch_remove_jails() {
-    local who home file jail
+    local who home file project jails
     for who in $(each_user); do
         home=$HOME
         [ "$who" = root ] || home=$LIB_USER_HOME
+        jails=()
         for file in "${BRIG_CONFIG_DIR:-$home/.local/share/brig}"/*.project; do
             [ -e "$file" ] || continue
-            case $(<"$file") in
+            read -r project <"$file" || true
+            case $project in
             "$1"/*)
-                jail=${file##*/}
-                as "$who" "$BRIG" stop "${jail%.project}" >/dev/null 2>&1 || true
-                as "$who" "$BRIG" rm -f "${jail%.project}" >/dev/null 2>&1 || true
+                file=${file##*/}
+                jails+=("${file%.project}")
                 ;;
             esac
         done
+        remove_jails "${jails[@]}" -- as "$who" "$BRIG"
     done
 }
 
@@ -196,13 +218,14 @@ output_lacks() {
 # await CMD...: runs the command until it succeeds. After a minute the test fails. Tests never sleep and
 # hope: they wait with this for the event, or with AWAIT in a jail.
 await() {
-    local end=$((SECONDS + 60 * ${BRIG_SLOW:-1}))
+    local end=$((SECONDS + 60 * ${BRIG_SLOW:-1})) tries=0
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || {
             echo "waited in vain for: $*" >&2
             return 1
         }
-        sleep 0.02
+        # Often at first: most events are near. Each look at a screen, and each sleep, starts processes.
+        if [ $((tries += 1)) -le 10 ]; then sleep 0.02; else sleep 0.1; fi
     done
 }
 
@@ -269,9 +292,10 @@ await() {
     done
 }
 await_file() { await test -e "$1"; }
-are_hidden() { ! cat "$@" 2>/dev/null | grep -q .; }
+first_line() { { read -r _line || :; } 2>/dev/null <"$1"; }
+are_hidden() { for _file; do ! first_line "$_file" || [ -z "$_line" ] || return 1; done; }
 await_hidden() { await are_hidden "$@"; }
-are_seen() { cat "$@" >/dev/null 2>&1; }
+are_seen() { for _file; do first_line "$_file" || return 1; done; }
 await_seen() { await are_seen "$@"; }'
 
 # ---- Jails with a home -----------------------------------------------------------------------------
@@ -291,16 +315,19 @@ jails_setup() {
 }
 
 jails_teardown() {
-    local pair store
-    for pair in $JAILS; do
+    local who pair store jails
+    for who in user sudo root; do
         store=${BRIG_CONFIG_DIR:-$HOME_OF_USER/.local/share/brig}
-        [ "${pair%%:*}" != root ] || store=$ROOT_STORE
-        compgen -G "$store/${pair#*:}.*" >/dev/null || continue
-        by "${pair%%:*}" stop "${pair#*:}" >/dev/null 2>&1 || true
-        by "${pair%%:*}" rm -f "${pair#*:}" >/dev/null 2>&1 || true
+        [ "$who" != root ] || store=$ROOT_STORE
+        jails=()
+        for pair in $JAILS; do
+            [ "${pair%%:*}" = "$who" ] && compgen -G "$store/${pair#*:}.*" >/dev/null || continue
+            jails+=("${pair#*:}")
+        done
+        remove_jails "${jails[@]}" -- by "$who"
     done
     if [ -n "${ROOT_STORE:-}" ]; then
-        BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -u >/dev/null 2>&1 || true
+        ! compgen -G "$ROOT_STORE/*" >/dev/null || BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -u >/dev/null 2>&1 || true
         rm -rf "$ROOT_STORE"
     fi
     cd /
@@ -333,6 +360,24 @@ everyone() {
     else
         echo user
     fi
+}
+
+# pairs_of "WHO…" MODE…: WHO:MODE for `for pair in $(pairs_of "$(everyone)" casual bare)`, so that each who and each mode
+# is in one of them, others from test to test. With BRIG_THOROUGH=1 every pair there is.
+pairs_of() {
+    local who=() count i
+    read -ra who <<<"$1"
+    shift
+    if [ -n "${BRIG_THOROUGH:-}" ]; then
+        for i in "${who[@]}"; do
+            printf '%s ' "${@/#/$i:}"
+        done
+        return
+    fi
+    count=$((${#who[@]} > $# ? ${#who[@]} : $#))
+    for ((i = 0; i < count; i++)); do
+        printf '%s:%s ' "${who[(i + ${BATS_TEST_NUMBER:-0}) % ${#who[@]}]}" "${@:i % $# + 1:1}"
+    done
 }
 
 # holder_of JAIL: the pid of the holder of the user's jail, 0 if there is none.

@@ -10,20 +10,20 @@ export GIVEN=$LIB_USER-given-$$
 trees() {
     if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
         echo "${BRIG_TEST_CGROUP:-/sys/fs/cgroup}"
-    else
-        local tree
-        for tree in memory cpu cpuacct pids freezer unified; do
-            [ ! -d "/sys/fs/cgroup/$tree" ] || own_group "$tree"
-        done
+        return
     fi
+    # Our own group in a hierarchy of v1: nobody says that it is the root.
+    local controllers path tree
+    while IFS=: read -r _ controllers path; do
+        for tree in ${controllers//,/ }; do
+            case $tree in memory | cpu | cpuacct | pids | freezer) tree_of "$tree" "$path" ;; esac
+        done
+        [ -n "$controllers" ] || tree_of unified "$path"
+    done </proc/self/cgroup
 }
 
-# Our own group in a hierarchy of v1: nobody says that it is the root.
-own_group() {
-    local path
-    path=$(sed -n "s/^[0-9]*:\(.*,\)\?$1\(,.*\)\?:\(.*\)$/\3/p" /proc/self/cgroup)
-    [ "$1" != unified ] || path=$(sed -n 's/^0:://p' /proc/self/cgroup)
-    printf '/sys/fs/cgroup/%s%s\n' "$1" "${path%/}"
+tree_of() { # tree_of HIERARCHY PATH
+    [ ! -d "/sys/fs/cgroup/$1" ] || printf '/sys/fs/cgroup/%s%s\n' "$1" "${2%/}"
 }
 
 # Gives the user a group in each hierarchy, and one below it to start in, as a system's administrator
@@ -94,14 +94,25 @@ for_each_limited() {
 
 # groups: the cgroups of all jails, also of those that other tests have started.
 groups() {
-    local tree
-    for tree in $(trees); do
-        find "$tree" -name 'brig-[0-9]*' -type d 2>/dev/null
-    done
+    # Several words on purpose.
+    # shellcheck disable=SC2046
+    find $(trees) -name 'brig-[0-9]*' -type d 2>/dev/null
 }
 
-value() { # value KEY: of the result
-    python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print({**d["usage"], **d}[sys.argv[2]])' result.json "$1"
+# value KEY: of the result, or of what it says was used. A text has no quotes, and what is not known is None.
+value() {
+    local result
+    result=$(<result.json)
+    [[ $result =~ \"$1\":(\"([^\"]*)\"|\[[^]]*\]|[^][{},\"]+) ]] || {
+        echo "the result has no $1: $result" >&2
+        return 1
+    }
+    result=${BASH_REMATCH[1]}
+    case $result in
+    null) result=None ;;
+    \"*) result=${BASH_REMATCH[2]} ;;
+    esac
+    printf '%s\n' "$result"
 }
 
 # ---- Jails in the background -----------------------------------------------------------------------
@@ -150,7 +161,8 @@ started_kill() {
 
 # groups_of PID: the cgroups of this brig's jail, and not the scope that systemd may have made for them.
 groups_of() {
-    groups | grep "/brig-$1-" | grep -v '\.scope$' || true
+    # shellcheck disable=SC2046
+    find $(trees) -path "*/brig-$1-*" -name 'brig-[0-9]*' ! -name '*.scope' -type d 2>/dev/null || true
 }
 
 has_group() {

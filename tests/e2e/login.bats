@@ -43,7 +43,7 @@ standin_start() {
     await test -s "$SCRATCH/port"
     port=$(cat "$SCRATCH/port")
     URL=http://127.0.0.1:$port
-    CALLBACK=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    CALLBACK=$(python3 -IS -c 'import _socket; s = _socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     run_as_user mkdir -p "$CONFIG"
     run_as_user tee "$CONFIG/claude.conf" >/dev/null <<END
 login $AGENT login http://host:$port $CALLBACK
@@ -190,9 +190,9 @@ refreshed_within() {
     rm -f done
     standin_start --expires $((300 + $1))
     put first-s3cret "$(($(date +%s) + 300 + $1))"
-    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>/dev/null 3>&- &
+    ask ./agent ask done >"$SCRATCH/run" 2>/dev/null 3>&- &
     RUNS=$!
-    await sh -c 'grep -q "Bearer access-2-s3cret" "$1"' - "$SCRATCH/log"
+    await grep -q "Bearer access-2-s3cret" "$SCRATCH/log"
     run_as_user touch done
     wait "$RUNS"
     RUNS=
@@ -207,9 +207,9 @@ refreshed_within() {
 
 @test "a refusal causes one refresh" {
     put stale-s3cret 4102444800
-    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>/dev/null 3>&- &
+    ask ./agent ask done >"$SCRATCH/run" 2>/dev/null 3>&- &
     RUNS=$!
-    await sh -c 'grep -q 200 "$1"' - "$SCRATCH/run"
+    await grep -q 200 "$SCRATCH/run"
     run_as_user touch done
     wait "$RUNS"
     RUNS=
@@ -219,7 +219,7 @@ refreshed_within() {
     rm -f done
     standin_start --deny
     put any-s3cret 4102444800
-    ask sh -c 'until [ -e done ]; do ./agent ask; done' >"$SCRATCH/run" 2>/dev/null 3>&- &
+    ask ./agent ask done >"$SCRATCH/run" 2>/dev/null 3>&- &
     RUNS=$!
     await sh -c '[ "$(grep -c "Bearer access-2" "$1")" -ge 20 ]' - "$SCRATCH/log"
     run_as_user touch done

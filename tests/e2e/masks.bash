@@ -18,11 +18,11 @@ setup() {
 }
 
 teardown() {
-    local name
+    local name jails=()
     for name in $JAILS; do
-        run_as_user "$BRIG" stop "$name" >/dev/null 2>&1 || true
-        run_as_user "$BRIG" rm "$name" >/dev/null 2>&1 || true
+        ! compgen -G "$H/.local/share/brig/$name.*" >/dev/null || jails+=("$name")
     done
+    remove_jails "${jails[@]}" -- run_as_user "$BRIG"
     cd /
     rm -rf -- "$H"/.local/share/brig/*.aside-*
     for name in $MADE; do

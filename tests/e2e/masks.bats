@@ -155,21 +155,20 @@ load masks
 # ---- grants of what the jail has of its own ----------------------------------------------------------
 
 @test "who grants /tmp, /var/tmp or /dev/shm has the host's, and not the jail's" {
-    local mode place file
-    for mode in casual bare strict; do
+    local pair mode place file
+    for pair in $(pairs_of "/tmp /var/tmp /dev/shm" casual bare strict); do
+        place=${pair%:*} mode=${pair#*:}
         jail "own-$mode"
-        for place in /tmp /var/tmp /dev/shm; do
-            file=$place/brigtest.$BASHPID.$mode
-            run_as_user sh -c "echo host >$file"
-            # The twin: otherwise they are the jail's own.
-            must_fail run_as_user "$BRIG" -m "$mode" -j "own-$mode" -- cat "$file"
-            must run_as_user "$BRIG" -m "$mode" -j "own-$mode" -r "$place" -- cat "$file"
-            output_has host
-            must_fail run_as_user "$BRIG" -m "$mode" -j "own-$mode" -r "$place" -- touch "$file.made"
-            must run_as_user "$BRIG" -m "$mode" -j "own-$mode" -d "$place" -- sh -c "echo jail >$file"
-            [ "$(cat "$file")" = jail ]
-            rm "$file"
-        done
+        file=$place/brigtest.$BASHPID.$mode
+        run_as_user sh -c "echo host >$file"
+        # The twin: otherwise they are the jail's own.
+        must_fail run_as_user "$BRIG" -m "$mode" -j "own-$mode" -- cat "$file"
+        must run_as_user "$BRIG" -m "$mode" -j "own-$mode" -r "$place" -- cat "$file"
+        output_has host
+        must_fail run_as_user "$BRIG" -m "$mode" -j "own-$mode" -r "$place" -- touch "$file.made"
+        must run_as_user "$BRIG" -m "$mode" -j "own-$mode" -d "$place" -- sh -c "echo jail >$file"
+        [ "$(cat "$file")" = jail ]
+        rm "$file"
     done
 }
 
@@ -321,20 +320,28 @@ elsewhere() {
 # ---- snapshots ---------------------------------------------------------------------------------------
 
 @test "copies of hidden files in a snapshot directory of the home are hidden as well" {
-    local name twin
+    local name keys=() unmask=()
     jail snapshots
     for name in .zfs .snapshot .snapshots .snap .config/.snapshot .local/share/.snap; do
         [ ! -e "$H/$name" ] || cannot "there is a $H/$name"
         made "$name"
-        twin=twin-${name//\//-}
+        keys+=("$H/$name/one/.ssh/key")
+        unmask+=(--unmask "$name")
         run_as_user sh -c "mkdir -p $H/$name/one/.ssh; echo token >$H/$name/one/.ssh/key"
-        must_fail run_as_user "$BRIG" -m casual -j snapshots -- grep token "$H/$name/one/.ssh/key"
-        output_lacks token
-        must_fail run_as_user "$BRIG" -m sealed -r "$H" -- grep token "$H/$name/one/.ssh/key"
-        ! lib_is_root || must_fail by_sudo -m casual -j snapshots -- grep token "$H/$name/one/.ssh/key"
-        # The twin.
-        must run_as_user "$BRIG" -m casual -j "$twin" --unmask "$name" -- grep token "$H/$name/one/.ssh/key"
-        jail "$twin"
+    done
+    must_fail run_as_user "$BRIG" -m casual -j snapshots -- grep token "${keys[@]}"
+    output_lacks :token
+    must_fail run_as_user "$BRIG" -m sealed -r "$H" -- grep token "${keys[@]}"
+    output_lacks :token
+    ! lib_is_root || {
+        must_fail by_sudo -m casual -j snapshots -- grep token "${keys[@]}"
+        output_lacks :token
+    }
+    # The twin.
+    jail twin
+    must run_as_user "$BRIG" -m casual -j twin "${unmask[@]}" -- grep token "${keys[@]}"
+    for name in "${keys[@]}"; do
+        output_has "$name:token"
     done
 }
 
@@ -633,7 +640,7 @@ more" ]
 
 @test "mail is hidden, by the name of the spool, by MAIL and in the home" {
     lib_is_root || cannot "only root can deliver mail"
-    local who mode seen box=/var/mail/$LIB_USER maildir
+    local pair who mode seen box=/var/mail/$LIB_USER maildir
     [ -d /var/mail ] || cannot "there is no /var/mail"
     made Maildir mmail
     maildir=$SCRATCH/Boxes
@@ -644,16 +651,15 @@ more" ]
     install -m 600 -o "$LIB_USER" /dev/null "$box"
     echo token >"$box"
     local read="cat $box /var/spool/mail/$LIB_USER $H/mmail/new/1 $H/Maildir/new/1 2>/dev/null; true"
-    for mode in casual bare; do
-        for who in run_as_user by_sudo; do
-            jail "mail-$mode-$who"
-            local brig=(run_as_user env MAIL="$H/mmail" "$BRIG")
-            [ "$who" = run_as_user ] || brig=(env MAIL="$H/mmail" SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" HOME="$H" "$BRIG")
-            must "${brig[@]}" -m "$mode" -j "mail-$mode-$who" -- sh -c "$read; ls -A /var/mail"
-            [ -z "$output" ]
-            must "${brig[@]}" -m "$mode" -j "mail-$mode-$who" --unmask /var/mail -- cat "$box"
-            [ "$output" = token ]
-        done
+    for pair in $(pairs_of "run_as_user by_sudo" casual bare); do
+        who=${pair%:*} mode=${pair#*:}
+        jail "mail-$mode-$who"
+        local brig=(run_as_user env MAIL="$H/mmail" "$BRIG")
+        [ "$who" = run_as_user ] || brig=(env MAIL="$H/mmail" SUDO_UID="$LIB_USER_ID" SUDO_GID="$LIB_USER_GROUP" HOME="$H" "$BRIG")
+        must "${brig[@]}" -m "$mode" -j "mail-$mode-$who" -- sh -c "$read; ls -A /var/mail"
+        [ -z "$output" ]
+        must "${brig[@]}" -m "$mode" -j "mail-$mode-$who" --unmask /var/mail -- cat "$box"
+        [ "$output" = token ]
     done
     # The same in what is granted of the host, by whatever name, but not where the spool itself is granted.
     ln -s /var "$SCRATCH/link"
@@ -689,7 +695,7 @@ more" ]
     local mode flips
     made .netrc
     run_as_user touch "$SCRATCH/more"
-    run_as_user python3 -c '
+    run_as_user python3 -IS -c '
 import os, sys
 while os.path.exists(sys.argv[2]):
     open(sys.argv[1], "w").close()
@@ -697,7 +703,7 @@ while os.path.exists(sys.argv[2]):
     flips=$!
     for mode in bare casual; do
         jail "flips-$mode"
-        for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        for _ in $(seq "${BRIG_THOROUGH:+1}4"); do
             must run_as_user "$BRIG" -m "$mode" -j "flips-$mode" -- true
         done
     done

@@ -38,10 +38,11 @@ holds() {
 missing() {
     to "$1" --net open -- missing.example 80
     output_has "connect: [Errno -2] Name or service not known"
-    to "$1" --net learn -- missing.example 80
-    output_has "connect: [Errno -2]"
     to "$1" --net open -- good.example 80
     output_has "answer 1"
+    has_variants "$1" || return 0
+    to "$1" --net learn -- missing.example 80
+    output_has "connect: [Errno -2]"
     must_exit 6 jail "$1" --net open -- curl -sS http://missing.example/
 }
 
@@ -56,12 +57,14 @@ closed() {
         to "$1" --verbose $options -- good.example 5999
         [[ $output == *ECONNREFUSED* ]] || [[ $output == *ECONNRESET* ]]
         output_has "brig: failed: good.example:5999 (cannot connect: Connection refused)"
+        has_variants "$1" || break
     done
     to "$1" --verbose --allow host:5999 -- host 5999
     [[ $output == *ECONNREFUSED* ]] || [[ $output == *ECONNRESET* ]]
     output_has "brig: failed: host:5999 (cannot connect: Connection refused)"
     to "$1" --allow host:80 -- host 80
     output_has "answer 1"
+    has_variants "$1" || return 0
     to "$1" --net open --verbose -- 93.184.216.34 5999
     output_has "brig: failed: 93.184.216.34:5999"
 }
@@ -167,14 +170,15 @@ remedied() {
 blocked() {
     local get=(curl -sSf -m 20)
     remedied "$1" "blocked: other.example;" --mode sealed --allow good.example -- "${get[@]}" http://other.example/
+    remedied "$1" "blocked: host:80;" --mode sealed --net open -- "${get[@]}" http://host/
+    remedied "$1" "blocked: inner.example:80 " --mode bare -- "${get[@]}" http://inner.example/
+    has_variants "$1" || return 0
     remedied "$1" "blocked: good.example:5000;" --mode sealed --allow good.example -- \
         python3 -c "$CONNECT
 print('done') if s.recv(1) else exit(1)" good.example 5000
     remedied "$1" "blocked: host:80;" --mode sealed --allow good.example -- "${get[@]}" http://host/
-    remedied "$1" "blocked: host:80;" --mode sealed --net open -- "${get[@]}" http://host/
     remedied "$1" "blocked: host:80;" --mode bare -- "${get[@]}" http://host/
     remedied "$1" "blocked: inner.example:80 " --mode sealed --allow inner.example -- "${get[@]}" http://inner.example/
-    remedied "$1" "blocked: inner.example:80 " --mode bare -- "${get[@]}" http://inner.example/
     remedied "$1" "blocked: near.example:80 " --mode bare -- "${get[@]}" http://near.example/
     remedied "$1" "blocked: near.example:80 " --mode sealed --net open -- "${get[@]}" http://near.example/
     remedied "$1" "blocked: 10.1.2.3:80 " --mode bare -- "${get[@]}" http://10.1.2.3/
@@ -195,6 +199,7 @@ starts() {
     output_has "Use --net allow, or --net open"
     must "${brig[@]}" --net allow --allow good.example -- curl -sSf http://good.example/
     must "${brig[@]}" --net open --allow good.example -- curl -sSf http://good.example/
+    has_variants "$1" || return 0
     must_exit 125 "${brig[@]}" --net none --publish 18099:3000 -- true
     output_has "use --net allow or open"
     must "${brig[@]}" --net open --publish 18099:3000 -- true

@@ -55,12 +55,16 @@ teardown() {
     [ -z "${GIVEN:-}" ] || take_back
 }
 
-# world WHO CMD...: in the world.
+# world WHO CMD...: in the world, and in its directory /: a process that changes its mount namespace is there.
 world() {
-    local who=$1
+    local who=$1 BEFORE_USER
     shift
-    nsenter --target "$(cat "$WORLD/ready")" --net --mount --wd="$WORLD" -- \
-        "$BASH" -c 'cd /; . "$1/lib.bash"; shift; as "$@"' - "$LIB_DIR" "$who" "$@" 3>&-
+    BEFORE_USER=(nsenter --target "$(<"$WORLD/ready")" --net --mount --)
+    case $who in
+    root) as root "${BEFORE_USER[@]}" "$@" 3>&- ;;
+    user) run_as_user "$@" 3>&- ;;
+    *) return 2 ;;
+    esac
 }
 
 # jail WHO OPTIONS... -- CMD...: what the jail needs of the world is granted.
@@ -70,11 +74,17 @@ jail() {
     world "$who" timeout $((300 * ${BRIG_SLOW:-1})) "$BRIG" run --mode sealed --nocwd --rdir "$WORLD" "$@"
 }
 
-# for_each_user FUNCTION
+# for_each_user FUNCTION: with root and the user.
 for_each_user() {
     local user
     for user in $(each_user); do
         echo "# as $user" >&2
         "$1" "$user"
     done
+}
+
+# has_variants WHO: whether a test also does the mere variants of what it has done, all of which are decided by the same
+# broker: as the user, and with BRIG_THOROUGH=1 as root.
+has_variants() {
+    [ "$1" != root ] || [ -n "${BRIG_THOROUGH:-}" ]
 }

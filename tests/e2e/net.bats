@@ -13,6 +13,7 @@ names() {
     must jail "$1" --allow good.example -- curl -sSf http://good.example/
     must_exit 6 jail "$1" --allow good.example -- curl -sSf http://other.example/
     output_has "Could not resolve host"
+    has_variants "$1" || return 0
     must jail "$1" --allow other.example -- curl -sSf http://other.example/
     must jail "$1" --allow alias.example -- curl -sSf http://alias.example/
     must jail "$1" --allow six.example -- curl -sSf http://six.example/
@@ -25,6 +26,7 @@ names() {
 wildcards() {
     must jail "$1" --allow '*.good.example' -- curl -sSf http://www.good.example/
     must_exit 6 jail "$1" --allow '*.good.example' -- curl -sSf http://good.example/
+    has_variants "$1" || return 0
     must jail "$1" --allow '*.example' --deny other.example -- curl -sSf http://good.example/
     must_exit 6 jail "$1" --allow '*.example' --deny other.example -- curl -sSf http://other.example/
 }
@@ -38,6 +40,7 @@ ports() {
         python3 -c 'import socket; s = socket.create_connection(("good.example", 5000), 9)
 s.sendall(b"x"); assert s.recv(1) == b"x"'
     must_fail jail "$1" --allow good.example:5000 -- curl -sSf http://good.example/
+    has_variants "$1" || return 0
     must_fail jail "$1" --allow good.example -- \
         python3 -c 'import socket; s = socket.create_connection(("good.example", 5000), 9)
 s.sendall(b"x"); assert s.recv(1) == b"x"'
@@ -61,13 +64,13 @@ assert s.recv(9) == b"220 hello"'
 # ---- Addresses -----------------------------------------------------------------------------------
 
 addresses() {
-    must jail "$1" --net open -- curl -sSf http://93.184.216.34/
-    must jail "$1" --net open -- curl -sSf -g 'http://[2606:2800:220:1::34]/'
+    must jail "$1" --net open -- sh -c "curl -sSf http://93.184.216.34/ && curl -sSf -g 'http://[2606:2800:220:1::34]/'"
     must_fail jail "$1" --allow good.example -- curl -sSf -m 9 http://93.184.216.34/
     output_has "Couldn't connect"
     must jail "$1" --allow 93.184.216.34:80 -- curl -sSf http://93.184.216.34/
     must_fail jail "$1" --net open -- curl -sSf -m 9 http://10.1.2.3/
     must jail "$1" --net open --allow 10.1.2.3:80 -- curl -sSf http://10.1.2.3/
+    has_variants "$1" || return 0
     must jail "$1" --allow 10.0.0.0/8:80 -- curl -sSf http://10.1.2.3/
     must_fail jail "$1" --allow 10.0.0.0/8:80 -- curl -sSf -m 9 http://10.1.2.3:5000/
 }
@@ -77,19 +80,26 @@ addresses() {
 }
 
 rebinding() {
-    must_fail jail "$1" --net open -- curl -sSf -m 9 http://inner.example/
     must_fail jail "$1" --allow inner.example -- curl -sSf -m 9 http://inner.example/
     must jail "$1" --allow inner.example --allow 10.1.2.3:80 -- curl -sSf http://inner.example/
-    must_fail jail "$1" --net open -- curl -sSf -m 9 http://meta.example/
-    must_fail jail "$1" --net open -- curl -sSf -m 9 http://169.254.169.254/
+    # Each is refused, and the jail has a network.
+    must jail "$1" --net open -- sh -c 'curl -sSf http://good.example/ || exit
+        for url in http://inner.example/ http://meta.example/ http://169.254.169.254/; do
+            ! curl -sSf -m 9 $url || exit
+        done'
 }
 
 neighbours() {
-    must_fail jail "$1" --net open -- curl -sSf -m 9 http://own.example/
-    must_fail jail "$1" --net open -- curl -sSf -m 9 http://93.184.217.7/
-    must jail "$1" --net open --allow 93.184.217.7:80 -- curl -sSf http://own.example/
-    must_fail jail "$1" --net open -- curl -sSf -m 9 http://near.example/
-    must jail "$1" --net open --allow 93.184.218.1:80 -- curl -sSf http://near.example/
+    must jail "$1" --net open -- sh -c 'curl -sSf http://good.example/ || exit
+        for url in http://own.example/ http://93.184.217.7/ http://near.example/; do
+            ! curl -sSf -m 9 $url || exit
+        done'
+    must jail "$1" --net open --allow 93.184.217.7:80 --allow 93.184.218.1:80 -- \
+        sh -c 'curl -sSf http://own.example/ && curl -sSf http://near.example/'
+    has_variants "$1" || return 0
+    # Each of the two alone.
+    must_fail jail "$1" --net open --allow 93.184.217.7:80 -- curl -sSf -m 9 http://near.example/
+    must_fail jail "$1" --net open --allow 93.184.218.1:80 -- curl -sSf -m 9 http://own.example/
 }
 
 @test "a public address that is this machine's own, or a neighbour's, is refused" {
@@ -101,8 +111,8 @@ neighbours() {
 }
 
 own_host() {
-    must_fail jail "$1" --net open -- curl -sSf -m 9 http://127.0.0.1/
-    must_fail jail "$1" --net open -- curl -sSf -m 9 http://host/
+    must jail "$1" --net open -- sh -c 'curl -sSf http://good.example/ || exit
+        ! curl -sSf -m 9 http://127.0.0.1/ && ! curl -sSf -m 9 http://host/'
     must jail "$1" --net host -- curl -sSf http://127.0.0.1/
     local try='import socket; s = socket.create_connection(("host", 5432), 9)
 s.sendall(b"x"); assert s.recv(1) == b"x"'
@@ -132,13 +142,11 @@ assert refused(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)) == err
 }
 
 @test "the jail cannot change its network" {
-    must_fail jail user --net open --seccomp dev -- ip route add 1.0.0.0/8 dev lo
-    must_fail jail user --net open --seccomp dev -- ip link set lo down
-    must_fail jail user --net open --seccomp dev -- ip rule del pref 100
+    must jail user --net open --seccomp dev -- sh -c '! ip route add 1.0.0.0/8 dev lo && ! ip link set lo down &&
+        ! ip rule del pref 100 && ip rule list'
+    output_has "ipproto"
     needs nft
     must_fail jail user --net open --seccomp dev -- nft flush ruleset
-    must jail user --net open --seccomp dev -- ip rule list
-    output_has "ipproto"
 }
 
 @test "the jail's own servers may use loopback, on any port" {
@@ -159,43 +167,47 @@ assert c.recv(1) == b"x"
 '
 }
 
-defaults() {
-    local mode
-    for mode in casual bare strict; do
-        local run=(world "$1" timeout 60 "$BRIG" --mode "$mode" --nocwd --storage "$SCRATCH/$1")
-        must "${run[@]}" -- curl -sSf http://good.example/
-        must_fail "${run[@]}" -- curl -sSf -m 9 http://127.0.0.1/
-        must_fail "${run[@]}" -- curl -sSf -m 9 http://10.1.2.3/
-        # What open never has is added to it; what it has means that there is to be no other.
-        must "${run[@]}" --allow host:80 -- sh -c 'curl -sSf http://host/ && curl -sSf http://good.example/'
-        must "${run[@]}" --allow 10.1.2.3:80 -- sh -c 'curl -sSf http://10.1.2.3/ && curl -sSf http://good.example/'
-        must_exit 6 "${run[@]}" --allow other.example -- curl -sSf -m 9 http://good.example/
-        must "${run[@]}" --net host -- curl -sSf http://127.0.0.1/
-    done
-    must_fail jail "$1" -- curl -sSf -m 9 http://good.example/
+defaults() { # defaults WHO MODE
+    local run=(world "$1" timeout 60 "$BRIG" --mode "$2" --nocwd --storage "$SCRATCH/$1")
+    must "${run[@]}" -- sh -c 'curl -sSf http://good.example/ && ! curl -sSf -m 9 http://127.0.0.1/ &&
+        ! curl -sSf -m 9 http://10.1.2.3/'
+    # What open never has is added to it; what it has means that there is to be no other.
+    must "${run[@]}" --allow host:80 -- sh -c 'curl -sSf http://host/ && curl -sSf http://good.example/'
+    must "${run[@]}" --allow 10.1.2.3:80 -- sh -c 'curl -sSf http://10.1.2.3/ && curl -sSf http://good.example/'
+    must_exit 6 "${run[@]}" --allow other.example -- curl -sSf -m 9 http://good.example/
+    must "${run[@]}" --net host -- curl -sSf http://127.0.0.1/
 }
 
 @test "without an option the network is open, and sealed has none" {
-    for_each_user defaults
+    local pair who
+    for pair in $(pairs_of "$(each_user)" casual bare strict); do
+        echo "# $pair" >&2
+        defaults "${pair%:*}" "${pair#*:}"
+    done
+    for who in $(each_user); do
+        must_fail jail "$who" -- curl -sSf -m 9 http://good.example/
+    done
 }
 
 # ---- Views ---------------------------------------------------------------------------------------
 
 # Names are found with each view, also where the host's resolv.conf leads nowhere.
-views() {
-    local view
-    for view in system host; do
-        must world "$1" timeout 60 "$BRIG" run --mode sealed --view "$view" --nocwd --seccomp dev \
-            --allow good.example -- curl -sSf http://good.example/
-    done
-    for view in strict bare casual; do
-        must world "$1" timeout 60 "$BRIG" run --mode "$view" --nocwd --storage "$SCRATCH/$1" \
-            --allow good.example -- curl -sSf http://good.example/
-    done
-}
-
 @test "every view and mode finds names" {
-    for_each_user views
+    local pair who view
+    for pair in $(pairs_of "$(each_user)" system host strict bare casual); do
+        echo "# $pair" >&2
+        who=${pair%:*} view=${pair#*:}
+        case $view in
+        system | host)
+            must world "$who" timeout 60 "$BRIG" run --mode sealed --view "$view" --nocwd --seccomp dev \
+                --allow good.example -- curl -sSf http://good.example/
+            ;;
+        *)
+            must world "$who" timeout 60 "$BRIG" run --mode "$view" --nocwd --storage "$SCRATCH/$who" \
+                --allow good.example -- curl -sSf http://good.example/
+            ;;
+        esac
+    done
 }
 
 @test "a root whose resolv.conf leads nowhere, or is missing" {
@@ -223,13 +235,13 @@ views() {
         for file in /etc/resolv.conf /etc/hosts; do
             must world user "$BRIG" why -D -m "$mode" --net open --storage "$SCRATCH/why" "$file"
             output_has "read-only     made for the "
-            must world user timeout 60 "$BRIG" -m "$mode" --nocwd --net open --storage "$SCRATCH/why" -- \
-                sh -c "! (: > $file) 2>/dev/null && cat $file"
-            case $file in
-            */resolv.conf) output_has "nameserver 198.18.0.2" ;;
-            *) output_has "localhost brig" ;;
-            esac
         done
+        must world user timeout 60 "$BRIG" -m "$mode" --nocwd --net open --storage "$SCRATCH/why" -- sh -c '
+            for file in /etc/resolv.conf /etc/hosts; do
+                ! (: > $file) 2>/dev/null && cat $file || exit
+            done'
+        output_has "nameserver 198.18.0.2"
+        output_has "localhost brig"
     done
 }
 
@@ -257,27 +269,6 @@ for address in sys.argv[1:]:
 
 # ---- Much ----------------------------------------------------------------------------------------
 
-@test "every byte of much data, both ways" {
-    must jail user --allow good.example:5001 -- python3 -c '
-import hashlib, os, socket
-s = socket.create_connection(("good.example", 5001), 30)
-block, count = os.urandom(1 << 16), 8 << 20 >> 16
-digest = hashlib.sha256()
-for _ in range(count):
-    s.sendall(block)
-    digest.update(block)
-def take(n):
-    data = b""
-    while len(data) < n:
-        more = s.recv(min(1 << 16, n - len(data)))
-        assert more
-        data += more
-    return data
-assert take(64).decode() == digest.hexdigest()
-assert hashlib.sha256(take(8 << 20)).hexdigest() == take(64).decode()
-'
-}
-
 @test "many connections at a time, and no more than are allowed" {
     local many='
 import socket, sys
@@ -286,24 +277,25 @@ for s in held:
     s.sendall(b"x")
 print(sum(s.recv(1) == b"x" for s in held))
 '
-    must jail user --allow good.example:5000 --net-connections 400 --open-files 1000 -- \
-        python3 -c "$many" 300
-    output_has 300
+    must jail user --allow good.example:5000 --net-connections 50 -- python3 -c "$many" 50
+    output_has 50
     must_fail jail user --allow good.example:5000 --net-connections 3 -- python3 -c "$many" 10
     must jail user --allow good.example:5000 --net-connections 3 -- python3 -c "$many" 3
 }
 
 @test "a flood of refusals keeps nobody from their limits" {
     must_exit 124 jail user --timeout 10s --net open --net-log "$SCRATCH/log" -- python3 -c '
-import socket
+import socket, time
 while True:
-    s = socket.socket()
-    s.setblocking(False)
-    try:
-        s.connect(("10.1.2.3", 80))
-    except OSError:
-        pass
-    s.close()
+    for _ in range(3000):
+        s = socket.socket()
+        s.setblocking(False)
+        try:
+            s.connect(("10.1.2.3", 80))
+        except OSError:
+            pass
+        s.close()
+    time.sleep(0.1)
 '
     [ "$(stat -c %s "$SCRATCH/log")" -gt 0 ]
 }

@@ -38,7 +38,6 @@ NAMES = {
 }
 TLS_NAMES = ["good.example", "*.good.example", "other.example", "six.example", "both.example",
              "api.example"]
-BULK = 8 << 20
 WEBSOCKET_KEY = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455
 
 
@@ -131,24 +130,6 @@ def much(connection, _peer):
     connection.sendall(digest.digest())
 
 
-def bulk(connection, _peer):
-    """Takes all that comes, and answers with its checksum; then sends as much."""
-    digest, left = hashlib.sha256(), BULK
-    while left > 0:
-        data = connection.recv(min(left, 1 << 16))
-        if not data:
-            return
-        digest.update(data)
-        left -= len(data)
-    connection.sendall(digest.hexdigest().encode())
-    block = os.urandom(1 << 16)
-    digest = hashlib.sha256()
-    for _ in range(BULK >> 16):
-        connection.sendall(block)
-        digest.update(block)
-    connection.sendall(digest.hexdigest().encode())
-
-
 def proxy(connection, _peer):
     """A proxy of the host's: CONNECT, if who asks has said the password."""
     head = read_head(connection)
@@ -220,7 +201,6 @@ def main():
         serve(listen(address, 5000), echo)
         serve(listen(address, 2525), banner)
         serve(listen(address, 22), ssh)
-        serve(listen(address, 5001), bulk)
         serve(listen(address, 5002), much)
         serve(listen(address, 8090), events)
     serve(listen("127.0.0.1", 5432), echo)

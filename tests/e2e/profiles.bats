@@ -82,7 +82,6 @@ assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"
     for mode in casual bare strict; do
         must by user -m "$mode" claude three
         output_has "arguments: three"
-        must by user -m "$mode" --setenv CHECK=1 claude
     done
     # The denial: the rest of the home is as hidden as before.
     run_as_user sh -c 'echo secret >~/.private-file'
@@ -134,16 +133,17 @@ assert {"name": "cursor", "kind": "agent", "tested": None, "about": "Cursor CLI"
 
 # leaks MODE PROGRAM: no file of the user is visible where the program is shown.
 leaks() {
-    local file
-    for file in .private papers/one .local/share/notes/one unclaude/one; do
-        run_as_user sh -c 'cat >"$1"' sh "$(readlink -f "$2")" <<END
+    local program
+    program=$(readlink -f "$2")
+    run_as_user sh -c 'cat >"$1"' sh "$program" <<END
 #!/bin/sh
-cat "$HOME_OF_USER/$file"
+cd "$HOME_OF_USER" && cat .private papers/one .local/share/notes/one unclaude/one
+echo "cat has ended with \$?"
 END
-        must_fail by user -m "$1" "$2"
-        output_lacks secret
-    done
-    agent "$(readlink -f "$2")"
+    must by user -m "$1" "$2"
+    output_has "cat has ended with 1"
+    output_lacks secret
+    agent "$program"
 }
 
 @test "a key of the user stays outside, and brig says which ones it did not pass on" {

@@ -16,8 +16,7 @@ jail() {
     shift
     local variables=(XDG_DATA_HOME="$SCRATCH/data" GIT_CONFIG_GLOBAL="$SCRATCH/gitconfig")
     case $who in
-    sudo) env "${variables[@]}" SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" \
-        "$BRIG" -m sealed "$@" ;;
+    sudo) env "${variables[@]}" SUDO_UID="$LIB_USER_ID" SUDO_GID="$LIB_USER_GROUP" "$BRIG" -m sealed "$@" ;;
     *) as "$who" env "${variables[@]}" "$BRIG" -m sealed "$@" ;;
     esac
 }
@@ -25,11 +24,6 @@ jail() {
 # A git that finds its settings in the jail, for `jail WHO "${GIT[@]}" …`.
 GIT=(--setenv GIT_CONFIG_GLOBAL=/dev/null --setenv GIT_AUTHOR_NAME=n --setenv GIT_AUTHOR_EMAIL=e
     --setenv GIT_COMMITTER_NAME=n --setenv GIT_COMMITTER_EMAIL=e)
-
-everyone() {
-    each_user
-    ! lib_is_root || echo sudo
-}
 
 owner() {
     [ "$1" = root ] && echo root || echo user
@@ -44,6 +38,20 @@ project() {
         mkdir p data && cd p && git init -q . &&
         git -c user.name=n -c user.email=e commit -q --allow-empty -m first' || return
     cd p || return
+}
+
+# all_fail WHO [OPTIONS…] -- SCRIPT…: in one jail each of the scripts fails.
+all_fail() {
+    local options=() script all=
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    for script; do
+        all+="if ($script); then echo ${script@Q} has worked; exit 1; fi"$'\n'
+    done
+    must jail "${options[@]}" -- sh -c "$all exit 0"
 }
 
 # what is in the working directory, with inodes: to be compared
@@ -71,15 +79,15 @@ start() { # start WHO SCRIPT
 }
 
 @test "the user's git directory is not what the jail sees" {
-    for who in $(everyone); do
+    for who in $(everyone root); do
         project "$who"
         as "$(owner "$who")" sh -c 'printf "#!/bin/sh\n" >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit'
         before=$(git_files)
-        for attempt in 'echo x >.git/hooks/pre-commit' 'echo "# x" >>.git/config' 'rm -rf .git/hooks' \
-            'mv .git/hooks h' 'mv .git/config c' 'chmod 777 .git/config' 'echo y >c; mv c .git/config' \
-            'rm -rf .git/hooks; ln -s /tmp .git/hooks' 'echo /tmp >.git/commondir' \
-            'echo "[a]" >.git/config.worktree' 'touch -d 2000-01-01 .git/config' 'git config core.fsmonitor x' \
-            'rm -rf .git/objects .git/info'; do
+        # What is done to the git directory in the jail does not keep it from what follows in the same run.
+        for attempt in 'echo x >.git/hooks/pre-commit; echo "# x" >>.git/config; chmod 777 .git/config
+                touch -d 2000-01-01 .git/config; git config core.fsmonitor x; echo "[a]" >.git/config.worktree' \
+            'mv .git/hooks h; mv .git/config c; echo y >d; mv d .git/config; echo /tmp >.git/commondir' \
+            'rm -rf .git/hooks; ln -s /tmp .git/hooks' 'rm -rf .git/hooks' 'rm -rf .git/objects .git/info'; do
             run jail "$who" -- sh -c "$attempt"
             [ "$status" -ne 125 ]
             [ "$(git_files)" = "$before" ] || {
@@ -89,11 +97,9 @@ start() { # start WHO SCRIPT
             rm -rf h c
         done
         # It cannot be moved away, removed or replaced.
-        for attempt in 'mv .git g' 'rmdir .git' 'rm -rf .git' 'mkdir x; mv -T x .git' 'ln -sfnT /tmp .git'; do
-            must_fail jail "$who" -- sh -c "$attempt"
-            [ -e .git/HEAD ]
-            rm -rf x
-        done
+        all_fail "$who" -- 'mv .git g' 'rmdir .git' 'mkdir x; mv -T x .git' 'ln -sfnT /tmp .git' 'rm -rf .git'
+        [ -e .git/HEAD ]
+        rm -rf x
         must jail "$who" --no-protect -- sh -c 'echo "# x" >>.git/config; mv .git g; mv g .git'
         run cat .git/config
         output_has "# x"
@@ -198,15 +204,15 @@ start() { # start WHO SCRIPT
     # What jails commit is kept below refs/brig.
     listing() { find . -path ./.git/refs/brig -prune -o ! -path ./.git/refs -printf '%p %i %y %s\n' | sort; }
     before=$(listing)
-    for attempt in 'echo x >$at/.git/hooks/a' 'echo x >>$at/.git/config' 'echo x >$at/.vscode/tasks.json' \
-        'mv $at/.git $at/x' 'mv $at/.vscode $at/x'; do
-        for grant in "$SCRATCH:/up" "$PWD:/again" "$PWD"; do
-            at=${grant#*:}
-            [ "$at" != /up ] || at=/up/p
-            run jail user -d "$grant" -- sh -c "at=$at; $attempt"
-            run jail user -D -d "$grant" -- sh -c "at=$at; $attempt"
+    attempts='echo x >$at/.git/hooks/a; echo x >>$at/.git/config; echo x >$at/.vscode/tasks.json
+        mv $at/.git $at/x; mv $at/.vscode $at/y; exit 7'
+    for grant in "$SCRATCH:/up" "$PWD:/again" "$PWD"; do
+        at=${grant#*:}
+        [ "$at" != /up ] || at=/up/p
+        for option in '' -D; do
+            must_exit 7 jail user ${option:+"$option"} -d "$grant" -- sh -c "at=$at; $attempts"
             [ "$(listing)" = "$before" ] || {
-                echo "changed by $attempt with -d $grant: $output" >&2
+                echo "changed with $option -d $grant: $output" >&2
                 return 1
             }
         done
@@ -263,8 +269,7 @@ start() { # start WHO SCRIPT
     before=$(find .git/modules -type f -printf '%p %i %s\n' | sort)
     for tree in libs/outer libs/outer/libs/inner; do
         must jail user "${GIT[@]}" -- sh -ec "cd $tree; git config core.fsmonitor x; echo x >\$(git rev-parse --git-dir)/hooks/pre-commit"
-        must_fail jail user -- sh -c "rm $tree/.git || mv $tree/.git x || echo 'gitdir: /tmp' >$tree/.git"
-        must_fail jail user -- sh -c "mv $tree moved"
+        all_fail user -- "rm $tree/.git" "mv $tree/.git x" "echo 'gitdir: /tmp' >$tree/.git" "mv $tree moved"
         [ "$(find .git/modules -type f -printf '%p %i %s\n' | sort)" = "$before" ]
     done
     must jail user "${GIT[@]}" -- git -C libs/outer commit -q --allow-empty -m x
@@ -275,7 +280,7 @@ start() { # start WHO SCRIPT
 
 @test "what brig goes by is protected: configuration elsewhere, scripts and programs" {
     local who
-    for who in $(everyone); do
+    for who in $(everyone root); do
         project "$who"
         # A link in the configuration's directory, which this run does not read; and what a file of
         # the directory, and the command line, name.
@@ -285,17 +290,13 @@ start() { # start WHO SCRIPT
             echo "conf $PWD/dots/part.conf" >../config/brig/default.conf &&
             echo : >script && printf "#!/bin/sh\n" >program && chmod +x program'
         export XDG_CONFIG_HOME=$SCRATCH/config
-        must_fail jail "$who" -- sh -c 'echo x >>dots/other.conf'
-        must_fail jail "$who" -- sh -c 'echo x >>dots/part.conf'
-        must_fail jail "$who" -- mv dots gone
+        all_fail "$who" -- 'echo x >>dots/other.conf' 'echo x >>dots/part.conf' 'mv dots gone'
         as "$(owner "$who")" sh -c 'mkdir ../config/brig/sub && ln -s "$PWD/dots/other.conf" ../config/brig/sub/deep.conf && rm ../config/brig/other.conf && echo "conf sub/deep.conf" >../config/brig/deep.conf'
-        must_fail jail "$who" -C deep -- sh -c 'echo x >>dots/other.conf'
+        all_fail "$who" -C deep -- 'echo x >>dots/other.conf'
         as "$(owner "$who")" ln -s ../../p/dots/other.conf ../config/brig/other.conf
-        must_fail jail "$who" -C ./here.conf -- sh -c 'echo x >>here.conf'
-        must_fail jail "$who" -C ./dots/../here.conf -- sh -c 'echo x >>here.conf'
-        must_fail jail "$who" --script ./script -- sh -c 'echo x >>script'
-        must_fail jail "$who" --initjail ./program -- sh -c 'echo x >>program'
-        must_fail jail "$who" -d "$SCRATCH/p:/data" -- sh -c 'echo x >>/data/dots/other.conf'
+        all_fail "$who" -C ./here.conf --script ./script --initjail ./program -- \
+            'echo x >>here.conf' 'echo x >>script' 'echo x >>program'
+        all_fail "$who" -C ./dots/../here.conf -d "$SCRATCH/p:/data" -- 'echo x >>here.conf' 'echo x >>/data/dots/other.conf'
         [ "$(cat dots/*.conf here.conf)" = "$(printf '# mine\n# mine\n# mine')" ]
         # What was not named is a file as any other; and who insists may.
         must jail "$who" -- sh -c 'echo "# x" >>here.conf; echo : >>script'
@@ -308,19 +309,16 @@ start() { # start WHO SCRIPT
 
 @test "what brig goes by is protected over several links, and where nothing is yet the run is refused" {
     local who
-    for who in $(everyone); do
+    for who in $(everyone root); do
         project "$who"
         as "$(owner "$who")" sh -c '
             mkdir ../config ../config/brig dots && echo "# mine" >dots/last.conf && ln -s last.conf dots/next.conf &&
             ln -s ../../p/dots/next.conf ../config/brig/other.conf'
         export XDG_CONFIG_HOME=$SCRATCH/config
-        for attempt in 'rm dots/next.conf' 'mv dots/next.conf dots/gone' 'ln -sfn /etc/passwd dots/next.conf' 'echo x >>dots/next.conf' 'mv dots d'; do
-            run jail "$who" -- sh -c "$attempt"
-            [ "$(readlink dots/next.conf)" = last.conf ] && [ "$(cat dots/last.conf)" = "# mine" ] || {
-                echo "changed by $attempt: $output" >&2
-                return 1
-            }
-        done
+        all_fail "$who" -- 'rm dots/next.conf' 'mv dots/next.conf dots/gone' 'ln -sfn /etc/passwd dots/next.conf' \
+            'echo x >>dots/next.conf' 'mv dots d'
+        [ "$(readlink dots/next.conf)" = last.conf ]
+        [ "$(cat dots/last.conf)" = "# mine" ]
         must jail "$who" -- sh -c 'echo x >>dots/any.conf' # the twin
         # A file that a link of brig's names and that is missing: the jail could make it.
         as "$(owner "$who")" ln -s "$PWD/dots/missing.conf" ../config/brig/missing.conf
@@ -336,15 +334,15 @@ start() { # start WHO SCRIPT
 
 @test "what brig goes by is protected in a directory that is granted by a link's name" {
     local who
-    for who in $(everyone); do
+    for who in $(everyone root); do
         project "$who"
         as "$(owner "$who")" sh -c '
             mkdir ../config ../config/brig dots && echo "# mine" >dots/other.conf && ln -s p ../alias &&
             ln -s ../../p/dots/other.conf ../config/brig/other.conf'
         export XDG_CONFIG_HOME=$SCRATCH/config
-        for attempt in 'echo x >>dots/other.conf' 'rm dots/other.conf' 'mv dots gone'; do
-            must_fail jail "$who" -D -d "$SCRATCH/alias" -- sh -c "cd $SCRATCH/alias && $attempt"
-            must_fail jail "$who" -D -d "$SCRATCH/alias:/data" -- sh -c "cd /data && $attempt"
+        for grant in "$SCRATCH/alias" "$SCRATCH/alias:/data"; do
+            at=${grant#*:}
+            all_fail "$who" -D -d "$grant" -- "! cd $at" "echo x >>$at/dots/other.conf" "rm $at/dots/other.conf" "mv $at/dots $at/gone"
         done
         [ "$(cat dots/other.conf)" = "# mine" ]
         must jail "$who" -D -d "$SCRATCH/alias" -- sh -c "echo x >$SCRATCH/alias/dots/any.conf" # the twin
@@ -355,22 +353,18 @@ start() { # start WHO SCRIPT
 
 @test "links on the way to brig's directories stay, and where such a directory is missing the jail makes none" {
     local who
-    for who in $(everyone); do
+    for who in $(everyone root); do
         project "$who"
         as "$(owner "$who")" sh -c 'mkdir -p real/brig && ln -s real cfg && ln -s p/cfg ../config'
         export XDG_CONFIG_HOME=$SCRATCH/config
-        for attempt in 'rm cfg' 'mv cfg gone' 'ln -sfn /tmp cfg' 'mv real gone'; do
-            must_fail jail "$who" -- sh -c "$attempt"
-        done
+        all_fail "$who" -- 'rm cfg' 'mv cfg gone' 'ln -sfn /tmp cfg' 'mv real gone'
         [ "$(readlink cfg)" = real ]
         as "$(owner "$who")" rmdir real/brig
         run jail "$who" -- sh -c 'mkdir -p n/brig; echo "initjail /bin/evil" >n/brig/default.conf; mv n/brig real/; mv -T n/brig real/brig'
         [ ! -e real/brig/default.conf ]
         # A jail's file that a link in the storage leads to, by another link.
         as "$(owner "$who")" sh -c 'mkdir dots && echo "mode strict" >dots/x.jail && ln -s dots more && ln -s "$PWD/more/x.jail" ../data/brig/x.jail'
-        for attempt in 'rm more' 'ln -sfn /tmp more' 'rm dots/x.jail' 'mv dots gone' 'echo x >>dots/x.jail'; do
-            must_fail jail "$who" -- sh -c "$attempt"
-        done
+        all_fail "$who" -- 'rm more' 'ln -sfn /tmp more' 'rm dots/x.jail' 'mv dots gone' 'echo x >>dots/x.jail'
         [ "$(cat more/x.jail)" = "mode strict" ]
         unset XDG_CONFIG_HOME
         cd / && scratch_remove
@@ -378,7 +372,7 @@ start() { # start WHO SCRIPT
 }
 
 @test "when the host replaces a protected file, its protection is put back" {
-    for who in $(everyone); do
+    for who in $(everyone root); do
         project "$who"
         as "$(owner "$who")" sh -c 'echo before >.envrc; mkdir .vscode; echo before >.vscode/t'
         start "$who" 'await grep -q outside .envrc; is_protected() { [ ! -w .envrc ]; }; await is_protected
@@ -395,7 +389,7 @@ start() { # start WHO SCRIPT
 }
 
 @test "when the host removes or replaces .git, the run ends, and the new one is not touched" {
-    for who in $(everyone); do
+    for who in $(everyone root); do
         project "$who"
         start "$who" 'replaced() { [ -e .git/mark ]; }; await replaced; echo x >>.git/config; echo x >.git/hooks/planted; sleep 60; echo SURVIVED'
         as "$(owner "$who")" sh -c 'cp -a .git new; touch new/mark; mv .git old; mv new .git'
@@ -464,18 +458,20 @@ SCRIPT
 }
 
 @test "it holds in every mode" {
-    for who in $(everyone); do
+    local pair who mode attempts=('mv .git g' 'mkdir .vscode/x' 'echo "# x" >.brig.conf' 'mv .vscode v')
+    for pair in $(pairs_of "$(everyone root)" casual bare strict); do
+        who=${pair%:*} mode=${pair#*:}
         project "$who"
         as "$(owner "$who")" sh -c 'mkdir .vscode; echo mine >.brig.conf; echo "#" >.brig.conf'
-        for mode in casual bare strict; do
-            for attempt in 'mv .git g' 'mkdir .vscode/x' 'echo "# x" >.brig.conf' 'mv .vscode v'; do
-                must_fail jail "$who" -m "$mode" -d . -- sh -c "$attempt"
-                must jail "$who" -m "$mode" -d . --no-protect -- sh -c "cp -a .git .vscode .brig.conf /tmp/; { $attempt; } && rm -rf .git .vscode .brig.conf g v && cp -a /tmp/.git /tmp/.vscode /tmp/.brig.conf ."
-            done
-            must jail "$who" -m "$mode" -d . -- sh -c 'touch written && rm written; echo x >.git/hooks/a'
-            [ ! -e .git/hooks/a ]
+        all_fail "$who" -m "$mode" -d . -- "${attempts[@]}"
+        must jail "$who" -m "$mode" -d . -- sh -c 'touch written && rm written; echo x >.git/hooks/a'
+        [ ! -e .git/hooks/a ]
+        for attempt in "${attempts[@]}"; do
+            must jail "$who" -m "$mode" -d . --no-protect -- sh -c "$attempt"
+            rm -rf x v .vscode/x
+            [ ! -e g ] || mv g .git
+            [ -e .vscode ] || as "$(owner "$who")" mkdir .vscode
         done
-        rm -rf "$SCRATCH"
     done
 }
 

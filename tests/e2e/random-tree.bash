@@ -4,14 +4,19 @@
 # same changes. Also prints the state of a directory: random-tree.bash --list DIRECTORY.
 set -u
 
-# A line for each file: path, type, mode, size and time of files, target, names that are the same file, contents.
+# A line for each file: path, type, mode, size and time of files, target, contents, names that are the same file.
 list() {
+    local all
     cd "$1" || exit
-    find . -mindepth 1 \( -type d -printf '%P d %m\n' -o -type f -printf '%P f %m %s %T@\n' -o \
-        -type l -printf '%P l %l\n' -o -printf '%P %y %m\n' \) | LC_ALL=C sort
-    find . -type f -exec sha256sum {} + | LC_ALL=C sort -k 2
-    find . -type f -links +1 -printf '%i %P\n' | LC_ALL=C sort -k 2 |
-        awk '{ if (!($1 in names)) names[$1] = $2; print $2, "is", names[$1] }'
+    all=$(find . -mindepth 1 \( -type d -printf '%P d %m\n' -o -type f -printf '%P f %m %s %T@\n' \
+        \( -links 1 -o -printf '= %P %i\n' \) -exec sha256sum {} + -o \
+        -type l -printf '%P l %l\n' -o -printf '%P %y %m\n' \) | LC_ALL=C sort)
+    case $'\n'$all in
+    # Inodes have other numbers in a jail.
+    *$'\n= '*) awk '!/^= / { print; next } { inode = $NF; sub(/^= /, ""); sub(/ [0-9]*$/, "")
+        if (!(inode in names)) names[inode] = $0; print $0, "is", names[inode] }' <<<"$all" ;;
+    *) echo "$all" ;;
+    esac
 }
 
 pick() {
@@ -28,7 +33,8 @@ step() {
     other=$path
     pick
     case $((RANDOM % 13)) in
-    0 | 1 | 2) mkdir -p "$(dirname "$path")" && echo "$RANDOM" >"$path" ;;
+    0 | 1 | 2)
+        case $path in */*) mkdir -p "${path%/*}" ;; esac && echo "$RANDOM" >"$path" ;;
     3) [ -d "$path" ] || echo more >>"$path" ;;
     4) mkdir -p "$path" ;;
     5) rm -rf "$path" ;;

@@ -56,6 +56,8 @@ walk() {
 @test "the commands of the guide print what it says" {
     needs git
     for who in $(each_user); do
+        # What root's jails do, the commands of the README show.
+        [ "$who" = user ] || [ -n "${BRIG_THOROUGH:-}" ] || continue
         walk "$who" "$LIB_ROOT/docs/guide.md"
     done
 }
@@ -102,31 +104,33 @@ brigd_stop() {
     done
 }
 
-# compile_and_run WHO PAGE N: the Nth C block of a page, whose output the page has as: It prints `TEXT`.
+# compile_and_run PAGE N: the Nth C block of a page, whose output the page has as: It prints `TEXT`.
 compile_and_run() {
-    scratch_make "$1"
-    blocks c "$3" run "$2" >"$SCRATCH/run.c"
+    local who
+    scratch_make user
+    blocks c "$2" run "$1" >"$SCRATCH/run.c"
     build_program "$SCRATCH/run.c" "$SCRATCH/run"
-    must as "$1" "$SCRATCH/run"
-    grep -qF "It prints \`$output\`" "$2"
+    for who in $(each_user); do
+        must as "$who" "$SCRATCH/run"
+        grep -qF "It prints \`$output\`" "$1"
+    done
     scratch_remove
 }
 
 @test "the C programs of the README and the tutorial compile and print what is said of them" {
     needs gcc pkg-config python3
-    for who in $(each_user); do
-        compile_and_run "$who" "$README" 1
-        compile_and_run "$who" "$LIB_ROOT/docs/tutorial-c.md" 1
-        compile_and_run "$who" "$LIB_ROOT/docs/tutorial-c.md" 2
-    done
+    compile_and_run "$README" 1
+    compile_and_run "$LIB_ROOT/docs/tutorial-c.md" 1
+    compile_and_run "$LIB_ROOT/docs/tutorial-c.md" 2
 }
 
 @test "every file and section that the pages point to is there" {
     local page link path section
+    local -A sections=()
     for page in "$README" "$LIB_ROOT"/docs/*.md; do
         for link in $(grep -oE '\]\([A-Za-z0-9./#_-]+\)' "$page" | sed 's/^](//; s/)$//'); do
             path=${link%%#*}
-            path=${path:+$(dirname "$page")/$path}
+            path=${path:+${page%/*}/$path}
             path=${path:-$page}
             [ -e "$path" ] || {
                 echo "$page: no file $link" >&2
@@ -134,8 +138,9 @@ compile_and_run() {
             }
             case $link in *'#'*) section=${link#*#} ;; *) continue ;; esac
             # A heading's anchor, as the usual renderers make it.
-            sed -n 's/^##* //p' "$path" | tr '[:upper:]' '[:lower:]' | tr ' ' '-' | tr -cd 'a-z0-9_\n-' |
-                grep -qxF -e "$section" || {
+            [ -n "${sections[$path]:-}" ] || sections[$path]=$'\n'$(sed -n 's/^##* //p' "$path" |
+                tr '[:upper:]' '[:lower:]' | tr ' ' '-' | tr -cd 'a-z0-9_\n-')$'\n'
+            [[ ${sections[$path]} == *$'\n'"$section"$'\n'* ]] || {
                 echo "$page: no section $link" >&2
                 return 1
             }

@@ -39,19 +39,17 @@ pairs() {
 
 # enter_project WHO: a new directory of the owner of WHO's projects becomes the working directory; PROJECT
 # is its path, OWNER the owner.
-enter_project() {
+enter_project() { # enter_project WHO [SCRIPT]: with a script that is run in it
     OWNER=user
     [ "$1" != root ] || OWNER=root
-    scratch_make "$OWNER"
+    scratch_make "$OWNER" "mkdir p; cd p; ${2:-}" || return
     PROJECT=$SCRATCH/p
-    as "$OWNER" mkdir "$PROJECT"
     cd "$PROJECT" || return
 }
 
 # project WHO: the same, a repository with the branch main, one commit and the files a and b.
 project() {
-    enter_project "$1"
-    as "$OWNER" sh -ec 'git init -q -b main; echo a >a; echo b >b; git add a b; git commit -q -m first'
+    enter_project "$1" 'git init -q -b main; echo a >a; echo b >b; git add a b; git commit -q -m first'
 }
 
 # out ARGS…: git outside, as the owner of the project.
@@ -109,15 +107,12 @@ state() {
 # arrived: what the jail wrote with `state` is what git says outside, and the repository is sound.
 arrived() {
     local said=$output
-    must as "$OWNER" sh -ec "mv state inside; $STATE state"
-    run diff inside state
+    run as "$OWNER" sh -ec "mv state inside; $STATE state; diff inside state; rm -f inside state; git fsck --no-dangling"
     [ "$status" -eq 0 ] || {
-        echo "inside and outside differ: $output" >&2
+        echo "inside and outside differ, or the repository is not sound: $output" >&2
         echo "brig said: $said" >&2
         return 1
     }
-    rm -f inside state
-    must out fsck --no-dangling
 }
 
 # kept NAME: the refs of that name, such as heads/main, that are kept for the user.
@@ -127,10 +122,10 @@ kept() {
 
 # nothing_left: of a jail's refs and locks nothing is left in the repository.
 nothing_left() {
-    must out for-each-ref refs/brig
+    # shellcheck disable=SC2016 # for that shell
+    must as "$OWNER" sh -ec 'git for-each-ref refs/brig; directory=$(git rev-parse --absolute-git-dir); find "$directory" -name "*.lock"'
     [ -z "$output" ] || {
         echo "left: $output" >&2
         return 1
     }
-    [ -z "$(find "$(out rev-parse --absolute-git-dir)" -name '*.lock')" ]
 }

@@ -3,7 +3,7 @@
 # A shell of the user's in a real terminal (tmux). TMUX_SOCKET names its server, `t` its session.
 
 screen() {
-    env -u TMUX tmux -L "$TMUX_SOCKET" -f /dev/null "$@"
+    tmux -L "$TMUX_SOCKET" -f /dev/null "$@"
 }
 
 # start_screen COLUMNS LINES COMMAND…: the command is a shell, and VARIABLE=VALUE may stand before it.
@@ -11,6 +11,7 @@ start_screen() {
     local columns=$1 lines=$2
     shift 2
     needs tmux
+    unset TMUX # of who runs the tests
     TMUX_SOCKET=$LIB_USER-$$-$BATS_TEST_NUMBER
     screen new-session -d -s t -x "$columns" -y "$lines" \
         "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env PS1=\"% \" TERM=screen HISTFILE= $*'"
@@ -27,17 +28,18 @@ keys() {
 
 # type_line TEXT: a line and Enter.
 type_line() {
-    keys -l "$1"
-    keys Enter
+    screen send-keys -t t -l "$1" \; send-keys -t t Enter
 }
 
 picture() {
     screen capture-pane -p -t t "$@"
 }
 
-# on_screen REGEX: whether a line of the screen matches.
+# on_screen REGEX: whether a line of the screen matches. Blanks at its end do not count.
 on_screen() {
-    picture -J | sed 's/ *$//' | grep -qE -- "$1"
+    local regex=$1
+    [[ $regex != *[!\\]\$ ]] || regex="${regex%\$} *\$"
+    picture -J | grep -qE -- "$regex"
 }
 
 # shows REGEX: waits until a line of the screen matches.

@@ -17,12 +17,11 @@ teardown() {
 
 # in_each CHECK: calls it with who and mode set, for modes with a view of the system.
 in_each() {
-    for who in $(everyone root); do
+    for pair in $(pairs_of "$(everyone root)" strict sealed); do
+        who=${pair%:*} mode=${pair#*:}
         jail "$who" "soft-$who"
-        for mode in strict sealed; do
-            echo "# as $who, $mode" >&2
-            "$1"
-        done
+        echo "# as $who, $mode" >&2
+        "$1"
     done
 }
 
@@ -99,13 +98,12 @@ with_etc() {
     lib_is_root || cannot "only root can change /etc"
     mkdir "$SCRATCH/over"
     jail root soft-root
-    for who in root sudo; do
+    for pair in $(pairs_of "root sudo" strict sealed); do
+        who=${pair%:*} mode=${pair#*:}
         jail "$who" "soft-$who"
-        for mode in strict sealed; do
-            must with_etc by "$who" -m "$mode" -D -j "soft-$who" -- sh -c 'cat /etc/services && grep -rs of-root /etc || true'
-            output_has https
-            output_lacks of-root
-        done
+        must with_etc by "$who" -m "$mode" -D -j "soft-$who" -- sh -c 'cat /etc/services && grep -rs of-root /etc || true'
+        output_has https
+        output_lacks of-root
     done
     # The twin: what everyone can read.
     must with_etc "$BASH" -c 'chmod 0644 /etc/timezone; . "$1/lib.bash"; ROOT_STORE=$2; by root -m strict -D -j soft-root -- cat /etc/timezone' \
@@ -209,15 +207,14 @@ OPEN=2
     name=/brigtest-$$
     must python3 -c "$queue" "$name" "$CREATE"
     [ "$output" = 'queue works' ] || cannot "this kernel has no message queues"
-    for who in $(everyone root); do
+    for pair in $(pairs_of "$(everyone root)" strict casual); do
+        who=${pair%:*} mode=${pair#*:}
         jail "$who" "soft-$who"
-        for mode in strict casual; do
-            must jailed -- python3 -c "$queue" "$name" "$OPEN"
-            output_has 'queue No such file'
-            must jailed -- sh -c 'python3 -c "$0" "$1-own" "$2" && ls /dev/mqueue' "$queue" "$name" "$CREATE"
-            output_has 'queue works'
-            output_has "brigtest-$$-own"
-        done
+        must jailed -- python3 -c "$queue" "$name" "$OPEN"
+        output_has 'queue No such file'
+        must jailed -- sh -c 'python3 -c "$0" "$1-own" "$2" && ls /dev/mqueue' "$queue" "$name" "$CREATE"
+        output_has 'queue works'
+        output_has "brigtest-$$-own"
         mode=sealed
         must jailed -- python3 -c "$queue" "$name" "$CREATE"
         output_has 'queue Function not implemented'
@@ -236,19 +233,18 @@ OPEN=2
     as_me alias.secret 'log --format=secret'
     as_me http.extraHeader 'Authorization: secret'
     run_as_user git init -q .
-    for who in $(everyone); do
+    for pair in $(pairs_of "$(everyone)" strict sealed); do
+        who=${pair%:*} mode=${pair#*:}
         jail "$who" "soft-$who"
-        for mode in strict sealed; do
-            must jailed -- sh -c 'git commit -q --allow-empty -m x && git log -1 --format="%an <%ae>"'
-            output_has 'Ann "A" Örn \o/ <ann@example.org>'
-            [ "$(run_as_user git log -1 --format=%ae)" = ann@example.org ]
-            must jailed -- sh -c 'git config --list; cat /etc/gitconfig'
-            output_lacks secret
-            # Any other configuration is stronger.
-            must jailed -- sh -c 'git config --global user.email inside@example.org; git config user.email'
-            output_has inside@example.org
-            must jailed -- sh -c 'rm -f ~/.gitconfig'
-        done
+        must jailed -- sh -c 'git commit -q --allow-empty -m x && git log -1 --format="%an <%ae>"'
+        output_has 'Ann "A" Örn \o/ <ann@example.org>'
+        [ "$(run_as_user git log -1 --format=%ae)" = ann@example.org ]
+        must jailed -- sh -c 'git config --list; cat /etc/gitconfig'
+        output_lacks secret
+        # Any other configuration is stronger.
+        must jailed -- sh -c 'git config --global user.email inside@example.org; git config user.email'
+        output_has inside@example.org
+        must jailed -- sh -c 'rm -f ~/.gitconfig'
     done
     run_as_user git config user.email repository@example.org
     for mode in strict sealed; do
@@ -271,13 +267,12 @@ OPEN=2
 @test "a repository that is made inside has the user's name, too" {
     run_as_user git config --global user.name Ann
     run_as_user git config --global user.email ann@example.org
-    for who in $(everyone); do
+    for pair in $(pairs_of "$(everyone)" strict sealed); do
+        who=${pair%:*} mode=${pair#*:}
         jail "$who" "soft-$who"
-        for mode in strict sealed; do
-            must jailed -- sh -c 'git init -q /tmp/new && cd /tmp/new && git commit -q --allow-empty -m x &&
-                git log -1 --format="%an <%ae>"'
-            output_has 'Ann <ann@example.org>'
-        done
+        must jailed -- sh -c 'git init -q /tmp/new && cd /tmp/new && git commit -q --allow-empty -m x &&
+            git log -1 --format="%an <%ae>"'
+        output_has 'Ann <ann@example.org>'
     done
     run_as_user git config --global --remove-section user
 }
@@ -287,23 +282,22 @@ OPEN=2
 @test "a nested sandbox that was refused is explained, and nothing else is" {
     said='brig: the jail refused namespaces'
     needs unshare
-    for who in $(everyone root); do
+    for pair in $(pairs_of "$(everyone root)" strict sealed casual); do
+        who=${pair%:*} mode=${pair#*:}
         jail "$who" "soft-$who"
-        for mode in strict sealed casual; do
-            must_fail jailed -- unshare -U true
-            output_has "$said"
-            output_has --allow-nested
-            must_fail jailed -- sh -c 'unshare -U true 2>/dev/null; exit 3'
-            output_has "$said"
-            # The program went on without.
-            must jailed -- sh -c 'unshare -U true 2>/dev/null; exit 0'
-            output_lacks "$said"
-            # It failed for another reason.
-            must_fail jailed -- sh -c 'true; exit 3'
-            output_lacks "$said"
-            must jailed --seccomp dev --allow-nested -- unshare -U true
-            output_lacks "$said"
-        done
+        must_fail jailed -- unshare -U true
+        output_has "$said"
+        output_has --allow-nested
+        must_fail jailed -- sh -c 'unshare -U true 2>/dev/null; exit 3'
+        output_has "$said"
+        # The program went on without.
+        must jailed -- sh -c 'unshare -U true 2>/dev/null; exit 0'
+        output_lacks "$said"
+        # It failed for another reason.
+        must_fail jailed -- sh -c 'true; exit 3'
+        output_lacks "$said"
+        must jailed --seccomp dev --allow-nested -- unshare -U true
+        output_lacks "$said"
     done
 }
 

@@ -37,14 +37,14 @@ show() {
     must by "$who" status -j "st-$who" "$@"
 }
 
-# json EXPRESSION: about the last output, with `d` for it and `c` for the changes by path.
+# json EXPRESSION…: about the last output, with `d` for it and `c` for the changes by path.
 json() {
     python3 -c '
 import json, sys
 d = json.loads(sys.stdin.read())
 c = {item["path"]: item for layer in d["layers"] for item in layer["changes"]}
-ok = eval(sys.argv[1])
-if not ok: sys.exit("not so: " + sys.argv[1] + "\n" + json.dumps(d, indent=1))' "$1" <<<"$output"
+for text in sys.argv[1:]:
+    if not eval(text): sys.exit("not so: " + text + "\n" + json.dumps(d, indent=1))' "$@" <<<"$output"
 }
 
 # For both shells: make TYPE PATH TEXT, and all pairs of types.
@@ -87,12 +87,12 @@ TYPES="absent file dir link fifo"'
         must "$VIEWS" "$HOME_OF_USER/.t" "$PWD/copy" .t <<<"$output"
         output_has "changes are the same"
         show "$who" --json
-        json 'c[".t/renamed/file"]["renamed_from"] == ".t/moved/file"'
-        json 'c[".t/dir-absent"]["files"] == 2 and c[".t/dir-absent"]["bytes"] == 14'
-        json 'c[".t/dir-file"]["kind"] == "type" and c[".t/dir-file"]["was"] == "directory"'
-        json 'c[".t/link-link"]["target"] == ["before", "after"]'
-        json 'c[".t/kept/2"]["risk"] == "a new executable file"'
-        json '".t/kept/same" not in c'
+        json 'c[".t/renamed/file"]["renamed_from"] == ".t/moved/file"' \
+            'c[".t/dir-absent"]["files"] == 2 and c[".t/dir-absent"]["bytes"] == 14' \
+            'c[".t/dir-file"]["kind"] == "type" and c[".t/dir-file"]["was"] == "directory"' \
+            'c[".t/link-link"]["target"] == ["before", "after"]' \
+            'c[".t/kept/2"]["risk"] == "a new executable file"' \
+            '".t/kept/same" not in c'
         run_as_user rm -rf "$HOME_OF_USER/.t"
         rm -rf copy
         must by "$who" rm -f "st-$who"
@@ -186,10 +186,10 @@ TYPES="absent file dir link fifo"'
         home 'chmod 0 .t/closed .t/secret'
         for _ in 1 2; do
             show "$who" --json
-            json 'c[".t/changed"]["mode"] == ["100644", "100000"] and c[".t/changed"]["kind"] == "modified"'
-            json 'c[".t/new"]["mode"] == [None, "100000"]'
-            json 'c[".t/shut"]["mode"] == [None, "040000"] and c[".t/shut/deep/f"]["size"] == [None, 2]'
-            json '".t/closed" not in c and ".t/secret" not in c'
+            json 'c[".t/changed"]["mode"] == ["100644", "100000"] and c[".t/changed"]["kind"] == "modified"' \
+                'c[".t/new"]["mode"] == [None, "100000"]' \
+                'c[".t/shut"]["mode"] == [None, "040000"] and c[".t/shut/deep/f"]["size"] == [None, 2]' \
+                '".t/closed" not in c and ".t/secret" not in c'
         done
         must by "$who" rm -f "st-$who"
         home 'chmod 700 .t/closed; rm -rf .t'
@@ -209,8 +209,8 @@ TYPES="absent file dir link fifo"'
     output_has 'A  .t/grün  file'
     [ "$(LC_ALL=C tr -d '\n' <<<"$output" | LC_ALL=C tr -d '\040-\176\200-\376' | wc -c)" -eq 0 ]
     show user --json
-    json 'c[".t/a\nb"]["kind"] == "added" and "path_bytes" not in c[".t/a\nb"]'
-    json '__import__("base64").b64decode(c[".t/e\ufffdf"]["path_bytes"]) == b".t/e\xfff"'
+    json 'c[".t/a\nb"]["kind"] == "added" and "path_bytes" not in c[".t/a\nb"]' \
+        '__import__("base64").b64decode(c[".t/e\ufffdf"]["path_bytes"]) == b".t/e\xfff"'
 }
 
 @test "a reviewed directory and a renamed file need not have names in UTF-8" {
@@ -218,8 +218,8 @@ TYPES="absent file dir link fifo"'
     jail user st-user
     must run_as_user sh -c 'cd ~/.t/r*; exec "$1" -R -m strict -j st-user -- sh -c "mv o* new"' sh "$BRIG"
     show user --json
-    json '__import__("base64").b64decode(d["layers"][0]["root_bytes"]).endswith(b"/.t/r\xff")'
-    json '__import__("base64").b64decode(c["new"]["renamed_from_bytes"]) == b"o\xff"'
+    json '__import__("base64").b64decode(d["layers"][0]["root_bytes"]).endswith(b"/.t/r\xff")' \
+        '__import__("base64").b64decode(c["new"]["renamed_from_bytes"]) == b"o\xff"'
     must run_as_user sh -c 'yes a | "$1" review --plain -j st-user' sh "$BRIG"
     output_has '2 applied'
     [ "$(run_as_user sh -c 'ls ~/.t/r*')" = new ]
@@ -289,8 +289,8 @@ TYPES="absent file dir link fifo"'
     show user
     output_has "no changes"
     show user --json
-    json 'd["jail"] == "st-user" and not d["running"] and d["held"] == 0 and d["interrupted"] is None'
-    json 'd["layers"][0]["home"] and d["layers"][0]["counts"]["added"] == 0'
+    json 'd["jail"] == "st-user" and not d["running"] and d["held"] == 0 and d["interrupted"] is None' \
+        'd["layers"][0]["home"] and d["layers"][0]["counts"]["added"] == 0'
     inside user 'cd - >/dev/null; mkdir .vscode; echo 1 >.vscode/tasks.json; echo 1 >plain'
     show user
     output_has "1 file is held back: see brig held"

@@ -286,10 +286,21 @@ EOF
 
 # ---- in a home: the modes for people ----
 
-# in_each_mode CALLBACK: it is called with a mode whose command has the project and a home.
+# modes: casual and bare, whose command has the project and a home. One of them, the other in the next test, unless
+# BRIG_THOROUGH=1.
+modes() {
+    if [ -n "${BRIG_THOROUGH:-}" ] || [ $((BATS_TEST_NUMBER % 2)) -eq 0 ]; then
+        echo casual
+    fi
+    if [ -n "${BRIG_THOROUGH:-}" ] || [ $((BATS_TEST_NUMBER % 2)) -eq 1 ]; then
+        echo bare
+    fi
+}
+
+# in_each_mode CALLBACK: it is called with each of modes.
 in_each_mode() {
     local mode
-    for mode in casual bare; do
+    for mode in $(modes); do
         MODE=$mode
         TERMINAL_JAILS="${TERMINAL_JAILS:-} term-$mode"
         type_line "clear; J='-m $mode -j term-$mode'"
@@ -321,7 +332,7 @@ edit_a_file() {
     rm -f "$SCRATCH/edited"
 }
 
-@test "casual and bare: vi edits and saves, in the project and in the jail's home" {
+@test "casual or bare: vi edits and saves, in the project and in the jail's home" {
     needs vi
     in_each_mode edit_a_file
 }
@@ -347,7 +358,7 @@ page_a_file() {
     shows '^ icanon'
 }
 
-@test "casual and bare: less pages, searches and gives the terminal back" {
+@test "casual or bare: less pages, searches and gives the terminal back" {
     needs less
     in_each_mode page_a_file
 }
@@ -370,7 +381,7 @@ interrupt() {
     shows '^status 130$'
 }
 
-@test "casual and bare: Ctrl-C is for the program" {
+@test "casual or bare: Ctrl-C is for the program" {
     in_each_mode interrupt
 }
 
@@ -390,7 +401,7 @@ stop_and_go() {
     shows '^status 0$'
 }
 
-@test "casual and bare: Ctrl-Z stops it and gives the shell back, fg goes on" {
+@test "casual or bare: Ctrl-Z stops it and gives the shell back, fg goes on" {
     in_each_mode stop_and_go
 }
 
@@ -422,7 +433,7 @@ resize() {
     shows '^back$'
 }
 
-@test "casual and bare: changes of the window's size arrive" {
+@test "casual or bare: changes of the window's size arrive" {
     in_each_mode resize
 }
 
@@ -442,7 +453,7 @@ start_run() {
 
 @test "brig enter: a shell with a terminal of the jail's, job control, keys and sizes" {
     local mode
-    for mode in casual bare; do
+    for mode in $(modes); do
         start_run "$mode"
         type_line "\$BRIG enter \$J env PS1='in> ' bash --norc --noprofile -i"
         shows '^in> *$'

@@ -77,7 +77,7 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
 @test "an ignored directory is in it if --checkpoint-size says so" {
     pair=$(pairs)
     project "${pair%:*}"
-    as "$OWNER" sh -ec 'echo big >.gitignore; mkdir big; head -c 20000000 /dev/urandom >big/b'
+    as "$OWNER" sh -ec 'echo big >.gitignore; mkdir big; { echo first; head -c 20000000 /dev/zero; echo last; } >big/b'
     keep
     must inside "$pair" 'rm -rf big' --checkpoint --checkpoint-size 20M
     output_lacks "left out"

@@ -42,7 +42,7 @@ insert() { # insert DIRECTORY
 
 # is_free: nobody has it mounted, in any namespace: the kernel lets one process have it for itself.
 is_free() {
-    python3 -c 'import os, sys; os.open(sys.argv[1], os.O_RDWR | os.O_EXCL)' "$DEVICE"
+    python3 -IS -c 'import os, sys; os.open(sys.argv[1], os.O_RDWR | os.O_EXCL)' "$DEVICE"
 }
 
 @test "a disk that is mounted is not free, and neither is one that another namespace has mounted" {
@@ -77,17 +77,18 @@ use_disk() {
 }
 
 @test "an unmounted disk is free while the holder lives, of an ordinary user and of root" {
-    local who mode propagation
+    local pair who mode propagation type
+    type=$(findmnt -nT /root -o FSTYPE)
     for propagation in private shared; do
         mount "--make-$propagation" "$MEDIA"
-        for who in user root; do
-            for mode in casual bare strict; do
-                echo "$propagation $who $mode"
-                # In a virtual machine root's home is not on a disk, and cannot be id-mapped.
-                [ "$who $mode $(findmnt -nT /root -o FSTYPE)" != 'root casual overlay' ] || continue
-                use_disk "$who" "$mode"
-                by "$who" stop "disk-$mode"
-            done
+        # A mode that is the user's where mounts are private is root's where they are shared.
+        if [ "$propagation" = private ]; then who="user root"; else who="root user"; fi
+        for pair in $(pairs_of "$who" casual bare strict); do
+            echo "$propagation $pair"
+            # In a virtual machine root's home is not on a disk, and cannot be id-mapped.
+            [ "$pair $type" != 'root:casual overlay' ] || continue
+            use_disk "${pair%:*}" "${pair#*:}"
+            by "${pair%:*}" stop "disk-${pair#*:}"
         done
     done
 }
