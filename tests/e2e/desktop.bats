@@ -66,7 +66,7 @@ while True:
     LISTENER=$(<"$SCRATCH/listening")
 }
 
-# Of python only what it takes: the module socket alone would take longer than the rest of a run.
+# Without the module site, and with _socket: to import socket takes longer than the rest of a run.
 python=(python3 -IS)
 connect='import sys, _socket as socket
 s = socket.socket(socket.AF_UNIX)
@@ -248,7 +248,7 @@ says() {
 
 @test "--gpg-agent signs commits, and no private key is inside" {
     needs gpg gpgconf git
-    local mode where='"$HOME" "$PWD" /tmp /var/tmp /dev /run'
+    local mode where='"$HOME" '$HOME_DIR' "$PWD" /tmp /var/tmp /dev /run'
     # A key could only be in what is the user's or the jail's. The whole of the host has a great many files.
     [ -z "${BRIG_THOROUGH:-}" ] || where=/
     lib_is_root || cannot "it would use your own keys"

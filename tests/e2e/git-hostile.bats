@@ -71,8 +71,8 @@ load hostile
     # shared working tree cannot prevent.
     plant 'cp -R .git .e; git --git-dir=.e config core.fsmonitor "$MARK"; git --git-dir=.e config core.worktree "$PWD"; mv .git old; echo "gitdir: .e" >.git' \
         'cp -R .git .f; git --git-dir=.f config core.fsmonitor "$MARK"; mv .git old; ln -s .f .git' \
-        'cp -R .git .g; git --git-dir=.g config core.fsmonitor "$MARK"; mv .git old; mv .g .git' \
-        'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; echo ../.evil >.git/commondir'
+        'cp -R .git .g; git --git-dir=.g config core.fsmonitor "$MARK"; mv .git old; mv .g .git'
+    plant 'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; echo ../.evil >.git/commondir'
     plant 'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; rm -rf .git; mv .evil .git'
 }
 
@@ -135,9 +135,9 @@ evil() {
 }
 
 @test "index extensions: split, untracked cache and file monitor, with a gitlink" {
-    plant "$LINKS"' evil evil; git update-index --add --cacheinfo 160000,"$(git -C evil rev-parse HEAD)",evil; git update-index --split-index' \
-        "$LINKS"' evil evil; git update-index --add --cacheinfo 160000,"$(git -C evil rev-parse HEAD)",evil; git update-index --untracked-cache || true; git update-index --index-version 4' \
-        "$LINKS"' evil evil; git config index.threads 4; git add evil 2>/dev/null'
+    plant "$LINKS"' evil evil; git update-index --add --cacheinfo 160000,"$(git -C evil rev-parse HEAD)",evil; git update-index --split-index'
+    plant "$LINKS"' evil evil; git update-index --add --cacheinfo 160000,"$(git -C evil rev-parse HEAD)",evil; git update-index --untracked-cache || true; git update-index --index-version 4' \
+        "$LINKS"' evil other; git config index.threads 4; git add other 2>/dev/null'
 }
 
 @test "a nested repository that is added, committed, and exchanged" {
@@ -147,6 +147,7 @@ evil() {
         "$LINKS"' evil x; mkdir moved; mv x/.git moved/.git; git add moved 2>/dev/null' \
         "$LINKS"' evil y; mkdir named; echo "gitdir: ../y/.git" >named/.git; git add named 2>/dev/null' \
         "$LINKS"' evil added; git add added 2>/dev/null'
+    [[ $(out ls-files -s added) == 160000\ * ]] # so what was made in the jail has arrived
 }
 
 @test "a nested repository whose settings name its working tree, added" {
@@ -162,8 +163,8 @@ evil() {
         'git config -f .git/modules/sub/config core.fsmonitor "$MARK"' \
         'printf "#!/bin/sh\n$MARK\n" >.git/modules/sub/hooks/post-index-change; chmod +x .git/modules/sub/hooks/post-index-change; touch sub/a'
     plant "$LINKS"' rm -f sub/.git; evil .x; mv .x/.git sub/.git' \
-        "$LINKS"' evil .y; rm -f sub/.git; echo "gitdir: ../.y/.git" >sub/.git' \
         "$LINKS"' evil .z; mv sub old; mv .z sub'
+    plant "$LINKS"' evil .y; rm -f sub/.git; echo "gitdir: ../.y/.git" >sub/.git'
     # Not checked out: its directory is empty.
     PREPARE="$PREPARE; rm -rf sub; mkdir sub; git config --remove-section submodule.sub"
     plant "$LINKS"' evil .x; mv .x/.git sub/.git'

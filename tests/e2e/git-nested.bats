@@ -126,7 +126,8 @@ two_runs() {
 }
 
 @test "one that cannot be made anew does not keep the others from it" {
-    # More than the hundred that brig makes anew, which takes a second for seven of them: most are empty git directories.
+    # More than the hundred that brig makes anew, which takes a second for seven of them: most are empty git directories. In
+    # memory the search goes up or down the numbers, so that the first, or the last, is among those beyond the hundred.
     local every=8
     [ -z "${BRIG_THOROUGH:-}" ] || every=1
     hostile_project

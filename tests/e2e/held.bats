@@ -26,8 +26,8 @@ DIRECTORIES='.vscode .idea .zed .devcontainer .husky .claude/hooks .codex .curso
 MAKE="mkdir -p $DIRECTORIES; for f in $FILES; do [ \$f = \${f#*/} ] || mkdir -p \${f%/*}; echo \"# \$f\" >\$f; done
     for d in $DIRECTORIES; do echo \"# \$d\" >\$d/file; done;"
 
-# pairs_of_modes MODE…: everyone in them, and root's own jails, which have no home: theirs are bare, and sealed as in
-# pairs().
+# pairs_of_modes MODE…: pairs of everyone and these modes; and for root, whose own jails have no home, bare, with
+# BRIG_THOROUGH=1 also sealed.
 pairs_of_modes() {
     pairs_of "$(everyone)" "$@"
     if lib_is_root; then

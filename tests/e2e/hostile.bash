@@ -24,15 +24,15 @@ teardown() {
 # hostile_project: a project, and beside it what a plant executes: it makes the file RAN. A jail can neither see
 # it made nor make it, as it is not in the project.
 hostile_project() {
-    project user
+    project user || return
     RAN=$SCRATCH/ran
     # What plants may use. As a file monitor it must also fail, or git believes that nothing has changed.
     MARK="touch $RAN; false"
 }
 
 # use: everything that a user does with git in the project, also with a terminal, and from a shell prompt, until the marker is
-# there. `git submodule` is a shell script that takes ten times as long as another command: without a gitlink it has nothing
-# to do.
+# there. `git submodule status` takes ten times as long as another command, and without a gitlink it starts nothing that a
+# plant could exchange.
 use() {
     as user timeout 120 sh -c '
         export HOME="$1" TERM=dumb PAGER=cat
@@ -60,8 +60,8 @@ not_executed() {
 
 # plant SCRIPT…: each script outside, as a twin, has the marker made; in a jail they have not, and the repository is
 # sound. PREPARE is run in the projects first, outside. PAIRS are those who run it, and the modes. The scripts of one call
-# are run one after the other in one jail and project, and none undoes what another has planted; with BRIG_THOROUGH=1
-# each has a project of its own.
+# are run one after the other in one jail and project: none may undo what another has planted, and outside all of them
+# must work together. With BRIG_THOROUGH=1 each has a project of its own.
 plant() {
     local pair script
     for script; do
@@ -75,6 +75,13 @@ plant() {
             return 1
         }
     done
+    if [ $# -gt 1 ]; then
+        hostile_project
+        must as user sh -ec "${PREPARE:-true}"
+        for script; do
+            must as user sh -ec "MARK='$MARK'; $script"
+        done
+    fi
     for pair in ${PAIRS:-user:sealed}; do
         if [ -n "${BRIG_THOROUGH:-}" ]; then
             for script; do
@@ -89,7 +96,7 @@ plant() {
 plant_inside() { # plant_inside PAIR SCRIPT…
     local pair=$1 all script
     shift
-    hostile_project
+    hostile_project || return
     must as user sh -ec "${PREPARE:-true}" || return
     all="MARK='$MARK'; set +e"
     for script; do

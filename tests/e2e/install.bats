@@ -132,8 +132,13 @@ configured_prefix() {
     cp "$CLONE/tools/install" "$SCRATCH/tools/"
     must_exit 1 as user sh "$SCRATCH/tools/install" build "$prefix"
     output_has "install: '$SCRATCH/root$prefix' cannot be written: use sudo"
+    # The nearest directory that exists decides.
+    must_exit 1 as user env DESTDIR="$SCRATCH/root/none" sh "$SCRATCH/tools/install" build "$prefix"
+    output_has "install: '$SCRATCH/root' cannot be written: use sudo"
     [ ! -e "$SCRATCH/build" ]
     [ "$(find "$SCRATCH/root" | sort)" = "$before" ]
+    must env DESTDIR="$SCRATCH/none/yet" "$CLONE/tools/install" build "$prefix"
+    must test -x "$SCRATCH/none/yet$prefix/bin/brig"
     # Twice: the second time no directory is new.
     must "$CLONE/tools/install" build "$prefix"
     must "$CLONE/tools/install" build "$prefix"

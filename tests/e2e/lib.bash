@@ -114,7 +114,8 @@ remove_jails() {
         shift
     done
     shift
-    [ ${#names[@]} -gt 0 ] && ! "$@" rm -f "${names[@]}" >/dev/null 2>&1 || return 0
+    [ ${#names[@]} -gt 0 ] || return 0
+    ! "$@" rm -f "${names[@]}" >/dev/null 2>&1 || return 0
     for name in "${names[@]}"; do
         "$@" stop "$name" >/dev/null 2>&1 || true
         "$@" rm -f "$name" >/dev/null 2>&1 || true
@@ -362,8 +363,9 @@ everyone() {
     fi
 }
 
-# pairs_of "WHO…" MODE…: WHO:MODE for `for pair in $(pairs_of "$(everyone)" casual bare)`, so that each who and each mode
-# is in one of them, others from test to test. With BRIG_THOROUGH=1 every pair there is.
+# pairs_of "WHO…" MODE…: prints pairs, WHO:MODE, in which each who and each mode occurs, for
+# `for pair in $(pairs_of "$(everyone)" casual bare)`. Which ones depends on the number of the test; with BRIG_THOROUGH=1
+# every pair there is.
 pairs_of() {
     local who=() count i
     read -ra who <<<"$1"

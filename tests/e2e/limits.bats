@@ -366,11 +366,8 @@ print("all watched")'
 # ---- Values ----
 
 @test "values that make no sense are refused by name" {
-    local options='memory cpu pids disk disk-inodes io-read io-write output inotify-watches timeout' number=0
     for word in 0 -1 x 99999999999999999999 1.5.2 '' 12Q; do
-        for option in $options; do
-            # Each word with some of the options, each option with some of the words.
-            [ -n "${BRIG_THOROUGH:-}" ] || [ $(((number += 1) % 3)) -eq 0 ] || continue
+        for option in memory cpu pids disk disk-inodes io-read io-write output inotify-watches timeout; do
             must_exit 125 "$BRIG" -m sealed "--$option=$word" true
             output_has "--$option"
         done

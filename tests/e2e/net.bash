@@ -55,7 +55,7 @@ teardown() {
     [ -z "${GIVEN:-}" ] || take_back
 }
 
-# world WHO CMD...: in the world, and in its directory /: a process that changes its mount namespace is there.
+# world WHO CMD...: in the world. The working directory is /, to which entering a mount namespace sets it.
 world() {
     local who=$1 BEFORE_USER
     shift

@@ -86,7 +86,8 @@ start() { # start WHO SCRIPT
         # What is done to the git directory in the jail does not keep it from what follows in the same run.
         for attempt in 'echo x >.git/hooks/pre-commit; echo "# x" >>.git/config; chmod 777 .git/config
                 touch -d 2000-01-01 .git/config; git config core.fsmonitor x; echo "[a]" >.git/config.worktree' \
-            'mv .git/hooks h; mv .git/config c; echo y >d; mv d .git/config; echo /tmp >.git/commondir' \
+            'mv .git/hooks h; mv .git/config c; cp c d; mv d .git/config; echo /tmp >.git/commondir' \
+            'echo y >d; mv d .git/config' \
             'rm -rf .git/hooks; ln -s /tmp .git/hooks' 'rm -rf .git/hooks' 'rm -rf .git/objects .git/info'; do
             run jail "$who" -- sh -c "$attempt"
             [ "$status" -ne 125 ]

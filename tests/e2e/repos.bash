@@ -37,9 +37,9 @@ pairs() {
     fi
 }
 
-# enter_project WHO: a new directory of the owner of WHO's projects becomes the working directory; PROJECT
-# is its path, OWNER the owner.
-enter_project() { # enter_project WHO [SCRIPT]: with a script that is run in it
+# enter_project WHO [SCRIPT]: a new directory of the owner of WHO's projects becomes the working directory; PROJECT
+# is its path, OWNER the owner. The script is run in it first.
+enter_project() {
     OWNER=user
     [ "$1" != root ] || OWNER=root
     scratch_make "$OWNER" "mkdir p; cd p; ${2:-}" || return
