@@ -154,8 +154,14 @@ time.sleep(600)
     run_as_user sh -c "echo token >$H/hdir/a.secret"
     # Where names cannot be watched they are looked for every two seconds.
     jail user other
-    must by user -m casual -j other -- echo works
-    output_has works
+    if [ "$(findmnt -nT /tmp -o FSROOT)" = / ]; then
+        must by user -m casual -j other -- echo works
+        output_has works
+    else
+        # /tmp is another directory (BRIG_THOROUGH=1), and brig's own in it has a second path, which has to be watched.
+        must_exit 125 by user -m casual -j other -- echo works
+        output_has "Raise fs.inotify.max_user_instances"
+    fi
     go
     [ "$(cat seen)" = "" ]
 }
