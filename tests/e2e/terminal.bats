@@ -286,15 +286,11 @@ EOF
 
 # ---- in a home: the modes for people ----
 
-# modes: casual and bare, whose command has the project and a home. One of them, the other in the next test, unless
-# BRIG_THOROUGH=1.
+# modes: casual or bare, whose command has the project and a home, by turns from test to test; both with BRIG_THOROUGH=1.
 modes() {
-    if [ -n "${BRIG_THOROUGH:-}" ] || [ $((BATS_TEST_NUMBER % 2)) -eq 0 ]; then
-        echo casual
-    fi
-    if [ -n "${BRIG_THOROUGH:-}" ] || [ $((BATS_TEST_NUMBER % 2)) -eq 1 ]; then
-        echo bare
-    fi
+    local modes=(casual bare)
+    [ -n "${BRIG_THOROUGH:-}" ] || modes=("${modes[BATS_TEST_NUMBER % 2]}")
+    echo "${modes[@]}"
 }
 
 # in_each_mode CALLBACK: it is called with each of modes.
