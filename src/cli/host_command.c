@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "base/str.h"
 #include "cli/identity.h"
-#include "guard/outside_path.h"
+#include "git/outside_path.h"
 #include "policy/policy.h"
 
 #define ROOM (POLICY_SECRET_MAX + 2) /* the end of a line, and one byte to detect excess */

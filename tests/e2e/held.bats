@@ -18,7 +18,7 @@ teardown() {
     repos_teardown
 }
 
-# The names of src/guard/names.c, and the files that stand for those that are directories.
+# The names of src/held/names.c, and the files that stand for those that are directories.
 FILES='.envrc .devcontainer.json .mcp.json .claude/settings.json .claude/settings.local.json opencode.json '
 FILES+='.aider.conf.yml .hg/hgrc .brig.conf'
 DIRECTORIES='.vscode .idea .zed .devcontainer .husky .claude/hooks .codex .cursor .gemini .qwen .opencode .windsurf .roo'
@@ -57,7 +57,7 @@ listing() {
 }
 
 @test "the names of this suite are those of the table" {
-    names=$(sed -n 's/^    NAMES_ROW("\([^"]*\)", ".*),$/\1/p' "$LIB_ROOT/src/guard/names.c" | sort)
+    names=$(sed -n 's/^    NAMES_ROW("\([^"]*\)", ".*),$/\1/p' "$LIB_ROOT/src/held/names.c" | sort)
     # shellcheck disable=SC2086 # words
     [ "$names" = "$(printf '%s\n' $FILES $DIRECTORIES | sort)" ]
 }

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "guard/config.h"
-#include "guard/repo.h"
-#include "guard/transfer.h"
+#include "git/config.h"
+#include "git/repo.h"
+#include "git/transfer.h"
 
 static void expect(bool condition)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "changes/show/risk_rows.h"
-#include "changes/show/risk_text.h"
+#include "held/risk_rows.h"
+#include "held/risk_text.h"
 
 /* Tokens lie in the text, in order, and do not overlap. */
 static void find_tokens(const char *text, size_t size)

@@ -20,7 +20,7 @@
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes_support.h"
-#include "guard/git.h"
+#include "git/git.h"
 #include "tap.h"
 
 static struct git git;

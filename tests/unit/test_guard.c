@@ -11,12 +11,12 @@
 
 #include <brig/brig.h>
 
-#include "guard/config.h"
-#include "guard/files.h"
-#include "guard/guard.h"
-#include "guard/names.h"
-#include "guard/repo.h"
-#include "guard/transfer.h"
+#include "base/files.h"
+#include "git/config.h"
+#include "git/guard.h"
+#include "git/repo.h"
+#include "git/transfer.h"
+#include "held/names.h"
 #include "tap.h"
 
 #define ID "0123456789abcdef0123456789abcdef01234567"

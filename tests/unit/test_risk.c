@@ -14,9 +14,9 @@
 #include "base/tree.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
-#include "changes/show/risk_rows.h"
-#include "changes/show/risk_text.h"
-#include "guard/names.h"
+#include "held/names.h"
+#include "held/risk_rows.h"
+#include "held/risk_text.h"
 #include "tap.h"
 
 /* ---- names ---- */

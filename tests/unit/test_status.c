@@ -15,7 +15,7 @@
 #include "changes/layer/layer.h"
 #include "changes/show/renames.h"
 #include "changes_support.h"
-#include "guard/git.h"
+#include "git/git.h"
 #include "tap.h"
 
 static struct git git;

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/sha256.h"
 #include "changes/checkpoint/clones.h"
@@ -24,7 +25,6 @@
 #include "changes/layer/base.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
-#include "guard/files.h"
 
 #define MANIFEST "manifest"
 #define MANIFEST_NEW "manifest.new"

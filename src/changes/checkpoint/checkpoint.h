@@ -23,7 +23,7 @@
 #include <brig/brig.h>
 
 #include "base/str.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define CHECKPOINT_LIMIT_BYTES ((uint64_t)16 << 20) /* the default of --checkpoint-size */
 #define CHECKPOINT_ROOTS_MAX 64                     /* of one run */

@@ -8,13 +8,13 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/clones.h"
 #include "changes/checkpoint/manifest.h"
 #include "changes/checkpoint/store.h"
-#include "guard/files.h"
 
 struct collecting {
     struct str refs;   /* that a manifest names */

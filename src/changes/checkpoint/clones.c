@@ -14,11 +14,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/tree.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/operation/copy.h"
-#include "guard/files.h"
 
 #define COPY_BYTES 65536
 

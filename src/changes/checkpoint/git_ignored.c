@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "changes/layer/base.h"
 #include "changes/layer/walk.h"
-#include "guard/repo.h"
+#include "git/repo.h"
 
 /* The list of one repository. */
 struct list {

@@ -9,7 +9,7 @@
 
 #include "base/sha256.h"
 #include "base/str.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 struct git_ignored;
 

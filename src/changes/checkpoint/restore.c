@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "changes/checkpoint/checkpoint.h"
@@ -23,7 +24,6 @@
 #include "changes/layer/layer.h"
 #include "changes/layer/names_list.h"
 #include "changes/operation/operation_files.h"
-#include "guard/files.h"
 
 #define LAYER_DIRECT "direct"
 #define RUN_LOCK "lock"

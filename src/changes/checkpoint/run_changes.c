@@ -13,10 +13,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/clones.h"
 #include "changes/layer/walk.h"
-#include "guard/files.h"
 
 #define AFTER_NEW ".after.new"
 

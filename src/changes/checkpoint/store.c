@@ -15,10 +15,10 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "guard/files.h"
 
 #define NEW_DIRECTORY STORE_DIRECTORY ".new"
 #define PACKS "objects/pack"

@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#include "guard/git.h"
+#include "git/git.h"
 
 #define STORE_ID_MAX 65 /* an object id and a NUL */
 #define STORE_DIRECTORY "store.git"

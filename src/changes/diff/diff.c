@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "base/str.h"
@@ -31,8 +32,7 @@
 #include "changes/layer/walk.h"
 #include "changes/show/ignored_trees.h"
 #include "changes/show/spool.h"
-#include "guard/files.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define DIFF_REF "refs/brig/diff"
 #define TOP_MAX 32

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define ANSWER_TEXTS 3 /* path, attribute and value, each with a NUL */
 

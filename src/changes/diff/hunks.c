@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "base/str.h"
@@ -23,8 +24,7 @@
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/step.h"
-#include "guard/files.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define BEFORE_REF "refs/brig/before"
 #define TREE "tree"

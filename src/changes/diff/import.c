@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "changes/diff/plain.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define BUFFER_BYTES ((size_t)256 << 10)
 #define PART_BYTES ((size_t)64 << 10)

@@ -9,7 +9,7 @@
 #include <brig/brig.h>
 
 #include "base/str.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 struct import {
     struct git_talk git;

@@ -14,13 +14,13 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "changes/diff/scratch.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
-#include "guard/files.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define BASES ".bases"
 #define BASES_NAME_MAX (LAYER_NAME_MAX + sizeof BASES)

@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "guard/files.h"
 
 #define PREFIX "scratch."
 #define TRIES_MAX 100

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "changes/layer/compare.h"
@@ -18,7 +19,6 @@
 #include "changes/layer/upper.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
-#include "guard/files.h"
 #include "policy/startup.h"
 
 #define HIDDEN_LINES "it has lines that are hidden from the jail, which would be lost"

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "base/tree.h"
@@ -22,7 +23,6 @@
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
 #include "changes/operation/step.h"
-#include "guard/files.h"
 #include "home/storage.h"
 
 #define PART_MAX 160

@@ -14,9 +14,9 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "guard/files.h"
 #include "jail/view/mask.h"
 
 #define PART ".hidden"

@@ -7,8 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/str.h"
-#include "guard/files.h"
 
 static int compare(const void *left, const void *right)
 {

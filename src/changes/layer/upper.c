@@ -11,12 +11,12 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "changes/layer/base.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/names_list.h"
-#include "guard/files.h"
 
 #define FUSE_OPAQUE UPPER_FUSE_PREFIX ".wh..opq"
 

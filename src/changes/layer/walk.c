@@ -9,11 +9,11 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/names_list.h"
-#include "guard/files.h"
 
 /* One directory of the path to the current entry. */
 struct level {

@@ -5,10 +5,10 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/operation/operation_files.h"
-#include "guard/files.h"
 
 struct ids {
     uint64_t *items;

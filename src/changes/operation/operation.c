@@ -12,11 +12,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation_files.h"
-#include "guard/files.h"
 
 #define BUFFER_BYTES 65536
 #define TREES_MAX 255

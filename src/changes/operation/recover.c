@@ -8,11 +8,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation_files.h"
-#include "guard/files.h"
 
 /* Records of a base that are changed at a time: it is rewritten for each batch. */
 #define BATCH ((size_t)1 << 17)

@@ -13,7 +13,7 @@
 #include "changes/layer/layer.h"
 #include "changes/show/spool.h"
 #include "changes/show/status.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 /* Git ends at a path in a submodule, and at one below a symbolic link outside. It is started again
  * after the directory with the path. */

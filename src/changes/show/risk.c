@@ -19,8 +19,8 @@
 #include "changes/diff/plain.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
-#include "changes/show/risk_rows.h"
-#include "changes/show/risk_text.h"
+#include "held/risk_rows.h"
+#include "held/risk_text.h"
 
 #define TOKENS_MAX 64 /* credentials of one file that are compared with the user's file */
 #define EXECUTABLE (S_IXUSR | S_IXGRP | S_IXOTH)

@@ -13,7 +13,7 @@
 #include "cli/credentials/inject.h"
 #include "cli/identity.h"
 #include "cli/settings/settings.h"
-#include "guard/outside_path.h"
+#include "git/outside_path.h"
 #include "policy/policy.h"
 
 /* ---- the files that a command names ---- */

@@ -17,7 +17,7 @@
 #include "cli/host_command.h"
 #include "cli/identity.h"
 #include "cli/settings/settings.h"
-#include "guard/git.h"
+#include "git/git.h"
 #include "policy/policy.h"
 
 #define NPM_REGISTRY "https://registry.npmjs.org/"

@@ -23,7 +23,7 @@
 #include "cli/run/masks.h"
 #include "cli/run/setup.h"
 #include "cli/settings/config.h"
-#include "guard/git.h"
+#include "git/git.h"
 #include "policy/policy.h"
 #include "policy/startup.h"
 

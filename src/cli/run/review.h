@@ -12,7 +12,7 @@
 #include "changes/layer/layer.h"
 #include "cli/run/masks.h"
 #include "cli/settings/settings.h"
-#include "guard/git.h"
+#include "git/git.h"
 #include "home/home.h"
 
 #define REVIEW_ROOTS_MAX 16

@@ -9,7 +9,7 @@
 #include "cli/network/net_watch.h"
 #include "cli/run/masks.h"
 #include "cli/run/terminal.h"
-#include "guard/guard.h"
+#include "git/guard.h"
 
 #define RUN_LOOP_RELAYS 2
 

@@ -27,8 +27,8 @@
 #include "cli/run/review.h"
 #include "cli/settings/script.h"
 #include "cli/settings/settings.h"
-#include "guard/held.h"
-#include "guard/names.h"
+#include "held/held.h"
+#include "held/names.h"
 #include "jail/job/result.h"
 #include "policy/policy.h"
 

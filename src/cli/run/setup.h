@@ -10,7 +10,7 @@
 #include "cli/run/run_checkpoint.h"
 #include "cli/settings/config.h"
 #include "cli/settings/settings.h"
-#include "guard/guard.h"
+#include "git/guard.h"
 #include "jail/job/result.h"
 
 struct str;

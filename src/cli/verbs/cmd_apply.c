@@ -27,7 +27,7 @@
 #include "cli/verbs/layers.h"
 #include "cli/verbs/layers_git.h"
 #include "cli/verbs/selection.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define SKIPPED 1        /* the exit status if something was not applied */
 #define TOLD_MAX 100     /* lines about changes that were not applied */

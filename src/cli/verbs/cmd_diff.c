@@ -23,7 +23,7 @@
 #include "cli/report.h"
 #include "cli/verbs/layers.h"
 #include "cli/verbs/selection.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define JAILS_MAX 2
 

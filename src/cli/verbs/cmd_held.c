@@ -19,8 +19,8 @@
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/verbs/held.h"
-#include "guard/git.h"
-#include "guard/held.h"
+#include "git/git.h"
+#include "held/held.h"
 
 #define PART_BYTES 65536  /* bytes printed at a time */
 #define CHARACTER_BYTES 4 /* the maximum in UTF-8 */

@@ -23,7 +23,7 @@
 #include "cli/settings/config.h"
 #include "cli/settings/import.h"
 #include "cli/settings/settings.h"
-#include "guard/outside_path.h"
+#include "git/outside_path.h"
 #include "home/jails.h"
 #include "policy/conf.h"
 

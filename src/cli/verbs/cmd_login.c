@@ -21,7 +21,7 @@
 #include "cli/run/setup.h"
 #include "cli/settings/config.h"
 #include "cli/settings/profile.h"
-#include "guard/outside_path.h"
+#include "git/outside_path.h"
 #include "home/jails.h"
 
 #define WORDS_MAX 96

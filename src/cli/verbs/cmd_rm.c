@@ -12,8 +12,8 @@
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
-#include "guard/guard.h"
-#include "guard/held.h"
+#include "git/guard.h"
+#include "held/held.h"
 #include "home/jails.h"
 
 /* The number of reviewed directories with changes. Those of the home are removed without a

@@ -15,8 +15,8 @@
 #include "cli/verbs/layers.h"
 #include "cli/verbs/selection.h"
 #include "cli/verbs/status_print.h"
-#include "guard/git.h"
-#include "guard/held.h"
+#include "git/git.h"
+#include "held/held.h"
 
 struct words {
     const char *jail;

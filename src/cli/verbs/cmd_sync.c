@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
-#include "guard/guard.h"
-#include "guard/held.h"
+#include "git/guard.h"
+#include "held/held.h"
 
 struct syncing {
     bool show;

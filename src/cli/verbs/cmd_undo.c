@@ -17,7 +17,7 @@
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/verbs/layers.h"
-#include "guard/git.h"
+#include "git/git.h"
 
 #define SKIPPED 1         /* the exit status if something was not undone */
 #define TOLD_MAX 100      /* lines about files that have changed */

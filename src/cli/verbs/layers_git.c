@@ -13,7 +13,7 @@
 #include "changes/layer/layer.h"
 #include "changes/operation/operation.h"
 #include "cli/jails.h"
-#include "guard/guard.h"
+#include "git/guard.h"
 
 /* Opens NAME.git; -1 if there is none. */
 static int open_git(const struct layers *layers, const char *storage)

@@ -7,7 +7,7 @@
 
 #include <brig/brig.h>
 
-#include "guard/git.h"
+#include "git/git.h"
 
 struct layers;
 

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "guard/guard.h"
+#include "git/guard.h"
 #include "image/images.h"
 #include "jail/generated/guest_blob.h" /* made from guest/guest.c */
 #include "policy/policy.h"

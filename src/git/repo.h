@@ -9,7 +9,7 @@
 
 #include <brig/brig.h>
 
-#include "guard/git.h"
+#include "git/git.h"
 
 #define REPO_POINTER_MAX 4096 /* bytes of a file that contains one path */
 #define REPO_OBJECTS_MAX GIT_OBJECT_DIRS_MAX
@@ -48,12 +48,6 @@ void repo_done(struct repo *repo);
 
 /* Whether git accepts a directory as a git directory: it has HEAD, objects and refs. */
 bool repo_has_parts(int git_dir);
-
-/* Whether a directory has no entries. */
-bool repo_is_empty(int dir);
-/* Whether an open `.git` is the mount point of another run: it is empty, and that run holds a lock
- * on it. Otherwise an empty one is locked for the caller until it is closed. */
-bool repo_is_mount_point(int dir);
 
 /* The object directories: the repository's and all its alternates. The caller closes them. */
 int repo_objects(const struct repo *repo, int ret_fds[REPO_OBJECTS_MAX], size_t *ret_count,

@@ -11,9 +11,9 @@
 #include "base/encode.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/sha256.h"
-#include "guard/files.h"
-#include "guard/transfer.h"
+#include "git/transfer.h"
 
 /* ---- lists of refs ---- */
 

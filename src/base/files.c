@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/files.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -46,6 +47,17 @@ const struct dirent *files_next(DIR *dir)
            (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0))
         ;
     return item;
+}
+
+bool files_is_empty_dir(int dir)
+{
+    autodir DIR *list = files_list(dir, ".");
+    return list && !files_next(list);
+}
+
+bool files_is_mount_point(int dir)
+{
+    return files_is_empty_dir(dir) && flock(dir, LOCK_EX | LOCK_NB) < 0;
 }
 
 int files_make_dir(int at, const char *name, int *ret_fd, struct brig_error *err)

@@ -9,9 +9,9 @@
 
 #include <time.h>
 
-#include "guard/guard.h"
-#include "guard/held.h"
-#include "guard/transfer.h"
+#include "git/guard.h"
+#include "git/transfer.h"
+#include "held/held.h"
 
 #define ROOTS_MAX 256
 #define TREES_MAX 256 /* working trees of one run: projects and their submodules */

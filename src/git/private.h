@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "guard/git.h"
-#include "guard/repo.h"
+#include "git/git.h"
+#include "git/repo.h"
 
 #define PRIVATE_PENDING "pending-"     /* prefix of directories that private_keep() keeps */
 #define PRIVATE_MOUNTS "/run/brig/git" /* prefix of the fixed paths in the jail */

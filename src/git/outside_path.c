@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Removes directories from PATH that are not the user's alone. */
-#include "guard/outside_path.h"
+#include "git/outside_path.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "guard/git.h"
+#include "git/git.h"
 #include "policy/policy.h"
 
 bool outside_path_is_writable(const struct brig_policy *policy, const char *path)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/transfer.h"
+#include "git/transfer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/sha256.h"
-#include "guard/config.h"
-#include "guard/files.h"
+#include "git/config.h"
 
 #define COUNTED_BRANCHES_MAX 8 /* whose new commits the summary counts */
 #define ENTRIES_MAX 2000000    /* files and directories in a tree */

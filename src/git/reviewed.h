@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "guard/run.h"
+#include "git/run.h"
 
 #define REVIEWED_PREFIX "review-"
 

@@ -10,10 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "guard/files.h"
-#include "guard/run.h"
+#include "git/run.h"
 
 #define SUBMODULE_LINK ".git.brig-link"
 #define NESTED_DEPTH_MAX 256
@@ -402,7 +402,7 @@ static int treat(const struct nested *nested, const char *path, int folder, stru
     autoclose int git = files_open_dir(dir, ".git");
     if (!new && (git < 0 || !has_new_part(git, nested->guard->began)))
         return 0;
-    if (git >= 0 && repo_is_mount_point(git))
+    if (git >= 0 && files_is_mount_point(git))
         return 0;
     if (!S_ISDIR(mode) && !S_ISREG(mode)) /* a link, or a type that git does not read */
         return remove_pointer(nested, dir, path, err);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of names, the most specific reason first. */
-#include "changes/show/risk_rows.h"
+#include "held/risk_rows.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "changes/layer/layer.h"
-#include "guard/names.h"
+#include "held/names.h"
 
+#define COMPONENTS_MAX 256 /* of a path; deeper ones do not count */
 #define PATTERNS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 const struct risk_row risk_rows[] = {
@@ -281,7 +281,7 @@ bool risk_pattern_matches(const char *pattern, const char *path)
 
 /* The beginnings of the components of a path. */
 struct components {
-    const char *at[LAYER_DEPTH_MAX + 1];
+    const char *at[COMPONENTS_MAX + 1];
     size_t count;
     bool above; /* a pattern may be longer */
 };

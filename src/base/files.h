@@ -21,6 +21,12 @@ DIR *files_list(int at, const char *name);
 /* The next entry, except "." and ".."; NULL at the end. */
 const struct dirent *files_next(DIR *dir);
 
+/* Whether a directory has no entries. */
+bool files_is_empty_dir(int dir);
+/* Whether an open `.git` is the mount point of another run: it is empty, and that run holds a lock
+ * on it. Otherwise an empty one is locked for the caller until it is closed. */
+bool files_is_mount_point(int dir);
+
 /* Opens a directory of the storage, and creates it if it is missing. */
 int files_make_dir(int at, const char *name, int *ret_fd, struct brig_error *err);
 

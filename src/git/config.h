@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "guard/repo.h"
+#include "git/repo.h"
 
 /* Appends lines about what was removed, a NUL, and the text of the file `name` in `dir` without
  * credentials. A temporary copy is made in `folder`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/repo.h"
+#include "git/repo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "guard/files.h"
 
 int repo_parse_path(const char *text, size_t length, char ret_path[REPO_POINTER_MAX])
 {
@@ -165,17 +165,6 @@ static int find_by_file(int top, uid_t owner, struct repo *repo, struct brig_err
 
 /* ---- finding the git directory ---- */
 
-bool repo_is_empty(int dir)
-{
-    autodir DIR *list = files_list(dir, ".");
-    return list && !files_next(list);
-}
-
-bool repo_is_mount_point(int dir)
-{
-    return repo_is_empty(dir) && flock(dir, LOCK_EX | LOCK_NB) < 0;
-}
-
 bool repo_has_parts(int git_dir)
 {
     return files_exists(git_dir, "HEAD") && files_exists(git_dir, "objects") &&
@@ -196,7 +185,7 @@ static int find(int top, uid_t owner, struct repo *repo, struct brig_error *err)
     autoclose int fd = files_open_dir(top, ".git");
     if (fd < 0)
         return be_foreign(repo, "which is a symbolic link or cannot be opened");
-    if (repo_is_empty(fd))
+    if (files_is_empty_dir(fd))
         return 0;
     /* brig names the directory to git outside, which then does not check its owner. */
     if (!is_owned(fd, owner))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/guard.h"
+#include "git/guard.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -20,13 +20,13 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "base/tree.h"
-#include "guard/files.h"
-#include "guard/names.h"
-#include "guard/reviewed.h"
-#include "guard/run.h"
+#include "git/reviewed.h"
+#include "git/run.h"
+#include "held/names.h"
 
 #define FETCH_END_MS 15000
 #define REPORT_MAX 65536

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/reviewed.h"
+#include "git/reviewed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/process.h"
 #include "base/tree.h"
-#include "guard/files.h"
 
 #define LOCK "review.lock" /* in the storage: held while one is opened, built or removed */
 #define ABOUT "review"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/private.h"
+#include "git/private.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,10 +12,10 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/tree.h"
-#include "guard/config.h"
-#include "guard/files.h"
-#include "guard/transfer.h"
+#include "git/config.h"
+#include "git/transfer.h"
 
 #define LOG_MAX ((off_t)1 << 20) /* longer reflogs are not copied */
 #define NEW "new"                /* in the folder: a new repository for the working tree */
@@ -567,7 +567,7 @@ int private_place(struct private_git *p, struct brig_error *err)
         return 0;
     (void)mkdirat(p->top, ".git", 0777);
     autoclose int to = openat(p->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (to < 0 || !repo_is_empty(to))
+    if (to < 0 || !files_is_empty_dir(to))
         return brig_fail(err, BRIG_E_SETUP, to < 0 ? errno : 0,
                          "a repository that the run made cannot be put into '%s', where '.git' is "
                          "not an empty directory",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs git, outside and in a sealed jail. */
-#include "guard/git.h"
+#include "git/git.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/process.h"
-#include "guard/files.h"
-#include "guard/outside_path.h"
+#include "git/outside_path.h"
 #include "jail/job/job.h"
 #include "policy/policy.h"
 

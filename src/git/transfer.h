@@ -9,7 +9,7 @@
  * refs/brig/JAIL/RUN/, where no other run changes it, and is reported. */
 #pragma once
 
-#include "guard/private.h"
+#include "git/private.h"
 
 #define TRANSFER_SPACE_MAX 200
 

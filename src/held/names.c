@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/names.h"
+#include "held/names.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/config.h"
+#include "git/config.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
-#include "guard/files.h"
 #include "policy/defaults.h"
 #include "policy/policy.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/held.h"
+#include "held/held.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "guard/files.h"
-#include "guard/names.h"
-#include "guard/repo.h"
+#include "held/names.h"
 
 #define ITEMS_MAX 4096
 #define CONTENT "content" /* in the directory of an item, beside `about` */
@@ -254,7 +253,7 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
     uint64_t now = look(root->top), fresh = now & ~root->existed;
     /* In a repository these are ordinary names. */
     autoclose int git = files_open_dir(root->top, ".git");
-    if (has(fresh, ROW_GIT) && git >= 0 && repo_is_mount_point(git))
+    if (has(fresh, ROW_GIT) && git >= 0 && files_is_mount_point(git))
         fresh &= ~bit(names_count + ROW_GIT);
     bool in_repository = files_exists(root->top, ".git") && !has(fresh, ROW_GIT) &&
                          (git < 0 || files_exists(git, "HEAD"));

@@ -12,7 +12,7 @@
  * used only with the ids of the owner of the project. */
 #pragma once
 
-#include "guard/git.h"
+#include "git/git.h"
 
 struct guard;
 

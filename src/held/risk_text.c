@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scanners for credentials and for package.json. */
-#include "changes/show/risk_text.h"
+#include "held/risk_text.h"
 
 #include <string.h>
 

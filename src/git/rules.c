@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guard/run.h"
+#include "git/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/path.h"
-#include "guard/config.h"
-#include "guard/files.h"
-#include "guard/names.h"
-#include "guard/reviewed.h"
+#include "git/config.h"
+#include "git/reviewed.h"
+#include "held/names.h"
 #include "policy/policy.h"
 
 #define MAKE_TRIES 16
@@ -209,7 +209,7 @@ static void share_empty(struct guard *guard, int top)
 {
     struct stat named, opened;
     autoclose int fd = files_open_dir(top, ".git");
-    if (fd < 0 || !repo_is_mount_point(fd) || guard->shared_count == TREES_MAX)
+    if (fd < 0 || !files_is_mount_point(fd) || guard->shared_count == TREES_MAX)
         return;
     int copy = fcntl(top, F_DUPFD_CLOEXEC, 3);
     if (copy < 0)
