@@ -88,7 +88,15 @@ int files_random_name(const char *prefix, char *ret_name, size_t size, struct br
     return 0;
 }
 
-int files_write(int dir, const char *name, const void *bytes, size_t length, struct brig_error *err)
+static void files_sync_directory(int dir)
+{
+    autoclose int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)fsync(fd);
+}
+
+static int files_replace(int dir, const char *name, const void *bytes, size_t length, bool durable,
+                         struct brig_error *err)
 {
     char temporary[32];
     int status = files_random_name("new-", temporary, sizeof temporary, err);
@@ -96,13 +104,28 @@ int files_write(int dir, const char *name, const void *bytes, size_t length, str
         return status;
     autoclose int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     int failed = fd < 0 ? -errno : write_all(fd, bytes, length);
+    if (failed == 0 && durable && fsync(fd) < 0)
+        failed = -errno;
     if (failed == 0 && renameat(dir, temporary, dir, name) < 0)
         failed = -errno;
+    if (failed == 0 && durable)
+        files_sync_directory(dir);
     if (failed == 0)
         return 0;
     if (fd >= 0)
         (void)unlinkat(dir, temporary, 0);
     return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write '%s' in the jail's storage", name);
+}
+
+int files_write(int dir, const char *name, const void *bytes, size_t length, struct brig_error *err)
+{
+    return files_replace(dir, name, bytes, length, false, err);
+}
+
+int files_write_durable(int dir, const char *name, const void *bytes, size_t length,
+                        struct brig_error *err)
+{
+    return files_replace(dir, name, bytes, length, true, err);
 }
 
 bool files_read(int dir, const char *name, struct str *text)

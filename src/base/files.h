@@ -45,6 +45,9 @@ int files_random_name(const char *prefix, char *ret_name, size_t size, struct br
  * contents. */
 int files_write(int dir, const char *name, const void *bytes, size_t length,
                 struct brig_error *err);
+/* The same, and it is on the disk when this returns. */
+int files_write_durable(int dir, const char *name, const void *bytes, size_t length,
+                        struct brig_error *err);
 
 /* Appends the contents of a file; false if it is missing, unreadable or larger than 32 MiB. */
 bool files_read(int dir, const char *name, struct str *text);
