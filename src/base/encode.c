@@ -71,6 +71,8 @@ bool base64_decode(const char *text, size_t length, char *bytes, size_t *ret_len
 
 /* ---- UTF-8, strictly ---- */
 
+#define SEQUENCE_MAX 4 /* bytes of a character */
+
 /* The valid continuations of a first byte (Unicode 15, table 3-7: no overlong forms, no surrogates,
  * nothing above U+10FFFF). */
 struct sequence {
@@ -129,6 +131,15 @@ bool utf8_is_beginning(const unsigned char *p, size_t left)
         return false;
     struct sequence sequence = sequence_of(p[0]);
     return left < sequence.length && follows(sequence, p, left);
+}
+
+size_t utf8_cut(const char *text, size_t length)
+{
+    const unsigned char *end = (const unsigned char *)text + length;
+    for (size_t back = 1; back < SEQUENCE_MAX && back <= length; back++)
+        if (utf8_is_beginning(end - back, back))
+            return length - back;
+    return length;
 }
 
 bool utf8_is_valid(const void *bytes, size_t length)

@@ -34,6 +34,8 @@ uint32_t utf8_decode(const unsigned char *p, size_t length);
 /* Whether these bytes are the beginning of a well-formed but incomplete sequence. */
 bool utf8_is_beginning(const unsigned char *p, size_t left);
 bool utf8_is_valid(const void *bytes, size_t length);
+/* The length of a text that is cut off there, without an incomplete sequence at its end. */
+size_t utf8_cut(const char *text, size_t length);
 /* Whether the well-formed sequence of this length is a character that is not shown but changes how
  * others are: a control character, one for the direction of writing, or one without a width. */
 bool utf8_is_unseen(const unsigned char *p, size_t length);

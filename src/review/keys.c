@@ -5,6 +5,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "base/encode.h"
 #include "review/view.h"
 
 #define SEARCH_MAX 200     /* bytes */
@@ -168,10 +169,10 @@ static void search_key(struct view *view, int key)
     if (key == SCREEN_ENTER || key == SCREEN_ESCAPE)
         return end_search(view, key == SCREEN_ENTER);
     if (key == SCREEN_BACKSPACE) {
-        while (text->length > 0 && ((unsigned char)text->data[--text->length] & 0xc0) == 0x80)
-            ;
-        if (text->data)
+        if (text->length > 0) {
+            text->length = utf8_cut(text->data, text->length - 1);
             text->data[text->length] = '\0';
+        }
     } else if (key >= ' ' && key < KEY_OF_SCREEN && text->length < SEARCH_MAX) {
         int length = snprintf(bytes, sizeof bytes, "%lc", (wint_t)key);
         if (length > 0)

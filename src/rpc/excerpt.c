@@ -65,17 +65,6 @@ void excerpt_append_clean(struct str *out, const char *bytes, size_t length)
     }
 }
 
-/* The length without an incomplete character at the end. */
-static size_t whole_length(const struct str *text)
-{
-    const unsigned char *bytes = (const unsigned char *)text->data;
-    for (size_t back = 1; back < SEQUENCE_MAX && back <= text->length; back++)
-        if (bytes[text->length - back] >= 0xc0)
-            return utf8_is_beginning(bytes + text->length - back, back) ? text->length - back
-                                                                        : text->length;
-    return text->length;
-}
-
 /* The number of bytes at the beginning that belong to a character before. */
 static size_t part_length(const char *text, size_t length)
 {
@@ -100,7 +89,7 @@ void excerpt_print(const struct excerpt *excerpt, struct str *out)
     size_t keep = tail->length < excerpt->max / 2 ? tail->length : excerpt->max / 2;
     const char *end = tail->data + tail->length - keep;
     size_t part = part_length(end, keep);
-    size_t first = whole_length(head);
+    size_t first = utf8_cut(head->data, head->length);
     excerpt_append_clean(out, head->data, first);
     str_appendf(out, "\n[... %llu bytes are left out here ...]\n",
                 (unsigned long long)(excerpt->seen - first - (keep - part)));

@@ -365,3 +365,12 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     output_lacks "brig undo"
     as user git --git-dir="$HOME_OF_USER/.local/share/brig/$JAIL.record/store.git" for-each-ref | grep -q .
 }
+
+@test "an operation on a name of stray bytes is undone, and named" {
+    project user
+    must inside user:sealed 'echo y >"$(printf "\\200%.0s" $(seq 1 100))"' --review
+    must by user discard -j "$JAIL" "$(printf '\200%.0s' $(seq 1 100))"
+    must within 60 undo user
+    output_has "(discard "
+    output_has "was undone"
+}

@@ -3,6 +3,7 @@
 #include <brig/brig.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/str.h"
 #include "tap.h"
 
@@ -215,8 +216,28 @@ static void prints_sizes(void)
     tap_is_str(words.data, "a b c d", "words");
 }
 
+/* A text is cut between characters, and where there are none, at the byte. */
+static void cuts(void)
+{
+    static const struct {
+        const char *text;
+        size_t length, cut;
+    } rows[] = {{"", 0, 0},
+                {"abc", 2, 2},
+                {"a\xc3\xa9z", 3, 3},
+                {"a\xc3\xa9z", 2, 1},
+                {"\xf0\x9f\x98\x80", 4, 4},
+                {"\xf0\x9f\x98\x80", 3, 0},
+                {"\xf0\x9f\x98\x80", 1, 0},
+                {"\x80\x80\x80\x80\x80\x80", 6, 6},
+                {"\xff\xc3\xc3", 3, 2}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        tap_is_int((long)utf8_cut(rows[i].text, rows[i].length), (long)rows[i].cut, "cut %zu", i);
+}
+
 int main(void)
 {
+    cuts();
     quotes();
     grows();
     formatting();

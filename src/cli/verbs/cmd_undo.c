@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/encode.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -103,8 +104,8 @@ static void tell_undone(int record, uint64_t undone, uint64_t id, const char *ja
     if (operation_find(record, undone, &old, NULL) == 0 &&
         operation_find(record, id, &new, NULL) == 0) {
         size_t length = strlen(old.text);
-        for (; length > TEXT_SHOWN_MAX || (old.text[length] & 0xc0) == 0x80; length--)
-            ; /* not within a character */
+        if (length > TEXT_SHOWN_MAX)
+            length = utf8_cut(old.text, TEXT_SHOWN_MAX);
         str_concat(&what, " (", old.kind, length > 0 ? " " : "");
         str_append_shown(&what, old.text, length, "");
         str_append(&what, old.text[length] != '\0' ? "…)" : ")");

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/encode.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "server/config/config.h"
@@ -82,9 +83,7 @@ static void append_text(struct json *j, const char *key, const char *text, size_
     char cut[TEXT_MAX + sizeof ellipsis];
     size_t length = strnlen(text, most + 1);
     if (length > most) {
-        length = most;
-        while (length > 0 && (text[length] & 0xc0) == 0x80) /* splits no character */
-            length--;
+        length = utf8_cut(text, most);
         memcpy(cut, text, length);
         memcpy(cut + length, ellipsis, sizeof ellipsis);
         text = cut;
