@@ -118,33 +118,30 @@ static bool is_remote_url(const char *url)
     return colon && colon > url && colon[1] && (!slash || slash > colon) && !strstr(url, "://");
 }
 
-/* "+refs/heads/…:refs/remotes/NAME/…" */
-static bool is_fetch_of(const char *value, const char *name, size_t length)
+/* The name in "SECTION.NAME.VARIABLE"; 0 if there is none. */
+static size_t name_length(const char *key, const char **ret_name)
 {
-    const char *colon = strchr(value, ':');
-    static const char remotes[] = "refs/remotes/";
-    if (!is_plain_text(value) || !colon || strchr(colon + 1, ':') ||
-        !str_starts_with(value + (value[0] == '+'), "refs/") || strstr(value, ".."))
-        return false;
-    const char *to = colon + 1;
-    return str_starts_with(to, remotes) && strncmp(to + sizeof remotes - 1, name, length) == 0 &&
-           to[sizeof remotes - 1 + length] == '/';
+    const char *dot = strchr(key, '.');
+    const char *variable = variable_of(key);
+    if (!dot || variable <= dot + 1)
+        return 0;
+    *ret_name = dot + 1;
+    return (size_t)(variable - 1 - *ret_name);
+}
+
+bool config_is_remote(const char *key, const char *value)
+{
+    const char *name = NULL;
+    size_t length = name_length(key, &name);
+    return is_plain_name(name, length) && begins(key, "remote.") &&
+           strcmp(variable_of(key), "url") == 0 && is_remote_url(value);
 }
 
 bool config_may_cross(const char *key, const char *value)
 {
-    const char *variable = variable_of(key);
-    const char *name = strchr(key, '.');
-    if (!name || variable <= name + 1)
-        return false;
-    name++;
-    size_t length = (size_t)(variable - 1 - name);
-    if (!is_plain_name(name, length))
-        return false;
-    if (begins(key, "remote."))
-        return (strcmp(variable, "url") == 0 && is_remote_url(value)) ||
-               (strcmp(variable, "fetch") == 0 && is_fetch_of(value, name, length));
-    if (!begins(key, "branch."))
+    const char *name = NULL, *variable = variable_of(key);
+    size_t length = name_length(key, &name);
+    if (!is_plain_name(name, length) || !begins(key, "branch."))
         return false;
     if (strcmp(variable, "remote") == 0)
         return strcmp(value, ".") == 0 || is_plain_name(value, strlen(value));
@@ -263,6 +260,9 @@ int config_sanitise(const struct git *git, int dir, const char *name, int folder
 
 /* ---- out of the jail ---- */
 
+#define NAMED_MAX 8      /* upstreams and new remotes that a message names */
+#define CHANGES_MAX 2000 /* settings; the others stay in the jail */
+
 /* The value of the pair at `at`, "key\nvalue\0", whose key gets a NUL at its end; "" if there is
  * none. */
 static const char *split(char *at)
@@ -274,95 +274,221 @@ static const char *split(char *at)
     return value + 1;
 }
 
-/* Whether a list of settings has one that begins with these bytes, which are the complete key if
- * `whole`. */
-static bool has(const struct str *list, const char *text, size_t length, bool whole)
+/* The last value of a key in a list of settings, as git prints it; NULL if there is none. */
+static const char *last_value(const struct str *list, const char *key)
 {
+    size_t length = strlen(key);
+    const char *found = NULL;
     for (const char *at = NULL; (at = str_list_next(list, at));)
-        if (strncmp(at, text, length) == 0 && (!whole || at[length] == '\n' || !at[length]))
-            return true;
-    return false;
+        if (strncmp(at, key, length) == 0 && (at[length] == '\n' || !at[length]))
+            found = at[length] ? at + length + 1 : "";
+    return found;
 }
 
-static bool has_section(const struct str *list, const char *section, size_t length)
+static bool has_remote(const struct str *list, const char *name)
 {
-    return has(list, section, length, false);
+    autostr struct str key = {0};
+    str_concat(&key, "remote.", name, ".url");
+    return !key.failed && last_value(list, key.data);
 }
 
-static bool has_key(const struct str *list, const char *key)
+/* The key with another variable: branch.NAME.merge as branch.NAME.remote. */
+static bool set_variable(const char *key, const char *variable, struct str *ret_key)
 {
-    return has(list, key, strlen(key), true);
+    str_append_bytes(ret_key, key, (size_t)(variable_of(key) - key));
+    str_append(ret_key, variable);
+    return !ret_key->failed;
 }
 
-/* Whether other settings allow this one to cross: "remote.NAME.x" if the URL of the new remote
- * crosses, "branch.NAME.x" if its remote exists outside or crosses. `taken` has the sections of
- * URLs and remotes that cross. */
-static bool fits(const struct str *before, const struct str *taken, const char *key,
-                 const char *value)
+/* The first change of a key; NULL if there is none. */
+static const struct config_change *find_change(const struct config_changes *c, const char *key)
 {
-    size_t length = (size_t)(variable_of(key) - key);
-    if (begins(key, "remote."))
-        return !has_section(before, key, length) &&
-               (strcmp(variable_of(key), "url") == 0 || has_section(taken, key, length));
-    if (has_key(before, key)) /* keep an upstream that the user has set */
-        return false;
-    if (strcmp(variable_of(key), "remote") != 0)
-        return has_section(before, key, length) || has_section(taken, key, length);
-    autostr struct str remote = {0};
-    str_concat(&remote, "remote.", value, ".url");
-    return strcmp(value, ".") == 0 ||
-           (!remote.failed && (has_key(before, remote.data) || has_key(taken, remote.data)));
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->items[i].key, key) == 0)
+            return &c->items[i];
+    return NULL;
 }
 
-static int take_over(const struct git *git, const struct git_call *call, const char *key,
-                     const char *value, struct brig_error *err)
+/* Another variable of the branch that a key is about: its value outside, or the one that crosses. */
+static const char *value_of(const struct config_changes *c, const char *key, const char *variable)
 {
-    bool remote = begins(key, "remote.");
-    const char *const add[] = {"config", "--add", key, value, NULL};
-    const char *const set[] = {"config", "--replace-all", key, value, NULL};
-    struct git_call own = *call;
-    own.words = remote ? add : set;
-    int status = git_run(git, &own, err);
-    return status > 0 ? brig_fail(err, BRIG_E_SYSTEM, 0, "git cannot set '%s'", str_shown(key).text)
-                      : status;
+    autostr struct str whole = {0};
+    if (!set_variable(key, variable, &whole))
+        return NULL;
+    const char *found = last_value(&c->before, whole.data);
+    const struct config_change *item = found ? NULL : find_change(c, whole.data);
+    return item && item->crosses ? item->new : found;
 }
 
-int config_cross(const struct git *git, const struct git_sealed *sealed, int base,
-                 const struct git_call *call, struct str *notes, struct brig_error *err)
+/* An upstream that the user has set is kept; a new one needs a remote that exists outside. */
+static void judge(struct config_changes *c)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < c->count; i++) {
+            struct config_change *item = &c->items[i];
+            bool remote = strcmp(variable_of(item->key), "remote") == 0;
+            if (remote != (pass == 0) || item->old || !config_may_cross(item->key, item->new))
+                continue;
+            item->crosses = remote
+                                ? strcmp(item->new, ".") == 0 || has_remote(&c->before, item->new)
+                                : value_of(c, item->key, "remote") != NULL;
+        }
+}
+
+int config_find_changes(const struct git *git, const struct git_sealed *sealed, int base,
+                        struct config_changes *ret_changes, struct brig_error *err)
 {
     static const char script[] =
         "git config --file " GIT_SEALED_DIR "/config --no-includes -z --list";
     static const char *const list[] = {"config", "--file", "config", "--no-includes",
                                        "-z",     "--list", NULL};
-    autostr struct str inside = {0};
-    autostr struct str before = {0};
-    autostr struct str taken = {0};
-    size_t left = 0;
-    int status = git_run_sealed(git, sealed, script, &inside, err);
-    if (status != 0) /* git cannot read the config: take over nothing */
+    struct config_changes *c = ret_changes;
+    int status = git_run_sealed(git, sealed, script, &c->inside, err);
+    if (status != 0) /* git cannot read the config: nothing crosses */
         return status < 0 ? status : 0;
-    status = git_run(git, &(struct git_call){.words = list, .dir = base, .out = &before}, err);
+    status = git_run(git, &(struct git_call){.words = list, .dir = base, .out = &c->before}, err);
     if (status < 0)
         return status;
-    status = 0;
-    for (char *at = inside.data; status == 0 && at && at < inside.data + inside.length;) {
+    for (char *at = c->inside.data; at && at < c->inside.data + c->inside.length;) {
         char *next = at + strlen(at) + 1;
-        bool known = str_list_has(&before, at);
+        bool known = str_list_has(&c->before, at);
         const char *value = split(at);
-        bool crosses = !known && config_may_cross(at, value) && fits(&before, &taken, at, value);
-        if (crosses)
-            status = take_over(git, call, at, value, err);
-        if (crosses)
-            str_list_add(&taken, at);
-        left += !crosses && !known;
+        if (!known && c->count == CHANGES_MAX)
+            c->more++;
+        else if (!known && !array_grow(&c->items, c->count))
+            return brig_fail_nomem(err);
+        else if (!known)
+            c->items[c->count++] =
+                (struct config_change){.key = at, .old = last_value(&c->before, at), .new = value};
         at = next;
     }
-    if (status == 0 && taken.failed)
-        status = brig_fail_nomem(err);
+    judge(c);
+    return 0;
+}
+
+void config_changes_done(struct config_changes *changes)
+{
+    free(changes->items);
+    str_done(&changes->inside);
+    str_done(&changes->before);
+    *changes = (struct config_changes){0};
+}
+
+static bool is_variable(const struct config_change *item, const char *variable)
+{
+    return strcmp(variable_of(item->key), variable) == 0;
+}
+
+/* Whether a message names this change: of a branch with a new remote and a new branch there, the
+ * message about the first names both. */
+static bool is_named(const struct config_changes *c, const struct config_change *item)
+{
+    autostr struct str remote = {0};
+    return item->crosses &&
+           (!is_variable(item, "merge") || !set_variable(item->key, "remote", &remote) ||
+            last_value(&c->before, remote.data));
+}
+
+/* Appends "feature now tracks origin/feature". */
+static void append_upstream(const struct config_changes *c, const struct config_change *item,
+                            struct str *text)
+{
+    static const char heads[] = "refs/heads/";
+    const char *name = NULL;
+    size_t length = name_length(item->key, &name);
+    str_append_shown(text, name, length, "");
+    if (is_variable(item, "rebase")) {
+        str_concat(text, strcmp(item->new, "true") == 0 ? " is rebased" : " is merged",
+                   " by git pull");
+        return;
+    }
+    const char *remote = value_of(c, item->key, "remote"), *merge = value_of(c, item->key, "merge");
+    bool both = merge && !str_equal(remote, ".");
+    if (merge && str_starts_with(merge, heads))
+        merge += strlen(heads);
+    str_concat(text, " now tracks ", merge && !both ? "" : str_shown(remote ? remote : "").text,
+               both ? "/" : "", str_shown(merge ? merge : "").text);
+}
+
+static void note_upstreams(const struct config_changes *c, struct str *notes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (is_named(c, &c->items[i]) && ++count <= NAMED_MAX) {
+            str_append(notes, count == 1 ? "git: " : ", ");
+            append_upstream(c, &c->items[i], notes);
+        }
+    if (count > NAMED_MAX)
+        str_appendf(notes, " and %zu more", count - NAMED_MAX);
+    str_append(notes, count > 0 ? "\n" : "");
+}
+
+/* Whether a setting is part of a remote that is new and that `git remote add` would make. */
+static bool is_of_new_remote(const struct config_changes *c, const struct config_change *item)
+{
+    autostr struct str url = {0}, fetch = {0};
+    const char *name = NULL;
+    size_t length = name_length(item->key, &name);
+    if (!begins(item->key, "remote.") || !set_variable(item->key, "url", &url) ||
+        last_value(&c->before, url.data))
+        return false;
+    const struct config_change *first = find_change(c, url.data);
+    if (!first || !config_is_remote(url.data, first->new))
+        return false;
+    str_appendf(&fetch, "+refs/heads/*:refs/remotes/%.*s/*", (int)length, name);
+    return item == first || (is_variable(item, "fetch") && str_equal(item->new, fetch.data));
+}
+
+/* A remote decides where the user's next push goes, so the user adds it, or not. */
+static void note_remote(const struct config_change *item, const char *top, struct str *notes)
+{
+    const char *name = NULL;
+    size_t length = name_length(item->key, &name);
+    str_appendf(notes, "git: the new remote %.*s stays in the jail. To add it: git -C ",
+                (int)length, name);
+    str_append_word(notes, top);
+    str_appendf(notes, " remote add %.*s ", (int)length, name);
+    str_append_word(notes, item->new);
+    str_append(notes, "\n");
+}
+
+void config_note(const struct config_changes *c, const char *top, struct str *notes)
+{
+    size_t remotes = 0, left = c->more;
+    note_upstreams(c, notes);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct config_change *item = &c->items[i];
+        bool of_remote = is_of_new_remote(c, item);
+        if (of_remote && is_variable(item, "url") && ++remotes <= NAMED_MAX)
+            note_remote(item, top, notes);
+        left += !item->crosses && !of_remote;
+    }
+    if (remotes > NAMED_MAX)
+        str_appendf(notes, "git: %zu more new remotes stay in the jail\n", remotes - NAMED_MAX);
     if (left > 0)
         str_appendf(notes,
                     "git: %zu change%s to git config %s not transferred; use git config outside\n",
                     left, left == 1 ? "" : "s", left == 1 ? "was" : "were");
+}
+
+int config_cross(const struct git *git, const struct git_sealed *sealed, int base, const char *top,
+                 const struct git_call *call, struct str *notes, struct brig_error *err)
+{
+    __attribute__((cleanup(config_changes_done))) struct config_changes changes = {0};
+    int status = config_find_changes(git, sealed, base, &changes, err);
+    for (size_t i = 0; i < changes.count && status == 0; i++) {
+        const struct config_change *item = &changes.items[i];
+        const char *const set[] = {"config", "--replace-all", item->key, item->new, NULL};
+        struct git_call own = *call;
+        own.words = set;
+        if (item->crosses)
+            status = git_run(git, &own, err);
+        if (status > 0)
+            status =
+                brig_fail(err, BRIG_E_SYSTEM, 0, "git cannot set '%s'", str_shown(item->key).text);
+    }
+    if (status == 0)
+        config_note(&changes, top, notes);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Git configuration that crosses the boundary of a jail: credentials are removed from the copy for
- * the jail, and only new remotes and upstreams of branches are taken over from it. */
+ * the jail, and only upstreams of branches are taken over from it. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,15 +18,39 @@ int config_strip_url(const char *url, struct str *ret_url);
 /* Appends a text without users and passwords in the URLs in it. Pure. */
 void config_strip_text(const char *text, struct str *ret_text);
 
-/* Takes over from a jail's private config what config_may_cross() allows: new remotes, and the
- * upstreams of branches. `base` is the directory with the initial config of the jail. Other changes
- * are mentioned in one line. `call` selects the repository that git works on. */
-int config_cross(const struct git *git, const struct git_sealed *sealed, int base,
+/* A setting that a jail has added or changed in its private config. */
+struct config_change {
+    const char *key; /* as `git config --list` prints it */
+    const char *old; /* outside before the run; NULL: none */
+    const char *new;
+    bool crosses; /* an upstream at a remote that existed outside before the run */
+};
+
+struct config_changes {
+    struct config_change *items;
+    size_t count, more;        /* changes above the limit: they stay in the jail */
+    struct str inside, before; /* the lists of settings, to which the items point */
+};
+
+/* Lists what differs in a jail's private config from the initial one, which is in the directory
+ * `base`. Release with config_changes_done(), also after a failure. */
+int config_find_changes(const struct git *git, const struct git_sealed *sealed, int base,
+                        struct config_changes *ret_changes, struct brig_error *err);
+void config_changes_done(struct config_changes *changes);
+
+/* Appends messages about them: what crosses, the commands that add new remotes to the repository at
+ * `top`, and the number of the others. */
+void config_note(const struct config_changes *changes, const char *top, struct str *notes);
+
+/* Takes over what crosses, with a message. `call` selects the repository that git works on. */
+int config_cross(const struct git *git, const struct git_sealed *sealed, int base, const char *top,
                  const struct git_call *call, struct str *notes, struct brig_error *err);
 
-/* Whether a new setting may be taken over from a jail; `key` as `git config --list` prints it.
- * Pure. */
+/* Whether a setting is an upstream of a branch that may be taken over from a jail; `key` as `git
+ * config --list` prints it. Pure. */
 bool config_may_cross(const char *key, const char *value);
+/* Whether a setting is the URL of a remote, and of a kind that a message may propose. Pure. */
+bool config_is_remote(const char *key, const char *value);
 
 /* Settings of git outside that name a file in the project: `core.hooksPath = hooks` in
  * ~/.gitconfig, or an included file. Git outside executes or obeys that file, so a jail must not

@@ -683,8 +683,8 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
         status = move(&t, err);
     const struct git_call call = {.git_dir = private_git->repo.git_dir};
     if (status == 0 && !t.running) /* else the end of the run would find them again */
-        status =
-            config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
+        status = config_cross(git, &private_git->sealed, private_git->base, private_git->top_path,
+                              &call, &report->notes, err);
     report->pending = t.pending[0] || t.unmerged;
     if (strcmp(t.pending, "bisect") == 0)
         str_append(&report->notes,

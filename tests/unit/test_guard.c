@@ -83,28 +83,8 @@ static void settings(void)
         const char *key, *value;
         bool crosses;
     } rows[] = {
-        {"remote.up.url", "https://example.com/x", true},
-        {"remote.up.url", "git@example.com:x/y.git", true},
-        {"remote.up.url", "ssh://git@example.com/x", true},
-        {"remote.up.url", "ext::sh -c id", false},
-        {"remote.up.url", "ext::id", false},
-        {"remote.up.url", "-oProxyCommand=id", false},
-        {"remote.up.url", "ssh://-oProxyCommand=id/x", false},
-        {"remote.up.url", "/home/user/private", false},
-        {"remote.up.url", "file:///etc", false},
-        {"remote.up.url", "../x", false},
-        {"remote.up.url", "https://user:password@example.com/x", false},
-        {"remote.up.url", "http://a:b@127.0.0.1:631/", false},
-        {"remote.up.url", "https://token@example.com/x", false},
-        {"remote.up.url", "ssh://git:password@example.com/x", false},
-        {"remote.-x.url", "https://example.com/x", false},
-        {"remote.up.fetch", "+refs/heads/*:refs/remotes/up/*", true},
-        {"remote.up.fetch", "+refs/heads/*:refs/heads/*", false},
-        {"remote.up.fetch", "+refs/heads/*:refs/remotes/other/*", false},
-        {"remote.up.pushurl", "https://example.com/x", false},
-        {"remote.up.uploadpack", "/tmp/evil", false},
-        {"remote.up.proxy", "http://evil", false},
-        {"remote.up.vcs", "x", false},
+        {"remote.up.url", "https://example.com/x", false},
+        {"remote.up.fetch", "+refs/heads/*:refs/remotes/up/*", false},
         {"branch.main.remote", "up", true},
         {"branch.main.remote", "../../evil", false},
         {"branch.main.merge", "refs/heads/main", true},
@@ -121,6 +101,36 @@ static void settings(void)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         tap_ok(config_may_cross(rows[i].key, rows[i].value) == rows[i].crosses, "%s = %s %s",
                rows[i].key, rows[i].value, rows[i].crosses ? "crosses" : "stays");
+}
+
+static void remotes(void)
+{
+    static const struct {
+        const char *key, *value;
+        bool named;
+    } rows[] = {
+        {"remote.up.url", "https://example.com/x", true},
+        {"remote.up.url", "git@example.com:x/y.git", true},
+        {"remote.up.url", "ssh://git@example.com/x", true},
+        {"remote.up.url", "ext::sh -c id", false},
+        {"remote.up.url", "ext::id", false},
+        {"remote.up.url", "-oProxyCommand=id", false},
+        {"remote.up.url", "ssh://-oProxyCommand=id/x", false},
+        {"remote.up.url", "/home/user/private", false},
+        {"remote.up.url", "file:///etc", false},
+        {"remote.up.url", "../x", false},
+        {"remote.up.url", "https://user:password@example.com/x", false},
+        {"remote.up.url", "http://a:b@127.0.0.1:631/", false},
+        {"remote.up.url", "https://token@example.com/x", false},
+        {"remote.up.url", "ssh://git:password@example.com/x", false},
+        {"remote.-x.url", "https://example.com/x", false},
+        {"remote.up.fetch", "+refs/heads/*:refs/remotes/up/*", false},
+        {"branch.up.url", "https://example.com/x", false},
+        {"remote.url", "https://example.com/x", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok(config_is_remote(rows[i].key, rows[i].value) == rows[i].named, "%s = %s %s",
+               rows[i].key, rows[i].value, rows[i].named ? "is named" : "is not named");
 }
 
 static void texts(void)
@@ -323,6 +333,7 @@ int main(void)
     ref_names();
     ref_lists();
     settings();
+    remotes();
     urls();
     texts();
     pointers();
