@@ -9,10 +9,10 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/show/spool.h"
-#include "changes/show/status.h"
 #include "git/git.h"
 
 /* Git ends at a path in a submodule, and at one below a symbolic link outside. It is started again
@@ -94,7 +94,7 @@ int ignored_add(struct ignored *ignored, const char *path, bool directory, struc
     return 0;
 }
 
-int ignored_find(struct ignored *ignored, struct status_item *item, struct brig_error *err)
+int ignored_find(struct ignored *ignored, struct inventory_item *item, struct brig_error *err)
 {
     char path[PATH_LENGTH_MAX + 2];
     bool directory = S_ISDIR(item->mode_after), itself = false;

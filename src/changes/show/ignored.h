@@ -14,7 +14,7 @@
 struct change;
 struct git;
 struct layer;
-struct status_item;
+struct inventory_item;
 
 /* Git is asked about each file and about each directory above one, once. The questions of a file
  * depend on the file before it, so the answers are read in the same order as the questions were
@@ -40,4 +40,4 @@ int ignored_add(struct ignored *ignored, const char *path, bool directory, struc
 int ignored_ask(struct ignored *ignored, const struct layer *layer, const struct git *git,
                 struct brig_error *err);
 /* Sets `ignored` and `group` of an item; in the same order. */
-int ignored_find(struct ignored *ignored, struct status_item *item, struct brig_error *err);
+int ignored_find(struct ignored *ignored, struct inventory_item *item, struct brig_error *err);

@@ -7,11 +7,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/show/ignored.h"
 #include "changes/show/spool.h"
-#include "changes/show/status.h"
 
 struct finding {
     struct ignored ignored;
@@ -21,10 +21,10 @@ struct finding {
 static int ask_about(void *context, const struct change *change, struct brig_error *err)
 {
     struct finding *finding = context;
-    const struct status_item item = {.kind = change->kind,
-                                     .mode_after = change->after.st_mode,
-                                     .size_after = (uint64_t)change->after.st_size,
-                                     .path = change->path};
+    const struct inventory_item item = {.kind = change->kind,
+                                        .mode_after = change->after.st_mode,
+                                        .size_after = (uint64_t)change->after.st_size,
+                                        .path = change->path};
     if (!ignored_can_ask(&finding->ignored, change))
         return 0;
     int status = ignored_add(&finding->ignored, item.path, S_ISDIR(item.mode_after), err);
@@ -40,7 +40,7 @@ static bool is_named(const char *tree, const char *const *paths, size_t path_cou
 }
 
 /* The tree of an ignored item, which is the last one or a new one. */
-static int add_item(struct ignored_trees *trees, const struct status_item *item,
+static int add_item(struct ignored_trees *trees, const struct inventory_item *item,
                     struct brig_error *err)
 {
     struct ignored_tree *last = trees->count > 0 ? &trees->items[trees->count - 1] : NULL;
@@ -65,7 +65,7 @@ static int read_answers(struct finding *finding, const char *const *paths, size_
                         struct ignored_trees *trees, struct brig_error *err)
 {
     struct spool spool = {.file = finding->items};
-    struct status_item item;
+    struct inventory_item item;
     int status = spool_rewind(finding->items, err), more = 0;
     while (status == 0 && (more = spool_read(&spool, &item, err)) > 0) {
         char tree[PATH_LENGTH_MAX + 1];

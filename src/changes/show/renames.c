@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
-#include "changes/show/status.h"
 
 #define BLOCK_BYTES 65536
 #define TRIES_MAX 16 /* deleted files of the same size that one added file is compared with */
@@ -118,7 +118,7 @@ static int open_file(int dir, const char *path, struct stat *ret_info)
 }
 
 /* Opens an added file, in the upper directory in which the walk has found it. */
-static int open_added(const struct layer *layer, const struct status_item *item,
+static int open_added(const struct layer *layer, const struct inventory_item *item,
                       struct stat *ret_info)
 {
     for (size_t i = 0; i < layer->upper_count; i++) {
@@ -184,7 +184,7 @@ static struct rename *find_same(struct renames *renames, const struct layer *lay
 }
 
 const char *renames_find(struct renames *renames, const struct layer *layer,
-                         const struct status_item *item)
+                         const struct inventory_item *item)
 {
     struct stat info;
     if (!S_ISREG(item->mode_after) || item->size_after == 0 || layer->lower < 0)

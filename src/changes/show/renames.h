@@ -10,7 +10,7 @@
 
 struct change;
 struct layer;
-struct status_item;
+struct inventory_item;
 
 /* Only so many deleted files are candidates, and only so many bytes are compared: the others are shown as
  * deleted and added. */
@@ -42,4 +42,4 @@ int renames_add(struct renames *renames, const struct change *change, struct bri
 int renames_prepare(struct renames *renames, const struct layer *layer, struct brig_error *err);
 /* The path of a deleted file that has the contents of an added one, or NULL. Each is found once. */
 const char *renames_find(struct renames *renames, const struct layer *layer,
-                         const struct status_item *item);
+                         const struct inventory_item *item);

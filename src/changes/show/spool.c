@@ -8,22 +8,23 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "changes/show/status.h"
+#include "changes/inventory.h"
 
 /* The texts of an item, in the order in which they are written. */
-#define TEXTS 7
-static void list_texts(struct status_item *item, const char **ret_texts[static TEXTS])
+#define TEXTS 11
+static void list_texts(struct inventory_item *item, const char **ret_texts[static TEXTS])
 {
     const char **const texts[TEXTS] = {
         &item->path,     &item->target_before, &item->target_after, &item->renamed_from,
-        &item->conflict, &item->risk,          &item->unreadable};
+        &item->conflict, &item->risk,          &item->unreadable,   &item->repository,
+        &item->before,   &item->after,         &item->summary};
     memcpy(ret_texts, texts, sizeof texts);
 }
 
 /* What precedes the texts, which are terminated by NULs. */
 struct head {
-    struct status_item item; /* its pointers only tell whether there is a text */
-    uint32_t length;         /* of all texts */
+    struct inventory_item item; /* its pointers only tell whether there is a text */
+    uint32_t length;            /* of all texts */
 };
 
 int spool_file(int dir, FILE **ret_file, struct brig_error *err)
@@ -46,7 +47,7 @@ int spool_rewind(FILE *file, struct brig_error *err)
                : 0;
 }
 
-int spool_write(FILE *file, const struct status_item *item, struct brig_error *err)
+int spool_write(FILE *file, const struct inventory_item *item, struct brig_error *err)
 {
     struct head head;
     const char **texts[TEXTS];
@@ -61,7 +62,7 @@ int spool_write(FILE *file, const struct status_item *item, struct brig_error *e
     return written ? 0 : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write a temporary file");
 }
 
-int spool_read(struct spool *spool, struct status_item *ret_item, struct brig_error *err)
+int spool_read(struct spool *spool, struct inventory_item *ret_item, struct brig_error *err)
 {
     struct head head;
     const char **texts[TEXTS];

@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-struct status_item;
+struct inventory_item;
 
 struct spool {
     FILE *file;
@@ -21,7 +21,7 @@ int spool_file(int dir, FILE **ret_file, struct brig_error *err);
 /* Writes what is buffered and goes to the beginning. */
 int spool_rewind(FILE *file, struct brig_error *err);
 
-int spool_write(FILE *file, const struct status_item *item, struct brig_error *err);
+int spool_write(FILE *file, const struct inventory_item *item, struct brig_error *err);
 /* Reads the next item: 1, 0 at the end, or a negative code. Its texts are valid until the next
  * call. */
-int spool_read(struct spool *spool, struct status_item *ret_item, struct brig_error *err);
+int spool_read(struct spool *spool, struct inventory_item *ret_item, struct brig_error *err);

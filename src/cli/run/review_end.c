@@ -19,11 +19,11 @@
 #include "base/process.h"
 #include "base/str.h"
 #include "changes/diff/merge.h"
+#include "changes/inventory.h"
 #include "changes/layer/base.h"
 #include "changes/layer/change.h"
 #include "changes/layer/upper.h"
 #include "changes/operation/operation.h"
-#include "changes/show/status.h"
 #include "cli/command.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
@@ -162,7 +162,7 @@ static int append_line(const struct review *review, const struct settings *setti
     int status = review_layers_open(review, written, settings, identity, layers, err);
     if (status < 0)
         return status;
-    status = status_line(&layers->layers, review->began_ns, &state, notes, err);
+    status = inventory_line(&layers->layers, review->began_ns, &state, notes, err);
     if (notes->length > before)
         str_concat(notes, jails_option(settings->jail).text, "\n");
     review_layers_done(layers);

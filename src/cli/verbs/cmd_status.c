@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/inventory.h"
 #include "changes/operation/operation.h"
-#include "changes/show/status.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
@@ -125,15 +125,17 @@ static int show_layer(struct asking *asking, size_t index, struct brig_error *er
 {
     const struct layer *layer = &asking->layers.layers.items[index];
     const struct selection *selection = &asking->selections.items[index];
-    struct status *status = NULL;
+    struct inventory *inventory = NULL;
     if (selection_is_empty(&asking->selections, index))
         return 0;
-    const struct status_options options = {
-        .paths = selection->paths, .path_count = selection->path_count, .git = &asking->git};
-    int result = status_collect(layer, &options, &status, err);
+    const struct inventory_options options = {.paths = selection->paths,
+                                              .path_count = selection->path_count,
+                                              .git = &asking->git,
+                                              .tokens = asking->printer.json};
+    int result = inventory_make(layer, &options, &inventory, err);
     if (result == 0)
-        result = status_print_layer(&asking->printer, layer, status, err);
-    status_free(status);
+        result = status_print_layer(&asking->printer, layer, inventory, err);
+    inventory_free(inventory);
     return result;
 }
 

@@ -11,9 +11,9 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
+#include "changes/inventory.h"
 #include "changes/layer/jail_option.h"
 #include "changes/layer/layer.h"
-#include "changes/show/status.h"
 #include "cli/report.h"
 
 #define PART_BYTES 65536 /* output is printed in parts of about this size */
@@ -93,7 +93,7 @@ static void append_object(struct str *out, uint32_t mode, uint64_t size, const c
     }
 }
 
-static void append_files(struct str *out, const struct status_item *item)
+static void append_files(struct str *out, const struct inventory_item *item)
 {
     if (!S_ISDIR(item->mode_before))
         return;
@@ -103,7 +103,7 @@ static void append_files(struct str *out, const struct status_item *item)
     append_bytes(out, item->bytes);
 }
 
-static void append_sizes(struct str *out, const struct status_item *item)
+static void append_sizes(struct str *out, const struct inventory_item *item)
 {
     if (item->target_before && item->target_after) {
         str_append(out, "link");
@@ -120,7 +120,7 @@ static void append_sizes(struct str *out, const struct status_item *item)
 }
 
 /* "mode 0644 -> 0755, owner, attributes". */
-static void append_meta(struct str *out, const struct status_item *item)
+static void append_meta(struct str *out, const struct inventory_item *item)
 {
     const char *separator = item->kind == CHANGE_MODIFIED ? ", " : "";
     if (item->meta & CHANGE_MODE) {
@@ -140,7 +140,7 @@ static void append_meta(struct str *out, const struct status_item *item)
         str_concat(out, separator, "extended attributes");
 }
 
-static void append_detail(struct str *out, const struct status_item *item)
+static void append_detail(struct str *out, const struct inventory_item *item)
 {
     switch (item->kind) {
     case CHANGE_DELETED:
@@ -180,7 +180,7 @@ static void append_mark(struct status_printer *printer, enum colour colour, cons
     append_colour(printer, PLAIN);
 }
 
-static int print_item(void *context, const struct status_item *item, struct brig_error *err)
+static int print_item(void *context, const struct inventory_item *item, struct brig_error *err)
 {
     static const struct {
         const char *letter;
@@ -206,7 +206,7 @@ static int print_item(void *context, const struct status_item *item, struct brig
     return flush(printer, PART_BYTES, err);
 }
 
-static int print_group(void *context, const struct status_group *group, struct brig_error *err)
+static int print_group(void *context, const struct inventory_group *group, struct brig_error *err)
 {
     struct status_printer *printer = context;
     struct str *out = &printer->out;
@@ -232,15 +232,15 @@ static int print_group(void *context, const struct status_group *group, struct b
     return flush(printer, PART_BYTES, err);
 }
 
-static uint64_t total(const struct status_counts *counts)
+static uint64_t total(const struct inventory_counts *counts)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < STATUS_KINDS; i++)
+    for (size_t i = 0; i < INVENTORY_KINDS; i++)
         sum += counts->kinds[i];
     return sum;
 }
 
-static void append_totals(struct str *out, const struct status_counts *counts)
+static void append_totals(struct str *out, const struct inventory_counts *counts)
 {
     const struct {
         uint64_t count;
@@ -265,9 +265,9 @@ static void append_totals(struct str *out, const struct status_counts *counts)
 }
 
 static int print_text(struct status_printer *printer, const struct layer *layer,
-                      struct status *status, struct brig_error *err)
+                      struct inventory *inventory, struct brig_error *err)
 {
-    const struct status_counts *counts = status_counts(status);
+    const struct inventory_counts *counts = inventory_counts(inventory);
     if (total(counts) == 0)
         return 0;
     append_colour(printer, BOLD);
@@ -278,9 +278,9 @@ static int print_text(struct status_printer *printer, const struct layer *layer,
     if (layer->lower < 0)
         str_append(&printer->out, ", does not exist any more");
     str_append(&printer->out, layer->running ? ", in use by a run\n" : "\n");
-    int result = status_each(status, print_item, printer, err);
+    int result = inventory_each(inventory, print_item, printer, err);
     if (result == 0)
-        result = status_each_group(status, print_group, printer, err);
+        result = inventory_each_group(inventory, print_group, printer, err);
     append_totals(&printer->out, counts);
     return result;
 }
@@ -313,7 +313,7 @@ static void append_next(struct status_printer *printer)
 
 /* ---- JSON ---- */
 
-static void json_modes(struct json *json, const struct status_item *item)
+static void json_modes(struct json *json, const struct inventory_item *item)
 {
     const uint32_t modes[] = {item->mode_before, item->mode_after};
     json_open_array(json, "mode");
@@ -330,7 +330,7 @@ static bool has_size(uint32_t mode)
     return S_ISREG(mode) || S_ISLNK(mode);
 }
 
-static void json_sizes(struct json *json, const struct status_item *item)
+static void json_sizes(struct json *json, const struct inventory_item *item)
 {
     if (!has_size(item->mode_before) && !has_size(item->mode_after))
         return;
@@ -352,6 +352,12 @@ static void json_optional(struct json *json, const char *key, const char *text)
         json_text(json, key, text);
 }
 
+static void json_token(struct json *json, const struct token *token)
+{
+    if (token->text[0])
+        json_text(json, "token", token->text);
+}
+
 /* A path; if it is not UTF-8, KEY_bytes has it in base64. */
 static void json_path(struct json *json, const char *key, const char *path)
 {
@@ -365,17 +371,7 @@ static void json_path(struct json *json, const char *key, const char *path)
     json_text(json, bytes_key, bytes.failed ? NULL : bytes.data);
 }
 
-/* A text that differs if the jail has written to the file in between. */
-static void json_version(struct json *json, const struct status_item *item)
-{
-    char text[48];
-    (void)snprintf(text, sizeof text, "%" PRIx64 "-%" PRIx64, item->inode,
-                   (uint64_t)item->ctime_ns);
-    if (item->ctime_ns != 0)
-        json_text(json, "version", text);
-}
-
-static void json_item(struct json *json, const struct status_item *item)
+static void json_item(struct json *json, const struct inventory_item *item)
 {
     static const char *const kinds[] = {"deleted", "type", "modified", "metadata", "added"};
     uint32_t mode = item->mode_after ? item->mode_after : item->mode_before;
@@ -387,7 +383,7 @@ static void json_item(struct json *json, const struct status_item *item)
         json_text(json, "was", type_name(item->mode_before));
     json_modes(json, item);
     json_sizes(json, item);
-    json_version(json, item);
+    json_token(json, &item->token);
     if (item->meta & CHANGE_OWNER)
         json_bool(json, "owner", true);
     if (item->meta & CHANGE_ACL)
@@ -414,7 +410,7 @@ static void json_item(struct json *json, const struct status_item *item)
     json_close_object(json);
 }
 
-static int print_json_item(void *context, const struct status_item *item, struct brig_error *err)
+static int print_json_item(void *context, const struct inventory_item *item, struct brig_error *err)
 {
     struct status_printer *printer = context;
     if (!printer->grouped || item->group == 0)
@@ -423,7 +419,8 @@ static int print_json_item(void *context, const struct status_item *item, struct
 }
 
 /* An ignored directory with everything in it. */
-static int print_json_group(void *context, const struct status_group *group, struct brig_error *err)
+static int print_json_group(void *context, const struct inventory_group *group,
+                            struct brig_error *err)
 {
     struct status_printer *printer = context;
     struct json *json = &printer->writer;
@@ -436,24 +433,25 @@ static int print_json_group(void *context, const struct status_group *group, str
     json_uint(json, "files", group->files);
     json_uint(json, "bytes", group->bytes);
     json_bool(json, "ignored", true);
+    json_token(json, &group->token);
     json_optional(json, "risk", group->risk);
     json_close_object(json);
     return flush(printer, PART_BYTES, err);
 }
 
 static int print_json(struct status_printer *printer, const struct layer *layer,
-                      struct status *status, struct brig_error *err)
+                      struct inventory *inventory, struct brig_error *err)
 {
-    const struct status_counts *counts = status_counts(status);
+    const struct inventory_counts *counts = inventory_counts(inventory);
     struct json *json = &printer->writer;
     json_open_object(json, NULL);
     json_text(json, "name", layer->name);
     json_path(json, "root", layer->root);
     json_bool(json, "home", layer_is_home(layer->name));
     json_open_array(json, "changes");
-    int result = status_each(status, print_json_item, printer, err);
+    int result = inventory_each(inventory, print_json_item, printer, err);
     if (result == 0 && printer->grouped)
-        result = status_each_group(status, print_json_group, printer, err);
+        result = inventory_each_group(inventory, print_json_group, printer, err);
     json_close_array(json);
     json_open_object(json, "counts");
     json_uint(json, "deleted", counts->kinds[CHANGE_DELETED]);
@@ -487,14 +485,14 @@ int status_print_begin(struct status_printer *printer, struct brig_error *err)
 }
 
 int status_print_layer(struct status_printer *printer, const struct layer *layer,
-                       struct status *status, struct brig_error *err)
+                       struct inventory *inventory, struct brig_error *err)
 {
-    const struct status_counts *counts = status_counts(status);
+    const struct inventory_counts *counts = inventory_counts(inventory);
     printer->changes += total(counts);
     printer->conflicts += counts->conflicts;
     printer->risky += counts->risky;
-    return printer->json ? print_json(printer, layer, status, err)
-                         : print_text(printer, layer, status, err);
+    return printer->json ? print_json(printer, layer, inventory, err)
+                         : print_text(printer, layer, inventory, err);
 }
 
 int status_print_end(struct status_printer *printer, struct brig_error *err)

@@ -11,7 +11,7 @@
 #include "base/str.h"
 
 struct layer;
-struct status;
+struct inventory;
 
 /* Zero-initialise, and fill in the first part. `out` is printed in parts; release it with str_done(). */
 struct status_printer {
@@ -30,6 +30,6 @@ struct status_printer {
 
 int status_print_begin(struct status_printer *printer, struct brig_error *err);
 int status_print_layer(struct status_printer *printer, const struct layer *layer,
-                       struct status *status, struct brig_error *err);
+                       struct inventory *inventory, struct brig_error *err);
 /* Prints the totals, what to do next, and everything that is left in `out`. */
 int status_print_end(struct status_printer *printer, struct brig_error *err);

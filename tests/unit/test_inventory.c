@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The changes of a layer for people: order, renames, ignored files, and the line at the end of a
  * run. With upper directories made by hand. */
-#include "changes/show/status.h"
+#include "changes/inventory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,7 +49,7 @@ static void run_git(const char *const *words)
 
 /* ---- listing ---- */
 
-static int list_item(void *context, const struct status_item *item, struct brig_error *err)
+static int list_item(void *context, const struct inventory_item *item, struct brig_error *err)
 {
     static const char letters[] = "DTMPA";
     struct str *out = context;
@@ -64,7 +66,7 @@ static int list_item(void *context, const struct status_item *item, struct brig_
     return 0;
 }
 
-static int list_group(void *context, const struct status_group *group, struct brig_error *err)
+static int list_group(void *context, const struct inventory_group *group, struct brig_error *err)
 {
     (void)err;
     str_appendf(context, "I %s%s %ju %ju%s%s\n", group->path, group->whole ? "/**" : "",
@@ -73,26 +75,26 @@ static int list_group(void *context, const struct status_group *group, struct br
     return 0;
 }
 
-static struct status_counts expect(const char *wanted, const char *sentence)
+static struct inventory_counts expect(const char *wanted, const char *sentence)
 {
     struct layers layers;
-    struct status *status = NULL;
+    struct inventory *inventory = NULL;
     struct brig_error err = {0};
-    struct status_counts counts = {0};
+    struct inventory_counts counts = {0};
     autostr struct str out = {0};
     if (layers_open(storage, "x", NULL, NULL, &layers, &err) < 0 || layers.count != 1)
         tap_bail("%s", err.message);
-    int result =
-        status_collect(&layers.items[0], &(struct status_options){.git = &git}, &status, &err);
+    int result = inventory_make(&layers.items[0], &(struct inventory_options){.git = &git},
+                                &inventory, &err);
     if (result == 0)
-        result = status_each(status, list_item, &out, &err);
+        result = inventory_each(inventory, list_item, &out, &err);
     if (result == 0)
-        result = status_each_group(status, list_group, &out, &err);
+        result = inventory_each_group(inventory, list_group, &out, &err);
     tap_is_int(result, 0, "%s: no error %s", sentence, err.message);
     tap_is_str(out.data ? out.data : "", wanted, "%s", sentence);
-    if (status)
-        counts = *status_counts(status);
-    status_free(status);
+    if (inventory)
+        counts = *inventory_counts(inventory);
+    inventory_free(inventory);
     layers_done(&layers);
     return counts;
 }
@@ -118,14 +120,14 @@ static void sorts_by_kind(void)
     (void)chmod(path, 0600);
     put(upper, "A-added", "12345");
     put(upper, "Makefile", "all:");
-    struct status_counts counts = expect("D b-deleted\n"
-                                         "T c-type >c\n"
-                                         "M a-modified\n"
-                                         "M d-link old>new\n"
-                                         "P e-mode\n"
-                                         "A A-added\n"
-                                         "A Makefile !runs when you build or test\n",
-                                         "deletions and type changes come first");
+    struct inventory_counts counts = expect("D b-deleted\n"
+                                            "T c-type >c\n"
+                                            "M a-modified\n"
+                                            "M d-link old>new\n"
+                                            "P e-mode\n"
+                                            "A A-added\n"
+                                            "A Makefile !runs when you build or test\n",
+                                            "deletions and type changes come first");
     tap_is_int(counts.kinds[CHANGE_DELETED], 1, "one deleted");
     tap_is_int(counts.kinds[CHANGE_MODIFIED], 2, "two modified");
     tap_is_int(counts.kinds[CHANGE_ADDED], 2, "two added");
@@ -194,7 +196,7 @@ static void groups_ignored_files(void)
     /* Rules of the jail's own do not count. */
     put(upper, "sub/.gitignore", "*\n");
     put(upper, "sub/file", "f");
-    struct status_counts counts =
+    struct inventory_counts counts =
         expect("A :!magic\n"
                "A build ignored\nA build/x ignored\nA build/x/y ignored\nA build/z ignored\n"
                "A node_modules/new ignored\n"
@@ -249,7 +251,7 @@ static void expect_line(int64_t since_ns, const char *wanted, const char *senten
     autostr struct str out = {0};
     if (layers_open(storage, "x", NULL, NULL, &layers, &err) < 0)
         tap_bail("%s", err.message);
-    tap_is_int(status_line(&layers, since_ns, NULL, &out, &err), 0, "%s: no error %s", sentence,
+    tap_is_int(inventory_line(&layers, since_ns, NULL, &out, &err), 0, "%s: no error %s", sentence,
                err.message);
     tap_is_str(out.data ? out.data : "", wanted, "%s", sentence);
     layers_done(&layers);
@@ -275,9 +277,134 @@ static void writes_a_line(void)
     expect_line(now_ns - 3600 * CLOCK_SECOND_NS, wanted, "files that were changed since do");
 }
 
+/* ---- tokens ---- */
+
+static int find_token(void *context, const struct inventory_item *item, struct brig_error *err)
+{
+    struct inventory_item *found = context;
+    (void)err;
+    if (strcmp(item->path, found->path) == 0) {
+        found->token = item->token;
+        found->risk = item->risk ? "some" : NULL;
+    }
+    return 0;
+}
+
+/* The item of a path, with its token. */
+static struct inventory_item item_of(const char *path, bool running)
+{
+    struct layers layers;
+    struct inventory *inventory = NULL;
+    struct brig_error err = {0};
+    struct inventory_item found = {.path = path};
+    if (layers_open(storage, "x", NULL, NULL, &layers, &err) < 0 || layers.count != 1)
+        tap_bail("%s", err.message);
+    layers.items[0].running = running;
+    if (inventory_make(&layers.items[0], &(struct inventory_options){.tokens = true}, &inventory,
+                       &err) < 0 ||
+        inventory_each(inventory, find_token, &found, &err) < 0)
+        tap_bail("%s", err.message);
+    inventory_free(inventory);
+    layers_done(&layers);
+    return found;
+}
+
+static struct token token_of(const char *path, bool running)
+{
+    return item_of(path, running).token;
+}
+
+static bool same(struct token a, struct token b)
+{
+    return a.text[0] && strcmp(a.text, b.text) == 0;
+}
+
+static void has_tokens(void)
+{
+    begin_trees();
+    put(root, "file", "before");
+    put(upper, "file", "after");
+    put(upper, "new/one", "1");
+    put(root, "gone/in/file", "f");
+    put_whiteout("gone");
+    struct token file = token_of("file", false), new = token_of("new", false);
+    struct token gone = token_of("gone", false);
+    tap_is_int((int)strlen(file.text), TOKEN_LENGTH, "a token has 32 digits");
+    tap_ok(same(file, token_of("file", false)), "it stays the same");
+    put(upper, "file", "other");
+    tap_ok(!same(file, token_of("file", false)), "it differs if the jail writes to the file");
+    file = token_of("file", false);
+    put(root, "file", "yours");
+    tap_ok(!same(file, token_of("file", false)), "it differs if the user does");
+    put(upper, "new/two", "2");
+    tap_ok(same(new, token_of("new", false)), "a directory is another item than what is in it");
+    tap_ok(same(gone, token_of("gone", false)), "a deleted directory");
+    put(root, "gone/in/more", "m");
+    tap_ok(!same(gone, token_of("gone", false)), "has all that would be lost");
+}
+
+/* A file that a process has mapped changes without a new time. */
+static void has_contents_while_running(void)
+{
+    begin_trees();
+    put(upper, "mapped", "harmless");
+    int fd = open(join(upper, "mapped"), O_RDWR | O_CLOEXEC);
+    char *bytes = mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd < 0 || bytes == MAP_FAILED)
+        tap_bail("cannot map a file");
+    bytes[0] = 'h'; /* the time of the first write through the mapping */
+    struct token before = token_of("mapped", true);
+    tap_ok(same(before, token_of("mapped", true)), "the token of a mapped file stays the same");
+    bytes[0] = 'H';
+    tap_ok(!same(before, token_of("mapped", true)), "until it is written to");
+    bytes[0] = 'h';
+    tap_ok(same(before, token_of("mapped", true)), "a token has the contents");
+    (void)munmap(bytes, 8);
+    if (ftruncate(fd, (off_t)TOKEN_CONTENTS_MAX) < 0)
+        tap_bail("cannot make a large file");
+    tap_ok(token_of("mapped", true).text[0] != '\0', "a file of 16 MiB has a token");
+    if (ftruncate(fd, (off_t)TOKEN_CONTENTS_MAX + 1) < 0)
+        tap_bail("cannot make a larger file");
+    (void)close(fd);
+    struct inventory_item item = item_of("mapped", true);
+    tap_is_str(item.token.text, "", "a larger one has none while a run is active");
+    tap_ok(item.risk, "and is flagged");
+    item = item_of("mapped", false);
+    tap_ok(item.token.text[0] && !item.risk, "afterwards it has one");
+}
+
+static void has_items_of_git(void)
+{
+    struct layers layers;
+    struct inventory *inventory = NULL;
+    struct brig_error err = {0};
+    struct inventory_item found = {.path = "refs/heads/main"};
+    const struct inventory_item item = {.what = INVENTORY_REF,
+                                        .path = "refs/heads/main",
+                                        .repository = "/p",
+                                        .before = "1",
+                                        .after = "2",
+                                        .risk = "runs",
+                                        .token = {"t"}};
+    begin_trees();
+    if (layers_open(storage, "x", NULL, NULL, &layers, &err) < 0 || layers.count != 1)
+        tap_bail("%s", err.message);
+    if (inventory_make(&layers.items[0], &(struct inventory_options){0}, &inventory, &err) < 0 ||
+        inventory_each_git(inventory, find_token, &found, &err) < 0)
+        tap_bail("%s", err.message);
+    tap_is_str(found.token.text, "", "no items of git");
+    tap_is_int(inventory_add(inventory, &item, &err), 0, "one is added");
+    tap_is_int(inventory_each_git(inventory, find_token, &found, &err), 0, "and visited");
+    tap_is_str(found.token.text, "t", "with its token");
+    tap_is_int(inventory_counts(inventory)->git, 1, "it is counted");
+    tap_is_int(inventory_counts(inventory)->risky, 1, "also among those that are flagged");
+    inventory_free(inventory);
+    layers_done(&layers);
+}
+
 int main(void)
 {
-    name_trees("status");
+    name_trees("inventory");
     const char *const environment[] = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", NULL};
     if (git_find(&git, environment, NULL, (struct git_user){-1U, -1U}, NULL) < 0 || !git.program)
         tap_bail("git is not installed");
@@ -288,6 +415,9 @@ int main(void)
     survives_what_git_refuses();
     knows_no_repository();
     writes_a_line();
+    has_tokens();
+    has_contents_while_running();
+    has_items_of_git();
     git_done(&git);
     remove_trees();
     return tap_done();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "changes/show/status.h"
+#include "changes/inventory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,28 +18,31 @@
 
 #define RISK_REASON_MAX 96 /* of one that is kept in memory; longer ones are truncated */
 
-struct status {
+struct inventory {
     const struct layer *layer;
-    struct status_counts counts;
-    FILE *kinds[STATUS_KINDS];
+    bool tokens;
+    struct inventory_counts counts;
+    FILE *kinds[INVENTORY_KINDS];
+    FILE *git; /* NULL: none were added */
     struct ignored ignored;
     struct renames renames;
 };
 
-void status_free(struct status *status)
+void inventory_free(struct inventory *inventory)
 {
-    if (!status)
+    if (!inventory)
         return;
-    for (size_t i = 0; i < STATUS_KINDS; i++)
-        own_fclose(&status->kinds[i]);
-    ignored_done(&status->ignored);
-    renames_done(&status->renames);
-    free(status);
+    for (size_t i = 0; i < INVENTORY_KINDS; i++)
+        own_fclose(&inventory->kinds[i]);
+    own_fclose(&inventory->git);
+    ignored_done(&inventory->ignored);
+    renames_done(&inventory->renames);
+    free(inventory);
 }
 
-const struct status_counts *status_counts(const struct status *status)
+const struct inventory_counts *inventory_counts(const struct inventory *inventory)
 {
-    return &status->counts;
+    return &inventory->counts;
 }
 
 /* ---- collecting ---- */
@@ -56,7 +59,7 @@ static const char *read_target(int dir, const char *name, mode_t mode,
     return target;
 }
 
-static void count(struct status_counts *counts, const struct status_item *item)
+static void count(struct inventory_counts *counts, const struct inventory_item *item)
 {
     counts->kinds[item->kind]++;
     counts->conflicts += item->conflict != NULL;
@@ -66,11 +69,20 @@ static void count(struct status_counts *counts, const struct status_item *item)
         counts->bytes += item->size_after;
 }
 
+static void set_token(const struct inventory *inventory, const struct change *change,
+                      struct inventory_item *item)
+{
+    bool active = inventory->layer->running;
+    item->token = token_of_change(change, item->risk, active);
+    if (!item->token.text[0])
+        item->risk = TOKEN_NOT_JUDGED;
+}
+
 static int collect(void *context, const struct change *change, struct brig_error *err)
 {
-    struct status *status = context;
+    struct inventory *inventory = context;
     char before[PATH_LENGTH_MAX + 1], after[PATH_LENGTH_MAX + 1];
-    struct status_item item = {
+    struct inventory_item item = {
         .kind = change->kind,
         .meta = change->meta,
         .mode_before = change->before.st_mode,
@@ -80,8 +92,7 @@ static int collect(void *context, const struct change *change, struct brig_error
         .files = change->files,
         .bytes = change->bytes,
         .inode = change->after.st_mode ? change->upper.inode : 0,
-        .ctime_ns = change->after.st_mode ? change->upper.ctime_ns : 0,
-        .asked = ignored_can_ask(&status->ignored, change),
+        .asked = ignored_can_ask(&inventory->ignored, change),
         .path = change->path,
         .conflict = change->conflict,
         .unreadable = change->unreadable,
@@ -90,75 +101,78 @@ static int collect(void *context, const struct change *change, struct brig_error
             read_target(change->lower_dir, change->name, change->before.st_mode, before),
         .target_after = read_target(change->upper_dir, change->name, change->after.st_mode, after),
     };
-    count(&status->counts, &item);
-    int result = renames_add(&status->renames, change, err);
+    if (inventory->tokens)
+        set_token(inventory, change, &item);
+    count(&inventory->counts, &item);
+    int result = renames_add(&inventory->renames, change, err);
     if (result == 0 && item.asked)
-        result = ignored_add(&status->ignored, item.path, S_ISDIR(item.mode_after), err);
-    return result < 0 ? result : spool_write(status->kinds[item.kind], &item, err);
+        result = ignored_add(&inventory->ignored, item.path, S_ISDIR(item.mode_after), err);
+    return result < 0 ? result : spool_write(inventory->kinds[item.kind], &item, err);
 }
 
 /* Copies the added files to a new list, with what is only known now: renames and ignored files. */
-static int complete_added(struct status *status, struct brig_error *err)
+static int complete_added(struct inventory *inventory, struct brig_error *err)
 {
-    struct spool from = {.file = status->kinds[CHANGE_ADDED]};
+    struct spool from = {.file = inventory->kinds[CHANGE_ADDED]};
     autofile FILE *to = NULL;
-    struct status_item item;
-    int result = spool_file(status->layer->record, &to, err), more = 0;
+    struct inventory_item item;
+    int result = spool_file(inventory->layer->record, &to, err), more = 0;
     if (result == 0)
         result = spool_rewind(from.file, err);
     while (result == 0 && (more = spool_read(&from, &item, err)) > 0) {
         if (item.asked)
-            result = ignored_find(&status->ignored, &item, err);
-        status->counts.ignored += item.ignored && !S_ISDIR(item.mode_after);
-        item.renamed_from = renames_find(&status->renames, status->layer, &item);
+            result = ignored_find(&inventory->ignored, &item, err);
+        inventory->counts.ignored += item.ignored && !S_ISDIR(item.mode_after);
+        item.renamed_from = renames_find(&inventory->renames, inventory->layer, &item);
         if (result == 0)
             result = spool_write(to, &item, err);
     }
     str_done(&from.text);
     if (result == 0 && more == 0) {
-        (void)fclose(status->kinds[CHANGE_ADDED]);
-        status->kinds[CHANGE_ADDED] = take_ptr(&to);
+        (void)fclose(inventory->kinds[CHANGE_ADDED]);
+        inventory->kinds[CHANGE_ADDED] = take_ptr(&to);
     }
     return result < 0 ? result : more;
 }
 
-static int collect_all(struct status *status, const struct status_options *options,
+static int collect_all(struct inventory *inventory, const struct inventory_options *options,
                        struct brig_error *err)
 {
     struct change_options walk = {.paths = options->paths, .path_count = options->path_count};
-    int result = ignored_begin(&status->ignored, status->layer, err);
-    for (size_t i = 0; i < STATUS_KINDS && result == 0; i++)
-        result = spool_file(status->layer->record, &status->kinds[i], err);
+    int result = ignored_begin(&inventory->ignored, inventory->layer, err);
+    for (size_t i = 0; i < INVENTORY_KINDS && result == 0; i++)
+        result = spool_file(inventory->layer->record, &inventory->kinds[i], err);
     if (result == 0)
-        result = changes_walk(status->layer, &walk, collect, status, err);
+        result = changes_walk(inventory->layer, &walk, collect, inventory, err);
     if (result == 0)
-        result = renames_prepare(&status->renames, status->layer, err);
+        result = renames_prepare(&inventory->renames, inventory->layer, err);
     if (result == 0)
-        result = ignored_ask(&status->ignored, status->layer, options->git, err);
-    return result < 0 ? result : complete_added(status, err);
+        result = ignored_ask(&inventory->ignored, inventory->layer, options->git, err);
+    return result < 0 ? result : complete_added(inventory, err);
 }
 
-int status_collect(const struct layer *layer, const struct status_options *options,
-                   struct status **ret_status, struct brig_error *err)
+int inventory_make(const struct layer *layer, const struct inventory_options *options,
+                   struct inventory **ret_inventory, struct brig_error *err)
 {
-    struct status *status = calloc(1, sizeof *status);
-    if (!status)
+    struct inventory *inventory = calloc(1, sizeof *inventory);
+    if (!inventory)
         return brig_fail_nomem(err);
-    status->layer = layer;
-    int result = collect_all(status, options, err);
+    inventory->layer = layer;
+    inventory->tokens = options->tokens;
+    int result = collect_all(inventory, options, err);
     if (result < 0)
-        status_free(status);
+        inventory_free(inventory);
     else
-        *ret_status = status;
+        *ret_inventory = inventory;
     return result;
 }
 
 /* ---- visiting ---- */
 
-static int each_of_kind(FILE *file, status_visit visit, void *context, struct brig_error *err)
+static int each_of_kind(FILE *file, inventory_visit visit, void *context, struct brig_error *err)
 {
     struct spool spool = {.file = file};
-    struct status_item item;
+    struct inventory_item item;
     int result = spool_rewind(file, err), more = 0;
     while (result == 0 && (more = spool_read(&spool, &item, err)) > 0)
         result = visit(context, &item, err);
@@ -166,26 +180,48 @@ static int each_of_kind(FILE *file, status_visit visit, void *context, struct br
     return result != 0 ? result : more;
 }
 
-int status_each(struct status *status, status_visit visit, void *context, struct brig_error *err)
+int inventory_each(struct inventory *inventory, inventory_visit visit, void *context,
+                   struct brig_error *err)
 {
     int result = 0;
-    for (size_t i = 0; i < STATUS_KINDS && result == 0; i++)
-        result = each_of_kind(status->kinds[i], visit, context, err);
+    for (size_t i = 0; i < INVENTORY_KINDS && result == 0; i++)
+        result = each_of_kind(inventory->kinds[i], visit, context, err);
     return result;
+}
+
+int inventory_each_git(struct inventory *inventory, inventory_visit visit, void *context,
+                       struct brig_error *err)
+{
+    return inventory->git ? each_of_kind(inventory->git, visit, context, err) : 0;
+}
+
+int inventory_add(struct inventory *inventory, const struct inventory_item *item,
+                  struct brig_error *err)
+{
+    int result = inventory->git ? 0 : spool_file(inventory->layer->record, &inventory->git, err);
+    if (result < 0)
+        return result;
+    inventory->counts.git++;
+    inventory->counts.conflicts += item->conflict != NULL;
+    inventory->counts.risky += item->risk != NULL;
+    inventory->counts.unreadable += item->unreadable != NULL;
+    return spool_write(inventory->git, item, err);
 }
 
 /* ---- groups of ignored files ---- */
 
 /* The open groups are directories of `last`, the innermost one last. */
 struct grouping {
-    status_group_visit visit;
+    inventory_group_visit visit;
     void *context;
     char last[PATH_LENGTH_MAX + 1];
     struct open_group {
         size_t length; /* of the directory in `last` */
-        struct status_group group;
+        struct inventory_group group;
         char first[PATH_COMPONENT_MAX + 1]; /* the name of the first file */
         char risk[RISK_REASON_MAX];
+        struct token_maker maker;
+        bool unjudged; /* an item has no token */
     } * open;
     size_t count;
 };
@@ -201,6 +237,8 @@ static int close_group(struct grouping *grouping, struct brig_error *err)
     inner->group.path = path;
     inner->group.single = single;
     inner->group.risk = inner->risk[0] ? inner->risk : NULL;
+    if (!inner->unjudged)
+        inner->group.token = token_end(&inner->maker);
     return grouping->visit(grouping->context, &inner->group, err);
 }
 
@@ -216,7 +254,7 @@ static int close_others(struct grouping *grouping, const char *path, struct brig
     return result;
 }
 
-static struct open_group *open_group(struct grouping *grouping, const struct status_item *item)
+static struct open_group *open_group(struct grouping *grouping, const struct inventory_item *item)
 {
     const char *slash = strrchr(item->path, '/');
     size_t length = item->group > 0 ? item->group : slash ? (size_t)(slash - item->path) : 0;
@@ -227,10 +265,11 @@ static struct open_group *open_group(struct grouping *grouping, const struct sta
     struct open_group *inner = &grouping->open[grouping->count++];
     *inner = (struct open_group){.length = length, .group.whole = item->group > 0};
     (void)str_fill(inner->first, sizeof inner->first, slash ? slash + 1 : item->path);
+    token_begin(&inner->maker);
     return inner;
 }
 
-static int add_to_group(void *context, const struct status_item *item, struct brig_error *err)
+static int add_to_group(void *context, const struct inventory_item *item, struct brig_error *err)
 {
     struct grouping *grouping = context;
     if (!item->ignored || S_ISDIR(item->mode_after))
@@ -244,17 +283,20 @@ static int add_to_group(void *context, const struct status_item *item, struct br
         return brig_fail_nomem(err);
     inner->group.files++;
     inner->group.bytes += item->size_after;
+    inner->unjudged = inner->unjudged || !item->token.text[0];
+    token_add(&inner->maker, item->path);
+    token_add(&inner->maker, item->token.text);
     inner->group.risky += item->risk != NULL;
     if (item->risk && !inner->risk[0])
         (void)str_fill(inner->risk, sizeof inner->risk, item->risk);
     return 0;
 }
 
-int status_each_group(struct status *status, status_group_visit visit, void *context,
-                      struct brig_error *err)
+int inventory_each_group(struct inventory *inventory, inventory_group_visit visit, void *context,
+                         struct brig_error *err)
 {
     struct grouping grouping = {.visit = visit, .context = context};
-    int result = each_of_kind(status->kinds[CHANGE_ADDED], add_to_group, &grouping, err);
+    int result = each_of_kind(inventory->kinds[CHANGE_ADDED], add_to_group, &grouping, err);
     while (result == 0 && grouping.count > 0)
         result = close_group(&grouping, err);
     free(grouping.open);
@@ -283,7 +325,7 @@ static int count_in_line(void *context, const struct change *change, struct brig
 {
     struct line *line = context;
     (void)err;
-    if (line->seen++ == STATUS_LINE_MAX)
+    if (line->seen++ == INVENTORY_LINE_MAX)
         return CHANGE_STOP;
     bool deleted = change->kind == CHANGE_DELETED;
     int64_t changed_ns = deleted ? change->deleted_ns : change->upper.ctime_ns;
@@ -311,7 +353,7 @@ static void append_part(struct str *out, uint64_t number, const char *word)
 static void append_layer(struct str *out, const struct layer *layer, const struct line *line)
 {
     str_appendf(out, "%s%" PRIu64 " file%s changed in ",
-                line->seen > STATUS_LINE_MAX ? "more than " : "", line->changed,
+                line->seen > INVENTORY_LINE_MAX ? "more than " : "", line->changed,
                 line->changed == 1 ? "" : "s");
     if (layer_is_home(layer->name))
         str_append(out, "the jail's copy of your home");
@@ -324,8 +366,8 @@ static void append_layer(struct str *out, const struct layer *layer, const struc
     str_append(out, "; ");
 }
 
-int status_line(const struct layers *layers, int64_t since_ns, const struct str *state,
-                struct str *out, struct brig_error *err)
+int inventory_line(const struct layers *layers, int64_t since_ns, const struct str *state,
+                   struct str *out, struct brig_error *err)
 {
     static const struct change_options options = {.quick = true};
     bool some = false;
