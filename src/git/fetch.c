@@ -89,12 +89,16 @@ int refs_read(char *text, struct refs *ret_refs, struct brig_error *err)
             continue;
         if (name)
             *name++ = '\0';
+        char *word = name ? strchr(name, ' ') : NULL;
+        bool symbolic = word && strcmp(word, " symbolic") == 0;
+        if (symbolic)
+            *word = '\0';
         if (!name || !refs_is_id(line) || refs.count == lines ||
             !(refs_is_safe(name) || is_stash(name))) {
             refs.skipped++;
             continue;
         }
-        refs.items[refs.count++] = (struct ref){.id = line, .name = name};
+        refs.items[refs.count++] = (struct ref){.id = line, .name = name, .symbolic = symbolic};
     }
     qsort(refs.items, refs.count, sizeof *refs.items, compare);
     *ret_refs = refs;
@@ -122,7 +126,7 @@ const char *refs_find(const struct refs *refs, const char *name)
 
 #define PACKS_MAX 64        /* in one transfer */
 #define UPDATES_MAX 500     /* times that a list of refs is halved */
-#define STASHES_WORD "1000" /* FETCH_STASHES_MAX */
+#define STASHES_WORD "1000" /* SIDE_STASHES_MAX */
 #define STASH_NAME_MAX (REFS_ID_MAX + sizeof REFS_STASHES)
 
 /* ---- calling git ---- */
@@ -160,49 +164,6 @@ int fetch_must_run(const struct transfer *t, const struct git_call *how, struct 
 
 /* ---- the state of each side ---- */
 
-static const char refs_format[] = "--format=%(objectname) %(refname)";
-
-/* Parses a line "stash ID TEXT"; false if it is malformed. */
-static bool read_stash(struct side *side, char *line)
-{
-    if (!line || !str_starts_with(line, "stash ") || side->stash_count == FETCH_STASHES_MAX)
-        return false;
-    char *text = line + strlen("stash ");
-    const char *id = strsep(&text, " ");
-    if (refs_is_id(id))
-        side->stashes[side->stash_count++] = (struct fetch_stash){id, text ? text : ""};
-    return true;
-}
-
-int fetch_find_stash(const struct side *side, const char *id)
-{
-    for (size_t i = 0; i < side->stash_count; i++)
-        if (strcmp(side->stashes[i].id, id) == 0)
-            return (int)i;
-    return -1;
-}
-
-int fetch_look_outside(const struct transfer *t, struct side *side, const struct git_call *how,
-                       struct brig_error *err)
-{
-    int status = MUST(t, how, &side->text, err, "for-each-ref", refs_format, "refs/heads",
-                      "refs/tags", "refs/notes");
-    if (status == 0)
-        status = refs_read(side->text.data, &side->refs, err);
-    if (status == 0) /* it fails if there is no stash */
-        status = RUN(t, how, &side->stash_text, err, "reflog", "show", "-n", STASHES_WORD,
-                     "--format=stash %H %gs", "refs/stash", "--");
-    if (status < 0)
-        return status;
-    char *rest = side->stash_text.data;
-    while (read_stash(side, strsep(&rest, "\n")))
-        ;
-    status = LINE(t, how, side->head, err, "symbolic-ref", "-q", "HEAD");
-    if (status == 0 && !side->head[0])
-        status = LINE(t, how, side->head, err, "rev-parse", "-q", "--verify", "HEAD");
-    return status;
-}
-
 /* Runs in the sealed jail and prints HEAD, the tree of the index as a commit that can be fetched,
  * unfinished operations, and the refs. Its output is untrusted and checked. git write-tree locks
  * the index, which a program in the jail may need now, so it is given a second name of it. */
@@ -224,7 +185,7 @@ static const char look_script[] =
     "done\n"
     "git reflog show -n " STASHES_WORD " --format='stash %H %gs' refs/stash 2>/dev/null\n"
     "echo refs\n"
-    "git for-each-ref --format='%(objecttype) %(objectname) %(refname)' refs/heads refs/tags "
+    "git for-each-ref --format='%(objecttype) " SIDE_REFS "' refs/heads refs/tags "
     "refs/notes"
     " | sed -n -e '/ refs.tags./s/^[a-z]* //p' -e '/ refs.tags./!s/^commit //p'\n";
 
@@ -246,7 +207,7 @@ static int look_inside(struct transfer *t, struct brig_error *err)
                        (int)strspn(word + 8, "abcdefghijklmnopqrstuvwxyz-"), word + 8);
         word = strsep(&rest, "\n");
     }
-    while (read_stash(side, word))
+    while (side_read_stash(side, word))
         word = strsep(&rest, "\n");
     if (!word || strcmp(word, "refs") != 0 || !rest)
         return brig_fail(err, BRIG_E_SYSTEM, 0,
@@ -275,7 +236,7 @@ static int look_at_base(struct transfer *t, struct brig_error *err)
     if (status < 0)
         return status;
     t->base_git = (struct git_call){.git_dir = t->p->base, .objects = t->objects};
-    status = fetch_look_outside(t, &t->base, &t->base_git, err);
+    status = side_read(t->git, &t->base_git, &t->base, err);
     if (status < 0)
         return status;
     /* Without an index this is the empty tree. */
@@ -284,7 +245,7 @@ static int look_at_base(struct transfer *t, struct brig_error *err)
 
 int fetch_look_at_kept(struct transfer *t, struct brig_error *err)
 {
-    fetch_side_done(&t->kept);
+    side_done(&t->kept);
     t->kept = (struct side){0};
     int status = MUST(t, NULL, &t->kept.text, err, "for-each-ref",
                       "--format=%(objectname) refs/%(refname:lstrip=4)", t->space);
@@ -453,7 +414,7 @@ static int fetch_wanted(struct transfer *t, struct brig_error *err)
     for (size_t i = 0; i < stash_count; i++) {
         (void)snprintf(names[i], STASH_NAME_MAX, REFS_STASHES "%s", t->inside.stashes[i].id);
         wanted[count] = (struct ref){.id = t->inside.stashes[i].id, .name = names[i]};
-        if (fetch_find_stash(&t->base, wanted[count].id) < 0 &&
+        if (side_find_stash(&t->base, wanted[count].id) < 0 &&
             !fetch_has_arrived(t, &wanted[count]))
             count++;
     }
@@ -489,20 +450,13 @@ int fetch_all(struct transfer *t, struct brig_error *err)
     return status < 0 ? status : fetch_wanted(t, err);
 }
 
-void fetch_side_done(struct side *side)
-{
-    refs_done(&side->refs);
-    str_done(&side->text);
-    str_done(&side->stash_text);
-}
-
 void fetch_done(struct transfer *t)
 {
-    fetch_side_done(&t->inside);
-    fetch_side_done(&t->base);
-    fetch_side_done(&t->outside);
-    fetch_side_done(&t->kept);
-    fetch_side_done(&t->remotes);
+    side_done(&t->inside);
+    side_done(&t->base);
+    side_done(&t->outside);
+    side_done(&t->kept);
+    side_done(&t->remotes);
     free(t->moves);
     free(t->base_index);
     free(t->objects);

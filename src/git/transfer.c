@@ -479,11 +479,11 @@ static int move_stashes(struct transfer *t, struct brig_error *err)
 {
     size_t stored = 0, dropped = 0;
     for (size_t i = t->inside.stash_count; i-- > 0;) {
-        const struct fetch_stash *stash = &t->inside.stashes[i];
+        const struct side_stash *stash = &t->inside.stashes[i];
         char name[sizeof REFS_STASHES + REFS_ID_MAX];
         (void)snprintf(name, sizeof name, REFS_STASHES "%s", stash->id);
-        if (fetch_find_stash(&t->base, stash->id) >= 0 ||
-            fetch_find_stash(&t->outside, stash->id) >= 0)
+        if (side_find_stash(&t->base, stash->id) >= 0 ||
+            side_find_stash(&t->outside, stash->id) >= 0)
             continue;
         int status = fetch_has_arrived(t, &(struct ref){stash->id, name})
                          ? RUN(t, NULL, NULL, err, "stash", "store", "-q", "-m",
@@ -494,14 +494,13 @@ static int move_stashes(struct transfer *t, struct brig_error *err)
         t->lost |= status > 0;
         stored += status == 0;
     }
-    bool whole =
-        t->base.stash_count < FETCH_STASHES_MAX && t->inside.stash_count < FETCH_STASHES_MAX;
+    bool whole = t->base.stash_count < SIDE_STASHES_MAX && t->inside.stash_count < SIDE_STASHES_MAX;
     for (size_t i = 0; i < t->base.stash_count && whole && !t->running; i++) {
         const char *id = t->base.stashes[i].id;
-        int at = fetch_find_stash(&t->outside, id);
+        int at = side_find_stash(&t->outside, id);
         autostr struct str before = {0};
         char name[32], now[REFS_ID_MAX + 1];
-        if (at < 0 || fetch_find_stash(&t->inside, id) >= 0)
+        if (at < 0 || side_find_stash(&t->inside, id) >= 0)
             continue;
         str_concat(&before, "update ", t->space, "/before/stash-", id, " ", id, "\n");
         (void)snprintf(name, sizeof name, "stash@{%zu}", (size_t)at + stored - dropped);
@@ -597,7 +596,8 @@ static int move(struct transfer *t, struct brig_error *err)
         return status;
     status = compare_index(t, err);
     if (status == 0)
-        status = fetch_look_outside(t, &t->outside, NULL, err);
+        status =
+            side_read(t->git, &(struct git_call){.git_dir = t->p->repo.git_dir}, &t->outside, err);
     if (status == 0)
         status = RUN(t, NULL, &worktrees, err, "worktree", "list", "--porcelain");
     if (status >= 0)
@@ -617,13 +617,13 @@ static int drop_moved(struct transfer *t, struct brig_error *err)
 {
     autostr struct str deletions = {0};
     struct side now = {0};
-    int status = fetch_look_outside(t, &now, NULL, err);
+    int status = side_read(t->git, &(struct git_call){.git_dir = t->p->repo.git_dir}, &now, err);
     if (status == 0)
         status = fetch_look_at_kept(t, err);
     for (size_t i = 0; status == 0 && i < t->kept.refs.count; i++) {
         const struct ref *ref = &t->kept.refs.items[i];
         bool stash = str_starts_with(ref->name, REFS_STASHES);
-        if (stash ? fetch_find_stash(&now, ref->id) < 0
+        if (stash ? side_find_stash(&now, ref->id) < 0
                   : !str_equal(refs_find(&now.refs, ref->name), ref->id))
             continue;
         str_append(&deletions, "delete ");
@@ -646,7 +646,7 @@ static int drop_moved(struct transfer *t, struct brig_error *err)
                      t->keeps_staged ? NULL : staged);
     if (status >= 0 && t->running)
         status = note_refs(t, &now, err);
-    fetch_side_done(&now);
+    side_done(&now);
     return status < 0 ? status : fetch_update_refs(t, &deletions, err);
 }
 

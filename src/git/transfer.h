@@ -10,6 +10,7 @@
 #pragma once
 
 #include "git/private.h"
+#include "git/side.h"
 
 #define TRANSFER_SPACE_MAX 200
 
@@ -37,38 +38,6 @@ enum {
 int transfer_finish(const struct git *git, const struct private_git *private_git, const char *space,
                     unsigned flags, struct transfer_report *report, struct brig_error *err);
 
-/* ---- lists of refs ---- */
-
-/* As printed by git, one "OBJECT NAME" per line. Pure. */
-
-#define REFS_ID_MAX 64 /* hexadecimal digits of SHA-256 */
-#define REFS_MAX 1000000
-#define REFS_STASHES "refs/stashes/" /* followed by the id of a stash; only below refs/brig */
-
-struct ref {
-    const char *id; /* both point into the text they were read from */
-    const char *name;
-};
-
-struct refs {
-    struct ref *items; /* owned; sorted by name */
-    size_t count;
-    size_t skipped; /* malformed lines, or unsafe names */
-};
-
-/* Whether the text is the hexadecimal id of an object. */
-bool refs_is_id(const char *text);
-/* Whether a full name is safe to create outside: below refs/heads/, refs/tags/ or refs/notes/, with
- * characters that have no special meaning to a shell, a terminal or git. */
-bool refs_is_safe(const char *name);
-
-/* Parses a text, which is modified and must outlive the list. Release with refs_done(). */
-int refs_read(char *text, struct refs *ret_refs, struct brig_error *err);
-void refs_done(struct refs *refs);
-/* The ref with a name, and its object; NULL if there is none. */
-const struct ref *refs_get(const struct refs *refs, const char *name);
-const char *refs_find(const struct refs *refs, const char *name);
-
 /* ---- LFS ---- */
 
 /* Objects of Git LFS: the contents of large files, which git itself does not store. git-lfs looks
@@ -86,24 +55,6 @@ int lfs_transfer(int private_dir, int common, struct brig_error *err);
 
 /* Examines the refs and the index of the jail, of its initial state and of the user's repository,
  * and fetches new commits into the namespace of the run. Nothing else moves. */
-
-#define FETCH_STASHES_MAX 1000
-
-struct fetch_stash {
-    const char *id, *text;
-};
-
-/* The state of one side. */
-struct side {
-    struct str text; /* contains the list of refs */
-    struct refs refs;
-    char head[1100];              /* "refs/heads/NAME", the object of a detached HEAD, or "" */
-    char tree[REFS_ID_MAX + 1];   /* of the index, or "" if it has none, as during a merge */
-    char staged[REFS_ID_MAX + 1]; /* a commit with this tree; only inside */
-    struct str stash_text;
-    struct fetch_stash stashes[FETCH_STASHES_MAX]; /* newest first, in stash_text */
-    size_t stash_count;
-};
 
 struct transfer {
     const struct git *git;
@@ -151,19 +102,13 @@ int fetch_must_run(const struct transfer *t, const struct git_call *how, struct 
  * that one bad ref does not block the others. */
 int fetch_update_refs(struct transfer *t, const struct str *updates, struct brig_error *err);
 
-int fetch_look_outside(const struct transfer *t, struct side *side, const struct git_call *how,
-                       struct brig_error *err);
 int fetch_look_at_kept(struct transfer *t, struct brig_error *err);
-void fetch_side_done(struct side *side);
 
 /* Whether a ref of the jail differs from its initial state; whether the index does; whether a ref
  * has been fetched into the namespace. */
 bool fetch_is_new(const struct transfer *t, const struct ref *ref);
 bool fetch_has_staged(const struct transfer *t);
 bool fetch_has_arrived(const struct transfer *t, const struct ref *ref);
-
-/* The index of a stash in a list, or -1. */
-int fetch_find_stash(const struct side *side, const char *id);
 
 /* Appends the name under which a ref of the jail is kept outside: refs/heads/x as
  * refs/brig/JAIL/RUN/heads/x. */

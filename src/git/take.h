@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Moves what a git record lists: refs, HEAD, index, stashes and settings of the user's repositories, from their old values
+ * to the new ones or back. Nothing else in brig moves any of them.
+ *
+ * The record is the file "git" in a directory of the storage, written once, before anything moves (plan.h). Each of its
+ * entries has an old and a new value. Which of the two is there is the state, so progress is never written: continuing after
+ * a kill, reverting, undo and redo are this one function with a direction. Values move only if all are at one of the two;
+ * with any other value nothing is changed. */
+#pragma once
+
+#include "git/git.h"
+
+/* A record has these lines (base/record.h), each entry followed by its values, `old` and `new`:
+ *   version   of the format, 1
+ *   repo      the common directory of a repository, and its `place`
+ *   pins      where objects of this repository are kept that would be lost: refs/brig/JAIL/ID
+ *   tree      a working tree, of the last `repo`
+ *   gitdir    its git directory, and the `place` of that
+ *   private   the folder of its private git directory, a name in the storage, whose base/ follows
+ * and of that tree:
+ *   ref       a full name: objects
+ *   head      "refs/heads/NAME", or an object
+ *   index     the hash of its entries; a copy lies beside the record as index-N.old and index-N.new, without which
+ *             there is no index. N counts trees
+ *   staged    the commits of what these indexes have staged: their objects are kept
+ *   stashes   the whole list, newest first: "OBJECT TEXT"
+ *   config    a key; `new` is its value if it is added
+ *   placed    the repository was made by the jail and put into the tree */
+#define GIT_RECORD "git"
+#define GIT_RECORD_VERSION 1
+#define GIT_RECORD_LOCKS                                                                           \
+    "locks" /* beside it while it is taken: the locks of indexes, by identity */
+
+enum git_direction { GIT_TO_OLD, GIT_TO_NEW };
+
+/* A hand-over in progress: it has the locks of all its indexes. */
+struct git_taking;
+
+/* Takes the locks, for which it waits some seconds, and checks each entry. Fails with BRIG_E_STATE, having changed nothing,
+ * if a value is neither the old nor the new one, a branch is checked out in another working tree, or a rebase goes on.
+ * `storage` has the private git directories, whose base/ follows; -1: none follows. */
+int git_taking_begin(const struct git *git, int record, int storage, enum git_direction towards,
+                     struct git_taking **ret_taking, struct brig_error *err);
+/* Moves everything. If git refuses something, all is moved back. */
+int git_taking_move(struct git_taking *taking, struct brig_error *err);
+/* Drops the locks, and frees it; accepts NULL. */
+void git_taking_end(struct git_taking *taking);
+
+/* The three in one. */
+int git_take(const struct git *git, int record, int storage, enum git_direction towards,
+             struct brig_error *err);
+
+/* Whether it was begun and not ended. */
+bool git_was_interrupted(int record);
+
+/* The hash of an index: of entries, flags and what is to be added. `index` is the path of the file, NULL: the repository's
+ * own. It does not depend on the times of files, which `git status` writes. */
+int git_hash_index(const struct git *git, int git_dir, const char *index, char ret_hash[65],
+                   struct brig_error *err);
