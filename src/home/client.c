@@ -281,7 +281,8 @@ static int join_once(const struct home_spec *spec, const struct str *text,
                                          .filter_count = (uint32_t)spec->filter_count,
                                          .mount_points = (uint32_t)spec->mount_points->length,
                                          .disk_bytes = spec->disk_bytes,
-                                         .disk_inodes = spec->disk_inodes};
+                                         .disk_inodes = spec->disk_inodes,
+                                         .place = spec->place};
     autoclose int socket = find_holder(spec, err);
     if (socket < 0)
         return socket;

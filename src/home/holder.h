@@ -29,6 +29,7 @@ struct holder {
     char socket_name[STORAGE_KEY_MAX + 8];
     int sockets, storage, listener, lock;
     bool has_overlay, has_home;
+    struct place place;         /* of the directory below the overlay */
     struct overlay_masks masks; /* of the overlay */
     struct private_limits disk; /* as it is now */
     struct pins pins;           /* the mount points of runs */

@@ -209,12 +209,30 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
                       : overlay_masks_mounted(&holder->masks, fds[HOME_GIVEN_CHANGES], false, err);
 }
 
+/* Notes which directory is below the overlay. It is the one that the run has seen, unless it was replaced just now. */
+static int note_place(struct holder *holder, int home, const struct home_message *request,
+                      struct brig_error *err)
+{
+    int status = place_of(home, &holder->place, err);
+    return status < 0 || place_equal(&holder->place, &request->head.place)
+               ? status
+               : brig_fail(err, BRIG_E_SETUP, 0,
+                           "'%s' was replaced by another directory meanwhile: start again",
+                           request->text);
+}
+
 int holder_need_overlay(struct holder *holder, const struct home_message *request,
                         const struct holder_given *given, struct holder_answer *answer,
                         struct brig_error *err)
 {
-    if (holder->has_overlay) {
-        bool alone = holder->run_count == 1;
+    bool alone = holder->run_count == 1;
+    bool other = holder->has_overlay && !place_equal(&holder->place, &request->head.place);
+    if (other && !alone)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "'%s' was replaced by another directory, and a run of the jail has the "
+                         "old one: end that first (see `brig list`)",
+                         request->text);
+    if (holder->has_overlay && !other) {
         (void)overlay_startup_show(&holder->masks, NULL); /* the user may have changed them */
         mounts_forget();
         bool plain = holder->masks.set_count == 1 && !holder->masks.covered;
@@ -226,10 +244,12 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
             mounts_forget();
             return added;
         }
-        holder->has_overlay = false; /* remount it, without the masks of former runs */
     }
+    holder->has_overlay = false; /* remount it, without the masks of former runs */
     autoclose int home = -1;
     int status = open_home(request, given, &home, err);
+    if (status == 0)
+        status = note_place(holder, home, request, err);
     if (status == 0)
         status = mount_overlay(holder, request, home, given, answer, err);
     answer->news = true;

@@ -18,6 +18,7 @@
 
 #include <brig/brig.h>
 
+#include "base/place.h"
 #include "policy/policy.h"
 
 #define HOME_NAME_MAX 64 /* of a jail's name */
@@ -28,7 +29,8 @@ struct home_spec {
     const char *name;
     const char *storage; /* absolute; created if it is missing */
     const char *user_home;
-    uid_t uid; /* of the jail and its holder, also if root starts it */
+    struct place place; /* of user_home: the run gets this directory and no other; may be unknown */
+    uid_t uid;          /* of the jail and its holder, also if root starts it */
     gid_t gid;
     uid_t owner; /* of the storage; differs from uid if root gives the jail an isolated uid */
     enum policy_home kind;
@@ -63,8 +65,8 @@ struct home_mounts {
         .in_use = -1                                                                               \
     }
 
-/* Joins the jail, starting its holder if there is none. Release with home_mounts_done() at the end
- * of the run. */
+/* Joins the jail, starting its holder if there is none. Fails with BRIG_E_STATE if other runs have another directory that
+ * was at the path of the home before. Release with home_mounts_done() at the end of the run. */
 int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err);
 void home_mounts_done(struct home_mounts *mounts);
 

@@ -8,7 +8,9 @@
 
 #include <brig/brig.h>
 
-#define HOME_WIRE_VERSION 10
+#include "base/place.h"
+
+#define HOME_WIRE_VERSION 11
 #define HOME_TEXT_MAX 65536 /* of a request's strings */
 #define HOME_RULES_MAX 4096 /* masks and the like */
 
@@ -38,6 +40,7 @@ struct home_request {
     uint32_t mask_count, shown_count, own_count, filter_count;
     uint32_t length, mount_points;
     uint64_t disk_bytes, disk_inodes; /* HOME_JOIN: of the private directories; 0: no limit */
+    struct place place;               /* HOME_JOIN: of the user's home, if it is known */
 };
 
 struct home_message {

@@ -189,7 +189,7 @@ store() {
     cd "$SCRATCH/other" && rm -rf "$PROJECT"
     must by user gc -j "$JAIL" --gone
     must inside user:sealed 'echo three >a' -R
-    [ "$(cat "$(store user)/$JAIL.review/1.root")" = "$SCRATCH/other" ]
+    grep -qx "root $SCRATCH/other" "$(store user)/$JAIL.review/1.root"
     must by user status -j "$JAIL"
     output_has 'A  a  '
 }

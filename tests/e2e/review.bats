@@ -152,6 +152,51 @@ WORK='echo changed >a; rm b; mkdir -p node_modules/x/y/z; for i in 1 2 3 4 5 6 7
     done
 }
 
+@test "a directory that was replaced at its path: the run sees the new one, and no change of the old one is applied" {
+    for pair in $(pairs); do
+        enter_project "${pair%:*}" 'echo old >a'
+        must inside "$pair" 'cat a' -R
+        must as "$OWNER" sh -c 'cd ..; mv p before; cp -a before p; echo newer >p/a'
+        cd "$PROJECT"
+        must inside "$pair" 'cat a; echo jail >>a' --review=auto
+        output_has newer
+        [ "$(cat a)" = $'newer\njail' ]
+
+        # With changes to the old one.
+        must inside "$pair" 'echo old >b; echo old >>a' -R
+        must as "$OWNER" sh -c 'cd ..; rm -rf p; mkdir p; echo newest >p/a'
+        cd "$PROJECT"
+        must inside "$pair" 'cat b; echo c >c' --review=auto
+        output_has 'another directory than the jail'
+        output_has '3 changes were not applied'
+        [ "$(ls)" = a ]
+        must verb "${pair%:*}" status
+        output_has 'not the directory that these changes were made for'
+        output_has '  A  c  file, 2 bytes  conflict: it was made for another directory at this path'
+        must_fail verb "${pair%:*}" apply --all
+        [ "$(cat a)" = newest ]
+        must verb "${pair%:*}" discard --all
+        must inside "$pair" 'cat a; echo d >d' -R
+        output_has newest
+        output_lacks conflict
+        must verb "${pair%:*}" apply --all
+        [ "$(cat d)" = d ]
+
+        # While a run has the old one.
+        as "$OWNER" mkdir ../signal
+        inside "$pair" ': >../signal/up; await_file ../signal/go' -R -d ../signal >"$SCRATCH/out" 2>&1 3>&- &
+        JOB=$!
+        await_file ../signal/up
+        must as "$OWNER" sh -c 'cd ..; mv p before-2; mkdir p'
+        cd "$PROJECT"
+        must_exit 125 inside "$pair" true -R
+        output_has 'was replaced by another directory, and a run of the jail'
+        as "$OWNER" touch ../signal/go
+        wait "$JOB"
+        JOB=
+    done
+}
+
 @test "masks hold in the copy, also for files that do not exist yet" {
     for pair in user:casual user:sealed; do
         project user

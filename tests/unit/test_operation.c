@@ -520,6 +520,89 @@ static void follows_no_link(void)
     tap_is_str(text, "old", "nothing is written through a link in the user's directory");
 }
 
+/* The first change of the layer, as a conflict; "" if it is none. */
+static int first_conflict(void *context, const struct change *change, struct brig_error *err)
+{
+    (void)err;
+    *(const char **)context = change->conflict ? change->conflict : "";
+    return CHANGE_STOP;
+}
+
+static void is_conflict(const char *wanted, const char *sentence)
+{
+    static const struct change_options all = {0};
+    const char *found = "no change";
+    (void)changes_walk(&layers.items[0], &all, first_conflict, &found, NULL);
+    tap_is_str(found, wanted, "%s", sentence);
+}
+
+static void begin_run(void)
+{
+    struct brig_error err = {0};
+    struct layer layer = open_layer();
+    if (layer_adopt(&layer, &err) < 0)
+        tap_bail("%s", err.message);
+    layer_done(&layer);
+    reopen();
+}
+
+static void knows_its_directory(void)
+{
+    uint64_t id = 0;
+    char name[LAYER_NAME_MAX], old[160];
+    begin_in(top);
+    put(root, "modified", "old");
+    put(upper, "modified", "new");
+    reopen();
+    must_operate(apply_plan, NULL, "a file is applied");
+    put(upper, "added", "new");
+    reopen();
+    is_conflict("", "a new file is no conflict");
+    (void)snprintf(old, sizeof old, "%s-old", root);
+    if (rename(root, old) < 0 || mkdir(root, 0755) < 0)
+        tap_bail("cannot replace the root");
+    put(root, "modified", "new");
+    reopen();
+    is_conflict(LAYER_REPLACED, "it is one in another directory at the same path");
+    tap_is_int(undo(1, NULL, false, &id), BRIG_E_STATE, "what was applied to the old one stays");
+    begin_run();
+    is_conflict(LAYER_REPLACED, "a run in the new one changes nothing about that");
+    must_operate(discard_plan, NULL, "it is discarded");
+    begin_run();
+    put(upper, "later", "new");
+    reopen();
+    is_conflict("", "what a later run adds is of the new directory");
+
+    (void)tree_remove(AT_FDCWD, old, NULL);
+    must_operate(apply_plan, NULL, "that is applied");
+    if (rename(root, old) < 0)
+        tap_bail("cannot move the root");
+    tap_ok(layer_number(storage, "x", old, name, NULL) == 0 && strcmp(name, "1") == 0,
+           "a directory that was moved keeps its layer");
+    reopen();
+    tap_is_int(undo(0, NULL, false, &id), 0, "and what was applied to it can be undone");
+    tap_is_int(access(join(old, "later"), F_OK), -1, "there");
+    (void)tree_remove(AT_FDCWD, old, NULL);
+}
+
+/* Earlier versions kept the path of a root without its place. */
+static void reads_old_roots(void)
+{
+    char name[LAYER_NAME_MAX], old[160];
+    begin_in(top);
+    put(storage, "x.review/1.root", root);
+    put(upper, "added", "new");
+    reopen();
+    is_conflict("", "a path alone may be of any directory");
+    tap_ok(layer_number(storage, "x", root, name, NULL) == 0 && strcmp(name, "1") == 0,
+           "the next run finds it");
+    (void)snprintf(old, sizeof old, "%s-old", root);
+    if (rename(root, old) < 0 || mkdir(root, 0755) < 0)
+        tap_bail("cannot replace the root");
+    reopen();
+    is_conflict(LAYER_REPLACED, "and has recorded the place");
+}
+
 int main(void)
 {
     struct stat near, far;
@@ -541,6 +624,8 @@ int main(void)
     stops_at_a_full_disk();
     follows_no_link();
     judges_what_it_places();
+    knows_its_directory();
+    reads_old_roots();
     layers_done(&layers);
     remove_trees();
     (void)tree_remove(AT_FDCWD, far_top, NULL);

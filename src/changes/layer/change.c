@@ -158,6 +158,8 @@ static void find_conflict(const struct change_walk *walk, struct change *change)
     if (!change->has_base && now && !S_ISDIR(now->st_mode) && change->upper.mode &&
         ident_of(now).ctime_ns > change->upper.ctime_ns)
         change->conflict = "your file is newer than the jail's";
+    if (!change->conflict && walk->layer->replaced)
+        change->conflict = LAYER_REPLACED;
     if (!change->conflict && change->startup && change->startup->hidden > 0 &&
         !S_ISREG(change->after.st_mode))
         change->conflict = HIDDEN_LINES;

@@ -336,7 +336,7 @@ static int fork_layer(int storage, const struct layer *layer, const char *to, bo
         return upper;
     if (!layer_is_home(layer->name)) {
         (void)snprintf(name, sizeof name, "%s.root", layer->name);
-        int status = write_file(place, name, layer->root, err);
+        int status = copying_file(from_place, name, place, name, err);
         if (status < 0)
             return status;
     }

@@ -14,13 +14,14 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fds.h"
 #include "base/files.h"
+#include "base/record.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/layer/base.h"
 #include "changes/layer/fork.h"
 #include "changes/layer/hidden.h"
+#include "changes/layer/upper.h"
 #include "home/home.h"
 #include "home/storage.h"
 #include "jail/view/mask.h"
@@ -125,20 +126,70 @@ static int open_upper(int place, const char *name, struct layer *layer, struct b
     return status;
 }
 
+/* ---- N.root ---- */
+
+#define KEY_ROOT "root"
+#define KEY_REPLACED "replaced"
+
+/* The record of a root. Earlier versions wrote the path alone. */
+struct root {
+    char path[PATH_LENGTH_MAX + 1];
+    struct place place;
+    bool replaced; /* the layer has changes that were made for another directory */
+};
+
+/* Reads N.root; false if it is missing or damaged. */
+static bool root_read(int review, const char *file, struct root *ret_root)
+{
+    struct record_place at = {0};
+    const char *key, *value;
+    autostr struct str text = {0};
+    *ret_root = (struct root){0};
+    if (record_read(review, file, &text, NULL) <= 0 || text.length == 0)
+        return false;
+    if (*text.data == '/')
+        return strlen(text.data) == text.length &&
+               str_fill(ret_root->path, sizeof ret_root->path, text.data);
+    while (record_next(&text, &at, &key, &value))
+        if (strcmp(key, KEY_ROOT) == 0)
+            (void)str_fill(ret_root->path, sizeof ret_root->path, value);
+        else if (strcmp(key, PLACE_KEY) == 0)
+            (void)place_read(value, &ret_root->place);
+        else if (strcmp(key, KEY_REPLACED) == 0)
+            ret_root->replaced = true;
+    return !at.damaged && *ret_root->path == '/';
+}
+
+static int root_write(int review, const char *name, const struct root *root, struct brig_error *err)
+{
+    char file[PART_MAX];
+    autostr struct str text = {0};
+    (void)snprintf(file, sizeof file, "%s" ROOT, name);
+    record_add(&text, KEY_ROOT, root->path);
+    place_add(&text, &root->place);
+    if (root->replaced)
+        record_add_number(&text, KEY_REPLACED, 1);
+    return record_write(review, file, &text, true, err);
+}
+
 /* Fills in everything but the upper directory. */
-static int begin_layer(int record, const char *jail, const char *name, const char *root,
+static int begin_layer(int record, const char *jail, const char *name, const struct root *root,
                        struct layer *layer, struct brig_error *err)
 {
-    *layer = (struct layer){.lower = -1, .record = -1};
+    struct place now;
+    *layer = (struct layer){.lower = -1, .record = -1, .place = root->place};
     if (!str_fill(layer->jail, sizeof layer->jail, jail) ||
         !str_fill(layer->name, sizeof layer->name, name) ||
-        !str_fill(layer->root, sizeof layer->root, root))
+        !str_fill(layer->root, sizeof layer->root, root->path))
         return brig_fail(err, BRIG_E_INVALID, ENAMETOOLONG, "the directory '%s'",
-                         str_shown(root).text);
+                         str_shown(root->path).text);
     layer->record = fcntl(record, F_DUPFD_CLOEXEC, 3);
     if (layer->record < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor");
-    layer->lower = open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    layer->lower = open(root->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    layer->replaced =
+        root->replaced || (layer->lower >= 0 && place_of(layer->lower, &now, NULL) == 0 &&
+                           !place_equal(&root->place, &now));
     return 0;
 }
 
@@ -150,31 +201,25 @@ bool layer_is_home(const char *name)
 int layer_open(const char *storage, const char *jail, const char *name, const char *root,
                struct layer *ret_layer, struct brig_error *err)
 {
+    struct root known = {0};
+    char file[PART_MAX];
+    bool home = layer_is_home(name);
     autoclose int place = open_storage(storage, err);
     autoclose int record = place < 0 ? place : open_part(place, jail, LAYER_RECORD_PART, true, err);
-    int status = record < 0 ? record : begin_layer(record, jail, name, root, ret_layer, err);
-    autoclose int review = status < 0 || layer_is_home(name)
-                               ? -1
-                               : open_part(place, jail, LAYER_REVIEW_PART, true, err);
-    if (status == 0 && !layer_is_home(name) && review < 0)
-        status = review;
+    autoclose int review =
+        record < 0 || home ? -1 : open_part(place, jail, LAYER_REVIEW_PART, true, err);
+    if (record < 0 || (!home && review < 0))
+        return record < 0 ? record : review;
+    (void)snprintf(file, sizeof file, "%s" ROOT, name);
+    if (!home && !root_read(review, file, &known))
+        return brig_fail(err, BRIG_E_STATE, 0, "'%s' in the jail's storage is damaged", file);
+    (void)str_fill(known.path, sizeof known.path, root);
+    int status = begin_layer(record, jail, name, &known, ret_layer, err);
     if (status == 0)
-        status = open_upper(layer_is_home(name) ? place : review, layer_is_home(name) ? jail : name,
-                            ret_layer, err);
-    if (status < 0 && record >= 0)
+        status = open_upper(home ? place : review, home ? jail : name, ret_layer, err);
+    if (status < 0)
         layer_done(ret_layer);
     return status;
-}
-
-/* Reads N.root; false if it is missing or damaged. */
-static bool read_root(int review, const char *file, char ret_root[PATH_LENGTH_MAX + 2])
-{
-    autoclose int fd = openat(review, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, ret_root, PATH_LENGTH_MAX + 1);
-    if (length <= 0 || length > PATH_LENGTH_MAX || *ret_root != '/')
-        return false;
-    ret_root[length] = '\0';
-    return strlen(ret_root) == (size_t)length;
 }
 
 /* The number in a file name "N.root"; 0 if it is another file. */
@@ -186,7 +231,7 @@ static unsigned long root_number(const char *file)
 }
 
 static int add_layer(struct layers *layers, int record, int place, const char *jail,
-                     const char *name, const char *root, struct brig_error *err)
+                     const char *name, const struct root *root, struct brig_error *err)
 {
     struct layer *layer = &layers->items[layers->count];
     int status = begin_layer(record, jail, name, root, layer, err);
@@ -217,16 +262,17 @@ static int add_reviewed(struct layers *layers, int record, int review, const cha
     autodir DIR *dir = review < 0 ? NULL : files_list(review, ".");
     int status = 0;
     for (const struct dirent *item; status == 0 && dir && (item = readdir(dir));) {
-        char root[PATH_LENGTH_MAX + 2], name[LAYER_NAME_MAX];
+        char name[LAYER_NAME_MAX];
+        struct root root;
         unsigned long number = root_number(item->d_name);
-        if (number == 0 || !read_root(review, item->d_name, root))
+        if (number == 0 || !root_read(review, item->d_name, &root))
             continue;
         if (layers->count == LAYERS_MAX)
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "the jail '%s' has changes of more than %d directories", jail,
                              LAYERS_MAX - 1);
         (void)snprintf(name, sizeof name, "%lu", number);
-        status = add_layer(layers, record, review, jail, name, root, err);
+        status = add_layer(layers, record, review, jail, name, &root, err);
     }
     return status;
 }
@@ -234,7 +280,7 @@ static int add_reviewed(struct layers *layers, int record, int review, const cha
 int layers_open(const char *storage, const char *jail, const char *home,
                 const struct layer_masks *masks, struct layers *ret_layers, struct brig_error *err)
 {
-    char real[PATH_LENGTH_MAX + 1];
+    struct root user = {0};
     ret_layers->count = 0;
     autoclose int place = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (place < 0)
@@ -246,8 +292,8 @@ int layers_open(const char *storage, const char *jail, const char *home,
         return 0;
     autoclose int record = open_part(place, jail, LAYER_RECORD_PART, true, err);
     int status = record < 0 ? record : 0;
-    if (status == 0 && home && path_resolve(home, real))
-        status = add_layer(ret_layers, record, place, jail, LAYER_HOME, real, err);
+    if (status == 0 && home && path_resolve(home, user.path))
+        status = add_layer(ret_layers, record, place, jail, LAYER_HOME, &user, err);
     if (status == 0)
         status = add_reviewed(ret_layers, record, review, jail, err);
     qsort(ret_layers->items, ret_layers->count, sizeof *ret_layers->items, compare_roots);
@@ -371,31 +417,91 @@ int layer_remove(const struct layer *layer, struct brig_error *err)
 
 /* ---- for runs ---- */
 
-int layer_number(const char *storage, const char *jail, const char *root,
+/* Whether the directory of a record was moved to another path: there it has the same place, which is known for certain
+ * only by its time of birth. */
+static bool root_was_moved(const struct root *old, const struct place *place)
+{
+    struct place there;
+    autoclose int fd = open(old->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return old->place.inode && old->place.birth_ns && place->birth_ns &&
+           place_equal(&old->place, place) &&
+           (fd < 0 || place_of(fd, &there, NULL) < 0 || !place_equal(&there, place));
+}
+
+/* Finds the record of a root by its path, or else by its place. *ret_number gets the number of it, or 0, and *ret_greatest
+ * that of the last one. */
+static void find_root(DIR *dir, const struct root *root, unsigned long *ret_number,
+                      unsigned long *ret_greatest, struct root *ret_found)
+{
+    struct root found;
+    bool here = false;
+    *ret_number = *ret_greatest = 0;
+    for (const struct dirent *item; (item = readdir(dir));) {
+        unsigned long number = root_number(item->d_name);
+        *ret_greatest = number > *ret_greatest ? number : *ret_greatest;
+        if (number == 0 || here || !root_read(dirfd(dir), item->d_name, &found))
+            continue;
+        here = strcmp(found.path, root->path) == 0;
+        if (!here && !root_was_moved(&found, &root->place))
+            continue;
+        *ret_number = number;
+        *ret_found = found;
+    }
+}
+
+int layer_number(const char *storage, const char *jail, const char *path,
                  char ret_name[LAYER_NAME_MAX], struct brig_error *err)
 {
+    struct root root = {0}, found = {0};
+    unsigned long number, greatest;
     autoclose int place = open_storage(storage, err);
     autoclose int review = place < 0 ? place : open_part(place, jail, LAYER_REVIEW_PART, true, err);
+    autoclose int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     autodir DIR *dir = review < 0 ? NULL : files_list(review, ".");
     if (!dir)
         return review < 0 ? review : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot list '%s'", jail);
-    unsigned long greatest = 0;
-    for (const struct dirent *item; (item = readdir(dir));) {
-        char found[PATH_LENGTH_MAX + 2];
-        unsigned long number = root_number(item->d_name);
-        greatest = number > greatest ? number : greatest;
-        if (number == 0 || !read_root(review, item->d_name, found) || strcmp(found, root) != 0)
-            continue;
-        (void)snprintf(ret_name, LAYER_NAME_MAX, "%lu", number);
+    if (!str_fill(root.path, sizeof root.path, path) || fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, fd < 0 ? errno : ENAMETOOLONG, "cannot open '%s'",
+                         str_shown(path).text);
+    int status = place_of(fd, &root.place, err);
+    if (status < 0)
+        return status;
+    find_root(dir, &root, &number, &greatest, &found);
+    (void)snprintf(ret_name, LAYER_NAME_MAX, "%lu", number ? number : greatest + 1);
+    if (number && strcmp(found.path, path) == 0 && found.place.inode)
         return 0;
-    }
-    char file[PART_MAX];
-    (void)snprintf(file, sizeof file, "%lu" ROOT, greatest + 1);
-    autoclose int made =
-        openat(review, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int failed = made < 0 ? -errno : write_all(made, root, strlen(root));
-    if (failed < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage");
-    (void)snprintf(ret_name, LAYER_NAME_MAX, "%lu", greatest + 1);
-    return 0;
+    root.replaced = found.replaced;
+    return root_write(review, ret_name, &root, err);
+}
+
+/* Whether something in an upper directory is not just a directory that the user has, too. `.git` is the place of a mount. */
+static int find_entry(void *context, const struct upper_entry *entry, struct brig_error *err)
+{
+    (void)context;
+    (void)err;
+    if (strcmp(entry->path, ".git") == 0)
+        return UPPER_SKIP;
+    return S_ISDIR(entry->upper.st_mode) && S_ISDIR(entry->lower.st_mode) ? 0 : UPPER_STOP;
+}
+
+int layer_adopt(struct layer *layer, struct brig_error *err)
+{
+    struct root root = {0};
+    if (!layer->replaced || layer->lower < 0)
+        return 0;
+    if (base_has_run(layer->record, layer->name))
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "'%s' was replaced by another directory, and a run of the jail '%s' has "
+                         "the old one: end that first (see `brig list`)",
+                         str_shown(layer->root).text, layer->jail);
+    autoclose int storage = files_open_dir(layer->record, "..");
+    autoclose int review = open_part(storage, layer->jail, LAYER_REVIEW_PART, false, err);
+    int left = review < 0 ? review : upper_walk(layer, true, find_entry, NULL, err);
+    int status = left < 0 ? left : place_of(layer->lower, &root.place, err);
+    if (status < 0)
+        return status;
+    (void)str_fill(root.path, sizeof root.path, layer->root);
+    layer->place = root.place;
+    layer->replaced = root.replaced = left == UPPER_STOP;
+    return root_write(review, layer->name, &root, err);
 }

@@ -7,7 +7,8 @@
  *
  *     NAME.changes, NAME.work    the upper directory of the home
  *     NAME.review/               a storage directory for reviewed directories: N.changes, N.work, N.lock as
- *                                for a home, and N.root, the path of the root; N is 1, 2, …
+ *                                for a home, and N.root, a record of the path and place of the root; N is
+ *                                1, 2, …
  *     NAME.record/               never mounted in any jail:
  *       home.base, N.base        what the layer is based on: see base.h
  *       home.start, N.start      the same for active runs
@@ -28,6 +29,7 @@
 #include <brig/brig.h>
 
 #include "base/path.h"
+#include "base/place.h"
 #include "changes/layer/jail_option.h"
 
 struct hidden;
@@ -54,6 +56,8 @@ struct layer {
     char name[LAYER_NAME_MAX];      /* LAYER_HOME, or a number */
     char root[PATH_LENGTH_MAX + 1]; /* absolute, without links */
     int lower;                      /* the root; -1: it does not exist any more */
+    struct place place;             /* the root for which the last run was; unknown for a home */
+    bool replaced;                  /* there is another directory now, or was since: see below */
     int uppers[LAYER_STACK_MAX];    /* [0] is the jail's own; the others are shared with forks */
     size_t upper_count;
     int record;   /* NAME.record */
@@ -68,6 +72,9 @@ struct layer {
 
 /* Whether a layer of this name is that of the home. */
 bool layer_is_home(const char *name);
+
+/* The reason for which each change of a replaced layer is a conflict. */
+#define LAYER_REPLACED "it was made for another directory at this path"
 
 struct layers {
     struct layer items[LAYERS_MAX];
@@ -109,9 +116,15 @@ int layers_lock(struct layers *layers, struct brig_error *err);
 int record_open(const char *storage, const char *jail, struct brig_error *err);
 
 /* Finds the number of the reviewed directory with this root, or allocates it: the name of its files in
- * NAME.review, which is created. Call it with the lock of the record. */
+ * NAME.review, which is created. A directory that was moved to this path keeps its number. Call it with the lock of
+ * the record. */
 int layer_number(const char *storage, const char *jail, const char *root,
                  char ret_name[LAYER_NAME_MAX], struct brig_error *err);
+
+/* A run of the layer begins, with the lock of the record: from now on the layer is that of the directory that is there now.
+ * If it has changes that were made for another one it stays `replaced` for as long as anything is left in it. Fails with
+ * BRIG_E_STATE if a run has the other one. */
+int layer_adopt(struct layer *layer, struct brig_error *err);
 
 /* Opens one layer of a run: LAYER_HOME or a number. For base_begin() and base_end() only: has no masks, and its upper
  * directory may not exist yet. Release with layer_done(). */

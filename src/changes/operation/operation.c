@@ -187,9 +187,12 @@ int operation_tree(struct operation *operation, const struct layer *layer, struc
         return brig_fail_nomem(err);
     if (!operation->jail[0])
         (void)str_fill(operation->jail, sizeof operation->jail, layer->jail);
+    int status = place_of(tree->lower, &tree->place, err);
+    if (status < 0)
+        return status;
     /* The roots are known before a directory for objects is made in one of them. A discard moves
      * nothing of the user's, who may not be able to write there any more. */
-    int status = operation_write_info(operation, err);
+    status = operation_write_info(operation, err);
     if (status == 0 && strcmp(operation->info.kind, OPERATION_DISCARD) != 0)
         status = operation_open_remote(operation, tree, true, err);
     return status < 0 ? status : (int)steps->tree_count - 1;

@@ -101,6 +101,16 @@ static void add_number(struct str *text, const char *key, uint64_t value)
         add_text(text, key, str_number(value).text);
 }
 
+static void add_place(struct str *text, const struct place *place)
+{
+    autostr struct str line = {0};
+    place_add(&line, place);
+    if (line.failed || line.length == 0)
+        return;
+    line.data[line.length - 1] = '\0';
+    add_text(text, PLACE_KEY, line.data + strlen(PLACE_KEY " "));
+}
+
 int operation_write_info(const struct operation *operation, struct brig_error *err)
 {
     const struct operation_info *info = &operation->info;
@@ -118,6 +128,7 @@ int operation_write_info(const struct operation *operation, struct brig_error *e
     add_number(&text, "objects", operation->owner_of_objects);
     for (size_t i = 0; i < operation->steps.tree_count; i++) {
         add_text(&text, "layer", operation->steps.trees[i].name);
+        add_place(&text, &operation->steps.trees[i].place);
         add_text(&text, "root", operation->steps.trees[i].root);
     }
     if (text.failed)
@@ -132,12 +143,23 @@ int operation_write_info(const struct operation *operation, struct brig_error *e
     return 0;
 }
 
-static const struct layer *find_layer(const struct layers *layers, const char *name,
-                                      const char *root)
+/* A layer as an operation recorded it. */
+struct recorded {
+    const char *name, *root;
+    struct place place;
+};
+
+/* The root may have been moved to another path. */
+static const struct layer *find_layer(const struct layers *layers, const struct recorded *recorded)
 {
-    for (size_t i = 0; layers && i < layers->count; i++)
-        if (strcmp(layers->items[i].name, name) == 0 && strcmp(layers->items[i].root, root) == 0)
-            return &layers->items[i];
+    const struct place *place = &recorded->place;
+    for (size_t i = 0; layers && i < layers->count; i++) {
+        const struct layer *layer = &layers->items[i];
+        if (strcmp(layer->name, recorded->name) == 0 &&
+            (strcmp(layer->root, recorded->root) == 0 ||
+             (place->inode && layer->place.inode && place_equal(place, &layer->place))))
+            return layer;
+    }
     return NULL;
 }
 
@@ -159,22 +181,24 @@ struct step_tree *operation_add_tree(struct operation *operation, const struct l
 }
 
 /* Adds a layer that the operation was made with. If it does not exist any more, only its root is used. */
-static int read_tree(struct operation *operation, const char *name, const char *root,
+static int read_tree(struct operation *operation, const struct recorded *recorded,
                      struct brig_error *err)
 {
-    const struct layer *layer = find_layer(operation->layers, name, root);
-    struct step_tree *tree = operation_add_tree(operation, layer, name, root);
+    const struct layer *layer = find_layer(operation->layers, recorded);
+    struct step_tree *tree =
+        operation_add_tree(operation, layer, recorded->name, layer ? layer->root : recorded->root);
     if (!tree)
         return brig_fail_nomem(err);
+    tree->place = recorded->place;
     tree->owns_lower = !layer;
     if (!layer)
-        tree->lower = files_open_dir(AT_FDCWD, root);
+        tree->lower = files_open_dir(AT_FDCWD, recorded->root);
     return 0;
 }
 
-/* One "key=value". `name` is that of the layer; its root comes next. */
+/* One "key=value". The root of a layer comes last. */
 static int take_value(struct operation_info *info, struct operation *operation, const char *key,
-                      const char *value, const char **name, struct brig_error *err)
+                      const char *value, struct recorded *recorded, struct brig_error *err)
 {
     if (strcmp(key, "kind") == 0)
         (void)str_fill(info->kind, sizeof info->kind, value);
@@ -197,16 +221,18 @@ static int take_value(struct operation_info *info, struct operation *operation, 
     else if (strcmp(key, "objects") == 0)
         info->objects = number_of(value);
     else if (strcmp(key, "layer") == 0)
-        *name = value;
-    else if (strcmp(key, "root") == 0 && operation)
-        return read_tree(operation, *name, value, err);
-    return 0;
+        *recorded = (struct recorded){.name = value};
+    else if (strcmp(key, PLACE_KEY) == 0)
+        (void)place_read(value, &recorded->place);
+    else if (strcmp(key, "root") == 0)
+        recorded->root = value;
+    return recorded->root && operation ? read_tree(operation, recorded, err) : 0;
 }
 
 static int parse_info(struct str *text, struct operation_info *info, struct operation *operation,
                       struct brig_error *err)
 {
-    const char *name = "";
+    struct recorded recorded = {.name = ""};
     int status = 0;
     str_append_char(text, '\0');
     if (text->failed)
@@ -216,7 +242,8 @@ static int parse_info(struct str *text, struct operation_info *info, struct oper
         char *equals = strchr(at, '=');
         if (equals) {
             *equals = '\0';
-            status = take_value(info, operation, at, equals + 1, &name, err);
+            status = take_value(info, operation, at, equals + 1, &recorded, err);
+            recorded.root = NULL;
         }
         at = next;
     }
@@ -283,12 +310,23 @@ int operation_open(const struct layers *layers, int record, uint64_t id,
     return status;
 }
 
-int operation_check_roots(const struct operation *operation, struct brig_error *err)
+int operation_check_roots(const struct operation *operation, bool any, struct brig_error *err)
 {
-    for (size_t i = 0; i < operation->steps.tree_count; i++)
-        if (operation->steps.trees[i].lower < 0)
+    for (size_t i = 0; i < operation->steps.tree_count; i++) {
+        const struct step_tree *tree = &operation->steps.trees[i];
+        struct place now;
+        if (tree->lower < 0)
             return brig_fail(err, BRIG_E_STATE, 0, "'%s' does not exist any more",
-                             str_shown(operation->steps.trees[i].root).text);
+                             str_shown(tree->root).text);
+        int status = place_of(tree->lower, &now, err);
+        if (status < 0)
+            return status;
+        if (!any && !place_equal(&tree->place, &now))
+            return brig_fail(err, BRIG_E_STATE, 0,
+                             "'%s' is not the directory that operation %ju has changed: it was "
+                             "replaced by another one since",
+                             str_shown(tree->root).text, (uintmax_t)operation->info.id);
+    }
     return 0;
 }
 

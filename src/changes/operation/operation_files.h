@@ -48,8 +48,8 @@ int operation_read_info(int operations, uint64_t id, struct operation_info *ret_
 int operation_open(const struct layers *layers, int record, uint64_t id,
                    struct operation **ret_operation, struct brig_error *err);
 
-/* Fails if a root does not exist any more. */
-int operation_check_roots(const struct operation *operation, struct brig_error *err);
+/* Fails if a root does not exist any more, or, unless `any`, is another directory now. */
+int operation_check_roots(const struct operation *operation, bool any, struct brig_error *err);
 
 /* Creates a mark in the operation's directory, durably. `text` may be NULL. */
 int operation_mark(int dir, const char *name, const char *text, struct brig_error *err);

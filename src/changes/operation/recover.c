@@ -295,7 +295,7 @@ int operation_recover(const struct layers *layers, int record, bool revert, oper
     int status = operation_open(layers, record, id, &operation, err);
     if (status < 0)
         return status;
-    status = operation_check_roots(operation, err);
+    status = operation_check_roots(operation, false, err);
     for (size_t i = 0; i < operation->steps.tree_count && status == 0; i++)
         status = operation_open_remote(operation, &operation->steps.trees[i], false, err);
     if (status == 0)

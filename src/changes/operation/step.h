@@ -13,6 +13,7 @@
 #include <brig/brig.h>
 
 #include "base/path.h"
+#include "base/place.h"
 #include "changes/operation/journal.h"
 
 struct layer;
@@ -35,7 +36,8 @@ struct step_tree {
     const struct layer *layer; /* NULL: only its root is left */
     char name[24];
     char root[PATH_LENGTH_MAX + 1];
-    int lower, upper; /* -1: it does not exist */
+    struct place place; /* of the root */
+    int lower, upper;   /* -1: it does not exist */
     bool owns_lower;
     int remote; /* the directory of objects on the filesystem of the root, if that is another one; -1 */
     struct step_directory lower_at, upper_at;

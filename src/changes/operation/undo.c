@@ -316,7 +316,7 @@ int operation_undo(const struct layers *layers, int record, const struct operati
     if (status == 0)
         status = operation_open(layers, record, id, &undoing.old, err);
     if (status == 0)
-        status = operation_check_roots(undoing.old, err);
+        status = operation_check_roots(undoing.old, undo->force, err);
     if (status == 0)
         status = operations_each(record, find_since, &undoing, err);
     if (status == 0)

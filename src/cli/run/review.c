@@ -354,6 +354,7 @@ static int join_holder(const struct settings *settings, const struct identity *i
         .name = root->name,
         .storage = storage,
         .user_home = root->root,
+        .place = root->place,
         .uid = owners->uid,
         .gid = owners->gid,
         .owner = owners->owner,
@@ -390,7 +391,13 @@ static int begin_layer(const struct settings *settings, struct review_root *root
         return status;
     root->fresh = layer.upper_count == 0;
     root->earlier = base_has_start(&layer);
-    root->run = base_begin(&layer, err);
+    status = layer_adopt(&layer, err);
+    if (layer.replaced && status == 0)
+        message_warning("'%s' is another directory than the jail's changes were made for: each of "
+                        "them is a conflict, until all are applied or discarded",
+                        str_shown(root->root).text);
+    root->place = layer.place;
+    root->run = status < 0 ? status : base_begin(&layer, err);
     layer_done(&layer);
     return root->run < 0 ? root->run : take_fd(&lock);
 }

@@ -24,6 +24,7 @@ struct str;
 struct review_root {
     char *root; /* absolute, without links; owned */
     char name[LAYER_NAME_MAX];
+    struct place place;        /* of a reviewed directory */
     int run;                   /* the lock of base_begin(), or -1 */
     bool earlier;              /* another run, or an earlier one, has left a base */
     bool fresh;                /* the layer is new */

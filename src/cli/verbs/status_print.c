@@ -277,6 +277,8 @@ static int print_text(struct status_printer *printer, const struct layer *layer,
     str_append(&printer->out, home ? ", your home" : ", reviewed");
     if (layer->lower < 0)
         str_append(&printer->out, ", does not exist any more");
+    else if (layer->replaced)
+        str_append(&printer->out, ", but not the directory that these changes were made for");
     str_append(&printer->out, layer->running ? ", in use by a run\n" : "\n");
     int result = inventory_each(inventory, print_item, printer, err);
     if (result == 0)
@@ -448,6 +450,7 @@ static int print_json(struct status_printer *printer, const struct layer *layer,
     json_text(json, "name", layer->name);
     json_path(json, "root", layer->root);
     json_bool(json, "home", layer_is_home(layer->name));
+    json_bool(json, "replaced", layer->replaced);
     json_open_array(json, "changes");
     int result = inventory_each(inventory, print_json_item, printer, err);
     if (result == 0 && printer->grouped)
