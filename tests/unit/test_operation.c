@@ -585,6 +585,119 @@ static void knows_its_directory(void)
     (void)tree_remove(AT_FDCWD, old, NULL);
 }
 
+static void is_file(const char *path, const char *wanted, const char *sentence)
+{
+    char text[16] = "";
+    autoclose int fd = open(join(root, path), O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) < 0)
+        text[0] = '?';
+    tap_is_str(text, wanted, "%s", sentence);
+}
+
+/* A run between two operations: the state of the user's files is the base of what it changes. */
+static void run_puts(const char *path, const char *text)
+{
+    struct layer layer = open_layer();
+    int run = base_begin(&layer, NULL);
+    put(upper, path, text);
+    if (run < 0 || base_end(&layer, run, SIZE_MAX, NULL) < 0)
+        tap_bail("no run");
+    layer_done(&layer);
+    reopen();
+}
+
+static void undoes_in_turn(const char *where, const char *name)
+{
+    uint64_t id = 0;
+    begin_in(where);
+    tap_diag("%s", name);
+    put(root, "f", "0");
+    run_puts("f", "1");
+    must_operate(apply_plan, NULL, "a change is applied");
+    run_puts("f", "2");
+    must_operate(apply_plan, NULL, "and the next one to the same file");
+    tap_is_int(undo(0, NULL, false, &id), 0, "the second is undone");
+    tap_is_int(undo(0, NULL, false, &id), 0,
+               "and then the first, as only operations have touched it");
+    is_file("f", "0", "the first contents are back");
+    tap_is_int(undo(id, NULL, false, &id), 0, "that is undone");
+    tap_is_int(undo(0, NULL, false, &id), 0, "and undone again");
+    is_file("f", "0", "with the same result");
+
+    /* The twin: the user has touched it in between, with the same size and time. */
+    tap_is_int(undo(id, NULL, false, &id), 0, "the first is applied again");
+    struct stat info;
+    if (stat(join(root, "f"), &info) < 0)
+        tap_bail("no file");
+    put(root, "f", "u");
+    const struct timespec times[] = {info.st_atim, info.st_mtim};
+    (void)utimensat(AT_FDCWD, join(root, "f"), times, 0);
+    tap_is_int(undo(1, NULL, false, &id), BRIG_E_STATE,
+               "what the user has changed is not replaced");
+    is_file("f", "u", "and stays");
+}
+
+static void undoes_after_an_aborted_undo(void)
+{
+    uint64_t id = 0;
+    char mark[512];
+    begin_in(top);
+    put(root, "f", "0");
+    run_puts("f", "1");
+    must_operate(apply_plan, NULL, "a change is applied");
+    tap_is_int(undo(0, NULL, false, &id), 0, "and undone");
+    (void)snprintf(mark, sizeof mark, "%s/x.record/operations/2/done", storage);
+    (void)unlink(mark);
+    struct brig_error err = {0};
+    tap_is_int(operation_recover(&layers, layers.items[0].record, true, report, NULL, &id, &err), 0,
+               "the undo was interrupted, and is reverted %s", err.message);
+    tap_is_int(undo(0, NULL, false, &id), 0, "another one is not refused");
+    is_file("f", "0", "and works");
+}
+
+static void knows_names_of_a_file(void)
+{
+    uint64_t id = 0;
+    begin_in(top);
+    put(root, "x", "0");
+    if (link(join(root, "x"), join(root, "y")) < 0)
+        tap_bail("cannot make a link");
+    run_puts("x", "1");
+    run_puts("y", "0");
+    (void)chmod(join(upper, "y"), 0700);
+    reopen();
+    must_operate(apply_plan, "x", "one name of a file is applied");
+    is_conflict("", "that does not make a conflict of the other one");
+    must_operate(apply_plan, NULL, "which is applied, too");
+    tap_is_int(undo(0, NULL, false, &id), 0, "it is undone");
+    tap_is_int(undo(0, NULL, false, &id), 0, "and the first one");
+    struct stat one, other;
+    tap_ok(stat(join(root, "x"), &one) == 0 && stat(join(root, "y"), &other) == 0 &&
+               one.st_ino == other.st_ino && (one.st_mode & 07777) == 0644,
+           "both are one file again");
+    must_operate(apply_plan, NULL, "both are applied at once");
+    tap_is_int(undo(0, NULL, false, &id), 0, "undone");
+    tap_is_int(undo(id, NULL, false, &id), 0, "and applied again");
+    is_file("x", "1", "with the new contents");
+}
+
+static void keeps_newer_changes(void)
+{
+    uint64_t id = 0;
+    begin_in(top);
+    put(root, "f", "0");
+    run_puts("f", "1");
+    must_operate(apply_plan, NULL, "a change is applied");
+    run_puts("f", "2");
+    skipped = 0;
+    tap_is_int(undo(0, NULL, false, &id), 0,
+               "it is undone after the jail has changed the file again");
+    tap_is_int(skipped, 0, "nothing is left out");
+    is_file("f", "0", "the user's file is back");
+    is_tree(upper, "f 100644 2\n", "and the jail's last change stays");
+    is_conflict("", "without a conflict");
+}
+
 /* Earlier versions kept the path of a root without its place. */
 static void reads_old_roots(void)
 {
@@ -624,6 +737,12 @@ int main(void)
     stops_at_a_full_disk();
     follows_no_link();
     judges_what_it_places();
+    undoes_in_turn(top, "on one filesystem");
+    if (stat(top, &near) == 0 && stat("/dev/shm", &far) == 0 && near.st_dev != far.st_dev)
+        undoes_in_turn(far_top, "on two filesystems");
+    undoes_after_an_aborted_undo();
+    knows_names_of_a_file();
+    keeps_newer_changes();
     knows_its_directory();
     reads_old_roots();
     layers_done(&layers);

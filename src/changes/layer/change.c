@@ -16,6 +16,7 @@
 #include "changes/layer/compare.h"
 #include "changes/layer/hidden.h"
 #include "changes/layer/layer.h"
+#include "changes/layer/touched.h"
 #include "changes/layer/upper.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
@@ -29,6 +30,7 @@ struct change_walk {
     change_visit visit;
     void *context;
     struct base *base;
+    struct touched touched;
     size_t next_path;            /* in options->paths */
     struct startup_text startup; /* of the current change */
 };
@@ -145,12 +147,28 @@ int change_open_user(const struct layer *layer, int dir, const char *name, const
 
 /* ---- one change ---- */
 
-static void find_conflict(const struct change_walk *walk, struct change *change)
+/* An operation on one name of a file changes the time of change of all of them. */
+static const char *conflict_with(struct change_walk *walk, const struct base_record *record,
+                                 const struct stat *now)
+{
+    const char *conflict = base_conflict(record, now);
+    if (!conflict || !now || !record->lower.mode || record->kind != BASE_FILE)
+        return conflict;
+    struct ident current = ident_of(now);
+    int64_t now_ns = current.ctime_ns;
+    current.ctime_ns = record->lower.ctime_ns;
+    return ident_equal(&record->lower, &current) &&
+                   touched_explains(&walk->touched, current.inode, record->lower.ctime_ns, now_ns)
+               ? NULL
+               : conflict;
+}
+
+static void find_conflict(struct change_walk *walk, struct change *change)
 {
     const struct stat *now = change->before.st_mode ? &change->before : NULL;
     change->has_base = base_find(walk->base, change->path, &change->base);
     if (change->has_base)
-        change->conflict = base_conflict(&change->base, now);
+        change->conflict = conflict_with(walk, &change->base, now);
     if (change->has_base && !change->conflict && now &&
         (change->kind == CHANGE_DELETED || change->kind == CHANGE_TYPE) &&
         change->base.kind == BASE_FILE && !change->base.lower.mode)
@@ -264,7 +282,7 @@ static int measure_file(void *context, const struct walk_entry *entry, struct br
         change->bytes += (uint64_t)entry->info.st_size;
     }
     if (!change->conflict && base_find(measure->walk->base, entry->path, &record) &&
-        base_conflict(&record, &entry->info))
+        conflict_with(measure->walk, &record, &entry->info))
         change->conflict = "a file in it has changed since";
     if (!change->conflict && S_ISREG(entry->info.st_mode) &&
         is_startup(measure->walk->layer, entry->path))
@@ -344,12 +362,16 @@ static int visit(void *context, const struct upper_entry *entry, struct brig_err
 int changes_walk(const struct layer *layer, const struct change_options *options,
                  change_visit change_visitor, void *context, struct brig_error *err)
 {
-    struct change_walk walk = {
-        .layer = layer, .options = options, .visit = change_visitor, .context = context};
+    struct change_walk walk = {.layer = layer,
+                               .options = options,
+                               .visit = change_visitor,
+                               .context = context,
+                               .touched.record = layer->record};
     int status = base_open(layer, &walk.base, err);
     if (status == 0)
         status = upper_walk(layer, true, visit, &walk, err);
     base_close(walk.base);
+    touched_done(&walk.touched);
     startup_text_done(&walk.startup);
     return status;
 }

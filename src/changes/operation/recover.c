@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Taking the steps of an operation, or taking them back, from whatever state it is in. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/layer/layer.h"
+#include "changes/layer/touched.h"
 #include "changes/operation/operation_files.h"
 
 /* Records of a base that are changed at a time: it is rewritten for each batch. */
@@ -266,6 +268,72 @@ static int finish(struct taking *taking, struct brig_error *err)
     return status < 0 ? status : operation_mark(operation->dir, OPERATION_DONE, NULL, err);
 }
 
+/* ---- times of change ---- */
+
+struct touching {
+    struct touched_entry *items;
+    size_t count;
+};
+
+/* Adds a file of a step, by its inode: it is the one that was there before, or the one that was put there. */
+static int touch(struct touching *touching, const struct step *step, const struct stat *now,
+                 bool copied, struct brig_error *err)
+{
+    const struct ident *known = step->other.mode && step->other.inode == now->st_ino ? &step->other
+                                : step->before.inode == now->st_ino                  ? &step->before
+                                                                                     : NULL;
+    if (!now->st_mode || S_ISDIR(now->st_mode) || !known)
+        return 0;
+    if (!array_grow(&touching->items, touching->count))
+        return brig_fail_nomem(err);
+    touching->items[touching->count++] =
+        (struct touched_entry){.inode = now->st_ino,
+                               .from_ns = copied ? 0 : known->ctime_ns,
+                               .to_ns = ident_of(now).ctime_ns};
+    return 0;
+}
+
+/* The files at the path of a step and among its objects. Objects of another filesystem are new copies in an undo. */
+static int touch_step(struct touching *touching, struct operation *operation,
+                      const struct step *step, struct brig_error *err)
+{
+    static const char *const ends[] = {"", STEP_OLD};
+    struct step_context *steps = &operation->steps;
+    const struct step_tree *tree = &steps->trees[step->tree];
+    bool copied = operation->info.undoes && tree->remote >= 0;
+    struct stat now;
+    if (step->lower != STEP_SWAP && step->lower != STEP_MODE)
+        return 0;
+    (void)step_state(steps, step, &step->other, &now);
+    int status = touch(touching, step, &now, copied, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(ends) && status == 0 && step->lower == STEP_SWAP; i++) {
+        char name[STEP_NAME_MAX];
+        step_object_name(name, step->number, ends[i]);
+        if (fstatat(step_objects(steps, tree), name, &now, AT_SYMLINK_NOFOLLOW) == 0)
+            status = touch(touching, step, &now, copied, err);
+    }
+    return status;
+}
+
+/* Records the times of change that the operation has caused. */
+static int record_touched(struct operation *operation, bool revert, struct brig_error *err)
+{
+    struct touching touching = {0};
+    autojournal struct journal journal = {.fd = -1};
+    struct step step;
+    int status = journal_open(operation->dir, false, &journal, err);
+    while (status == 0 && (status = journal_next(&journal, &step, err)) > 0) {
+        if (revert)
+            step_invert(&step);
+        status = touch_step(&touching, operation, &step, err);
+    }
+    step_done(&operation->steps);
+    if (status == 0)
+        status = touched_add(operation->record, touching.items, touching.count, err);
+    free(touching.items);
+    return status;
+}
+
 int operation_take(struct operation *operation, bool revert, operation_report report, void *context,
                    struct brig_error *err)
 {
@@ -279,6 +347,8 @@ int operation_take(struct operation *operation, bool revert, operation_report re
         status = take_all(&taking, !revert, take_upper, err);
     if (status == 0)
         status = update_bases(operation, revert, err);
+    if (status == 0)
+        status = record_touched(operation, revert, err);
     if (status == 0)
         status = operation_import(operation, err);
     return status < 0 ? status : finish(&taking, err);

@@ -354,7 +354,9 @@ static int take_drop(struct step_context *context, const struct step *step,
     if (is_newer(context, step, at->fd, entry))
         return 0;
     int result = move_entry(context, step, at->fd, entry);
-    return result == -ENOENT ? 0 : result;
+    /* The user's file is back; what the jail has made of its own one since stays. */
+    bool newer = result == -EEXIST && (step->flags & STEP_REVERSED) && step->lower;
+    return result == -ENOENT || newer ? 0 : result;
 }
 
 static bool is_same_owner(const struct layer *layer, const struct stat *upper,

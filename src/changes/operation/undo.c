@@ -11,12 +11,14 @@
 #include "base/str.h"
 #include "changes/checkpoint/restore.h"
 #include "changes/layer/layer.h"
+#include "changes/layer/touched.h"
 #include "changes/operation/operation_files.h"
 
 struct undoing {
     const struct operation_undo *undo;
     struct operation *old, *new;
     int64_t since_ns; /* the end of the last operation that has exchanged these files */
+    struct touched touched;
     struct undo_found found;
 };
 
@@ -142,24 +144,36 @@ static bool is_copy(const struct ident *wanted, const struct stat *now)
            wanted->mtime_ns == found.mtime_ns;
 }
 
+/* Whether a file of several names got its mode by another one of them. */
+static bool is_other_mode(const struct ident *wanted, const struct stat *now)
+{
+    struct ident found = ident_of(now);
+    return wanted->mode && (wanted->mode & S_IFMT) == (found.mode & S_IFMT) &&
+           wanted->inode == found.inode && wanted->size == found.size &&
+           wanted->mtime_ns == found.mtime_ns && !S_ISDIR(found.mode);
+}
+
 /* A file that was replaced after the operation is another one; one that was written to has a later time of
- * change. */
+ * change, which no operation has caused. */
 static bool is_changed(struct undoing *undoing, struct step *inverted)
 {
     struct stat now;
     struct step_context *steps = &undoing->old->steps;
+    if (inverted->lower != STEP_SWAP && inverted->lower != STEP_MODE)
+        return false;
+    bool same = step_state(steps, inverted, &inverted->before, &now);
     if (inverted->lower == STEP_MODE) {
-        (void)step_state(steps, inverted, &inverted->before, &now);
+        inverted->before = now.st_mode ? ident_of(&now) : (struct ident){0};
         return !(inverted->flags & STEP_HELPER) && (now.st_mode & 07777) != inverted->mode_before;
     }
-    if (inverted->lower != STEP_SWAP)
-        return false;
-    if (!step_state(steps, inverted, &inverted->before, &now)) {
-        if (steps->trees[inverted->tree].remote < 0 || !is_copy(&inverted->before, &now))
-            return true;
+    bool explained =
+        touched_explains(&undoing->touched, now.st_ino, undoing->since_ns, ident_of(&now).ctime_ns);
+    if (!same && (steps->trees[inverted->tree].remote < 0 || !is_copy(&inverted->before, &now)) &&
+        (!explained || !is_other_mode(&inverted->before, &now)))
+        return true;
+    if (now.st_mode)
         inverted->before = ident_of(&now);
-    }
-    return now.st_mode && !S_ISDIR(now.st_mode) && ident_of(&now).ctime_ns > undoing->since_ns;
+    return now.st_mode && !S_ISDIR(now.st_mode) && !explained;
 }
 
 /* The step expects the file that is there now, whatever it is. */
@@ -301,7 +315,7 @@ int undo_run(struct operation *operation, const struct operation_undo *undo,
 int operation_undo(const struct layers *layers, int record, const struct operation_undo *undo,
                    uint64_t *ret_undone, uint64_t *ret_id, struct brig_error *err)
 {
-    struct undoing undoing = {.undo = undo};
+    struct undoing undoing = {.undo = undo, .touched.record = record};
     uint64_t id;
     int status = operation_check_interrupted(record, err);
     if (status == 0)
@@ -331,5 +345,6 @@ int operation_undo(const struct layers *layers, int record, const struct operati
     }
     operation_free(undoing.old);
     operation_free(undoing.new);
+    touched_done(&undoing.touched);
     return status;
 }
