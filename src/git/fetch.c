@@ -17,6 +17,7 @@
 
 /* ---- lists of refs ---- */
 
+#define ID_SHORTEST 4    /* digits that git accepts as the beginning of an object's name */
 #define REF_DEPTH_MAX 32 /* slashes in a name: refs are files, which are copied for each run */
 
 bool refs_is_id(const char *text)
@@ -59,6 +60,32 @@ bool refs_is_safe(const char *name)
             return true;
         part += used + 1;
     }
+}
+
+static bool has_unseen(const char *name)
+{
+    const unsigned char *p = (const unsigned char *)name;
+    for (size_t left = strlen(name), size; left > 0; p += size, left -= size) {
+        size = utf8_length(p, left);
+        if (size == 0 || utf8_is_unseen(p, size))
+            return true;
+    }
+    return false;
+}
+
+bool refs_is_misleading(const char *name)
+{
+    static const char *const firsts[] = {"refs/", "heads/", "tags/", "remotes/"};
+    const char *kind = str_starts_with(name, "refs/") ? name + strlen("refs/") : name;
+    const char *rest = strchr(kind, '/') ? strchr(kind, '/') + 1 : kind;
+    size_t length = strlen(rest);
+    for (size_t i = 0; i < ARRAY_LENGTH(firsts); i++)
+        if (str_starts_with(rest, firsts[i]))
+            return true;
+    bool id = length >= ID_SHORTEST && length <= REFS_ID_MAX &&
+              strspn(rest, "0123456789abcdefABCDEF") == length;
+    return id || strcmp(rest, "@") == 0 || strcmp(rest, "stash") == 0 ||
+           str_ends_with(rest, "_HEAD") || has_unseen(name);
 }
 
 static bool is_stash(const char *name)

@@ -489,7 +489,8 @@ static int ask_format(const struct git *git, const struct private_git *p, char r
     const char *format = strsep(&rest, "\n"), *head = rest ? strsep(&rest, "\n") : NULL;
     bool known = strcmp(format, "sha1") == 0 || strcmp(format, "sha256") == 0;
     (void)snprintf(ret_format, 16, "%s", known ? format : "sha1");
-    bool safe = head && refs_is_safe(head) && str_starts_with(head, "refs/heads/");
+    bool safe = head && refs_is_safe(head) && !refs_is_misleading(head) &&
+                str_starts_with(head, "refs/heads/");
     (void)snprintf(ret_branch, 256, "%s", safe ? head + strlen("refs/heads/") : "main");
     return 1;
 }

@@ -260,10 +260,11 @@ static void count_commits(const struct transfer *t, const struct ref *ref, struc
         return;
     str_append(out, out->length > 0 ? ", " : "");
     if (strcmp(count, "0") == 0)
-        str_concat(out, old ? "" : "new ", short_name(ref->name), old ? " was reset" : "");
+        str_concat(out, old ? "" : "new ", str_shown(short_name(ref->name)).text,
+                   old ? " was reset" : "");
     else
         str_concat(out, count, strcmp(count, "1") == 0 ? " commit on " : " commits on ",
-                   short_name(ref->name));
+                   str_shown(short_name(ref->name)).text);
 }
 
 static void describe(const struct transfer *t, const struct tree *tree, const char *option,
@@ -281,7 +282,8 @@ static void describe(const struct transfer *t, const struct tree *tree, const ch
     bool commits = list.length > 0;
     if (strcmp(t->inside.head, t->base.head) != 0 && *t->inside.head)
         str_concat(&list, commits ? ", " : "", "HEAD is ",
-                   refs_is_id(t->inside.head) ? t->inside.head : short_name(t->inside.head));
+                   refs_is_id(t->inside.head) ? t->inside.head
+                                              : str_shown(short_name(t->inside.head)).text);
     if (list.length == 0 && fetch_has_staged(t))
         str_append(&list, "staged files");
     if (list.length > 0 && !list.failed)

@@ -31,6 +31,10 @@ bool refs_is_id(const char *text);
 /* Whether a full name is safe to create outside: below refs/heads/, refs/tags/ or refs/notes/, with
  * characters that have no special meaning to a shell, a terminal or git. */
 bool refs_is_safe(const char *name);
+/* Whether the name of a ref could be taken for something else: the beginning of an object's name,
+ * HEAD and the like, a ref of another kind; or has a character that is not shown. A jail must not
+ * create such a ref; the user may. Pure. */
+bool refs_is_misleading(const char *name);
 
 /* Parses a text, which is modified and must outlive the list. Release with refs_done(). */
 int refs_read(char *text, struct refs *ret_refs, struct brig_error *err);

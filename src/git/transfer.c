@@ -60,6 +60,11 @@ static const char *short_name(const char *name)
                : name;
 }
 
+static struct str_shown short_shown(const char *name)
+{
+    return str_shown(short_name(name));
+}
+
 /* The files of the jail's commit are in the working tree already, so they must be moved away before
  * a merge. */
 static void note_kept(struct transfer *t, const char *name, const char *why, bool elsewhere)
@@ -67,16 +72,20 @@ static void note_kept(struct transfer *t, const char *name, const char *why, boo
     struct str *notes = &t->report->notes;
     bool branch = str_starts_with(name, "refs/heads/");
     bool current = strcmp(name, t->outside.head) == 0;
-    str_concat(notes, "git: ", short_name(name), " was not moved: ", why, ". ");
+    str_concat(notes, "git: ", short_shown(name).text, " was not moved: ", why, ". ");
     if (elsewhere)
         str_append(notes, "To merge it there: git merge ");
     else if (branch && current)
         str_append(notes, "To merge it: git stash -u && git merge ");
-    else if (branch && refs_find(&t->outside.refs, name))
-        str_concat(notes, "To merge it: git switch ", short_name(name), " && git merge ");
-    else
+    else if (branch && refs_find(&t->outside.refs, name)) {
+        str_append(notes, "To merge it: git switch ");
+        str_append_word(notes, short_name(name));
+        str_append(notes, " && git merge ");
+    } else
         str_append(notes, "It is kept as ");
-    fetch_append_kept(t, notes, name);
+    autostr struct str kept = {0};
+    fetch_append_kept(t, &kept, name);
+    str_append_word(notes, kept.data ? kept.data : "");
     str_append(notes, "\n");
 }
 
@@ -153,10 +162,11 @@ static bool may_move(struct transfer *t, const struct ref *ref, const struct str
     const char *why =
         !str_equal(refs_find(&t->base.refs, ref->name), now)
             ? tag ? "the tag exists with another object" : "it changed outside meanwhile"
-        : !now && hides_another(t, ref->name) ? "another ref has this name"
-        : tag && now                          ? "tags that exist are not changed"
-        : current && !t->same_index           ? "the index changed outside meanwhile"
-        : elsewhere                           ? "it is checked out in another worktree"
+        : !now && refs_is_misleading(ref->name) ? "its name could be taken for something else"
+        : !now && hides_another(t, ref->name)   ? "another ref has this name"
+        : tag && now                            ? "tags that exist are not changed"
+        : current && !t->same_index             ? "the index changed outside meanwhile"
+        : elsewhere                             ? "it is checked out in another worktree"
         : (current || strcmp(ref->name, t->inside.head) == 0) && is_too_large(t, ref->id)
             ? "its tree has too many entries or levels"
         : t->running && now && !is_forward(t, now, ref->id) ? "it was rewritten and the run goes on"
@@ -201,7 +211,7 @@ static const char *find_obstacle(const struct transfer *t, const struct str *wor
     if (!t->same_index ||
         (strcmp(t->outside.head, t->base.head) != 0 && strcmp(t->outside.head, head) != 0))
         return "HEAD or the index changed outside meanwhile";
-    if (!head[0])
+    if (!head[0] || (!refs_is_id(head) && !now && refs_is_misleading(head)))
         return "the name of the jail's branch is not safe";
     if (refs_is_id(head))
         return t->lost ? "its commit could not be fetched" : NULL;
@@ -354,7 +364,7 @@ static int switch_head(struct transfer *t, struct brig_error *err)
                                          "HEAD", head);
     if (status < 0)
         return status;
-    str_concat(next_part(t), "HEAD is now ", refs_is_id(head) ? head : short_name(head));
+    str_concat(next_part(t), "HEAD is now ", refs_is_id(head) ? head : short_shown(head).text);
     return 0;
 }
 
@@ -371,11 +381,11 @@ static void summarise(struct transfer *t, const struct ref *ref, struct brig_err
     struct str *summary = next_part(t);
     if (strcmp(count, "0") != 0)
         str_concat(summary, count, strcmp(count, "1") == 0 ? " commit on " : " commits on ",
-                   short_name(ref->name));
+                   short_shown(ref->name).text);
     else if (old)
-        str_appendf(summary, "%s reset to %.7s", short_name(ref->name), ref->id);
+        str_appendf(summary, "%s reset to %.7s", short_shown(ref->name).text, ref->id);
     else
-        str_concat(summary, "new ", short_name(ref->name));
+        str_concat(summary, "new ", short_shown(ref->name).text);
 }
 
 static int move_refs(struct transfer *t, struct brig_error *err)
@@ -465,8 +475,8 @@ static int delete_refs(struct transfer *t, const char *head, const struct str *w
     if (status > 0)
         str_appendf(notes, "git: %zu refs that the jail deleted could not be deleted\n", count);
     else if (status == 0 && count == 1)
-        str_concat(notes, "git: ", short_name(name), " was deleted; it is kept as ", t->space,
-                   "/before/", name + strlen("refs/"), "\n");
+        str_concat(notes, "git: ", short_shown(name).text, " was deleted; it is kept as ", t->space,
+                   "/before/", str_shown(name + strlen("refs/")).text, "\n");
     else if (status == 0 && count > 1)
         str_appendf(notes, "git: %zu refs were deleted; they are kept below %s/before/\n", count,
                     t->space);

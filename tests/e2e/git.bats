@@ -553,6 +553,31 @@ with_submodule() {
     done
 }
 
+@test "refs whose names could be taken for others are kept, not created; the user's own ones move" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        short=$(out rev-parse --short HEAD)
+        out branch feed
+        must inside "$pair" '
+            echo new >a; git commit -qam new
+            for name in '"$short"' @ FETCH_HEAD stash heads/main tags/v1 "$(printf "rtl\342\200\256gpj")" good; do
+                git update-ref "refs/heads/$name" HEAD
+            done
+            git update-ref refs/heads/feed HEAD; git symbolic-ref HEAD refs/heads/dead; git symbolic-ref HEAD refs/heads/main'
+        output_has "git: $short was not moved: its name could be taken for something else. It is kept as refs/brig/"
+        output_has 'rtl\xe2\x80\xaegpj was not moved'
+        output_lacks "$(printf '\342\200\256')"
+        [ "$(out for-each-ref --format='%(refname:lstrip=2)' refs/heads)" = $'feed\ngood\nmain' ]
+        [ "$(out log -1 --format=%s feed)" = new ]
+        [ "$(out rev-parse --short HEAD~)" = "$short" ]
+        # HEAD does not follow one either, and the commit is kept.
+        must inside "$pair" 'git switch -qc c0ffee; echo more >a; git commit -qam more'
+        output_has "HEAD and the index stay as they are"
+        [ "$(out symbolic-ref HEAD)" = refs/heads/main ]
+        [ "$(out log -1 --format=%s "$(kept heads/c0ffee)")" = more ]
+    done
+}
+
 # ---- Conflicts -----------------------------------------------------------------------------------
 
 @test "a branch that moved outside is not overwritten, and the merge command is named" {

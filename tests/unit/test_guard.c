@@ -59,6 +59,44 @@ static void ref_names(void)
                rows[i].safe ? "safe" : "not safe");
 }
 
+static void misleading_names(void)
+{
+    static const struct {
+        const char *name;
+        bool misleads;
+    } rows[] = {
+        {"refs/heads/main", false},
+        {"refs/heads/abc", false}, /* git needs four digits */
+        {"refs/heads/abcd", true},
+        {"refs/heads/DEADBEEF", true},
+        {"refs/heads/deadbeefx", false},
+        {"refs/heads/" ID, true},
+        {"refs/heads/" ID "0123456789abcdef01234567", true},
+        {"refs/heads/" ID "0123456789abcdef012345678", false},
+        {"refs/heads/fix/1234", false},
+        {"refs/tags/2026", true},
+        {"refs/tags/v2026", false},
+        {"refs/heads/@", true},
+        {"refs/heads/a@b", false},
+        {"refs/heads/stash", true},
+        {"refs/heads/stash/x", false},
+        {"refs/heads/FETCH_HEAD", true},
+        {"refs/heads/AHEAD", false},
+        {"refs/heads/refs/heads/x", true},
+        {"refs/heads/heads/main", true},
+        {"refs/heads/tags/v1", true},
+        {"refs/heads/remotes/origin/main", true},
+        {"refs/heads/headstand/x", false},
+        {"refs/heads/rtl\xe2\x80\xaegpj.exe", true},
+        {"refs/heads/\xe2\x80\x8bmain", true},
+        {"refs/tags/t\xf3\xa0\x81\xa1", true},
+        {"refs/heads/f\xc3\xbc", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok(refs_is_misleading(rows[i].name) == rows[i].misleads, "row %zu, %s, %s", i + 1,
+               str_shown(rows[i].name).text, rows[i].misleads ? "misleads" : "does not");
+}
+
 static void ref_lists(void)
 {
     char text[] = ID " refs/heads/b\n" ID " refs/heads/a\nxyz refs/heads/c\n" ID " refs/heads/-d\n"
@@ -331,6 +369,7 @@ int main(void)
     answers();
     cut_answers();
     ref_names();
+    misleading_names();
     ref_lists();
     settings();
     remotes();
