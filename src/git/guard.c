@@ -396,7 +396,8 @@ static int load(const struct guard *guard, const char *name, int run, int lock, 
                            .running = running,
                            .earlier = true,
                            .cache = guard->cache,
-                           .held = guard->held};
+                           .held = guard->held,
+                           .author = -1};
     (void)snprintf(left->name, sizeof left->name, "%s", name);
     *ret_left = left;
     int status = read_description(left, err);
@@ -557,7 +558,7 @@ int guard_new(const struct guard_options *options, const struct brig_policy *pol
     struct guard *guard = calloc(1, sizeof *guard);
     if (!guard)
         return brig_fail_nomem(err);
-    guard->cache = guard->run = guard->lock = -1;
+    guard->cache = guard->run = guard->lock = guard->author = -1;
     guard->storage = options->storage >= 0 ? fcntl(options->storage, F_DUPFD_CLOEXEC, 3) : -1;
     guard->held = options->held >= 0 ? fcntl(options->held, F_DUPFD_CLOEXEC, 3) : -1;
     guard->rules =
@@ -654,7 +655,8 @@ void guard_free(struct guard *guard)
         (void)close(guard->empty[i]);
     if (guard->run >= 0 && !guard->unfinished)
         (void)tree_remove(guard->storage, guard->name, NULL);
-    const int fds[] = {guard->storage, guard->cache, guard->run, guard->lock, guard->held};
+    const int fds[] = {guard->storage, guard->cache, guard->run,
+                       guard->lock,    guard->held,  guard->author};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);

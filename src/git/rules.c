@@ -22,6 +22,8 @@
 #define MAKE_TRIES 16
 #define ABOVE_MAX 64  /* parent directories that are checked for the top of a repository */
 #define NESTED_MAX 32 /* repositories below a granted directory that get private directories */
+#define AUTHOR_MOUNT "/run/brig/gitconfig"
+#define AUTHOR_VARIABLE "GIT_CONFIG_SYSTEM"
 #define ORIGIN "protected"
 #define ORIGIN_GIT "private git directory"
 
@@ -290,18 +292,49 @@ static bool is_granted(const struct brig_policy *policy, size_t count, const cha
     return false;
 }
 
-/* Lets git in a view of the system know who commits, in the configuration that all others override.
- * The first directory with a repository decides. */
+/* In a view of the host the system's configuration is another file, which includes the host's. */
+static int grant_author(struct adding *a, const struct str *config, struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    autostr struct str text = {0};
+    str_concat(&text, "[include]\n\tpath = /etc/gitconfig\n", config->data);
+    if (text.failed)
+        return brig_fail_nomem(err);
+    int status = run_open(guard, err);
+    if (status == 0)
+        status = files_write(guard->run, "gitconfig", text.data, text.length, err);
+    if (status < 0)
+        return status;
+    guard->author = openat(guard->run, "gitconfig", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (guard->author < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the jail's gitconfig");
+    status = grant_own(a, BRIG_READ_ONLY, guard->author, AUTHOR_MOUNT, err);
+    return status < 0 ? status : brig_policy_setenv(a->policy, AUTHOR_VARIABLE, AUTHOR_MOUNT, err);
+}
+
+/* Whether the user's own configuration is not visible: the home is empty. */
+static bool lacks_author(const struct adding *a)
+{
+    const struct brig_policy *policy = a->policy;
+    return policy->view == BRIG_VIEW_SYSTEM ||
+           (policy->view == BRIG_VIEW_HOST &&
+            policy_mode_row(policy->mode)->home == POLICY_HOME_PRIVATE && a->guard->storage >= 0 &&
+            !git_variable(a->options->environment, AUTHOR_VARIABLE));
+}
+
+/* Lets git know who commits, in the configuration that all others override. The first directory
+ * with a repository decides. */
 static int add_author(struct adding *a, const char *source, const struct repo *repo,
                       struct brig_error *err)
 {
     autostr struct str config = {0};
-    if (a->policy->view != BRIG_VIEW_SYSTEM || a->has_author || !a->guard->git.program ||
-        a->options->dry)
+    if (a->has_author || !a->guard->git.program || a->options->dry || !lacks_author(a))
         return 0;
     int status = author_find(&a->guard->git, a->guard->cache, source, repo, &config, err);
     if (status == 0 && config.length > 0)
-        status = policy_text(a->policy, config.data, &a->policy->gitconfig, err);
+        status = a->policy->view == BRIG_VIEW_HOST
+                     ? grant_author(a, &config, err)
+                     : policy_text(a->policy, config.data, &a->policy->gitconfig, err);
     a->has_author = true;
     return status;
 }

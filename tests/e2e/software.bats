@@ -264,6 +264,23 @@ OPEN=2
     as_me --remove-section http
 }
 
+@test "in mode bare, too, whose home is empty" {
+    run_as_user git config --global user.name Ann
+    run_as_user git config --global user.email ann@example.org
+    run_as_user git config --global alias.secret 'log --format=secret'
+    run_as_user git init -q .
+    who=user mode=bare
+    jail user soft-bare
+    must jailed -- sh -c 'git commit -q --allow-empty -m x && git log -1 --format="%an <%ae>"; git config --list'
+    output_has 'Ann <ann@example.org>'
+    output_lacks secret
+    must jailed -- sh -c 'git config --global user.name Own; git config user.name; rm ~/.gitconfig'
+    output_has Own
+    # A file that the user has chosen stays chosen.
+    GIT_CONFIG_SYSTEM=/dev/null must_fail jailed -- git config user.name
+    run_as_user git config --global --remove-section alias
+}
+
 @test "a repository that is made inside has the user's name, too" {
     run_as_user git config --global user.name Ann
     run_as_user git config --global user.email ann@example.org
