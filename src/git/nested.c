@@ -246,6 +246,16 @@ static int recreate(const struct nested *nested, int dir, int old, int folder,
     int status = private_wrap(folder, old, dir, &p, err);
     if (status < 0)
         return status;
+    for (size_t i = 0; i < nested->guard->tree_count && status == 0; i++) {
+        const struct tree *tree = &nested->guard->trees[i];
+        const char *dest = tree->dest ? tree->dest : tree->private_git.top_path;
+        if (tree->has_private && dest)
+            status = private_borrow(&p, &tree->private_git, dest, err);
+    }
+    if (status < 0) {
+        private_done(&p);
+        return status;
+    }
     struct transfer_report report = {0};
     status = private_recreate(&nested->guard->git, &p, err);
     int finished =

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/path.h"
 #include "base/tree.h"
 #include "git/config.h"
 #include "git/transfer.h"
@@ -157,6 +158,22 @@ int private_refresh(const struct private_git *p, struct brig_error *err)
                        : files_write(info, "alternates", text.data, text.length, err);
 }
 
+/* The path in the jail is the one outside with a prefix: a clone that a jail has made names it in
+ * its alternates, and without the prefix it is right outside. */
+static int name_objects(const struct private_git *p, size_t index, char **ret_dest,
+                        struct brig_error *err)
+{
+    autofree char *path = NULL;
+    int status = repo_path_of(p->sealed.objects[index], &path, err);
+    if (status < 0)
+        return status;
+    bool fits = strlen(path) + sizeof REPO_BORROWED <= PATH_LENGTH_MAX && !strchr(path, '\n') &&
+                str_ends_with(path, "/objects");
+    return fits ? str_make(ret_dest, err, REPO_BORROWED, path)
+                : str_make(ret_dest, err, PRIVATE_MOUNTS "/", str_number(p->number).text, ".",
+                           str_number(index).text, "/objects");
+}
+
 /* Finds the object directories and their paths in the jail, with the LFS objects beside them. */
 static int find_objects(struct private_git *p, struct brig_error *err)
 {
@@ -165,8 +182,7 @@ static int find_objects(struct private_git *p, struct brig_error *err)
     for (size_t i = 0; i < sealed->object_count; i++)
         p->lfs[i] = lfs_open_beside(sealed->objects[i]);
     for (size_t i = 0; i < sealed->object_count && status == 0; i++)
-        status = str_make(&sealed->object_dests[i], err, PRIVATE_MOUNTS "/",
-                          str_number(p->number).text, ".", str_number(i).text, "/objects");
+        status = name_objects(p, i, &sealed->object_dests[i], err);
     return status;
 }
 
@@ -425,6 +441,8 @@ static int begin(struct private_git *p, int folder, unsigned number, int top,
                               .repo = REPO_INIT,
                               .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
                               .sealed = {.dir = -1}};
+    for (size_t i = 0; i < ARRAY_LENGTH(p->lfs); i++)
+        p->lfs[i] = -1;
     return p->folder < 0 || p->top < 0
                ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
                : 0;
@@ -599,6 +617,64 @@ int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
         private_done(&p);
     else
         *ret_private = p;
+    return status;
+}
+
+/* Adds an object directory, unless there are too many; git then finds an object missing. */
+static int add_objects(struct git_sealed *sealed, int fd, const char *dest, struct brig_error *err)
+{
+    if (fd < 0 || sealed->object_count == GIT_OBJECT_DIRS_MAX)
+        return 0;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor");
+    sealed->objects[sealed->object_count] = copy;
+    sealed->object_dests[sealed->object_count] = NULL;
+    int status = str_copy(dest, &sealed->object_dests[sealed->object_count], err);
+    sealed->object_count++;
+    return status;
+}
+
+/* Whether one of the alternates in a text is this directory. */
+static bool has_alternate(const struct str *text, const char *dest)
+{
+    autofree char *copy = text->data ? strdup(text->data) : NULL;
+    char *rest = copy;
+    for (const char *line; copy && (line = strsep(&rest, "\n"));) {
+        autofree char *path = NULL;
+        if (path_normalise(line, PATH_KEEP_DOTDOT, &path, NULL) == 0 && strcmp(path, dest) == 0)
+            return true;
+    }
+    return false;
+}
+
+int private_borrow(struct private_git *p, const struct private_git *from, const char *dest,
+                   struct brig_error *err)
+{
+    const struct git_sealed *lender = &from->sealed;
+    autostr struct str text = {0};
+    autofree char *own = NULL;
+    autoclose int fd = -1, objects = -1;
+    char bytes[REPO_ALTERNATES_MAX];
+    struct stat info;
+    if (path_open_beneath(p->sealed.dir, "objects/info/alternates",
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, &fd, NULL) < 0 ||
+        fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return 0;
+    ssize_t length = read(fd, bytes, sizeof bytes);
+    str_append_bytes(&text, bytes, length > 0 ? (size_t)length : 0);
+    int status = from->repo.kind == REPO_FILE ? str_make(&own, err, PRIVATE_MOUNTS "/",
+                                                         str_number(from->number).text, "/objects")
+                                              : str_make(&own, err, dest, "/.git/objects");
+    if (status < 0 || text.failed)
+        return status < 0 ? status : brig_fail_nomem(err);
+    bool whole = has_alternate(&text, own); /* git clone --shared: it has alternates itself */
+    if (whole)
+        objects = files_open_dir(lender->dir, "objects");
+    status = whole ? add_objects(&p->sealed, objects, own, err) : 0;
+    for (size_t i = 0; i < lender->object_count && status == 0; i++)
+        if (whole || has_alternate(&text, lender->object_dests[i]))
+            status = add_objects(&p->sealed, lender->objects[i], lender->object_dests[i], err);
     return status;
 }
 

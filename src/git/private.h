@@ -18,7 +18,7 @@
 #include "git/repo.h"
 
 #define PRIVATE_PENDING "pending-"     /* prefix of directories that private_keep() keeps */
-#define PRIVATE_MOUNTS "/run/brig/git" /* prefix of the fixed paths in the jail */
+#define PRIVATE_MOUNTS "/run/brig/git" /* prefix of fixed paths in the jail */
 
 struct private_git {
     unsigned number;
@@ -58,6 +58,11 @@ bool private_is_open(int folder);
  * directory of a tree without a repository. */
 int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
                  struct brig_error *err);
+
+/* Gives a wrapped directory the object directories of other private directories that its alternates
+ * name, as those of a clone that the jail has made do. `dest` is the path of `from` in the jail. */
+int private_borrow(struct private_git *private_git, const struct private_git *from,
+                   const char *dest, struct brig_error *err);
 
 /* Keeps the private directory, with its unfinished rebase or merge, for the next run in the same
  * working tree. */

@@ -280,6 +280,24 @@ static int add_alternates(int objects, int fds[REPO_OBJECTS_MAX], size_t *count,
     return 0;
 }
 
+bool repo_is_alternates(const char *path)
+{
+    static const char end[] = "/objects/info/alternates";
+    return str_ends_with(path, end) || strcmp(path, end + 1) == 0;
+}
+
+void repo_alternates_outside(const char *inside, struct str *ret_text)
+{
+    static const char prefix[] = REPO_BORROWED "/";
+    for (const char *at = inside; *at;) {
+        size_t length = strcspn(at, "\n");
+        length += at[length] == '\n';
+        size_t skipped = str_starts_with(at, prefix) ? strlen(prefix) - 1 : 0;
+        str_append_bytes(ret_text, at + skipped, length - skipped);
+        at += length;
+    }
+}
+
 int repo_objects(const struct repo *repo, int ret_fds[REPO_OBJECTS_MAX], size_t *ret_count,
                  struct brig_error *err)
 {

@@ -53,6 +53,16 @@ bool repo_has_parts(int git_dir);
 int repo_objects(const struct repo *repo, int ret_fds[REPO_OBJECTS_MAX], size_t *ret_count,
                  struct brig_error *err);
 
+/* In a jail, object directories of the user's repositories are below this path, with their paths
+ * outside. */
+#define REPO_BORROWED "/run/brig/objects"
+#define REPO_ALTERNATES_MAX 65536 /* bytes of a file info/alternates */
+
+/* Whether this is the path of a list of alternates. Pure. */
+bool repo_is_alternates(const char *path);
+/* Appends a list of alternates that was written in a jail, as it is right outside. Pure. */
+void repo_alternates_outside(const char *inside, struct str *ret_text);
+
 /* Reads the path in a pointer file that belongs to `owner`: 1, or 0 if there is none. */
 int repo_read_path(int dir, const char *name, uid_t owner, char ret_path[REPO_POINTER_MAX]);
 

@@ -145,6 +145,31 @@ static int grant_own(struct adding *a, enum brig_access access, int fd, const ch
     return brig_policy_origin(a->policy, ORIGIN, err);
 }
 
+static bool has_grant_at(const struct brig_policy *policy, const char *dest)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (str_equal(policy->grants[i].dest, dest))
+            return true;
+    return false;
+}
+
+/* An object directory and the LFS objects beside it. Worktrees have the same ones. */
+static int grant_objects(struct adding *a, const struct private_git *p, size_t index,
+                         struct brig_error *err)
+{
+    const char *dest = p->sealed.object_dests[index];
+    autofree char *lfs = NULL;
+    autofree char *above = strndup(dest, strlen(dest) - strlen("/objects"));
+    if (has_grant_at(a->policy, dest))
+        return 0;
+    int status = above ? str_make(&lfs, err, above, "/lfs/objects") : brig_fail_nomem(err);
+    if (status == 0)
+        status = grant_own(a, BRIG_READ_ONLY, p->sealed.objects[index], dest, err);
+    if (status == 0 && p->lfs[index] >= 0)
+        status = grant_own(a, BRIG_READ_ONLY, p->lfs[index], lfs, err);
+    return status;
+}
+
 /* Mounts the private directory on `.git` or, if that is a file, at a fixed path that a file mounted
  * on `.git` names. */
 static int grant_private(struct adding *a, struct tree *tree, struct brig_error *err)
@@ -166,12 +191,8 @@ static int grant_private(struct adding *a, struct tree *tree, struct brig_error 
     } else {
         status = grant_own(a, BRIG_READ_WRITE, p->sealed.dir, dest, err);
     }
-    for (size_t i = 0; i < p->sealed.object_count && status == 0; i++) {
-        status = grant_own(a, BRIG_READ_ONLY, p->sealed.objects[i], p->sealed.object_dests[i], err);
-        (void)snprintf(fixed, sizeof fixed, PRIVATE_MOUNTS "/%u.%zu/lfs/objects", p->number, i);
-        if (status == 0 && p->lfs[i] >= 0)
-            status = grant_own(a, BRIG_READ_ONLY, p->lfs[i], fixed, err);
-    }
+    for (size_t i = 0; i < p->sealed.object_count && status == 0; i++)
+        status = grant_objects(a, p, i, err);
     return status;
 }
 

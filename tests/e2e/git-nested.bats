@@ -219,7 +219,7 @@ two_runs() {
     hostile_project
     as user sh -ec 'mkdir ../secret; echo secret >../secret/key; echo "$PWD/../secret" >.git/objects/info/alternates'
     for mode in sealed strict casual; do
-        must_exit 125 by user -m "$mode" -j "$JAIL" -- sh -c 'cat /run/brig/git/*/*/key'
+        must_exit 125 by user -m "$mode" -j "$JAIL" -- sh -c 'cat /run/brig/objects/*/*/key'
         output_has "is not the object directory of a repository"
     done
     as user sh -ec 'rm .git/objects/info/alternates; mv .git/objects ../secret/o; ln -s ../../secret/o .git/objects'
@@ -227,6 +227,40 @@ two_runs() {
     # The twin: those of another repository.
     as user sh -ec 'rm .git/objects; mv ../secret/o .git/objects; git init -q ../other; echo "$PWD/../other/.git/objects" >.git/objects/info/alternates'
     must by user -m sealed -j "$JAIL" -- git log -1
+}
+
+@test "a clone of the project, which borrows its objects in the jail, is complete outside" {
+    hostile_project
+    # git clone copies the alternates, which are paths in the jail; --shared names the private directory.
+    must inside user:sealed '
+        echo new >n; git add n; git commit -q -m inside
+        git clone -q . c; cd c; echo more >m; git add m; git commit -q -m more; cd ..
+        git clone -q --shared . shared; cd shared; echo less >m; git add m; git commit -q -m less'
+    for name in c:more shared:less; do
+        [ "$(out -C "${name%:*}" log --format=%s | tr '\n' ' ')" = "${name#*:} inside first " ]
+        must out -C "${name%:*}" fsck --no-dangling
+        [ -z "$(out -C "${name%:*}" status --porcelain)" ]
+        [ ! -e "${name%:*}/.git/objects/info/alternates" ]
+        as user rm -rf "${name%:*}"
+    done
+    # In another granted directory.
+    as user mkdir ../other
+    must inside user:sealed 'git clone -q . ../other/c; cd ../other/c; git commit -q --allow-empty -m work' -d ../other
+    [ "$(out -C ../other/c log -1 --format=%s)" = work ]
+    must out -C ../other/c fsck --no-dangling
+    # A reviewed one arrives as it is, with a path that is right outside.
+    must inside user:sealed 'git clone -q . r; cd r; git commit -q --allow-empty -m work' -R
+    must by user apply -j "$JAIL" --all --risky
+    [ "$(out -C r log -1 --format=%s)" = work ]
+    [ "$(cat r/.git/objects/info/alternates)" = "$PWD/.git/objects" ]
+    must out -C r fsck --no-dangling
+    # The twin: what a jail could not read, a clone does not get.
+    as user sh -ec 'git init -q ../secret; git -C ../secret commit -q --allow-empty -m secret'
+    secret=$(out -C ../secret rev-parse HEAD)
+    run inside user:sealed 'git init -q t; cd t; git commit -q --allow-empty -m t; mkdir -p .git/refs/heads
+        printf "%s\n" "$PWD/../../secret/.git/objects" "/run/brig/objects${PWD%/*/*}/secret/.git/objects" >.git/objects/info/alternates
+        echo '"$secret"' >.git/refs/heads/stolen'
+    must_fail out -C t cat-file -e "$secret"
 }
 
 @test "names of worktrees and branches that are options or links" {

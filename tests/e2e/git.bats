@@ -323,7 +323,7 @@ with_submodule() {
             seq 3000 >b.bin; git add b.bin; git commit -q -m third; git show HEAD:b.bin | grep -q "oid sha256:"
             mkdir -p .git/lfs/objects/aa/aa; echo wrong >.git/lfs/objects/aa/aa/'"$wrong"'
             ln -s /etc/passwd .git/lfs/objects/aa/aa/'"${wrong/a/b}"'
-            ! touch /run/brig/git/0.0/lfs/objects/x 2>/dev/null; state'
+            ! touch "/run/brig/objects$PWD/.git/lfs/objects/x" 2>/dev/null; state'
         arrived
         must out lfs fsck
         as "$OWNER" rm b.bin

@@ -97,6 +97,22 @@ static void misleading_names(void)
                str_shown(rows[i].name).text, rows[i].misleads ? "misleads" : "does not");
 }
 
+static void alternates(void)
+{
+    autostr struct str text = {0};
+    repo_alternates_outside("/run/brig/objects/p/.git/objects\n#x\n/run/brig/objectsx\n"
+                            "/p/run/brig/objects/x\n/run/brig/objects/q",
+                            &text);
+    tap_ok(str_equal(text.data, "/p/.git/objects\n#x\n/run/brig/objectsx\n"
+                                "/p/run/brig/objects/x\n/q"),
+           "alternates of a jail are right outside without their prefix");
+    tap_ok(repo_is_alternates("a/.git/objects/info/alternates") &&
+               repo_is_alternates("objects/info/alternates") &&
+               !repo_is_alternates("myobjects/info/alternates") &&
+               !repo_is_alternates("objects/info/alternates2"),
+           "a list of alternates is known by its path");
+}
+
 static void ref_lists(void)
 {
     char text[] = ID " refs/heads/b\n" ID " refs/heads/a\nxyz refs/heads/c\n" ID " refs/heads/-d\n"
@@ -370,6 +386,7 @@ int main(void)
     cut_answers();
     ref_names();
     misleading_names();
+    alternates();
     ref_lists();
     settings();
     remotes();

@@ -16,6 +16,7 @@
 #include "changes/layer/change.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/draft.h"
+#include "git/repo.h"
 
 #define STARTUP_JAIL_MAX ((size_t)16 << 20) /* a larger start-up file of a jail is not applied */
 
@@ -94,10 +95,18 @@ struct writing {
     struct str restored; /* the contents of a start-up file */
 };
 
-/* The jail has written to a start-up file: it gets the hidden lines back. */
+/* A clone that the jail has made names the user's objects by their paths in the jail. */
+static bool is_borrowing(const struct change *change)
+{
+    return S_ISREG(change->after.st_mode) && change->after.st_size < REPO_ALTERNATES_MAX &&
+           repo_is_alternates(change->path);
+}
+
+/* The jail has written to a start-up file, which gets the hidden lines back, or to a list of paths
+ * that are others outside. */
 static bool is_restored(const struct change *change)
 {
-    return change->startup && S_ISREG(change->after.st_mode);
+    return (change->startup && S_ISREG(change->after.st_mode)) || is_borrowing(change);
 }
 
 static int write_contents(void *context, int fd, struct brig_error *err)
@@ -164,6 +173,10 @@ static int restore(struct writing *writing, const char **ret_reason, struct brig
         (!writing->applying->draft.operation && writing->choice != APPLY_TAKE))
         return 0;
     int status = read_chosen(writing, &text, err);
+    if (status == 0 && is_borrowing(writing->change)) {
+        repo_alternates_outside(text.data ? text.data : "", &writing->restored);
+        return writing->restored.failed ? brig_fail_nomem(err) : 0;
+    }
     if (status == 0)
         status = change_restore_startup(writing->change, &text, &writing->restored, err);
     if (status != 0)
