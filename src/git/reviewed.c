@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/tree.h"
+#include "git/pushed.h"
 
 #define LOCK "review.lock" /* in the storage: held while one is opened, built or removed */
 #define ABOUT "review"
@@ -349,6 +350,10 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
                    " --all creates it\n");
     else
         describe(&t, tree, guard->option, &text);
+    if (!made)
+        status = pushed_note(&guard->git, p, &text, err);
+    if (status < 0)
+        return status;
     say(p, &text, notes);
     write_state(p, FETCHED);
     if (!made && is_idle(&t)) {

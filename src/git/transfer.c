@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/sha256.h"
 #include "git/config.h"
+#include "git/pushed.h"
 
 #define COUNTED_BRANCHES_MAX 8 /* whose new commits the summary counts */
 #define ENTRIES_MAX 2000000    /* files and directories in a tree */
@@ -695,6 +696,8 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
     if (status == 0 && !t.running) /* else the end of the run would find them again */
         status = config_cross(git, &private_git->sealed, private_git->base, private_git->top_path,
                               &call, &report->notes, err);
+    if (status == 0 && !t.running)
+        status = pushed_note(git, private_git, &report->notes, err);
     report->pending = t.pending[0] || t.unmerged;
     if (strcmp(t.pending, "bisect") == 0)
         str_append(&report->notes,

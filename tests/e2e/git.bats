@@ -578,6 +578,24 @@ with_submodule() {
     done
 }
 
+@test "a push to a path of which the jail has a copy is named, and a real one and a fetch are not" {
+    project user
+    remote=$HOME_OF_USER/pushed.git
+    as user sh -ec "git init -q -b main --bare '$remote'; git remote add origin '$remote'; git push -q origin main"
+    must inside user:casual 'echo c >c; git add c; git commit -q -m c; git push -q origin main; git push -q origin main:x'
+    output_has "git: origin is $remote, of which the jail has a copy: what it pushed to main, x stays there. Push outside, or add -d $remote"
+    [ "$(as user git --git-dir "$remote" log -1 --format=%s)" = first ]
+    must inside user:casual 'echo d >d; git add d; git commit -q -m d; git push -q origin main' -d "$remote"
+    output_lacks "origin is"
+    [ "$(as user git --git-dir "$remote" log -1 --format=%s)" = d ]
+    as user sh -ec "git clone -q '$remote' ../other; cd ../other; git commit -q --allow-empty -m other; git push -q origin main"
+    must inside user:casual 'git fetch -q origin'
+    output_lacks "origin is"
+    must inside user:casual 'git commit -q --allow-empty -m r; git push -q -f origin main' -R
+    output_has "origin is $remote, of which the jail has a copy"
+    as user rm -rf "$remote"
+}
+
 # ---- Conflicts -----------------------------------------------------------------------------------
 
 @test "a branch that moved outside is not overwritten, and the merge command is named" {

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "git/config.h"
 #include "git/guard.h"
+#include "git/pushed.h"
 #include "git/repo.h"
 #include "git/transfer.h"
 #include "held/names.h"
@@ -111,6 +112,18 @@ static void alternates(void)
                !repo_is_alternates("myobjects/info/alternates") &&
                !repo_is_alternates("objects/info/alternates2"),
            "a list of alternates is known by its path");
+}
+
+static void paths_of_remotes(void)
+{
+    static const struct {
+        const char *url, *path;
+    } rows[] = {
+        {"/p/x.git", "/p/x.git"}, {"../x", "../x"},  {"x:y", NULL},           {"./x:y", "./x:y"},
+        {"https://h/x", NULL},    {"git@h:x", NULL}, {"file:///p/x", "/p/x"}, {"", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok(str_equal(pushed_path(rows[i].url), rows[i].path), "'%s' is %s path", rows[i].url,
+               rows[i].path ? "a" : "no");
 }
 
 static void ref_lists(void)
@@ -387,6 +400,7 @@ int main(void)
     ref_names();
     misleading_names();
     alternates();
+    paths_of_remotes();
     ref_lists();
     settings();
     remotes();
