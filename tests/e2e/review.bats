@@ -197,6 +197,29 @@ WORK='echo changed >a; rm b; mkdir -p node_modules/x/y/z; for i in 1 2 3 4 5 6 7
     done
 }
 
+@test "a copy that changes nothing hides no later change; sockets are listed; closed directories are applied and undone" {
+    for pair in $(pairs); do
+        enter_project "${pair%:*}" 'echo one >a; echo one >b; mkdir d; echo old >d/f'
+        must inside "$pair" 'touch a; cp b c; mv c b; echo new >d/f; chmod 0 d
+            python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\"s\")"' -R
+        must as "$OWNER" sh -c 'echo mine >a; echo mine >b'
+        must verb "${pair%:*}" status
+        output_has '  A  s  socket  ! a socket'
+        output_lacks conflict
+        must inside "$pair" 'cat a b' -R
+        output_has $'mine\nmine'
+        must_exit 1 verb "${pair%:*}" apply --all --risky
+        output_has 'p/s: a socket is not applied'
+        [ "$(stat -c %a d)" = 0 ]
+        must verb "${pair%:*}" discard --all
+        must inside "$pair" 'ls' -R
+        output_lacks s$'\n'
+        must verb "${pair%:*}" undo 2
+        [ "$(cat d/f)" = old ]
+        [ "$(cat a)" = mine ]
+    done
+}
+
 @test "masks hold in the copy, also for files that do not exist yet" {
     for pair in user:casual user:sealed; do
         project user

@@ -5,7 +5,9 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -698,6 +700,85 @@ static void keeps_newer_changes(void)
     is_conflict("", "without a conflict");
 }
 
+static void drops_equal_copies(void)
+{
+    begin_in(top);
+    put(root, "touched", "same");
+    put(root, "link", "");
+    put(root, "replaced/file", "same");
+    put(root, "gone", "x");
+    put(root, "newer", "x");
+    run_puts("touched", "same");
+    make_whiteout(upper, "gone");
+    make_opaque(upper, "replaced");
+    put(upper, "replaced/file", "same");
+    run_puts("newer", "y");
+    (void)unlink(join(root, "gone"));
+    put(root, "newer", "y"); /* the user has made the same change */
+    reopen();
+    struct brig_error err = {0};
+    autoclose int lock = layers_lock(&layers, &err);
+    tap_ok(lock >= 0, "an operation begins %s", err.message);
+    is_tree(upper,
+            "newer 100644 y\n"
+            "replaced 40755 \n"
+            "replaced/file 100644 same\n",
+            "copies that change nothing are gone, but not where they replace the user's file");
+    close_fd(&lock);
+    put(root, "touched", "mine");
+    reopen();
+    must_operate(apply_plan, NULL, "everything is applied");
+    is_file("touched", "mine", "and reverts no later change of the user");
+}
+
+static void knows_sockets(void)
+{
+    begin_in(top);
+    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "socket"};
+    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || chdir(upper) < 0 ||
+        bind(fd, (const struct sockaddr *)&address, sizeof address) < 0)
+        tap_bail("no socket: %s", strerror(errno));
+    put(upper, "added", "new");
+    reopen();
+    skipped = 0;
+    tap_is_int(operate(apply_plan, NULL, true, NULL), 0, "what is beside a socket is applied");
+    is_tree(root, "added 100644 new\n", "without it");
+    is_conflict("", "it is a change");
+    must_operate(discard_plan, NULL, "that can be discarded");
+    is_tree(upper, "", "then it is gone");
+    (void)chdir("/");
+}
+
+/* Directories that the jail has closed. */
+static void opens_closed_directories(void)
+{
+    uint64_t id = 0;
+    begin_in(top);
+    put(root, "closed/file", "old");
+    put(root, "replaced/file", "old");
+    (void)chmod(join(root, "closed"), 0755);
+    (void)chmod(join(root, "replaced"), 0755);
+    autofree char *before = list(root);
+    put(upper, "closed/file", "new");
+    put(upper, "added/file", "new");
+    make_opaque(upper, "replaced");
+    put(upper, "replaced/deep/file", "new");
+    static const char *const names[] = {"closed", "added", "replaced/deep", "replaced"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        (void)chmod(join(upper, names[i]), 0);
+    reopen();
+    must_operate(apply_plan, NULL, "directories without permissions are applied");
+    is_conflict("no change", "nothing is left to be applied");
+    tap_is_int(undo(0, NULL, false, &id), 0, "they are undone");
+    is_tree(root, before, "the user's directories are open again");
+    tap_is_int(undo(id, NULL, false, &id), 0, "and closed by undoing that");
+    (void)chmod(join(root, "closed"), 0755);
+    tap_is_int(undo(1, NULL, false, &id), 0,
+               "a mode that the user has restored is in nobody's way");
+    is_tree(root, before, "everything is as before");
+}
+
 /* Earlier versions kept the path of a root without its place. */
 static void reads_old_roots(void)
 {
@@ -743,6 +824,9 @@ int main(void)
     undoes_after_an_aborted_undo();
     knows_names_of_a_file();
     keeps_newer_changes();
+    drops_equal_copies();
+    knows_sockets();
+    opens_closed_directories();
     knows_its_directory();
     reads_old_roots();
     layers_done(&layers);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -311,7 +313,9 @@ static int visit_deleted(struct change_walk *walk, struct change *change, bool s
                          struct brig_error *err)
 {
     bool directory = S_ISDIR(change->before.st_mode);
-    if (!change->before.st_mode)
+    if (!change->before.st_mode && walk->options->same && change->whiteout)
+        return walk->visit(walk->context, change, err);
+    if (!change->before.st_mode || walk->options->same)
         return UPPER_SKIP; /* you have deleted it too */
     change->kind = CHANGE_DELETED;
     if (!selected)
@@ -344,14 +348,22 @@ static int visit(void *context, const struct upper_entry *entry, struct brig_err
     if (selection == NOT || is_own_git(walk->layer, entry->path) ||
         layer_hides(walk->layer, entry->path))
         return UPPER_SKIP;
+    if (walk->options->same && entry->replaced)
+        return 0; /* without the copy the file would be gone there */
     struct change change = make_change(walk, entry);
     find_startup(walk, &change);
     if (entry->whiteout || entry->unseen)
         return visit_deleted(walk, &change, selection == SELECTED, err);
-    if (selection != SELECTED || S_ISSOCK(change.after.st_mode))
+    if (selection != SELECTED)
         return 0;
     bool changed = compare(walk, &change);
     find_conflict(walk, &change);
+    if (walk->options->same)
+        return !changed && !S_ISDIR(change.after.st_mode) && !change.conflict && !change.unreadable
+                   ? walk->visit(walk->context, &change, err)
+                   : 0;
+    if (S_ISSOCK(change.after.st_mode))
+        change.unreadable = "a socket is not applied";
     if (!changed || (change.has_base && change.base.applied.mode && !S_ISDIR(change.upper.mode) &&
                      ident_equal(&change.base.applied, &change.upper)))
         return 0;
@@ -373,6 +385,48 @@ int changes_walk(const struct layer *layer, const struct change_options *options
     base_close(walk.base);
     touched_done(&walk.touched);
     startup_text_done(&walk.startup);
+    return status;
+}
+
+/* ---- copies that are no changes ---- */
+
+struct tidying {
+    struct base_change *items;
+    size_t count;
+};
+
+static int tidy_file(void *context, const struct change *change, struct brig_error *err)
+{
+    struct tidying *tidying = context;
+    char name[PATH_COMPONENT_MAX + sizeof UPPER_FUSE_PREFIX];
+    bool mark = change->whiteout && !change->upper.mode;
+    (void)snprintf(name, sizeof name, "%s%s", mark ? UPPER_FUSE_PREFIX : "", change->name);
+    if (unlinkat(change->upper_dir, name, 0) < 0)
+        return 0; /* in a directory that the jail has made read-only */
+    char *path = array_grow(&tidying->items, tidying->count) ? strdup(change->path) : NULL;
+    if (!path)
+        return brig_fail_nomem(err);
+    tidying->items[tidying->count++] = (struct base_change){.path = path, .forget = true};
+    return 0;
+}
+
+int changes_tidy(const struct layer *layer, struct brig_error *err)
+{
+    static const struct change_options same = {.same = true};
+    struct tidying tidying = {0};
+    if (layer->upper_count != 1 || layer->lower < 0)
+        return 0;
+    int status = changes_walk(layer, &same, change_stop, NULL, err);
+    if (status != CHANGE_STOP)
+        return status;
+    status = layer_unmount(layer, err);
+    if (status == 0)
+        status = changes_walk(layer, &same, tidy_file, &tidying, err);
+    if (tidying.count > 0 && status == 0)
+        status = base_update(layer, tidying.items, tidying.count, err);
+    for (size_t i = 0; i < tidying.count; i++)
+        free(tidying.items[i].path);
+    free(tidying.items);
     return status;
 }
 

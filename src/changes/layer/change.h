@@ -77,14 +77,22 @@ struct change_options {
     bool expand;
     /* Do not read contents: a file with the same size and mtime has not changed. */
     bool quick;
+    /* Visit files of the jail that are no changes instead: copies that are equal to the user's files, which are those that
+     * the jail has copied. */
+    bool same;
 };
 
-/* Walks the changes of a layer. Hidden paths, sockets and the `.git` at the top of a reviewed
+/* Walks the changes of a layer. Hidden paths and the `.git` at the top of a reviewed
  * directory are not changes, nor are files that were copied but are equal to the user's. A deleted
  * directory in which something is hidden is not one change: only what is not hidden in it is
  * deleted. Returns 0, CHANGE_STOP or a negative code. */
 int changes_walk(const struct layer *layer, const struct change_options *options,
                  change_visit visit, void *context, struct brig_error *err);
+
+/* Removes from the upper directory what changes nothing: files that are equal to the user's files, if these are the ones
+ * that the jail has copied, and deletions of files that the user has deleted, too. Later changes of the user would be hidden
+ * by them. With the lock of the record, of a layer without a run, which it unmounts. */
+int changes_tidy(const struct layer *layer, struct brig_error *err);
 
 /* Open the regular file of a change for reading, in the jail or outside, without following a link,
  * the first also if the jail has removed the owner's permission. A start-up file of the user is opened as the jail

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/layer/base.h"
+#include "changes/layer/change.h"
 #include "changes/layer/fork.h"
 #include "changes/layer/hidden.h"
 #include "changes/layer/upper.h"
@@ -354,8 +355,7 @@ static bool find_place(const struct layer *layer, char ret_path[PATH_LENGTH_MAX 
 #define STOP_TRIES 20
 #define STOP_PAUSE_NS 50000000
 
-/* Ends the holder, which keeps the overlay mounted for a while after the last run. */
-static int unmount(const struct layer *layer, struct brig_error *err)
+int layer_unmount(const struct layer *layer, struct brig_error *err)
 {
     char place[PATH_LENGTH_MAX + 1];
     struct home_state state;
@@ -382,11 +382,13 @@ int layers_lock(struct layers *layers, struct brig_error *err)
     autoclose int lock = record_lock(layers->items[0].record, err);
     int status = lock < 0 ? lock : 0;
     for (size_t i = 0; i < layers->count && status == 0; i++) {
-        status = unmount(&layers->items[i], err);
+        status = layer_unmount(&layers->items[i], err);
         if (status == 0)
             status = base_settle(&layers->items[i], err);
         if (status == 0)
             status = fork_flatten(&layers->items[i], err);
+        if (status == 0)
+            status = changes_tidy(&layers->items[i], err);
     }
     return status < 0 ? status : take_fd(&lock);
 }

@@ -106,8 +106,11 @@ int record_lock(int record, struct brig_error *err);
 /* The option that names the jail of a record in a command. */
 struct jails_option record_option(int record);
 
-/* Takes the lock, unmounts the layers (their holders keep them mounted for a while), so that the upper directories
- * can be rewritten, completes their bases, and makes each layer one upper directory. Fails with BRIG_E_STATE if a run is active. Returns an fd. */
+/* Ends the holder of a layer, which keeps it mounted for a while after the last run. BRIG_E_STATE: there is a run. */
+int layer_unmount(const struct layer *layer, struct brig_error *err);
+
+/* Takes the lock, unmounts the layers, so that the upper directories can be rewritten, completes their bases, makes each
+ * layer one upper directory, and removes from it what changes nothing. Fails with BRIG_E_STATE if a run is active. Returns an fd. */
 int layers_lock(struct layers *layers, struct brig_error *err);
 
 /* ---- for runs ---- */

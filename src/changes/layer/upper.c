@@ -86,8 +86,9 @@ static int open_upper(int above, const char *name, mode_t *ret_mode)
     if (fd < 0 || fstat(fd, &info) < 0)
         return -1;
     const struct path_proc path = path_proc(fd);
-    if ((info.st_mode & (S_IRUSR | S_IXUSR)) != (S_IRUSR | S_IXUSR) && info.st_uid == geteuid() &&
-        geteuid() != 0 && chmod(path.text, (info.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0)
+    if ((info.st_mode & (S_IRUSR | S_IXUSR)) != (S_IRUSR | S_IXUSR) &&
+        faccessat(AT_FDCWD, path.text, R_OK | X_OK, AT_EACCESS) < 0 &&
+        chmod(path.text, (info.st_mode & 07777) | S_IRUSR | S_IXUSR) == 0)
         *ret_mode = info.st_mode;
     return open(path.text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
@@ -96,30 +97,57 @@ static int open_upper(int above, const char *name, mode_t *ret_mode)
 static const char *const OPAQUE_XATTRS[] = {"user.overlay.opaque", "trusted.overlay.opaque",
                                             "user.fuseoverlayfs.opaque"};
 
+/* Gives the owner the rights to a directory's attributes, which its mode may refuse. Returns the mode to restore, with
+ * its type, or 0. */
+static mode_t open_attributes(int directory, const char *path)
+{
+    struct stat info;
+    mode_t rights = S_IRUSR | S_IWUSR;
+    return fstat(directory, &info) == 0 && (info.st_mode & rights) != rights &&
+                   faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) < 0 &&
+                   chmod(path, (info.st_mode & 07777) | rights) == 0
+               ? info.st_mode
+               : 0;
+}
+
 unsigned upper_opaque_marks(const struct layer *layer, int directory)
 {
     bool fuse = layer && layer->fuse;
     const struct path_proc path = path_proc(directory);
     char value[2];
     unsigned marks = 0;
+    mode_t mode = open_attributes(directory, path.text);
     for (size_t i = 0; i < (fuse ? ARRAY_LENGTH(OPAQUE_XATTRS) : 1); i++)
         if (getxattr(path.text, OPAQUE_XATTRS[i], value, sizeof value) == 1 && value[0] == 'y')
             marks |= 1U << i;
     if (fuse && files_exists(directory, FUSE_OPAQUE))
         marks |= UPPER_OPAQUE_FILE;
+    if (mode)
+        (void)chmod(path.text, mode & 07777);
     return marks;
+}
+
+static int set_attributes(const char *path, unsigned marks, bool set)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(OPAQUE_XATTRS); i++) {
+        if (!(marks & 1U << i))
+            continue;
+        if (set ? setxattr(path, OPAQUE_XATTRS[i], "y", 1, 0) < 0
+                : removexattr(path, OPAQUE_XATTRS[i]) < 0 && errno != ENODATA)
+            return -errno;
+    }
+    return 0;
 }
 
 int upper_set_opaque(int directory, unsigned marks, bool set)
 {
     const struct path_proc path = path_proc(directory);
-    for (size_t i = 0; i < ARRAY_LENGTH(OPAQUE_XATTRS); i++) {
-        if (!(marks & 1U << i))
-            continue;
-        if (set ? setxattr(path.text, OPAQUE_XATTRS[i], "y", 1, 0) < 0
-                : removexattr(path.text, OPAQUE_XATTRS[i]) < 0 && errno != ENODATA)
-            return -errno;
-    }
+    mode_t mode = open_attributes(directory, path.text);
+    int result = set_attributes(path.text, marks, set);
+    if (mode)
+        (void)chmod(path.text, mode & 07777);
+    if (result < 0)
+        return result;
     if (!(marks & UPPER_OPAQUE_FILE))
         return 0;
     if (!set)
@@ -267,6 +295,7 @@ static bool look(const struct walk *walk, const struct level *level, size_t firs
     entry->upper_dir = first == LOWER ? -1 : level->parts[first].dir;
     entry->lower_dir = lower;
     entry->unseen = first == LOWER;
+    entry->replaced = level->replaced;
     if (lower >= 0 && fstatat(lower, entry->name, &entry->lower, AT_SYMLINK_NOFOLLOW) < 0)
         entry->lower.st_mode = 0;
     if (first == LOWER)

@@ -24,6 +24,7 @@ struct upper_entry {
     struct stat upper, lower; /* st_mode 0: there is no file */
     bool whiteout;            /* the jail has deleted it: `upper` is the mark */
     bool unseen;              /* it is in a directory that the jail has deleted or replaced */
+    bool replaced;            /* the same, also if the jail has a file of this name there */
     int64_t deleted_ns;       /* if it was deleted: not later than this; 0: unknown */
     const char *unreadable;   /* why a directory is not walked, or NULL */
 };

@@ -367,7 +367,8 @@ static bool is_same_owner(const struct layer *layer, const struct stat *upper,
     return uid == lower->st_uid && gid == lower->st_gid;
 }
 
-/* Whether an upper directory differs in nothing from the user's. */
+/* Whether an upper directory differs in nothing from the user's, as far as that can be looked at: the operation may have
+ * taken all rights from a directory above it. */
 static bool is_redundant(const struct step_context *context, const struct step_tree *tree,
                          const char *path, int upper)
 {
@@ -375,6 +376,8 @@ static bool is_redundant(const struct step_context *context, const struct step_t
     const struct step_opened *opened =
         step_find_opened(context, (size_t)(tree - context->trees), path);
     autoclose int lower = tree->lower < 0 ? -1 : step_open_directory(tree->lower, path);
+    if (tree->lower >= 0 && lower < 0 && errno == EACCES)
+        return upper_opaque_marks(tree->layer, upper) == 0;
     return lower >= 0 && upper_opaque_marks(tree->layer, upper) == 0 && fstat(upper, &above) == 0 &&
            fstat(lower, &below) == 0 &&
            (opened ? opened->mode : above.st_mode & 07777) == (below.st_mode & 07777) &&

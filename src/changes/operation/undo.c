@@ -2,6 +2,7 @@
 /* Undo: an operation with the steps of another in reverse order, each turned around. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -153,6 +154,24 @@ static bool is_other_mode(const struct ident *wanted, const struct stat *now)
            wanted->mtime_ns == found.mtime_ns && !S_ISDIR(found.mode);
 }
 
+/* Whether a directory above a path cannot be searched, as the jail wanted it, and has not changed since the operation: so
+ * has nothing in it, and that is looked at again when it is replaced. */
+static bool is_closed(const struct undoing *undoing, const struct step *step)
+{
+    char part[PATH_LENGTH_MAX + 1];
+    int top = undoing->old->steps.trees[step->tree].lower;
+    for (const char *slash = step->path; geteuid() != 0 && (slash = strchr(slash, '/')); slash++) {
+        struct stat info;
+        (void)snprintf(part, sizeof part, "%.*s", (int)(slash - step->path), step->path);
+        autoclose int fd = step_open_directory(top, part);
+        if (fd < 0 || fstat(fd, &info) < 0)
+            return false;
+        if (!(info.st_mode & S_IXUSR))
+            return ident_of(&info).ctime_ns <= undoing->since_ns;
+    }
+    return false;
+}
+
 /* A file that was replaced after the operation is another one; one that was written to has a later time of
  * change, which no operation has caused. */
 static bool is_changed(struct undoing *undoing, struct step *inverted)
@@ -162,9 +181,13 @@ static bool is_changed(struct undoing *undoing, struct step *inverted)
     if (inverted->lower != STEP_SWAP && inverted->lower != STEP_MODE)
         return false;
     bool same = step_state(steps, inverted, &inverted->before, &now);
+    if (!now.st_mode && is_closed(undoing, inverted))
+        return false;
     if (inverted->lower == STEP_MODE) {
+        mode_t mode = now.st_mode & 07777;
         inverted->before = now.st_mode ? ident_of(&now) : (struct ident){0};
-        return !(inverted->flags & STEP_HELPER) && (now.st_mode & 07777) != inverted->mode_before;
+        return !(inverted->flags & STEP_HELPER) && mode != inverted->mode_before &&
+               (!now.st_mode || mode != inverted->mode_after);
     }
     bool explained =
         touched_explains(&undoing->touched, now.st_ino, undoing->since_ns, ident_of(&now).ctime_ns);

@@ -97,6 +97,21 @@ static bool end_layer(const struct review *review, const struct settings *settin
     return written;
 }
 
+/* Drops copies of the run that change nothing, as long as they are equal to the user's files. The next operation on the
+ * layer does it, too, if there is a reason why it is not possible now. */
+static void tidy_layer(const struct settings *settings, const struct review_root *root)
+{
+    struct layer layer;
+    autoclose int record = record_open(settings->storage, settings->jail, NULL);
+    autoclose int lock = record < 0 ? -1 : record_lock(record, NULL);
+    if (lock < 0 ||
+        layer_open(settings->storage, settings->jail, root->name, root->root, &layer, NULL) < 0)
+        return;
+    if (!base_has_start(&layer))
+        (void)changes_tidy(&layer, NULL);
+    layer_done(&layer);
+}
+
 /* ---- layers ---- */
 
 static void keep_wanted(struct layers *layers, const struct review *review, const bool *wanted)
@@ -196,8 +211,11 @@ void review_end(struct review *review, const struct settings *settings,
         struct review_root *root = &review->roots[i];
         written[i] = root->run >= 0 && end_layer(review, settings, root);
         any = any || written[i];
-        if (!layer_is_home(root->name))
+        if (!layer_is_home(root->name)) {
             home_mounts_done(&root->mounts); /* the layer can be rewritten now */
+            if (written[i])
+                tidy_layer(settings, root);
+        }
         if (!layer_is_home(root->name) && automatic)
             written[i] = false; /* review_auto_finish() tells about it */
     }

@@ -69,6 +69,8 @@ static const char *type_name(uint32_t mode)
         return "link";
     case S_IFIFO:
         return "fifo";
+    case S_IFSOCK:
+        return "socket";
     default:
         return "device";
     }
