@@ -317,6 +317,15 @@ TYPES="absent file dir link fifo"'
     output_has "Operation $id was interrupted: brig apply -j st-user --continue completes it"
     show user --json
     json "d['interrupted'] == $id"
+    # A run says so, and the files that are in the operation are not removed with the jail.
+    must by user -m casual -j st-user -R -- true
+    output_has "operation $id was interrupted"
+    must_exit 125 by user rm st-user
+    output_has 'an operation that was interrupted'
+    must by user apply -j st-user --continue
+    must by user -m casual -j st-user -R -- true
+    output_lacks interrupted
+    must by user rm st-user
 }
 
 @test "status works while the jail runs, and says so" {

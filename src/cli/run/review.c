@@ -20,6 +20,7 @@
 #include "changes/layer/base.h"
 #include "changes/layer/hidden.h"
 #include "changes/layer/layer.h"
+#include "changes/operation/operation.h"
 #include "cli/identity.h"
 #include "cli/report.h"
 #include "cli/settings/config.h"
@@ -383,6 +384,10 @@ static int begin_layer(const struct settings *settings, struct review_root *root
     autoclose int lock = record < 0 ? -1 : record_lock(record, err);
     if (lock < 0)
         return status < 0 ? status : record < 0 ? record : lock;
+    struct brig_error interrupted = {0};
+    if (!layer_is_home(root->name) && operation_check_interrupted(record, &interrupted) < 0)
+        message_warning("%s. Until then the files of it that the run changes are conflicts",
+                        interrupted.message);
     if (!*root->name)
         status = layer_number(settings->storage, settings->jail, root->root, root->name, err);
     if (status == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig rm`: removes a jail with all its data. */
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "base/str.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
+#include "changes/operation/operation.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
@@ -56,6 +58,11 @@ static int refuse_loss(const struct jails_place *place, const char *name, struct
     if (git >= 0 && guard_has_left(git))
         str_appendf(&lost, "%sgit changes that were not transferred (see brig sync --show -j %s)",
                     between(&lost), name);
+    autoclose int record = jails_open_part(storage, name, LAYER_RECORD_PART, false);
+    uint64_t interrupted = record < 0 ? 0 : operation_interrupted(record);
+    if (interrupted > 0)
+        str_appendf(&lost, "%san operation that was interrupted (%ju; see brig status -j %s)",
+                    between(&lost), (uintmax_t)interrupted, name);
     if (status < 0 || lost.length == 0)
         return status;
     return brig_fail(err, BRIG_E_INVALID, 0,
