@@ -471,27 +471,6 @@ void config_note(const struct config_changes *c, const char *top, struct str *no
                     left, left == 1 ? "" : "s", left == 1 ? "was" : "were");
 }
 
-int config_cross(const struct git *git, const struct git_sealed *sealed, int base, const char *top,
-                 const struct git_call *call, struct str *notes, struct brig_error *err)
-{
-    __attribute__((cleanup(config_changes_done))) struct config_changes changes = {0};
-    int status = config_find_changes(git, sealed, base, &changes, err);
-    for (size_t i = 0; i < changes.count && status == 0; i++) {
-        const struct config_change *item = &changes.items[i];
-        const char *const set[] = {"config", "--replace-all", item->key, item->new, NULL};
-        struct git_call own = *call;
-        own.words = set;
-        if (item->crosses)
-            status = git_run(git, &own, err);
-        if (status > 0)
-            status =
-                brig_fail(err, BRIG_E_SYSTEM, 0, "git cannot set '%s'", str_shown(item->key).text);
-    }
-    if (status == 0)
-        config_note(&changes, top, notes);
-    return status;
-}
-
 /* ---- settings that name files of the project ---- */
 
 /* Converts a value to a path, for the caller to free: relative to a directory, "~/" to the home;

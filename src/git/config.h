@@ -42,10 +42,6 @@ void config_changes_done(struct config_changes *changes);
  * `top`, and the number of the others. */
 void config_note(const struct config_changes *changes, const char *top, struct str *notes);
 
-/* Takes over what crosses, with a message. `call` selects the repository that git works on. */
-int config_cross(const struct git *git, const struct git_sealed *sealed, int base, const char *top,
-                 const struct git_call *call, struct str *notes, struct brig_error *err);
-
 /* Whether a setting is an upstream of a branch that may be taken over from a jail; `key` as `git
  * config --list` prints it. Pure. */
 bool config_may_cross(const char *key, const char *value);

@@ -88,11 +88,6 @@ bool refs_is_misleading(const char *name)
            str_ends_with(rest, "_HEAD") || has_unseen(name);
 }
 
-static bool is_stash(const char *name)
-{
-    return str_starts_with(name, REFS_STASHES) && refs_is_id(name + strlen(REFS_STASHES));
-}
-
 static int compare(const void *left, const void *right)
 {
     return strcmp(((const struct ref *)left)->name, ((const struct ref *)right)->name);
@@ -120,8 +115,7 @@ int refs_read(char *text, struct refs *ret_refs, struct brig_error *err)
         bool symbolic = word && strcmp(word, " symbolic") == 0;
         if (symbolic)
             *word = '\0';
-        if (!name || !refs_is_id(line) || refs.count == lines ||
-            !(refs_is_safe(name) || is_stash(name))) {
+        if (!name || !refs_is_id(line) || refs.count == lines || !refs_is_safe(name)) {
             refs.skipped++;
             continue;
         }
@@ -152,9 +146,7 @@ const char *refs_find(const struct refs *refs, const char *name)
 }
 
 #define PACKS_MAX 64        /* in one transfer */
-#define UPDATES_MAX 500     /* times that a list of refs is halved */
 #define STASHES_WORD "1000" /* SIDE_STASHES_MAX */
-#define STASH_NAME_MAX (REFS_ID_MAX + sizeof REFS_STASHES)
 
 /* ---- calling git ---- */
 
@@ -201,10 +193,17 @@ static const char look_script[] =
     "[ -f $l ] || l=\n"
     "h=$(git symbolic-ref -q HEAD) || h=$(git rev-parse -q --verify HEAD)\n"
     "echo \"$h\"\n"
+    "t=\n"
     "if [ -z \"$l\" ]; then echo\n"
     "elif t=$(GIT_INDEX_FILE=$l git write-tree 2>/dev/null); then\n"
-    "    echo \"$t $(git commit-tree -m 'The index of the jail' \"$t\")\"\n"
+    "    echo \"$t $(GIT_AUTHOR_DATE='@1 +0000' GIT_COMMITTER_DATE='@1 +0000' "
+    "git commit-tree -m 'The index of the jail' \"$t\")\"\n"
     "elif [ -n \"$(git ls-files -u | head -c 1)\" ]; then echo unmerged; else echo; fi\n"
+    "if [ -n \"$t\" ]; then GIT_INDEX_FILE=$l git -c core.quotePath=false diff-index --cached "
+    "--ita-visible-in-index --diff-filter=A --name-only $t -- | head -n 1000 | sed 's/^/intent /'; "
+    "fi\n"
+    "[ -z \"$l\" ] || GIT_INDEX_FILE=$l git ls-files -v -z | grep -z '^[a-zS]' | sha256sum | "
+    "sed 's/ .*//; s/^/flags /'\n"
     "[ \"$l\" = $i ] || rm -f $l\n"
     "for f in rebase-merge:rebase rebase-apply:rebase CHERRY_PICK_HEAD:cherry-pick "
     "REVERT_HEAD:revert sequencer:cherry-pick MERGE_HEAD:merge BISECT_LOG:bisect; do\n"
@@ -215,6 +214,20 @@ static const char look_script[] =
     "git for-each-ref --format='%(objecttype) " SIDE_REFS "' refs/heads refs/tags "
     "refs/notes"
     " | sed -n -e '/ refs.tags./s/^[a-z]* //p' -e '/ refs.tags./!s/^commit //p'\n";
+
+/* Whether a name of the jail's index is that of a file below a directory, as git allows it. */
+static bool fetch_is_path(const char *path)
+{
+    for (const char *part = path;; part++) {
+        size_t length = strcspn(part, "/");
+        if (length == 0 || *path == '"' || (length <= 2 && strncmp(part, "..", length) == 0) ||
+            (length == 4 && strncasecmp(part, ".git", 4) == 0))
+            return false;
+        part += length;
+        if (!*part)
+            return true;
+    }
+}
 
 static int look_inside(struct transfer *t, struct brig_error *err)
 {
@@ -229,6 +242,13 @@ static int look_inside(struct transfer *t, struct brig_error *err)
     char *staged = strsep(&rest, "\n");
     const char *tree = strsep(&staged, " ");
     char *word = strsep(&rest, "\n");
+    for (; word && str_starts_with(word, "intent "); word = strsep(&rest, "\n"))
+        if (fetch_is_path(word + strlen("intent ")))
+            str_list_add(&t->inside_intents, word + strlen("intent "));
+    if (word && str_starts_with(word, "flags ")) {
+        (void)snprintf(side->flags, sizeof side->flags, "%s", word + strlen("flags "));
+        word = strsep(&rest, "\n");
+    }
     if (word && str_starts_with(word, "pending ")) {
         (void)snprintf(t->pending, sizeof t->pending, "%.*s",
                        (int)strspn(word + 8, "abcdefghijklmnopqrstuvwxyz-"), word + 8);
@@ -250,6 +270,48 @@ static int look_inside(struct transfer *t, struct brig_error *err)
     return refs_read(rest, &side->refs, err);
 }
 
+static bool add_name(void *names, const char *name, size_t length)
+{
+    (void)length;
+    str_list_add(names, name);
+    return true;
+}
+
+int fetch_list_intents(const struct transfer *t, const struct git_call *index,
+                       struct str *ret_names, struct brig_error *err)
+{
+    char tree[REFS_ID_MAX + 1];
+    struct git_call how = *index;
+    how.each = add_name;
+    how.data = ret_names;
+    int status = LINE(t, index, tree, err, "write-tree"); /* it has not what is only to be added */
+    if (status == 0 && tree[0])
+        status = RUN(t, &how, NULL, err, "diff-index", "--cached", "--ita-visible-in-index",
+                     "--diff-filter=A", "--name-only", "-z", tree, "--");
+    return status < 0 ? status : ret_names->failed ? brig_fail_nomem(err) : 0;
+}
+
+static bool add_flagged(void *hash, const char *entry, size_t length)
+{
+    if (islower((unsigned char)entry[0]) || entry[0] == 'S')
+        sha256_add(hash, entry, length + 1);
+    return true;
+}
+
+/* The hash of the entries that are marked assume-unchanged or skip-worktree. */
+static int hash_flags(const struct transfer *t, const struct git_call *index,
+                      char ret_hash[SHA256_HEX_LENGTH + 1], struct brig_error *err)
+{
+    struct sha256 hash;
+    struct git_call how = *index;
+    sha256_begin(&hash);
+    how.each = add_flagged;
+    how.data = &hash;
+    int status = RUN(t, &how, NULL, err, "ls-files", "-v", "-z");
+    sha256_end(&hash, ret_hash);
+    return status < 0 ? status : 0;
+}
+
 /* The base was written by brig and no jail can change it, so git outside may read it. */
 static int look_at_base(struct transfer *t, struct brig_error *err)
 {
@@ -267,53 +329,23 @@ static int look_at_base(struct transfer *t, struct brig_error *err)
     if (status < 0)
         return status;
     /* Without an index this is the empty tree. */
-    return LINE(t, &(struct git_call){.index = t->base_index}, t->base.tree, err, "write-tree");
+    const struct git_call index = {.index = t->base_index};
+    status = LINE(t, &index, t->base.tree, err, "write-tree");
+    if (status == 0)
+        status = fetch_list_intents(t, &index, &t->base_intents, err);
+    return status < 0 ? status : hash_flags(t, &index, t->base.flags, err);
 }
 
-int fetch_look_at_kept(struct transfer *t, struct brig_error *err)
-{
-    side_done(&t->kept);
-    t->kept = (struct side){0};
-    int status = MUST(t, NULL, &t->kept.text, err, "for-each-ref",
-                      "--format=%(objectname) refs/%(refname:lstrip=4)", t->space);
-    return status < 0 ? status : refs_read(t->kept.text.data, &t->kept.refs, err);
-}
+/* The pins are read as branches that have the names of their objects. */
+#define PIN_PREFIX "refs/heads/"
 
-/* ---- changing refs ---- */
-
-/* If git refuses, each half is tried separately. */
-static int update_part(struct transfer *t, const char *lines, size_t length, struct brig_error *err)
+static int look_at_pins(struct transfer *t, struct brig_error *err)
 {
-    autostr struct str input = {0};
-    str_append_bytes(&input, lines, length);
-    if (input.failed)
-        return brig_fail_nomem(err);
-    int status = RUN(t, &(struct git_call){.input = &input}, NULL, err, "update-ref", "-m",
-                     "brig: from the jail", "--stdin");
-    if (status <= 0)
-        return status;
-    const char *end = memchr(lines + length / 2, '\n', length - length / 2);
-    size_t first = end ? (size_t)(end + 1 - lines) : length;
-    if (first == length) { /* the middle is in the last line */
-        end = memrchr(lines, '\n', length / 2);
-        first = end ? (size_t)(end + 1 - lines) : length;
-    }
-    if (first < length && t->update_count++ < UPDATES_MAX) {
-        status = update_part(t, lines, first, err);
-        return status < 0 ? status : update_part(t, lines + first, length - first, err);
-    }
-    t->refused = true;
-    if (t->report) {
-        input.data[strcspn(input.data, "\n")] = '\0';
-        str_appendf(&t->report->notes, "git: refused by git update-ref: %s\n",
-                    str_shown(input.data).text);
-    }
-    return 0;
-}
-
-int fetch_update_refs(struct transfer *t, const struct str *updates, struct brig_error *err)
-{
-    return updates->length == 0 ? 0 : update_part(t, updates->data, updates->length, err);
+    side_done(&t->pins);
+    t->pins = (struct side){0};
+    int status = MUST(t, NULL, &t->pins.text, err, "for-each-ref",
+                      "--format=%(objectname) " PIN_PREFIX "%(refname:lstrip=4)", t->space);
+    return status < 0 ? status : refs_read(t->pins.text.data, &t->pins.refs, err);
 }
 
 /* ---- fetching ---- */
@@ -322,11 +354,6 @@ bool fetch_is_new(const struct transfer *t, const struct ref *ref)
 {
     const char *before = refs_find(&t->base.refs, ref->name);
     return !before || strcmp(before, ref->id) != 0;
-}
-
-void fetch_append_kept(const struct transfer *t, struct str *text, const char *name)
-{
-    str_concat(text, t->space, "/", name + strlen("refs/"));
 }
 
 static bool has_new_head(const struct transfer *t)
@@ -339,9 +366,19 @@ bool fetch_has_staged(const struct transfer *t)
     return t->inside.tree[0] && strcmp(t->inside.tree, t->base.tree) != 0;
 }
 
-bool fetch_has_arrived(const struct transfer *t, const struct ref *ref)
+bool fetch_has_intents(const struct transfer *t)
 {
-    return str_equal(refs_find(&t->kept.refs, ref->name), ref->id);
+    const struct str *inside = &t->inside_intents, *base = &t->base_intents;
+    return t->inside.tree[0] &&
+           (inside->length != base->length ||
+            (inside->length > 0 && memcmp(inside->data, base->data, inside->length) != 0));
+}
+
+bool fetch_has_arrived(const struct transfer *t, const char *id)
+{
+    char name[sizeof PIN_PREFIX + REFS_ID_MAX];
+    (void)snprintf(name, sizeof name, PIN_PREFIX "%s", id);
+    return refs_find(&t->pins.refs, name) != NULL;
 }
 
 /* Packs the objects of these refs in the sealed jail, without the objects of the initial state.
@@ -413,17 +450,33 @@ static int fetch(struct transfer *t, const struct ref *wanted, size_t count, int
     }
     if (status == 0) {
         t->lost = true;
-        if (t->report)
-            str_appendf(&t->report->notes, "git: '%s'%s could not be fetched from the jail\n",
+        if (t->notes)
+            str_appendf(t->notes, "git: '%s'%s could not be fetched from the jail\n",
                         str_shown(wanted[0].name).text, count > 1 ? " and others" : "");
         return 0;
     }
-    for (size_t i = 0; i < count; i++) {
-        str_append(&updates, "update ");
-        fetch_append_kept(t, &updates, wanted[i].name);
-        str_concat(&updates, " ", wanted[i].id, "\n");
-    }
-    return updates.failed ? brig_fail_nomem(err) : fetch_update_refs(t, &updates, err);
+    for (size_t i = 0; i < count; i++)
+        str_concat(&updates, "update ", t->space, "/", wanted[i].id, " ", wanted[i].id, "\n");
+    return updates.failed
+               ? brig_fail_nomem(err)
+               : MUST(t, &(struct git_call){.input = &updates}, NULL, err, "update-ref", "--stdin");
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    return strcmp(((const struct ref *)left)->id, ((const struct ref *)right)->id);
+}
+
+/* Leaves one of those with the same object, and none that has arrived. */
+static size_t drop_doubles(const struct transfer *t, struct ref *wanted, size_t count)
+{
+    size_t left = 0;
+    qsort(wanted, count, sizeof *wanted, compare_ids);
+    for (size_t i = 0; i < count; i++)
+        if (!fetch_has_arrived(t, wanted[i].id) &&
+            (left == 0 || strcmp(wanted[left - 1].id, wanted[i].id) != 0))
+            wanted[left++] = wanted[i];
+    return left;
 }
 
 static int fetch_wanted(struct transfer *t, struct brig_error *err)
@@ -431,24 +484,19 @@ static int fetch_wanted(struct transfer *t, struct brig_error *err)
     size_t count = 0, stash_count = t->inside.stash_count;
     int tries = PACKS_MAX;
     autofree struct ref *wanted = calloc(t->inside.refs.count + stash_count + 2, sizeof *wanted);
-    autofree char(*names)[STASH_NAME_MAX] = calloc(stash_count + 1, sizeof *names);
-    if (!wanted || !names)
+    if (!wanted)
         return brig_fail_nomem(err);
     for (size_t i = 0; i < t->inside.refs.count; i++)
-        if (fetch_is_new(t, &t->inside.refs.items[i]) &&
-            !fetch_has_arrived(t, &t->inside.refs.items[i]))
+        if (!t->inside.refs.items[i].symbolic && fetch_is_new(t, &t->inside.refs.items[i]))
             wanted[count++] = t->inside.refs.items[i];
-    for (size_t i = 0; i < stash_count; i++) {
-        (void)snprintf(names[i], STASH_NAME_MAX, REFS_STASHES "%s", t->inside.stashes[i].id);
-        wanted[count] = (struct ref){.id = t->inside.stashes[i].id, .name = names[i]};
-        if (side_find_stash(&t->base, wanted[count].id) < 0 &&
-            !fetch_has_arrived(t, &wanted[count]))
-            count++;
-    }
+    for (size_t i = 0; i < stash_count; i++)
+        if (side_find_stash(&t->base, t->inside.stashes[i].id) < 0)
+            wanted[count++] = (struct ref){.id = t->inside.stashes[i].id, .name = "refs/stash"};
     if (has_new_head(t))
-        wanted[count++] = (struct ref){.id = t->inside.head, .name = "refs/HEAD"};
-    if (fetch_has_staged(t))
-        wanted[count++] = (struct ref){.id = t->inside.staged, .name = "refs/staged"};
+        wanted[count++] = (struct ref){.id = t->inside.head, .name = "HEAD"};
+    if (fetch_has_staged(t) || fetch_has_intents(t))
+        wanted[count++] = (struct ref){.id = t->inside.staged, .name = "index"};
+    count = drop_doubles(t, wanted, count);
     return fetch(t, wanted, count, &tries, err);
 }
 
@@ -462,7 +510,42 @@ static int pin_base(struct transfer *t, struct brig_error *err)
     if (!tip)
         return 0;
     str_concat(&updates, "update ", t->space, "/base ", tip, "\n");
-    return updates.failed ? brig_fail_nomem(err) : fetch_update_refs(t, &updates, err);
+    return updates.failed
+               ? brig_fail_nomem(err)
+               : MUST(t, &(struct git_call){.input = &updates}, NULL, err, "update-ref", "--stdin");
+}
+
+void fetch_list_new(const struct transfer *t, struct str *ret_objects)
+{
+    for (size_t i = 0; i < t->inside.refs.count; i++)
+        if (fetch_is_new(t, &t->inside.refs.items[i]))
+            str_list_add(ret_objects, t->inside.refs.items[i].id);
+    for (size_t i = 0; i < t->inside.stash_count; i++)
+        str_list_add(ret_objects, t->inside.stashes[i].id);
+    if (has_new_head(t))
+        str_list_add(ret_objects, t->inside.head);
+    if (fetch_has_staged(t) || fetch_has_intents(t))
+        str_list_add(ret_objects, t->inside.staged);
+}
+
+int fetch_unpin(const struct transfer *t, const struct str *keep, bool keeps_base,
+                struct brig_error *err)
+{
+    autostr struct str updates = {0}, list = {0};
+    int status = MUST(t, NULL, &list, err, "for-each-ref",
+                      "--format=%(refname:lstrip=4) %(objectname)", t->space);
+    char *rest = list.data;
+    for (char *line; status == 0 && (line = strsep(&rest, "\n"));) {
+        const char *name = strsep(&line, " ");
+        bool base = strcmp(name, "base") == 0;
+        if (line && (base ? !keeps_base : refs_is_id(name) && !str_list_has(keep, name)))
+            str_concat(&updates, "delete ", t->space, "/", name, " ", line, "\n");
+    }
+    if (updates.failed)
+        return brig_fail_nomem(err);
+    return status < 0 || updates.length == 0
+               ? status
+               : MUST(t, &(struct git_call){.input = &updates}, NULL, err, "update-ref", "--stdin");
 }
 
 int fetch_all(struct transfer *t, struct brig_error *err)
@@ -473,18 +556,19 @@ int fetch_all(struct transfer *t, struct brig_error *err)
     if (status == 0)
         status = pin_base(t, err);
     if (status == 0)
-        status = fetch_look_at_kept(t, err);
-    return status < 0 ? status : fetch_wanted(t, err);
+        status = look_at_pins(t, err);
+    if (status == 0)
+        status = fetch_wanted(t, err);
+    return status < 0 ? status : look_at_pins(t, err);
 }
 
 void fetch_done(struct transfer *t)
 {
     side_done(&t->inside);
     side_done(&t->base);
-    side_done(&t->outside);
-    side_done(&t->kept);
-    side_done(&t->remotes);
-    free(t->moves);
+    side_done(&t->pins);
+    str_done(&t->inside_intents);
+    str_done(&t->base_intents);
     free(t->base_index);
     free(t->objects);
 }

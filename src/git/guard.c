@@ -24,6 +24,7 @@
 #include "base/path.h"
 #include "base/process.h"
 #include "base/tree.h"
+#include "git/plan.h"
 #include "git/reviewed.h"
 #include "git/run.h"
 #include "held/names.h"
@@ -168,39 +169,37 @@ static int read_description(struct guard *guard, struct brig_error *err)
 
 /* ---- the end of a run ---- */
 
-static int transfer_tree(struct guard *guard, struct private_git *p, struct str *notes,
-                         struct brig_error *err)
+int run_open_record(int run, int *ret_record, struct brig_error *err)
 {
-    struct transfer_report report = {0};
-    char space[TRANSFER_SPACE_MAX];
-    run_name_space(guard, p->number, space);
-    int status = p->repo.kind != REPO_NONE ? 1
-                 : guard->running          ? 0
-                                           : private_recreate(&guard->git, p, err);
-    if (status > 0)
-        status = transfer_finish(&guard->git, p, space,
-                                 (guard->running ? TRANSFER_RUNNING : 0) |
-                                     (guard->unsearched ? TRANSFER_UNSEARCHED : 0),
-                                 &report, err);
-    if (status >= 0 && !guard->running)
-        status = private_place(p, err);
-    if (status >= 0 && !guard->running)
+    return files_make_dir(run, RUN_RECORD, ret_record, err);
+}
+
+/* What comes after git's part: a new repository gets its place, and an unfinished rebase is kept. */
+static int settle_tree(struct guard *guard, const struct plan_part *part, struct private_git *p,
+                       struct str *notes, struct brig_error *err)
+{
+    if (guard->running)
+        return 0;
+    int status = private_place(p, err);
+    if (status >= 0)
         status = nested_worktrees(&guard->git, p, notes, err);
-    if (status >= 0 && report.pending && !guard->running)
+    if (status >= 0 && part->report.pending)
         status = private_keep(p, guard->storage, err);
-    if (status >= 0 && !guard->running)
+    if (status >= 0)
         private_close(p);
+    return status;
+}
+
+static void tell_tree(const struct guard *guard, const struct plan_part *part, struct str *notes)
+{
     /* If there are several repositories, or the run is an earlier one, which may have been
      * elsewhere, name each. */
     bool named = guard->tree_count > 1 || guard->earlier;
-    if (report.summary.length > 0)
-        str_concat(notes, "git: ", named ? str_shown(p->top_path).text : "", named ? ": " : "",
-                   report.summary.data, "\n");
-    if (report.notes.length > 0)
-        str_append(notes, report.notes.data);
-    str_done(&report.summary);
-    str_done(&report.notes);
-    return status;
+    if (part->report.summary.length > 0)
+        str_concat(notes, "git: ", named ? str_shown(part->p->top_path).text : "",
+                   named ? ": " : "", part->report.summary.data, "\n");
+    if (part->report.notes.length > 0)
+        str_append(notes, part->report.notes.data);
 }
 
 /* Whether a granted directory is searched for repositories: not if the run may write to their git
@@ -223,6 +222,68 @@ static void note_failure(struct str *notes, const struct brig_error *err, bool *
     *failed = true;
 }
 
+/* One working tree as a part of the hand-over; false if there is nothing to hand over, or it failed. */
+static bool begin_part(struct guard *guard, struct tree *tree, struct plan_part *part,
+                       struct str *folder, struct str *notes, bool *failed)
+{
+    struct private_git *p = &tree->private_git;
+    struct brig_error err = {0};
+    int status = 1;
+    if (!tree->has_private)
+        return false;
+    if (tree->reviewed)
+        status = reviewed_fetch(guard, tree, notes, &err);
+    else if (p->repo.kind == REPO_NONE)
+        status = guard->running ? 0 : private_recreate(&guard->git, p, &err);
+    if (status < 0)
+        note_failure(notes, &err, failed);
+    if (status == 0 && !tree->reviewed && !guard->running)
+        private_close(p); /* it is no repository */
+    if (status <= 0)
+        return false;
+    str_concat(folder, guard->name, "/", str_number(p->number).text);
+    *part = (struct plan_part){.p = p,
+                               .folder = folder->data,
+                               .flags = (guard->running ? PLAN_RUNNING : 0) |
+                                        (guard->unsearched ? PLAN_UNSEARCHED : 0)};
+    run_name_space(guard, p->number, part->space);
+    return true;
+}
+
+/* Submodules come before the tree they are in. */
+static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
+{
+    struct brig_error err = {0};
+    autoclose int record = -1;
+    size_t count = 0;
+    struct private_git *gits[TREES_MAX];
+    autofree struct plan_part *parts = calloc(guard->tree_count + 1, sizeof *parts);
+    autofree struct str *folders = calloc(guard->tree_count + 1, sizeof *folders);
+    int status = parts && folders ? 0 : brig_fail_nomem(&err);
+    for (size_t i = guard->tree_count; i-- > 0 && status == 0;) {
+        gits[count] = &guard->trees[i].private_git;
+        count += begin_part(guard, &guard->trees[i], &parts[count], &folders[count], notes, failed);
+    }
+    if (status == 0 && count > 0)
+        status = run_open_record(guard->run, &record, &err);
+    const struct plan_options options = {
+        .git = &guard->git, .chooser = guard->chooser, .storage = guard->storage, .into = record};
+    if (status == 0 && count > 0)
+        status = plan_hand_over(&options, parts, count, &err);
+    if (status < 0)
+        note_failure(notes, &err, failed);
+    for (size_t i = 0; i < count; i++) {
+        if (status == 0 && parts[i].status == 0)
+            parts[i].status = settle_tree(guard, &parts[i], gits[i], notes, &parts[i].err);
+        if (status == 0)
+            tell_tree(guard, &parts[i], notes);
+        if (status == 0 && parts[i].status < 0)
+            note_failure(notes, &parts[i].err, failed);
+        plan_report_done(&parts[i].report);
+        str_done(&folders[i]);
+    }
+}
+
 /* New repositories come first: a branch with a gitlink must not arrive before them. Then the trees,
  * submodules after the tree they are in. */
 static bool transfer_all(struct guard *guard, struct str *notes)
@@ -238,16 +299,8 @@ static bool transfer_all(struct guard *guard, struct str *notes)
             note_failure(notes, &err, &failed);
         guard->unsearched |= treated > 0;
     }
-    bool untreated = failed; /* git must not follow a gitlink into a directory of a jail */
-    for (size_t i = guard->tree_count; i-- > 0 && !untreated;) {
-        struct brig_error err = {0};
-        struct tree *tree = &guard->trees[i];
-        int status = !tree->has_private ? 0
-                     : tree->reviewed   ? reviewed_fetch(guard, tree, notes, &err)
-                                        : transfer_tree(guard, &tree->private_git, notes, &err);
-        if (status < 0)
-            note_failure(notes, &err, &failed);
-    }
+    if (!failed) /* git must not follow a gitlink into a directory of a jail */
+        transfer_trees(guard, notes, &failed);
     for (size_t i = 0; i < guard->root_count; i++) {
         struct brig_error err = {0};
         if (nested_check(guard, &guard->roots[i], &files[i], notes, &err) < 0)
@@ -343,6 +396,14 @@ int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
     return has_changes(guard) ? finish(guard, notes, err) : 0;
 }
 
+static void fetch_now(const struct guard *guard, const struct private_git *p, const char *space)
+{
+    __attribute__((cleanup(fetch_done))) struct transfer t = {
+        .git = &guard->git, .p = p, .space = space};
+    if (private_has_changed(p))
+        (void)fetch_all(&t, NULL);
+}
+
 void guard_fetch(struct guard *guard)
 {
     if (guard->fetching > 0) {
@@ -370,7 +431,7 @@ void guard_fetch(struct guard *guard)
         char space[TRANSFER_SPACE_MAX];
         run_name_space(guard, p->number, space);
         if (tree->has_private && p->repo.kind != REPO_NONE)
-            (void)transfer_fetch(&guard->git, p, tree->reviewed ? tree->space : space, NULL);
+            fetch_now(guard, p, tree->reviewed ? tree->space : space);
     }
     _exit(0);
 }
@@ -397,7 +458,8 @@ static int load(const struct guard *guard, const char *name, int run, int lock, 
                            .earlier = true,
                            .cache = guard->cache,
                            .held = guard->held,
-                           .author = -1};
+                           .author = -1,
+                           .chooser = guard->chooser};
     (void)snprintf(left->name, sizeof left->name, "%s", name);
     *ret_left = left;
     int status = read_description(left, err);
@@ -559,6 +621,7 @@ int guard_new(const struct guard_options *options, const struct brig_policy *pol
     if (!guard)
         return brig_fail_nomem(err);
     guard->cache = guard->run = guard->lock = guard->author = -1;
+    guard->chooser = options->chooser;
     guard->storage = options->storage >= 0 ? fcntl(options->storage, F_DUPFD_CLOEXEC, 3) : -1;
     guard->held = options->held >= 0 ? fcntl(options->held, F_DUPFD_CLOEXEC, 3) : -1;
     guard->rules =

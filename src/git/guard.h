@@ -15,6 +15,7 @@
 #include "git/git.h"
 
 struct guard;
+struct git_chooser;
 
 struct guard_options {
     int storage;          /* a directory for private git directories; -1: `.git` is read-only */
@@ -23,8 +24,9 @@ struct guard_options {
     const char *jail;     /* the refs of the run are kept below refs/brig/JAIL/RUN */
     const char *option;   /* how the user names the jail in a command: " -j NAME"; NULL: "" */
     struct git_user user; /* the owner of the project, if the caller is root */
-    const char *const *environment; /* to find and run git */
-    const char *workdir;            /* the granted directory for an empty `.git`, or NULL */
+    const char *const *environment;    /* to find and run git */
+    const struct git_chooser *chooser; /* what decides about items of git; NULL: all are taken */
+    const char *workdir;               /* the granted directory for an empty `.git`, or NULL */
     /* Whether a directory above the working directory, the top of its repository, may be shown
      * read-only; NULL: never. */
     bool (*may_show)(void *arg, const char *path);
@@ -52,9 +54,9 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
 bool guard_has_left(int storage);
 
 /* For a reviewed directory, whose private git directory outlives the run (see reviewed.h). Branches,
- * tags, HEAD and the index outside move as at the end of any other run, and the private git
- * directory is removed. Call it when the files are applied. Fails with BRIG_E_STATE while a run uses
- * the directory. Returns how many repositories there were. `root` is absolute, without links. */
+ * tags, HEAD and the index outside move as at the end of any other run. Call it when the files are
+ * applied. Fails with BRIG_E_STATE while a run uses the directory. Returns how many repositories there
+ * were. `root` is absolute, without links. */
 int guard_apply(const struct guard_options *options, const char *root, struct str *notes,
                 struct brig_error *err);
 /* Removes the private git directory without a transfer. What was fetched stays below refs/brig. */

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/path.h"
 #include "base/tree.h"
+#include "git/plan.h"
 #include "git/run.h"
 
 #define SUBMODULE_LINK ".git.brig-link"
@@ -241,8 +242,6 @@ static int recreate(const struct nested *nested, int dir, int old, int folder,
                     struct brig_error *err)
 {
     struct private_git p;
-    char space[TRANSFER_SPACE_MAX];
-    run_name_space(nested->guard, 0, space);
     int status = private_wrap(folder, old, dir, &p, err);
     if (status < 0)
         return status;
@@ -256,18 +255,29 @@ static int recreate(const struct nested *nested, int dir, int old, int folder,
         private_done(&p);
         return status;
     }
-    struct transfer_report report = {0};
+    struct plan_part part = {.p = &p};
+    struct brig_error failure = {0};
+    autoclose int record = -1;
+    run_name_space(nested->guard, 0, part.space);
     status = private_recreate(&nested->guard->git, &p, err);
-    int finished =
-        status > 0 ? transfer_finish(&nested->guard->git, &p, space, 0, &report, err) : 0;
-    if (status > 0 && private_place(&p, finished < 0 ? NULL : err) < 0)
+    int finished = status > 0 ? run_open_record(folder, &record, &failure) : 0;
+    const struct plan_options options = {.git = &nested->guard->git, .storage = -1, .into = record};
+    if (status > 0 && finished == 0)
+        finished = plan_hand_over(&options, &part, 1, &failure);
+    if (finished == 0 && part.status < 0) {
+        finished = part.status;
+        failure = part.err;
+    }
+    if (status > 0 && private_place(&p, finished < 0 ? NULL : &failure) < 0)
         finished = finished < 0 ? finished : BRIG_E_SYSTEM;
-    if (finished < 0)
+    if (finished < 0) {
         status = finished;
-    if (report.notes.length > 0)
-        str_append(nested->notes, report.notes.data);
-    str_done(&report.notes);
-    str_done(&report.summary);
+        if (err)
+            *err = failure;
+    }
+    if (part.report.notes.length > 0)
+        str_append(nested->notes, part.report.notes.data);
+    plan_report_done(&part.report);
     private_done(&p);
     return status;
 }

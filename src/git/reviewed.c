@@ -17,13 +17,12 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/tree.h"
+#include "git/plan.h"
 #include "git/pushed.h"
+#include "git/seen.h"
 
 #define LOCK "review.lock" /* in the storage: held while one is opened, built or removed */
 #define ABOUT "review"
-#define FETCHED "fetched"
-#define IDLE "idle"   /* the last state in which nothing but the index's stat data had changed */
-#define SAID "said"   /* the last message, which is not repeated */
 #define COUNTED_MAX 8 /* branches of which commits are counted */
 #define REVIEWED_MAX 4096
 #define REPORT_MAX 65536
@@ -90,23 +89,12 @@ static unsigned free_number(int storage)
     return TREES_MAX + number;
 }
 
-static uint64_t read_state(int folder, const char *name)
-{
-    autostr struct str text = {0};
-    return files_read(folder, name, &text) && text.data ? strtoumax(text.data, NULL, 16) : 0;
-}
-
-static void write_state(const struct private_git *p, const char *name)
-{
-    char text[32];
-    int length = snprintf(text, sizeof text, "%" PRIx64, private_sign(p));
-    (void)files_write(p->folder, name, text, (size_t)length, NULL);
-}
-
-/* Whether it has anything that the repository does not have. */
+/* Whether it has anything that the repository does not have: not if the last look has found nothing. */
 static bool has_work(const struct private_git *p)
 {
-    return private_has_changed(p) && private_sign(p) != read_state(p->folder, IDLE);
+    __attribute__((cleanup(seen_done))) struct seen seen;
+    seen_read(p->folder, &seen);
+    return private_has_changed(p) && (seen.items > 0 || private_sign(p) != seen.signature);
 }
 
 /* "refs/brig/JAIL/ID". */
@@ -166,6 +154,13 @@ static int set_aside(const struct guard *guard, const char *name, const char *wh
     return status;
 }
 
+static uint64_t last_signature(int folder)
+{
+    __attribute__((cleanup(seen_done))) struct seen seen;
+    seen_read(folder, &seen);
+    return seen.signature;
+}
+
 /* Opens an existing one: 1, or 0 if there is none that can be continued. */
 static int open_existing(struct guard *guard, struct tree *tree, const struct repo *repo,
                          struct str *notes, struct brig_error *err)
@@ -196,7 +191,7 @@ static int open_existing(struct guard *guard, struct tree *tree, const struct re
     if (status == 0) {
         tree->private_git = p;
         tree->has_private = true;
-        tree->seen = read_state(folder, FETCHED);
+        tree->seen = last_signature(folder);
         name_space(guard, about.space, tree->space);
     }
     str_done(&about.text);
@@ -275,7 +270,7 @@ static void describe(const struct transfer *t, const struct tree *tree, const ch
     size_t count = 0;
     for (size_t i = 0; i < t->inside.refs.count; i++) {
         const struct ref *ref = &t->inside.refs.items[i];
-        if (fetch_is_new(t, ref) && ++count <= COUNTED_MAX)
+        if (!ref->symbolic && fetch_is_new(t, ref) && ++count <= COUNTED_MAX)
             count_commits(t, ref, &list);
     }
     if (count > COUNTED_MAX)
@@ -295,39 +290,25 @@ static void describe(const struct transfer *t, const struct tree *tree, const ch
         str_append(notes, "git: refs with names that are not safe were left in the jail\n");
 }
 
-/* Whether git in the jail has done nothing that counts. */
-static bool is_idle(const struct transfer *t)
+/* Writes what was seen, and tells it once: programs such as `git status` rewrite the index, and
+ * change nothing that matters. */
+static int say(const struct transfer *t, uint64_t signature, const struct str *text,
+               struct str *notes, struct brig_error *err)
 {
-    for (size_t i = 0; i < t->inside.refs.count; i++)
-        if (fetch_is_new(t, &t->inside.refs.items[i]))
-            return false;
-    for (size_t i = 0; i < t->base.refs.count; i++)
-        if (!refs_find(&t->inside.refs, t->base.refs.items[i].name))
-            return false;
-    return strcmp(t->inside.head, t->base.head) == 0 && !fetch_has_staged(t) && !t->pending[0] &&
-           !t->unmerged && t->inside.stash_count == t->base.stash_count;
+    __attribute__((cleanup(seen_done))) struct seen before;
+    const char *said = text->length > 0 ? text->data : NULL;
+    seen_read(t->p->folder, &before);
+    if (said && !str_equal(before.said.data, said))
+        str_append(notes, said);
+    return seen_write(t, signature, said ? said : before.said.data, err);
 }
 
-/* Removes the refs that fetch_all() makes in any case. */
-static void drop_pins(const struct transfer *t)
+/* Superseded commits need no pin; nor does anything, if nothing is new. */
+static int unpin_old(const struct transfer *t, struct brig_error *err)
 {
-    static const char *const names[] = {"/base", "/staged"};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        char name[TRANSFER_SPACE_MAX + 16];
-        (void)snprintf(name, sizeof name, "%s%s", t->space, names[i]);
-        (void)RUN(t, NULL, NULL, NULL, "update-ref", "-d", name);
-    }
-}
-
-/* Programs such as `git status` rewrite the index, and change nothing that matters. */
-static void say(const struct private_git *p, const struct str *text, struct str *notes)
-{
-    autostr struct str said = {0};
-    if (text->length == 0 || text->failed ||
-        (files_read(p->folder, SAID, &said) && str_equal(said.data, text->data)))
-        return;
-    (void)files_write(p->folder, SAID, text->data, text->length, NULL);
-    str_append(notes, text->data);
+    autostr struct str new = {0};
+    fetch_list_new(t, &new);
+    return new.failed ? brig_fail_nomem(err) : fetch_unpin(t, &new, new.length > 0, err);
 }
 
 int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct str *notes,
@@ -335,32 +316,29 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
 {
     const struct private_git *p = &tree->private_git;
     __attribute__((cleanup(fetch_done))) struct transfer t = {
-        .git = &guard->git, .p = p, .space = tree->space};
+        .git = &guard->git, .p = p, .space = tree->space, .notes = notes};
     if (!files_exists(p->sealed.dir, "HEAD"))
         return 0;
     autostr struct str text = {0};
-    bool made = p->repo.kind == REPO_NONE;
-    int status = made ? 0 : fetch_all(&t, err);
-    if (status == 0 && !made)
-        status = lfs_transfer(p->sealed.dir, p->repo.common, err);
-    if (status < 0)
-        return status;
-    if (made)
-        str_concat(&text, "git: the new repository is kept in the jail; brig apply", guard->option,
-                   " --all creates it\n");
-    else
-        describe(&t, tree, guard->option, &text);
-    if (!made)
-        status = pushed_note(&guard->git, p, &text, err);
-    if (status < 0)
-        return status;
-    say(p, &text, notes);
-    write_state(p, FETCHED);
-    if (!made && is_idle(&t)) {
-        drop_pins(&t);
-        write_state(p, IDLE);
+    uint64_t signature = private_sign(p);
+    if (p->repo.kind == REPO_NONE) {
+        if (last_signature(p->folder) == 0)
+            str_concat(notes, "git: the new repository is kept in the jail; brig apply",
+                       guard->option, " --all creates it\n");
+        return seen_write_count(p, 1, err);
     }
-    return 0;
+    int status = fetch_all(&t, err);
+    if (status == 0)
+        status = lfs_transfer(p->sealed.dir, p->repo.common, err);
+    if (status == 0)
+        status = unpin_old(&t, err);
+    if (status < 0)
+        return status;
+    describe(&t, tree, guard->option, &text);
+    status = pushed_note(&guard->git, p, &text, err);
+    if (status < 0)
+        return status;
+    return text.failed ? brig_fail_nomem(err) : say(&t, signature, &text, notes, err);
 }
 
 /* ---- apply and discard ---- */
@@ -410,7 +388,38 @@ static int refuse_running(struct brig_error *err)
         "git: a run of the jail is active, so that its branches cannot be applied yet");
 }
 
-/* Makes the ordinary transfer. A new submodule is not moved: nothing has searched its directory. */
+/* Hands over what one private git directory has. It stays, as base/ follows; one with a new repository
+ * is removed. A new submodule is not moved: nothing has searched its directory. */
+static int hand_over(struct guard *guard, int folder, const char *name, struct private_git *p,
+                     struct plan_part *part, struct str *notes, struct brig_error *err)
+{
+    autoclose int record = -1;
+    bool made = p->repo.kind == REPO_NONE;
+    int status = made ? private_recreate(&guard->git, p, err) : 1;
+    bool any = status > 0;
+    if (any)
+        status = run_open_record(folder, &record, err);
+    const struct plan_options options = {
+        .git = &guard->git, .chooser = guard->chooser, .storage = guard->storage, .into = record};
+    if (any && status == 0)
+        status = plan_hand_over(&options, part, 1, err);
+    if (any && status == 0 && part->status < 0) {
+        status = part->status;
+        if (err)
+            *err = part->err;
+    }
+    if (status >= 0)
+        status = private_place(p, err);
+    if (status >= 0)
+        status = nested_worktrees(&guard->git, p, notes, err);
+    if (status >= 0 && made && part->report.pending)
+        status = private_keep(p, guard->storage, err);
+    if (status >= 0 && made)
+        return tree_remove(guard->storage, name, err);
+    return status < 0 ? status
+                      : seen_write_count(p, part->report.left || part->report.pending, err);
+}
+
 static int apply_one(struct guard *guard, const char *name, struct str *notes,
                      struct brig_error *err)
 {
@@ -418,34 +427,24 @@ static int apply_one(struct guard *guard, const char *name, struct str *notes,
     autoclose int lock = folder < 0 ? -1 : lock_file(folder, "lock", LOCK_EX | LOCK_NB);
     struct about about = {0};
     struct private_git p;
-    struct transfer_report report = {0};
-    char space[TRANSFER_SPACE_MAX];
     if (lock < 0)
         return refuse_running(err);
     int status = read_about(folder, &about) ? 0 : brig_fail(err, BRIG_E_SETUP, 0, "'%s'", name);
     if (status == 0)
         status = private_open(&guard->git, folder, about.number, &p, err);
-    name_space(guard, status == 0 ? about.space : "", space);
+    struct plan_part part = {.p = &p, .folder = name, .flags = PLAN_UNSEARCHED, .stays = true};
+    name_space(guard, status == 0 ? about.space : "", part.space);
     str_done(&about.text);
     if (status < 0)
         return status;
-    status = p.repo.kind != REPO_NONE ? 1 : private_recreate(&guard->git, &p, err);
-    if (status > 0)
-        status = transfer_finish(&guard->git, &p, space, TRANSFER_UNSEARCHED, &report, err);
-    if (status >= 0)
-        status = private_place(&p, err);
-    if (status >= 0)
-        status = nested_worktrees(&guard->git, &p, notes, err);
-    if (status >= 0 && report.pending)
-        status = private_keep(&p, guard->storage, err);
-    if (report.summary.length > 0)
-        str_concat(notes, "git: ", report.summary.data, "\n");
-    if (report.notes.length > 0)
-        str_append(notes, report.notes.data);
-    str_done(&report.summary);
-    str_done(&report.notes);
+    status = hand_over(guard, folder, name, &p, &part, notes, err);
+    if (part.report.summary.length > 0)
+        str_concat(notes, "git: ", part.report.summary.data, "\n");
+    if (part.report.notes.length > 0)
+        str_append(notes, part.report.notes.data);
+    plan_report_done(&part.report);
     private_done(&p);
-    return status < 0 ? status : tree_remove(guard->storage, name, err);
+    return status;
 }
 
 /* Runs in a child process, with the ids of the owner. Messages go to a memfd. */
@@ -532,19 +531,33 @@ int guard_discard(const struct guard_options *options, const char *root, struct 
     return status < 0 ? status : (int)count;
 }
 
+/* Whether the last look has found something that is not taken. */
+static bool waits(int storage, const char *name)
+{
+    __attribute__((cleanup(seen_done))) struct seen seen;
+    autoclose int folder = files_open_dir(storage, name);
+    seen_read(folder, &seen);
+    return seen.items > 0;
+}
+
 bool guard_has_reviewed(const struct guard_options *options, const char *root)
 {
     autofree struct found *found = NULL;
     size_t count = 0;
     const struct guard guard = {.storage = options->storage};
-    return find_all(&guard, root, &found, &count, NULL) == 0 && count > 0;
+    if (find_all(&guard, root, &found, &count, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (waits(guard.storage, found[i].name))
+            return true;
+    return false;
 }
 
 void reviewed_show(int storage, const char *name, struct str *notes)
 {
     autoclose int folder = files_open_dir(storage, name);
     struct about about = {0};
-    if (folder >= 0 && read_about(folder, &about))
+    if (folder >= 0 && waits(storage, name) && read_about(folder, &about))
         str_appendf(notes, "%s: what was done in git waits for brig apply --all\n",
                     str_shown(about.root).text);
     str_done(&about.text);

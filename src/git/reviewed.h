@@ -3,11 +3,13 @@
  * branches, HEAD and the index outside must not move before the files do. So the private git
  * directory stays in the jail's storage, as review-ID with the parts that private.h describes:
  * concurrent runs share it, as they share the files, and the next run continues with it. At the end
- * of a run only refs/brig/JAIL/ID/ is written. guard_apply() makes the ordinary transfer, and
- * guard_discard() removes the directory. Further files in it:
+ * of a run only refs/brig/JAIL/ID/ is written. guard_apply() is the ordinary hand-over (plan.h), which
+ * leaves the directory: its base/ follows, and what was not taken waits. A directory in which nothing
+ * waits is made anew by the next run. Further files in it:
  *   review   the number of its mounts, the namespace of its refs, and the reviewed directory
  *   lock     locked by every run that uses it, shared
- *   fetched  the state that was last fetched */
+ *   seen     what the last look has found (seen.h)
+ *   record/  the last hand-over (take.h) */
 #pragma once
 
 #include <stdint.h>

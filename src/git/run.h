@@ -17,6 +17,7 @@
 #define TREES_MAX 256 /* working trees of one run: projects and their submodules */
 #define RUN_PREFIX "run-"
 #define RUN_KEPT_PREFIX "kept-" /* after two failed transfers */
+#define RUN_RECORD "record"     /* in the directory of a run: the record of its hand-over */
 #define RUN_MADE "made"         /* in the directory of a tree: `.git` is to be removed */
 #define NESTED_DIRS_MAX 200000  /* directories that are searched for repositories */
 
@@ -67,6 +68,7 @@ struct guard {
     struct root roots[ROOTS_MAX];
     size_t root_count;
     struct held_rules rules;
+    const struct git_chooser *chooser;
     struct str text;         /* an earlier run: the contents of its lock file, */
     const char **rule_names; /* with the names of `rules` */
     int held;
@@ -85,6 +87,9 @@ int guard_new(const struct guard_options *options, const struct brig_policy *pol
 
 /* Creates the directory of the run and takes its lock, unless that was done before. */
 int run_open(struct guard *guard, struct brig_error *err);
+
+/* Opens the directory in which a hand-over is recorded. */
+int run_open_record(int run, int *ret_record, struct brig_error *err);
 
 /* The namespace for the run's refs of one working tree, "refs/brig/JAIL/RUN": invalid characters in
  * the jail's name become '_', and RUN is the first digits of the name of the run's directory. */

@@ -12,7 +12,6 @@
 
 #define REFS_ID_MAX 64 /* hexadecimal digits of SHA-256 */
 #define REFS_MAX 1000000
-#define REFS_STASHES "refs/stashes/" /* followed by the id of a stash; only below refs/brig */
 
 struct ref {
     const char *id; /* both point into the text they were read from */
@@ -58,6 +57,7 @@ struct side {
     char head[SIDE_HEAD_MAX];     /* "refs/heads/NAME", the object of a detached HEAD, or "" */
     char tree[REFS_ID_MAX + 1];   /* of the index, or "" if it has none, as during a merge */
     char staged[REFS_ID_MAX + 1]; /* a commit with this tree; only inside */
+    char flags[65];               /* of the index: what is marked, hashed; only inside and base */
     struct str stash_text;
     struct side_stash stashes[SIDE_STASHES_MAX]; /* newest first, in stash_text */
     size_t stash_count;

@@ -484,6 +484,30 @@ static int take_check_stashes(const struct git_taking *t, const struct take_entr
                : take_differs("the list of stashes of ", t->trees[entry->tree].path, err);
 }
 
+/* The value of a key in `file`; "" if there is none. */
+static int take_read_config(const struct git_taking *t, const struct take_entry *entry,
+                            const struct git_call *how, struct str *ret_value,
+                            struct brig_error *err)
+{
+    struct git_call call = *how;
+    call.out = ret_value;
+    int status = GIT(t, &call, err, "config", "--file", "config", "-z", "--get", entry->name);
+    return status < 0 ? status : 0;
+}
+
+static int take_check_config(const struct git_taking *t, const struct take_entry *entry,
+                             struct brig_error *err)
+{
+    const struct git_call how = {.git_dir = t->repos[t->trees[entry->tree].repo].common};
+    const char *from = take_from(t, entry), *to = take_to(t, entry);
+    autostr struct str now = {0};
+    int status = take_read_config(t, entry, &how, &now, err);
+    const char *value = now.length > 0 ? now.data : NULL;
+    if (status < 0 || str_equal(value, to) || str_equal(value, from))
+        return status;
+    return take_differs("the setting ", entry->name, err);
+}
+
 static int take_check_entry(struct git_taking *t, const struct take_entry *entry,
                             struct brig_error *err)
 {
@@ -496,8 +520,9 @@ static int take_check_entry(struct git_taking *t, const struct take_entry *entry
         return take_check_index(t, entry, err);
     case TAKE_STASHES:
         return take_check_stashes(t, entry, err);
+    case TAKE_CONFIG:
+        return take_check_config(t, entry, err);
     case TAKE_STAGED:
-    case TAKE_CONFIG: /* each value is added or removed alone */
         return 0;
     }
     return 0;
@@ -668,26 +693,18 @@ static int take_follow_stashes(const struct git_taking *t, const struct take_ent
 
 /* ---- settings ---- */
 
-/* Adds or removes one value of a key. `file` is a file in how->dir, NULL: the repository's. */
+/* Sets or removes a key: in base/ only if it has the value before. */
 static int take_move_config(const struct git_taking *t, const struct take_entry *entry,
-                            const struct git_call *how, const char *file, struct brig_error *err)
+                            const struct git_call *how, bool base, struct brig_error *err)
 {
     const char *from = take_from(t, entry), *to = take_to(t, entry);
-    const char *value = to ? to : from;
-    autostr struct str values = {0};
-    const char *const get[] = {"config", "--file", file, "-z", "--get-all", entry->name, NULL};
-    const char *const add[] = {"config", "--file", file, "--add", entry->name, to, NULL};
-    const char *const unset[] = {"config",      "--file",    file, "--fixed-value",
-                                 "--unset-all", entry->name, from, NULL};
-    struct git_call call = *how;
-    call.out = &values;
-    if (!value)
-        return 0;
-    int status = take_run(t, &call, err, get);
-    if (status < 0 || str_list_has(&values, value) == (to != NULL))
-        return status < 0 ? status : 0;
-    call.out = NULL;
-    status = take_run(t, &call, err, to ? add : unset);
+    autostr struct str now = {0};
+    int status = take_read_config(t, entry, how, &now, err);
+    const char *value = now.length > 0 ? now.data : NULL;
+    if (status < 0 || str_equal(value, to) || (base && !str_equal(value, from)))
+        return status;
+    status = to ? GIT(t, how, err, "config", "--file", "config", "--replace-all", entry->name, to)
+                : GIT(t, how, err, "config", "--file", "config", "--unset-all", entry->name);
     return status <= 0 ? status
                        : brig_fail(err, BRIG_E_STATE, 0, "git refuses to change '%s'",
                                    str_shown(entry->name).text);
@@ -795,7 +812,7 @@ static int take_move_rest(struct git_taking *t, const struct take_entry *entry,
     case TAKE_STASHES:
         return take_move_stashes(t, entry, &how, &repo->now, err);
     case TAKE_CONFIG:
-        return take_move_config(t, entry, &how, "config", err);
+        return take_move_config(t, entry, &how, false, err);
     case TAKE_REF:
     case TAKE_HEAD:
     case TAKE_STAGED:
@@ -877,7 +894,7 @@ static int take_follow(const struct git_taking *t, size_t number, struct brig_er
         if (entry->kind == TAKE_STASHES)
             status = take_follow_stashes(t, entry, &scope.how, &now, err);
         if (entry->kind == TAKE_CONFIG)
-            status = take_move_config(t, entry, &scope.how, "config", err);
+            status = take_move_config(t, entry, &scope.how, true, err);
         if (entry->kind == TAKE_INDEX && files_exists(t->record, name))
             status = copying_file(t->record, name, base, "index", err);
     }

@@ -24,7 +24,7 @@
  *             there is no index. N counts trees
  *   staged    the commits of what these indexes have staged: their objects are kept
  *   stashes   the whole list, newest first: "OBJECT TEXT"
- *   config    a key; `new` is its value if it is added
+ *   config    a key: its values
  *   placed    the repository was made by the jail and put into the tree */
 #define GIT_RECORD "git"
 #define GIT_RECORD_VERSION 1

@@ -296,7 +296,7 @@ while time.time() < end:
             [ "$status" -lt 128 ]
         done
         finish
-        [ "$(out rev-parse keepme)" = "$main" ] || out rev-parse "$(kept before/heads/keepme)"
+        [ "$(out rev-parse keepme)" = "$main" ] || out cat-file -e "$main"
         [ ! -e .git/index.lock ]
         must out fsck --no-dangling
         must out log -1 main

@@ -115,9 +115,9 @@ arrived() {
     }
 }
 
-# kept NAME: the refs of that name, such as heads/main, that are kept for the user.
+# kept SUBJECT: the commits with that subject that are kept for the user.
 kept() {
-    out for-each-ref --format='%(refname)' "refs/brig/$JAIL/*/$1"
+    out for-each-ref --format='%(objectname) %(contents:subject)' "refs/brig/$JAIL" | sed -n "s/ $1\$//p" | sort -u
 }
 
 # nothing_left: of a jail's refs and locks nothing is left in the repository.

@@ -129,7 +129,7 @@ static void paths_of_remotes(void)
 static void ref_lists(void)
 {
     char text[] = ID " refs/heads/b\n" ID " refs/heads/a\nxyz refs/heads/c\n" ID " refs/heads/-d\n"
-                     "\nnothing\n" ID " refs/stashes/" ID "\n" ID " refs/stash\n";
+                     "\nnothing\n" ID " refs/heads/s symbolic\n" ID " refs/stash\n";
     struct refs refs = {0};
     if (refs_read(text, &refs, NULL) < 0)
         tap_fail("a list is read");
@@ -137,6 +137,8 @@ static void ref_lists(void)
     tap_is_int((long)refs.skipped, 4, "the rest is counted");
     tap_ok(refs_find(&refs, "refs/heads/a") && strcmp(refs_find(&refs, "refs/heads/a"), ID) == 0,
            "a name is found");
+    tap_ok(refs_get(&refs, "refs/heads/s")->symbolic && !refs_get(&refs, "refs/heads/a")->symbolic,
+           "a symbolic ref is known");
     tap_ok(!refs_find(&refs, "refs/heads/c"), "and another is not");
     refs_done(&refs);
     tap_ok(!refs_find(&refs, "refs/heads/a"), "nor in an empty list");
