@@ -41,6 +41,12 @@ struct token token_end(struct token_maker *maker)
 
 /* ---- files ---- */
 
+/* Without permission to read, opening a file of a jail changes its ctime: see change_open_after(). */
+static bool has_ctime(mode_t mode)
+{
+    return !S_ISDIR(mode) && (!S_ISREG(mode) || (mode & S_IRUSR));
+}
+
 /* The size and times of a directory change whenever something in it does. */
 static void add_state(struct token_maker *maker, const struct stat *info)
 {
@@ -49,11 +55,12 @@ static void add_state(struct token_maker *maker, const struct stat *info)
     if (info->st_mode)
         ident = ident_of(info);
     bool directory = S_ISDIR(ident.mode);
-    (void)snprintf(
-        text, sizeof text, "%" PRIx32 " %" PRIx64 " %ju %ju %ju %" PRIu64 " %" PRId64 " %" PRId64,
-        ident.mode, ident.inode, (uintmax_t)(ident.mode ? info->st_uid : 0),
-        (uintmax_t)(ident.mode ? info->st_gid : 0), (uintmax_t)(ident.mode ? info->st_rdev : 0),
-        directory ? 0 : ident.size, directory ? 0 : ident.mtime_ns, directory ? 0 : ident.ctime_ns);
+    (void)snprintf(text, sizeof text,
+                   "%" PRIx32 " %" PRIx64 " %ju %ju %ju %" PRIu64 " %" PRId64 " %" PRId64,
+                   ident.mode, ident.inode, (uintmax_t)(ident.mode ? info->st_uid : 0),
+                   (uintmax_t)(ident.mode ? info->st_gid : 0),
+                   (uintmax_t)(ident.mode ? info->st_rdev : 0), directory ? 0 : ident.size,
+                   directory ? 0 : ident.mtime_ns, has_ctime(ident.mode) ? ident.ctime_ns : 0);
     token_add(maker, text);
 }
 
@@ -106,7 +113,8 @@ struct token token_of_change(const struct change *change, const char *reason, bo
     add_state(&maker, &change->after);
     add_tree(&maker, change);
     token_add(&maker, reason);
-    if (contents && S_ISREG(change->after.st_mode) && !add_contents(&maker, change))
+    if (S_ISREG(change->after.st_mode) && (contents || !has_ctime(change->after.st_mode)) &&
+        !add_contents(&maker, change))
         return (struct token){{0}};
     return token_end(&maker);
 }

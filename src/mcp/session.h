@@ -61,7 +61,7 @@ struct call {
     bool confirmed;                    /* the user has agreed */
     bool applying;                     /* the child is brig apply */
     bool risky;                        /* also to changes with a risk */
-    char asked[SHA256_HEX_LENGTH + 1]; /* a hash of the changes that the user was asked about */
+    char asked[SHA256_HEX_LENGTH + 1]; /* a hash of the items that the user was asked about */
 };
 
 struct session {
@@ -132,10 +132,10 @@ const struct tool *tools_find(const char *name);
 void call_finish(struct call *call, const char *text, json_t *structured, bool is_error);
 /* Sets a result that is an error, from a format. */
 void call_fail(struct call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Starts a verb of brig for the session's jail: `brig VERB -j JAIL WORDS…`; `words` ends with NULL.
- * Output up to `output_max` bytes is kept. */
+/* Starts a verb of brig for the session's jail: `brig VERB -j JAIL WORDS…`; `words` ends with NULL. `input` is its
+ * standard input, -1: /dev/null. Output up to `output_max` bytes is kept. */
 void call_start_verb(struct session *session, struct call *call, const char *verb,
-                     const char *const *words, size_t output_max);
+                     const char *const *words, int input, size_t output_max);
 /* Starts a shell script in the jail, with `words` as its arguments. The script sends its errors to
  * CHILD_ERRORS_FD. */
 void call_start_script(struct session *session, struct call *call, const char *script,

@@ -147,11 +147,11 @@ static void start(struct call *call, const struct words *words, int input, bool 
 }
 
 void call_start_verb(struct session *session, struct call *call, const char *verb,
-                     const char *const *words, size_t output_max)
+                     const char *const *words, int input, size_t output_max)
 {
     struct words all = {{session->brig, verb, "-j", session->jail}, 4};
     add_words(&all, words);
-    start(call, &all, -1, false, output_max);
+    start(call, &all, input, false, output_max);
 }
 
 void call_start_script(struct session *session, struct call *call, const char *script,

@@ -5,10 +5,12 @@
  * what the user was asked about: if the changes differ after the answer, also by a run of another
  * client in the same jail, the user is asked again. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "mcp/session.h"
 
 #define DIFF_BYTES 32768
@@ -37,7 +39,7 @@ static void begin_diff(struct session *session, struct call *call)
                                           : session->has_project ? "."
                                                                  : NULL,
                                           NULL},
-                    DIFF_BYTES);
+                    -1, DIFF_BYTES);
 }
 
 static void ended_diff(struct session *session, struct call *call)
@@ -64,8 +66,28 @@ struct changes {
     size_t count, risky, conflicts;   /* without the copy of the home directory */
     const char *roots[ROOTS_MAX + 1]; /* the directories that have them; ends with NULL */
     size_t root_count;
-    char hash[SHA256_HEX_LENGTH + 1]; /* of the list, in which each file has a version */
+    struct str items; /* for --shown: each has a token, a blank, the path and a NUL */
+    char hash[SHA256_HEX_LENGTH + 1]; /* of all of them */
 };
+
+/* Adds an item: without a token it is refused. */
+static void add_item(struct changes *changes, const char *root, const json_t *change)
+{
+    static const char none[] = "00000000000000000000000000000000";
+    const char *token = json_string_value(json_object_get(change, "token"));
+    const char *path = json_string_value(json_object_get(change, "path"));
+    const json_t *bytes = json_object_get(change, "path_bytes");
+    autofree char *decoded = bytes ? malloc(json_string_length(bytes) + 1) : NULL;
+    size_t length = 0;
+    if (decoded &&
+        base64_decode(json_string_value(bytes), json_string_length(bytes), decoded, &length))
+        decoded[length] = '\0';
+    str_concat(&changes->items, token ? token : none, " ", strcmp(root, "/") == 0 ? "" : root, "/",
+               length > 0 ? decoded
+               : path     ? path
+                          : "");
+    str_append_char(&changes->items, '\0');
+}
 
 static void count_changes(struct changes *changes)
 {
@@ -84,8 +106,11 @@ static void count_changes(struct changes *changes)
             changes->count++;
             changes->risky += json_object_get(change, "risk") != NULL;
             changes->conflicts += json_object_get(change, "conflict") != NULL;
+            add_item(changes, root, change);
         }
     }
+    sha256_hex(changes->items.data ? changes->items.data : "", changes->items.length,
+               changes->hash);
 }
 
 /* Names are the jail's: a terminal and a form get no control characters. */
@@ -225,15 +250,19 @@ static void answered(struct session *session, struct call *call, const json_t *a
 /* Applies exactly what the user was asked about, or says that this is not possible. */
 static void apply(struct session *session, struct call *call, const struct changes *changes)
 {
-    const char *words[ROOTS_MAX + 2] = {NULL};
-    size_t count = 0;
+    const char *words[ROOTS_MAX + 3] = {"--shown"};
+    size_t count = 1;
+    autoclose int input =
+        changes->items.failed ? -1 : child_input(changes->items.data, changes->items.length);
+    if (input < 0)
+        return call_fail(call, "Out of memory.");
     if (call->risky)
         words[count++] = "--risky";
     /* By their directories: the copy of the home is not part of it, and branches follow. */
     for (size_t i = 0; i < changes->root_count; i++)
         words[count++] = changes->roots[i];
     call->applying = true;
-    call_start_verb(session, call, "apply", words, DIFF_BYTES);
+    call_start_verb(session, call, "apply", words, input, DIFF_BYTES);
 }
 
 /* A modern client has repeated its request with an answer to the last question. */
@@ -258,7 +287,8 @@ static void begin_apply(struct session *session, struct call *call)
                          json_object_get(json_object_get(call->params, "inputResponses"), KEY)))
             return;
     }
-    call_start_verb(session, call, "status", (const char *const[]){"--json", NULL}, STATUS_BYTES);
+    call_start_verb(session, call, "status", (const char *const[]){"--json", NULL}, -1,
+                    STATUS_BYTES);
 }
 
 /* After brig apply. */
@@ -287,7 +317,6 @@ static void consider(struct session *session, struct call *call)
     if (!call_worked(call, 0))
         return;
     changes.status = out->head.data ? json_loadb(out->head.data, out->head.length, 0, NULL) : NULL;
-    sha256_hex(out->head.data ? out->head.data : "", out->head.length, changes.hash);
     count_changes(&changes);
     if (!changes.status)
         call_fail(call,
@@ -302,6 +331,7 @@ static void consider(struct session *session, struct call *call)
     else
         ask(session, call, &changes);
     json_decref(changes.status);
+    str_done(&changes.items);
 }
 
 static void ended_apply(struct session *session, struct call *call)
@@ -327,7 +357,7 @@ static void begin_reset(struct session *session, struct call *call)
         return;
     }
     session->generation++;
-    call_start_verb(session, call, "discard", (const char *const[]){"--all", NULL}, DIFF_BYTES);
+    call_start_verb(session, call, "discard", (const char *const[]){"--all", NULL}, -1, DIFF_BYTES);
 }
 
 static void ended_reset(struct session *session, struct call *call)

@@ -13,9 +13,8 @@
 
 void action_done(struct action *action)
 {
-    str_done(&action->paths);
+    str_done(&action->items);
     str_done(&action->unflagged);
-    str_done(&action->directory);
     str_done(&action->reason);
     str_done(&action->output);
     *action = (struct action){0};
@@ -28,46 +27,33 @@ static bool is_apply(const struct action *action)
 
 /* ---- running ---- */
 
-static void start_part(struct view *view)
+static void start(struct view *view)
 {
     struct action *action = &view->action;
     const char *options[OPTIONS_MAX + 1] = {NULL};
     struct brig_error err = {0};
     size_t count = 0;
-    /* Exactly the changes that the user has seen, whatever their names are. */
-    if (action->paths.length > 0 && !action->whole)
-        options[count++] = "--exact";
+    bool undo = action->items.length == 0;
+    if (action->items.failed || action->unflagged.failed) {
+        action_done(action);
+        return view_say(view, STYLE_RISK, "out of memory");
+    }
+    if (!undo)
+        options[count++] = "--shown";
     if (action->allow_risky)
         options[count++] = "--risky";
     if (action->conflict) {
         options[count++] = "--conflict";
         options[count++] = action->conflict;
     }
-    if (action->whole)
+    if (undo)
         options[count++] = "--";
-    if (verb_start(view->verbs, action->verb, options, &action->paths, &action->next,
-                   &action->child, &err) < 0) {
+    view->acted = true;
+    if (verb_start(view->verbs, action->verb, options, undo ? view->verbs->paths : NULL,
+                   &action->items, &action->child, &err) < 0) {
         view_say(view, STYLE_RISK, err.message);
         action_done(action);
     }
-}
-
-static void start(struct view *view)
-{
-    struct action *action = &view->action;
-    if (action->paths.failed || action->unflagged.failed) {
-        action_done(action);
-        return view_say(view, STYLE_RISK, "out of memory");
-    }
-    /* A list that needs several command lines would be several operations to undo. */
-    if (action->directory.length > 0 &&
-        (action->count > VERBS_PATHS_MAX || action->paths.length > VERBS_BYTES_MAX / 2)) {
-        action->paths.length = 0;
-        action->whole = true;
-        str_list_add(&action->paths, action->directory.data);
-    }
-    view->acted = true;
-    start_part(view);
 }
 
 /* The last line of a text, without its newline and the name of the program. */
@@ -95,6 +81,7 @@ static void finish(struct view *view, int status)
         view_say(view, status == 0 ? STYLE_ADDED : STYLE_RISK, line.failed ? "" : line.data);
     }
     action_done(action);
+    view->stale = status != 0;
     view_reload(view);
 }
 
@@ -110,11 +97,7 @@ void action_continue(struct view *view)
             str_append_bytes(&action->output, part, (size_t)got);
         return;
     }
-    int status = verb_wait(&action->child, &action->output);
-    if (status == 0 && action->next)
-        start_part(view);
-    else
-        finish(view, status);
+    finish(view, verb_wait(&action->child, &action->output));
 }
 
 /* ---- asking ---- */
@@ -175,9 +158,8 @@ static void answer_risky(struct view *view, int key)
     action->allow_risky = key == 'y' || key == 'Y';
     if (key == 'o' && action->count > action->risky) {
         struct str rest = action->unflagged;
-        action->unflagged = action->paths;
-        action->paths = rest;
-        action->directory.length = 0;
+        action->unflagged = action->items;
+        action->items = rest;
         action->count -= action->risky;
         return start(view);
     }
@@ -218,28 +200,14 @@ static void ask_many(struct view *view)
 static void add_entry(struct view *view, const struct entry *entry)
 {
     struct action *action = &view->action;
-    entry_list_path(view->changes, entry, &action->paths);
+    entry_list_item(view->changes, entry, &action->items);
     action->count++;
     action->conflicts += entry->conflict != NULL;
     action->risky += entry->risk != NULL;
     if (!entry->risk)
-        entry_list_path(view->changes, entry, &action->unflagged);
+        entry_list_item(view->changes, entry, &action->unflagged);
     else if (action->reason.length == 0)
         str_append(&action->reason, entry->risk);
-}
-
-/* The directory that a range stands for, if nothing in it is hidden by the filter. */
-static void set_directory(struct view *view, size_t from, enum row_kind kind)
-{
-    const struct entry *entry = &view->changes->entries[from];
-    struct str *out = &view->action.directory;
-    if (view->changes->only_flagged || kind == ROW_ENTRY)
-        return;
-    str_append(out, view->changes->layers[entry->layer].root);
-    if (kind == ROW_DIRECTORY) {
-        str_append_char(out, '/');
-        str_append_bytes(out, entry->path, entry->name - 1);
-    }
 }
 
 static void collect_range(struct view *view, size_t from, size_t to)
@@ -255,7 +223,6 @@ static void collect_row(struct view *view)
     const struct row *row = view_row(view);
     changes_range(view->changes, view->cursor, &from, &to);
     view->action.one_by_one = row->kind == ROW_ENTRY;
-    set_directory(view, row->entry, row->kind);
     collect_range(view, from, to);
     if (row->kind == ROW_ENTRY) {
         changes_inside(view->changes, row->entry, &from, &to);
@@ -277,8 +244,6 @@ static void collect_marked(struct view *view)
         return collect_row(view);
     size_t from, to;
     changes_directory(changes, row->entry, &from, &to);
-    set_directory(view, row->entry,
-                  changes->entries[row->entry].name > 0 ? ROW_DIRECTORY : ROW_LAYER);
     collect_range(view, from, to);
 }
 
@@ -316,9 +281,6 @@ void action_undo(struct view *view)
         return;
     action_done(&view->action);
     view->action.verb = "undo";
-    view->action.whole = true;
-    for (const char *path = NULL; (path = str_list_next(view->verbs->paths, path));)
-        str_list_add(&view->action.paths, path);
     if (view->acted)
         return start(view);
     view->question.length = 0;
@@ -329,7 +291,7 @@ void action_undo(struct view *view)
 void action_hunks(struct view *view)
 {
     const struct row *row = view_row(view);
-    static const char *const options[] = {"-p", "--exact", NULL};
+    static const char *const options[] = {"-p", "--", NULL};
     if (is_busy(view) || !row)
         return;
     if (row->kind != ROW_ENTRY)

@@ -57,6 +57,18 @@ void entry_list_path(const struct changes *changes, const struct entry *entry, s
     str_append_char(list, '\0');
 }
 
+bool entry_is_same(const struct entry *a, const struct entry *b)
+{
+    return a->token && b->token && strcmp(a->token, b->token) == 0;
+}
+
+void entry_list_item(const struct changes *changes, const struct entry *entry, struct str *list)
+{
+    static const char none[] = "00000000000000000000000000000000";
+    str_concat(list, entry->token ? entry->token : none, " ");
+    entry_list_path(changes, entry, list);
+}
+
 #define MODE_BITS 07777U
 
 static void describe_size(const struct entry *entry, struct str *out)
@@ -278,14 +290,47 @@ void changes_mark(struct changes *changes, size_t entry, bool marked)
 
 /* ---- finding ---- */
 
-size_t changes_find_row(const struct changes *changes, const char *root, const char *path)
+static uint32_t find_layer(const struct changes *changes, const char *root)
 {
     uint32_t layer = 0;
     while (layer < changes->layer_count && strcmp(changes->layers[layer].root, root) != 0)
         layer++;
+    return layer;
+}
+
+static size_t name_of(const char *path)
+{
     const char *slash = strrchr(path, '/');
-    size_t name = slash ? (size_t)(slash + 1 - path) : 0;
-    size_t low = 0, high = changes->row_count;
+    return slash ? (size_t)(slash + 1 - path) : 0;
+}
+
+size_t changes_count_before(const struct changes *changes, const char *root, const char *path)
+{
+    uint32_t layer = find_layer(changes, root);
+    size_t name = name_of(path), low = 0, high = changes->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_path(&changes->entries[middle], layer, path, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct entry *changes_find(const struct changes *changes, const char *root, const char *path)
+{
+    size_t at = changes_count_before(changes, root, path);
+    const struct entry *entry = &changes->entries[at];
+    bool found = at < changes->count && entry->layer == find_layer(changes, root) &&
+                 strcmp(entry->path, path) == 0;
+    return found ? entry : NULL;
+}
+
+size_t changes_find_row(const struct changes *changes, const char *root, const char *path)
+{
+    uint32_t layer = find_layer(changes, root);
+    size_t name = name_of(path), low = 0, high = changes->row_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct row *row = &changes->rows[middle];

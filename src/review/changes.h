@@ -23,6 +23,7 @@ struct entry {
     const char *path; /* relative to the root of its layer */
     const char *kind, *type;
     const char *target[2];
+    const char *token;                                       /* or NULL: it is not judged */
     const char *renamed_from, *conflict, *risk, *unreadable; /* or NULL */
     uint64_t size[2];
     uint64_t files, bytes; /* in a deleted directory */
@@ -100,6 +101,10 @@ bool changes_shown(const struct changes *changes, const struct entry *entry);
 
 void changes_mark(struct changes *changes, size_t entry, bool marked);
 
+/* How many entries sort before a path. */
+size_t changes_count_before(const struct changes *changes, const char *root, const char *path);
+/* The entry of a path, or NULL. */
+const struct entry *changes_find(const struct changes *changes, const char *root, const char *path);
 /* The row of a path, or the one where it would be. */
 size_t changes_find_row(const struct changes *changes, const char *root, const char *path);
 /* The next row after `row`, in either direction and around the end, with the text in its path;
@@ -108,6 +113,8 @@ size_t changes_search(const struct changes *changes, size_t row, const char *tex
 
 /* D T M m A, or R for an added file that was renamed, as brig status prints them. */
 char entry_letter(const struct entry *entry);
+/* Whether two entries have the same token: nothing has changed in between. */
+bool entry_is_same(const struct entry *a, const struct entry *b);
 bool entry_is_directory(const struct entry *entry);
 /* The size after the change, or of what was deleted. */
 uint64_t entry_size(const struct entry *entry);
@@ -118,7 +125,9 @@ void entry_describe(const struct entry *entry, struct str *out);
 /* Appends the path outside: absolute. An ignored directory, which stands for everything in it, ends in a slash: so it
  * does for the verbs. */
 void entry_append_path(const struct changes *changes, const struct entry *entry, struct str *out);
-/* Adds it to a list, for verb_start(). */
+/* Adds it as an item, for `--shown`: its token, a blank, the path and a NUL. Without a token it is refused there. */
+void entry_list_item(const struct changes *changes, const struct entry *entry, struct str *list);
+/* Adds its path to a list, for verb_start(). */
 void entry_list_path(const struct changes *changes, const struct entry *entry, struct str *list);
 
 /* "512", "1.2K", "34M". */

@@ -40,6 +40,7 @@ static const char *const known_keys[] = {
     "ignored",
     "conflict",
     "unreadable",
+    "token",
 };
 static const char *const known_words[] = {
     "deleted",   "type", "modified", "metadata", "added",  "file",
@@ -120,6 +121,8 @@ static bool set_change_text(struct changes_reader *reader, struct entry *entry, 
         entry->renamed_from = keep_text(changes, text);
     else if (key_is(reader, "renamed_from_bytes"))
         return (entry->renamed_from = keep_bytes(changes, text, length)) != NULL;
+    else if (key_is(reader, "token"))
+        entry->token = arena_strdup(&changes->arena, text);
     else if (key_is(reader, "risk"))
         entry->risk = keep_reason(changes, before->risk, text);
     else if (key_is(reader, "conflict"))

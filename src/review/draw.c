@@ -213,6 +213,8 @@ static void draw_diff_head(const struct view *view, struct box box)
         str_concat(&text, path, busy);
     else if (row && row->kind == ROW_DIRECTORY)
         str_append_bytes(&text, path, view->changes->entries[row->entry].name);
+    if (view->stale)
+        str_append(&text, "  ! it has changed since the list was read: r reads it again");
     if (view->diff.top > 0)
         str_appendf(&text, "  (line %zu of %zu)", view->diff.top + 1, view->diff.count);
     if (view->diff.cut)

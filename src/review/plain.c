@@ -90,30 +90,48 @@ static char read_answer(void)
 
 /* ---- verbs ---- */
 
-/* Runs a verb and prints its output, escaped. Returns its exit status. */
-static int run_verb(const struct plain *plain, const char *verb, const char *const *options,
-                    const struct entry *entry)
+/* Prints the output of a verb, escaped. Returns its exit status. */
+static int finish_verb(const struct plain *plain, struct verb_child *child)
 {
-    autostr struct str paths = {0}, output = {0};
-    struct verb_child child;
-    struct brig_error err = {0};
-    entry_list_path(&plain->changes, entry, &paths);
-    if (paths.failed)
-        return -1;
-    if (verb_start(plain->verbs, verb, options, &paths, NULL, &child, &err) < 0) {
-        (void)printf("%s\n", err.message);
-        return -1;
-    }
-    (void)read_all(child.output, STR_LENGTH_MAX / 4, &output);
-    close_fd(&child.output); /* of a longer diff, the rest is not printed */
-    int status = verb_wait(&child, &output);
+    autostr struct str output = {0};
+    (void)read_all(child->output, STR_LENGTH_MAX / 4, &output);
+    close_fd(&child->output); /* of a longer diff, the rest is not printed */
+    int status = verb_wait(child, &output);
     print_lines(plain, output.data, output.length);
     return status;
 }
 
+/* Applies or discards. Returns the exit status. */
+static int run_verb(const struct plain *plain, const char *verb, const char *const *options,
+                    const struct entry *entry)
+{
+    autostr struct str items = {0};
+    struct verb_child child;
+    struct brig_error err = {0};
+    entry_list_item(&plain->changes, entry, &items);
+    if (items.failed)
+        return -1;
+    if (verb_start(plain->verbs, verb, options, NULL, &items, &child, &err) < 0) {
+        (void)printf("%s\n", err.message);
+        return -1;
+    }
+    return finish_verb(plain, &child);
+}
+
+static int show_diff(const struct plain *plain, const struct entry *entry)
+{
+    struct verb_child child;
+    struct brig_error err = {0};
+    if (verb_start_diff(plain->verbs, &plain->changes, entry, &child, &err) < 0) {
+        (void)printf("%s\n", err.message);
+        return -1;
+    }
+    return finish_verb(plain, &child);
+}
+
 static int run_here(const struct plain *plain, const struct entry *entry)
 {
-    static const char *const options[] = {"-p", "--exact", NULL};
+    static const char *const options[] = {"-p", "--", NULL};
     autostr struct str paths = {0};
     entry_list_path(&plain->changes, entry, &paths);
     if (paths.failed)
@@ -202,14 +220,15 @@ static const char *ask_conflict(void)
     }
 }
 
-static void apply_entry(struct plain *plain, const struct entry *entry)
+/* Returns the exit status, 0 if nothing was to be done. */
+static int apply_entry(struct plain *plain, const struct entry *entry)
 {
-    const char *options[5] = {"--exact"};
+    const char *options[5] = {"--shown"};
     size_t count = 1;
     if (entry->conflict) {
         const char *answer = ask_conflict();
         if (!answer)
-            return;
+            return 0;
         options[count++] = "--conflict";
         options[count++] = answer;
     }
@@ -217,10 +236,12 @@ static void apply_entry(struct plain *plain, const struct entry *entry)
         (void)fputs("   It is flagged. Apply it all the same? [y/N] ", stdout);
         char answer = read_answer();
         if (answer != 'y' && answer != 'Y')
-            return;
+            return 0;
         options[count++] = "--risky";
     }
-    plain->applied += run_verb(plain, "apply", options, entry) == 0;
+    int status = run_verb(plain, "apply", options, entry);
+    plain->applied += status == 0;
+    return status;
 }
 
 static void print_help(void)
@@ -234,26 +255,26 @@ static void print_help(void)
                 stdout);
 }
 
-enum outcome { ASK_AGAIN, NEXT, QUIT };
+enum outcome { ASK_AGAIN, NEXT, REFUSED, QUIT };
 
 static enum outcome handle_answer(struct plain *plain, const struct entry *entry, char answer)
 {
-    static const char *const no_pager[] = {"--no-pager", NULL}, *const exact[] = {"--exact", NULL};
+    static const char *const shown[] = {"--shown", NULL};
+    int status = 0;
     switch (answer) {
     case '\0':
     case 'q':
         return QUIT;
     case 'a':
-        apply_entry(plain, entry);
-        return NEXT;
+        return apply_entry(plain, entry) == 0 ? NEXT : REFUSED;
     case 'd':
-        plain->discarded += run_verb(plain, "discard", exact, entry) == 0;
-        return NEXT;
+        status = run_verb(plain, "discard", shown, entry);
+        plain->discarded += status == 0;
+        return status == 0 ? NEXT : REFUSED;
     case 's':
         return NEXT;
     case 'v':
-        (void)run_verb(plain, "diff", no_pager, entry);
-        return ASK_AGAIN;
+        return show_diff(plain, entry) == VERB_CHANGED ? REFUSED : ASK_AGAIN;
     case 'p':
         plain->applied += run_here(plain, entry) == 0;
         return NEXT;
@@ -263,18 +284,40 @@ static enum outcome handle_answer(struct plain *plain, const struct entry *entry
     }
 }
 
+/* Reads the changes again. If the one at *at is now another than was shown, shows that, to be asked about; otherwise
+ * *at is the next one. */
+static enum outcome show_again(struct plain *plain, size_t *at)
+{
+    struct changes old = plain->changes;
+    const struct entry *before = &old.entries[*at];
+    const char *root = old.layers[before->layer].root;
+    plain->changes = (struct changes){0};
+    enum outcome outcome = read_changes(plain) == 0 ? NEXT : QUIT;
+    const struct entry *now =
+        outcome == NEXT ? changes_find(&plain->changes, root, before->path) : NULL;
+    if (now && !entry_is_same(before, now)) {
+        (void)fputs("   It has changed since it was shown.\n", stdout);
+        print_entry(plain, now, (size_t)(now - plain->changes.entries) + 1);
+        (void)show_diff(plain, now);
+        outcome = ASK_AGAIN;
+    }
+    *at = now ? (size_t)(now - plain->changes.entries)
+              : changes_count_before(&plain->changes, root, before->path) - 1;
+    changes_done(&old);
+    return outcome;
+}
+
 static void ask_all(struct plain *plain)
 {
-    for (size_t i = 0; i < plain->changes.count; i++) {
-        const struct entry *entry = &plain->changes.entries[i];
-        print_entry(plain, entry, i + 1);
-        enum outcome outcome;
+    enum outcome outcome = NEXT;
+    for (size_t i = 0; i < plain->changes.count && outcome != QUIT; i++) {
+        print_entry(plain, &plain->changes.entries[i], i + 1);
         do {
             (void)fputs("[a]pply, [d]iscard, [s]kip, [v]iew diff, [p]arts, [q]uit, [?] ", stdout);
-            outcome = handle_answer(plain, entry, read_answer());
+            outcome = handle_answer(plain, &plain->changes.entries[i], read_answer());
+            if (outcome == REFUSED)
+                outcome = show_again(plain, &i);
         } while (outcome == ASK_AGAIN);
-        if (outcome == QUIT)
-            break;
     }
 }
 

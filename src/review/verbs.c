@@ -7,11 +7,13 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/process.h"
+#include "review/changes.h"
 
 #define FIXED_WORDS 16             /* the program, the verb and options */
 #define ERRORS_MAX ((size_t)65536) /* bytes of messages that are kept */
@@ -20,10 +22,12 @@
 
 /* Makes the command line; the array is for the caller to free, the words are borrowed. */
 static char **make_words(const struct verbs *verbs, const char *verb, const char *const *options,
-                         const struct str *paths, const char **at)
+                         const struct str *paths)
 {
-    const char **words = calloc(FIXED_WORDS + VERBS_PATHS_MAX + 1, sizeof *words);
-    size_t count = 0, bytes = 0;
+    size_t count = 0, path_count = 0;
+    for (const char *path = NULL; paths && (path = str_list_next(paths, path));)
+        path_count++;
+    const char **words = calloc(FIXED_WORDS + path_count + 1, sizeof *words);
     if (!words)
         return NULL;
     words[count++] = verbs->brig;
@@ -34,16 +38,8 @@ static char **make_words(const struct verbs *verbs, const char *verb, const char
     }
     for (; options && *options && count < FIXED_WORDS; options++)
         words[count++] = *options;
-    size_t fixed = count;
-    const char *path = paths && at && *at ? *at : paths ? str_list_next(paths, NULL) : NULL;
-    for (; path && count - fixed < VERBS_PATHS_MAX; path = str_list_next(paths, path)) {
-        bytes += strlen(path) + 1 + sizeof path;
-        if (bytes > VERBS_BYTES_MAX && count > fixed)
-            break;
+    for (const char *path = NULL; paths && (path = str_list_next(paths, path));)
         words[count++] = path;
-    }
-    if (at)
-        *at = path;
     return (char **)(uintptr_t)words;
 }
 
@@ -80,13 +76,13 @@ static int spawn(char **words, const posix_spawn_file_actions_t *actions, short 
     return failed;
 }
 
-static int spawn_captured(char **words, int output, int errors, pid_t *ret_pid)
+static int spawn_captured(char **words, int input, int output, int errors, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     int failed = posix_spawn_file_actions_init(&actions);
     if (failed)
         return failed;
-    failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    failed = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     if (failed == 0)
         failed = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     if (failed == 0)
@@ -100,7 +96,7 @@ static int spawn_captured(char **words, int output, int errors, pid_t *ret_pid)
 }
 
 int verb_start(const struct verbs *verbs, const char *verb, const char *const *options,
-               const struct str *paths, const char **at, struct verb_child *ret_child,
+               const struct str *paths, const struct str *items, struct verb_child *ret_child,
                struct brig_error *err)
 {
     int pipe_fds[2];
@@ -108,18 +104,39 @@ int verb_start(const struct verbs *verbs, const char *verb, const char *const *o
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create a pipe");
     autoclose int output = pipe_fds[0], end = pipe_fds[1];
     autoclose int errors = memfd_create("errors", MFD_CLOEXEC);
-    if (errors < 0)
+    autoclose int input = memfd_create("input", MFD_CLOEXEC);
+    size_t length = items ? items->length : 0;
+    if (errors < 0 || input < 0 || (length > 0 && write_all(input, items->data, length) < 0) ||
+        lseek(input, 0, SEEK_SET) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create a file in memory");
-    autofree char **words = make_words(verbs, verb, options, paths, at);
+    autofree char **words = make_words(verbs, verb, options, paths);
     if (!words)
         return brig_fail_nomem(err);
     pid_t pid;
-    int failed = spawn_captured(words, end, errors, &pid);
+    int failed = spawn_captured(words, input, end, errors, &pid);
     if (failed)
         return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot run '%s'", verbs->brig);
     *ret_child =
         (struct verb_child){.pid = pid, .output = take_fd(&output), .errors = take_fd(&errors)};
     return 0;
+}
+
+int verb_start_diff(const struct verbs *verbs, const struct changes *changes,
+                    const struct entry *entry, struct verb_child *ret_child, struct brig_error *err)
+{
+    static const char *const shown[] = {"--no-pager", "--shown", NULL};
+    static const char *const by_path[] = {"--no-pager", "--", NULL};
+    autostr struct str list = {0};
+    /* With a new directory, everything in it is shown. */
+    bool with_inside = entry_is_directory(entry) && entry_letter(entry) != 'D';
+    if (with_inside)
+        entry_list_path(changes, entry, &list);
+    else
+        entry_list_item(changes, entry, &list);
+    if (list.failed)
+        return brig_fail_nomem(err);
+    return with_inside ? verb_start(verbs, "diff", by_path, &list, NULL, ret_child, err)
+                       : verb_start(verbs, "diff", shown, NULL, &list, ret_child, err);
 }
 
 /* ---- the end ---- */
@@ -148,7 +165,7 @@ void verb_cancel(struct verb_child *child)
 int verb_run_here(const struct verbs *verbs, const char *verb, const char *const *options,
                   const struct str *paths)
 {
-    autofree char **words = make_words(verbs, verb, options, paths, NULL);
+    autofree char **words = make_words(verbs, verb, options, paths);
     pid_t pid;
     if (!words || spawn(words, NULL, 0, &pid) != 0)
         return -1;

@@ -10,9 +10,8 @@
 
 #include "base/str.h"
 
-/* The paths of one command line; longer lists are divided. */
-#define VERBS_PATHS_MAX 10000
-#define VERBS_BYTES_MAX ((size_t)1 << 20)
+struct changes;
+struct entry;
 
 /* Which brig, for which jail. The texts are borrowed. */
 struct verbs {
@@ -21,7 +20,7 @@ struct verbs {
     const struct str *paths; /* a list: only changes at these and below them; empty: all */
 };
 
-/* A verb that is running. Its input is /dev/null and it has no terminal, so it cannot ask. */
+/* A verb that is running. It has no terminal, so it cannot ask. */
 struct verb_child {
     pid_t pid; /* 0: none */
     int output;
@@ -29,12 +28,16 @@ struct verb_child {
 };
 
 /* Starts `brig VERB [-j JAIL] OPTIONS… PATHS…`. `options` ends with NULL and may be NULL; `paths` is
- * a list of str_list_add(). Takes as many of the paths from *at (NULL: the first) as one command
- * line has room for, and moves *at behind them, to NULL at the end; `at` may be NULL if there are
- * none. */
+ * a list of str_list_add() or NULL. `items` (NULL: none) is its input, see entry_list_item(). */
 int verb_start(const struct verbs *verbs, const char *verb, const char *const *options,
-               const struct str *paths, const char **at, struct verb_child *ret_child,
+               const struct str *paths, const struct str *items, struct verb_child *ret_child,
                struct brig_error *err);
+
+/* Starts `brig diff` of an entry: of a file only as it was listed, otherwise it ends with VERB_CHANGED. */
+#define VERB_CHANGED 1
+int verb_start_diff(const struct verbs *verbs, const struct changes *changes,
+                    const struct entry *entry, struct verb_child *ret_child,
+                    struct brig_error *err);
 
 /* Waits, and appends what the verb has written to standard error. Returns its exit status, 128 and
  * the number of a signal, or -1. */

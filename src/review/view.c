@@ -80,17 +80,15 @@ static void drop_incoming(struct view *view)
     free(take_ptr(&view->incoming));
 }
 
-/* Marks in the new list what was marked in the old one. */
+/* Marks in the new list what was marked in the old one and has not changed since. */
 static void keep_marks(const struct changes *from, struct changes *to)
 {
     for (size_t i = 0; i < from->count && from->marked > 0; i++) {
         const struct entry *entry = &from->entries[i];
-        if (!entry->marked || to->row_count == 0)
-            continue;
-        size_t row = changes_find_row(to, from->layers[entry->layer].root, entry->path);
-        uint32_t found = to->rows[row].entry;
-        if (to->rows[row].kind == ROW_ENTRY && strcmp(to->entries[found].path, entry->path) == 0)
-            changes_mark(to, found, true);
+        const struct entry *found =
+            entry->marked ? changes_find(to, from->layers[entry->layer].root, entry->path) : NULL;
+        if (found && entry_is_same(entry, found))
+            changes_mark(to, (size_t)(found - to->entries), true);
     }
 }
 
@@ -195,21 +193,18 @@ static void show_summary(struct view *view, const struct row *row)
 
 static void start_diff(struct view *view)
 {
-    static const char *const options[] = {"--no-pager", NULL};
     struct brig_error err = {0};
     verb_cancel(&view->diff_child);
     pane_clear(&view->diff);
     view->diff_at = 0;
+    view->stale = false;
     const struct row *row = view_row(view);
     if (!row)
         return;
     if (row->kind != ROW_ENTRY)
         return show_summary(view, row);
-    autostr struct str paths = {0};
-    entry_list_path(view->changes, &view->changes->entries[row->entry], &paths);
-    if (paths.failed)
-        return;
-    if (verb_start(view->verbs, "diff", options, &paths, NULL, &view->diff_child, &err) < 0)
+    if (verb_start_diff(view->verbs, view->changes, &view->changes->entries[row->entry],
+                        &view->diff_child, &err) < 0)
         (void)pane_append(&view->diff, err.message, strlen(err.message));
 }
 
@@ -218,6 +213,7 @@ static void finish_diff(struct view *view)
     autostr struct str errors = {0};
     int status = verb_wait(&view->diff_child, &errors);
     static const char none[] = "no difference in contents\n";
+    view->stale = status == VERB_CHANGED;
     if (errors.length > 0)
         (void)pane_append(&view->diff, errors.data, errors.length);
     else if (view->diff.text.length == 0 && status == 0)

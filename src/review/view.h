@@ -22,16 +22,13 @@ enum view_mode {
 /* An apply, discard or undo: what the user has chosen, then what is being done. */
 struct action {
     const char *verb;     /* NULL: none */
-    struct str paths;     /* a list, absolute */
+    struct str items;     /* see entry_list_item(); of an undo: empty */
     struct str unflagged; /* of these, the ones without a risk */
-    struct str directory; /* a directory that has all of them and nothing else, or empty */
     struct str reason;    /* of the first risk or conflict */
     size_t count, risky, conflicts;
-    bool whole;      /* `paths` has the directory instead */
     bool one_by_one; /* chosen in the list, not as a directory or by marks */
     bool allow_risky;
     const char *conflict; /* the answer, or NULL */
-    const char *next;     /* of the paths: where the next command line begins */
     struct verb_child child;
     struct str output;
 };
@@ -54,6 +51,7 @@ struct view {
     struct pane diff;
     struct verb_child diff_child;
     uint64_t diff_at; /* when to start it, of clock_now_ms(); 0: not wanted */
+    bool stale;       /* the file has changed since the list was read */
 
     struct pane text; /* of VIEW_TEXT */
     const char *title;
@@ -97,6 +95,6 @@ enum action_scope { ACTION_ROW, ACTION_MARKED };
 void action_begin(struct view *view, const char *verb, enum action_scope scope);
 void action_undo(struct view *view);
 void action_hunks(struct view *view);
-/* Reads the output of the verb; starts the next part, or ends the action. */
+/* Reads the output of the verb, or ends the action. */
 void action_continue(struct view *view);
 void action_done(struct action *action);

@@ -78,18 +78,119 @@ interrupted() {
     [[ $output == *"delete $PROJECT/d" ]]
 }
 
-@test "discard --exact does not claim to drop a directory in which something is left" {
+# shown PATH...: writes these changes as brig status --json has them, for --shown.
+shown() {
+    run_as_user "$BRIG" status -j "$JAIL" --json | python3 -c '
+import json, sys
+for layer in json.load(sys.stdin)["layers"]:
+    for change in layer["changes"]:
+        if change["path"] in sys.argv[1:]:
+            sys.stdout.write("%s %s/%s\0" % (change["token"], layer["root"], change["path"]))' "$@" >"$SCRATCH/shown"
+    chmod 644 "$SCRATCH/shown"
+}
+
+@test "discard --shown does not claim to drop a directory in which something is left" {
     project user
     must inside user:sealed 'mkdir k; echo 1 >k/1' -R
-    must_exit 1 verb discard --exact k
+    shown k
+    must_exit 1 verb discard --shown <"$SCRATCH/shown"
     output_has "not discarded: $PROJECT/k: it is not empty: discard what is in it too"
     output_lacks 'discarded 1'
     must verb status
     output_has '  A  k/1'
-    must verb discard --exact k k/1
+    shown k k/1
+    must verb discard --shown <"$SCRATCH/shown"
     output_has 'discarded 2 changes'
     must verb status
     output_has 'no changes'
+}
+
+@test "what was shown is what is applied, discarded and compared" {
+    project user
+    must inside user:sealed 'echo harmless >a; printf "#!/bin/sh\n" >run; chmod +x run; mkdir -p d; echo 1 >d/1' -R
+    shown a run
+    must verb diff --shown <"$SCRATCH/shown"
+    output_has +harmless
+    output_lacks d/1
+    # The risk that was shown becomes another one.
+    must inside user:sealed 'echo evil >a; rm run; ln -s /etc/passwd run' -R
+    must_exit 1 verb diff --shown <"$SCRATCH/shown"
+    output_has "$PROJECT/a: it has changed since it was shown"
+    output_lacks evil
+    for what in apply 'apply --risky' discard; do
+        # shellcheck disable=SC2086 # words
+        must_exit 1 verb $what --shown <"$SCRATCH/shown"
+        output_has "$PROJECT/a: it has changed since it was shown" "$PROJECT/run: it has changed since it was shown"
+    done
+    [ "$(cat a)" = "$(run_as_user git show HEAD:a)" ]
+    [ ! -L run ]
+    # The twins: what it is now. Flagged items are still asked for.
+    shown a run d d/1
+    must verb diff --shown <"$SCRATCH/shown"
+    output_has +evil
+    must_exit 1 verb apply --shown <"$SCRATCH/shown"
+    output_has 'applied 3 changes' "not applied: $PROJECT/run: a link to an absolute path"
+    [ "$(cat a d/1)" = $'evil\n1' ]
+    [ ! -L run ]
+    shown run
+    must verb apply --shown --risky <"$SCRATCH/shown"
+    [ -L run ]
+    # An item that is no change any more, and words that are no items.
+    must_exit 1 verb apply --shown <"$SCRATCH/shown"
+    must_exit 125 verb apply --shown <<<"a"
+    output_has '--shown: '
+}
+
+@test "what the user has changed since, and an ignored directory, are not what was shown" {
+    project user
+    run_as_user sh -c 'echo out/ >.gitignore; mkdir del; echo 1 >del/1'
+    must inside user:sealed 'rm -r del; mkdir out; echo 1 >out/1; echo 2 >out/2; echo x >a' -R
+    item() { # the ignored directory as one item
+        run_as_user "$BRIG" status -j "$JAIL" --json --grouped | python3 -c '
+import json, sys
+for layer in json.load(sys.stdin)["layers"]:
+    for change in layer["changes"]:
+        if change["path"] == "out":
+            sys.stdout.write("%s %s/out/" % (change["token"], layer["root"]))' >"$SCRATCH/out"
+        chmod 644 "$SCRATCH/out"
+    }
+    shown del a
+    item
+    must inside user:sealed 'echo 3 >out/3' -R
+    run_as_user sh -c 'echo new >del/2; echo mine >>a'
+    must_exit 1 verb apply --shown --conflict theirs <"$SCRATCH/shown"
+    output_has "$PROJECT/a: it has changed" "$PROJECT/del: it has changed"
+    [ "$(cat del/*)" = $'1\nnew' ]
+    must_exit 1 verb apply --shown <"$SCRATCH/out"
+    output_has "$PROJECT/out: it has changed since it was shown"
+    [ ! -e out ]
+    item
+    must verb apply --shown <"$SCRATCH/out"
+    [ "$(cat out/*)" = $'1\n2\n3' ]
+    shown del
+    must verb apply --shown --conflict theirs <"$SCRATCH/shown"
+    [ ! -e del ]
+}
+
+@test "the line mode of brig review shows a change again instead of applying another one" {
+    project user
+    must inside user:sealed 'echo harmless >a' -R
+    mkfifo "$SCRATCH/keys"
+    exec 8<>"$SCRATCH/keys"
+    run_as_user "$BRIG" review --plain -j "$JAIL" <&8 >"$SCRATCH/review" 2>&1 3>&- 8>&- &
+    local review=$!
+    echo v >&8
+    await grep -q harmless "$SCRATCH/review"
+    must inside user:sealed 'echo evil >a' -R
+    echo a >&8
+    await grep -q '^+evil' "$SCRATCH/review"
+    grep -q 'It has changed since it was shown' "$SCRATCH/review"
+    [ "$(cat a)" = "$(run_as_user git show HEAD:a)" ]
+    echo a >&8
+    wait "$review"
+    exec 8>&-
+    grep -q '1 applied, 0 discarded' "$SCRATCH/review"
+    [ "$(cat a)" = evil ]
 }
 
 @test "hints name the jail, unless it is the default one" {

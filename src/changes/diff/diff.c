@@ -36,6 +36,7 @@
 
 #define DIFF_REF "refs/brig/diff"
 #define TOP_MAX 32
+#define COPY_NAME "copy"
 #define MARKER_LENGTH (PATH_COMPONENT_MAX + 1)
 
 enum side { FIRST, SECOND };
@@ -359,14 +360,41 @@ static int begin_layer(struct diff *diff, struct brig_error *err)
     return status;
 }
 
+static int add_change(struct diff *diff, const struct change *change, struct brig_error *err)
+{
+    notes_add_change(&diff->notes, change);
+    return change->unreadable ? 0 : add_versions(diff, change, true, true, err);
+}
+
+/* What is judged is what is shown: a process of a run may write to the file in between. */
+static int add_chosen(struct diff *diff, const struct change *change, struct brig_error *err)
+{
+    struct change copy = *change;
+    const char *reason = NULL;
+    bool copied = diff->layer->running && S_ISREG(change->after.st_mode) &&
+                  change->after.st_size <= DIFF_FILE_MAX;
+    if (copied) {
+        copy.copy_dir = diff->scratch.dir;
+        copy.copy_name = COPY_NAME; /* without a copy it is not what was shown */
+        (void)copying_file(change->upper_dir, change->name, copy.copy_dir, COPY_NAME, NULL);
+    }
+    int status = 0;
+    if (diff->options.choose(diff->options.context, &copy, &reason))
+        status = add_change(diff, &copy, err);
+    else if (reason)
+        notes_add(&diff->notes, change->path, reason);
+    if (copied)
+        (void)unlinkat(diff->scratch.dir, COPY_NAME, 0);
+    return status;
+}
+
 static int visit(void *context, const struct change *change, struct brig_error *err)
 {
     struct diff *diff = context;
     int status = begin_layer(diff, err);
     if (status < 0 || ignored_trees_at(&diff->trees, change))
         return status;
-    notes_add_change(&diff->notes, change);
-    return change->unreadable ? 0 : add_versions(diff, change, true, true, err);
+    return diff->options.choose ? add_chosen(diff, change, err) : add_change(diff, change, err);
 }
 
 static void note_trees(struct diff *diff)

@@ -12,6 +12,7 @@
 
 #include <brig/brig.h>
 
+struct change;
 struct change_options;
 struct git;
 struct layer;
@@ -33,6 +34,10 @@ struct diff_options {
     bool terminal; /* the output is a terminal: contents are escaped */
     int output;    /* standard output of git, an fd */
     int notes;     /* where the notes go, an fd */
+    /* Of two versions, whether this change is shown: 1, 0, or 0 with a reason for a note. Asked about a copy of a file
+     * (change->copy_name), which is what is shown, while a run is active. May be NULL. */
+    int (*choose)(void *context, const struct change *change, const char **ret_reason);
+    void *context;
 };
 
 struct diff;

@@ -38,7 +38,7 @@ enum conflict_rule { CONFLICT_ASK, CONFLICT_MINE, CONFLICT_THEIRS, CONFLICT_SKIP
 
 struct words {
     const char *jail;
-    bool all, exact, hunks, dry, risky, live, go_on, abort;
+    bool all, shown, hunks, dry, risky, live, go_on, abort;
     enum conflict_rule conflict;
     int count;
     char **paths;
@@ -48,14 +48,16 @@ struct applying {
     const struct words *words;
     struct verb_layers layers;
     struct selections selections;
-    const char *here; /* the directory that is meant if no path is given; NULL: all */
-    size_t layer;     /* the index of the current one */
-    bool asks;        /* at a terminal */
+    struct selections roots; /* with --shown: the paths that were typed */
+    const char *here;        /* the directory that is meant if no path is given; NULL: all */
+    size_t layer;            /* the index of the current one */
+    bool asks;               /* at a terminal */
     struct git git;
     struct ignored_trees trees; /* of the current layer, in a dry run */
     struct hunks *hunks;        /* of the current layer, or NULL */
+    enum apply_choice choice;   /* for the current change */
     int contents;               /* of the current change, merged or chosen; -1 */
-    bool accepted;              /* the risk of the current change */
+    const char *accepted;       /* the risk of the current change that was accepted, or NULL */
     char flagged;               /* the answer for all flagged changes that follow: 'a', 'o'; or 0 */
     bool stopped;               /* the user has quit at a question: nothing is applied */
     bool quits;                 /* nothing more is to be chosen with -p */
@@ -82,7 +84,7 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
 {
     const char *conflict = NULL;
     const struct jails_word options[] = {{"--all", &words->all, NULL},
-                                         {"--exact", &words->exact, NULL},
+                                         {"--shown", &words->shown, NULL},
                                          {"-p", &words->hunks, NULL},
                                          {"--patch", &words->hunks, NULL},
                                          {"--dry-run", &words->dry, NULL},
@@ -105,7 +107,9 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
         if (words->count > 0 || words->all || (words->go_on && words->abort))
             return brig_fail(err, BRIG_E_INVALID, 0, "--%s stands alone",
                              words->go_on ? "continue" : "abort");
-    } else if (words->count == 0 && !words->all && !words->hunks) {
+    } else if (words->shown && (words->all || words->hunks)) {
+        return brig_fail(err, BRIG_E_INVALID, 0, "--shown takes neither --all nor -p");
+    } else if (words->count == 0 && !words->all && !words->hunks && !words->shown) {
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "apply needs a path, or --all, or -p to choose. See brig status");
     } else if (words->count > 0 && words->all) {
@@ -390,8 +394,10 @@ static void judge_risk(struct applying *applying, const struct change *change,
                        enum apply_choice *choice, const char **reason)
 {
     const char *risk = risk_find(change);
-    applying->accepted = risk && applying->asks && ask_risk(applying, change, risk);
-    if (!risk || applying->accepted)
+    bool accepted =
+        risk && (applying->words->risky || (applying->asks && ask_risk(applying, change, risk)));
+    applying->accepted = accepted ? risk : NULL;
+    if (!risk || accepted)
         return;
     applying->risky += !applying->asks;
     *choice = APPLY_SKIP;
@@ -402,8 +408,9 @@ static int choose(void *context, const struct change *change, enum apply_choice 
                   const char **reason, struct brig_error *err)
 {
     struct applying *applying = context;
-    applying->accepted = applying->words->risky;
-    if (!selection_has(&applying->selections, applying->layer, change)) {
+    applying->accepted = NULL;
+    applying->choice = *choice;
+    if (!selection_has(&applying->selections, applying->layer, change, reason)) {
         *choice = APPLY_SKIP;
         return 0;
     }
@@ -412,8 +419,9 @@ static int choose(void *context, const struct change *change, enum apply_choice 
         return status;
     if (change->conflict)
         settle_conflict(applying, change, choice, reason);
-    if (*choice != APPLY_SKIP && *choice != APPLY_KEEP && !applying->words->risky)
+    if (*choice != APPLY_SKIP && *choice != APPLY_KEEP)
         judge_risk(applying, change, choice, reason);
+    applying->choice = *choice;
     /* Nothing is written before all questions are answered. */
     return applying->stopped ? brig_fail(err, BRIG_E_STATE, 0, "nothing was applied") : 0;
 }
@@ -422,7 +430,17 @@ static int choose(void *context, const struct change *change, enum apply_choice 
 static const char *check(void *context, const struct change *change)
 {
     const struct applying *applying = context;
-    return applying->accepted ? NULL : risk_find(change);
+    const char *risk = risk_find(change), *accepted = applying->accepted;
+    bool any = applying->words->risky && !applying->words->shown;
+    if (risk && !any && !(accepted && strcmp(accepted, risk) == 0))
+        return risk;
+    if (!applying->words->shown || !S_ISREG(change->after.st_mode))
+        return NULL;
+    /* The copy differs from the jail's file, so it cannot be compared with what was shown. */
+    if (change->startup || applying->choice != APPLY_TAKE)
+        return "it is merged with yours: do that when no run is active";
+    return selection_fits(&applying->selections, applying->layer, change) ? NULL
+                                                                          : SELECTION_CHANGED;
 }
 
 /* Copies the merged or chosen contents. */
@@ -501,7 +519,9 @@ static int describe(const struct applying *applying, struct operation *operation
     autostr struct str text = {0};
     for (int i = 0; i < applying->words->count && text.length < OPERATION_TEXT_MAX; i++)
         str_concat(&text, i > 0 ? " " : "", applying->words->paths[i]);
-    if (applying->words->count == 0)
+    if (applying->words->shown && applying->words->count == 0)
+        selections_describe(&applying->selections, &text);
+    else if (applying->words->count == 0)
         str_append(&text, applying->here ? applying->here : "--all");
     return text.failed ? brig_fail_nomem(err) : operation_describe(operation, text.data, NULL, err);
 }
@@ -523,6 +543,9 @@ static void tell_done(const struct applying *applying, uint64_t id)
 
 static int finish(struct applying *applying, uint64_t id)
 {
+    const struct str *changed = &applying->selections.changed;
+    for (const char *path = NULL; (path = str_list_next(changed, path));)
+        tell_skipped(applying, "/", path + 1, SELECTION_CHANGED);
     const char *unmatched = selections_unmatched(&applying->selections);
     if (applying->told > TOLD_MAX)
         message_warning("%ju more changes were not applied",
@@ -571,8 +594,10 @@ static int apply_git(struct applying *applying, struct brig_error *err)
 {
     autostr struct str notes = {0};
     bool wanted[LAYERS_MAX];
+    bool typed = applying->words->shown && applying->words->count > 0;
+    const struct selections *selections = typed ? &applying->roots : &applying->selections;
     for (size_t i = 0; i < LAYERS_MAX; i++)
-        wanted[i] = selection_is_whole(&applying->selections, i);
+        wanted[i] = selection_is_whole(selections, i);
     int status =
         layers_apply_git(&applying->layers.layers, wanted, applying->layers.setup.settings.storage,
                          GIT_USER_SELF, &notes, err);
@@ -636,16 +661,21 @@ static int run_layers(struct applying *applying, struct brig_error *err)
         return 0;
     }
     bool live = words->live && is_running(layers);
-    applying->here = words->count == 0 ? verb_layers_here(&applying->layers) : NULL;
+    applying->here =
+        words->count == 0 && !words->shown ? verb_layers_here(&applying->layers) : NULL;
     if (!words->dry) /* a dry run changes nothing */
         lock = take_lock(applying, layers->items[0].record, live, err);
     if (!words->dry && lock < 0)
         return lock;
     char *here = (char *)(uintptr_t)applying->here;
-    int status = selections_make(&applying->selections, &applying->layers, words->exact && !here,
-                                 here ? 1 : words->count, here ? &here : words->paths, err);
+    int status = git_find_own(&applying->git, err);
     if (status == 0)
-        status = git_find_own(&applying->git, err);
+        status = selections_make(words->shown ? &applying->roots : &applying->selections,
+                                 &applying->layers, false, here ? 1 : words->count,
+                                 here ? &here : words->paths, err);
+    if (status == 0 && words->shown)
+        status =
+            selections_read_shown(&applying->selections, &applying->layers, &applying->git, err);
     if (status == 0)
         status = apply(applying, live, err);
     git_done(&applying->git);
@@ -653,6 +683,7 @@ static int run_layers(struct applying *applying, struct brig_error *err)
     bool follow = status >= 0 && !words->hunks && !live && !words->dry;
     int followed = follow ? apply_git(applying, err) : 0;
     selections_done(&applying->selections);
+    selections_done(&applying->roots);
     if (status >= 0 && followed >= 0)
         verb_tell_elsewhere(&applying->layers, here, cmd_diff.name);
     return followed < 0 ? followed : status;
@@ -667,7 +698,7 @@ static int run_apply(const struct app *app, int argc, char **argv, struct brig_e
         return status;
     applying->words = &words;
     applying->contents = -1;
-    bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !words.shown;
     applying->asks = terminal && !words.dry;
     if (words.hunks && !terminal)
         return brig_fail(err, BRIG_E_INVALID, 0, "-p asks at a terminal: there is none");
@@ -684,7 +715,7 @@ const struct command cmd_apply = {
     .name = "apply",
     .summary = "write what a jail has changed to your files",
     .usage = "[-j NAME] [--all|-p] [--dry-run] [--risky] [--live] "
-             "[--conflict mine|theirs|skip|merge] [--continue|--abort] [--exact] [PATH|GLOB...]",
+             "[--conflict mine|theirs|skip|merge] [--continue|--abort] [--shown] [PATH|GLOB...]",
     .words = COMMAND_WORDS_FILES,
     .run = run_apply,
 };

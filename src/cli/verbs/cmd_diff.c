@@ -26,11 +26,12 @@
 #include "git/git.h"
 
 #define JAILS_MAX 2
+#define CHANGED 1 /* the exit status if an item is not what was shown */
 
 struct asking {
     const char *jail;              /* NULL: the one of this directory */
     const char *others[JAILS_MAX]; /* --jails */
-    bool jails, stat, names, no_pager;
+    bool jails, stat, names, no_pager, shown;
     const char *patch; /* the file, or NULL */
     int path_count;
     char **paths;
@@ -50,6 +51,8 @@ static int parse_option(const struct app *app, struct asking *asking, int argc, 
         asking->names = true;
     } else if (strcmp(word, "--no-pager") == 0) {
         asking->no_pager = true;
+    } else if (strcmp(word, "--shown") == 0) {
+        asking->shown = true;
     } else if (strcmp(word, "--patch") == 0 && *at + 1 < argc) {
         asking->patch = argv[++*at];
     } else if (str_starts_with(word, "--patch=")) {
@@ -85,6 +88,9 @@ static int parse(const struct app *app, int argc, char **argv, struct asking *as
     if (asking->stat + asking->names + (asking->patch != NULL) > 1)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "choose one of --stat, --name-only and --patch. See brig diff --help");
+    if (asking->shown && (asking->jails || asking->names || asking->path_count > 0))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--shown takes neither paths nor --jails nor --name-only");
     if (asking->jails && asking->jail)
         return brig_fail(err, BRIG_E_INVALID, 0, "--jails names both jails: leave out -j");
     return 0;
@@ -299,10 +305,27 @@ static int add_layer(const struct jails *jails, size_t side, size_t index, struc
                           err);
 }
 
+/* Of the items of --shown. */
+struct choosing {
+    struct jails *jails;
+    bool changed; /* one is not what was shown */
+};
+
+static int choose(void *context, const struct change *change, const char **ret_reason)
+{
+    struct choosing *choosing = context;
+    const struct layers *layers = &choosing->jails->layers[0].layers;
+    bool chosen = selection_has(&choosing->jails->selections[0],
+                                (size_t)(change->layer - layers->items), change, ret_reason);
+    choosing->changed = choosing->changed || *ret_reason;
+    return chosen;
+}
+
 /* `record` has the temporary files of git. */
-static int run_diff(const struct asking *asking, const struct jails *jails, int record,
+static int run_diff(const struct asking *asking, struct jails *jails, int record,
                     struct brig_error *err)
 {
+    struct choosing choosing = {.jails = jails};
     struct git git = {0};
     struct diff *diff = NULL;
     struct patch_file file = {.fd = -1, .path = OUT_PATH_INIT};
@@ -316,7 +339,9 @@ static int run_diff(const struct asking *asking, const struct jails *jails, int 
                                    .pager = !asking->no_pager,
                                    .terminal = isatty(STDOUT_FILENO),
                                    .output = asking->patch ? file.fd : STDOUT_FILENO,
-                                   .notes = asking->patch ? STDERR_FILENO : STDOUT_FILENO};
+                                   .notes = asking->patch ? STDERR_FILENO : STDOUT_FILENO,
+                                   .choose = asking->shown ? choose : NULL,
+                                   .context = &choosing};
     if (status == 0)
         status = diff_new(&git, record, &options, &diff, err);
     for (size_t side = 0; side < jails->count; side++)
@@ -328,7 +353,8 @@ static int run_diff(const struct asking *asking, const struct jails *jails, int 
     if (asking->patch)
         status = patch_close(asking, &file, status, err);
     git_done(&git);
-    return status;
+    bool gone = asking->shown && selections_unmatched(&jails->selections[0]);
+    return status < 0 ? status : choosing.changed || gone ? CHANGED : 0;
 }
 
 /* ---- the verb ---- */
@@ -351,7 +377,7 @@ static int open_layers(struct verb_layers *layers, const char *jail, struct brig
 /* Without paths, limits it to the reviewed directory that the working directory is in, which is returned. */
 static const char *limit(struct asking *asking, const struct verb_layers *layers)
 {
-    const char *here = asking->path_count == 0 ? verb_layers_here(layers) : NULL;
+    const char *here = asking->path_count == 0 && !asking->shown ? verb_layers_here(layers) : NULL;
     if (here) {
         asking->paths[0] = (char *)(uintptr_t)here;
         asking->path_count = 1;
@@ -366,6 +392,19 @@ static void tell_unseen(const struct asking *asking, const struct jails *jails, 
     else if (here && jails->layers[0].layers.count + jails->layers[1].layers.count > 2)
         message_note("only '%s' was compared; name other directories to compare those",
                      str_shown(here).text);
+}
+
+static int make_selections(const struct asking *asking, struct jails *jails,
+                           struct verb_layers *const both[JAILS_MAX], struct brig_error *err)
+{
+    struct git git = {0}; /* an ignored directory is no item of a diff */
+    if (asking->shown)
+        return selections_read_shown(&jails->selections[0], both[0], &git, err);
+    if (asking->jails)
+        return selections_make_both(jails->selections, both, asking->path_count, asking->paths,
+                                    err);
+    return selections_make(&jails->selections[0], both[0], true, asking->path_count, asking->paths,
+                           err);
 }
 
 static int diff_jails(struct asking *asking, struct jails *jails, struct brig_error *err)
@@ -384,14 +423,11 @@ static int diff_jails(struct asking *asking, struct jails *jails, struct brig_er
     if (record < 0)
         return 0;
     struct verb_layers *const both[] = {&jails->layers[0], &jails->layers[1]};
-    int status = asking->jails ? selections_make_both(jails->selections, both, asking->path_count,
-                                                      asking->paths, err)
-                               : selections_make(&jails->selections[0], both[0], true,
-                                                 asking->path_count, asking->paths, err);
+    int status = make_selections(asking, jails, both, err);
     if (status == 0)
         status = asking->names && !asking->jails ? print_names(jails, err)
                                                  : run_diff(asking, jails, record, err);
-    if (status == 0)
+    if (status >= 0)
         tell_unseen(asking, jails, here);
     for (size_t side = 0; side < jails->count; side++)
         selections_done(&jails->selections[side]);
@@ -419,7 +455,8 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
 const struct command cmd_diff = {
     .name = "diff",
     .summary = "show what a jail has changed in its copies of your files",
-    .usage = "[-j NAME] [--stat|--name-only|--patch FILE] [--jails A B] [--no-pager] [PATH...]",
+    .usage = "[-j NAME] [--stat|--name-only|--patch FILE] [--jails A B] [--no-pager] [--shown] "
+             "[PATH...]",
     .words = COMMAND_WORDS_FILES,
     .run = run,
 };

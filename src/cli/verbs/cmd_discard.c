@@ -17,6 +17,7 @@
 #include "cli/verbs/layers.h"
 #include "cli/verbs/layers_git.h"
 #include "cli/verbs/selection.h"
+#include "git/git.h"
 
 #define SKIPPED 1    /* the exit status if something was not discarded */
 #define TOLD_MAX 100 /* lines about changes that were not discarded */
@@ -24,7 +25,7 @@
 struct words {
     const char *jail;
     bool all;
-    bool exact; /* only changes, and only at these paths */
+    bool shown; /* only changes, and only as they were shown */
     int count;
     char **paths;
 };
@@ -60,9 +61,8 @@ static int choose(void *context, const struct change *change, enum apply_choice 
                   const char **reason, struct brig_error *err)
 {
     struct discarding *discarding = context;
-    (void)reason;
     (void)err;
-    if (!selection_has(&discarding->selections, discarding->layer, change))
+    if (!selection_has(&discarding->selections, discarding->layer, change, reason))
         *choice = APPLY_SKIP;
     return 0;
 }
@@ -111,6 +111,31 @@ static int discard_git(const struct discarding *discarding, struct brig_error *e
     return status;
 }
 
+static int read_shown(struct discarding *discarding, struct brig_error *err)
+{
+    struct git git = {0};
+    int status = git_find_own(&git, err);
+    if (status == 0)
+        status = selections_read_shown(&discarding->selections, &discarding->layers, &git, err);
+    git_done(&git);
+    for (const char *path = NULL; (path = str_list_next(&discarding->selections.changed, path));)
+        report(discarding, "/", path + 1, SELECTION_CHANGED);
+    return status;
+}
+
+static int describe(const struct discarding *discarding, const struct words *words,
+                    struct operation *operation, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    if (words->shown)
+        selections_describe(&discarding->selections, &text);
+    else if (words->count > 0)
+        str_append(&text, words->paths[0]);
+    else
+        str_append(&text, discarding->here ? discarding->here : "--all");
+    return text.failed ? brig_fail_nomem(err) : operation_describe(operation, text.data, NULL, err);
+}
+
 static int discard_layers(struct discarding *discarding, const struct words *words,
                           struct brig_error *err)
 {
@@ -119,21 +144,18 @@ static int discard_layers(struct discarding *discarding, const struct words *wor
     autoclose int lock = layers_lock(layers, err);
     int status = lock < 0 ? lock : 0;
     char *here = (char *)(uintptr_t)discarding->here;
-    if (status == 0)
-        status =
-            selections_make(&discarding->selections, &discarding->layers, words->exact && !here,
-                            here ? 1 : words->count, here ? &here : words->paths, err);
+    if (status == 0 && words->shown)
+        status = read_shown(discarding, err);
+    else if (status == 0)
+        status = selections_make(&discarding->selections, &discarding->layers, false,
+                                 here ? 1 : words->count, here ? &here : words->paths, err);
     if (status == 0)
         status =
             operation_begin(layers, layers->items[0].record, OPERATION_DISCARD, &operation, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)
         status = draft_layer(discarding, operation, i, err);
     if (status == 0)
-        status = operation_describe(operation,
-                                    words->count > 0 ? words->paths[0]
-                                    : here           ? here
-                                                     : "--all",
-                                    NULL, err);
+        status = describe(discarding, words, operation, err);
     interrupt_begin(discarding->layers.setup.settings.jail);
     if (status == 0)
         status = operation_run(operation, report, discarding, err);
@@ -177,7 +199,7 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
                  struct brig_error *err)
 {
     const struct jails_word options[] = {
-        {"--all", &words->all, NULL}, {"--exact", &words->exact, NULL}, {0}};
+        {"--all", &words->all, NULL}, {"--shown", &words->shown, NULL}, {0}};
     int at = jails_parse_words(app, argc, argv, options, &words->jail, err);
     if (at < 0)
         return at;
@@ -185,7 +207,9 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
     words->count = argc - at;
     if (words->all && words->count > 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "--all takes no paths");
-    if (!words->all && words->count == 0)
+    if (words->shown && (words->all || words->count > 0))
+        return brig_fail(err, BRIG_E_INVALID, 0, "--shown takes neither --all nor paths");
+    if (!words->all && !words->shown && words->count == 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "discard needs a path, or --all. See brig status and brig held");
     return 0;
@@ -197,7 +221,7 @@ static int run_discard(const struct app *app, int argc, char **argv, struct brig
     int status = parse(app, argc, argv, &words, err), left = 0;
     if (status < 0)
         return status;
-    if (words.all || words.exact)
+    if (words.all || words.shown)
         return discard_changes(&words, err);
     autofree bool *done = calloc((size_t)words.count, sizeof *done);
     if (!done)
@@ -213,7 +237,7 @@ static int run_discard(const struct app *app, int argc, char **argv, struct brig
 const struct command cmd_discard = {
     .name = "discard",
     .summary = "drop changes of a jail, or delete a file that was held back",
-    .usage = "[-j NAME] [--all] [--exact] [PATH...]",
+    .usage = "[-j NAME] [--all|--shown] [PATH...]",
     .words = COMMAND_WORDS_FILES,
     .run = run_discard,
 };

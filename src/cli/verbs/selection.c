@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/verbs/selection.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
+#include "changes/inventory.h"
 #include "changes/layer/base.h"
 #include "changes/layer/change.h"
+#include "changes/show/risk.h"
 #include "cli/verbs/layers.h"
 
 static bool exists(const struct layer *layer, const char *path)
@@ -40,7 +45,6 @@ static int add_word(struct selections *selections, const struct verb_layers *lay
     selection->words[selection->count++] = (struct selected){
         .typed = typed,
         .path = path,
-        .whole = selections->exact && str_ends_with(typed, "/"),
         .pattern = !selections->exact && strpbrk(path, "*?[") != NULL && !exists(layer, path)};
     return 0;
 }
@@ -79,7 +83,7 @@ static int finish(struct selections *selections, struct brig_error *err)
         if (selection->count == 0)
             continue;
         status = make_paths(selection, err);
-        if (selections->exact)
+        if (selections->shown)
             qsort(selection->words, selection->count, sizeof *selection->words, compare_words);
     }
     return status;
@@ -124,6 +128,112 @@ int selections_make_both(struct selections ret_both[static 2], struct verb_layer
     return status;
 }
 
+/* ---- items that were shown ---- */
+
+static int add_item(struct selection *selection, const char *typed, const char *path,
+                    struct token token, struct brig_error *err)
+{
+    if (!array_grow(&selection->words, selection->count))
+        return brig_fail_nomem(err);
+    struct selected *word = &selection->words[selection->count];
+    *word = (struct selected){.typed = typed, .token = token};
+    int status = str_copy(path, &word->path, err);
+    selection->count += status == 0;
+    return status;
+}
+
+/* An ignored directory that was shown as one item. */
+struct shown_group {
+    struct selection *selection;
+    const char *typed, *path;
+    struct token token;
+    bool fits;
+};
+
+static int check_group(void *context, const struct inventory_group *group, struct brig_error *err)
+{
+    struct shown_group *shown = context;
+    (void)err;
+    shown->fits = shown->fits || (group->whole && strcmp(group->path, shown->path) == 0 &&
+                                  strcmp(group->token.text, shown->token.text) == 0);
+    return 0;
+}
+
+static int add_of_group(void *context, const struct inventory_item *item, struct brig_error *err)
+{
+    struct shown_group *shown = context;
+    bool inside = item->group > 0 && item->group == strlen(shown->path);
+    return inside ? add_item(shown->selection, shown->typed, item->path, item->token, err) : 0;
+}
+
+/* Adds the items of an ignored directory, or notes that they are not what was shown. */
+static int add_group(struct selections *selections, const struct layer *layer,
+                     const struct git *git, struct shown_group *shown, struct brig_error *err)
+{
+    const struct inventory_options options = {
+        .paths = &shown->path, .path_count = 1, .git = git, .tokens = true};
+    struct inventory *inventory = NULL;
+    int status = inventory_make(layer, &options, &inventory, err);
+    if (status == 0)
+        status = inventory_each_group(inventory, check_group, shown, err);
+    if (status == 0 && shown->fits)
+        status = inventory_each(inventory, add_of_group, shown, err);
+    inventory_free(inventory);
+    if (status == 0 && !shown->fits)
+        str_list_add(&selections->changed, shown->typed);
+    return status;
+}
+
+/* One "TOKEN PATH", which is changed. */
+static int add_shown(struct selections *selections, const struct verb_layers *layers,
+                     const struct git *git, char *text, struct brig_error *err)
+{
+    struct token token = {{0}};
+    const char *below, *typed = text + TOKEN_LENGTH + 1;
+    size_t length = strlen(text);
+    if (length < TOKEN_LENGTH + 2 || text[TOKEN_LENGTH] != ' ' || *typed != '/' ||
+        strspn(text, "0123456789abcdef") != TOKEN_LENGTH)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--shown: '%s' is not a token, a blank and an absolute path",
+                         str_shown(text).text);
+    memcpy(token.text, text, TOKEN_LENGTH);
+    bool group = text[length - 1] == '/';
+    if (group)
+        text[length - 1] = '\0';
+    const struct layer *layer = layers_find(&layers->layers, typed, &below);
+    if (!layer)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--shown: the jail '%s' has no copy of '%s'",
+                         layers->setup.settings.jail, str_shown(typed).text);
+    struct selection *selection = &selections->items[layer - layers->layers.items];
+    struct shown_group shown = {selection, typed, below, token, false};
+    return group ? add_group(selections, layer, git, &shown, err)
+                 : add_item(selection, typed, below, token, err);
+}
+
+int selections_read_shown(struct selections *ret_selections, const struct verb_layers *layers,
+                          const struct git *git, struct brig_error *err)
+{
+    *ret_selections = (struct selections){.exact = true, .shown = true};
+    struct str *text = &ret_selections->text;
+    int failed = isatty(STDIN_FILENO) ? -EINVAL : read_all(STDIN_FILENO, STR_LENGTH_MAX / 2, text);
+    str_append_char(text, '\0'); /* the last one may lack it */
+    int status = 0;
+    if (failed < 0 || text->failed || text->length > STR_LENGTH_MAX / 2)
+        status = brig_fail(err, BRIG_E_INVALID, -failed,
+                           "--shown reads at most 32 MiB of \"TOKEN PATH\", each ended by a NUL, "
+                           "from standard input, which is not a terminal");
+    for (char *at = text->data, *next; status == 0 && at < text->data + text->length; at = next) {
+        next = at + strlen(at) + 1;
+        if (*at)
+            status = add_shown(ret_selections, layers, git, at, err);
+    }
+    if (status == 0)
+        status = finish(ret_selections, err);
+    if (status < 0)
+        selections_done(ret_selections);
+    return status;
+}
+
 void selections_done(struct selections *selections)
 {
     for (size_t i = 0; i < LAYERS_MAX; i++) {
@@ -133,6 +243,8 @@ void selections_done(struct selections *selections)
         free(selection->words);
         free(selection->paths);
     }
+    str_done(&selections->text);
+    str_done(&selections->changed);
     memset(selections, 0, sizeof *selections);
 }
 
@@ -144,7 +256,7 @@ bool selection_is_empty(const struct selections *selections, size_t layer)
 bool selection_is_whole(const struct selections *selections, size_t layer)
 {
     const struct selection *selection = &selections->items[layer];
-    for (size_t i = 0; i < selection->count && !selections->exact; i++)
+    for (size_t i = 0; i < selection->count && !selections->shown; i++)
         if (!*selection->words[i].path)
             return true;
     return selections->all;
@@ -173,41 +285,40 @@ static struct selected *find_word(const struct selection *selection, const char 
                                            sizeof *selection->words, compare_words);
 }
 
-/* Whether a directory above the path was given with everything below it. */
-static bool is_in_whole(const struct selection *selection, const char *path)
+static bool is_shown(const struct selected *word, const struct change *change)
 {
-    char above[PATH_LENGTH_MAX + 1];
-    (void)str_fill(above, sizeof above, path);
-    for (char *slash; (slash = strrchr(above, '/'));) {
-        *slash = '\0';
-        struct selected *word = find_word(selection, above);
-        if (word && word->whole) {
-            word->matched = true;
-            return true;
-        }
-    }
-    return false;
+    return token_fits(word->token.text, change, risk_find(change), change->layer->running);
 }
 
-static bool has_exactly(struct selection *selection, const struct change *change)
+static bool has_shown(struct selection *selection, const struct change *change,
+                      const char **ret_reason)
 {
     struct selected *word = find_word(selection, change->path);
-    if (!word && is_in_whole(selection, change->path))
-        return true;
     if (!word)
         return selection->deleted && path_is_beneath(selection->deleted, change->path);
     word->matched = true;
+    if (!is_shown(word, change)) {
+        *ret_reason = SELECTION_CHANGED;
+        return false;
+    }
     if (S_ISDIR(change->before.st_mode) && !S_ISDIR(change->after.st_mode))
         selection->deleted = word->path;
     return true;
 }
 
-bool selection_has(struct selections *selections, size_t layer, const struct change *change)
+bool selection_fits(const struct selections *selections, size_t layer, const struct change *change)
+{
+    const struct selected *word = find_word(&selections->items[layer], change->path);
+    return !word || is_shown(word, change);
+}
+
+bool selection_has(struct selections *selections, size_t layer, const struct change *change,
+                   const char **ret_reason)
 {
     struct selection *selection = &selections->items[layer];
     bool found = selections->all;
-    if (selections->exact && !found)
-        return has_exactly(selection, change);
+    if (selections->shown)
+        return has_shown(selection, change, ret_reason);
     for (size_t i = 0; i < selection->count; i++) {
         struct selected *word = &selection->words[i];
         bool has = !*word->path || (word->pattern ? matches(word->path, change->path)
@@ -225,4 +336,18 @@ const char *selections_unmatched(const struct selections *selections)
             if (!selections->items[i].words[k].matched && *selections->items[i].words[k].path)
                 return selections->items[i].words[k].typed;
     return NULL;
+}
+
+void selections_describe(const struct selections *selections, struct str *out)
+{
+    const char *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < LAYERS_MAX; i++) {
+        const struct selection *selection = &selections->items[i];
+        count += selection->count;
+        first = !first && selection->count > 0 ? selection->words[0].typed : first;
+    }
+    str_append(out, first ? first : "nothing");
+    if (count > 1)
+        str_appendf(out, " and %zu more", count - 1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The paths and patterns that a user has typed for a verb about changes, sorted by layer. */
+/* What a verb about changes is to handle: paths and patterns that a user has typed, or items that were shown, sorted by
+ * layer. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +8,12 @@
 
 #include <brig/brig.h>
 
+#include "base/str.h"
 #include "changes/layer/layer.h"
+#include "changes/token.h"
 
 struct change;
+struct git;
 struct verb_layers;
 
 /* One word: a path relative to the root of its layer, or a pattern for fnmatch(), in which * matches also slashes. */
@@ -17,8 +21,8 @@ struct selected {
     const char *typed;
     char *path;
     bool pattern;
-    bool whole;   /* an exact path that ends in a slash: with everything below it */
-    bool matched; /* a change was found */
+    bool matched;       /* a change was found */
+    struct token token; /* of an item that was shown */
 };
 
 struct selection {
@@ -33,17 +37,26 @@ struct selection {
 struct selections {
     struct selection items[LAYERS_MAX]; /* by layer */
     bool all;                           /* no words: everything */
-    bool exact; /* only these paths: no patterns, and nothing below a directory */
+    bool exact;                         /* words are paths, never patterns */
+    bool shown;                         /* the words are items */
+    struct str text;                    /* the items as they were read */
+    struct str changed;                 /* a list: absolute paths of ignored directories that have
+                                           changed since they were shown */
 };
 
+#define SELECTION_CHANGED "it has changed since it was shown"
+
 /* Sorts words by layer. A word with a wildcard is a pattern, unless a file has this name. Without words, everything is
- * selected. With `exact` words are paths, and a directory does not mean what is in it, unless it ends in a slash. Fails
- * if a word is in no layer. Release with selections_done(). */
+ * selected. With `exact` words are paths. Fails if a word is in no layer. Release with selections_done(). */
 int selections_make(struct selections *ret_selections, const struct verb_layers *layers, bool exact,
                     int count, char **words, struct brig_error *err);
 /* The same for two jails, by exact paths: fails if a word is in no layer of either. */
 int selections_make_both(struct selections ret_both[static 2], struct verb_layers *const *layers,
                          int count, char **words, struct brig_error *err);
+/* Reads items from standard input: each is a token, a blank, the absolute path as brig status --json has it, and a NUL.
+ * A path of a directory that git ignores ends in a slash, and means all files in it. */
+int selections_read_shown(struct selections *ret_selections, const struct verb_layers *layers,
+                          const struct git *git, struct brig_error *err);
 void selections_done(struct selections *selections);
 
 /* Whether a layer has nothing that was selected. */
@@ -52,9 +65,17 @@ bool selection_is_empty(const struct selections *selections, size_t layer);
 /* Whether everything in a layer is selected: nothing was named, or its root. */
 bool selection_is_whole(const struct selections *selections, size_t layer);
 
-/* Whether a change is selected: its path, or a directory above it. Of exact paths, a directory that is deleted includes
- * what was in it. Ask in the order of the walk. Notes which words have matched. */
-bool selection_has(struct selections *selections, size_t layer, const struct change *change);
+/* Whether a change is selected: its path, or a directory above it; of items only the item, and with a deleted directory
+ * what was in it. If it is not what was shown, *ret_reason says so. Ask in the order of the walk. Notes which words have
+ * matched. */
+bool selection_has(struct selections *selections, size_t layer, const struct change *change,
+                   const char **ret_reason);
+
+/* Of a selected item, whether a copy (change->copy_name) that was made while a run is active is what was shown. */
+bool selection_fits(const struct selections *selections, size_t layer, const struct change *change);
+
+/* Appends what was selected, for the log: "PATH" or "PATH and 2 more". */
+void selections_describe(const struct selections *selections, struct str *out);
 
 /* The first word that no path has matched, or NULL. The root of a layer may have no changes. */
 const char *selections_unmatched(const struct selections *selections);
