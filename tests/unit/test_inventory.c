@@ -216,6 +216,28 @@ static void groups_ignored_files(void)
     tap_is_int(counts.ignored, 9, "and counted");
 }
 
+/* What the user's index has is not ignored, also where the file is missing outside. */
+static void tracked_files_are_not_ignored(void)
+{
+    begin_trees();
+    GIT("init", "-q", ".");
+    put(root, ".gitignore", "*.o\ndist/\n");
+    put(root, "t.o", "t");
+    put(root, "dist/deep/kept", "k");
+    GIT("add", "-f", "t.o", "dist/deep/kept");
+    (void)unlink(join(root, "t.o"));
+    (void)unlink(join(root, "dist/deep/kept"));
+    put(upper, "t.o", "T");
+    put(upper, "u.o", "u");
+    put(upper, "dist/deep/kept", "K");
+    put(upper, "dist/deep/new", "n");
+    put(upper, "dist/other/new", "n");
+    expect("A dist/deep/kept\nA dist/deep/new ignored\n"
+           "A dist/other ignored\nA dist/other/new ignored\nA t.o\nA u.o ignored\n"
+           "I dist/deep/new 1 1\nI dist/other/** 1 1\nI u.o 1 1\n",
+           "tracked files are listed");
+}
+
 static void survives_what_git_refuses(void)
 {
     begin_trees();
@@ -412,6 +434,7 @@ int main(void)
     finds_renames();
     bounds_renames();
     groups_ignored_files();
+    tracked_files_are_not_ignored();
     survives_what_git_refuses();
     knows_no_repository();
     writes_a_line();

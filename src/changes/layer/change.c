@@ -279,6 +279,8 @@ static int measure_file(void *context, const struct walk_entry *entry, struct br
     struct change *change = measure->change;
     struct base_record record;
     (void)err;
+    if (layer_hides(measure->walk->layer, entry->path))
+        return TREE_STOP;
     if (!S_ISDIR(entry->info.st_mode)) {
         change->files++;
         change->bytes += (uint64_t)entry->info.st_size;
@@ -301,11 +303,9 @@ static int measure_directory(struct change_walk *walk, struct change *change,
         change->unreadable = "your directory cannot be read";
         return 0;
     }
-    int hidden = tree_walk(dir, change->path, find_hidden, (void *)(uintptr_t)walk->layer, err);
-    if (hidden != 0)
-        return hidden;
-    if (walk->options->expand && change->kind == CHANGE_DELETED)
-        return 0; /* each file in it is a change of its own */
+    if (walk->options->expand &&
+        change->kind == CHANGE_DELETED) /* each file is a change of its own */
+        return tree_walk(dir, change->path, find_hidden, (void *)(uintptr_t)walk->layer, err);
     return tree_walk(dir, change->path, measure_file, &(struct measure){walk, change}, err);
 }
 

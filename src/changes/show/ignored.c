@@ -2,6 +2,7 @@
 #include "changes/show/ignored.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,6 +36,8 @@ void ignored_done(struct ignored *ignored)
     own_fclose(&ignored->questions);
     own_fclose(&ignored->answers);
     ignored->questions = ignored->answers = NULL;
+    free(take_ptr(&ignored->tracked));
+    str_done(&ignored->submodules);
 }
 
 /* ---- the questions of a file ---- */
@@ -94,6 +97,35 @@ int ignored_add(struct ignored *ignored, const char *path, bool directory, struc
     return 0;
 }
 
+/* FNV-1a of a path, of a directory with its slash. Where two have the same hash, an ignored file is listed like others. */
+static uint64_t hash_path(const char *path, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)path[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static int compare_hashes(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* Whether the user's index has a path, something in that directory, or a submodule around it. */
+static bool is_tracked(const struct ignored *ignored, const char *path, size_t length)
+{
+    uint64_t hash = hash_path(path, length);
+    if (ignored->tracked_count == 0)
+        return false;
+    if (bsearch(&hash, ignored->tracked, ignored->tracked_count, sizeof hash, compare_hashes))
+        return true;
+    for (const char *at = NULL; (at = str_list_next(&ignored->submodules, at));)
+        if (path_is_beneath(at, path))
+            return true;
+    return false;
+}
+
 int ignored_find(struct ignored *ignored, struct inventory_item *item, struct brig_error *err)
 {
     char path[PATH_LENGTH_MAX + 2];
@@ -106,6 +138,8 @@ int ignored_find(struct ignored *ignored, struct inventory_item *item, struct br
         int answer = getc(ignored->answers);
         if (answer == EOF)
             return brig_fail(err, BRIG_E_SYSTEM, EIO, "cannot read a temporary file");
+        if (answer == '1' && is_tracked(ignored, path, end))
+            continue;
         if (answer == '1' && ignored->whole == 0 && path[end - 1] == '/')
             ignored->whole = end;
         else if (answer == '1')
@@ -124,6 +158,7 @@ struct asking {
     uint64_t answered;
     unsigned field; /* of the answer that is being read */
     bool matched;   /* it names a pattern */
+    bool any;       /* an answer does */
 };
 
 static bool take_field(void *data, const char *text, size_t length)
@@ -135,6 +170,7 @@ static bool take_field(void *data, const char *text, size_t length)
     if (asking->field != 0)
         return true;
     asking->answered++;
+    asking->any = asking->any || asking->matched;
     return putc(asking->matched ? '1' : '0', asking->ignored->answers) != EOF;
 }
 
@@ -192,7 +228,8 @@ static bool is_in_repository(const struct layer *layer, const struct git *git)
 static int ask_once(struct asking *asking, const struct layer *layer, const struct git *git,
                     off_t at)
 {
-    static const char *const words[] = {"check-ignore", "-v", "-n", "-z", "--stdin", NULL};
+    static const char *const words[] = {"check-ignore", "--no-index", "-v", "-n",
+                                        "-z",           "--stdin",    NULL};
     autostr struct str says = {0};
     int input = fileno(asking->ignored->questions);
     if (lseek(input, at, SEEK_SET) < 0)
@@ -206,6 +243,59 @@ static int ask_once(struct asking *asking, const struct layer *layer, const stru
                                       .data = asking,
                                       .says = &says},
                    NULL);
+}
+
+struct tracking {
+    struct ignored *ignored;
+    char last[PATH_LENGTH_MAX + 1];
+    bool failed;
+};
+
+static void track(struct tracking *tracking, const char *path, size_t length)
+{
+    struct ignored *ignored = tracking->ignored;
+    if (!array_grow(&ignored->tracked, ignored->tracked_count))
+        tracking->failed = true;
+    else
+        ignored->tracked[ignored->tracked_count++] = hash_path(path, length);
+}
+
+/* "MODE OBJECT STAGE\tPATH" of git ls-files. */
+static bool take_tracked(void *data, const char *text, size_t length)
+{
+    static const char submodule[] = "160000 ";
+    struct tracking *tracking = data;
+    const char *path = memchr(text, '\t', length);
+    if (!path++)
+        return true;
+    size_t common = common_length(tracking->last, path);
+    for (const char *slash = path + common; (slash = strchr(slash, '/')); slash++)
+        track(tracking, path, (size_t)(slash - path) + 1);
+    track(tracking, path, strlen(path));
+    if (str_starts_with(text, submodule)) {
+        autostr struct str directory = {0};
+        str_concat(&directory, path, "/");
+        track(tracking, directory.failed ? "" : directory.data, directory.length);
+        str_list_add(&tracking->ignored->submodules, path);
+    }
+    (void)str_fill(tracking->last, sizeof tracking->last, path);
+    return !tracking->failed;
+}
+
+/* Reads the user's index. */
+static void read_tracked(struct ignored *ignored, const struct layer *layer, const struct git *git)
+{
+    static const char *const words[] = {"ls-files", "-s", "-z", NULL};
+    struct tracking tracking = {.ignored = ignored};
+    autostr struct str says = {0};
+    const struct git_call call = {.words = words,
+                                  .dir = layer->lower,
+                                  .each = take_tracked,
+                                  .data = &tracking,
+                                  .says = &says};
+    (void)git_run(git, &call, NULL);
+    if (ignored->tracked_count > 0)
+        qsort(ignored->tracked, ignored->tracked_count, sizeof *ignored->tracked, compare_hashes);
 }
 
 int ignored_ask(struct ignored *ignored, const struct layer *layer, const struct git *git,
@@ -222,6 +312,8 @@ int ignored_ask(struct ignored *ignored, const struct layer *layer, const struct
         if (able && asking.answered < ignored->count)
             at = skip_failed(&asking);
     }
+    if (asking.any)
+        read_tracked(ignored, layer, git);
     while (asking.answered++ < ignored->count)
         (void)putc('0', ignored->answers);
     ignored->last[0] = '\0';

@@ -10,6 +10,7 @@
 #include <brig/brig.h>
 
 #include "base/path.h"
+#include "base/str.h"
 
 struct change;
 struct git;
@@ -26,6 +27,11 @@ struct ignored {
     char last[PATH_LENGTH_MAX + 2]; /* with a slash after a directory */
     size_t whole; /* the length of the ignored directory that `last` is in, or 0 */
     char replaced[PATH_LENGTH_MAX + 1]; /* the last directory that has replaced a file or link */
+    /* What the user's index has: hashes of the paths and of the directories above them, sorted. git would compare each
+     * question with each entry of it. */
+    uint64_t *tracked;
+    size_t tracked_count;
+    struct str submodules; /* a list of paths */
 };
 
 int ignored_begin(struct ignored *ignored, const struct layer *layer, struct brig_error *err);
