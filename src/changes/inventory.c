@@ -21,6 +21,7 @@
 struct inventory {
     const struct layer *layer;
     bool tokens;
+    const struct str *state;
     struct inventory_counts counts;
     FILE *kinds[INVENTORY_KINDS];
     FILE *git; /* NULL: none were added */
@@ -47,6 +48,16 @@ const struct inventory_counts *inventory_counts(const struct inventory *inventor
 
 /* ---- collecting ---- */
 
+bool inventory_is_state(const struct str *state, const char *path)
+{
+    for (const char *at = NULL; state && (at = str_list_next(state, at));) {
+        size_t length = strlen(at);
+        if (strncmp(path, at, length) == 0 && (path[length] == '/' || !path[length]))
+            return true;
+    }
+    return false;
+}
+
 /* The target of a link, in `target`, or NULL. */
 static const char *read_target(int dir, const char *name, mode_t mode,
                                char target[static PATH_LENGTH_MAX + 1])
@@ -59,8 +70,24 @@ static const char *read_target(int dir, const char *name, mode_t mode,
     return target;
 }
 
+/* Files of a program's state are not judged by their names, such as "-home-user-project", and a conflict is the program's
+ * own business. What something outside executes is listed. */
+static void find_state(const struct inventory *inventory, struct inventory_item *item)
+{
+    bool option = item->risk && strcmp(item->risk, RISK_OPTION) == 0;
+    item->state = layer_is_home(inventory->layer->name) && (!item->risk || option) &&
+                  !item->unreadable && inventory_is_state(inventory->state, item->path);
+    if (item->state)
+        item->risk = item->conflict = NULL;
+}
+
 static void count(struct inventory_counts *counts, const struct inventory_item *item)
 {
+    uint32_t mode = item->mode_after ? item->mode_after : item->mode_before;
+    if (item->state) {
+        counts->state += S_ISDIR(mode) ? item->files : 1;
+        return;
+    }
     counts->kinds[item->kind]++;
     counts->conflicts += item->conflict != NULL;
     counts->risky += item->risk != NULL;
@@ -73,7 +100,9 @@ static void set_token(const struct inventory *inventory, const struct change *ch
                       struct inventory_item *item)
 {
     bool active = inventory->layer->running;
-    item->token = token_of_change(change, item->risk, active);
+    /* The reason of a file of state, too, which a decision about it finds. */
+    const char *risk = item->state ? risk_find(change) : item->risk;
+    item->token = token_of_change(change, risk, active);
     if (!item->token.text[0])
         item->risk = TOKEN_NOT_JUDGED;
 }
@@ -101,6 +130,7 @@ static int collect(void *context, const struct change *change, struct brig_error
             read_target(change->lower_dir, change->name, change->before.st_mode, before),
         .target_after = read_target(change->upper_dir, change->name, change->after.st_mode, after),
     };
+    find_state(inventory, &item);
     if (inventory->tokens)
         set_token(inventory, change, &item);
     count(&inventory->counts, &item);
@@ -159,6 +189,7 @@ int inventory_make(const struct layer *layer, const struct inventory_options *op
         return brig_fail_nomem(err);
     inventory->layer = layer;
     inventory->tokens = options->tokens;
+    inventory->state = options->state;
     int result = collect_all(inventory, options, err);
     if (result < 0)
         inventory_free(inventory);
@@ -311,16 +342,6 @@ struct line {
     uint64_t changed, added, deleted, risky, conflicts, seen;
 };
 
-static bool is_state(const struct str *state, const char *path)
-{
-    for (const char *at = NULL; state && (at = str_list_next(state, at));) {
-        size_t length = strlen(at);
-        if (strncmp(path, at, length) == 0 && (path[length] == '/' || !path[length]))
-            return true;
-    }
-    return false;
-}
-
 static int count_in_line(void *context, const struct change *change, struct brig_error *err)
 {
     struct line *line = context;
@@ -333,7 +354,7 @@ static int count_in_line(void *context, const struct change *change, struct brig
     if (deleted && change->has_base && !change->base.applied.mode && change->base.applied.ctime_ns)
         changed_ns = change->base.applied.ctime_ns;
     if (S_ISDIR(change->after.st_mode) || (changed_ns != 0 && changed_ns < line->since_ns) ||
-        is_state(line->state, change->path))
+        inventory_is_state(line->state, change->path))
         return 0;
     uint64_t files = deleted && S_ISDIR(change->before.st_mode) ? change->files : 1;
     line->changed += files;

@@ -51,9 +51,11 @@ struct inventory_item {
     uint64_t size_before, size_after;
     uint64_t files, bytes; /* in a deleted or replaced directory */
     uint64_t inode;        /* of the file in the upper directory */
-    bool asked;            /* for inventory.c: git is asked whether it is ignored */
-    bool ignored;          /* by git, outside; only added files */
-    uint32_t group;        /* the length of the ignored directory in `path`; 0: it is not in one */
+    bool
+        state; /* of a program, in the home: neither conflict nor name is of interest, other risks are */
+    bool asked;     /* for inventory.c: git is asked whether it is ignored */
+    bool ignored;   /* by git, outside; only added files */
+    uint32_t group; /* the length of the ignored directory in `path`; 0: it is not in one */
     const char *target_before, *target_after; /* of links, else NULL */
     const char *renamed_from;                 /* a deleted file with the same contents, or NULL */
 };
@@ -63,13 +65,16 @@ struct inventory_counts {
     uint64_t conflicts, risky, ignored, unreadable;
     uint64_t bytes; /* of added and modified files */
     uint64_t git;   /* items of git */
+    uint64_t state; /* files of programs' state, which are not counted otherwise */
 };
 
 struct inventory_options {
     const char *const *paths; /* as in struct change_options */
     size_t path_count;
     const struct git *git; /* for ignored files; NULL: none are ignored */
-    bool tokens;           /* compute them; while a run is active, this reads all files */
+    const struct str *
+        state; /* paths in the home where programs keep their state, see str_list_add(); NULL: none */
+    bool tokens; /* compute them; while a run is active, this reads all files */
 };
 
 struct inventory;
@@ -83,6 +88,9 @@ const struct inventory_counts *inventory_counts(const struct inventory *inventor
 /* Adds an item of git: they are visited in this order. Copies the texts. */
 int inventory_add(struct inventory *inventory, const struct inventory_item *item,
                   struct brig_error *err);
+
+/* Whether a path of the home is, or is below, one of a list: `state` of the options. */
+bool inventory_is_state(const struct str *state, const char *path);
 
 /* Visits all files: deletions, type changes, modified files, metadata, added files; each sorted by
  * path. */

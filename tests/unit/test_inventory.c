@@ -395,6 +395,45 @@ static void has_contents_while_running(void)
     tap_ok(item.token.text[0] && !item.risk, "afterwards it has one");
 }
 
+/* Programs' state in the home: neither names nor conflicts are of interest, but what something executes is listed. */
+static void folds_state(void)
+{
+    struct layers layers;
+    struct inventory *inventory = NULL;
+    struct brig_error err = {0};
+    autostr struct str state = {0};
+    str_list_add(&state, ".claude");
+    str_list_add(&state, ".cache");
+    begin_trees();
+    put(upper, ".cache/x/y", "1");
+    put(upper, ".cached", "2");
+    put(upper, ".claude/projects/-home-x/log", "3");
+    put(upper, ".claude/settings.json", "{}");
+    put(upper, "-odd", "4");
+    put(upper, ".claude/old", "5");
+    struct stat jails, yours;
+    do {
+        put(root, ".claude/old", "newer");
+        if (stat(join(upper, ".claude/old"), &jails) < 0 ||
+            stat(join(root, ".claude/old"), &yours) < 0)
+            tap_bail("cannot look at a file");
+    } while (clock_ns(yours.st_ctim) <= clock_ns(jails.st_ctim)); /* the kernel's clock ticks */
+    for (int home = 1; home >= 0; home--) {
+        if (layers_open(storage, "x", NULL, NULL, &layers, &err) < 0 || layers.count != 1)
+            tap_bail("%s", err.message);
+        (void)str_fill(layers.items[0].name, LAYER_NAME_MAX, home ? LAYER_HOME : "1");
+        const struct inventory_options options = {.state = &state};
+        if (inventory_make(&layers.items[0], &options, &inventory, &err) < 0)
+            tap_bail("%s", err.message);
+        const struct inventory_counts *counts = inventory_counts(inventory);
+        tap_is_int(counts->state, home ? 3 : 0, "files of state in the home");
+        tap_is_int(counts->risky, home ? 2 : 4, "settings are flagged, and names elsewhere");
+        tap_is_int(counts->conflicts, home ? 0 : 1, "state has no conflicts");
+        inventory_free(inventory);
+        layers_done(&layers);
+    }
+}
+
 static void has_items_of_git(void)
 {
     struct layers layers;
@@ -440,6 +479,7 @@ int main(void)
     writes_a_line();
     has_tokens();
     has_contents_while_running();
+    folds_state();
     has_items_of_git();
     git_done(&git);
     remove_trees();

@@ -69,7 +69,7 @@ static const char *find_in_name(const struct change *change)
     const unsigned char *p = (const unsigned char *)name;
     size_t length = strlen(name);
     if (change->name[0] == '-' || name[0] == '-' || strstr(name, "/-"))
-        return "its name looks like an option";
+        return RISK_OPTION;
     for (size_t i = 0; i < length;) {
         size_t size = utf8_length(p + i, length - i);
         if (size == 0)

@@ -154,16 +154,6 @@ void review_layers_done(struct review_layers *layers)
 
 /* ---- the line ---- */
 
-/* The paths at which the agent keeps its state: changes there are no news. */
-static void list_state(const struct settings *settings, struct str *list)
-{
-    char word[PATH_LENGTH_MAX + 1];
-    size_t at = 0, offset = 0;
-    while (settings->profile &&
-           profile_next_word(settings->profile, PROFILE_STATE, &at, &offset, word, sizeof word))
-        str_list_add(list, word);
-}
-
 static int append_line(const struct review *review, const struct settings *settings,
                        const struct identity *identity, const bool *written, struct str *notes,
                        struct brig_error *err)
@@ -171,10 +161,11 @@ static int append_line(const struct review *review, const struct settings *setti
     autofree struct review_layers *layers = calloc(1, sizeof *layers);
     autostr struct str state = {0};
     size_t before = notes->length;
-    list_state(settings, &state);
     if (!layers)
         return brig_fail_nomem(err);
-    int status = review_layers_open(review, written, settings, identity, layers, err);
+    int status = profile_list_state(&state, err);
+    if (status == 0)
+        status = review_layers_open(review, written, settings, identity, layers, err);
     if (status < 0)
         return status;
     status = inventory_line(&layers->layers, review->began_ns, &state, notes, err);

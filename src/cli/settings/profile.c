@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "policy/conf.h"
 
@@ -215,4 +216,26 @@ const struct profile_text *profile_of_command(const char *command)
         if (serves(&texts[i], name))
             return &texts[i];
     return NULL;
+}
+
+int profile_list_state(struct str *list, struct brig_error *err)
+{
+    static const char *const caches[] = {".cache", ".local/state"};
+    char word[PATH_LENGTH_MAX + 1];
+    size_t count = 0;
+    (void)profile_texts(&count);
+    for (size_t i = 0; i < ARRAY_LENGTH(caches); i++)
+        str_list_add(list, caches[i]);
+    for (size_t i = 0; i < count; i++) {
+        struct profile profile = {0};
+        size_t at = 0, offset = 0;
+        int status = profile_read(&texts[i], &profile, err);
+        while (status == 0 &&
+               profile_next_word(&profile, PROFILE_STATE, &at, &offset, word, sizeof word))
+            str_list_add(list, word);
+        profile_done(&profile);
+        if (status < 0)
+            return status;
+    }
+    return list->failed ? brig_fail_nomem(err) : 0;
 }

@@ -13,6 +13,7 @@
 #include <brig/brig.h>
 
 struct conf_source;
+struct str;
 
 #define PROFILE_NAME_MAX 32
 #define PROFILE_VARIABLE_MAX 128
@@ -89,6 +90,9 @@ struct profile_text {
     const char *text;
 };
 const struct profile_text *profile_texts(size_t *ret_count);
+/* Adds where all of them keep their state, and caches, to a list of paths in the home directory: changes there are no
+ * news. */
+int profile_list_state(struct str *list, struct brig_error *err);
 /* The profile of this name, or for this command; NULL: none. */
 const struct profile_text *profile_find(const char *name);
 const struct profile_text *profile_of_command(const char *command);

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
+#include "cli/settings/profile.h"
 #include "cli/verbs/layers.h"
 #include "cli/verbs/selection.h"
 #include "cli/verbs/status_print.h"
@@ -20,7 +21,7 @@
 
 struct words {
     const char *jail;
-    bool json, grouped;
+    bool json, grouped, verbose;
     int count;
     char **paths;
 };
@@ -30,6 +31,7 @@ struct asking {
     struct git git;
     struct status_printer printer;
     struct selections selections; /* the paths that were given */
+    struct str state;             /* where programs keep theirs */
 };
 
 /* ---- the words ---- */
@@ -37,8 +39,10 @@ struct asking {
 static int parse(const struct app *app, int argc, char **argv, struct words *words,
                  struct brig_error *err)
 {
-    const struct jails_word options[] = {
-        {"--json", &words->json, NULL}, {"--grouped", &words->grouped, NULL}, {0}};
+    const struct jails_word options[] = {{"--json", &words->json, NULL},
+                                         {"--grouped", &words->grouped, NULL},
+                                         {"-v", &words->verbose, NULL},
+                                         {0}};
     int at = jails_parse_words(app, argc, argv, options, &words->jail, err);
     if (at < 0)
         return at;
@@ -131,6 +135,7 @@ static int show_layer(struct asking *asking, size_t index, struct brig_error *er
     const struct inventory_options options = {.paths = selection->paths,
                                               .path_count = selection->path_count,
                                               .git = &asking->git,
+                                              .state = &asking->state,
                                               .tokens = asking->printer.json};
     int result = inventory_make(layer, &options, &inventory, err);
     if (result == 0)
@@ -177,7 +182,10 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
         return status;
     asking->printer.json = words.json;
     asking->printer.grouped = words.grouped;
+    asking->printer.state = words.verbose;
     status = git_find_own(&asking->git, err);
+    if (status == 0)
+        status = profile_list_state(&asking->state, err);
     if (status == 0)
         status = selections_make(&asking->selections, &asking->layers, true, words.count,
                                  words.paths, err);
@@ -185,6 +193,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
         status = show(asking, err);
     selections_done(&asking->selections);
     str_done(&asking->printer.out);
+    str_done(&asking->state);
     git_done(&asking->git);
     verb_layers_done(&asking->layers);
     return status;
@@ -193,7 +202,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
 const struct command cmd_status = {
     .name = "status",
     .summary = "list what a jail has changed in its copies of your files",
-    .usage = "[-j NAME] [--json [--grouped]] [PATH...]",
+    .usage = "[-j NAME] [-v] [--json [--grouped]] [PATH...]",
     .words = COMMAND_WORDS_FILES,
     .run = run,
 };

@@ -9,9 +9,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "cli/jails.h"
 #include "cli/report.h"
+#include "cli/settings/profile.h"
 
 #define COUNTED_MAX 10000 /* changes elsewhere; of more, "more than" is said */
 
@@ -110,29 +112,40 @@ const char *verb_layers_here(const struct verb_layers *v)
     return layer && !layer_is_home(layer->name) ? layer->root : NULL;
 }
 
+struct elsewhere {
+    struct str state; /* of programs, in the home: not counted */
+    uint64_t count;
+};
+
 static int count_change(void *context, const struct change *change, struct brig_error *err)
 {
-    uint64_t *count = context;
-    (void)change;
+    struct elsewhere *elsewhere = context;
     (void)err;
-    return ++*count > COUNTED_MAX ? CHANGE_STOP : 0;
+    if (layer_is_home(change->layer->name) && inventory_is_state(&elsewhere->state, change->path))
+        return 0;
+    return ++elsewhere->count > COUNTED_MAX ? CHANGE_STOP : 0;
 }
 
 void verb_tell_elsewhere(const struct verb_layers *v, const char *here, const char *verb)
 {
     static const struct change_options quick = {.quick = true};
     autostr struct str roots = {0};
+    struct elsewhere elsewhere = {0};
+    if (here && profile_list_state(&elsewhere.state, NULL) < 0)
+        return;
     uint64_t count = 0;
     for (size_t i = 0; here && i < v->layers.count && count <= COUNTED_MAX; i++) {
         const struct layer *layer = &v->layers.items[i];
         uint64_t before = count;
         if (strcmp(layer->root, here) != 0)
-            (void)changes_walk(layer, &quick, count_change, &count, NULL);
+            (void)changes_walk(layer, &quick, count_change, &elsewhere, NULL);
+        count = elsewhere.count;
         if (count > before) {
             str_append_char(&roots, ' ');
             str_append_word(&roots, layer->root);
         }
     }
+    str_done(&elsewhere.state);
     if (count > 0 && !roots.failed)
         message_note(
             "%s%ju change%s elsewhere: brig %s%s%s", count > COUNTED_MAX ? "more than " : "",

@@ -189,7 +189,7 @@ static int print_item(void *context, const struct inventory_item *item, struct b
         enum colour colour;
     } kinds[] = {{"D", RED}, {"T", RED}, {"M", YELLOW}, {"m", YELLOW}, {"A", GREEN}};
     struct status_printer *printer = context;
-    if (item->ignored)
+    if (item->ignored || (item->state && !printer->state))
         return 0;
     str_append(&printer->out, "  ");
     append_coloured(printer, kinds[item->kind].colour,
@@ -270,7 +270,7 @@ static int print_text(struct status_printer *printer, const struct layer *layer,
                       struct inventory *inventory, struct brig_error *err)
 {
     const struct inventory_counts *counts = inventory_counts(inventory);
-    if (total(counts) == 0)
+    if (total(counts) == 0 && counts->state == 0)
         return 0;
     append_colour(printer, BOLD);
     append_name(&printer->out, layer->root);
@@ -285,7 +285,13 @@ static int print_text(struct status_printer *printer, const struct layer *layer,
     int result = inventory_each(inventory, print_item, printer, err);
     if (result == 0)
         result = inventory_each_group(inventory, print_group, printer, err);
-    append_totals(&printer->out, counts);
+    if (counts->state > 0) {
+        str_append(&printer->out, "  state and caches of programs: ");
+        str_append_count(&printer->out, counts->state, "file");
+        str_append(&printer->out, printer->state ? "\n" : "; -v lists them\n");
+    }
+    if (total(counts) > 0)
+        append_totals(&printer->out, counts);
     return result;
 }
 
@@ -408,6 +414,8 @@ static void json_item(struct json *json, const struct inventory_item *item)
     }
     if (item->ignored)
         json_bool(json, "ignored", true);
+    if (item->state)
+        json_bool(json, "state", true);
     json_optional(json, "conflict", item->conflict);
     json_optional(json, "risk", item->risk);
     json_optional(json, "unreadable", item->unreadable);
@@ -417,7 +425,7 @@ static void json_item(struct json *json, const struct inventory_item *item)
 static int print_json_item(void *context, const struct inventory_item *item, struct brig_error *err)
 {
     struct status_printer *printer = context;
-    if (!printer->grouped || item->group == 0)
+    if (!printer->grouped || (item->group == 0 && !item->state))
         json_item(&printer->writer, item);
     return flush(printer, PART_BYTES, err);
 }
@@ -467,6 +475,7 @@ static int print_json(struct status_printer *printer, const struct layer *layer,
     json_uint(json, "conflicts", counts->conflicts);
     json_uint(json, "risky", counts->risky);
     json_uint(json, "bytes", counts->bytes);
+    json_uint(json, "state", counts->state);
     json_close_object(json);
     json_close_object(json);
     return result;

@@ -16,7 +16,9 @@ struct inventory;
 /* Zero-initialise, and fill in the first part. `out` is printed in parts; release it with str_done(). */
 struct status_printer {
     bool json;
-    bool grouped;     /* JSON: an ignored directory is one entry */
+    bool
+        grouped; /* JSON: an ignored directory is one entry, and state of programs is only counted */
+    bool state;  /* text: files of programs' state are listed */
     const char *jail; /* borrowed */
     bool running;
     uint64_t held;        /* files that are held back */
