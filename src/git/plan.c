@@ -731,7 +731,7 @@ static void plan_note_kept(struct plan_tree *tree, const struct plan_ref *ref)
         return;
     str_list_add(&tree->plan->keep, ref->new);
     if (!str_starts_with(ref->name, "refs/heads/"))
-        str_append(notes, "It is kept as ");
+        str_concat(notes, "It is kept as ", tree->t.space, "/");
     else if (elsewhere)
         str_append(notes, "To merge it there: git merge ");
     else if (ref->current)
@@ -741,7 +741,7 @@ static void plan_note_kept(struct plan_tree *tree, const struct plan_ref *ref)
         str_append_word(notes, name);
         str_append(notes, " && git merge ");
     } else if (refs_is_misleading(ref->name)) {
-        str_append(notes, "It is kept as ");
+        str_concat(notes, "It is kept as ", tree->t.space, "/");
     } else {
         str_append(notes, "To have it: git branch ");
         str_append_word(notes, name);
