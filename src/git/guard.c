@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -112,12 +111,12 @@ static int describe(struct guard *guard, struct brig_error *err)
     str_list_add(&text, "");
     for (size_t i = 0; i < guard->root_count; i++) {
         const struct root *root = &guard->roots[i];
-        char id[FILES_ID_MAX] = "", existed[32];
+        char id[FILES_ID_MAX] = "";
         (void)files_identify(root->held.top, "", id);
-        (void)snprintf(existed, sizeof existed, "%jx", (uintmax_t)root->held.existed);
         str_list_add(&text, root->held.path);
         str_list_add(&text, id);
-        str_list_add(&text, existed);
+        held_set_write(&root->held.existed, &text);
+        str_append_bytes(&text, "", 1);
         str_append_bytes(&text, root->known.data, root->known.length);
         str_list_add(&text, "");
     }
@@ -141,7 +140,7 @@ static const char *read_root(struct guard *guard, const char *path)
         if (same)
             str_list_add(&root->known, at);
     if (same) {
-        root->held.existed = strtoumax(existed, NULL, 16);
+        held_set_read(existed, &root->held.existed);
         guard->root_count++;
     }
     return at;

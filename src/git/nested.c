@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,7 +31,17 @@ enum {
     HAS_COMMONDIR = 16,
 };
 
-static unsigned find_bit(const char *name)
+/* On a filesystem that does not tell cases apart, every spelling is the name. */
+static bool is_spelling(int dir, const char *name, const char *wanted)
+{
+    struct stat named, info;
+    return strcmp(name, wanted) == 0 ||
+           (strcasecmp(name, wanted) == 0 &&
+            fstatat(dir, wanted, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+            fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == info.st_ino);
+}
+
+static unsigned find_bit(int dir, const char *name)
 {
     static const struct {
         const char *name;
@@ -41,7 +52,7 @@ static unsigned find_bit(const char *name)
                  {"refs", HAS_REFS},
                  {"commondir", HAS_COMMONDIR}};
     for (size_t i = 0; i < ARRAY_LENGTH(table); i++)
-        if (strcmp(name, table[i].name) == 0)
+        if (is_spelling(dir, name, table[i].name))
             return table[i].bit;
     return 0;
 }
@@ -124,7 +135,7 @@ static bool search(struct search *s, int at, const char *name, int depth)
     if (!dir)
         return true;
     for (const struct dirent *item; (item = files_next(dir));) {
-        unsigned bit = find_bit(item->d_name);
+        unsigned bit = find_bit(dirfd(dir), item->d_name);
         found |= bit;
         if (bit == HAS_GIT || !is_searched(s, dirfd(dir), item))
             continue;

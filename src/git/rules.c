@@ -123,11 +123,10 @@ static int protect_names(struct adding *a, int top, const char *source, const ch
     int status = 0;
     if (a->reviewed)
         return 0;
-    for (size_t i = 0; i < names_count && status == 0; i++) {
-        const char *path = names_rows[i].path;
-        if (files_exists(top, path) && !is_excepted(a, source, path))
-            status = protect_everywhere(a, source, dest, path, err);
-    }
+    for (struct names_held_name at = {0}; status == 0 && names_next_held(&at);)
+        if (at.row->held == NAMES_HELD && files_exists(top, at.path) &&
+            !is_excepted(a, source, at.path))
+            status = protect_everywhere(a, source, dest, at.path, err);
     return status < 0 ? status : protect_bare(a, top, source, dest, err);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,47 +22,100 @@
 #define ITEMS_MAX 4096
 #define CONTENT "content" /* in the directory of an item, beside `about` */
 
-/* In addition to the table of names: a new repository, and the parts of a bare one. */
-static const struct names_row git_rows[] = {
-    NAMES_ROW(".git", "git"),      NAMES_ROW("HEAD", "git"),    NAMES_ROW("config", "git"),
-    NAMES_ROW("hooks", "git"),     NAMES_ROW("objects", "git"), NAMES_ROW("refs", "git"),
-    NAMES_ROW("commondir", "git"),
+/* ---- which names exist ---- */
+
+static void held_set_add(struct held_set *set, size_t index)
+{
+    if (index < HELD_NAMES_MAX)
+        set->words[index / 64] |= UINT64_C(1) << (index % 64);
+}
+
+static bool held_set_has(const struct held_set *set, size_t index)
+{
+    return index < HELD_NAMES_MAX && (set->words[index / 64] & UINT64_C(1) << (index % 64));
+}
+
+static void held_look_at(int top, struct held_set *ret_set)
+{
+    size_t i = 0;
+    *ret_set = (struct held_set){0};
+    for (struct names_held_name at = {0}; names_next_held(&at); i++)
+        if (files_exists(top, at.path))
+            held_set_add(ret_set, i);
+}
+
+void held_set_write(const struct held_set *set, struct str *text)
+{
+    size_t i = 0;
+    for (struct names_held_name at = {0}; names_next_held(&at); i++)
+        if (held_set_has(set, i))
+            str_concat(text, ":", at.path);
+    str_append(text, ":");
+}
+
+/* The names of brig 0.2, of which the bits were written as a hexadecimal number. */
+static const char *const held_old_names[] = {
+    ".envrc",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".husky",
+    ".mcp.json",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/hooks",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".qwen",
+    ".opencode",
+    "opencode.json",
+    ".windsurf",
+    ".roo",
+    ".aider.conf.yml",
+    ".hg/hgrc",
+    ".brig.conf",
+    ".git",
+    "HEAD",
+    "config",
+    "hooks",
+    "objects",
+    "refs",
+    "commondir",
 };
-enum { ROW_GIT, ROW_HEAD, ROW_CONFIG, ROW_HOOKS, ROW_OBJECTS, ROW_REFS, ROW_COMMONDIR };
 
-static const struct names_row *row_of(size_t index)
+/* Whether a text of held_set_write() has a name. */
+static bool held_text_has(const char *text, const char *name)
 {
-    return index < names_count ? &names_rows[index] : &git_rows[index - names_count];
-}
-static size_t row_count(void)
-{
-    return names_count + ARRAY_LENGTH(git_rows);
-}
-
-static uint64_t bit(size_t index)
-{
-    return UINT64_C(1) << (index & 63);
+    size_t length = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at++)
+        if (at > text && at[-1] == ':' && at[length] == ':')
+            return true;
+    return false;
 }
 
-static uint64_t look(int top)
+void held_set_read(const char *text, struct held_set *ret_set)
 {
-    uint64_t found = 0;
-    for (size_t i = 0; i < row_count(); i++)
-        if (files_exists(top, row_of(i)->path))
-            found |= bit(i);
-    return found;
-}
-
-static bool has(uint64_t found, size_t git_row)
-{
-    return found & bit(names_count + git_row);
+    size_t i = 0;
+    uint64_t old = text[0] == ':' ? 0 : strtoumax(text, NULL, 16);
+    *ret_set = (struct held_set){0};
+    for (struct names_held_name at = {0}; names_next_held(&at); i++) {
+        bool had = held_text_has(text, at.path);
+        for (size_t k = 0; k < ARRAY_LENGTH(held_old_names); k++)
+            had = had || (old >> k & 1 && strcmp(held_old_names[k], at.path) == 0);
+        if (had)
+            held_set_add(ret_set, i);
+    }
 }
 
 int held_look(int top, const char *path, struct held_root *ret_root, struct brig_error *err)
 {
-    struct held_root root = {.top = fcntl(top, F_DUPFD_CLOEXEC, 3), .existed = look(top)};
+    struct held_root root = {.top = fcntl(top, F_DUPFD_CLOEXEC, 3)};
     if (root.top < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor");
+    held_look_at(top, &root.existed);
     int status = str_copy(path, &root.path, err);
     if (status < 0)
         (void)close(root.top);
@@ -72,7 +126,12 @@ int held_look(int top, const char *path, struct held_root *ret_root, struct brig
 
 bool held_has_new(const struct held_root *root)
 {
-    return look(root->top) & ~root->existed;
+    struct held_set now;
+    held_look_at(root->top, &now);
+    for (size_t i = 0; i < ARRAY_LENGTH(now.words); i++)
+        if (now.words[i] & ~root->existed.words[i])
+            return true;
+    return false;
 }
 
 void held_root_done(struct held_root *root)
@@ -81,6 +140,54 @@ void held_root_done(struct held_root *root)
         (void)close(root->top);
     free(root->path);
     *root = (struct held_root){.top = -1};
+}
+
+/* ---- which of them are held back ---- */
+
+/* Whether git takes the directory for a bare repository. In a repository these are ordinary names. */
+static bool held_is_bare(const struct held_root *root, bool is_new_git)
+{
+    autoclose int git = files_open_dir(root->top, ".git");
+    bool in_repository =
+        files_exists(root->top, ".git") && !is_new_git && (git < 0 || files_exists(git, "HEAD"));
+    return !in_repository && files_exists(root->top, "HEAD") &&
+           (files_exists(root->top, "commondir") ||
+            (files_exists(root->top, "objects") && files_exists(root->top, "refs")));
+}
+
+/* Whether a `.git` that was not there at the start is the mount point of another run. */
+static bool held_is_mounted(const struct held_root *root)
+{
+    autoclose int git = files_open_dir(root->top, ".git");
+    return git >= 0 && files_is_mount_point(git);
+}
+
+int held_find(const struct held_root *root, const struct held_rules *rules, held_each each,
+              void *context)
+{
+    size_t i = 0;
+    int status = 0;
+    struct held_set now, fresh = {0};
+    bool is_new_git = false;
+    held_look_at(root->top, &now);
+    for (struct names_held_name at = {0}; names_next_held(&at); i++) {
+        bool git = at.row->held == NAMES_HELD_NEW && strcmp(at.path, ".git") == 0;
+        if (!held_set_has(&now, i) || held_set_has(&root->existed, i) ||
+            (git && held_is_mounted(root)))
+            continue;
+        held_set_add(&fresh, i);
+        is_new_git = is_new_git || git;
+    }
+    bool bare = held_is_bare(root, is_new_git);
+    i = 0;
+    for (struct names_held_name at = {0}; names_next_held(&at); i++) {
+        if (!held_set_has(&fresh, i) || (at.row->held == NAMES_HELD_BARE && !bare) ||
+            names_is_excepted(rules->unprotect, rules->unprotect_count, root->path, at.path))
+            continue;
+        int found = each(context, root, &at);
+        status = status < 0 ? status : found; /* the others are still held back */
+    }
+    return status;
 }
 
 /* ---- holding back ---- */
@@ -213,15 +320,15 @@ static int move_to_store(const struct held_root *root, int parent, const char *n
     return status;
 }
 
-static int take_one(const struct held_root *root, int store, const struct names_row *row,
+static int take_one(const struct held_root *root, int store, const struct names_held_name *held,
                     struct str *notes, struct brig_error *err)
 {
-    const char *name;
+    const char *name, *why = held->row->program;
     char path[PATH_LENGTH_MAX + 1], other[NAME_MAX + 1];
     struct stat info;
     struct brig_error copying = {0};
     size_t left_out = 0;
-    (void)snprintf(path, sizeof path, "%s", row->path);
+    (void)snprintf(path, sizeof path, "%s", held->path);
     autoclose int parent = open_parent(root->top, path, &name);
     if (parent < 0) { /* a parent is a link: the link itself is held back */
         path[strcspn(path, "/")] = '\0';
@@ -234,49 +341,47 @@ static int take_one(const struct held_root *root, int store, const struct names_
         return status;
     const char *kind = kind_without_content(info.st_mode);
     if (kind && tree_remove(parent, other, NULL) == 0) {
-        (void)note_name(notes, "deleted", root, path, row->why);
+        (void)note_name(notes, "deleted", root, path, why);
         str_concat(notes, ": it was ", kind, ", which has no content to hold back\n");
-    } else if (!kind && move_to_store(root, parent, other, path, row->why, store, &left_out,
-                                      &copying) == 0) {
-        note_held(root, path, row->why, left_out, notes);
+    } else if (!kind &&
+               move_to_store(root, parent, other, path, why, store, &left_out, &copying) == 0) {
+        note_held(root, path, why, left_out, notes);
     } else {
-        (void)note_name(notes, "held back", root, path, row->why);
+        (void)note_name(notes, "held back", root, path, why);
         str_concat(notes, ", is now ", other, ": ", copying.message, "\n");
     }
     return 0;
 }
 
+struct held_taking {
+    int store;
+    const struct held_rules *rules;
+    struct str *notes;
+};
+
+static int held_take_each(void *context, const struct held_root *root,
+                          const struct names_held_name *held)
+{
+    const struct held_taking *taking = context;
+    struct brig_error failure = {0};
+    if (taking->rules->report_only || taking->store < 0) {
+        str_appendf(taking->notes, "new: %s, which %s would execute\n", held->path,
+                    held->row->program);
+        return 0;
+    }
+    int status = take_one(root, taking->store, held, taking->notes, &failure);
+    if (status < 0)
+        str_appendf(taking->notes,
+                    "'%s/%s', which %s would execute, could not be held back: %s. Remove it\n",
+                    str_shown(root->path).text, held->path, held->row->program, failure.message);
+    return status;
+}
+
 int held_take(const struct held_root *root, int store, const struct held_rules *rules,
               struct str *notes)
 {
-    struct brig_error failure = {0};
-    uint64_t now = look(root->top), fresh = now & ~root->existed;
-    /* In a repository these are ordinary names. */
-    autoclose int git = files_open_dir(root->top, ".git");
-    if (has(fresh, ROW_GIT) && git >= 0 && files_is_mount_point(git))
-        fresh &= ~bit(names_count + ROW_GIT);
-    bool in_repository = files_exists(root->top, ".git") && !has(fresh, ROW_GIT) &&
-                         (git < 0 || files_exists(git, "HEAD"));
-    bool bare = !in_repository && has(now, ROW_HEAD) &&
-                (has(now, ROW_COMMONDIR) || (has(now, ROW_OBJECTS) && has(now, ROW_REFS)));
-    int status = 0;
-    for (size_t i = 0; i < row_count(); i++) {
-        const struct names_row *row = row_of(i);
-        bool part_of_bare = i > names_count; /* all of git_rows but .git */
-        if (!(fresh & bit(i)) || (part_of_bare && !bare) ||
-            names_is_excepted(rules->unprotect, rules->unprotect_count, root->path, row->path))
-            continue;
-        if (rules->report_only || store < 0)
-            str_appendf(notes, "new: %s, which %s would execute\n", row->path, row->why);
-        else if (take_one(root, store, row, notes, &failure) <
-                 0) { /* the others are still held back */
-            status = failure.code;
-            str_appendf(notes,
-                        "'%s/%s', which %s would execute, could not be held back: %s. Remove it\n",
-                        str_shown(root->path).text, row->path, row->why, failure.message);
-        }
-    }
-    return status;
+    struct held_taking taking = {store, rules, notes};
+    return held_find(root, rules, held_take_each, &taking);
 }
 
 /* ---- the store ---- */

@@ -18,11 +18,20 @@ struct held_rules {
     bool report_only; /* leave files in place, and only report them */
 };
 
+/* Which of the held names exist in a directory. */
+#define HELD_NAMES_MAX 256
+struct held_set {
+    uint64_t words[HELD_NAMES_MAX / 64]; /* a bit for each, in the order of names_next_held() */
+};
+/* The same as a text without NUL, which another version of brig can read. */
+void held_set_write(const struct held_set *set, struct str *text);
+void held_set_read(const char *text, struct held_set *ret_set);
+
 /* A granted directory, as it was at the start of the run. */
 struct held_root {
     int top;
     char *path;
-    uint64_t existed; /* a bit for each row of the table in held.c */
+    struct held_set existed;
 };
 
 /* Records the state of a directory, and keeps a duplicate of the fd. Release with
@@ -32,6 +41,14 @@ void held_root_done(struct held_root *root);
 
 /* Whether one of the names exists that did not at the start. */
 bool held_has_new(const struct held_root *root);
+
+/* Calls `each` for each name that is to be held back: new, and not excepted by the rules. Returns its
+ * first failure, after the others. */
+struct names_held_name;
+typedef int (*held_each)(void *context, const struct held_root *root,
+                         const struct names_held_name *held);
+int held_find(const struct held_root *root, const struct held_rules *rules, held_each each,
+              void *context);
 
 /* Holds back the new files in the directory. `store` is a directory of the storage, or -1: then
  * nothing is moved. FIFOs, sockets and devices are deleted. A line about each file is appended to

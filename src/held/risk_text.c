@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scanners for credentials and for package.json. */
+/* Scanners for credentials, for package.json and for lock files. */
 #include "held/risk_text.h"
 
 #include <string.h>
@@ -56,6 +56,11 @@ static bool is_upper(char c)
 static bool is_alnum(char c)
 {
     return is_upper(c) || (c >= 'a' && c <= 'z');
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 static bool is_of(enum alphabet alphabet, char c)
@@ -123,6 +128,167 @@ bool risk_token_find(const char *text, size_t length, size_t from, struct risk_t
     return false;
 }
 
+/* ---- lock files ---- */
+
+static const char *const lock_names[] = {
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lock",
+    "deno.lock",
+    "Cargo.lock",
+    "poetry.lock",
+    "uv.lock",
+    "pdm.lock",
+    "pylock.toml",
+    "Pipfile.lock",
+    "requirements.txt",
+    "constraints.txt",
+    "Gemfile.lock",
+    "composer.lock",
+    "go.mod",
+    "mix.lock",
+    "pubspec.lock",
+    "Podfile.lock",
+    "flake.lock",
+    "Package.resolved",
+};
+
+/* What a URL begins with, after its scheme. */
+static const char *const usual_sources[] = {
+    "registry.npmjs.org",
+    "registry.yarnpkg.com",
+    "npm.jsr.io",
+    "jsr.io",
+    "pypi.org",
+    "files.pythonhosted.org",
+    "index.crates.io",
+    "static.crates.io",
+    "rubygems.org",
+    "repo.packagist.org",
+    "packagist.org",
+    "hex.pm",
+    "repo.hex.pm",
+    "pub.dev",
+    "pub.dartlang.org",
+    "proxy.golang.org",
+    "trunk.cocoapods.org",
+    "cdn.cocoapods.org",
+    "github.com/rust-lang/crates.io-index",
+};
+
+/* Sites where everybody can have a repository. */
+static const char *const shared_hosts[] = {"github.com",          "gitlab.com",
+                                           "bitbucket.org",       "codeberg.org",
+                                           "codeload.github.com", "raw.githubusercontent.com"};
+
+/* Members of a lock file in JSON with addresses that nothing is downloaded from. */
+static const char *const lock_other_members[] = {"homepage", "issues", "docs", "funding"};
+
+#define SOURCE_MAX 512 /* characters of an address */
+#define LOCK_HEAD 1024 /* where a package-lock.json says that it is one */
+
+bool risk_is_lock(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(lock_names); i++)
+        if (strcmp(lock_names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool ends_source(char c)
+{
+    return (unsigned char)c <= ' ' || strchr("/\"'`,;)(<>#?\\]}", c);
+}
+
+/* Whether the address at `at` is the value of a member that does not count. `"url"` counts but in a
+ * package-lock.json, which has the member only for donations. */
+static bool is_of_other_member(const char *text, size_t at)
+{
+    size_t end = at;
+    while (end > 0 && at - end < SOURCE_MAX && text[end - 1] != '"' && !is_space(text[end - 1]))
+        end--;
+    if (end == 0 || text[--end] != '"')
+        return false;
+    while (end > 0 && (is_space(text[end - 1]) || text[end - 1] == ':'))
+        end--;
+    if (end == 0 || text[--end] != '"')
+        return false;
+    size_t start = end;
+    while (start > 0 && end - start < SOURCE_MAX && text[start - 1] != '"')
+        start--;
+    if (end - start == 3 && memcmp(text + start, "url", 3) == 0)
+        return memmem(text, at < LOCK_HEAD ? at : LOCK_HEAD, "\"lockfileVersion\"", 17);
+    for (size_t i = 0; i < ARRAY_LENGTH(lock_other_members); i++)
+        if (strlen(lock_other_members[i]) == end - start &&
+            memcmp(lock_other_members[i], text + start, end - start) == 0)
+            return true;
+    return false;
+}
+
+static bool is_shared_host(const char *host, size_t length)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(shared_hosts); i++)
+        if (strlen(shared_hosts[i]) == length && memcmp(shared_hosts[i], host, length) == 0)
+            return true;
+    return false;
+}
+
+/* The length of what identifies a source, from its host on, with the character after it. */
+static size_t source_length(const char *at, size_t left)
+{
+    size_t length = 0, parts = 0;
+    size_t max = left < SOURCE_MAX ? left : SOURCE_MAX;
+    while (length < max && !ends_source(at[length]))
+        length++;
+    if (is_shared_host(at, length))
+        for (; length < max && parts < 2 && at[length] == '/'; parts++)
+            for (length++; length < max && !ends_source(at[length]);)
+                length++;
+    return length < max ? length + 1 : length;
+}
+
+/* Behind the name of a user, or `at` itself. */
+static size_t skip_user(const char *text, size_t length, size_t at)
+{
+    for (size_t i = at; i < length && i - at < SOURCE_MAX && !ends_source(text[i]); i++)
+        if (text[i] == '@')
+            return i + 1;
+    return at;
+}
+
+bool risk_source_find(const char *text, size_t length, size_t from, struct risk_token *ret_source)
+{
+    for (size_t i = from; i + 3 < length; i++) {
+        size_t at = 0, size = 0;
+        if (text[i] == '=' && text[i + 1] == '>') {
+            const char *end = memchr(text + i, '\n', length - i);
+            at = i;
+            size = end ? (size_t)(end - text) - i : length - i;
+        } else if (memcmp(text + i, "://", 3) == 0 && !is_of_other_member(text, i)) {
+            at = skip_user(text, length, i + 3);
+            size = source_length(text + at, length - at);
+        }
+        if (size > 0) {
+            *ret_source = (struct risk_token){text + at, size};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool risk_source_is_usual(const struct risk_token *source)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(usual_sources); i++) {
+        size_t length = strlen(usual_sources[i]);
+        if (source->length >= length && memcmp(source->at, usual_sources[i], length) == 0 &&
+            (source->length == length || ends_source(source->at[length])))
+            return true;
+    }
+    return false;
+}
+
 /* ---- package.json ---- */
 
 /* Members of the outermost object. `packageManager` names a program that corepack downloads;
@@ -168,11 +334,6 @@ struct scanner {
     const char *text;
     size_t length, at;
 };
-
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
 
 static void skip_space(struct scanner *s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts that a jail has written: does one contain a credential, and which parts of a package.json
- * execute something. Pure, without allocation; any bytes are accepted. */
+/* Texts that a jail has written: does one contain a credential, which parts of a package.json execute
+ * something, and where the packages of a lock file come from. Pure, without allocation; any bytes are accepted. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +17,17 @@ struct risk_token {
 /* Finds the first credential at or after `from`: a private key, or a token in the form that a known
  * service gives them. False if there is none. */
 bool risk_token_find(const char *text, size_t length, size_t from, struct risk_token *ret_token);
+
+/* Whether a file of this name lists the packages that a package manager downloads, with their
+ * addresses. */
+bool risk_is_lock(const char *name);
+
+/* Finds the next place in a lock file that packages come from, at or after `from`: the host of a URL,
+ * of a site with many owners also the owner and the name, or a replacement in a go.mod. */
+bool risk_source_find(const char *text, size_t length, size_t from, struct risk_token *ret_source);
+
+/* Whether it is one of the registries that package managers use if they are told nothing else. */
+bool risk_source_is_usual(const struct risk_token *source);
 
 enum risk_package {
     RISK_PACKAGE_NONE,   /* it has no such part */

@@ -18,9 +18,10 @@ teardown() {
     repos_teardown
 }
 
-# The names of src/held/names.c, and the files that stand for those that are directories.
+# Some names of src/held/names.c, and the files that stand for those that are directories. That each name of the table
+# is found is tested by unit/test_guard and unit/test_risk.
 FILES='.envrc .devcontainer.json .mcp.json .claude/settings.json .claude/settings.local.json opencode.json '
-FILES+='.aider.conf.yml .hg/hgrc .brig.conf'
+FILES+='opencode.jsonc .aider.conf.yml .brig.conf'
 DIRECTORIES='.vscode .idea .zed .devcontainer .husky .claude/hooks .codex .cursor .gemini .qwen .opencode .windsurf .roo'
 # For a shell: a file of each name, and one in each directory, whose text is a comment with its name.
 MAKE="mkdir -p $DIRECTORIES; for f in $FILES; do [ \$f = \${f#*/} ] || mkdir -p \${f%/*}; echo \"# \$f\" >\$f; done
@@ -56,10 +57,42 @@ listing() {
     find . -mindepth 1 \( -type d -printf '%p %y %i %m %U\n' -o -printf '%p %y %i %s %m %U %l %T@\n' \) | sort
 }
 
-@test "the names of this suite are those of the table" {
-    names=$(sed -n 's/^    NAMES_ROW("\([^"]*\)", ".*),$/\1/p' "$LIB_ROOT/src/held/names.c" | sort)
-    # shellcheck disable=SC2086 # words
-    [ "$names" = "$(printf '%s\n' $FILES $DIRECTORIES | sort)" ]
+@test "the names of this suite are in the table" {
+    for name in $FILES $DIRECTORIES; do
+        grep -qF "\"$name\"" "$LIB_ROOT/src/held/names.c"
+    done
+}
+
+@test "what an existing Mercurial project and other agents obey is protected and held back" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -c 'mkdir -p .hg/store; echo "[paths]" >.hg/hgrc; echo share-safe >.hg/requires'
+        before=$(listing)
+        must inside "$pair" 'set +e
+            echo x >>.hg/hgrc && echo LOST; echo shared >>.hg/requires && echo LOST; mv .hg h && echo LOST
+            echo "[hooks]" >.hg/hgrc-not-shared; printf "$PWD/evil/.hg" >.hg/sharedpath; echo data >.hg/store/data
+            mkdir -p .jj/repo .github/hooks .amazonq .bsp; echo x >.jj/repo/config.toml; echo {} >.amazonq/mcp.json
+            echo {} >.github/hooks/x.json; echo x >.bsp/x.json; echo {} >crush.json; echo ok'
+        output_has ok
+        output_lacks LOST
+        for name in .hg/hgrc-not-shared .hg/sharedpath .jj .github/hooks .amazonq/mcp.json .bsp crush.json; do
+            output_has "held back: $name,"
+            [ ! -e "$name" ]
+        done
+        [ "$(cat .hg/store/data)" = data ]
+        as "$OWNER" sh -c 'rm .hg/store/data; rmdir .github .amazonq'
+        [ "$(listing)" = "$before" ]
+    done
+}
+
+@test "a new Mercurial repository is held back as a whole" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" 'mkdir -p .hg/store; echo "[hooks]" >.hg/hgrc; echo x >.hg/requires'
+        output_has "held back: .hg, which its version control would execute"
+        output_lacks .hg/hgrc
+        [ ! -e .hg ]
+    done
 }
 
 @test "new files are visible inside, and held back when the run ends, in every mode" {
@@ -78,7 +111,6 @@ listing() {
         # What is only beside them stays.
         [ "$(cat .claude/notes plain)" = $'data\nplain' ]
         as "$OWNER" rm -rf .claude plain
-        as "$OWNER" rmdir .hg 2>/dev/null || true
         [ "$(listing)" = "$before" ]
         # shellcheck disable=SC2086 # words
         by "$who" discard $FILES $DIRECTORIES
@@ -113,7 +145,7 @@ listing() {
                 for a in 'echo x >\$n/new' 'echo x >\$n/file' 'rm -r \$n' 'mv \$n moved' 'mkdir x && mv -T x \$n' 'rm \$n/file'; do
                     eval \"\$a\" 2>/dev/null && echo \"LOST: \$n: \$a\"; [ ! -d x ] || rmdir x; [ ! -e moved ] || rm -rf moved
                 done; done
-            mv .claude c 2>/dev/null && echo LOST; mv .hg h 2>/dev/null && echo LOST; echo tried all"
+            mv .claude c 2>/dev/null && echo LOST; echo tried all"
         output_has "tried all"
         output_lacks LOST
         output_lacks UNREADABLE

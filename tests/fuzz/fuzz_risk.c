@@ -2,9 +2,10 @@
 /* The scanners of risk flags, with any bytes as a text, a package.json, a path and a pattern. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "held/risk_rows.h"
+#include "held/names.h"
 #include "held/risk_text.h"
 
 /* Tokens lie in the text, in order, and do not overlap. */
@@ -17,6 +18,18 @@ static void find_tokens(const char *text, size_t size)
         if (token.at < text || at < from || token.length == 0 || at + token.length > size)
             abort();
         from = at + token.length;
+    }
+}
+
+static void find_sources(const char *text, size_t size)
+{
+    struct risk_token source;
+    for (size_t from = 0; risk_source_find(text, size, from, &source);) {
+        size_t at = (size_t)(source.at - text);
+        if (at < from || source.length == 0 || at + source.length > size)
+            abort();
+        (void)risk_source_is_usual(&source);
+        from = at + source.length;
     }
 }
 
@@ -46,9 +59,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     find_tokens(text, size);
     scan_package(text, size);
     const char *other = text + strlen(text) + 1;
-    (void)risk_pattern_matches(text, other);
-    const char *reason = risk_row_find(text, other, false);
-    if (!reason && risk_row_find(text, other, true))
+    if (names_match(text, other, true) && !names_match(text, other, false))
         abort();
+    struct names_mark mark;
+    if (!names_judge(text, other, 0, S_IFREG | 0644, &mark) &&
+        names_judge(text, other, S_IFREG | 0644, 0, &mark))
+        abort();
+    (void)names_is_unknown(text);
+    find_sources(text, size);
     return 0;
 }

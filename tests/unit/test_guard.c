@@ -17,6 +17,7 @@
 #include "git/pushed.h"
 #include "git/repo.h"
 #include "git/transfer.h"
+#include "held/held.h"
 #include "held/names.h"
 #include "tap.h"
 
@@ -281,6 +282,35 @@ static void protected_names(void)
            "exceptions are names or absolute paths");
 }
 
+/* A run that was killed may have been of another version, with other names. */
+static void existing_names(void)
+{
+    char dir[] = "/tmp/brig-test-guard-XXXXXX";
+    int top = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct held_root root;
+    struct str text = {0};
+    if (top < 0 || mkdirat(top, ".claude", 0700) < 0 || mkdirat(top, ".claude/hooks", 0700) < 0 ||
+        mkdirat(top, ".git", 0700) < 0 || held_look(top, dir, &root, NULL) < 0)
+        tap_bail("cannot make a directory");
+    held_set_write(&root.existed, &text);
+    tap_is_str(text.data, ":.git:.claude/hooks:", "the names that exist are written");
+    held_set_read(text.data, &root.existed);
+    tap_ok(!held_has_new(&root), "and read");
+    held_set_read(":.git:.gone-name:", &root.existed);
+    tap_ok(held_has_new(&root), "a name that is not among them is new");
+    held_set_read("400400", &root.existed); /* .claude/hooks and .git */
+    tap_ok(!held_has_new(&root), "also those of an earlier version");
+    held_set_read("400000", &root.existed);
+    tap_ok(held_has_new(&root), "one by one");
+    (void)unlinkat(top, ".claude/hooks", AT_REMOVEDIR);
+    (void)unlinkat(top, ".claude", AT_REMOVEDIR);
+    (void)unlinkat(top, ".git", AT_REMOVEDIR);
+    (void)rmdir(dir);
+    (void)close(top);
+    held_root_done(&root);
+    str_done(&text);
+}
+
 /* The state of a file that appears is longer than that of a missing one, here longer than all that is kept. */
 static void answers(void)
 {
@@ -410,5 +440,6 @@ int main(void)
     texts();
     pointers();
     protected_names();
+    existing_names();
     return tap_done();
 }

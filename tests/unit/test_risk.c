@@ -2,6 +2,7 @@
 /* Risk flags: every row of the table is hit, near misses are not, and the checks of files. */
 #include "changes/show/risk.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,8 @@
 #include "base/tree.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
+#include "held/held.h"
 #include "held/names.h"
-#include "held/risk_rows.h"
 #include "held/risk_text.h"
 #include "tap.h"
 
@@ -30,56 +31,91 @@ static void fill_pattern(char *to, size_t size, const char *pattern)
     to[used] = '\0';
 }
 
+/* The reason of a new file that is not executable. */
+static const char *named(const char *path, const char *home)
+{
+    struct names_mark mark;
+    return names_judge(path, home, 0, S_IFREG | 0644, &mark) ? mark.reason : NULL;
+}
+
 /* Whether a path has this reason, or that of a more specific row before it. */
 static bool is_hit_by(size_t row, const char *path, const char *home)
 {
-    const char *reason = risk_row_find(path, home, false);
-    if (!reason)
-        return false;
-    for (size_t i = 0; i < names_count; i++)
-        if (reason == names_rows[i].risk)
-            return true;
-    for (size_t i = 0; i <= row; i++)
-        if (reason == risk_rows[i].reason)
+    const char *reason = named(path, home);
+    for (size_t i = 0; reason && i <= row; i++)
+        if (reason == names_rows[i].reason)
             return true;
     return false;
 }
 
+static bool is_judged(const struct names_row *row)
+{
+    return row->held != NAMES_HELD_NEW && row->held != NAMES_HELD_BARE;
+}
+
 static void hits_every_pattern(void)
 {
-    size_t missed = 0, below = 0, near = 0;
-    for (size_t i = 0; i < risk_row_count; i++) {
-        const struct risk_row *row = &risk_rows[i];
-        for (const char *const *pattern = row->patterns; *pattern; pattern++) {
+    size_t missed = 0, below = 0, near = 0, capital = 0;
+    for (size_t i = 0; i < names_row_count; i++) {
+        const struct names_row *row = &names_rows[i];
+        for (const char *const *pattern = row->patterns; is_judged(row) && *pattern; pattern++) {
             char name[128], path[160];
             fill_pattern(name, sizeof name, *pattern);
-            bool of_home = row->where == RISK_HOME;
+            bool of_home = row->where == NAMES_HOME;
             (void)snprintf(path, sizeof path, of_home ? "%s" : "a/b/%s", name);
             missed += !is_hit_by(i, path, path);
             (void)snprintf(path, sizeof path, "%s/deep/er", name);
             below += !is_hit_by(i, path, path);
             (void)snprintf(path, sizeof path, "q%s.q/file", name);
-            near += !strchr(*pattern, '*') && risk_row_find(path, path, false) == row->reason &&
+            near += !strchr(*pattern, '*') && named(path, path) == row->reason &&
                     !strchr(*pattern, '/');
             if (!is_hit_by(i, name, name))
                 tap_diag("not hit: %s", name);
+            for (char *c = name; *c; c++)
+                *c = (char)toupper((unsigned char)*c);
+            capital += !row->exact && !is_hit_by(i, name, name);
         }
     }
     tap_is_int(missed, 0, "every pattern matches a path of its name");
     tap_is_int(below, 0, "and what is below it");
     tap_is_int(near, 0, "but no longer name that contains it");
+    tap_is_int(capital, 0, "and capitals, as a directory may not tell them apart");
 }
 
-static void hits_the_guards_names(void)
+static void table_is_complete(void)
+{
+    size_t order = 0, undecided = 0, stars = 0, unnamed = 0, held = 0;
+    for (size_t i = 0; i < names_row_count; i++) {
+        const struct names_row *row = &names_rows[i];
+        order += i > 0 && row->class < names_rows[i - 1].class;
+        bool decided = row->held != NAMES_NOT_HELD || row->why_not;
+        undecided += row->class == NAMES_UNASKED && !decided;
+        if (row->class == NAMES_UNASKED && !decided)
+            tap_diag("neither held nor with a reason: %s", row->patterns[0]);
+        unnamed += row->held != NAMES_NOT_HELD && !row->program;
+    }
+    for (struct names_held_name at = {0}; names_next_held(&at); held++)
+        stars += strchr(at.path, '*') != NULL || at.row->where == NAMES_HOME;
+    tap_is_int(order, 0, "rows are in the order of their classes");
+    tap_is_int(undecided, 0, "what is executed unasked is held, or has the reason why not");
+    tap_is_int(unnamed, 0, "held names say what executes them");
+    tap_is_int(stars, 0, "and are plain names in a project");
+    tap_ok(held > 0 && held <= HELD_NAMES_MAX, "there are at most %d held names: %zu",
+           HELD_NAMES_MAX, held);
+}
+
+static void judges_held_names(void)
 {
     size_t missed = 0;
-    for (size_t i = 0; i < names_count; i++) {
+    for (struct names_held_name at = {0}; names_next_held(&at);) {
         char path[128];
-        (void)snprintf(path, sizeof path, "some/project/%s", names_rows[i].path);
-        missed += risk_row_find(path, NULL, false) != names_rows[i].risk;
+        struct names_mark mark;
+        (void)snprintf(path, sizeof path, "some/project/%s", at.path);
+        missed += is_judged(at.row) && (!names_judge(path, NULL, 0, S_IFREG | 0644, &mark) ||
+                                        mark.class != NAMES_UNASKED);
     }
-    tap_is_int(missed, 0, "names that the guard holds back are risks at any depth");
-    tap_is_str(risk_row_find(".envrc", NULL, false), "obeyed by direnv", "with what obeys them");
+    tap_is_int(missed, 0, "names that are held back are risks at any depth");
+    tap_is_str(named(".envrc", NULL), "obeyed by direnv", "with what obeys them");
 }
 
 static void knows_names(void)
@@ -114,6 +150,23 @@ static void knows_names(void)
         {"Makefile.txt.c/x.md", NULL, "runs when you build or test"},
         {"NotMakefile", NULL, NULL},
         {"hooks/pre-commit", NULL, NULL},
+        {".GIT/HOOKS/pre-commit", NULL, "executed by git"},
+        {"sub/.Envrc", NULL, "obeyed by direnv"},
+        {"JUSTFILE", NULL, "runs when you build or test"},
+        {"build/main.o", NULL, NULL},
+        {"BUILD", NULL, "runs when you build or test"},
+        {"docs/agents.md", NULL, NULL},
+        {".hg/hgrc-not-shared", NULL, "obeyed by Mercurial"},
+        {".hg/store/data/x.i", NULL, NULL},
+        {".xo-config.js", NULL, "runs when you build or test"},
+        {".lintstagedrc.js", NULL, "executed by git"},
+        {".releaserc.js", NULL, "runs when you build or test"},
+        {"karma.conf.js", NULL, "runs when you build or test"},
+        {"src/rc.js", NULL, NULL},
+        {"libx.so-gdb.py", NULL, "runs when an interpreter or debugger starts"},
+        {".kiro/specs/x.md", NULL, "settings of an agent"},
+        {"main.tf", NULL, NULL},
+        {".nvmrc", NULL, NULL},
         {".github/ISSUE_TEMPLATE.md", NULL, NULL},
         {"a.pthx", NULL, NULL},
         {"docs/CLAUDE.md.txt", NULL, NULL},
@@ -122,21 +175,34 @@ static void knows_names(void)
         {".env.example", NULL, NULL},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        tap_is_str(risk_row_find(rows[i].path, rows[i].home, false), rows[i].reason, "%s%s: %s",
-                   rows[i].path, rows[i].home ? " in the home" : "",
-                   rows[i].reason ? rows[i].reason : "no risk");
-    tap_is_str(risk_row_find("Makefile", NULL, true), NULL, "to delete a Makefile is no risk");
-    tap_is_str(risk_row_find(".npmrc", NULL, true), "settings of a package manager",
-               "to delete settings is one");
+        tap_is_str(named(rows[i].path, rows[i].home), rows[i].reason, "%s%s: %s", rows[i].path,
+                   rows[i].home ? " in the home" : "", rows[i].reason ? rows[i].reason : "no risk");
+    struct names_mark mark;
+    tap_ok(!names_judge("Makefile", NULL, S_IFREG | 0644, 0, &mark),
+           "to delete a Makefile is no risk");
+    tap_ok(names_judge(".npmrc", NULL, S_IFREG | 0644, 0, &mark) && mark.class == NAMES_WHEN_RUN,
+           "to delete settings is one");
+    tap_ok(names_judge("src/x", NULL, S_IFREG | 0644, S_IFREG | 0755, &mark) &&
+               mark.class == NAMES_UNUSUAL &&
+               !names_judge("src/x", NULL, S_IFREG | 0755, S_IFREG | 0755, &mark),
+           "a file that becomes executable is unusual");
+    tap_ok(names_judge(".claude", NULL, 0, S_IFLNK | 0777, &mark) &&
+               !names_judge(".claude", NULL, 0, S_IFREG | 0644, &mark),
+           "a link may take the place of a directory of the table");
+    tap_ok(names_is_unknown(".someagent/x") && !names_is_unknown(".github/ISSUE_TEMPLATE.md") &&
+               !names_is_unknown(".someagent") && !names_is_unknown("src/.x/y"),
+           "a directory with a dot at the top may be settings");
 }
 
 static void matches_patterns(void)
 {
-    tap_ok(risk_pattern_matches("a*b", "aXXb") && risk_pattern_matches("a*b", "ab/c") &&
-               risk_pattern_matches("*.x", "a.x.x") && risk_pattern_matches("a*b*c", "a1b2bc"),
+    tap_ok(names_match("a*b", "aXXb", true) && names_match("a*b", "ab/c", true) &&
+               names_match("*.x", "a.x.x", true) && names_match("a*b*c", "a1b2bc", true),
            "a star stands for any characters");
-    tap_ok(!risk_pattern_matches("a*b", "a/b") && !risk_pattern_matches("a/b", "a") &&
-               !risk_pattern_matches("a", "ab") && !risk_pattern_matches("a*b", "axbx"),
+    tap_ok(names_match("A*b", "axB", false) && !names_match("A*b", "axB", true),
+           "letters of both cases are the same, unless they must be exact");
+    tap_ok(!names_match("a*b", "a/b", true) && !names_match("a/b", "a", true) &&
+               !names_match("a", "ab", true) && !names_match("a*b", "axbx", true),
            "but not for a slash, and all of a component counts");
 }
 
@@ -424,7 +490,7 @@ static void judges_links(void)
         {"l6", "out/x", "a link that leads out of the directory"},
         {"l7", "..x/...", NULL},
         {".claude", "settings", "obeyed by Claude Code"},
-        {".github", "ci", "commands and skills that an agent runs"},
+        {".github", "ci", "obeyed by Copilot"},
         {".venv", "v", "a program that the project's tools start"},
         {"github", "ci", NULL},
     };
@@ -495,10 +561,72 @@ static void judges_places(void)
     tap_has_str(reason_of(".bashrc"), "shell", ".bashrc in the layer of the home");
 }
 
+static void judges_lock_files(void)
+{
+    static const char new_place[] = "a place that is new in it";
+#define RESOLVED(url) "{\"resolved\": \"" url "\"}"
+    static const struct {
+        const char *name, *before, *after;
+        bool marked;
+    } rows[] = {
+        {"package-lock.json", NULL, RESOLVED("https://registry.npmjs.org/a/-/a-1.tgz"), false},
+        {"package-lock.json", NULL, RESOLVED("https://evil.example/a-1.tgz"), true},
+        {"package-lock.json", NULL, RESOLVED("https://registry.npmjs.org.evil.example/a"), true},
+        {"package-lock.json", NULL, RESOLVED("https://registry.npmjs.org@evil.example/a"), true},
+        {"package-lock.json", RESOLVED("https://own.example/a"), RESOLVED("https://own.example/b"),
+         false},
+        {"package-lock.json", RESOLVED("https://own.example/a"), RESOLVED("https://own.exam/b"),
+         true},
+        {"package-lock.json", NULL,
+         "{\"lockfileVersion\": 3, \"funding\": {\"url\": \"https://give.example\"}}", false},
+        {"Pipfile.lock", NULL, "{\"url\": \"https://evil.example\"}", true},
+        {"Cargo.lock", NULL, "source = \"registry+https://github.com/rust-lang/crates.io-index\"",
+         false},
+        {"Cargo.lock", "source = \"git+https://github.com/me/a?rev=1\"",
+         "source = \"git+https://github.com/evil/a?rev=1\"", true},
+        {"Cargo.lock", "source = \"git+https://github.com/me/a?rev=1\"",
+         "source = \"git+https://github.com/me/a?rev=2\"", false},
+        {"requirements.txt", NULL, "flask==3.0", false},
+        {"requirements.txt", "flask==2.0\n",
+         "--index-url https://evil.example/simple\nflask==3.0\n", true},
+        {"go.mod", "module a\n", "module a\nreplace b => ../b\n", true},
+        {"go.mod", "replace b => ../b\n", "module a\nreplace b => ../b\n", false},
+        {"notes.txt", NULL, "https://evil.example/", false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        (void)unlinkat(lower, rows[i].name, 0);
+        put(upper, rows[i].name, 0644, rows[i].after);
+        if (rows[i].before)
+            put(lower, rows[i].name, 0644, rows[i].before);
+        const char *reason = reason_of(rows[i].name);
+        if (rows[i].marked)
+            tap_has_str(reason, new_place, "%s: %s", rows[i].name, rows[i].after);
+        else
+            tap_is_str(reason, NULL, "%s: %s", rows[i].name, rows[i].after);
+    }
+}
+
+static void judges_unknown_settings(void)
+{
+    struct change change = {.layer = &layer,
+                            .kind = CHANGE_ADDED,
+                            .path = ".someagent/x",
+                            .name = "x",
+                            .lower_dir = -1,
+                            .upper_dir = upper,
+                            .after = {.st_mode = S_IFREG | 0644}};
+    tap_is_str(risk_find_quickly(&change), "unknown settings", "a new directory with a dot");
+    (void)mkdirat(lower, ".someagent", 0700);
+    tap_is_str(risk_find_quickly(&change), NULL, "not one that the user has");
+    change.path = ".github/ISSUE_TEMPLATE.md";
+    tap_is_str(risk_find_quickly(&change), NULL, "nor one that has only known settings");
+}
+
 int main(void)
 {
     hits_every_pattern();
-    hits_the_guards_names();
+    judges_held_names();
+    table_is_complete();
     knows_names();
     matches_patterns();
     finds_credentials();
@@ -514,6 +642,8 @@ int main(void)
     judges_types_and_names();
     judges_links();
     judges_contents();
+    judges_lock_files();
+    judges_unknown_settings();
     judges_places();
     int top = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (chdir("/") < 0)

@@ -19,11 +19,12 @@
 #include "changes/diff/plain.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
-#include "held/risk_rows.h"
+#include "held/names.h"
 #include "held/risk_text.h"
 
 #define TOKENS_MAX 64 /* credentials of one file that are compared with the user's file */
 #define EXECUTABLE (S_IXUSR | S_IXGRP | S_IXOTH)
+#define TOO_LARGE "a lock file that is too large to be read"
 
 /* ---- the file itself ---- */
 
@@ -80,12 +81,6 @@ static const char *find_in_name(const struct change *change)
         i += size;
     }
     return NULL;
-}
-
-static bool is_new_executable(const struct change *change)
-{
-    return S_ISREG(change->after.st_mode) && (change->after.st_mode & EXECUTABLE) &&
-           !(S_ISREG(change->before.st_mode) && (change->before.st_mode & EXECUTABLE));
 }
 
 /* ---- links ---- */
@@ -185,12 +180,33 @@ static const char *path_in_home(const struct change *change, char *buffer, size_
     return below && *below ? below : NULL;
 }
 
-static const char *find_in_rows(const struct change *change, bool gone)
+/* Of a directory, and of a file that was there with this name, only the mode counts. */
+static bool is_metadata(const struct change *change)
+{
+    return change->kind == CHANGE_METADATA || S_ISDIR(change->after.st_mode);
+}
+
+static bool judge_name(const struct change *change, struct names_mark *ret_mark)
 {
     char buffer[2 * PATH_LENGTH_MAX + 2];
-    const char *home = path_in_home(change, buffer, sizeof buffer);
-    return S_ISLNK(change->after.st_mode) ? risk_row_find_link(change->path, home)
-                                          : risk_row_find(change->path, home, gone);
+    mode_t before = change->before.st_mode, after = change->after.st_mode;
+    return is_metadata(change)
+               ? names_judge("", NULL, before, after, ret_mark)
+               : names_judge(change->path, path_in_home(change, buffer, sizeof buffer), before,
+                             after, ret_mark);
+}
+
+/* Whether it is in a new directory at the top that may have the settings of some program. */
+static bool is_in_unknown(const struct change *change)
+{
+    char top[PATH_COMPONENT_MAX + 1];
+    size_t length = strcspn(change->path, "/");
+    if (is_metadata(change) || change->lower_dir >= 0 || length > PATH_COMPONENT_MAX ||
+        !names_is_unknown(change->path))
+        return false;
+    memcpy(top, change->path, length);
+    top[length] = '\0';
+    return !exists(change->layer->lower, top);
 }
 
 /* ---- contents ---- */
@@ -252,6 +268,29 @@ static bool has_other_part(const struct change *change, enum risk_package_part p
            strcmp(before, after) != 0;
 }
 
+/* Whether a lock file names a source of packages that the user's version does not name. */
+static const char *find_in_lock(const struct change *change)
+{
+    autostr struct str text = {0}, before = {0};
+    struct risk_token source;
+    if (change->after.st_size > (off_t)RISK_LOCK_MAX)
+        return TOO_LARGE;
+    read_beginning(change_open_after(change), RISK_LOCK_MAX, &text);
+    if (S_ISREG(change->before.st_mode))
+        read_beginning(change_open_before(change), RISK_LOCK_MAX, &before);
+    if (text.failed || before.failed)
+        return TOO_LARGE;
+    for (size_t from = 0; risk_source_find(text.data, text.length, from, &source);) {
+        bool known = before.length > 0
+                         ? memmem(before.data, before.length, source.at, source.length) != NULL
+                         : risk_source_is_usual(&source);
+        if (!known)
+            return "downloads packages from a place that is new in it";
+        from = (size_t)(source.at - text.data) + source.length;
+    }
+    return NULL;
+}
+
 static const char *find_in_content(const struct change *change)
 {
     if (!S_ISREG(change->after.st_mode))
@@ -261,40 +300,75 @@ static const char *find_in_content(const struct change *change)
         return "scripts that a package manager runs";
     if (package && has_other_part(change, RISK_PACKAGE_DEPENDENCIES))
         return "a dependency that is not from the registry";
+    const char *reason = risk_is_lock(change->name) ? find_in_lock(change) : NULL;
+    if (reason)
+        return reason;
     return has_new_credential(change) ? "looks as if it contains a credential" : NULL;
 }
 
 /* ---- all ---- */
 
-static const char *find(const struct change *change, bool contents)
+/* What a file is, apart from its name. */
+static const char *find_in_file(const struct change *change)
 {
-    if (change->kind == CHANGE_DELETED)
-        return is_deleted_repository(change) ? "a git repository with its history"
-                                             : find_in_rows(change, true);
     const char *reason = find_in_type(change->after.st_mode);
     if (!reason)
         reason = find_in_rights(change);
     if (!reason && change->before.st_mode == 0)
         reason = find_in_name(change);
-    if (change->kind == CHANGE_METADATA || S_ISDIR(change->after.st_mode))
-        return !reason && is_new_executable(change) ? "a new executable file" : reason;
-    if (!reason)
+    if (!reason && change->kind != CHANGE_METADATA)
         reason = find_in_link(change);
-    if (!reason)
-        reason = find_in_rows(change, false);
-    if (!reason && is_of_bare_repository(change))
-        reason = "part of a git repository";
-    if (!reason && contents)
-        reason = find_in_content(change);
-    return !reason && is_new_executable(change) ? "a new executable file" : reason;
+    return reason;
+}
+
+/* What is found neither in the file's modes nor in its name. */
+static struct names_mark judge_rest(const struct change *change, bool contents)
+{
+    struct names_mark mark = {NAMES_WHEN_RUN, NULL};
+    if (is_metadata(change) || change->kind == CHANGE_DELETED)
+        return mark;
+    if (is_of_bare_repository(change))
+        return (struct names_mark){NAMES_UNASKED, "part of a git repository"};
+    mark.reason = contents ? find_in_content(change) : NULL;
+    return mark;
+}
+
+static bool judge(const struct change *change, bool contents, struct names_mark *ret_mark)
+{
+    struct names_mark named = {NAMES_UNUSUAL, NULL};
+    bool deleted = change->kind == CHANGE_DELETED;
+    *ret_mark = (struct names_mark){NAMES_UNUSUAL, NULL};
+    if (!deleted)
+        ret_mark->reason = find_in_file(change);
+    else if (is_deleted_repository(change))
+        ret_mark->reason = "a git repository with its history";
+    if (ret_mark->reason)
+        return true;
+    (void)judge_name(change, &named);
+    if (named.reason && named.class != NAMES_UNUSUAL)
+        *ret_mark = named;
+    else
+        *ret_mark = judge_rest(change, contents);
+    if (!ret_mark->reason)
+        *ret_mark = named;
+    if (!ret_mark->reason && !deleted && is_in_unknown(change))
+        *ret_mark = (struct names_mark){NAMES_UNUSUAL, "unknown settings"};
+    return ret_mark->reason;
+}
+
+bool risk_judge(const struct change *change, struct names_mark *ret_mark)
+{
+    return judge(change, true, ret_mark);
 }
 
 const char *risk_find(const struct change *change)
 {
-    return find(change, true);
+    struct names_mark mark;
+    return judge(change, true, &mark) ? mark.reason : NULL;
 }
 
 const char *risk_find_quickly(const struct change *change)
 {
-    return find(change, false);
+    struct names_mark mark;
+    return judge(change, false, &mark) ? mark.reason : NULL;
 }

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* Risk flags: changes after which something runs outside the jail, or that are unusual enough that the
- * user should look at them. One table of names (risk_rows.h), and a few checks of the file. */
+ * user should look at them. The table of names (held/names.h), and a few checks of the file. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 struct change;
+struct names_mark;
 
 #define RISK_TEXT_MAX ((size_t)64 << 10)   /* the part of a file that is searched for credentials */
 #define RISK_PACKAGE_MAX ((size_t)1 << 20) /* a longer package.json is flagged without being read */
+#define RISK_LOCK_MAX ((size_t)16 << 20)   /* the same of lock files */
 
 #define RISK_OPTION "its name looks like an option"
 
-/* The reason, a clause such as "runs in every new shell", or NULL. Deleted files have a reason only if
- * what is left without them behaves differently, such as settings. A file that cannot be read is
- * judged by its name and mode. The text is constant. */
+/* The mark of a change; false if it has none. Deleted files have one only if what is left without them
+ * behaves differently, such as settings. A file that cannot be read is judged by its name and mode. */
+bool risk_judge(const struct change *change, struct names_mark *ret_mark);
+
+/* The reason of the mark, or NULL. */
 const char *risk_find(const struct change *change);
 
-/* The same without reading files: neither credentials nor the contents of package.json count. */
+/* The same without reading files: neither credentials nor what is in package.json and in lock files count. */
 const char *risk_find_quickly(const struct change *change);
