@@ -84,6 +84,9 @@ int jails_unmount(const char *storage, const char *name, const struct identity *
 /* Writes the mode recorded in NAME.jail, such as "casual", or "-" if there is none. */
 void jails_mode(const char *storage, const char *name, char *buffer, size_t size);
 
+/* Fails if the jail has something that exists nowhere else and that the user has not decided about. In cmd_rm.c. */
+int jails_refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err);
+
 /* Deletes a jail. Without `force` it fails if the jail has something that exists nowhere else and that the user
  * has not decided about. In cmd_rm.c. */
 int jails_delete(const struct jails_place *place, const char *name, bool force,

@@ -285,32 +285,38 @@ static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
 
 /* New repositories come first: a branch with a gitlink must not arrive before them. Then the trees,
  * submodules after the tree they are in. */
-static bool transfer_all(struct guard *guard, struct str *notes)
+static bool transfer_all(struct guard *guard, bool trees, struct str *notes)
 {
     struct str files[ROOTS_MAX] = {0};
+    struct nested_report reports[ROOTS_MAX] = {0};
     bool failed = false;
     for (size_t i = 0; i < guard->root_count; i++) {
         struct brig_error err = {0};
         if (!guard->git.program || !is_searched(guard, &guard->roots[i]))
             continue;
-        int treated = nested_treat(guard, &guard->roots[i], &files[i], notes, &err);
+        int treated = nested_treat(guard, &guard->roots[i], &files[i], &reports[i], notes, &err);
         if (treated < 0)
             note_failure(notes, &err, &failed);
         guard->unsearched |= treated > 0;
+        trees = trees || reports[i].has_new;
     }
-    if (!failed) /* git must not follow a gitlink into a directory of a jail */
+    if (trees && !failed) /* git must not follow a gitlink into a directory of a jail */
         transfer_trees(guard, notes, &failed);
+    nested_tell(guard, reports, notes);
     for (size_t i = 0; i < guard->root_count; i++) {
         struct brig_error err = {0};
         if (nested_check(guard, &guard->roots[i], &files[i], notes, &err) < 0)
             note_failure(notes, &err, &failed);
+        nested_restore(&guard->roots[i], &reports[i]);
+        str_done(&reports[i].changed);
+        str_done(&reports[i].opened);
         str_done(&files[i]);
     }
     return failed;
 }
 
 /* Runs in a child process and transfers all working trees of a run. Messages go to a memfd. */
-static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int out)
+static __attribute__((noreturn)) void finish_in_child(struct guard *guard, bool trees, int out)
 {
     autostr struct str notes = {0};
     if (!git_become(&guard->git.user))
@@ -320,7 +326,7 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int o
     if (guard->run >= 0)
         (void)lock_transfer(guard->run); /* until this process ends */
     autostr struct str held = {0};
-    bool failed = transfer_all(guard, &notes);
+    bool failed = transfer_all(guard, trees, &notes);
     for (size_t i = 0; i < guard->root_count; i++) /* also if git failed */
         if (held_take(&guard->roots[i].held, guard->held, &guard->rules, &held) < 0)
             failed = true;
@@ -329,23 +335,7 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int o
     _exit(failed ? 1 : 0);
 }
 
-/* Whether there is or may be a new repository in a granted directory. */
-static bool has_new_repository(const struct guard *guard, const struct root *root)
-{
-    autostr struct str dirs = {0};
-    int top = root->held.top;
-    if (!is_searched(guard, root))
-        return false;
-    if (nested_find(top, guard->storage, &guard->began, false, &dirs, NULL) != 0)
-        return true;
-    for (const char *at = NULL; (at = str_list_next(&dirs, at));)
-        if (!nested_is_known(top, at, &root->known))
-            return true;
-    return false;
-}
-
-/* Whether there is anything to transfer or hold back at the end of the run. */
-static bool has_changes(const struct guard *guard)
+static bool has_changed_trees(const struct guard *guard)
 {
     for (size_t i = 0; i < guard->tree_count; i++) {
         const struct tree *tree = &guard->trees[i];
@@ -353,19 +343,27 @@ static bool has_changes(const struct guard *guard)
             (tree->reviewed ? reviewed_has_changed(tree) : private_has_changed(&tree->private_git)))
             return true;
     }
+    return false;
+}
+
+/* Whether there is anything to be searched or held back at the end of the run. */
+static bool has_roots(const struct guard *guard)
+{
     for (size_t i = 0; i < guard->root_count; i++)
-        if (held_has_new(&guard->roots[i].held) || has_new_repository(guard, &guard->roots[i]))
+        if (held_has_new(&guard->roots[i].held) ||
+            (guard->git.program && is_searched(guard, &guard->roots[i])))
             return true;
     return false;
 }
 
-/* Transfers the changes of a run; guard->unfinished is set if that failed. */
-static int finish(struct guard *guard, struct str *notes, struct brig_error *err)
+/* Transfers the changes of a run, those of its trees if `trees`; guard->unfinished is set if that
+ * failed. */
+static int finish(struct guard *guard, bool trees, struct str *notes, struct brig_error *err)
 {
     autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
     pid_t pid = out < 0 ? -1 : fork();
     if (pid == 0)
-        finish_in_child(guard, out);
+        finish_in_child(guard, trees, out);
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
     guard->unfinished = process_wait(pid) != 0;
@@ -392,7 +390,8 @@ static void end_fetch(struct guard *guard)
 int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
 {
     end_fetch(guard);
-    return has_changes(guard) ? finish(guard, notes, err) : 0;
+    bool trees = has_changed_trees(guard);
+    return trees || has_roots(guard) ? finish(guard, trees, notes, err) : 0;
 }
 
 static void fetch_now(const struct guard *guard, const struct private_git *p, const char *space)
@@ -544,7 +543,7 @@ static int complete(struct guard *guard, const char *name, bool now, struct str 
         return 0;
     int status = load(guard, name, run, lock, !over, &left, err);
     if (status == 0)
-        status = finish(left, notes, err);
+        status = finish(left, true, notes, err);
     bool failed = status < 0 || (left && left->unfinished);
     if (left)
         unload(left);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -16,10 +17,12 @@
 #include "base/tree.h"
 #include "git/plan.h"
 #include "git/run.h"
+#include "held/names.h"
 
 #define SUBMODULE_LINK ".git.brig-link"
-#define NESTED_DEPTH_MAX 256
-#define TREATED_MAX 100 /* new repositories after one run */
+#define NESTED_QUEUE_MAX ((size_t)32 << 20) /* bytes of paths */
+#define NESTED_REPORTED_MAX 5               /* changed files that are named */
+#define TREATED_MAX 100                     /* new repositories after one run */
 
 /* ---- finding them ---- */
 
@@ -84,22 +87,60 @@ static int open_any(int at, const char *name, const struct timespec *since)
                : -1;
 }
 
+/* Opens a directory below the top. What had to be made readable is added to `opened`, which may be
+ * NULL. */
+static int open_found(int top, const char *path, const struct timespec *since, struct str *opened)
+{
+    int fd = -1;
+    struct brig_error err = {0};
+    struct stat info;
+    autoclose int above = -1;
+    if (path_open_beneath(top, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, &err) == 0)
+        return fd;
+    errno = err.sys_errno;
+    if (errno != EACCES ||
+        path_open_beneath(top, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &above, NULL) < 0 ||
+        fstat(above, &info) < 0)
+        return -1;
+    errno = EACCES;
+    if (!since || !is_since(&info, *since) ||
+        chmod(path_proc(above).text, (info.st_mode & 07777) | 0700) < 0)
+        return -1;
+    fd = files_open_dir(above, ".");
+    if (fd >= 0 && opened) {
+        str_appendf(opened, "%o ", info.st_mode & 07777);
+        str_list_add(opened, path);
+    }
+    return fd;
+}
+
 struct search {
+    int top;
+    struct str queue; /* of directories: a character, see WATCH, and the path, each with a NUL */
+    size_t read;      /* how much of it was read */
     struct str path, *dirs;
     const struct timespec *since; /* the start of the run; NULL before it */
     bool changes;                 /* may make directories readable */
     struct stat storage;          /* of all jails; no jail can write to it */
     size_t count;
     bool skipped; /* a directory could not be searched */
+    struct nested_report *report;
+};
+
+/* What is looked for in a directory, apart from repositories. */
+enum watch {
+    WATCH_NAMES = 'n',   /* changed files of the table of names */
+    WATCH_ALL = 'a',     /* every changed file: the directory is in the table */
+    WATCH_NOTHING = '-', /* an installed package, or the directory was reported already */
 };
 
 /* Opens a directory for the search; NULL on failure. */
-static DIR *open_searched(struct search *s, int at, const char *name, int depth)
+static DIR *open_searched(struct search *s, const char *path)
 {
     const struct timespec *since = s->changes ? s->since : NULL;
     struct stat info;
-    autoclose int fd = open_any(at, name, since);
-    if (depth == NESTED_DEPTH_MAX || s->path.length > PATH_LENGTH_MAX - NAME_MAX) {
+    autoclose int fd = open_found(s->top, path, since, s->report ? &s->report->opened : NULL);
+    if (strlen(path) > PATH_LENGTH_MAX - NAME_MAX - 1) {
         /* A link may lead to it, so a directory that a run made this deep is made inaccessible. */
         s->skipped |= !since || fd < 0 || fstat(fd, &info) < 0 || !is_since(&info, *since) ||
                       fchmod(fd, 0) < 0;
@@ -110,7 +151,7 @@ static DIR *open_searched(struct search *s, int at, const char *name, int depth)
         (void)take_fd(&fd);
     else if (errno != ENOENT) /* if no run has touched it, the user made it so */
         s->skipped |= errno != EACCES || !s->since ||
-                      fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+                      fstatat(s->top, path, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
                       is_since(&info, *s->since);
     return dir;
 }
@@ -126,60 +167,127 @@ static bool is_searched(const struct search *s, int at, const struct dirent *ite
            (info.st_ino != s->storage.st_ino || info.st_dev != s->storage.st_dev);
 }
 
-/* Searches a directory and its subdirectories, to a limited depth. False if there are too many. */
-static bool search(struct search *s, int at, const char *name, int depth)
+/* At the top these are protected, and new ones are held back. */
+static bool is_held_name(const char *path)
 {
-    autodir DIR *dir = open_searched(s, at, name, depth);
-    size_t length = s->path.length;
+    for (struct names_held_name at = {0}; names_next_held(&at);)
+        if (strcmp(at.path, path) == 0)
+            return true;
+    return false;
+}
+
+static void report_change(struct nested_report *report, const char *path, const char *reason)
+{
+    if (report->count++ < NESTED_REPORTED_MAX) {
+        str_list_add(&report->changed, path);
+        str_list_add(&report->changed, reason);
+    }
+}
+
+/* Reports an entry, s->path, if it is one that something outside executes and was created or changed
+ * since the run began. Returns what is looked for below it. */
+static enum watch watch_entry(struct search *s, int dir, const char *name, enum watch watch)
+{
+    static const char below[] = "in a directory that programs outside execute";
+    struct names_mark mark = {.reason = below};
+    struct stat info;
+    if (!s->report || watch == WATCH_NOTHING)
+        return WATCH_NOTHING;
+    if (watch == WATCH_NAMES && !names_judge_end(s->path.data, &mark))
+        return names_is_package(s->path.data) ? WATCH_NOTHING : WATCH_NAMES;
+    if (is_held_name(s->path.data) || fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return WATCH_NOTHING;
+    if (!is_since(&info, *s->since))
+        return WATCH_ALL;
+    if (watch == WATCH_NAMES || !S_ISDIR(info.st_mode)) {
+        report_change(s->report, s->path.data, mark.reason);
+        return WATCH_NOTHING;
+    }
+    return WATCH_ALL;
+}
+
+/* Searches one directory, and adds its subdirectories to the queue. False if there are too many. */
+static bool search_one(struct search *s, const char *at, enum watch watch)
+{
+    autodir DIR *dir = open_searched(s, *at ? at : ".");
     unsigned found = 0;
+    s->path.length = 0;
+    str_append(&s->path, at);
+    size_t length = s->path.length;
     if (!dir)
         return true;
     for (const struct dirent *item; (item = files_next(dir));) {
         unsigned bit = find_bit(dirfd(dir), item->d_name);
         found |= bit;
-        if (bit == HAS_GIT || !is_searched(s, dirfd(dir), item))
+        if (bit == HAS_GIT)
             continue;
         str_concat(&s->path, length > 0 ? "/" : "", item->d_name);
-        if (++s->count > NESTED_DIRS_MAX || s->path.failed ||
-            !search(s, dirfd(dir), item->d_name, depth + 1))
+        if (s->path.failed)
             return false;
+        enum watch below = bit ? watch : watch_entry(s, dirfd(dir), item->d_name, watch);
+        if (is_searched(s, dirfd(dir), item)) {
+            if (++s->count > NESTED_DIRS_MAX || s->queue.length - s->read > NESTED_QUEUE_MAX)
+                return false;
+            str_append_char(&s->queue, (char)below);
+            str_list_add(&s->queue, s->path.data);
+        }
         s->path.length = length;
         s->path.data[length] = '\0';
     }
-    if (depth > 0 && found & HAS_GIT)
+    if (length > 0 && found & HAS_GIT)
         str_list_add(s->dirs, s->path.data);
-    if (depth > 0 && is_bare(found)) {
+    if (length > 0 && is_bare(found)) {
         str_concat(s->dirs, s->path.data, "/");
         str_append_bytes(s->dirs, "", 1);
     }
     return true;
 }
 
-int nested_find(int top, int storage, const struct timespec *since, bool changes,
-                struct str *ret_dirs, struct brig_error *err)
+/* Directories that a prompt or an editor reaches first come first: all of a depth before those
+ * below them. */
+static bool search(struct search *s)
 {
-    struct search s = {.dirs = ret_dirs, .since = since, .changes = changes};
-    if (storage >= 0)
-        (void)fstatat(storage, "..", &s.storage, 0);
-    bool ended = search(&s, top, ".", 0);
-    bool failed = s.path.failed || ret_dirs->failed;
-    str_done(&s.path);
-    return failed ? brig_fail_nomem(err) : !ended ? 2 : s.skipped;
+    char at[PATH_LENGTH_MAX + 1];
+    bool fits = search_one(s, "", WATCH_NAMES);
+    while (fits && !s->queue.failed && s->read < s->queue.length) {
+        const char *next = s->queue.data + s->read;
+        enum watch watch = (enum watch)next[0];
+        s->read += strlen(next) + 1;
+        fits = !str_fill(at, sizeof at, next + 1) || search_one(s, at, watch);
+        str_drop_done(&s->queue, &s->read);
+    }
+    return fits;
 }
 
-/* Reopens one of the directories that were found. */
-static int open_found(int top, const char *path, const struct timespec *since)
+/* What is inside of another comes before it. */
+static void reverse(struct str *list)
 {
-    int fd = -1;
-    struct brig_error err = {0};
-    autoclose int above = -1;
-    if (path_open_beneath(top, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, &err) == 0)
-        return fd;
-    errno = err.sys_errno;
-    if (errno != EACCES ||
-        path_open_beneath(top, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &above, NULL) < 0)
-        return -1;
-    return open_any(above, ".", since);
+    struct str turned = {0};
+    for (size_t end = list->length; end > 0;) {
+        size_t start = end - 1;
+        while (start > 0 && list->data[start - 1])
+            start--;
+        str_append_bytes(&turned, list->data + start, end - start);
+        end = start;
+    }
+    turned.failed = turned.failed || list->failed;
+    str_done(list);
+    *list = turned;
+}
+
+int nested_find(int top, int storage, const struct timespec *since, bool changes,
+                struct str *ret_dirs, struct nested_report *report, struct brig_error *err)
+{
+    struct search s = {
+        .top = top, .dirs = ret_dirs, .since = since, .changes = changes, .report = report};
+    if (storage >= 0)
+        (void)fstatat(storage, "..", &s.storage, 0);
+    bool ended = search(&s);
+    reverse(ret_dirs);
+    bool failed = s.path.failed || s.queue.failed || ret_dirs->failed;
+    str_done(&s.path);
+    str_done(&s.queue);
+    return failed ? brig_fail_nomem(err) : !ended ? 2 : s.skipped;
 }
 
 void nested_identify(int top, const char *path, struct str *list)
@@ -401,7 +509,7 @@ static int treat_bare(const struct nested *nested, const char *path, struct brig
 {
     char text[PATH_LENGTH_MAX + 1];
     (void)snprintf(text, sizeof text, "%.*s", (int)strlen(path) - 1, path);
-    autoclose int dir = open_found(nested->root->held.top, text, &nested->guard->began);
+    autoclose int dir = open_found(nested->root->held.top, text, &nested->guard->began, NULL);
     struct stat info;
     if (dir < 0)
         return 0;
@@ -423,7 +531,7 @@ static int treat_bare(const struct nested *nested, const char *path, struct brig
 static int treat(const struct nested *nested, const char *path, int folder, struct str *files,
                  struct brig_error *err)
 {
-    autoclose int dir = open_found(nested->root->held.top, path, &nested->guard->began);
+    autoclose int dir = open_found(nested->root->held.top, path, &nested->guard->began, NULL);
     mode_t mode = 0;
     if (dir < 0)
         return errno == ENOENT
@@ -464,7 +572,7 @@ static int treat_in(const struct nested *nested, const char *path, size_t *count
 /* Renames HEAD, so that git does not accept it as a repository, or removes a pointer file. */
 static bool disarm(const struct nested *nested, const char *path)
 {
-    autoclose int dir = open_found(nested->root->held.top, path, &nested->guard->began);
+    autoclose int dir = open_found(nested->root->held.top, path, &nested->guard->began, NULL);
     if (str_ends_with(path, "/")) /* it is bare */
         return dir >= 0 && hide_head(dir);
     autoclose int git = dir < 0 ? -1 : open_any(dir, ".git", &nested->guard->began);
@@ -474,24 +582,26 @@ static bool disarm(const struct nested *nested, const char *path)
 }
 
 int nested_treat(const struct guard *guard, const struct root *root, struct str *ret_files,
-                 struct str *notes, struct brig_error *err)
+                 struct nested_report *report, struct str *notes, struct brig_error *err)
 {
     const struct nested *const nested = &(struct nested){guard, root, notes};
     autostr struct str dirs = {0};
     int status = nested_find(nested->root->held.top, nested->guard->storage, &nested->guard->began,
-                             true, &dirs, err);
+                             true, &dirs, report, err);
     bool incomplete = status > 0;
     if (incomplete)
         str_appendf(nested->notes,
-                    "git: '%s' has too many directories, or some that cannot be read: not all were "
-                    "searched for new repositories\n",
-                    str_shown(nested->root->held.path).text);
+                    "git: '%s' has more than %d directories, or some that cannot be read: not all "
+                    "were searched for new repositories, and for files that programs outside "
+                    "execute\n",
+                    str_shown(nested->root->held.path).text, NESTED_DIRS_MAX);
     size_t count = 0;
     bool failed = false;
     for (const char *at = NULL; status >= 0 && (at = str_list_next(&dirs, at));) {
         if (nested_is_known(nested->root->held.top, at, &nested->root->known))
             continue;
         struct brig_error failure = {0};
+        report->has_new = true;
         int treated = str_ends_with(at, "/") ? treat_bare(nested, at, &failure)
                       : count < TREATED_MAX
                           ? treat_in(nested, at, &count, ret_files, &failure)
@@ -539,6 +649,61 @@ int nested_check(const struct guard *guard, const struct root *root, const struc
         repo_done(&repo);
     }
     return status;
+}
+
+/* ---- what a run has changed ---- */
+
+void nested_restore(const struct root *root, struct nested_report *report)
+{
+    reverse(&report->opened);
+    for (const char *at = NULL; (at = str_list_next(&report->opened, at));) {
+        char *path;
+        mode_t mode = (mode_t)strtoul(at, &path, 8);
+        autoclose int dir = -1;
+        if (*path == ' ' &&
+            path_open_beneath(root->held.top, path + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &dir,
+                              NULL) == 0)
+            (void)chmod(path_proc(dir).text, mode);
+    }
+}
+
+/* Whether a path is one that is held back from the top of another granted directory. */
+static bool is_held_elsewhere(const struct guard *guard, const char *path)
+{
+    for (size_t i = 0; i < guard->root_count; i++) {
+        const char *below = path_below(guard->roots[i].held.path, path);
+        if (below && is_held_name(below))
+            return true;
+    }
+    return false;
+}
+
+void nested_tell(const struct guard *guard, const struct nested_report *reports, struct str *notes)
+{
+    size_t count = 0, named = 0;
+    char cwd[PATH_LENGTH_MAX + 1], path[PATH_LENGTH_MAX + 1];
+    if (!getcwd(cwd, sizeof cwd))
+        cwd[0] = '\0';
+    for (size_t i = 0; i < guard->root_count; i++) {
+        const char *root = guard->roots[i].held.path, *reason;
+        count += reports[i].count;
+        for (const char *at = NULL; (at = str_list_next(&reports[i].changed, at)); at = reason) {
+            reason = str_list_next(&reports[i].changed, at);
+            if (named == NESTED_REPORTED_MAX || !str_fill(path, sizeof path, root, "/", at))
+                continue;
+            if (is_held_elsewhere(guard, path)) {
+                count--;
+                continue;
+            }
+            str_appendf(notes, "%s%s (%s)",
+                        named++ > 0 ? ", " : "new or changed, and executed outside: ",
+                        str_shown(strcmp(root, cwd) == 0 ? at : path).text, reason);
+        }
+    }
+    if (named > 0 && count > named)
+        str_appendf(notes, " and %zu more", count - named);
+    if (named > 0)
+        str_append(notes, "\n");
 }
 
 /* ---- worktrees ---- */

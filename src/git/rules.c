@@ -619,7 +619,7 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
     int top = root->held.top;
     struct str *known = &root->known; /* the ones the jail cannot write to */
     autostr struct str found = {0};
-    int status = nested_find(top, guard->storage, NULL, false, &found, err);
+    int status = nested_find(top, guard->storage, NULL, false, &found, NULL, err);
     size_t count = 0;
     if (status > 1)
         str_appendf(a->notes,

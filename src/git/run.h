@@ -19,7 +19,7 @@
 #define RUN_KEPT_PREFIX "kept-" /* after two failed transfers */
 #define RUN_RECORD "record"     /* in the directory of a run: the record of its hand-over */
 #define RUN_MADE "made"         /* in the directory of a tree: `.git` is to be removed */
-#define NESTED_DIRS_MAX 200000  /* directories that are searched for repositories */
+#define NESTED_DIRS_MAX 200000  /* directories that are searched after a run */
 
 /* One working tree. */
 struct tree {
@@ -105,13 +105,22 @@ int rules_add(struct guard *guard, struct brig_policy *policy, const struct guar
  * each, so a repository that a run has created is recreated with `git init`, and its commits are
  * fetched. */
 
+/* What else the search of a granted directory finds after a run. Release the texts. */
+struct nested_report {
+    struct str changed; /* paths, each with a reason: files that something outside executes unasked,
+                         * created or changed since the run began; only the first ones */
+    size_t count;       /* all of them */
+    struct str opened;  /* "MODE PATH" of directories that had to be made readable */
+    bool has_new;       /* there are new repositories */
+};
+
 /* Appends the directories below `top` that have a `.git`, relative and each terminated by a NUL,
- * and bare repositories, with a trailing slash. The directory above `storage`, or -1, is skipped.
- * Returns 1 if some directories are unreadable, 2 if there are too many. After a run, `since` is
- * its start: directories that became unreadable since are made readable if `changes`, and others do
- * not count. */
+ * and bare repositories, with a trailing slash; what is inside of another comes first. The directory
+ * above `storage`, or -1, is skipped. Returns 1 if some directories are unreadable, 2 if there are too
+ * many. After a run, `since` is its start: directories that became unreadable since are made readable
+ * if `changes`, and others do not count. `report` may be NULL. */
 int nested_find(int top, int storage, const struct timespec *since, bool changes,
-                struct str *ret_dirs, struct brig_error *err);
+                struct str *ret_dirs, struct nested_report *report, struct brig_error *err);
 
 /* Appends an item of nested_find() with the identity of its git directory to the list of
  * repositories that a run cannot write to. */
@@ -123,7 +132,12 @@ bool nested_is_known(int top, const char *path, const struct str *list);
  * and before the branches of the repositories above are transferred. The directories in which
  * `.git` is a file are appended to `ret_files`. Returns 1 if not everything could be searched. */
 int nested_treat(const struct guard *guard, const struct root *root, struct str *ret_files,
-                 struct str *notes, struct brig_error *err);
+                 struct nested_report *report, struct str *notes, struct brig_error *err);
+
+/* At the end: gives directories the modes again that the run has given them. */
+void nested_restore(const struct root *root, struct nested_report *report);
+/* Appends one line about what is in the reports, one for each root. */
+void nested_tell(const struct guard *guard, const struct nested_report *reports, struct str *notes);
 
 /* Called afterwards: removes the `.git` files in these directories that do not lead to a worktree
  * of the user. */

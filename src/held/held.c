@@ -227,9 +227,16 @@ static int make_item(int store, char ret_number[16], struct brig_error *err)
 static int write_about(int item, const struct held_root *root, const char *path, const char *why,
                        size_t left_out, struct brig_error *err)
 {
-    autostr struct str text = {0};
+    autostr struct str text = {0}, line = {0};
     const struct str_number number = str_number(left_out);
-    const char *const texts[] = {root->path, path, why, number.text};
+    char resolved[PATH_LENGTH_MAX + 1];
+    struct place place;
+    int status = place_of(root->top, &place, err);
+    if (status < 0)
+        return status;
+    place_add(&line, &place);
+    const char *project = path_of_fd(root->top, resolved) ? resolved : root->path;
+    const char *const texts[] = {project, path, why, number.text, line.data ? line.data : ""};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         str_list_add(&text, texts[i]);
     return text.failed ? brig_fail_nomem(err)
@@ -268,13 +275,11 @@ static int rename_in_place(int parent, const char *name, char ret_other[NAME_MAX
     int status = name_other(name, ret_other, err);
     if (status < 0)
         return status;
-    if (renameat2(parent, name, parent, ret_other, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno == EACCES && fstat(parent, &info) == 0 &&
-        fchmod(parent, (info.st_mode & 07777) | 0700) == 0 &&
-        renameat2(parent, name, parent, ret_other, RENAME_NOREPLACE) == 0)
-        return 0;
-    return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename it");
+    int failed = path_rename_new(parent, name, parent, ret_other);
+    if (failed == -EACCES && fstat(parent, &info) == 0 &&
+        fchmod(parent, (info.st_mode & 07777) | 0700) == 0)
+        failed = path_rename_new(parent, name, parent, ret_other);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot rename it") : 0;
 }
 
 static void note_held(const struct held_root *root, const char *path, const char *why,
@@ -435,6 +440,17 @@ static bool measure(int storage, struct held_item *item)
     return true;
 }
 
+/* The line of place_add(); an item of an earlier version has none. */
+static void held_read_place(const char *line, struct place *ret_place)
+{
+    static const char key[] = PLACE_KEY " ";
+    char value[64];
+    if (str_starts_with(line, key) && str_fill(value, sizeof value, line + strlen(key))) {
+        value[strcspn(value, "\n")] = '\0';
+        (void)place_read(value, ret_place);
+    }
+}
+
 /* Returns 1, or 0 if it is incomplete. */
 static int read_item(int storage, const char *jail, const char *number, struct held_item *ret_item)
 {
@@ -456,6 +472,9 @@ static int read_item(int storage, const char *jail, const char *number, struct h
     if (complete) {
         item.time = info.st_mtim; /* it is never written again */
         item.left_out = strtoul(left_out, NULL, 10);
+        at = str_list_next(&text, at);
+        if (at)
+            held_read_place(at, &item.at);
         *ret_item = item;
     } else {
         item_done(&item);
@@ -501,11 +520,15 @@ int held_open(int storage, const struct held_item *item, const char *below, stru
     return status < 0 ? status : fd;
 }
 
-/* Opens the original directory, and creates it if it is below the top of the project, such as
- * .claude. */
-static int open_target(const struct held_item *item, const char **ret_name, struct brig_error *err)
+/* Opens the directory for an item in its project, and creates it if it is below the top, such as
+ * .claude. `to` is another directory for the project, or -1. */
+static int open_target(const struct held_item *item, int to, const char **ret_name,
+                       struct brig_error *err)
 {
-    autoclose int top = open(item->project, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int top =
+        to >= 0 ? fcntl(to, F_DUPFD_CLOEXEC, 3) : place_open(item->project, &item->at, err);
+    if (top < 0 && to < 0)
+        return brig_advise(err, top, "If you have moved the project: brig keep --to DIRECTORY");
     const char *slash = strchr(item->path, '/');
     if (top >= 0 && slash) {
         char above[PATH_LENGTH_MAX + 1];
@@ -514,20 +537,19 @@ static int open_target(const struct held_item *item, const char **ret_name, stru
     }
     autoclose int parent = top < 0 ? -1 : open_parent(top, item->path, ret_name);
     if (parent < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the directory of '%s/%s'",
-                         str_shown(item->project).text, item->path);
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the directory of '%s'",
+                         item->path);
     if (files_exists(parent, *ret_name))
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s/%s' exists. Move it away first",
-                         str_shown(item->project).text, item->path);
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' exists. Move it away first", item->path);
     return take_fd(&parent);
 }
 
-int held_restore(int storage, const struct held_item *item, struct brig_error *err)
+int held_restore(int storage, const struct held_item *item, int to, struct brig_error *err)
 {
     const char *name;
     char other[NAME_MAX + 1];
     size_t left_out;
-    autoclose int parent = open_target(item, &name, err);
+    autoclose int parent = open_target(item, to, &name, err);
     if (parent < 0)
         return parent;
     autoclose int at = files_open_dir(storage, item->place);
@@ -538,8 +560,9 @@ int held_restore(int storage, const struct held_item *item, struct brig_error *e
     status = copying_all(at, CONTENT, parent, other, &left_out, err);
     if (status == 0)
         status = brig_fail(err, BRIG_E_SYSTEM, 0, "the copy of '%s' is gone", item->path);
-    if (status > 0 && renameat2(parent, other, parent, name, RENAME_NOREPLACE) < 0)
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot restore '%s'", item->path);
+    int failed = status > 0 ? path_rename_new(parent, other, parent, name) : 0;
+    if (failed < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot restore '%s'", item->path);
     if (status < 0) {
         (void)tree_remove(parent, other, NULL);
         return status;

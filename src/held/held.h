@@ -10,6 +10,7 @@
 
 #include <brig/brig.h>
 
+#include "base/place.h"
 #include "base/str.h"
 
 struct held_rules {
@@ -61,10 +62,11 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
 /* One held back file, directory or link; texts are owned. */
 struct held_item {
     char *jail;
-    char *place;   /* its directory in the storage: "NAME.held/NUMBER" */
-    char *project; /* the directory it came from */
-    char *path;    /* relative to `project`, as in the table of names */
-    char *why;     /* what would execute it */
+    char *place;     /* its directory in the storage: "NAME.held/NUMBER" */
+    char *project;   /* the directory it came from, */
+    struct place at; /* and which one that was */
+    char *path;      /* relative to `project`, as in the table of names */
+    char *why;       /* what would execute it */
     struct timespec time;
     mode_t mode;
     uint64_t bytes;
@@ -88,6 +90,8 @@ int held_open(int storage, const struct held_item *item, const char *below, stru
 typedef void (*held_visit)(void *context, const char *path, const struct stat *info);
 int held_walk(int directory, held_visit visit, void *context, struct brig_error *err);
 
-/* Moves an item back into its project, where its name must be free, and forgets it. */
-int held_restore(int storage, const struct held_item *item, struct brig_error *err);
+/* Moves an item back into its project, where its name must be free, and forgets it. Fails with
+ * BRIG_E_STATE if another directory is there now, or a link. `to` is a directory to be used instead,
+ * or -1. */
+int held_restore(int storage, const struct held_item *item, int to, struct brig_error *err);
 int held_discard(int storage, const struct held_item *item, struct brig_error *err);

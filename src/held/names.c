@@ -587,6 +587,45 @@ bool names_judge(const char *path, const char *home, mode_t before, mode_t after
     return true;
 }
 
+/* The last `count` components of a path, or NULL. */
+static const char *names_last(const char *path, size_t count)
+{
+    const char *at = path + strlen(path);
+    while (at > path && (at[-1] != '/' || --count > 0))
+        at--;
+    return at > path || count <= 1 ? at : NULL;
+}
+
+bool names_judge_end(const char *path, struct names_mark *ret_mark)
+{
+    for (const struct names_row *row = names_rows; row->class == NAMES_UNASKED; row++) {
+        bool judged = row->held == NAMES_NOT_HELD || row->held == NAMES_HELD;
+        for (const char *const *pattern = row->patterns;
+             judged && row->where == NAMES_ANYWHERE && *pattern; pattern++) {
+            size_t count = 1;
+            for (const char *c = *pattern; (c = strchr(c, '/')); c++)
+                count++;
+            const char *end = names_last(path, count);
+            if (!end || !names_match_quickly(*pattern, end, row->exact, false))
+                continue;
+            *ret_mark = (struct names_mark){row->class, row->reason};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool names_is_package(const char *path)
+{
+    static const char *const packages[] = {"node_modules/*", "site-packages/*", "dist-packages/*",
+                                           "bower_components/*"};
+    const char *end = names_last(path, 2);
+    for (size_t i = 0; end && i < ARRAY_LENGTH(packages); i++)
+        if (names_match(packages[i], end, true))
+            return true;
+    return false;
+}
+
 bool names_is_unknown(const char *path)
 {
     if (path[0] != '.' || !strchr(path, '/'))

@@ -59,6 +59,14 @@ struct names_mark {
 bool names_judge(const char *path, const char *home, mode_t before, mode_t after,
                  struct names_mark *ret_mark);
 
+/* The same for the search of a directory: whether a row of NAMES_UNASKED ends with the end of the path,
+ * apart from files of git. What is below such a path is marked as well. */
+bool names_judge_end(const char *path, struct names_mark *ret_mark);
+
+/* Whether the last component but one is a directory of installed packages: what these contain is not
+ * the project's. */
+bool names_is_package(const char *path);
+
 /* Whether a path is in a directory that begins with a dot, at the top, of which the table knows
  * nothing: the settings of some program, if no such directory existed before. */
 bool names_is_unknown(const char *path);

@@ -156,6 +156,34 @@ listing() {
     done
 }
 
+@test "what else of the table a run has created or changed, anywhere, is said in one line" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -c 'mkdir -p sub/.claude .githooks node_modules/old/.vscode; echo {} >sub/.claude/settings.json
+            echo x >.githooks/pre-commit'
+        must inside "$pair" 'echo x >c; mkdir node_modules/new d; echo x >node_modules/new/.envrc; echo x >node_modules/old/.envrc
+            echo x >d/main.c; mkdir shut; chmod 000 shut'
+        output_lacks "executed outside"
+        [ "$(stat -c %a shut)" = 0 ]
+        chmod 700 shut
+        must inside "$pair" 'echo "{ }" >sub/.claude/settings.json; echo y >>.githooks/pre-commit
+            mkdir -p d/e/f/.vscode node_modules/.bin venv; echo x >d/e/f/.vscode/tasks.json; echo x >d/e/f/.vscode/more
+            echo x >node_modules/.bin/tsc; echo x >venv/pyvenv.cfg; echo x >.envrc; mkdir -p d/f/g; echo x >d/f/g/.mcp.json
+            echo x >"$(printf "d/f/g/\\033x.code-workspace")"'
+        output_has "held back: .envrc"
+        line=$(grep 'executed outside' <<<"$output")
+        [ "$(wc -l <<<"$line")" = 1 ]
+        for text in '.githooks/pre-commit (in a directory that programs outside execute)' \
+            "node_modules/.bin (a program that the project's tools start)" 'venv/pyvenv.cfg (names the Python that editors start)' \
+            'sub/.claude/settings.json (obeyed by Claude Code)'; do
+            [[ $line == *"$text"* ]] || { echo "no $text in $line" >&2; false; }
+        done
+        [[ $line == *"and 2 more" ]] || { echo "$line" >&2; false; }
+        output_lacks $'\033'
+        output_lacks "executed outside: .envrc"
+    done
+}
+
 @test "--unprotect excepts a name, --protect report leaves them, --no-protect leaves all" {
     for pair in $(pairs); do
         project "${pair%:*}"
@@ -318,6 +346,55 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         output_lacks "$PROJECT"
         must_exit 125 by "$who" discard .envrc
     done
+}
+
+@test "brig keep writes only to the directory that the file is from, or to the one that --to names" {
+    for pair in $(pairs); do
+        who=${pair%:*}
+        enter_project "$who" 'mkdir p1'
+        cd p1
+        must inside "$pair" 'mkdir .claude; echo {} >.claude/settings.json; echo x >.envrc'
+        cd ..
+        # A link to another directory.
+        as "$OWNER" sh -c 'mv p1 moved; ln -s .. p1'
+        must_exit 125 by "$who" keep "$PROJECT/p1/.claude/settings.json"
+        output_has "is reached through a link now"
+        output_has "brig keep --to DIRECTORY"
+        [ ! -e ../.claude ]
+        # Another directory.
+        as "$OWNER" sh -c 'rm p1; mkdir p1'
+        must_exit 125 by "$who" keep "$PROJECT/p1/.envrc"
+        output_has "is not the directory that it was"
+        [ ! -e p1/.envrc ]
+        # None.
+        as "$OWNER" rmdir p1
+        must_exit 125 by "$who" keep "$PROJECT/p1/.envrc"
+        must_exit 125 by "$who" keep --to nowhere "$PROJECT/p1/.envrc"
+        must by "$who" keep --to moved "$PROJECT/p1/.claude/settings.json"
+        [ "$(cat moved/.claude/settings.json)" = {} ]
+        # The same directory at its place again.
+        as "$OWNER" mv moved p1
+        must by "$who" keep "$PROJECT/p1/.envrc"
+        [ "$(cat p1/.envrc)" = x ]
+    done
+}
+
+@test "gc --gone --dry-run says that a jail with files that were held back stays" {
+    enter_project user
+    must by user -m sealed -- sh -c 'echo x >.envrc'
+    must by user held
+    jail=$(sed -n "s,^\([^ ]*\) #[0-9]* .*$PROJECT/.envrc .*,\1,p" <<<"$output")
+    cd ..
+    as user mv p moved
+    must by user gc --gone --dry-run -j "$jail"
+    output_has "the jail '$jail' has files that were held back (1; see brig held -j $jail)"
+    output_lacks "the jail would be removed"
+    must by user gc --gone -j "$jail"
+    output_has "files that were held back (1"
+    must by user discard -j "$jail" "$PROJECT/.envrc"
+    must by user gc --gone --dry-run -j "$jail"
+    output_has "the jail would be removed"
+    must by user rm "$jail"
 }
 
 @test "keep succeeds where nothing can be printed" {

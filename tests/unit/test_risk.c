@@ -206,6 +206,25 @@ static void matches_patterns(void)
            "but not for a slash, and all of a component counts");
 }
 
+static bool ends(const char *path)
+{
+    struct names_mark mark;
+    return names_judge_end(path, &mark);
+}
+
+static void judges_ends(void)
+{
+    tap_ok(ends("a/.claude/settings.json") && ends("node_modules/.bin") && ends(".githooks") &&
+               ends("a/b/c.code-workspace") && ends("venv/pyvenv.cfg"),
+           "the end of a path is in the table");
+    tap_ok(!ends("a/.claude/settings.json/x") && !ends("settings.json") && !ends("Makefile") &&
+               !ends("a") && !ends("") && !ends(".bashrc"),
+           "not what is below it, a part of it, or what is executed only when it is run");
+    tap_ok(names_is_package("a/node_modules/x") && !names_is_package("a/node_modules") &&
+               !names_is_package("a/node_modules/x/y") && !names_is_package("x"),
+           "a package is directly in the directory of packages");
+}
+
 /* ---- texts ---- */
 
 #define TOKEN(prefix) prefix "0123456789ABCDEFGHIJ0123456789ABCDEFGHIJ0123"
@@ -628,6 +647,7 @@ int main(void)
     judges_held_names();
     table_is_complete();
     knows_names();
+    judges_ends();
     matches_patterns();
     finds_credentials();
     scans_packages();

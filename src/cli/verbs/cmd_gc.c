@@ -107,7 +107,11 @@ static int treat_jail(void *context, const struct jail_info *jail, struct brig_e
         errno != ENOENT)
         return 0;
     bool removes = gathering->gone && !gathering->dry;
-    int status = removes ? jails_delete(place, jail->name, false, &failure) : 0;
+    int status = 0;
+    if (removes)
+        status = jails_delete(place, jail->name, false, &failure);
+    else if (gathering->gone)
+        status = jails_refuse_loss(place, jail->name, &failure);
     if (status < 0)
         message_warning("%s", failure.message);
     else

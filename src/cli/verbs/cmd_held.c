@@ -30,6 +30,7 @@ enum action { SHOW, KEEP, DISCARD };
 struct asking {
     enum action action;
     const char *jail; /* NULL: all */
+    const char *to;   /* keep: a directory to be used as the project, or NULL */
     int storage;
     struct held_list list;
     struct str out;
@@ -236,14 +237,21 @@ static void append_hash(struct str *text, int storage, const struct held_item *i
 static int keep(struct asking *asking, const struct held_item *item, struct brig_error *err)
 {
     autostr struct str kind = {0}; /* determined while it is still in the storage */
+    autoclose int to = asking->to ? open(asking->to, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (asking->to && to < 0)
+        return brig_fail(err, BRIG_E_INVALID, errno, "--to: cannot open the directory '%s'",
+                         str_shown(asking->to).text);
     append_kind(&kind, asking->storage, item);
     if (S_ISREG(item->mode))
         append_hash(&kind, asking->storage, item);
-    int status = held_restore(asking->storage, item, err);
+    int status = held_restore(asking->storage, item, to, err);
     if (status < 0)
         return status;
+    struct held_item placed = *item;
+    if (asking->to)
+        placed.project = (char *)(uintptr_t)asking->to;
     str_append(&asking->out, "restored ");
-    append_path(&asking->out, item, "");
+    append_path(&asking->out, &placed, "");
     str_concat(&asking->out, ": ", kind.failed ? "" : kind.data, "\n");
     return 0;
 }
@@ -412,7 +420,8 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
     const char *verb = app->command->name;
     enum action action = app->command == &cmd_keep ? KEEP : SHOW;
     struct asking asking = {.action = action, .storage = -1};
-    int first = jails_parse_words(app, argc, argv, &(struct jails_word){0}, &asking.jail, err);
+    const struct jails_word options[] = {{action == KEEP ? "--to" : NULL, NULL, &asking.to}, {0}};
+    int first = jails_parse_words(app, argc, argv, options, &asking.jail, err);
     if (first < 0)
         return first;
     if (action != SHOW && first >= argc)
@@ -436,7 +445,7 @@ const struct command cmd_held = {
 const struct command cmd_keep = {
     .name = "keep",
     .summary = "restore a file that was held back",
-    .usage = "[-j NAME] PATH...",
+    .usage = "[-j NAME] [--to DIR] PATH...",
     .words = COMMAND_WORDS_FILES,
     .run = run,
 };

@@ -38,8 +38,7 @@ static const char *between(const struct str *lost)
     return lost->length > 0 ? " and " : "";
 }
 
-/* Fails if the jail has data that exists nowhere else and that the user has not decided about. */
-static int refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err)
+int jails_refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err)
 {
     autostr struct str lost = {0};
     struct held_list list = {0};
@@ -78,7 +77,7 @@ int jails_delete(const struct jails_place *place, const char *name, bool force,
         return status;
     status = jails_unuse(place->storage, name, place->uid, err);
     if (status == 0 && !force)
-        status = refuse_loss(place, name, err);
+        status = jails_refuse_loss(place, name, err);
     if (status == 0)
         status = jails_remove(place->storage, name, place->uid, err);
     return status == BRIG_E_STATE ? brig_advise(err, status, "End that first: brig stop %s", name)
