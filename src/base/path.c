@@ -145,6 +145,22 @@ size_t path_depth(const char *path)
     return depth;
 }
 
+int path_compare(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    int left = *a == '\0' ? 0 : *a == '/' ? 1 : (unsigned char)*a + 2;
+    int right = *b == '\0' ? 0 : *b == '/' ? 1 : (unsigned char)*b + 2;
+    return left - right;
+}
+
+int path_compare_items(const void *a, const void *b)
+{
+    return path_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
 /* ---- Opening ------------------------------------------------------------------------------ */
 
 /* How often a lookup is repeated that raced with a rename (EAGAIN). */

@@ -37,6 +37,11 @@ const char *path_below(const char *parent, const char *path);
 /* The number of components of a normalised path, 0 for "/". */
 size_t path_depth(const char *path);
 
+/* Compares relative paths component by component, so that a directory is followed by what is in it. */
+int path_compare(const char *a, const char *b);
+/* The same for qsort() and bsearch(), with pointers to such texts. */
+int path_compare_items(const void *a, const void *b);
+
 /* Opens a relative name from dir_fd. No "..", link or mount leads above dir_fd (RESOLVE_BENEATH),
  * and magic links of /proc are not followed. An absolute name or link is refused with EXDEV. Flags
  * and mode as for openat(); O_CLOEXEC is added. Fails with BRIG_E_SYSTEM and the errno in err. */

@@ -363,7 +363,7 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     must inside user:casual 'echo jail >a' --checkpoint --review
     [ "$(cat a)" = a ]
     output_lacks "brig undo"
-    as user git --git-dir="$HOME_OF_USER/.local/share/brig/$JAIL.record/store.git" for-each-ref | grep -q .
+    as user sh -c "ls $HOME_OF_USER/.local/share/brig/$JAIL.record/store.git/objects/pack/*.pack"
 }
 
 @test "an operation on a name of stray bytes is undone, and named" {

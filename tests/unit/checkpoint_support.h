@@ -136,7 +136,7 @@ static inline struct run_changes_count finish(int run)
 static inline const char *told(int run)
 {
     static char text[4096];
-    struct manifest_reader *changes = NULL;
+    struct manifest *changes = NULL;
     struct run_change change;
     struct brig_error err = {0};
     (void)finish(run);
@@ -185,7 +185,7 @@ static inline void restore_entry(struct run_contents *contents, const struct man
 /* A plain restorer, for trees from which a run has only removed something. */
 static inline void restore(int run)
 {
-    struct manifest_reader *changes = NULL;
+    struct manifest *changes = NULL;
     struct run_change change;
     struct brig_error err = {0};
     struct run_contents contents;

@@ -15,21 +15,20 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/manifest.h"
 #include "base/path.h"
+#include "base/record.h"
 #include "base/sha256.h"
 #include "changes/checkpoint/clones.h"
 #include "changes/checkpoint/git_ignored.h"
 #include "changes/checkpoint/left_out.h"
-#include "changes/checkpoint/manifest.h"
 #include "changes/checkpoint/store.h"
 #include "changes/layer/base.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
 
 #define MANIFEST "manifest"
-#define MANIFEST_NEW "manifest.new"
-#define VERSION "1"
-#define FILES_DIRECTORY "files/"
+#define VERSION "2"
 #define READS_MAX 3 /* of a file that changes while it is read */
 #define KEY_LENGTH 32
 
@@ -50,9 +49,9 @@ struct taking {
     int64_t newest_ns;                  /* the latest ctime in the tree */
     struct left_out left_out;
 
-    struct manifest_reader *old;
-    struct manifest_entry old_entry; /* path NULL: no more */
-    int64_t old_ns;                  /* when the old manifest was begun */
+    struct manifest *old;
+    const struct manifest_entry *old_entry; /* of `old`; its path is NULL if there are no more */
+    int64_t old_ns;                         /* when the old manifest was begun */
 
     struct git_ignored *ignored;
     bool asks_git;      /* what is ignored */
@@ -96,8 +95,9 @@ static bool has_header(const struct taking *t, const char *name, const char *val
 static bool same_absence(struct taking *t, const struct manifest_entry *entry,
                          const struct stat *info)
 {
-    switch (entry->absence) {
+    switch (entry->kind) {
     case MANIFEST_PRESENT:
+    case MANIFEST_SINCE:
     case MANIFEST_RESTLESS:
         return false;
     case MANIFEST_MASKED: /* the masks are the same */
@@ -117,8 +117,9 @@ static bool same_absence(struct taking *t, const struct manifest_entry *entry,
 
 static int next_old(struct taking *t, struct brig_error *err)
 {
-    t->old_entry.path = NULL;
-    int status = t->old ? manifest_next(t->old, &t->old_entry, err) : 0;
+    static const struct manifest_entry none;
+    int status = t->old ? manifest_next(t->old, err) : 0;
+    t->old_entry = t->old ? manifest_entry(t->old) : &none;
     return status < 0 ? status : 0;
 }
 
@@ -138,10 +139,10 @@ static bool is_own_git(const struct taking *t, const struct walk *walk, const ch
 static int compare_entry(struct taking *t, struct walk *walk, const struct walk_entry *entry,
                          struct brig_error *err)
 {
-    const struct manifest_entry *old = &t->old_entry;
+    const struct manifest_entry *old = t->old_entry;
     if (!old->path || strcmp(old->path, entry->path) != 0)
         return 0;
-    if (old->absence != MANIFEST_PRESENT) {
+    if (old->kind != MANIFEST_PRESENT) {
         left_out_add(&t->left_out, old);
         return same_absence(t, old, &entry->info);
     }
@@ -186,7 +187,7 @@ static int is_unchanged(struct taking *t, struct brig_error *err)
             break;
     }
     walk_close(walk);
-    return status < 0 ? status : same && !t->old_entry.path;
+    return status < 0 ? status : same && !t->old_entry->path;
 }
 
 /* ---- contents ---- */
@@ -208,12 +209,12 @@ static int take_file(struct taking *t, const struct walk_entry *entry,
     char id[STORE_ID_MAX];
     struct stat before, after;
     int status = need_writer(t, err);
-    ret_entry->absence = MANIFEST_RESTLESS;
+    ret_entry->kind = MANIFEST_RESTLESS;
     for (int i = 0; i < READS_MAX && status >= 0; i++) {
         autoclose int fd = copy_open(entry->dir, entry->name, false);
         if (fd < 0 || fstat(fd, &before) < 0) {
             bool replaced = errno == ENOENT || errno == ESTALE; /* something else is there now */
-            ret_entry->absence = replaced ? MANIFEST_RESTLESS : MANIFEST_UNREADABLE;
+            ret_entry->kind = replaced ? MANIFEST_RESTLESS : MANIFEST_UNREADABLE;
             return 0;
         }
         status = store_write_file(t->writer, fd, (uint64_t)before.st_size, id, err);
@@ -236,7 +237,7 @@ static int take_link(struct taking *t, const struct walk_entry *entry,
     char target[PATH_LENGTH_MAX + 1];
     ssize_t length = readlinkat(entry->dir, entry->name, target, sizeof target);
     if (length < 0 || (size_t)length == sizeof target) {
-        ret_entry->absence = MANIFEST_UNREADABLE;
+        ret_entry->kind = MANIFEST_UNREADABLE;
         return 0;
     }
     t->report->stored++;
@@ -267,9 +268,9 @@ static int measure_file(struct taking *t, const struct walk_entry *entry, struct
 static int take_content(struct taking *t, const struct walk_entry *entry,
                         struct manifest_entry *ret_entry, struct brig_error *err)
 {
-    const struct manifest_entry *old = &t->old_entry;
+    const struct manifest_entry *old = t->old_entry;
     t->report->files++;
-    if (old->path && strcmp(old->path, entry->path) == 0 && old->absence == MANIFEST_PRESENT &&
+    if (old->path && strcmp(old->path, entry->path) == 0 && old->kind == MANIFEST_PRESENT &&
         same_state(old, &entry->info) && !is_racy(&old->ident, t->old_ns)) {
         memcpy(ret_entry->content, old->content, sizeof ret_entry->content);
         return 0;
@@ -284,10 +285,10 @@ static int take_content(struct taking *t, const struct walk_entry *entry,
     struct stat info;
     int failed = clones_take(&t->clones, entry->dir, entry->name, content, &info);
     if (failed != 0) {
-        ret_entry->absence = failed == EACCES || failed == EPERM ? MANIFEST_UNREADABLE
-                             : failed == ENOENT || failed == ESTALE || failed == ELOOP
-                                 ? MANIFEST_RESTLESS
-                                 : MANIFEST_IGNORED; /* a full disk, or another filesystem */
+        ret_entry->kind = failed == EACCES || failed == EPERM ? MANIFEST_UNREADABLE
+                          : failed == ENOENT || failed == ESTALE || failed == ELOOP
+                              ? MANIFEST_RESTLESS
+                              : MANIFEST_IGNORED; /* a full disk, or another filesystem */
         return 0;
     }
     *ret_entry = manifest_entry_of(ret_entry->path, &info);
@@ -303,7 +304,7 @@ static bool is_masked(const struct taking *t, const struct walk_entry *entry)
     if (entry->info.st_ino == storage->st_ino && entry->info.st_dev == storage->st_dev)
         return true;
     return t->masked_count > 0 &&
-           bsearch(&entry->path, t->masked, t->masked_count, sizeof *t->masked, base_compare_items);
+           bsearch(&entry->path, t->masked, t->masked_count, sizeof *t->masked, path_compare_items);
 }
 
 /* An ignored entry that is too large is cloned or left out. */
@@ -322,7 +323,7 @@ static int judge_ignored(struct taking *t, const struct walk_entry *entry,
         str_append(&t->cloning, entry->path);
         return t->cloning.failed ? brig_fail_nomem(err) : 0;
     }
-    ret_entry->absence = MANIFEST_IGNORED;
+    ret_entry->kind = MANIFEST_IGNORED;
     ret_entry->ident.size = bytes;
     return 0;
 }
@@ -333,9 +334,9 @@ static int judge(struct taking *t, const struct walk_entry *entry, struct manife
     mode_t mode = entry->info.st_mode;
     *ret_entry = manifest_entry_of(entry->path, &entry->info);
     if (is_masked(t, entry))
-        ret_entry->absence = MANIFEST_MASKED;
+        ret_entry->kind = MANIFEST_MASKED;
     else if (!S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
-        ret_entry->absence = MANIFEST_TYPE;
+        ret_entry->kind = MANIFEST_TYPE;
     else if (!S_ISLNK(mode) && !is_cloning(t, entry->path) &&
              git_ignored_has(t->ignored, entry->path))
         return judge_ignored(t, entry, ret_entry, err);
@@ -348,7 +349,7 @@ static int enter(struct taking *t, struct walk *walk, const char *path,
 {
     int status = walk_enter(walk, err);
     if (status > 0) {
-        ret_entry->absence = status == ELOOP ? MANIFEST_DEEP : MANIFEST_UNREADABLE;
+        ret_entry->kind = status == ELOOP ? MANIFEST_DEEP : MANIFEST_UNREADABLE;
         return 0;
     }
     if (status < 0 || !t->asks_git || is_cloning(t, path) || !walk_has(walk, ".git") ||
@@ -361,17 +362,17 @@ static int take_entry(struct taking *t, struct walk *walk, const struct walk_ent
                       struct brig_error *err)
 {
     struct manifest_entry made;
-    while (t->old_entry.path && base_compare(t->old_entry.path, entry->path) < 0) {
+    while (t->old_entry->path && path_compare(t->old_entry->path, entry->path) < 0) {
         int status = next_old(t, err);
         if (status < 0)
             return status;
     }
     git_ignored_leave(t->ignored, entry->path);
     int status = judge(t, entry, &made, err);
-    if (status == 0 && made.absence == MANIFEST_PRESENT)
+    if (status == 0 && made.kind == MANIFEST_PRESENT)
         status = S_ISDIR(entry->info.st_mode) ? enter(t, walk, entry->path, &made, err)
                                               : take_content(t, entry, &made, err);
-    if (made.absence != MANIFEST_PRESENT) {
+    if (made.kind != MANIFEST_PRESENT) {
         made.content[0] = '\0';
         left_out_add(&t->left_out, &made);
     }
@@ -399,43 +400,6 @@ static int take_tree(struct taking *t, struct brig_error *err)
     return status;
 }
 
-/* ---- the commit ---- */
-
-static int put_changed(struct taking *t, const struct manifest_entry *before,
-                       const struct manifest_entry *now, struct brig_error *err)
-{
-    bool has = now && now->absence == MANIFEST_PRESENT && *now->content && *now->content != '@';
-    bool had = before && before->absence == MANIFEST_PRESENT && *before->content;
-    if (has && had && strcmp(before->content, now->content) == 0 &&
-        before->ident.mode == now->ident.mode)
-        return 0;
-    if (has)
-        return store_commit_put(t->writer, FILES_DIRECTORY, now->path, now->ident.mode,
-                                now->content, err);
-    return before && (had || !now)
-               ? store_commit_remove(t->writer, FILES_DIRECTORY, before->path, err)
-               : 0;
-}
-
-/* Writes the difference between the old manifest, or nothing, and the new one. */
-static int put_difference(struct taking *t, struct manifest_reader *new, struct brig_error *err)
-{
-    struct manifest_entry now;
-    int status = next_old(t, err), more = 0;
-    if (status == 0)
-        status = more = manifest_next(new, &now, err);
-    while (status >= 0 && (more > 0 || t->old_entry.path)) {
-        const struct manifest_entry *before = &t->old_entry;
-        int order = !before->path ? 1 : more == 0 ? -1 : base_compare(before->path, now.path);
-        status = put_changed(t, order <= 0 ? before : NULL, order >= 0 ? &now : NULL, err);
-        if (status == 0 && order <= 0)
-            status = next_old(t, err);
-        if (status == 0 && order >= 0)
-            status = more = manifest_next(new, &now, err);
-    }
-    return status < 0 ? status : 0;
-}
-
 static int reopen_old(struct taking *t, struct brig_error *err)
 {
     manifest_close(take_ptr(&t->old));
@@ -445,39 +409,8 @@ static int reopen_old(struct taking *t, struct brig_error *err)
         *err = (struct brig_error){0};
     if (status < 0)
         return status == BRIG_E_NOT_FOUND ? 0 : status;
-    t->old_ns = strtoll(manifest_header(t->old, "time"), NULL, 10);
+    t->old_ns = record_time(manifest_header(t->old, "time"));
     return 0;
-}
-
-/* Stores the manifest, and makes a commit of it and of all files. */
-static int commit(struct taking *t, const char *ref, struct brig_error *err)
-{
-    struct manifest_reader *new = NULL;
-    char id[STORE_ID_MAX];
-    int status = reopen_old(t, err);
-    if (status == 0)
-        status = manifest_open(t->dir, MANIFEST_NEW, &new, err);
-    autofree char *like = t->old ? strdup(manifest_header(t->old, "ref")) : NULL;
-    autoclose int fd = status < 0 ? -1 : openat(t->dir, MANIFEST_NEW, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (status == 0 && (fd < 0 || fstat(fd, &info) < 0))
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read in brig's storage");
-    if (status == 0)
-        status = need_writer(t, err);
-    if (status == 0)
-        status = store_write_file(t->writer, fd, (uint64_t)info.st_size, id, err);
-    if (status == 0)
-        status = store_commit_begin(t->writer, ref, like, t->root->path, err);
-    if (status == 0) /* the tree is empty: everything is new */
-        manifest_close(take_ptr(&t->old));
-    if (status >= 0)
-        status = put_difference(t, new, err);
-    if (status == 0)
-        status = store_commit_put(t->writer, "", MANIFEST, S_IFREG, id, err);
-    manifest_close(new);
-    if (status == 0)
-        status = store_write_end(take_ptr(&t->writer), err);
-    return status;
 }
 
 /* Fails if too much would have to be read. */
@@ -499,9 +432,7 @@ static int measure(struct taking *t, struct brig_error *err)
 
 static int take_all(struct taking *t, struct brig_error *err)
 {
-    char ref[128];
     const struct str_number now = str_number((uint64_t)clock_wall_ns());
-    (void)snprintf(ref, sizeof ref, "refs/checkpoints/%s/%s", t->key, now.text);
     const struct str_number limit = str_number(t->place->limit_bytes);
     const struct manifest_text headers[] = {{"version", VERSION},
                                             {"root", t->root->path},
@@ -511,7 +442,6 @@ static int take_all(struct taking *t, struct brig_error *err)
                                             {"masks", t->masks},
                                             {"states", t->states},
                                             {"time", now.text},
-                                            {"ref", ref},
                                             {NULL, NULL}};
     int status = measure(t, err);
     t->report->files = 0;
@@ -523,18 +453,14 @@ static int take_all(struct taking *t, struct brig_error *err)
     if (status == 0 && !t->ignored)
         status = brig_fail_nomem(err);
     if (status == 0)
-        status = manifest_create(t->dir, MANIFEST_NEW, headers, &t->writing, err);
+        status = manifest_create(t->dir, MANIFEST, headers, &t->writing, err);
     if (status == 0)
         status = take_tree(t, err);
     if (status == 0)
         status = clones_sync(&t->clones, err);
-    if (status == 0)
-        status = manifest_finish(&t->writing, true, err);
-    if (status == 0)
-        status = commit(t, ref, err);
-    if (status == 0 && renameat(t->dir, MANIFEST_NEW, t->dir, MANIFEST) < 0)
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write in brig's storage");
-    return status;
+    if (status == 0 && t->writer)
+        status = store_write_end(take_ptr(&t->writer), err);
+    return status < 0 ? status : manifest_finish(&t->writing, true, err);
 }
 
 /* ---- the whole ---- */
@@ -550,7 +476,7 @@ static int find_masks(struct taking *t, struct brig_error *err)
         t->masked[t->masked_count++] = at;
     }
     if (t->masked_count > 1)
-        qsort(t->masked, t->masked_count, sizeof *t->masked, base_compare_items);
+        qsort(t->masked, t->masked_count, sizeof *t->masked, path_compare_items);
     sha256_begin(&hash);
     for (size_t i = 0; i < t->masked_count; i++)
         sha256_add(&hash, t->masked[i], strlen(t->masked[i]) + 1);

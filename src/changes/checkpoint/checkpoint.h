@@ -5,15 +5,15 @@
  *
  *     store.git              the contents: see store.h
  *     checkpoints/KEY/       of one root; KEY is a hash of its path
- *       manifest             the newest checkpoint: see manifest.h
+ *       manifest             the newest checkpoint: see base/manifest.h
  *     checkpoints/clones/    large ignored files, where the filesystem can share their blocks
  *     checkpoints/lock       held while a checkpoint is taken
- *     operations/ID/N.before the manifest of the run's Nth root: another link of the same file
+ *     operations/ID/N.before the manifest of the run's Nth root, another link of the same file, while the run is active
  *     operations/ID/N.after  what the run has changed: see run_changes.h
  *
  * A file with the inode, size, mtime and ctime of the newest manifest is not read again. If nothing has changed, no
  * git is started and nothing is written: the run gets a link of the same manifest. Otherwise one git fast-import
- * stores what is new, and makes a commit of it; the manifest names its ref. */
+ * stores what is new. */
 #pragma once
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#include "changes/checkpoint/manifest.h"
+#include "base/manifest.h"
 
 struct clones {
     int checkpoints; /* borrowed */

@@ -11,7 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "changes/layer/base.h"
+#include "base/manifest.h"
+#include "base/path.h"
 #include "changes/layer/walk.h"
 #include "git/repo.h"
 
@@ -75,7 +76,7 @@ static int sort_paths(struct list *list, struct brig_error *err)
     for (size_t i = 0; i < list->count; i++)
         list->paths[i] = at = str_list_next(&list->text, at);
     if (list->count > 1)
-        qsort(list->paths, list->count, sizeof *list->paths, base_compare_items);
+        qsort(list->paths, list->count, sizeof *list->paths, path_compare_items);
     return 0;
 }
 
@@ -127,7 +128,7 @@ bool git_ignored_has(const struct git_ignored *ignored, const char *path)
     const struct list *list = &ignored->lists[ignored->count - 1];
     const char *part = part_below(list->prefix, path);
     return part &&
-           bsearch(&part, list->paths, list->count, sizeof *list->paths, base_compare_items);
+           bsearch(&part, list->paths, list->count, sizeof *list->paths, path_compare_items);
 }
 
 int git_ignored_measure(int dir, const char *name, uint64_t *ret_bytes, struct str *ret_sample,

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "changes/checkpoint/manifest.h"
+#include "base/manifest.h"
 
-static const char *reason(enum manifest_absence absence)
+static const char *reason(enum manifest_kind kind)
 {
-    switch (absence) {
+    switch (kind) {
     case MANIFEST_TYPE:
         return "not a file, link or directory";
     case MANIFEST_UNREADABLE:
@@ -21,6 +21,7 @@ static const char *reason(enum manifest_absence absence)
     case MANIFEST_RESTLESS:
         return "changed while it was read";
     case MANIFEST_PRESENT:
+    case MANIFEST_SINCE:
     case MANIFEST_IGNORED:
     case MANIFEST_MASKED:
         break;
@@ -30,10 +31,10 @@ static const char *reason(enum manifest_absence absence)
 
 void left_out_add(struct left_out *left_out, const struct manifest_entry *entry)
 {
-    bool is_large = entry->absence == MANIFEST_IGNORED;
+    bool is_large = entry->kind == MANIFEST_IGNORED;
     struct str *text = is_large ? &left_out->large : &left_out->others;
     uint64_t *count = is_large ? &left_out->large_count : &left_out->other_count;
-    if (entry->absence == MANIFEST_MASKED || (*count)++ >= LEFT_OUT_SHOWN)
+    if (entry->kind == MANIFEST_MASKED || (*count)++ >= LEFT_OUT_SHOWN)
         return;
     if (text->length > 0)
         str_append(text, ", ");
@@ -42,7 +43,7 @@ void left_out_add(struct left_out *left_out, const struct manifest_entry *entry)
     if (is_large)
         str_append(text, str_size(entry->ident.size).text);
     else
-        str_append(text, reason(entry->absence));
+        str_append(text, reason(entry->kind));
     str_append(text, ")");
 }
 

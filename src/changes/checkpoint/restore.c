@@ -43,7 +43,7 @@ struct restoring {
     struct undo_found found;
     /* Of the current root: */
     struct layer *layer;
-    struct manifest_reader *changes;
+    struct manifest *changes;
     int64_t *positions; /* of each change that is undone */
     size_t count;
     struct added *added;
@@ -301,7 +301,6 @@ static int find_wanted(struct restoring *r, struct brig_error *err)
     int status = 0;
     r->count = 0;
     for (;;) {
-        int64_t position = manifest_tell(r->changes);
         status = run_changes_next(r->changes, &change, err);
         if (status <= 0)
             break;
@@ -312,7 +311,7 @@ static int find_wanted(struct restoring *r, struct brig_error *err)
             continue;
         if (!array_grow(&r->positions, r->count))
             return brig_fail_nomem(err);
-        r->positions[r->count++] = position;
+        r->positions[r->count++] = change.position;
     }
     leave_added(r, NULL);
     r->found.count += r->count;
@@ -430,7 +429,7 @@ int restore_settle(int record, struct brig_error *err)
 static int visit_root(int run, unsigned number, operation_step_visit visit, void *context,
                       struct brig_error *err)
 {
-    struct manifest_reader *changes = NULL;
+    struct manifest *changes = NULL;
     struct run_change change;
     int status = run_changes_open(run, number, &changes, err);
     while (status == 0 && (status = run_changes_next(changes, &change, err)) > 0)

@@ -14,17 +14,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/record.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/clones.h"
 #include "changes/layer/walk.h"
 
-#define AFTER_NEW ".after.new"
-
 /* ---- comparing ---- */
 
 struct comparing {
-    struct manifest_reader *before;
-    struct manifest_entry entry; /* path NULL: no more */
+    struct manifest *before;
+    const struct manifest_entry *entry; /* of `before`; path NULL: no more */
     bool with_git;
     int64_t taken_ns; /* when the checkpoint was begun */
     struct manifest_writer writing;
@@ -33,7 +32,8 @@ struct comparing {
 
 static int next_before(struct comparing *c, struct brig_error *err)
 {
-    int status = manifest_next(c->before, &c->entry, err);
+    int status = manifest_next(c->before, err);
+    c->entry = manifest_entry(c->before);
     return status < 0 ? status : 0;
 }
 
@@ -41,7 +41,7 @@ static int record(struct comparing *c, const struct manifest_entry *before,
                   const struct manifest_entry *after, struct brig_error *err)
 {
     const struct manifest_entry none = {.path = (before ? before : after)->path,
-                                        .absence = MANIFEST_PRESENT};
+                                        .kind = MANIFEST_PRESENT};
     *(!before ? &c->count->added : !after ? &c->count->deleted : &c->count->modified) += 1;
     int status = manifest_write(&c->writing, before ? before : &none, err);
     return status < 0 ? status : manifest_write(&c->writing, after ? after : &none, err);
@@ -51,8 +51,8 @@ static int record(struct comparing *c, const struct manifest_entry *before,
  * it was read may have changed without a new time. */
 static bool is_same(const struct comparing *c, const struct manifest_entry *now)
 {
-    const struct ident *was = &c->entry.ident;
-    if (was->mode != now->ident.mode || c->entry.uid != now->uid || c->entry.gid != now->gid)
+    const struct ident *was = &c->entry->ident;
+    if (was->mode != now->ident.mode || c->entry->uid != now->uid || c->entry->gid != now->gid)
         return false;
     if (S_ISDIR(was->mode))
         return true;
@@ -65,9 +65,9 @@ static bool is_same(const struct comparing *c, const struct manifest_entry *now)
 static int pass_deleted(struct comparing *c, const char *path, struct brig_error *err)
 {
     int status = 0;
-    while (status == 0 && c->entry.path && (!path || base_compare(c->entry.path, path) < 0)) {
-        if (c->entry.absence == MANIFEST_PRESENT)
-            status = record(c, &c->entry, NULL, err);
+    while (status == 0 && c->entry->path && (!path || path_compare(c->entry->path, path) < 0)) {
+        if (c->entry->kind == MANIFEST_PRESENT)
+            status = record(c, c->entry, NULL, err);
         if (status == 0)
             status = next_before(c, err);
     }
@@ -81,13 +81,13 @@ static int compare_entry(struct comparing *c, struct walk *walk, const struct wa
     int status = pass_deleted(c, entry->path, err);
     if (status < 0)
         return status;
-    bool known = c->entry.path && strcmp(c->entry.path, entry->path) == 0;
-    if (known && c->entry.absence != MANIFEST_PRESENT)
+    bool known = c->entry->path && strcmp(c->entry->path, entry->path) == 0;
+    if (known && c->entry->kind != MANIFEST_PRESENT)
         return next_before(c, err);
     if (!known)
         status = record(c, NULL, &now, err);
     else if (!is_same(c, &now))
-        status = record(c, &c->entry, &now, err);
+        status = record(c, c->entry, &now, err);
     if (status == 0 && known)
         status = next_before(c, err);
     if (status == 0 && S_ISDIR(entry->info.st_mode)) {
@@ -132,7 +132,8 @@ static bool has_part(int run, unsigned number, const char *part)
 unsigned run_changes_roots(int run)
 {
     unsigned count = 0;
-    while (count < CHECKPOINT_ROOTS_MAX && has_part(run, count, CHECKPOINT_BEFORE))
+    while (count < CHECKPOINT_ROOTS_MAX &&
+           (has_part(run, count, CHECKPOINT_AFTER) || has_part(run, count, CHECKPOINT_BEFORE)))
         count++;
     return count;
 }
@@ -161,9 +162,8 @@ static int open_root(const char *path, int *ret_root, struct str *notes)
 static int record_root(int run, unsigned number, struct run_changes_count *count, struct str *notes,
                        struct brig_error *err)
 {
-    char before[CHECKPOINT_NAME_MAX], new[CHECKPOINT_NAME_MAX], after[CHECKPOINT_NAME_MAX];
+    char before[CHECKPOINT_NAME_MAX], after[CHECKPOINT_NAME_MAX];
     checkpoint_name(number, CHECKPOINT_BEFORE, before);
-    checkpoint_name(number, AFTER_NEW, new);
     checkpoint_name(number, CHECKPOINT_AFTER, after);
     struct comparing c = {.count = count};
     uint64_t before_count = total(count);
@@ -172,16 +172,14 @@ static int record_root(int run, unsigned number, struct run_changes_count *count
         return status;
     const char *path = manifest_header(c.before, "root"), *only = manifest_header(c.before, "only");
     c.with_git = strcmp(manifest_header(c.before, "git"), "1") == 0;
-    c.taken_ns = strtoll(manifest_header(c.before, "time"), NULL, 10);
-    const struct manifest_text headers[] = {{"version", "1"}, {"root", path}, {NULL, NULL}};
+    c.taken_ns = record_time(manifest_header(c.before, "time"));
+    const struct manifest_text headers[] = {{"version", "2"}, {"root", path}, {NULL, NULL}};
     autoclose int root = -1;
-    status = manifest_create(run, new, headers, &c.writing, err);
+    status = manifest_create(run, after, headers, &c.writing, err);
     if (status == 0 && open_root(path, &root, notes) >= 0)
         status = compare_tree(&c, root, *only ? only : NULL, err);
     if (status == 0)
         status = manifest_finish(&c.writing, total(count) > before_count, err);
-    if (status == 0 && renameat(run, new, run, after) < 0)
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write in brig's storage");
     manifest_abandon(&c.writing);
     manifest_close(c.before);
     return status;
@@ -190,7 +188,7 @@ static int record_root(int run, unsigned number, struct run_changes_count *count
 static int count_root(int run, unsigned number, struct run_changes_count *count,
                       struct brig_error *err)
 {
-    struct manifest_reader *changes = NULL;
+    struct manifest *changes = NULL;
     struct run_change change;
     int status = run_changes_open(run, number, &changes, err);
     while (status >= 0 && (status = run_changes_next(changes, &change, err)) > 0)
@@ -201,14 +199,12 @@ static int count_root(int run, unsigned number, struct run_changes_count *count,
     return status;
 }
 
-/* A run that has changed nothing needs no checkpoint. Backwards, as a kill must not leave a gap. */
-static void forget(int run, unsigned count)
+/* Removes a list of each root. Backwards, as a kill must not leave a gap. */
+static void forget(int run, const char *part, unsigned count)
 {
     for (unsigned i = count; i-- > 0;) {
         char name[CHECKPOINT_NAME_MAX];
-        checkpoint_name(i, CHECKPOINT_BEFORE, name);
-        (void)unlinkat(run, name, 0);
-        checkpoint_name(i, CHECKPOINT_AFTER, name);
+        checkpoint_name(i, part, name);
         (void)unlinkat(run, name, 0);
     }
 }
@@ -222,14 +218,19 @@ int run_changes_record(int run, struct run_changes_count *ret_count, struct str 
     for (unsigned i = 0; i < count && status == 0; i++)
         status = has_part(run, i, CHECKPOINT_AFTER) ? count_root(run, i, ret_count, err)
                                                     : record_root(run, i, ret_count, notes, err);
-    if (status == 0 && total(ret_count) == 0)
-        forget(run, count);
-    return status;
+    if (status < 0)
+        return status;
+    /* The whole list is that of the root. A run that has changed nothing needs no checkpoint; if this is killed, it is
+     * recorded again. */
+    if (total(ret_count) == 0)
+        forget(run, CHECKPOINT_AFTER, count);
+    forget(run, CHECKPOINT_BEFORE, count);
+    return 0;
 }
 
 /* ---- reading ---- */
 
-int run_changes_open(int run, unsigned number, struct manifest_reader **ret_changes,
+int run_changes_open(int run, unsigned number, struct manifest **ret_changes,
                      struct brig_error *err)
 {
     char name[CHECKPOINT_NAME_MAX];
@@ -237,17 +238,20 @@ int run_changes_open(int run, unsigned number, struct manifest_reader **ret_chan
     return manifest_open(run, name, ret_changes, err);
 }
 
-int run_changes_next(struct manifest_reader *changes, struct run_change *ret_change,
+int run_changes_next(struct manifest *changes, struct run_change *ret_change,
                      struct brig_error *err)
 {
-    int status = manifest_next(changes, &ret_change->before, err);
+    int status = manifest_next(changes, err);
     if (status <= 0)
         return status;
-    status = manifest_next(changes, &ret_change->after, err);
+    ret_change->position = manifest_tell(changes);
+    ret_change->before = *manifest_entry(changes);
+    status = manifest_next(changes, err);
     if (status <= 0)
         return status < 0 ? status
-                          : brig_fail(err, BRIG_E_SYSTEM, 0,
+                          : brig_fail(err, BRIG_E_STATE, 0,
                                       "a list of files in brig's storage is incomplete");
+    ret_change->after = *manifest_entry(changes);
     ret_change->before.path = ret_change->after.path; /* the same text */
     return 1;
 }

@@ -8,9 +8,9 @@
 
 #include <brig/brig.h>
 
+#include "base/manifest.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "changes/checkpoint/manifest.h"
 #include "changes/checkpoint/store.h"
 
 /* The number of roots of which a run has a checkpoint. `run` is the run's directory. */
@@ -21,8 +21,8 @@ bool run_changes_pending(int run);
 struct run_changes_count {
     uint64_t added, modified, deleted; /* files, links and directories */
 };
-/* Compares all roots with their manifests and records the differences. Roots that are recorded already are counted
- * only. A root that does not exist any more has no changes, and is named in `notes`. If nothing has changed, the run
+/* Compares all roots with their manifests and records the differences, which take the place of the manifests. Roots that
+ * are recorded already are counted only. A root that does not exist any more has no changes, and is named in `notes`. If nothing has changed, the run
  * has no checkpoint any more. */
 int run_changes_record(int run, struct run_changes_count *ret_count, struct str *notes,
                        struct brig_error *err);
@@ -32,14 +32,15 @@ int run_changes_record(int run, struct run_changes_count *ret_count, struct str 
 struct run_change {
     /* Both have the same path, relative to the root. ident.mode is 0 if there was no file. */
     struct manifest_entry before, after;
+    int64_t position; /* in the list */
 };
 
 /* Opens the record of the Nth root, counted from 0: a manifest with two entries for each change. Its header "root" is
  * the absolute path of the root directory; for a single file, of the directory that contains it. */
-int run_changes_open(int run, unsigned number, struct manifest_reader **ret_changes,
+int run_changes_open(int run, unsigned number, struct manifest **ret_changes,
                      struct brig_error *err);
-/* The next change in the order of base_compare(): 1, 0 at the end, or a code. Paths are valid until the next call. */
-int run_changes_next(struct manifest_reader *changes, struct run_change *ret_change,
+/* The next change in the order of path_compare(): 1, 0 at the end, or a code. Paths are valid until the next call. */
+int run_changes_next(struct manifest *changes, struct run_change *ret_change,
                      struct brig_error *err);
 
 /* ---- contents ---- */

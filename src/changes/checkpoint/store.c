@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -105,6 +104,68 @@ int store_tidy(const struct store *store, struct brig_error *err)
         packs += str_ends_with(item->d_name, ".pack");
     return packs <= PACKS_MAX ? 0
                               : run_git(store, words, "join the packs of checkpoints", NULL, err);
+}
+
+/* Removes the packs but the one of this name, and refs to commits of an earlier version. */
+static void drop_others(const struct store *store, const char *kept)
+{
+    autofree char *prefix = NULL;
+    autodir DIR *dir = files_list(store->directory, PACKS);
+    if (!dir || str_make(&prefix, NULL, "pack-", kept, ".") < 0)
+        return;
+    (void)tree_remove(store->directory, "refs/checkpoints", NULL);
+    (void)unlinkat(store->directory, "packed-refs", 0);
+    for (const struct dirent *item; (item = files_next(dir));)
+        if (!str_starts_with(item->d_name, prefix))
+            (void)unlinkat(dirfd(dir), item->d_name, 0);
+}
+
+/* Drops the ids of objects that are lost: what needs them cannot be restored, but everything else can. */
+static int drop_lost(const struct store *store, const struct str *ids, struct str *ret_ids,
+                     struct brig_error *err)
+{
+    static const char *const words[] = {"cat-file", "--batch-check=%(objectname)", NULL};
+    autostr struct str found = {0};
+    const struct git_call call = {.words = words,
+                                  .git_dir = store->directory,
+                                  .input = ids,
+                                  .out = &found,
+                                  .own_settings = true};
+    int status = git_run(store->git, &call, err);
+    if (status != 0)
+        return status < 0
+                   ? status
+                   : brig_fail(err, BRIG_E_SYSTEM, 0, "git cannot read the store of checkpoints");
+    char *rest = found.data;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (*line && !strchr(line, ' ')) /* "ID missing" */
+            str_concat(ret_ids, line, "\n");
+    return ret_ids->failed ? brig_fail_nomem(err) : 0;
+}
+
+int store_keep(const struct store *store, const struct str *ids, struct brig_error *err)
+{
+    static const char *const words[] = {
+        "-c", "pack.compression=1", "pack-objects", "-q", "--window=0", PACKS "/pack", NULL};
+    autostr struct str says = {0}, name = {0}, there = {0};
+    const struct git_call call = {.words = words,
+                                  .git_dir = store->directory,
+                                  .input = &there,
+                                  .out = &name,
+                                  .says = &says,
+                                  .own_settings = true};
+    int status = ids->failed ? brig_fail_nomem(err) : drop_lost(store, ids, &there, err);
+    if (status == 0)
+        status = git_run(store->git, &call, err);
+    if (status > 0)
+        status = fail_git(err, BRIG_E_SYSTEM, "pack the store of checkpoints", &says);
+    if (status < 0)
+        return status;
+    size_t length = name.data ? strcspn(name.data, "\n") : 0;
+    if (name.data)
+        name.data[length] = '\0';
+    drop_others(store, length > 0 ? name.data : "none");
+    return 0;
 }
 
 /* Removes the files of a git that was killed. */
@@ -271,78 +332,9 @@ int store_write_file(struct store_writer *writer, int fd, uint64_t size, char re
     return status < 0 ? status : is_short;
 }
 
-/* Finds the tree of a ref; "" if there is none. */
-static int find_tree(const struct store *store, const char *ref, struct str *tree,
-                     struct brig_error *err)
-{
-    autofree char *name = NULL;
-    int status = str_make(&name, err, ref, "^{tree}");
-    if (status < 0)
-        return status;
-    const char *const words[] = {"rev-parse", "--verify", "-q", name, NULL};
-    const struct git_call call = {
-        .words = words, .git_dir = store->directory, .out = tree, .own_settings = true};
-    status = git_run(store->git, &call, err);
-    if (tree->length > 0 && tree->data[tree->length - 1] == '\n')
-        tree->data[--tree->length] = '\0';
-    return status < 0 ? status : 0;
-}
-
-int store_commit_begin(struct store_writer *writer, const char *ref, const char *like,
-                       const char *message, struct brig_error *err)
-{
-    autostr struct str tree = {0}, text = {0};
-    int status = like ? find_tree(writer->store, like, &tree, err) : 0;
-    if (status < 0)
-        return status;
-    str_concat(&text, "commit ", ref, "\ncommitter brig <brig@localhost> ",
-               str_number((uint64_t)time(NULL)).text, " +0000\ndata ",
-               str_number(strlen(message)).text, "\n", message, "\n");
-    if (tree.length > 0)
-        str_concat(&text, "M 040000 ", tree.data, " \"\"\n");
-    status = put_text(writer, &text, err);
-    return status < 0 ? status : tree.length > 0;
-}
-
-/* Escapes what git forbids in names, such as ".git", or could take for something else on another system. */
-static void append_escaped(struct str *text, const char *path)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                                "+-_=,@.";
-    bool begins = true;
-    for (const char *c = path; *c; c++) {
-        if (*c == '/' || (strchr(plain, *c) && !(begins && *c == '.')))
-            str_append_char(text, *c);
-        else
-            str_appendf(text, "%%%02X", (unsigned)(unsigned char)*c);
-        begins = *c == '/';
-    }
-}
-
-int store_commit_put(struct store_writer *writer, const char *directory, const char *path,
-                     uint32_t mode, const char *id, struct brig_error *err)
-{
-    autostr struct str text = {0};
-    const char *kind = S_ISLNK(mode) ? "120000" : mode & 0100 ? "100755" : "100644";
-    str_concat(&text, "M ", kind, " ", id, " ", directory);
-    append_escaped(&text, path);
-    str_append_char(&text, '\n');
-    return put_text(writer, &text, err);
-}
-
-int store_commit_remove(struct store_writer *writer, const char *directory, const char *path,
-                        struct brig_error *err)
-{
-    autostr struct str text = {0};
-    str_concat(&text, "D ", directory);
-    append_escaped(&text, path);
-    str_append_char(&text, '\n');
-    return put_text(writer, &text, err);
-}
-
 int store_write_end(struct store_writer *writer, struct brig_error *err)
 {
-    static const char done[] = "\ndone\n";
+    static const char done[] = "done\n";
     autostr struct str says = {0};
     int status = put(writer, done, sizeof done - 1, err);
     if (status == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The store of a jail: a git repository in its record (store.git) for the contents of files, which no jail ever sees.
- * git writes it and reads it as a program, without filters, attributes or configuration from outside. */
+ * git writes it and reads it as a program, without filters, attributes or configuration from outside. It has no refs: the
+ * manifests say which objects are needed. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,6 +28,9 @@ void store_done(struct store *store);
 /* Joins small packs, if there are many. */
 int store_tidy(const struct store *store, struct brig_error *err);
 
+/* Keeps these objects, an id in each line, and removes all others. */
+int store_keep(const struct store *store, const struct str *ids, struct brig_error *err);
+
 /* ---- writing: one process of git fast-import ---- */
 
 struct store_writer;
@@ -37,16 +41,6 @@ int store_write_file(struct store_writer *writer, int fd, uint64_t size, char re
                      struct brig_error *err);
 int store_write_bytes(struct store_writer *writer, const void *bytes, size_t length,
                       char ret_id[STORE_ID_MAX], struct brig_error *err);
-
-/* Begins a commit with the tree of the ref `like`, and returns 1; or with an empty tree, and returns 0, if that is NULL
- * or does not exist. Afterwards only the next two
- * functions may be called. Names are escaped: the tree is for looking, and keeps the objects. */
-int store_commit_begin(struct store_writer *writer, const char *ref, const char *like,
-                       const char *message, struct brig_error *err);
-int store_commit_put(struct store_writer *writer, const char *directory, const char *path,
-                     uint32_t mode, const char *id, struct brig_error *err);
-int store_commit_remove(struct store_writer *writer, const char *directory, const char *path,
-                        struct brig_error *err);
 
 /* Waits until everything is on disk, and frees the writer, also on failure. */
 int store_write_end(struct store_writer *writer, struct brig_error *err);

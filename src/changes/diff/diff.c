@@ -269,7 +269,7 @@ static void next_spooled(struct diff *diff)
 static bool was_spooled(struct diff *diff, const char *path)
 {
     int order = 1;
-    while (!diff->spool_ended && (order = base_compare(diff->spooled + 1, path)) <= 0) {
+    while (!diff->spool_ended && (order = path_compare(diff->spooled + 1, path)) <= 0) {
         if (*diff->spooled == REPLACED) {
             diff->replaced.length = 0;
             str_append(&diff->replaced, diff->spooled + 1);

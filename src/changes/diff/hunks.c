@@ -49,7 +49,7 @@ struct hunks {
      * the working tree may obey files there. */
     struct str prefix;
     bool odd;           /* a path has characters that a terminal interprets */
-    struct item *items; /* in the order of base_compare() of `path` */
+    struct item *items; /* in the order of path_compare() of `path` */
     size_t count;
 };
 
@@ -370,7 +370,7 @@ static int compare_mapped(const void *left, const void *right)
 
 static int compare_paths(const void *left, const void *right)
 {
-    return base_compare(((const struct item *)left)->path, ((const struct item *)right)->path);
+    return path_compare(((const struct item *)left)->path, ((const struct item *)right)->path);
 }
 
 /* Reads the raw output of git: ":OLDMODE NEWMODE OLD NEW STATUS", and a path. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,59 +15,20 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/record.h"
 #include "base/str.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/upper.h"
 #include "changes/layer/walk.h"
 
-#define FILE_NAME_MAX 64
-#define MAGIC "brigbas2"
 #define START ".start"
 #define BASE ".base"
-#define PART_NEW ".new"
 
-/* ---- states ---- */
-
-struct ident ident_of(const struct stat *info)
-{
-    return (struct ident){.mode = info->st_mode,
-                          .inode = info->st_ino,
-                          .size = S_ISDIR(info->st_mode) ? 0 : (uint64_t)info->st_size,
-                          .mtime_ns = clock_ns(info->st_mtim),
-                          .ctime_ns = clock_ns(info->st_ctim)};
-}
-
-struct timespec ident_time(int64_t time_ns)
-{
-    int64_t rest = time_ns % CLOCK_SECOND_NS;
-    rest += rest < 0 ? CLOCK_SECOND_NS : 0;
-    return (struct timespec){.tv_sec = (time_t)((time_ns - rest) / CLOCK_SECOND_NS),
-                             .tv_nsec = rest};
-}
-
-bool ident_equal(const struct ident *a, const struct ident *b)
-{
-    if (S_ISDIR(a->mode) && S_ISDIR(b->mode))
-        return true;
-    return a->mode == b->mode && a->inode == b->inode && a->size == b->size &&
-           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
-}
-
-int base_compare(const char *a, const char *b)
-{
-    while (*a && *a == *b) {
-        a++;
-        b++;
-    }
-    int left = *a == '\0' ? 0 : *a == '/' ? 1 : (unsigned char)*a + 2;
-    int right = *b == '\0' ? 0 : *b == '/' ? 1 : (unsigned char)*b + 2;
-    return left - right;
-}
-
-int base_compare_items(const void *a, const void *b)
-{
-    return base_compare(*(const char *const *)a, *(const char *const *)b);
-}
+/* The header "since": the meaning of a missing record. LAYER.base: UNKNOWN. The list of a root: ABSENT, the file did not
+ * exist. The start of a run in a home: its time. */
+#define SINCE "since"
+#define UNKNOWN (-1)
+#define ABSENT 0
 
 const char *base_conflict(const struct base_record *record, const struct stat *now)
 {
@@ -82,125 +44,110 @@ const char *base_conflict(const struct base_record *record, const struct stat *n
     return ident_equal(&record->lower, &current) ? NULL : "your file has changed since";
 }
 
-/* ---- files ---- */
+/* ---- reading ---- */
 
-/* Both files: this, then records, each followed by its path. */
-struct head {
-    char magic[8];
-    /* The meaning of a missing record. LAYER.base: UNKNOWN. A manifest: ABSENT, the file did not
-     * exist. The start of a run in a home: its time. */
+/* One of the two lists, and the last directory that the jail has deleted or replaced. From then on it has not seen the
+ * user's files in it, so LAYER.base has the records of all of them: a file without one is new. */
+struct list {
+    struct manifest *file; /* NULL: there is none */
+    const struct layer *layer;
+    const char *end; /* BASE or START */
     int64_t since_ns;
-};
-#define UNKNOWN (-1)
-#define ABSENT 0
-
-struct entry {
-    uint16_t kind;   /* enum base_kind */
-    uint16_t covers; /* the jail has deleted or replaced the directory: see struct cover */
-    uint32_t path_length;
-    struct ident lower, applied;
-};
-
-/* The last record of a directory that the jail has deleted or replaced. From then on it has not seen the user's files
- * in it, so LAYER.base has the records of all of them: a file without one is new. */
-struct cover {
-    bool valid;
-    struct entry entry;
-    char path[PATH_LENGTH_MAX + 1];
-};
-
-struct reader {
-    FILE *file; /* NULL: there is none */
-    int64_t since_ns;
-    struct entry entry;
-    bool ended;
-    char path[PATH_LENGTH_MAX + 1];
-    struct cover cover;
+    bool covered;
+    struct manifest_entry cover; /* if covered */
+    char cover_path[PATH_LENGTH_MAX + 1];
 };
 
 struct base {
-    struct reader base, start;
+    struct list base, start;
 };
 
-static void file_name(const struct layer *layer, const char *end, char ret_name[FILE_NAME_MAX])
+static void file_name(const struct layer *layer, const char *end, char ret_name[MANIFEST_NAME_MAX])
 {
-    (void)snprintf(ret_name, FILE_NAME_MAX, "%s%s", layer->name, end);
+    (void)snprintf(ret_name, MANIFEST_NAME_MAX, "%s%s", layer->name, end);
 }
 
-/* Reads the next record; at the end, or if the file is damaged, `ended` is set. */
-static void advance(struct reader *reader)
+/* The current record; NULL at the end. */
+static const struct manifest_entry *record_of(const struct list *list)
 {
-    struct entry *entry = &reader->entry;
-    struct cover *cover = &reader->cover;
-    /* A directory in a covered one adds nothing. */
-    if (!reader->ended && entry->covers &&
-        !(cover->valid && path_is_beneath(cover->path, reader->path))) {
-        cover->valid = true;
-        cover->entry = *entry;
-        memcpy(cover->path, reader->path, sizeof cover->path);
-    }
-    reader->ended = !reader->file || fread(entry, sizeof *entry, 1, reader->file) != 1 ||
-                    entry->path_length > PATH_LENGTH_MAX ||
-                    fread(reader->path, 1, entry->path_length, reader->file) != entry->path_length;
-    reader->path[reader->ended ? 0 : entry->path_length] = '\0';
+    const struct manifest_entry *entry = list->file ? manifest_entry(list->file) : NULL;
+    return entry && entry->path ? entry : NULL;
 }
 
-static int fail_damaged(int record, const char *name, struct brig_error *err)
+/* Adds what to do about a damaged list. */
+static int fail_list(const struct list *list, int status, struct brig_error *err)
 {
-    char dir[PATH_LENGTH_MAX + 1];
+    char name[MANIFEST_NAME_MAX], dir[PATH_LENGTH_MAX + 1];
+    if (status != BRIG_E_SYSTEM || (err && err->sys_errno != 0))
+        return status;
+    if (err)
+        *err = (struct brig_error){0};
+    file_name(list->layer, list->end, name);
     return brig_fail(err, BRIG_E_STATE, 0,
                      "the list '%s/%s', by which conflicts are found, is damaged. Remove it to go "
                      "on without it, and look at the changes before you apply them",
-                     path_of_fd(record, dir) ? str_shown(dir).text : "", name);
+                     path_of_fd(list->layer->record, dir) ? str_shown(dir).text : "", name);
 }
 
-/* A missing file is not an error, a damaged one is. */
-static int open_reader(int record, const char *name, struct reader *reader, struct brig_error *err)
+static int advance(struct list *list, struct brig_error *err)
 {
-    struct head head;
-    *reader = (struct reader){.ended = true};
-    int fd = openat(record, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", name);
-    reader->file = fdopen(fd, "re");
-    if (!reader->file) {
-        (void)close(fd);
-        return brig_fail_nomem(err);
+    const struct manifest_entry *entry = record_of(list);
+    /* A directory in a covered one adds nothing. */
+    if (entry && entry->covers &&
+        !(list->covered && path_is_beneath(list->cover_path, entry->path))) {
+        list->covered = true;
+        list->cover = *entry;
+        (void)str_fill(list->cover_path, sizeof list->cover_path, entry->path);
     }
-    if (fread(&head, sizeof head, 1, reader->file) != 1 ||
-        memcmp(head.magic, MAGIC, sizeof head.magic) != 0)
-        return fail_damaged(record, name, err);
-    reader->since_ns = head.since_ns;
-    advance(reader);
+    int status = list->file ? manifest_next(list->file, err) : 0;
+    return status < 0 ? fail_list(list, status, err) : 0;
+}
+
+/* Opens a list at its first record. A missing one is not an error, a damaged one is. */
+static int open_list(const struct layer *layer, const char *end, struct list *list,
+                     struct brig_error *err)
+{
+    char name[MANIFEST_NAME_MAX];
+    list->layer = layer;
+    list->end = end;
+    file_name(layer, end, name);
+    int status = manifest_open(layer->record, name, &list->file, err);
+    if (status == BRIG_E_NOT_FOUND && err)
+        *err = (struct brig_error){0};
+    if (status < 0)
+        return status == BRIG_E_NOT_FOUND ? 0 : fail_list(list, status, err);
+    list->since_ns = record_time(manifest_header(list->file, SINCE));
+    return advance(list, err);
+}
+
+static void close_list(struct list *list)
+{
+    manifest_close(take_ptr(&list->file));
+}
+
+/* Goes to a path: 1 if the list has a record of it, which it then stands at, 0, or a code. */
+static int seek(struct list *list, const char *path, struct brig_error *err)
+{
+    const struct manifest_entry *entry;
+    while ((entry = record_of(list))) {
+        int order = path_compare(entry->path, path);
+        if (order >= 0)
+            return order == 0;
+        int status = advance(list, err);
+        if (status < 0)
+            return status;
+    }
     return 0;
-}
-
-static void close_reader(struct reader *reader)
-{
-    if (reader->file)
-        (void)fclose(reader->file);
-    reader->file = NULL;
-}
-
-/* Whether the reader has a record of the path, which it then stands at. */
-static bool seek(struct reader *reader, const char *path)
-{
-    while (!reader->ended && base_compare(reader->path, path) < 0)
-        advance(reader);
-    return !reader->ended && strcmp(reader->path, path) == 0;
 }
 
 int base_open(const struct layer *layer, struct base **ret_base, struct brig_error *err)
 {
-    char name[FILE_NAME_MAX];
     struct base *base = calloc(1, sizeof *base);
     if (!base)
         return brig_fail_nomem(err);
-    file_name(layer, BASE, name);
-    int status = open_reader(layer->record, name, &base->base, err);
-    file_name(layer, START, name);
+    int status = open_list(layer, BASE, &base->base, err);
     if (status == 0)
-        status = open_reader(layer->record, name, &base->start, err);
+        status = open_list(layer, START, &base->start, err);
     if (status < 0)
         base_close(base);
     else
@@ -212,169 +159,135 @@ void base_close(struct base *base)
 {
     if (!base)
         return;
-    close_reader(&base->base);
-    close_reader(&base->start);
+    close_list(&base->base);
+    close_list(&base->start);
     free(base);
 }
 
-static void take_record(const struct reader *reader, struct base_record *ret_record)
+static void take_record(const struct list *list, struct base_record *ret_record)
 {
-    *ret_record = (struct base_record){.path = reader->path,
-                                       .kind = reader->entry.kind,
-                                       .lower = reader->entry.lower,
-                                       .applied = reader->entry.applied};
+    const struct manifest_entry *entry = record_of(list);
+    *ret_record =
+        (struct base_record){.path = entry->path,
+                             .kind = entry->kind == MANIFEST_SINCE ? BASE_SINCE : BASE_FILE,
+                             .lower = entry->ident,
+                             .applied = entry->applied};
 }
 
-bool base_find(struct base *base, const char *path, struct base_record *ret_record)
+int base_find(struct base *base, const char *path, struct base_record *ret_record,
+              struct brig_error *err)
 {
-    if (seek(&base->base, path)) {
+    int found = seek(&base->base, path, err);
+    if (found > 0)
         take_record(&base->base, ret_record);
-        return true;
-    }
-    const struct cover *cover = &base->base.cover;
-    if (cover->valid && path_is_beneath(cover->path, path)) {
-        bool since = cover->entry.kind == BASE_SINCE;
-        *ret_record = (struct base_record){.path = path, .kind = cover->entry.kind};
-        if (since)
-            ret_record->lower = cover->entry.lower;
-        return true;
+    if (found != 0)
+        return found;
+    const struct list *list = &base->base;
+    if (list->covered && path_is_beneath(list->cover_path, path)) {
+        *ret_record = (struct base_record){.path = path, .kind = BASE_FILE};
+        if (list->cover.kind == MANIFEST_SINCE)
+            *ret_record =
+                (struct base_record){.path = path, .kind = BASE_SINCE, .lower = list->cover.ident};
+        return 1;
     }
     if (!base->start.file)
-        return false;
-    if (base->start.since_ns != ABSENT)
+        return 0;
+    *ret_record = (struct base_record){.path = path, .kind = BASE_FILE};
+    if (base->start.since_ns != ABSENT) {
         *ret_record = (struct base_record){
             .path = path, .kind = BASE_SINCE, .lower = {.ctime_ns = base->start.since_ns}};
-    else if (seek(&base->start, path))
+        return 1;
+    }
+    found = seek(&base->start, path, err);
+    if (found > 0)
         take_record(&base->start, ret_record);
-    else
-        *ret_record = (struct base_record){.path = path, .kind = BASE_FILE};
-    return true;
+    return found < 0 ? found : 1;
 }
 
 /* ---- writing ---- */
-
-struct writer {
-    FILE *file;
-    const struct layer *layer;
-    const char *end; /* START or BASE */
-    size_t count;
-};
-
-static void writer_done(struct writer *writer)
-{
-    char name[FILE_NAME_MAX + sizeof PART_NEW];
-    if (!writer->file)
-        return;
-    (void)fclose(writer->file);
-    (void)snprintf(name, sizeof name, "%s%s" PART_NEW, writer->layer->name, writer->end);
-    (void)unlinkat(writer->layer->record, name, 0);
-}
 
 static int fail_writing(struct brig_error *err)
 {
     return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
 }
 
-static int open_writer(const struct layer *layer, const char *end, int64_t since_ns,
-                       struct writer *writer, struct brig_error *err)
+static int create_list(const struct layer *layer, const char *end, int64_t since_ns,
+                       struct manifest_writer *writer, struct brig_error *err)
 {
-    char name[FILE_NAME_MAX + sizeof PART_NEW];
-    struct head head = {.magic = MAGIC, .since_ns = since_ns};
-    *writer = (struct writer){.layer = layer, .end = end};
-    (void)snprintf(name, sizeof name, "%s%s" PART_NEW, layer->name, end);
-    int fd =
-        openat(layer->record, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    writer->file = fd < 0 ? NULL : fdopen(fd, "we");
-    if (!writer->file || fwrite(&head, sizeof head, 1, writer->file) != 1) {
-        if (fd >= 0 && !writer->file)
-            (void)close(fd);
-        return fail_writing(err);
-    }
-    return 0;
+    char name[MANIFEST_NAME_MAX], since[32];
+    file_name(layer, end, name);
+    (void)snprintf(since, sizeof since, "%" PRId64, since_ns);
+    const struct manifest_text headers[] = {{SINCE, since}, {NULL, NULL}};
+    return manifest_create(layer->record, name, headers, writer, err);
 }
-
-static int write_entry(struct writer *writer, struct entry *entry, const char *path,
-                       struct brig_error *err)
-{
-    entry->path_length = (uint32_t)strlen(path);
-    writer->count++;
-    return fwrite(entry, sizeof *entry, 1, writer->file) == 1 &&
-                   fwrite(path, 1, entry->path_length, writer->file) == entry->path_length
-               ? 0
-               : fail_writing(err);
-}
-
-/* Puts the file in place of the old one. */
-static int finish(struct writer *writer, bool durable, struct brig_error *err)
-{
-    char from[FILE_NAME_MAX + sizeof PART_NEW], to[FILE_NAME_MAX];
-    (void)snprintf(from, sizeof from, "%s%s" PART_NEW, writer->layer->name, writer->end);
-    file_name(writer->layer, writer->end, to);
-    int record = writer->layer->record;
-    bool written = fflush(writer->file) == 0 && (!durable || fsync(fileno(writer->file)) == 0) &&
-                   renameat(record, from, record, to) == 0;
-    int failed = errno;
-    (void)fclose(take_ptr(&writer->file));
-    errno = failed;
-    return written ? 0 : fail_writing(err);
-}
-
-#define autowriter __attribute__((cleanup(writer_done)))
 
 /* `old` is the record that it replaces, or NULL. When the deletion of a directory comes back by an undo, the files in it
  * are moved back one by one, which changes their ctime: the time of the undo takes the place of their records. */
-static struct entry make_entry(const struct base_record *record, const struct entry *old)
+static struct manifest_entry make_entry(const struct base_change *change,
+                                        const struct manifest_entry *old)
 {
-    struct entry entry = {.kind = (uint16_t)record->kind,
-                          .covers = old ? old->covers : 0,
-                          .lower = record->lower,
-                          .applied = record->applied};
+    const struct base_record *record = &change->record;
+    struct manifest_entry entry = {.path = change->path,
+                                   .kind = record->kind == BASE_SINCE ? MANIFEST_SINCE
+                                                                      : MANIFEST_PRESENT,
+                                   .covers = old && old->covers,
+                                   .ident = record->lower,
+                                   .applied = record->applied};
     if (!S_ISDIR(record->lower.mode) || (old && !old->covers))
         return entry;
-    entry.kind = BASE_SINCE;
-    entry.covers = 1;
-    entry.lower.ctime_ns = clock_files_ns();
+    entry.kind = MANIFEST_SINCE;
+    entry.covers = true;
+    entry.ident.ctime_ns = clock_files_ns();
     return entry;
+}
+
+/* Writes the old records with the changes among them. */
+static int write_changed(struct manifest_writer *writer, struct list *old,
+                         const struct base_change *changes, size_t count, struct brig_error *err)
+{
+    const char *forgotten = NULL;
+    int status = 0;
+    for (size_t i = 0; status == 0 && (record_of(old) || i < count);) {
+        const struct manifest_entry *entry = record_of(old);
+        int order = !entry ? 1 : i == count ? -1 : path_compare(entry->path, changes[i].path);
+        if (order < 0) {
+            if (!forgotten || !path_is_beneath(forgotten, entry->path))
+                status = manifest_write(writer, entry, err);
+        } else if (changes[i].forget) {
+            forgotten = changes[i].path;
+        } else {
+            const struct manifest_entry made = make_entry(&changes[i], order == 0 ? entry : NULL);
+            forgotten = made.covers && S_ISDIR(made.ident.mode) ? changes[i].path : forgotten;
+            status = manifest_write(writer, &made, err);
+        }
+        i += order >= 0;
+        if (status == 0 && order <= 0)
+            status = advance(old, err);
+    }
+    return status;
 }
 
 int base_update(const struct layer *layer, const struct base_change *changes, size_t count,
                 struct brig_error *err)
 {
-    char name[FILE_NAME_MAX];
-    struct reader old;
-    autowriter struct writer writer = {0};
-    file_name(layer, BASE, name);
-    int status = open_reader(layer->record, name, &old, err);
+    struct list old = {0};
+    automanifest struct manifest_writer writer = {0};
+    int status = open_list(layer, BASE, &old, err);
     if (status == 0)
-        status = open_writer(layer, BASE, UNKNOWN, &writer, err);
-    size_t i = 0;
-    const char *forgotten = NULL;
-    while (status == 0 && (!old.ended || i < count)) {
-        int order = old.ended ? 1 : i == count ? -1 : base_compare(old.path, changes[i].path);
-        if (order < 0) {
-            if (!forgotten || !path_is_beneath(forgotten, old.path))
-                status = write_entry(&writer, &old.entry, old.path, err);
-        } else if (changes[i].forget) {
-            forgotten = changes[i].path;
-        } else {
-            struct entry entry = make_entry(&changes[i].record, order == 0 ? &old.entry : NULL);
-            forgotten = entry.covers && S_ISDIR(entry.lower.mode) ? changes[i].path : forgotten;
-            status = write_entry(&writer, &entry, changes[i].path, err);
-        }
-        i += order >= 0;
-        if (order <= 0)
-            advance(&old);
-    }
-    close_reader(&old);
-    return status < 0 ? status : finish(&writer, true, err);
+        status = create_list(layer, BASE, UNKNOWN, &writer, err);
+    if (status == 0)
+        status = write_changed(&writer, &old, changes, count, err);
+    close_list(&old);
+    return status < 0 ? status : manifest_finish(&writer, true, err);
 }
 
-/* ---- the manifest ---- */
+/* ---- the list of a root ---- */
 
 static int write_file(void *context, const struct walk_entry *found, struct brig_error *err)
 {
-    struct entry entry = {.kind = BASE_FILE, .lower = ident_of(&found->info)};
-    int status = write_entry(context, &entry, found->path, err);
+    const struct manifest_entry entry = {
+        .path = found->path, .kind = MANIFEST_PRESENT, .ident = ident_of(&found->info)};
+    int status = manifest_write(context, &entry, err);
     return status == 0 && strcmp(found->path, ".git") == 0 ? TREE_SKIP : status;
 }
 
@@ -383,7 +296,7 @@ static int write_file(void *context, const struct walk_entry *found, struct brig
 struct merging {
     const struct layer *layer;
     struct base *base;
-    struct writer *writer;
+    struct manifest_writer *writer;
     size_t left;
     int64_t now_ns;
     char cover[PATH_LENGTH_MAX +
@@ -391,29 +304,52 @@ struct merging {
     bool covered;  /* an earlier run did that: LAYER.start has files that the jail has not seen */
 };
 
-/* Copies the records of the user's files in `cover` that come before `end`, or all of them (NULL). */
+/* Goes to the first record in `cover` that comes before `end`; NULL if there is none. */
+static int find_covered(struct merging *merging, struct list *list, const char *end,
+                        const struct manifest_entry **ret_entry, struct brig_error *err)
+{
+    const struct manifest_entry *entry;
+    int status = 0;
+    while (status == 0 && (entry = record_of(list)) &&
+           path_compare(entry->path, merging->cover) <= 0)
+        status = advance(list, err);
+    entry = record_of(list);
+    bool in = entry && path_is_beneath(merging->cover, entry->path) &&
+              (!end || path_compare(entry->path, end) < 0);
+    *ret_entry = in ? entry : NULL;
+    return status;
+}
+
+/* Copies the records of the user's files in `cover` that come before `end`, or all of them (NULL). A path that both lists
+ * have is copied from LAYER.base. */
 static int copy_covered(struct merging *merging, const char *end, struct brig_error *err)
 {
-    struct reader *readers[] = {&merging->base->base, &merging->base->start};
-    int status = 0;
-    while (status == 0 && *merging->cover) {
-        struct reader *next = NULL;
-        for (size_t i = 0; i < (merging->covered ? 1 : ARRAY_LENGTH(readers)); i++) {
-            while (!readers[i]->ended && base_compare(readers[i]->path, merging->cover) <= 0)
-                advance(readers[i]);
-            if (!readers[i]->ended && path_is_beneath(merging->cover, readers[i]->path) &&
-                (!end || base_compare(readers[i]->path, end) < 0) &&
-                (!next || base_compare(readers[i]->path, next->path) < 0))
-                next = readers[i];
-        }
-        if (!next)
-            return 0;
-        if (next == readers[0] && !readers[1]->ended && strcmp(readers[1]->path, next->path) == 0)
-            advance(readers[1]);
-        status = write_entry(merging->writer, &next->entry, next->path, err);
-        advance(next);
+    struct list *base = &merging->base->base, *start = &merging->base->start;
+    const struct manifest_entry *one = NULL, *other = NULL;
+    while (*merging->cover) {
+        int status = find_covered(merging, base, end, &one, err);
+        if (status == 0 && !merging->covered)
+            status = find_covered(merging, start, end, &other, err);
+        if (status < 0 || (!one && !other))
+            return status;
+        int order = !one ? 1 : !other ? -1 : path_compare(one->path, other->path);
+        status = manifest_write(merging->writer, order <= 0 ? one : other, err);
+        if (status == 0 && order >= 0)
+            status = advance(start, err);
+        if (status == 0 && order <= 0)
+            status = advance(base, err);
+        if (status < 0)
+            return status;
     }
-    return status;
+    return 0;
+}
+
+/* A directory or file of the user disappears behind what the jail has put there. */
+static void begin_cover(struct merging *merging, const char *path)
+{
+    const struct manifest_entry *old = record_of(&merging->base->base);
+    (void)str_fill(merging->cover, sizeof merging->cover, path);
+    merging->covered = old && strcmp(old->path, path) == 0 && old->covers;
 }
 
 /* Copies or makes the record of a path in the upper directory. */
@@ -429,33 +365,34 @@ static int merge_entry(void *context, const struct upper_entry *found, struct br
     if (*merging->cover && !path_is_beneath(merging->cover, found->path))
         merging->cover[0] = '\0';
     bool covers = !S_ISDIR(found->upper.st_mode) || upper_hides_lower(merging->layer, found->path);
-    bool known = base_find(merging->base, found->path, &record);
-    if (covers && !*merging->cover) {
-        const struct reader *old = &merging->base->base;
-        (void)str_fill(merging->cover, sizeof merging->cover, found->path);
-        merging->covered = !old->ended && strcmp(old->path, found->path) == 0 && old->entry.covers;
-    }
+    int known = base_find(merging->base, found->path, &record, err);
+    if (known < 0)
+        return known;
+    if (covers && !*merging->cover)
+        begin_cover(merging, found->path);
     if (!known)
         return 0;
-    struct entry entry = {
-        .kind = record.kind, .covers = covers, .lower = record.lower, .applied = record.applied};
+    struct manifest_entry entry = {.path = found->path,
+                                   .kind = record.kind == BASE_SINCE ? MANIFEST_SINCE
+                                                                     : MANIFEST_PRESENT,
+                                   .covers = covers,
+                                   .ident = record.lower,
+                                   .applied = record.applied};
     if (!entry.applied.mode && !(found->whiteout && entry.applied.ctime_ns))
         entry.applied.ctime_ns = found->whiteout ? merging->now_ns : 0;
-    return write_entry(merging->writer, &entry, found->path, err);
+    return manifest_write(merging->writer, &entry, err);
 }
 
 /* Rewrites LAYER.base with exactly the paths that are in the upper directory, or in a directory that the jail has
  * deleted or replaced, and removes LAYER.start. */
 static int merge(const struct layer *layer, size_t max, struct brig_error *err)
 {
-    char name[FILE_NAME_MAX];
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    struct merging merging = {.layer = layer, .left = max, .now_ns = clock_ns(now)};
-    autowriter struct writer writer = {0};
+    char name[MANIFEST_NAME_MAX];
+    struct merging merging = {.layer = layer, .left = max, .now_ns = clock_files_ns()};
+    automanifest struct manifest_writer writer = {0};
     int status = base_open(layer, &merging.base, err);
     if (status == 0)
-        status = open_writer(layer, BASE, UNKNOWN, &writer, err);
+        status = create_list(layer, BASE, UNKNOWN, &writer, err);
     merging.writer = &writer;
     if (status == 0)
         status = upper_walk(layer, false, merge_entry, &merging, err);
@@ -464,7 +401,7 @@ static int merge(const struct layer *layer, size_t max, struct brig_error *err)
     base_close(merging.base);
     if (status != 0)
         return status == UPPER_STOP ? 0 : status;
-    status = finish(&writer, writer.count > 0, err);
+    status = manifest_finish(&writer, writer.count > 0, err);
     file_name(layer, START, name);
     if (status == 0)
         (void)unlinkat(layer->record, name, 0);
@@ -473,7 +410,7 @@ static int merge(const struct layer *layer, size_t max, struct brig_error *err)
 
 static int open_start(int record, const char *layer_name)
 {
-    char name[FILE_NAME_MAX];
+    char name[MANIFEST_NAME_MAX];
     (void)snprintf(name, sizeof name, "%s" START, layer_name);
     return openat(record, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -486,12 +423,12 @@ bool base_has_run(int record, const char *layer_name)
 
 static int write_start(const struct layer *layer, struct brig_error *err)
 {
-    autowriter struct writer writer = {0};
+    automanifest struct manifest_writer writer = {0};
     bool home = layer_is_home(layer->name);
-    int status = open_writer(layer, START, home ? clock_files_ns() : ABSENT, &writer, err);
+    int status = create_list(layer, START, home ? clock_files_ns() : ABSENT, &writer, err);
     if (status == 0 && !home)
         status = tree_walk(layer->lower, "", write_file, &writer, err);
-    return status < 0 ? status : finish(&writer, false, err);
+    return status < 0 ? status : manifest_finish(&writer, false, err);
 }
 
 int base_begin(const struct layer *layer, struct brig_error *err)
@@ -529,7 +466,7 @@ int base_end(const struct layer *layer, int run, size_t max, struct brig_error *
 
 int base_cancel(const struct layer *layer, int run)
 {
-    char name[FILE_NAME_MAX];
+    char name[MANIFEST_NAME_MAX];
     autoclose int start = run;
     file_name(layer, START, name);
     if (flock(start, LOCK_EX | LOCK_NB) == 0)

@@ -10,8 +10,7 @@
  * After a kill the next run does that first. So a path is looked up in LAYER.base, then in
  * LAYER.start.
  *
- * Both files are sorted by path, component by component, as the walk visits them: a reader goes
- * through them once, beside the walk. */
+ * Both are manifests, read beside the walk. Their header "since" is the meaning of a missing record. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,22 +20,9 @@
 
 #include <brig/brig.h>
 
+#include "base/manifest.h"
+
 struct layer;
-
-/* The identity of a file's state. */
-struct ident {
-    uint32_t mode; /* with the type; 0: there is no file */
-    uint32_t unused;
-    uint64_t inode, size;
-    int64_t mtime_ns, ctime_ns;
-};
-
-struct ident ident_of(const struct stat *info);
-/* A time of an ident, also one before 1970. */
-struct timespec ident_time(int64_t time_ns);
-/* Whether it is the same file with the same contents and metadata. Directories are the same if both
- * are directories: their times change whenever something in them does. */
-bool ident_equal(const struct ident *a, const struct ident *b);
 
 enum base_kind {
     BASE_FILE,  /* `lower` was the state of the path */
@@ -52,21 +38,16 @@ struct base_record {
     struct ident applied;
 };
 
-/* Compares relative paths component by component, so that a directory is followed by what is in
- * it. */
-int base_compare(const char *a, const char *b);
-/* The same for qsort() and bsearch(), with pointers to such texts. */
-int base_compare_items(const void *a, const void *b);
-
 /* ---- reading ---- */
 
 struct base;
 /* Opens the base of a layer. A layer without one has an empty one. */
 int base_open(const struct layer *layer, struct base **ret_base, struct brig_error *err);
 void base_close(struct base *base);
-/* Finds the record of a path; paths must be asked for in order. Returns false if nothing is known
- * about the path. */
-bool base_find(struct base *base, const char *path, struct base_record *ret_record);
+/* Finds the record of a path; paths must be asked for in order. Returns 1, 0 if nothing is known about the path, or a
+ * code if a list is damaged. */
+int base_find(struct base *base, const char *path, struct base_record *ret_record,
+              struct brig_error *err);
 
 /* Whether the user's file has changed since then: a short reason, or NULL. `now` is NULL if it does
  * not exist. */
@@ -102,6 +83,6 @@ struct base_change {
     bool forget;               /* remove the record */
     struct base_record record; /* record.path is ignored */
 };
-/* Replaces, adds or removes records. The changes are sorted by base_compare(). */
+/* Replaces, adds or removes records. The changes are sorted by path_compare(). */
 int base_update(const struct layer *layer, const struct base_change *changes, size_t count,
                 struct brig_error *err);

@@ -53,7 +53,7 @@ static enum selection select_path(struct change_walk *walk, const char *path)
             return SELECTED;
         if (path_is_beneath(path, wanted))
             return ABOVE;
-        if (base_compare(wanted, path) > 0)
+        if (path_compare(wanted, path) > 0)
             return NOT;
     }
     return NOT;
@@ -165,10 +165,11 @@ static const char *conflict_with(struct change_walk *walk, const struct base_rec
                : conflict;
 }
 
-static void find_conflict(struct change_walk *walk, struct change *change)
+static int find_conflict(struct change_walk *walk, struct change *change, struct brig_error *err)
 {
     const struct stat *now = change->before.st_mode ? &change->before : NULL;
-    change->has_base = base_find(walk->base, change->path, &change->base);
+    int found = base_find(walk->base, change->path, &change->base, err);
+    change->has_base = found > 0;
     if (change->has_base)
         change->conflict = conflict_with(walk, &change->base, now);
     if (change->has_base && !change->conflict && now &&
@@ -183,6 +184,7 @@ static void find_conflict(struct change_walk *walk, struct change *change)
     if (!change->conflict && change->startup && change->startup->hidden > 0 &&
         !S_ISREG(change->after.st_mode))
         change->conflict = HIDDEN_LINES;
+    return found < 0 ? found : 0;
 }
 
 static unsigned compare_meta(const struct change *change)
@@ -278,20 +280,21 @@ static int measure_file(void *context, const struct walk_entry *entry, struct br
     const struct measure *measure = context;
     struct change *change = measure->change;
     struct base_record record;
-    (void)err;
+    int found = 0;
     if (layer_hides(measure->walk->layer, entry->path))
         return TREE_STOP;
     if (!S_ISDIR(entry->info.st_mode)) {
         change->files++;
         change->bytes += (uint64_t)entry->info.st_size;
     }
-    if (!change->conflict && base_find(measure->walk->base, entry->path, &record) &&
-        conflict_with(measure->walk, &record, &entry->info))
+    if (!change->conflict)
+        found = base_find(measure->walk->base, entry->path, &record, err);
+    if (found > 0 && conflict_with(measure->walk, &record, &entry->info))
         change->conflict = "a file in it has changed since";
     if (!change->conflict && S_ISREG(entry->info.st_mode) &&
         is_startup(measure->walk->layer, entry->path))
         change->conflict = "a file in it is a start-up file, of which lines may be hidden";
-    return 0;
+    return found < 0 ? found : 0;
 }
 
 /* Examines a deleted directory. Returns 1 if something in it is hidden. */
@@ -320,11 +323,13 @@ static int visit_deleted(struct change_walk *walk, struct change *change, bool s
     change->kind = CHANGE_DELETED;
     if (!selected)
         return directory ? UPPER_ENTER : UPPER_SKIP;
-    find_conflict(walk, change);
+    int status = find_conflict(walk, change, err);
+    if (status < 0)
+        return status;
     int hidden = directory && !change->unreadable ? measure_directory(walk, change, err) : 0;
     if (hidden != 0)
         return hidden < 0 ? hidden : UPPER_ENTER;
-    int status = walk->visit(walk->context, change, err);
+    status = walk->visit(walk->context, change, err);
     return status != 0 ? status : directory && walk->options->expand ? UPPER_ENTER : UPPER_SKIP;
 }
 
@@ -357,7 +362,9 @@ static int visit(void *context, const struct upper_entry *entry, struct brig_err
     if (selection != SELECTED)
         return 0;
     bool changed = compare(walk, &change);
-    find_conflict(walk, &change);
+    int status = find_conflict(walk, &change, err);
+    if (status < 0)
+        return status;
     if (walk->options->same)
         return !changed && !S_ISDIR(change.after.st_mode) && !change.conflict && !change.unreadable
                    ? walk->visit(walk->context, &change, err)
@@ -367,7 +374,7 @@ static int visit(void *context, const struct upper_entry *entry, struct brig_err
     if (!changed || (change.has_base && change.base.applied.mode && !S_ISDIR(change.upper.mode) &&
                      ident_equal(&change.base.applied, &change.upper)))
         return 0;
-    int status = check_replaced(walk, &change, err);
+    status = check_replaced(walk, &change, err);
     return status < 0 ? status : walk->visit(walk->context, &change, err);
 }
 

@@ -60,7 +60,7 @@ struct change {
     struct base_record base; /* if has_base; its path is not valid */
 };
 
-/* Called in the order of base_compare(); a directory before what is in it. Returns 0 to go on,
+/* Called in the order of path_compare(); a directory before what is in it. Returns 0 to go on,
  * CHANGE_STOP or a negative code to end the walk. */
 enum { CHANGE_STOP = 1 };
 typedef int (*change_visit)(void *context, const struct change *change, struct brig_error *err);
@@ -68,7 +68,7 @@ typedef int (*change_visit)(void *context, const struct change *change, struct b
 int change_stop(void *context, const struct change *change, struct brig_error *err);
 
 struct change_options {
-    /* Only these paths and what is below them, relative to the root and sorted by base_compare();
+    /* Only these paths and what is below them, relative to the root and sorted by path_compare();
      * no path is below another. NULL: all. */
     const char *const *paths;
     size_t path_count;

@@ -33,7 +33,7 @@ struct upper_entry {
  * deleted, in which everything is `unseen`. */
 enum { UPPER_STOP = 1, UPPER_SKIP = 2, UPPER_ENTER = 3 };
 
-/* Called in the order of base_compare(): a directory before what is in it. */
+/* Called in the order of path_compare(): a directory before what is in it. */
 typedef int (*upper_visit)(void *context, const struct upper_entry *entry, struct brig_error *err);
 
 /* With `lower`, looks at the user's files too; those in a directory that the jail has replaced are entries. Returns 0,

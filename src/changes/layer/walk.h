@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks a tree in the order of base_compare(): walk_next() one entry at a time, tree_walk() with a function for each.
+/* Walks a tree in the order of path_compare(): walk_next() one entry at a time, tree_walk() with a function for each.
  * Follows no symbolic link, opens only directories, and keeps the names of one directory for each level in memory. */
 #pragma once
 

@@ -265,7 +265,8 @@ int operation_read_info(int operations, uint64_t id, struct operation_info *ret_
         return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read the log of operations");
     int status = parse_info(&text, &info, operation, err);
     info.has_steps = files_exists(dir, OPERATION_READY);
-    info.has_checkpoint = files_exists(dir, "0" CHECKPOINT_BEFORE);
+    info.has_checkpoint =
+        files_exists(dir, "0" CHECKPOINT_BEFORE) || files_exists(dir, "0" CHECKPOINT_AFTER);
     info.interrupted = info.has_steps && !files_exists(dir, OPERATION_DONE);
     info.undone_by = read_mark(dir, OPERATION_UNDONE);
     if (status < 0)

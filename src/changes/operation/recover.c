@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/layer/layer.h"
@@ -36,7 +37,7 @@ static void batch_clear(struct batch *batch)
 static int compare_paths(const void *left, const void *right)
 {
     const struct base_change *a = left, *b = right;
-    return base_compare(a->path, b->path);
+    return path_compare(a->path, b->path);
 }
 
 static int batch_write(struct batch *batch, const struct layer *layer, struct brig_error *err)

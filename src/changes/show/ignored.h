@@ -40,7 +40,7 @@ void ignored_done(struct ignored *ignored);
 /* Whether git can be asked about a change: an added file, not below a directory that is a link outside. Call it for each
  * change. */
 bool ignored_can_ask(struct ignored *ignored, const struct change *change);
-/* Adds a file; in the order of base_compare(). */
+/* Adds a file; in the order of path_compare(). */
 int ignored_add(struct ignored *ignored, const char *path, bool directory, struct brig_error *err);
 /* Asks git. If it cannot answer, nothing more is ignored. */
 int ignored_ask(struct ignored *ignored, const struct layer *layer, const struct git *git,

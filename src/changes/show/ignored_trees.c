@@ -115,7 +115,7 @@ struct ignored_tree *ignored_trees_at(const struct ignored_trees *trees,
     size_t low = 0, high = change->kind == CHANGE_ADDED ? trees->count : 0;
     while (low < high) { /* the last one that is not after the path */
         size_t middle = low + (high - low) / 2;
-        if (base_compare(trees->items[middle].path, change->path) <= 0)
+        if (path_compare(trees->items[middle].path, change->path) <= 0)
             low = middle + 1;
         else
             high = middle;

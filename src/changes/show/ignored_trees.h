@@ -20,7 +20,7 @@ struct ignored_tree {
 
 /* Zero-initialise it. */
 struct ignored_trees {
-    struct ignored_tree *items; /* sorted by base_compare(); none is in another */
+    struct ignored_tree *items; /* sorted by path_compare(); none is in another */
     size_t count;
 };
 

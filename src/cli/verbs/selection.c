@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/path.h"
 #include "changes/inventory.h"
-#include "changes/layer/base.h"
 #include "changes/layer/change.h"
 #include "changes/show/risk.h"
 #include "cli/verbs/layers.h"
@@ -61,7 +61,7 @@ static int make_paths(struct selection *selection, struct brig_error *err)
         return brig_fail_nomem(err);
     for (size_t i = 0; i < selection->count; i++)
         paths[count++] = selection->words[i].path;
-    qsort(paths, count, sizeof *paths, base_compare_items);
+    qsort(paths, count, sizeof *paths, path_compare_items);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || (*paths[kept - 1] && !path_is_beneath(paths[kept - 1], paths[i])))
             paths[kept++] = paths[i];
