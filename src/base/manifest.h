@@ -47,6 +47,8 @@ enum manifest_kind {
         's', /* unknown, but a file with a later ctime than ident.ctime_ns has changed */
     /* The others: why a checkpoint does not contain the file and what is below it. */
     MANIFEST_IGNORED = 'i', /* an ignored file or directory that is too large: `ident.size` bytes */
+    MANIFEST_LARGE = 'l',   /* a file that would exceed what an optional checkpoint reads */
+    MANIFEST_HOLES = 'h',   /* a file of which too much is holes */
     MANIFEST_MASKED = 'm',  /* hidden from the jail, which cannot change it */
     MANIFEST_TYPE = 't',    /* a socket, FIFO or device */
     MANIFEST_UNREADABLE = 'u',

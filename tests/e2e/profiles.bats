@@ -313,22 +313,21 @@ END
     output_has IS_SANDBOX=1
 }
 
-@test "a large project has no checkpoint unless it is asked for, and brig says so" {
+@test "of a large project an optional checkpoint leaves out files, and brig says so" {
     agent "$HOME_OF_USER/.local/bin/claude"
-    run_as_user sh -c 'echo one >file; truncate -s 300M large'
+    run_as_user sh -c 'echo one >file; fallocate -l 300M large'
     must by user claude
-    output_has "without a checkpoint: cannot take a checkpoint of '$PWD': more than 256 MiB are in no checkpoint yet"
-    must by user log
-    output_lacks "run  claude"
-    # Ignored by git, it does not count.
-    run_as_user sh -c 'git init -q; echo large >.gitignore'
-    must by user claude
-    output_lacks "without a checkpoint"
+    output_has "checkpoint of '$PWD': left out: large (300 MiB); more than 256 MiB would be read: --checkpoint does that"
     must by user log
     output_has "run  claude"
-    # The twin: if it is asked for.
-    rm .gitignore large
-    run_as_user truncate -s 257M large
+    # A file of holes takes no space, and cannot switch off the checkpoint.
+    rm large
+    run_as_user truncate -s 1T large
     must by user --checkpoint claude
-    output_lacks "without a checkpoint"
+    output_has "left out: large (1 TiB); more than 1 GiB of holes would be stored"
+    # The twin: if it is asked for.
+    rm large
+    run_as_user fallocate -l 257M large
+    must by user --checkpoint claude
+    output_lacks "left out"
 }

@@ -322,7 +322,67 @@ static void test_fifos(void)
     str_done(&report.left_out);
 }
 
-#define OBJECTS "$(cat record/store.git/objects/pack/*.idx | git show-index | wc -l)"
+/* Files that would take too long are left out, not the whole checkpoint. */
+static void test_large(void)
+{
+    struct checkpoint_report report;
+    struct brig_error err = {0};
+    char path[PATH_LENGTH_MAX];
+    int run = -1;
+    begin();
+    shell("cd project; echo x >x; truncate -s 1T holes; { echo a; head -c 200000 /dev/zero; echo "
+          "b; } "
+          ">zeros; truncate -s 1M sparse; echo end >>sparse; cp x zeros sparse ..");
+    run = take(&report);
+    tap_is_str(report.left_out.data,
+               "left out: holes (1 TiB); more than 1 GiB of holes would be stored\n",
+               "a file of holes is left out");
+    str_done(&report.left_out);
+    shell("cd project; rm x zeros sparse; echo more >>holes");
+    tap_is_str(told(run), "-sparse -x -zeros", "and it is not compared");
+    restore(run);
+    tap_is_int(shell_status("for i in x zeros sparse; do cmp $i project/$i; done"), 0,
+               "the others are restored, also holes");
+    (void)close(run);
+    begin();
+    shell("cd project; echo x >x; fallocate -l 700K a; fallocate -l 600K b; fallocate -l 100K c");
+    const struct checkpoint_root what = project(path);
+    const struct checkpoint_place at = {
+        .record = record, .git = &git, .limit_bytes = 1000, .most_bytes = 1 << 20};
+    run = new_run();
+    (void)await(is_older("c"));
+    tap_is_int(checkpoint_take(&at, &what, run, 0, &report, &err), 0, "%s", err.message);
+    tap_is_str(report.left_out.data,
+               "left out: b (600 KiB); more than 1 MiB would be read: --checkpoint does that\n",
+               "an optional one leaves out what would take too long");
+    str_done(&report.left_out);
+    (void)close(run);
+    run = new_run();
+    tap_ok(checkpoint_take(&at, &what, run, 0, &report, &err) == 0 && !report.left_out.data &&
+               report.stored == 1,
+           "the next one reads it");
+    (void)close(run);
+}
+
+static void test_top(void)
+{
+    struct checkpoint_report report;
+    begin();
+    shell("echo x >project/x; chmod 750 project");
+    (void)await(is_older("x"));
+    autoclose int run = take(&report);
+    tap_is_str(told(run), "", "if the mode of the root is the same nothing has changed");
+    autoclose int next = take(&report);
+    tap_ok(report.unchanged, "and the next checkpoint finds that");
+    shell("chmod 700 project");
+    tap_is_str(told(next), "!", "another mode is a change of the root");
+    autoclose int last = take(&report);
+    tap_ok(!report.unchanged, "which the next checkpoint contains");
+    tap_is_str(told(last), "", "so that it is no change then");
+}
+
+#define OBJECTS                                                                                    \
+    "$(for i in record/store.git/objects/pack/*.idx; do git show-index <$i; done | wc -l)"
 
 static void test_collect(void)
 {
@@ -350,6 +410,43 @@ static void test_collect(void)
     tap_is_int(checkpoint_collect(record, &git, &err), 0, "collecting again: %s", err.message);
     shell("echo x >project/x; cp -a expected/x project/x; rm project/new; rm project/x");
     tap_is_int(shell_status("test " OBJECTS " = 2"), 0, "a run in the log keeps its own");
+}
+
+/* What runs keep does not grow with the number of files, and goes when it is too old. */
+static void test_small(void)
+{
+    struct brig_error err = {0};
+    struct checkpoint_report report;
+    begin();
+    shell("mkdir record/operations; cd project; for i in $(seq 400); do echo $i "
+          ">a-file-of-the-project-$i; "
+          "done");
+    (void)await(is_older("a-file-of-the-project-1"));
+    (void)close(take(&report));
+    shell("find record run* -type f -printf '%s\\n' | awk '{s+=$1} END {print s}' >size");
+    for (int i = 0; i < 10; i++) {
+        autoclose int run = take(&report);
+        shell("echo more >>project/a-file-of-the-project-7");
+        if (finish(run).modified != 1)
+            tap_fail("a change is found");
+    }
+    tap_is_int(
+        shell_status("test $(find record run* -type f -printf '%s\\n' | awk '{s+=$1} END {print "
+                     "s}') -lt $(($(cat size) + 10 * 2500))"),
+        0, "a run keeps what it has changed, not a list of all files");
+    shell("mv run[0-9]* record/operations");
+    tap_is_int(checkpoint_tidy(record, &git, &err), 0, "%s", err.message);
+    tap_is_int(shell_status("test -e record/checkpoints/collected && test " OBJECTS " -gt 400"), 0,
+               "nothing is collected the first time");
+    shell("touch -d '2 days ago' record/checkpoints/collected; "
+          "touch -d '40 days ago' record/operations/*/0.after; "
+          "touch $(ls record/operations/*/0.after | head -n 3)");
+    tap_is_int(checkpoint_tidy(record, &git, &err), 0, "%s", err.message);
+    tap_is_int(shell_status("test $(ls record/operations/*/0.after | wc -l) = 3 && "
+                            "test " OBJECTS " -lt 405"),
+               0, "what a run kept long ago is collected, and what is younger stays");
+    tap_is_int(shell_status("test $(find record/checkpoints/collected -mmin -1 | wc -l) = 1"), 0,
+               "and the time is noted");
 }
 
 static void test_many_packs(void)
@@ -396,7 +493,10 @@ int main(void)
     test_killed();
     test_lost_store();
     test_fifos();
+    test_large();
+    test_top();
     test_collect();
+    test_small();
     test_many_packs();
     git_done(&git);
     shell("chmod -R u+rwX . && rm -rf \"$PWD\"");

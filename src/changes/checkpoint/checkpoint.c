@@ -31,6 +31,7 @@
 #define VERSION "2"
 #define READS_MAX 3 /* of a file that changes while it is read */
 #define KEY_LENGTH 32
+#define BLOCK_BYTES 512 /* unit of st_blocks */
 
 /* The kernel's clock for files advances in steps of up to 10 ms: a file can change again without a new time. Some
  * filesystems count whole seconds, FAT every second one. */
@@ -54,9 +55,8 @@ struct taking {
     int64_t old_ns;                         /* when the old manifest was begun */
 
     struct git_ignored *ignored;
-    bool asks_git;      /* what is ignored */
-    bool measuring;     /* nothing is stored: how much is new? */
-    uint64_t new_bytes; /* of files that are not stored yet */
+    bool asks_git;                   /* what is ignored */
+    uint64_t data_bytes, hole_bytes; /* of files that were not stored yet */
     struct store store;
     struct store_writer *writer; /* NULL: not started yet */
     struct manifest_writer writing;
@@ -98,6 +98,8 @@ static bool same_absence(struct taking *t, const struct manifest_entry *entry,
     switch (entry->kind) {
     case MANIFEST_PRESENT:
     case MANIFEST_SINCE:
+    case MANIFEST_LARGE: /* it may be read this time */
+    case MANIFEST_HOLES:
     case MANIFEST_RESTLESS:
         return false;
     case MANIFEST_MASKED: /* the masks are the same */
@@ -164,6 +166,33 @@ static bool has_same_headers(const struct taking *t)
            has_header(t, "masks", t->masks);
 }
 
+/* The entry of the root itself, which comes first; of a single file there is none. Returns 1, 0 or a code. */
+static int find_top(struct taking *t, struct manifest_entry *ret_entry, struct stat *ret_info,
+                    struct brig_error *err)
+{
+    if (t->root->only)
+        return 0;
+    if (fstat(t->root->dir, ret_info) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the directory");
+    notice_time(t, ret_info);
+    *ret_entry = manifest_entry_of("", ret_info);
+    return 1;
+}
+
+static int is_top_unchanged(struct taking *t, struct brig_error *err)
+{
+    struct manifest_entry top;
+    struct stat info;
+    int status = find_top(t, &top, &info, err);
+    if (status <= 0)
+        return status < 0 ? status : 1;
+    const struct manifest_entry *old = t->old_entry;
+    if (!old->path || *old->path || !same_state(old, &info))
+        return 0;
+    status = next_old(t, err);
+    return status < 0 ? status : 1;
+}
+
 /* Whether the tree is as the newest manifest says: 1, 0, or a code. */
 static int is_unchanged(struct taking *t, struct brig_error *err)
 {
@@ -171,7 +200,10 @@ static int is_unchanged(struct taking *t, struct brig_error *err)
     struct walk_entry entry;
     if (!t->old || !has_same_headers(t))
         return 0;
-    int status = walk_open(t->root->dir, t->root->only, &walk, err);
+    int status = is_top_unchanged(t, err);
+    if (status <= 0)
+        return status;
+    status = walk_open(t->root->dir, t->root->only, &walk, err);
     if (status < 0)
         return status;
     bool same = true;
@@ -252,17 +284,42 @@ static bool is_cloning(const struct taking *t, const char *path)
     return t->cloning.length > 0 && path_is_beneath(t->cloning.data, path);
 }
 
-/* Adds the size of a file that is not stored yet. */
-static int measure_file(struct taking *t, const struct walk_entry *entry, struct brig_error *err)
+static uint64_t data_of(const struct stat *info)
 {
-    if (S_ISREG(entry->info.st_mode) && !is_cloning(t, entry->path))
-        t->new_bytes += (uint64_t)entry->info.st_size;
-    return t->new_bytes <= t->place->most_bytes
-               ? 0
-               : brig_fail(err, BRIG_E_INVALID, 0,
-                           "more than %ju MiB are in no checkpoint yet. --checkpoint takes one "
-                           "nevertheless, --no-checkpoint none",
-                           (uintmax_t)(t->place->most_bytes >> 20));
+    uint64_t data = (uint64_t)info->st_blocks * BLOCK_BYTES, size = (uint64_t)info->st_size;
+    return data < size ? data : size;
+}
+
+/* MANIFEST_PRESENT if a file is within the limits of what is read; then it counts. */
+static enum manifest_kind judge_size(struct taking *t, const struct stat *info)
+{
+    uint64_t data = t->data_bytes + data_of(info);
+    uint64_t holes = t->hole_bytes + (uint64_t)info->st_size - data_of(info);
+    if (holes > CHECKPOINT_HOLE_BYTES)
+        return MANIFEST_HOLES;
+    if (t->place->most_bytes > 0 && data > t->place->most_bytes)
+        return MANIFEST_LARGE;
+    t->data_bytes = data;
+    t->hole_bytes = holes;
+    return MANIFEST_PRESENT;
+}
+
+/* Clones a file; without a clone, `absence` is why it is left out. */
+static void take_clone(struct taking *t, const struct walk_entry *entry, enum manifest_kind absence,
+                       struct manifest_entry *ret_entry)
+{
+    char content[MANIFEST_CONTENT_MAX];
+    struct stat info;
+    int failed = clones_take(&t->clones, entry->dir, entry->name, content, &info);
+    if (failed != 0) {
+        ret_entry->kind = failed == EACCES || failed == EPERM ? MANIFEST_UNREADABLE
+                          : failed == ENOENT || failed == ESTALE || failed == ELOOP
+                              ? MANIFEST_RESTLESS
+                              : absence; /* a full disk, or another filesystem */
+        return;
+    }
+    *ret_entry = manifest_entry_of(ret_entry->path, &info);
+    memcpy(ret_entry->content, content, sizeof content);
 }
 
 static int take_content(struct taking *t, const struct walk_entry *entry,
@@ -275,24 +332,13 @@ static int take_content(struct taking *t, const struct walk_entry *entry,
         memcpy(ret_entry->content, old->content, sizeof ret_entry->content);
         return 0;
     }
-    if (t->measuring)
-        return measure_file(t, entry, err);
     if (S_ISLNK(entry->info.st_mode))
         return take_link(t, entry, ret_entry, err);
-    if (!is_cloning(t, entry->path))
+    enum manifest_kind absence =
+        is_cloning(t, entry->path) ? MANIFEST_IGNORED : judge_size(t, &entry->info);
+    if (absence == MANIFEST_PRESENT)
         return take_file(t, entry, ret_entry, err);
-    char content[MANIFEST_CONTENT_MAX];
-    struct stat info;
-    int failed = clones_take(&t->clones, entry->dir, entry->name, content, &info);
-    if (failed != 0) {
-        ret_entry->kind = failed == EACCES || failed == EPERM ? MANIFEST_UNREADABLE
-                          : failed == ENOENT || failed == ESTALE || failed == ELOOP
-                              ? MANIFEST_RESTLESS
-                              : MANIFEST_IGNORED; /* a full disk, or another filesystem */
-        return 0;
-    }
-    *ret_entry = manifest_entry_of(ret_entry->path, &info);
-    memcpy(ret_entry->content, content, sizeof content);
+    take_clone(t, entry, absence, ret_entry);
     return 0;
 }
 
@@ -376,14 +422,20 @@ static int take_entry(struct taking *t, struct walk *walk, const struct walk_ent
         made.content[0] = '\0';
         left_out_add(&t->left_out, &made);
     }
-    return status < 0 || t->measuring ? status : manifest_write(&t->writing, &made, err);
+    return status < 0 ? status : manifest_write(&t->writing, &made, err);
 }
 
 static int take_tree(struct taking *t, struct brig_error *err)
 {
     struct walk *walk = NULL;
     struct walk_entry entry;
+    struct manifest_entry top;
+    struct stat info;
     int status = next_old(t, err);
+    if (status == 0)
+        status = find_top(t, &top, &info, err);
+    if (status > 0)
+        status = manifest_write(&t->writing, &top, err);
     if (status == 0 && !t->root->only)
         status = git_ignored_can_ask(t->root->dir, err);
     t->asks_git = status > 0;
@@ -413,23 +465,6 @@ static int reopen_old(struct taking *t, struct brig_error *err)
     return 0;
 }
 
-/* Fails if too much would have to be read. */
-static int measure(struct taking *t, struct brig_error *err)
-{
-    if (t->place->most_bytes == 0)
-        return 0;
-    t->measuring = true;
-    int status = reopen_old(t, err);
-    t->ignored = git_ignored_new(t->place->git);
-    if (status == 0 && !t->ignored)
-        status = brig_fail_nomem(err);
-    if (status == 0)
-        status = take_tree(t, err);
-    git_ignored_free(take_ptr(&t->ignored));
-    t->measuring = false;
-    return status;
-}
-
 static int take_all(struct taking *t, struct brig_error *err)
 {
     const struct str_number now = str_number((uint64_t)clock_wall_ns());
@@ -443,12 +478,9 @@ static int take_all(struct taking *t, struct brig_error *err)
                                             {"states", t->states},
                                             {"time", now.text},
                                             {NULL, NULL}};
-    int status = measure(t, err);
     t->report->files = 0;
     left_out_done(&t->left_out);
-    t->cloning.length = 0;
-    if (status == 0)
-        status = reopen_old(t, err);
+    int status = reopen_old(t, err);
     t->ignored = git_ignored_new(t->place->git);
     if (status == 0 && !t->ignored)
         status = brig_fail_nomem(err);
@@ -576,7 +608,7 @@ int checkpoint_take(const struct checkpoint_place *place, const struct checkpoin
     int status = place->git->program ? take(&t, run, number, err)
                                      : brig_fail(err, BRIG_E_NOT_FOUND, 0, "git is not installed");
     if (status == 0)
-        left_out_tell(&t.left_out, &report->left_out);
+        left_out_tell(&t.left_out, place->most_bytes, &report->left_out);
     store_write_abandon(t.writer);
     manifest_abandon(&t.writing);
     manifest_close(t.old);
@@ -591,18 +623,4 @@ int checkpoint_take(const struct checkpoint_place *place, const struct checkpoin
     return status < 0 ? brig_wrap(err, status, "cannot take a checkpoint of '%s'",
                                   str_shown(root->path).text)
                       : 0;
-}
-
-int checkpoint_tidy(const struct checkpoint_place *place, struct brig_error *err)
-{
-    struct store store = {.directory = -1};
-    autoclose int all = files_open_dir(place->record, CHECKPOINT_DIRECTORY);
-    autoclose int lock = all < 0 ? -1 : checkpoint_lock(all, false, NULL);
-    if (lock < 0)
-        return 0;
-    int status = store_open(place->record, place->git, false, &store, err);
-    if (status == 0)
-        status = store_tidy(&store, err);
-    store_done(&store);
-    return status;
 }

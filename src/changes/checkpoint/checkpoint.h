@@ -26,6 +26,7 @@
 #include "git/git.h"
 
 #define CHECKPOINT_LIMIT_BYTES ((uint64_t)16 << 20) /* the default of --checkpoint-size */
+#define CHECKPOINT_HOLE_BYTES ((uint64_t)1 << 30)   /* in all files: git gets the zeros */
 #define CHECKPOINT_ROOTS_MAX 64                     /* of one run */
 #define CHECKPOINT_DIRECTORY "checkpoints"
 #define CHECKPOINT_CLONES "clones"
@@ -36,8 +37,8 @@ struct checkpoint_place {
     int record; /* NAME.record */
     const struct git *git;
     uint64_t limit_bytes; /* larger ignored files and directories are left out */
-    uint64_t most_bytes;  /* fail if more than this would have to be read; 0: no limit */
-    struct stat storage;  /* the storage directory, which is never part of a checkpoint */
+    uint64_t most_bytes; /* of files that were in no checkpoint, others are left out; 0: no limit */
+    struct stat storage; /* the storage directory, which is never part of a checkpoint */
 };
 
 struct checkpoint_root {
@@ -64,11 +65,16 @@ int checkpoint_take(const struct checkpoint_place *place, const struct checkpoin
                     int run, unsigned number, struct checkpoint_report *report,
                     struct brig_error *err);
 
-/* Joins small packs of the store, if there are many and no other process takes a checkpoint. */
-int checkpoint_tidy(const struct checkpoint_place *place, struct brig_error *err);
+#define CHECKPOINT_KEPT_DAYS 30 /* a run can be undone */
+#define CHECKPOINT_COLLECT_HOURS 24
+#define CHECKPOINT_COLLECT_BYTES ((uint64_t)256 << 20) /* a larger store is left to `brig gc` */
 
-/* Removes what no run can be restored from any more: objects and clones that neither the newest checkpoint of a root that
- * exists nor a run in the log needs. */
+/* After a run: joins small packs of the store if there are many; and if the last time was long ago and the store is not
+ * large, does what checkpoint_collect() does. Does nothing if another process uses the checkpoints. */
+int checkpoint_tidy(int record, const struct git *git, struct brig_error *err);
+
+/* Removes what no run can be restored from any more: what runs changed more than CHECKPOINT_KEPT_DAYS ago, and objects and
+ * clones that neither the newest checkpoint of a root that exists nor a run in the log needs. */
 int checkpoint_collect(int record, const struct git *git, struct brig_error *err);
 
 /* Locks the checkpoints, the directory `all`: an fd, or a code. */

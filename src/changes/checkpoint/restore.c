@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -48,7 +49,8 @@ struct restoring {
     size_t count;
     struct added *added;
     size_t added_count;
-    int parent; /* the directory that was looked at last */
+    struct str opened; /* directories that the operation makes writable */
+    int parent;        /* the directory that was looked at last */
     struct str parent_path;
 };
 
@@ -76,7 +78,8 @@ static struct stat look(struct restoring *r, const char *path)
     struct stat info = {0};
     const char *slash = strrchr(path, '/');
     int parent = open_parent(r, path);
-    if (parent < 0 || fstatat(parent, slash ? slash + 1 : path, &info, AT_SYMLINK_NOFOLLOW) < 0)
+    if (parent < 0 || fstatat(parent, slash ? slash + 1 : path, &info,
+                              AT_SYMLINK_NOFOLLOW | (*path ? 0 : AT_EMPTY_PATH)) < 0)
         info = (struct stat){0};
     return info;
 }
@@ -188,10 +191,31 @@ static int open_up(struct restoring *r, const struct run_change *change, const s
     mode_t mode = change->before.ident.mode;
     if (!S_ISDIR(now->st_mode))
         return 0;
+    if ((now->st_mode & S_IRWXU) != S_IRWXU)
+        str_list_add(&r->opened, change->before.path);
+    if (r->opened.failed)
+        return brig_fail_nomem(err);
     if (S_ISDIR(mode))
         return set_mode(r, change->before.path, now->st_mode, mode | S_IRWXU, 0, 0, err);
     return set_mode(r, change->before.path, now->st_mode, now->st_mode | S_IRWXU, STEP_HELPER, 0,
                     err);
+}
+
+/* Refuses an undo in a directory in which this user cannot write: it would leave some files as they are. */
+static int check_writable(struct restoring *r, const char *path, struct brig_error *err)
+{
+    int parent = open_parent(r, path);
+    const char *above = r->parent_path.data ? r->parent_path.data : "";
+    if (parent < 0 || faccessat(AT_FDCWD, path_proc(parent).text, W_OK | X_OK, AT_EACCESS) == 0 ||
+        errno != EACCES || str_list_has(&r->opened, above))
+        return 0;
+    autofree char *full = NULL;
+    int status = str_make(&full, err, r->layer->root, *above ? "/" : "", above);
+    return status < 0 ? status
+                      : brig_fail(err, BRIG_E_STATE, 0,
+                                  "nothing was undone: you cannot write in '%s'. Type: chmod "
+                                  "u+rwx '%s'",
+                                  str_shown(full).text, str_shown(full).text);
 }
 
 /* Second pass: what the run has added is removed, and kept in the operation. */
@@ -200,7 +224,9 @@ static int remove_added(struct restoring *r, const struct run_change *change,
 {
     if (change->before.ident.mode != 0 || now->st_mode == 0)
         return 0;
-    return operation_put(r->operation, r->layer, change->before.path, now, NULL, err);
+    int status = check_writable(r, change->before.path, err);
+    return status < 0 ? status
+                      : operation_put(r->operation, r->layer, change->before.path, now, NULL, err);
 }
 
 static struct stat stat_of(const struct manifest_entry *entry)
@@ -246,8 +272,8 @@ static int put_back(struct restoring *r, const struct run_change *change, const 
                                  .fill = S_ISREG(mode) ? fill : NULL,
                                  .context = &filling,
                                  .flags = COPY_RISKY | COPY_WRITABLE};
-    int status = 0;
-    if (S_ISLNK(mode)) {
+    int status = check_writable(r, before->path, err);
+    if (status == 0 && S_ISLNK(mode)) {
         status = run_contents_target(&r->contents, before->content, &target, err);
         source.target = target.data ? target.data : "";
     }
@@ -361,6 +387,7 @@ static int restore_root(struct restoring *r, int run, unsigned number, const cha
     layer->lower = open(layer->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (layer->lower < 0)
         return brig_fail(err, BRIG_E_STATE, errno, "cannot open '%s'", str_shown(layer->root).text);
+    r->opened.length = 0;
     status = find_wanted(r, err);
     for (size_t i = 0; i < ARRAY_LENGTH(passes) && status == 0 && r->found.changed == 0; i++)
         status = make_pass(r, passes[i].pass, passes[i].backwards, err);
@@ -433,7 +460,8 @@ static int visit_root(int run, unsigned number, operation_step_visit visit, void
     struct run_change change;
     int status = run_changes_open(run, number, &changes, err);
     while (status == 0 && (status = run_changes_next(changes, &change, err)) > 0)
-        status = visit(context, manifest_header(changes, "root"), change.before.path,
+        status = visit(context, manifest_header(changes, "root"),
+                       *change.before.path ? change.before.path : ".",
                        change.before.ident.mode == 0  ? "add"
                        : change.after.ident.mode == 0 ? "delete"
                                                       : "replace",
@@ -468,6 +496,7 @@ static void restoring_done(struct restoring *r)
     free(r->positions);
     own_close(&r->parent);
     str_done(&r->parent_path);
+    str_done(&r->opened);
 }
 
 int restore_run(const struct layers *layers, int record, const struct operation_undo *undo,

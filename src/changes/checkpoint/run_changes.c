@@ -99,11 +99,26 @@ static int compare_entry(struct comparing *c, struct walk *walk, const struct wa
     return status;
 }
 
+/* The root itself has the first entry; of a single file, and in lists of earlier versions, there is none. */
+static int compare_top(struct comparing *c, int root, struct brig_error *err)
+{
+    struct stat info;
+    if (!c->entry->path || *c->entry->path)
+        return 0;
+    if (fstat(root, &info) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the directory");
+    const struct manifest_entry now = manifest_entry_of("", &info);
+    int status = is_same(c, &now) ? 0 : record(c, c->entry, &now, err);
+    return status < 0 ? status : next_before(c, err);
+}
+
 static int compare_tree(struct comparing *c, int root, const char *only, struct brig_error *err)
 {
     struct walk *walk = NULL;
     struct walk_entry entry;
     int status = next_before(c, err);
+    if (status == 0)
+        status = compare_top(c, root, err);
     if (status == 0)
         status = walk_open(root, only, &walk, err);
     while (status >= 0 && (status = walk_next(walk, &entry, err)) > 0) {

@@ -24,6 +24,7 @@
 #define PACKS_MAX 40
 #define BUFFER_BYTES 65536
 #define ANSWER_MAX 128
+#define BLOCK_BYTES 512 /* unit of st_blocks */
 
 /* ---- the repository ---- */
 
@@ -299,21 +300,38 @@ int store_write_bytes(struct store_writer *writer, const void *bytes, size_t len
     return status < 0 ? status : read_id(writer, ret_id, err);
 }
 
+/* The bytes from here that a file has no data for, at most `max`. */
+static size_t find_hole(int fd, size_t max)
+{
+    off_t at = lseek(fd, 0, SEEK_CUR), data = lseek(fd, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) /* up to the end */
+        data = lseek(fd, 0, SEEK_END);
+    size_t length = data > at ? (size_t)(data - at) : 0;
+    length = length < max ? length : max;
+    (void)lseek(fd, at + (off_t)length, SEEK_SET);
+    return length;
+}
+
 /* Sends the file. If it is shorter than announced or cannot be read, zeros follow: *ret_short, and the object is not used. */
 static int put_file(struct store_writer *writer, int fd, uint64_t size, bool *ret_short,
                     struct brig_error *err)
 {
+    struct stat info;
     int status = flush(writer, err);
+    bool sparse = fstat(fd, &info) == 0 && (off_t)info.st_blocks * BLOCK_BYTES < info.st_size;
     while (status == 0 && size > 0) {
         size_t wanted = size < BUFFER_BYTES ? (size_t)size : BUFFER_BYTES;
-        ssize_t got = *ret_short ? 0 : read(fd, writer->buffer, wanted);
+        ssize_t got = *ret_short || !sparse ? 0 : (ssize_t)find_hole(fd, wanted);
+        bool is_hole = got > 0;
+        if (!is_hole && !*ret_short)
+            got = read(fd, writer->buffer, wanted);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got <= 0) {
-            *ret_short = true;
-            memset(writer->buffer, 0, wanted);
+        *ret_short = *ret_short || got <= 0;
+        if (*ret_short)
             got = (ssize_t)wanted;
-        }
+        if (*ret_short || is_hole)
+            memset(writer->buffer, 0, (size_t)got);
         status = send_all(writer, writer->buffer, (size_t)got, err);
         size -= (uint64_t)got;
     }

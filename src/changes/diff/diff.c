@@ -182,6 +182,8 @@ static int add_version(struct diff *diff, enum side side, const struct version *
     make_top(diff, side, top);
     if (!S_ISREG(mode) && !S_ISLNK(mode))
         return 0;
+    if (version->in_lieu && diff->options.form == DIFF_PATCH)
+        return 0; /* a note says so */
     if (import_maps(version->path, mode & S_IFMT)) {
         diff->mapped++;
         if (diff->options.form == DIFF_PATCH) {
@@ -204,8 +206,8 @@ static int add_version(struct diff *diff, enum side side, const struct version *
 
 static bool is_too_large(const struct diff *diff, const struct stat *info)
 {
-    return diff->options.form != DIFF_PATCH && S_ISREG(info->st_mode) &&
-           info->st_size > DIFF_FILE_MAX;
+    off_t max = diff->options.form == DIFF_PATCH ? DIFF_PATCH_FILE_MAX : DIFF_FILE_MAX;
+    return S_ISREG(info->st_mode) && info->st_size > max;
 }
 
 static int add_before(struct diff *diff, const struct change *change, bool large,
@@ -293,6 +295,8 @@ static int add_replaced(void *context, const struct walk_entry *entry, struct br
         return TREE_SKIP;
     if (is_second(diff) && was_spooled(diff, entry->path))
         return 0;
+    if (large && diff->options.form == DIFF_PATCH)
+        notes_add(&diff->notes, entry->path, "not in the patch: too large");
     const struct version version = {entry->path,  entry->dir, entry->name,
                                     &entry->info, fd,         large ? "before" : NULL};
     return add_version(diff, !diff->after, &version, err);
@@ -315,7 +319,9 @@ static bool needs_contents(const struct diff *diff, const struct change *change)
 static void note_large(struct diff *diff, const struct change *change)
 {
     char text[128];
-    (void)snprintf(text, sizeof text, "too large to compare: %jd bytes, was %jd",
+    bool patch = diff->options.form == DIFF_PATCH;
+    (void)snprintf(text, sizeof text, "%s: %jd bytes, was %jd",
+                   patch ? "not in the patch: too large" : "too large to compare",
                    (intmax_t)change->after.st_size, (intmax_t)change->before.st_size);
     notes_add(&diff->notes, change->path, text);
 }

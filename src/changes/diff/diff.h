@@ -17,8 +17,10 @@ struct change_options;
 struct git;
 struct layer;
 
-/* Larger files are not compared, except for a patch: they are shown as binary, and a note has their sizes. */
+/* Larger files are not compared: they are shown as binary, and a note has their sizes. */
 #define DIFF_FILE_MAX ((off_t)64 << 20)
+/* The same for a patch, which leaves them out: git apply refuses patches of 1 GiB. */
+#define DIFF_PATCH_FILE_MAX ((off_t)512 << 20)
 #define DIFF_LAYERS_MAX 64
 
 enum diff_form {

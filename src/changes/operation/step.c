@@ -116,7 +116,8 @@ static bool is_mode_set(struct step_context *context, const struct step *step)
     const char *name, *reason;
     struct stat info;
     struct step_directory *at = step_enter(context, tree, false, step->path, &name, &reason);
-    return at && look(at->fd, name, &info) == 0 && (info.st_mode & 07777) == step->mode_after;
+    return at && look(at->fd, *name ? name : ".", &info) == 0 &&
+           (info.st_mode & 07777) == step->mode_after;
 }
 
 bool step_is_taken(struct step_context *context, const struct step *step)

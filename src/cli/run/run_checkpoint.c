@@ -292,14 +292,13 @@ void run_checkpoint_end(struct run_checkpoint *checkpoint, const char *jail,
     struct run_changes_count count = {0};
     if (checkpoint->record < 0)
         return;
-    const struct checkpoint_place place = {.record = checkpoint->record, .git = &checkpoint->git};
     identity_enter(identity);
     int status = run_changes_record(checkpoint->run, &count, notes, &err);
     if (status < 0)
         message_warning("%s", err.message);
     else if (count.added + count.modified + count.deleted > 0)
         describe(&count, checkpoint->id, jail, notes);
-    (void)checkpoint_tidy(&place, NULL);
+    (void)checkpoint_tidy(checkpoint->record, &checkpoint->git, NULL);
     checkpoint_done(checkpoint);
     identity_leave(identity);
 }

@@ -235,8 +235,8 @@
       "--checkpoint-size; what is left out is reported. If nothing has changed since the last "    \
       "checkpoint, it costs about as much as git status.")                                         \
     X(CHECKPOINT_OPTIONAL, 0, "checkpoint?", NULL, NONE, FILES, "the same, if it is possible",     \
-      "Without git, or if the directories contain more than 256 MiB that is not stored yet, brig " \
-      "says so and runs the command without a checkpoint.")                                        \
+      "Without git brig says so and runs the command without a checkpoint. Of files that are not " \
+      "stored yet it reads at most 256 MiB: the others are left out, and reported.")               \
     X(CHECKPOINT_SIZE, 0, "checkpoint-size", "SIZE", TEXT, FILES,                                  \
       "up to which size ignored files are kept (default: 16M)",                                    \
       "The limit for each file or whole directory that git ignores. On a filesystem that can "     \
