@@ -26,6 +26,7 @@
 #include "git/plan.h"
 #include "git/reviewed.h"
 #include "git/run.h"
+#include "git/take.h"
 #include "held/names.h"
 
 #define FETCH_END_MS 15000
@@ -271,6 +272,10 @@ static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
         status = plan_hand_over(&options, parts, count, &err);
     if (status < 0)
         note_failure(notes, &err, failed);
+    struct brig_error copied = {0};
+    if (status == 0 && record >= 0 && guard->into >= 0 &&
+        copying_file(record, GIT_RECORD, guard->into, GIT_RECORD, &copied) < 0)
+        note_failure(notes, &copied, failed);
     for (size_t i = 0; i < count; i++) {
         if (status == 0 && parts[i].status == 0)
             parts[i].status = settle_tree(guard, &parts[i], gits[i], notes, &parts[i].err);
@@ -387,11 +392,15 @@ static void end_fetch(struct guard *guard)
     guard->fetching = 0;
 }
 
-int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
+int guard_finish(struct guard *guard, int into, bool *ret_failed, struct str *notes,
+                 struct brig_error *err)
 {
     end_fetch(guard);
+    guard->into = into;
     bool trees = has_changed_trees(guard);
-    return trees || has_roots(guard) ? finish(guard, trees, notes, err) : 0;
+    int status = trees || has_roots(guard) ? finish(guard, trees, notes, err) : 0;
+    *ret_failed = status < 0 || guard->unfinished;
+    return status;
 }
 
 static void fetch_now(const struct guard *guard, const struct private_git *p, const char *space)
@@ -455,6 +464,7 @@ static int load(const struct guard *guard, const char *name, int run, int lock, 
                            .running = running,
                            .earlier = true,
                            .cache = guard->cache,
+                           .into = -1,
                            .held = guard->held,
                            .author = -1,
                            .chooser = guard->chooser};
@@ -618,7 +628,7 @@ int guard_new(const struct guard_options *options, const struct brig_policy *pol
     struct guard *guard = calloc(1, sizeof *guard);
     if (!guard)
         return brig_fail_nomem(err);
-    guard->cache = guard->run = guard->lock = guard->author = -1;
+    guard->cache = guard->run = guard->lock = guard->author = guard->into = -1;
     guard->chooser = options->chooser;
     guard->storage = options->storage >= 0 ? fcntl(options->storage, F_DUPFD_CLOEXEC, 3) : -1;
     guard->held = options->held >= 0 ? fcntl(options->held, F_DUPFD_CLOEXEC, 3) : -1;

@@ -67,9 +67,11 @@ bool guard_has_reviewed(const struct guard_options *options, const char *root);
 /* Starts to fetch new commits in the background, if there are any and no fetch is running. */
 void guard_fetch(struct guard *guard);
 
-/* Transfers the run's changes in git. Messages for the user are appended to `notes`. Nothing is
- * lost on failure: the next run of the jail tries again. */
-int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err);
+/* Transfers the run's changes in git. Messages for the user are appended to `notes`; what has moved is
+ * written to the directory `into`, see moved.h. Nothing is lost on failure, with or without a code: the next run of the jail
+ * tries again. */
+int guard_finish(struct guard *guard, int into, bool *ret_failed, struct str *notes,
+                 struct brig_error *err);
 
 /* Frees the guard, and removes the run's directory in the storage, unless a transfer is pending. */
 void guard_free(struct guard *guard);

@@ -73,6 +73,7 @@ struct guard {
     const char **rule_names; /* with the names of `rules` */
     int held;
     int author; /* a file mounted in the jail that tells git who commits, or -1 */
+    int into;   /* the directory for what has moved, or -1 */
     struct timespec began;
     pid_t fetching;  /* the process that fetches, or 0 */
     bool running;    /* the run is active: only trees are transferred */

@@ -411,7 +411,7 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         must inside "$pair" 'echo x >.envrc; echo x >>a; git commit -q -a -m logged'
         must by "${pair%:*}" log -j "$JAIL"
         output_has 'hold  held back'
-        output_has 'git  git: 1 commit on main'
+        output_has '(git: moved main from '
     done
 }
 

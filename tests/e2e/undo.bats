@@ -269,7 +269,7 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     [ -d "$store/store.git" ]
     must inside user:casual "test ! -e '$store' && rm -rf '$store'"
     [ -d "$store/store.git" ]
-    must undo user
+    must undo user 1
     [ "$(cat a)" = a ]
 }
 
@@ -294,7 +294,11 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     wait "$JOB" || true
     JOB=
     rm -f up
-    await undo user
+    # What the user has done since could be counted as the run's.
+    await sh -c '! "$@" 2>&1 | grep -q "still active\|in use"' - run_as_user "$BRIG" undo -j "$JAIL"
+    must_exit 125 undo user
+    output_has "was killed, and what has changed until it was noticed counts as its changes"
+    must undo user --force
     must is_as_kept
 }
 
@@ -364,6 +368,42 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     [ "$(cat a)" = a ]
     output_lacks "brig undo"
     as user sh -c "ls $HOME_OF_USER/.local/share/brig/$JAIL.record/store.git/objects/pack/*.pack"
+}
+
+@test "undo means the last run, says what it did, and touches nothing else" {
+    project user
+    as "$OWNER" sh -ec 'echo two >a; git commit -q -a -m two'
+    old=$(out rev-parse --short=7 HEAD)
+    must inside user:sealed 'echo t1 >a' -R
+    must by user discard -j "$JAIL" --all
+    must inside user:sealed 'git reset -q --hard HEAD~1'
+    new=$(out rev-parse --short=7 HEAD)
+    must_exit 125 undo user
+    output_has "moved main from $old to $new"
+    output_has "without a checkpoint"
+    output_has "git switch -C main $old brings that back"
+    output_has "brig undo -j $JAIL 2 reverts operation 2 (discard"
+    must by user log -j "$JAIL"
+    output_lacks "undone by"
+    # What it says works.
+    must as "$OWNER" git switch -q -C main "$old"
+    [ "$(cat a)" = two ]
+    must undo user 2
+    output_has "operation 2 (discard"
+    must by user status -j "$JAIL"
+    output_has " M  a"
+}
+
+@test "undo of a run with a checkpoint says what stays in git" {
+    project user
+    must inside user:sealed 'echo jail >a; git commit -q -a -m jail; git branch topic' --checkpoint
+    must undo user
+    [ "$(cat a)" = a ]
+    output_has "git stays as it is: the run moved main from "
+    output_has "made topic"
+    output_has "git branch -D topic brings that back"
+    must by user log -j "$JAIL" --json
+    echo "$output" | python3 -c 'import json, sys; run = json.load(sys.stdin)[1]; assert (run["files"], run["git"]) == ("listed", "listed"), run'
 }
 
 @test "an operation on a name of stray bytes is undone, and named" {

@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fds.h"
+#include "base/files.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "changes/end.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/apply.h"
@@ -350,7 +353,7 @@ static void records(void)
     tap_is_int(undo(77, NULL, false, &id), BRIG_E_INVALID, "as is one of an unknown operation");
     must_operate(apply_plan, "mode", "a mode is applied");
     tap_is_int(operation_find(record, 2, &info, NULL), 0, "that is an operation");
-    tap_ok(info.has_steps && info.files == 1 && info.end_ns, "with one step");
+    tap_ok(info.has_steps && info.changes == 1 && info.end_ns, "with one step");
     operation_info_done(&info);
 }
 
@@ -608,6 +611,15 @@ static void run_puts(const char *path, const char *text)
     reopen();
 }
 
+/* The clock of file times is some milliseconds behind: what the user changes at once after an operation could have a time
+ * before its end. */
+static void await_file_clock(void)
+{
+    int64_t now = clock_wall_ns();
+    while (clock_files_ns() <= now && clock_wall_ns() < now + CLOCK_SECOND_NS)
+        ;
+}
+
 static void undoes_in_turn(const char *where, const char *name)
 {
     uint64_t id = 0;
@@ -631,6 +643,7 @@ static void undoes_in_turn(const char *where, const char *name)
     struct stat info;
     if (stat(join(root, "f"), &info) < 0)
         tap_bail("no file");
+    await_file_clock();
     put(root, "f", "u");
     const struct timespec times[] = {info.st_atim, info.st_mtim};
     (void)utimensat(AT_FDCWD, join(root, "f"), times, 0);
@@ -797,6 +810,174 @@ static void reads_old_roots(void)
     is_conflict(LAYER_REPLACED, "and has recorded the place");
 }
 
+/* ---- the log ---- */
+
+static struct operation_info info_of(uint64_t id)
+{
+    struct operation_info info = {0};
+    if (operation_find(layers.items[0].record, id, &info, NULL) < 0)
+        tap_bail("no operation %ju", (uintmax_t)id);
+    operation_info_done(&info);
+    return info;
+}
+
+/* Replaces the info of an operation by one as version 0.2 wrote it. */
+static void make_old(uint64_t id, bool done)
+{
+    static const char old[] = "kind=apply\0text=two\nlines 50%\0files=1\0objects=1\0layer=1";
+    char place[256];
+    autostr struct str text = {0};
+    struct operation_info info = info_of(id);
+    (void)snprintf(place, sizeof place, "%s/x.record/operations/%ju", storage, (uintmax_t)id);
+    str_append_bytes(&text, old, sizeof old);
+    str_appendf(&text, "time=%jd%cend=%jd%croot=", (intmax_t)info.time_ns, 0, (intmax_t)info.end_ns,
+                0);
+    str_append(&text, root);
+    str_append_char(&text, '\0');
+    put_bytes(place, "info", text.data, text.length);
+    if (!done && unlink(join(place, "done")) < 0)
+        tap_bail("not done");
+}
+
+static void reads_old_info(void)
+{
+    autostr struct str text = {0};
+    uint64_t id;
+    begin_in(top);
+    make_changes();
+    must_operate(apply_plan, "modified", "a file is applied");
+    struct operation_info before = info_of(1);
+    make_old(1, true);
+    struct operation_info info = info_of(1);
+    tap_is_str(info.text, "two\nlines 50%", "an entry of 0.2 is read");
+    tap_ok(info.time_ns == before.time_ns && info.end_ns == before.end_ns && info.changes == 1,
+           "with its numbers");
+    tap_is_int(info.files, OPERATION_LISTED, "and what is known of its files");
+    tap_ok(files_read(layers.items[0].record, "operations/1/info", &text) &&
+               str_starts_with(text.data, "version 1\n"),
+           "it is converted");
+    tap_is_str(info_of(1).text, "two\nlines 50%", "and read again");
+    tap_is_int(undo(0, NULL, false, &id), 0, "and undone");
+    must_operate(apply_plan, "mode", "another is applied");
+    make_old(3, false);
+    tap_ok(info_of(3).interrupted && info_of(3).changes == 1, "an interrupted one is read");
+    text.length = 0;
+    tap_ok(files_read(layers.items[0].record, "operations/3/info", &text) &&
+               str_starts_with(text.data, "kind="),
+           "and left as it is");
+}
+
+/* Begins the entry of a run. */
+static struct run_entry start_run(const char *text)
+{
+    struct run_entry entry = RUN_ENTRY_INIT;
+    struct brig_error err = {0};
+    if (run_begin(layers.items[0].record, text, &entry, &err) < 0)
+        tap_bail("%s", err.message);
+    return entry;
+}
+
+/* Ends it with these effects; its number, 0: it has none. */
+static uint64_t end_run(struct run_entry *entry, enum operation_effect files,
+                        enum operation_effect git)
+{
+    uint64_t id = 77;
+    struct brig_error err = {0};
+    entry->info.files = files;
+    entry->info.git = git;
+    tap_is_int(run_end(entry, false, &id, &err), 0, "a run ends %s", err.message);
+    return id;
+}
+
+static void numbers_runs_at_their_end(void)
+{
+    struct run_entry first, second, third;
+    begin_in(top);
+    make_changes();
+    first = start_run("first");
+    second = start_run("second");
+    tap_is_int((long)end_run(&second, OPERATION_UNKNOWN, OPERATION_NONE), 1,
+               "the run that ends first is the first entry");
+    tap_is_int((long)end_run(&first, OPERATION_LISTED, OPERATION_NONE), 2, "the other is newer");
+    tap_is_str(info_of(2).text, "first", "it has its text");
+    first = start_run("nothing");
+    tap_is_int((long)end_run(&first, OPERATION_NONE, OPERATION_NONE), 0,
+               "a run without any effect is not in the log");
+    first = start_run("killed");
+    second = start_run("active");
+    first.info.files = OPERATION_UNKNOWN;
+    tap_is_int(run_save(&first, NULL), 0, "a run says what is true if it is killed");
+    (void)close(first.lock);
+    (void)close(first.dir);
+    third = start_run("next");
+    struct operation_info killed = info_of(3);
+    tap_is_str(killed.text, "killed", "the next run gives a killed one its number");
+    tap_ok(killed.settled_ns > 0 && killed.files == OPERATION_UNKNOWN,
+           "and says that it was settled");
+    tap_is_int(runs_settle(layers.items[0].record, NULL), 0, "again");
+    tap_is_int(operation_find(layers.items[0].record, 4, &killed, NULL), BRIG_E_INVALID,
+               "it has one number, and an active run has none");
+    run_forget(&third);
+    tap_is_int((long)end_run(&second, OPERATION_UNKNOWN, OPERATION_NONE), 4,
+               "the active one goes on");
+}
+
+/* Without a number, an undo means the newest entry that counts. */
+static void addresses_the_newest(void)
+{
+    static const struct {
+        enum operation_effect files, git;
+        bool counts;
+    } rows[] = {{OPERATION_UNKNOWN, OPERATION_NONE, true},
+                {OPERATION_NONE, OPERATION_LISTED, true},
+                {OPERATION_NONE, OPERATION_UNKNOWN, true}};
+    uint64_t id = 0;
+    int record;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        begin_in(top);
+        make_changes();
+        record = layers.items[0].record;
+        must_operate(apply_plan, "modified", "a file is applied");
+        struct run_entry run = start_run("make");
+        (void)end_run(&run, rows[i].files, rows[i].git);
+        autofree char *before = list(root);
+        tap_is_int(undo(0, NULL, false, &id), BRIG_E_STATE, "a later run is meant, and refused");
+        is_tree(root, before, "nothing is touched");
+        tap_is_int(undo(1, NULL, false, &id), 0, "the operation before is undone by its number");
+    }
+    begin_in(top);
+    make_changes();
+    record = layers.items[0].record;
+    must_operate(apply_plan, "modified", "a file is applied");
+    struct run_entry run = start_run("ls");
+    (void)run_end(&run, true, &id, NULL);
+    tap_is_int((long)id, 2, "a run can be kept in the log without an effect");
+    tap_is_int(operation_note(record, OPERATION_HOLD, ".envrc", NULL, &id, NULL), 0,
+               "something is held back");
+    tap_is_int(undo(0, NULL, false, &id), 0, "neither is meant by an undo");
+    autofree char *found = list(root);
+    tap_has_str(found, "modified 100644 old\n", "but the operation before");
+}
+
+/* A path that was not named: a run that could write there is meant, another is not. */
+static void addresses_what_is_here(void)
+{
+    uint64_t undone, id;
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+        const char *here = root;
+        struct operation_undo how = {
+            .paths = &here, .path_count = 1, .here = true, .report = report};
+        begin_in(top);
+        make_changes();
+        must_operate(apply_plan, "modified", "a file is applied");
+        struct run_entry run = start_run("make");
+        str_list_add(&run.info.roots, elsewhere ? "/usr" : root);
+        (void)end_run(&run, OPERATION_UNKNOWN, OPERATION_NONE);
+        tap_is_int(operation_undo(&layers, layers.items[0].record, &how, &undone, &id, NULL),
+                   elsewhere ? 0 : BRIG_E_STATE, "elsewhere %d", elsewhere);
+    }
+}
+
 int main(void)
 {
     struct stat near, far;
@@ -813,6 +994,10 @@ int main(void)
     discards();
     applies_parts();
     records();
+    reads_old_info();
+    numbers_runs_at_their_end();
+    addresses_the_newest();
+    addresses_what_is_here();
     continues_and_aborts();
     keeps_newer_entries();
     stops_at_a_full_disk();

@@ -224,6 +224,13 @@ static void forget(int run, const char *part, unsigned count)
     }
 }
 
+void run_changes_forget(int run)
+{
+    unsigned count = run_changes_roots(run);
+    forget(run, CHECKPOINT_AFTER, count);
+    forget(run, CHECKPOINT_BEFORE, count);
+}
+
 int run_changes_record(int run, struct run_changes_count *ret_count, struct str *notes,
                        struct brig_error *err)
 {

@@ -27,6 +27,9 @@ struct run_changes_count {
 int run_changes_record(int run, struct run_changes_count *ret_count, struct str *notes,
                        struct brig_error *err);
 
+/* Removes the manifests of a run that needs no checkpoint. */
+void run_changes_forget(int run);
+
 /* ---- reading the record ---- */
 
 struct run_change {

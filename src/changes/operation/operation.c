@@ -42,7 +42,7 @@ struct leftovers {
 static int release_remote(struct operation *operation)
 {
     int status = 0;
-    if (operation->owner_of_objects == operation->info.id) {
+    if (operation->info.objects == operation->info.id) {
         operation_drop_remote(operation);
         return 0;
     }
@@ -76,7 +76,7 @@ static int make_directory(struct operation *operation, int operations, struct br
         if (mkdirat(operations, str_number(operation->info.id).text, 0700) == 0)
             break;
     } while (errno == EEXIST);
-    operation->owner_of_objects = operation->info.id;
+    operation->info.objects = operation->info.id;
     operation->dir = files_open_dir(operations, str_number(operation->info.id).text);
     if (operation->dir < 0 || mkdirat(operation->dir, OPERATION_OBJECTS, 0700) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot begin an operation");
@@ -167,6 +167,11 @@ int operation_describe(struct operation *operation, const char *text, const char
     (void)str_fill(operation->info.text, sizeof operation->info.text, text);
     operation_info_done(&operation->info);
     return fields ? str_copy(fields, &operation->info.fields, err) : 0;
+}
+
+void operation_is_part(struct operation *operation, const char *run)
+{
+    (void)str_fill(operation->info.run, sizeof operation->info.run, run ? run : "");
 }
 
 /* ---- layers ---- */
@@ -268,7 +273,7 @@ int operation_add(struct operation *operation, struct step *step, struct brig_er
 {
     bool has_object = (step->lower == STEP_SWAP && step->other.mode) || step->lower == STEP_META ||
                       step->upper == STEP_UPPER_META;
-    if (!has_object && operation->owner_of_objects == operation->info.id)
+    if (!has_object && operation->info.objects == operation->info.id)
         step->number = operation->next++;
     if (!(step->flags & STEP_HELPER) && step->upper != STEP_PRUNE && step->upper != STEP_OPAQUE)
         operation->count++;
@@ -319,7 +324,8 @@ int operation_run(struct operation *operation, operation_report report, void *co
     if (operation->next == 0 && operation->count == 0)
         return 0;
     int status = make_durable(operation, err);
-    operation->info.files = operation->count;
+    operation->info.changes = operation->count;
+    operation->info.files = OPERATION_LISTED;
     if (status == 0)
         status = operation_write_info(operation, err);
     if (status == 0)

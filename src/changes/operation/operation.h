@@ -3,12 +3,17 @@
  *
  * An operation is a directory NAME.record/operations/ID:
  *
- *     info        kind, time, counts, as "key=value" with a NUL each
+ *     info        kind, time, counts, what is known of its effect: a record (base/record.h)
  *     journal     its steps, see journal.h
  *     objects/    new objects that are not in place yet, and what they replaced, see step.h
  *     ready       exists when the journal and all new objects are durable: only then the first step is taken
  *     done        exists when the operation is complete
  *     undone      the ID of the operation that has undone it
+ *     git         what moved in repositories of the user, see git/moved.h
+ *
+ * A run has such a directory from its beginning, which gets its ID when the run has ended; see changes/end.h.
+ *
+ * Earlier versions wrote info as "key=value" with a NUL each. It is converted when it is first read.
  *
  * All new objects are made before the first step is taken, so a full disk changes nothing. Then the steps in the
  * user's files are taken in the order of the journal, then those in the upper directories in the reverse order. An
@@ -28,11 +33,13 @@
 
 #include <brig/brig.h>
 
+#include "base/str.h"
 #include "changes/operation/copy.h"
 #include "changes/operation/step.h"
 
 struct git;
 struct layers;
+struct moved;
 struct operation;
 
 #define OPERATION_APPLY "apply"
@@ -44,8 +51,16 @@ struct operation;
 
 #define OPERATION_KIND_MAX 16
 #define OPERATION_TEXT_MAX 256
+#define OPERATION_RUN_MAX 40 /* the name of a run */
 
 /* ---- the log ---- */
+
+/* What is known of the effect of an operation on one kind of thing. */
+enum operation_effect {
+    OPERATION_NONE,   /* there is none */
+    OPERATION_LISTED, /* each is in its journal, its checkpoint, or its git record */
+    OPERATION_UNKNOWN,
+};
 
 struct operation_info {
     uint64_t id;
@@ -53,15 +68,24 @@ struct operation_info {
     char text[OPERATION_TEXT_MAX]; /* one line for people; not escaped */
     char *fields;                  /* a JSON object with further facts, or NULL; owned */
     int64_t time_ns, end_ns;       /* end_ns is 0 if it is not complete */
-    uint64_t files, skipped;       /* steps for the user, and those that could not be taken */
-    uint64_t undoes, undone_by;    /* operations; 0: none */
-    uint64_t objects;              /* the operation that has its objects; 0: it has no steps */
-    bool has_steps;                /* it can be undone, unless undone_by */
-    bool has_checkpoint;           /* a run: the same, from the checkpoint; see restore.h */
+    uint64_t changes, skipped;     /* steps for the user, and those that could not be taken */
+    enum operation_effect files;   /* on files of the user, or on a jail's copies of them */
+    enum operation_effect git;     /* on refs, HEAD and index of the user's repositories */
+    char run[OPERATION_RUN_MAX];  /* "run-X": of a run, and of the operations that are part of it */
+    char did[OPERATION_TEXT_MAX]; /* a run: what moved in git, one line; not escaped */
+    struct str roots;             /* a run: the directories and files that it could write to */
+    int64_t settled_ns;           /* a run that was killed: when its changes were looked for */
+    uint64_t undoes, undone_by;   /* operations; 0: none */
+    uint64_t objects; /* the operation that has its objects, itself or the one it undoes; 0: none */
+    bool has_steps;   /* it can be undone, unless undone_by */
+    bool has_checkpoint; /* a run: the same, from the checkpoint; see restore.h */
     bool interrupted;
     bool whole; /* an undo of all steps */
 };
 void operation_info_done(struct operation_info *info);
+
+/* "none", "listed" or "unknown". */
+const char *operation_effect_word(enum operation_effect effect);
 
 /* Records an operation without steps, such as a run. `fields` is the text of a JSON object or NULL. Needs no
  * lock. *ret_id may be NULL. */
@@ -72,6 +96,16 @@ int operation_note(int record, const char *kind, const char *text, const char *f
 typedef int (*operation_visit)(void *context, const struct operation_info *info,
                                struct brig_error *err);
 int operations_each(int record, operation_visit visit, void *context, struct brig_error *err);
+
+/* Whether an operation is one that an undo without a number may mean: it has an effect and is no undo, not undone, nothing
+ * that was held back, and not what an earlier version recorded about git beside another operation. */
+bool operation_counts(const struct operation_info *info);
+/* Whether it can be reversed. */
+bool operation_can_undo(const struct operation_info *info);
+/* Appends "apply src/main.c", shortened and escaped. */
+void operation_append_name(struct str *out, const struct operation_info *info);
+/* Reads what it has moved in git: 1, 0 if nothing is recorded, or a code. Release with moved_done(). */
+int operation_moved(int record, uint64_t id, struct moved *ret_moved, struct brig_error *err);
 
 /* Reads one operation: BRIG_E_INVALID if there is none with this ID. Release with operation_info_done(). */
 int operation_find(int record, uint64_t id, struct operation_info *ret_info,
@@ -134,6 +168,9 @@ int operation_put(struct operation *operation, const struct layer *layer, const 
 int operation_describe(struct operation *operation, const char *text, const char *fields,
                        struct brig_error *err);
 
+/* Says that the operation is part of a run, info.run of its entry; NULL: of none. */
+void operation_is_part(struct operation *operation, const char *run);
+
 uint64_t operation_id(const struct operation *operation);
 /* How many steps it has that are not helpers. */
 uint64_t operation_count(const struct operation *operation);
@@ -150,9 +187,10 @@ int operation_recover(const struct layers *layers, int record, bool revert, oper
 /* ---- undo ---- */
 
 struct operation_undo {
-    uint64_t id;              /* 0: the last operation that can be undone */
+    uint64_t id;              /* 0: the newest operation that counts */
     const char *const *paths; /* absolute: only these and what is below them; NULL: everything */
     size_t path_count;
+    bool here;             /* nobody named the path: also a run counts that could write there */
     bool force;            /* also where a file has changed since */
     const char *jail;      /* for the undo of a run */
     const struct git *git; /* the same: reads the checkpoint */
@@ -161,7 +199,7 @@ struct operation_undo {
     void *context;
 };
 
-/* Undoes an operation. Fails with BRIG_E_STATE, and changes nothing, if a file has changed since. *ret_undone and
- * *ret_id get the operation and the new one. */
+/* Undoes an operation. Fails with BRIG_E_STATE, and changes nothing, if a file has changed since, or if the operation cannot
+ * be undone: then the message says what it did. *ret_undone and *ret_id get the operation and the new one. */
 int operation_undo(const struct layers *layers, int record, const struct operation_undo *undo,
                    uint64_t *ret_undone, uint64_t *ret_id, struct brig_error *err);

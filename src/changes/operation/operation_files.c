@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,15 +16,15 @@
 #include "base/fds.h"
 #include "base/files.h"
 #include "base/parse.h"
+#include "base/record.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/restore.h"
 #include "changes/layer/layer.h"
+#include "git/moved.h"
 
 #define INFO "info"
-#define INFO_NEW "info.new"
-#define INFO_MAX ((size_t)1 << 20)
 #define MARK_MAX 64
 #define ID_MAX (UINT64_MAX / 2)
 #define TRIES_MAX 1000
@@ -51,6 +52,7 @@ struct operation *operation_new(const struct layers *layers, int record)
 void operation_info_done(struct operation_info *info)
 {
     free(take_ptr(&info->fields));
+    str_done(&info->roots);
 }
 
 /* ---- marks ---- */
@@ -89,58 +91,64 @@ static uint64_t read_mark(int dir, const char *name)
 
 /* ---- info ---- */
 
-static void add_text(struct str *text, const char *key, const char *value)
+static const char *const effects[] = {
+    [OPERATION_NONE] = "none", [OPERATION_LISTED] = "listed", [OPERATION_UNKNOWN] = "unknown"};
+
+const char *operation_effect_word(enum operation_effect effect)
 {
-    str_concat(text, key, "=", value);
-    str_append_char(text, '\0');
+    return effects[effect];
 }
 
-static void add_number(struct str *text, const char *key, uint64_t value)
-{
-    if (value)
-        add_text(text, key, str_number(value).text);
-}
+static const struct info_number {
+    const char *key;
+    size_t offset; /* of a number of 64 bits */
+} info_numbers[] = {{"time", offsetof(struct operation_info, time_ns)},
+                    {"end", offsetof(struct operation_info, end_ns)},
+                    {"changes", offsetof(struct operation_info, changes)},
+                    {"skipped", offsetof(struct operation_info, skipped)},
+                    {"settled", offsetof(struct operation_info, settled_ns)},
+                    {"undoes", offsetof(struct operation_info, undoes)},
+                    {"objects", offsetof(struct operation_info, objects)}};
 
-static void add_place(struct str *text, const struct place *place)
-{
-    autostr struct str line = {0};
-    place_add(&line, place);
-    if (line.failed || line.length == 0)
-        return;
-    line.data[line.length - 1] = '\0';
-    add_text(text, PLACE_KEY, line.data + strlen(PLACE_KEY " "));
-}
+static const struct info_text {
+    const char *key;
+    size_t offset, size;
+} info_texts[] = {
+    {"kind", offsetof(struct operation_info, kind), OPERATION_KIND_MAX},
+    {"text", offsetof(struct operation_info, text), OPERATION_TEXT_MAX},
+    {"run", offsetof(struct operation_info, run), OPERATION_RUN_MAX},
+    {"did", offsetof(struct operation_info, did), OPERATION_TEXT_MAX},
+};
 
 int operation_write_info(const struct operation *operation, struct brig_error *err)
 {
     const struct operation_info *info = &operation->info;
     autostr struct str text = {0};
-    add_text(&text, "kind", info->kind);
-    add_text(&text, "text", info->text);
-    if (info->fields)
-        add_text(&text, "fields", info->fields);
-    add_number(&text, "time", (uint64_t)info->time_ns);
-    add_number(&text, "end", (uint64_t)info->end_ns);
-    add_number(&text, "files", info->files);
-    add_number(&text, "skipped", info->skipped);
-    add_number(&text, "undoes", info->undoes);
-    add_number(&text, "whole", info->whole);
-    add_number(&text, "objects", operation->owner_of_objects);
-    for (size_t i = 0; i < operation->steps.tree_count; i++) {
-        add_text(&text, "layer", operation->steps.trees[i].name);
-        add_place(&text, &operation->steps.trees[i].place);
-        add_text(&text, "root", operation->steps.trees[i].root);
+    record_add_number(&text, "version", 1);
+    for (size_t i = 0; i < ARRAY_LENGTH(info_texts); i++)
+        if (*((const char *)info + info_texts[i].offset))
+            record_add(&text, info_texts[i].key, (const char *)info + info_texts[i].offset);
+    record_add(&text, "fields", info->fields);
+    for (size_t i = 0; i < ARRAY_LENGTH(info_numbers); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)info + info_numbers[i].offset, sizeof value);
+        if (value)
+            record_add_number(&text, info_numbers[i].key, value);
     }
-    if (text.failed)
-        return brig_fail_nomem(err);
-    autoclose int fd = openat(operation->dir, INFO_NEW,
-                              O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int failed = fd < 0 ? -errno : write_all(fd, text.data, text.length);
-    if (failed < 0 || fsync(fd) < 0 || renameat(operation->dir, INFO_NEW, operation->dir, INFO) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, failed < 0 ? -failed : errno,
-                         "cannot write to the log of operations");
-    sync_directory(operation->dir);
-    return 0;
+    record_add(&text, "files", effects[info->files]);
+    record_add(&text, "git", effects[info->git]);
+    if (info->whole)
+        record_add_number(&text, "whole", 1);
+    for (const char *at = NULL; (at = str_list_next(&info->roots, at));)
+        record_add(&text, "wrote", at);
+    for (size_t i = 0; i < operation->steps.tree_count; i++) {
+        record_add(&text, "layer", operation->steps.trees[i].name);
+        place_add(&text, &operation->steps.trees[i].place);
+        record_add(&text, "root", operation->steps.trees[i].root);
+    }
+    /* A run of which nothing can be restored need not survive a power cut. */
+    bool durable = strcmp(info->kind, OPERATION_RUN) != 0 || info->has_checkpoint;
+    return record_write(operation->dir, INFO, &text, durable, err);
 }
 
 /* A layer as an operation recorded it. */
@@ -196,30 +204,51 @@ static int read_tree(struct operation *operation, const struct recorded *recorde
     return 0;
 }
 
-/* One "key=value". The root of a layer comes last. */
+static bool take_text(struct operation_info *info, const char *key, const char *value)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(info_texts); i++)
+        if (strcmp(key, info_texts[i].key) == 0) {
+            (void)str_fill((char *)info + info_texts[i].offset, info_texts[i].size, value);
+            return true;
+        }
+    return false;
+}
+
+static bool take_number(struct operation_info *info, const char *key, const char *value)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(info_numbers); i++)
+        if (strcmp(key, info_numbers[i].key) == 0) {
+            uint64_t number = record_number(value);
+            memcpy((char *)info + info_numbers[i].offset, &number, sizeof number);
+            return true;
+        }
+    return false;
+}
+
+static enum operation_effect effect_of(const char *value)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(effects); i++)
+        if (strcmp(value, effects[i]) == 0)
+            return (enum operation_effect)i;
+    return OPERATION_UNKNOWN;
+}
+
+/* One line. The root of a layer comes last. */
 static int take_value(struct operation_info *info, struct operation *operation, const char *key,
                       const char *value, struct recorded *recorded, struct brig_error *err)
 {
-    if (strcmp(key, "kind") == 0)
-        (void)str_fill(info->kind, sizeof info->kind, value);
-    else if (strcmp(key, "text") == 0)
-        (void)str_fill(info->text, sizeof info->text, value);
-    else if (strcmp(key, "fields") == 0)
+    if (take_number(info, key, value) || take_text(info, key, value))
+        return 0;
+    if (strcmp(key, "fields") == 0 && !info->fields)
         return str_copy(value, &info->fields, err);
-    else if (strcmp(key, "time") == 0)
-        info->time_ns = (int64_t)number_of(value);
-    else if (strcmp(key, "end") == 0)
-        info->end_ns = (int64_t)number_of(value);
     else if (strcmp(key, "files") == 0)
-        info->files = number_of(value);
-    else if (strcmp(key, "skipped") == 0)
-        info->skipped = number_of(value);
-    else if (strcmp(key, "undoes") == 0)
-        info->undoes = number_of(value);
+        info->files = effect_of(value);
+    else if (strcmp(key, "git") == 0)
+        info->git = effect_of(value);
     else if (strcmp(key, "whole") == 0)
-        info->whole = number_of(value) != 0;
-    else if (strcmp(key, "objects") == 0)
-        info->objects = number_of(value);
+        info->whole = true;
+    else if (strcmp(key, "wrote") == 0)
+        str_list_add(&info->roots, value);
     else if (strcmp(key, "layer") == 0)
         *recorded = (struct recorded){.name = value};
     else if (strcmp(key, PLACE_KEY) == 0)
@@ -229,46 +258,78 @@ static int take_value(struct operation_info *info, struct operation *operation, 
     return recorded->root && operation ? read_tree(operation, recorded, err) : 0;
 }
 
+/* Makes a record of the info of an earlier version. A run without a checkpoint was not always in the log, so nothing is
+ * said about its files. */
+static void convert_info(struct str *text, const struct operation_info *marks)
+{
+    autostr struct str record = {0};
+    bool git = false;
+    record_add_number(&record, "version", 1);
+    str_append_char(text, '\0');
+    for (char *at = text->data; !text->failed && at < text->data + text->length - 1;) {
+        char *next = at + strlen(at) + 1, *equals = strchr(at, '=');
+        if (equals) {
+            *equals = '\0';
+            git = git || (strcmp(at, "kind") == 0 && strcmp(equals + 1, OPERATION_GIT) == 0);
+            record_add(&record, strcmp(at, "files") == 0 ? "changes" : at, equals + 1);
+        }
+        at = next;
+    }
+    bool listed = marks->has_steps || marks->has_checkpoint;
+    record_add(&record, "files", effects[listed ? OPERATION_LISTED : OPERATION_NONE]);
+    record_add(&record, "git", effects[git ? OPERATION_UNKNOWN : OPERATION_NONE]);
+    str_done(text);
+    *text = record;
+    record = (struct str){0};
+}
+
 static int parse_info(struct str *text, struct operation_info *info, struct operation *operation,
                       struct brig_error *err)
 {
     struct recorded recorded = {.name = ""};
+    struct record_place place = {0};
+    const char *key, *value;
     int status = 0;
-    str_append_char(text, '\0');
-    if (text->failed)
-        return brig_fail_nomem(err);
-    for (char *at = text->data; at < text->data + text->length - 1 && status == 0;) {
-        char *next = at + strlen(at) + 1;
-        char *equals = strchr(at, '=');
-        if (equals) {
-            *equals = '\0';
-            status = take_value(info, operation, at, equals + 1, &recorded, err);
-            recorded.root = NULL;
-        }
-        at = next;
+    while (status == 0 && record_next(text, &place, &key, &value)) {
+        status = take_value(info, operation, key, value, &recorded, err);
+        recorded.root = NULL;
     }
-    return status;
+    return status == 0 && place.damaged
+               ? brig_fail(err, BRIG_E_SYSTEM, 0, "operation %ju of the log is damaged",
+                           (uintmax_t)info->id)
+               : status;
+}
+
+int operation_read_dir(int dir, struct operation_info *info, struct operation *operation,
+                       struct brig_error *err)
+{
+    autostr struct str text = {0};
+    int status = record_read(dir, INFO, &text, err);
+    if (status < 0)
+        return status;
+    bool done = files_exists(dir, OPERATION_DONE);
+    info->has_steps = files_exists(dir, OPERATION_READY);
+    info->has_checkpoint =
+        files_exists(dir, "0" CHECKPOINT_BEFORE) || files_exists(dir, "0" CHECKPOINT_AFTER);
+    info->interrupted = info->has_steps && !done;
+    info->undone_by = read_mark(dir, OPERATION_UNDONE);
+    if (text.data && str_starts_with(text.data, "kind=")) {
+        convert_info(&text, info);
+        if (done) /* nothing else writes it any more */
+            (void)record_write(dir, INFO, &text, true, NULL);
+    }
+    return parse_info(&text, info, operation, err);
 }
 
 int operation_read_info(int operations, uint64_t id, struct operation_info *ret_info,
                         struct operation *operation, struct brig_error *err)
 {
     struct operation_info info = {.id = id};
-    autostr struct str text = {0};
     autoclose int dir = files_open_dir(operations, str_number(id).text);
     if (dir < 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "there is no operation %ju. See brig log",
                          (uintmax_t)id);
-    autoclose int fd = openat(dir, INFO, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    int failed = fd < 0 ? -errno : read_all(fd, INFO_MAX, &text);
-    if (failed < 0 && failed != -ENOENT)
-        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot read the log of operations");
-    int status = parse_info(&text, &info, operation, err);
-    info.has_steps = files_exists(dir, OPERATION_READY);
-    info.has_checkpoint =
-        files_exists(dir, "0" CHECKPOINT_BEFORE) || files_exists(dir, "0" CHECKPOINT_AFTER);
-    info.interrupted = info.has_steps && !files_exists(dir, OPERATION_DONE);
-    info.undone_by = read_mark(dir, OPERATION_UNDONE);
+    int status = operation_read_dir(dir, &info, operation, err);
     if (status < 0)
         operation_info_done(&info);
     else
@@ -282,6 +343,13 @@ int operation_find(int record, uint64_t id, struct operation_info *ret_info, str
     return operations < 0 ? operations : operation_read_info(operations, id, ret_info, NULL, err);
 }
 
+int operation_moved(int record, uint64_t id, struct moved *ret_moved, struct brig_error *err)
+{
+    autoclose int operations = operations_open(record, err);
+    autoclose int dir = operations < 0 ? -1 : files_open_dir(operations, str_number(id).text);
+    return dir < 0 ? 0 : moved_read(dir, ret_moved, err);
+}
+
 int operation_open(const struct layers *layers, int record, uint64_t id,
                    struct operation **ret_operation, struct brig_error *err)
 {
@@ -293,7 +361,7 @@ int operation_open(const struct layers *layers, int record, uint64_t id,
     if (status == 0) {
         char objects[MARK_MAX];
         uint64_t owner = operation->info.objects ? operation->info.objects : id;
-        operation->owner_of_objects = owner;
+        operation->info.objects = owner;
         (void)snprintf(objects, sizeof objects, "%ju/" OPERATION_OBJECTS, (uintmax_t)owner);
         operation->dir = files_open_dir(operations, str_number(id).text);
         operation->steps.objects = files_open_dir(operations, objects);
@@ -458,6 +526,18 @@ uint64_t operations_last(int operations)
     return last;
 }
 
+int operation_number(int operations, const char *name, uint64_t *ret_id, struct brig_error *err)
+{
+    uint64_t id = operations_last(operations) + 1;
+    int moved = -1;
+    for (int try = 0; moved < 0 && try < TRIES_MAX; try++, id += moved < 0)
+        moved = renameat2(operations, name, operations, str_number(id).text, RENAME_NOREPLACE);
+    if (moved < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations");
+    *ret_id = id;
+    return 0;
+}
+
 int operation_note(int record, const char *kind, const char *text, const char *fields,
                    uint64_t *ret_id, struct brig_error *err)
 {
@@ -479,12 +559,9 @@ int operation_note(int record, const char *kind, const char *text, const char *f
     int status = operation_write_info(&operation, err);
     if (status == 0)
         status = operation_mark(operation.dir, OPERATION_DONE, NULL, err);
-    uint64_t id = operations_last(operations) + 1;
-    int moved = -1;
-    for (int try = 0; status == 0 && moved < 0 && try < TRIES_MAX; try++, id += moved < 0)
-        moved = renameat2(operations, name, operations, str_number(id).text, RENAME_NOREPLACE);
-    if (status == 0 && moved < 0)
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations");
+    uint64_t id = 0;
+    if (status == 0)
+        status = operation_number(operations, name, &id, err);
     close_fd(&operation.dir);
     if (status < 0)
         (void)tree_remove(operations, name, NULL);

@@ -17,7 +17,6 @@
 struct operation {
     const struct layers *layers;
     int record, dir;
-    uint64_t owner_of_objects; /* this operation, or the one that it undoes */
     struct operation_info info;
     struct step_context steps;
     char jail[65];
@@ -43,6 +42,13 @@ struct step_tree *operation_add_tree(struct operation *operation, const struct l
 int operation_write_info(const struct operation *operation, struct brig_error *err);
 int operation_read_info(int operations, uint64_t id, struct operation_info *ret_info,
                         struct operation *operation, struct brig_error *err);
+
+/* The same for the open directory of an operation, which may have no number. */
+int operation_read_dir(int dir, struct operation_info *info, struct operation *operation,
+                       struct brig_error *err);
+
+/* Gives a directory of the log the next number: the newest operation. */
+int operation_number(int operations, const char *name, uint64_t *ret_id, struct brig_error *err);
 
 /* Opens an existing operation with its layers and objects. */
 int operation_open(const struct layers *layers, int record, uint64_t id,

@@ -260,8 +260,8 @@ static int finish(struct taking *taking, struct brig_error *err)
         return tree_remove(operations, str_number(operation->info.id).text, err);
     operation->info.end_ns = clock_wall_ns();
     operation->info.skipped = taking->skipped;
-    if (operation->info.files >= taking->skipped)
-        operation->info.files -= taking->skipped;
+    if (operation->info.changes >= taking->skipped)
+        operation->info.changes -= taking->skipped;
     if (taking->revert)
         (void)str_fill(operation->info.text, sizeof operation->info.text,
                        "reverted, except files that had changed");

@@ -8,12 +8,17 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "changes/checkpoint/restore.h"
+#include "changes/end.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/touched.h"
 #include "changes/operation/operation_files.h"
+#include "git/moved.h"
+
+#define TEXT_TOLD_MAX 60 /* bytes of what an operation was */
 
 struct undoing {
     const struct operation_undo *undo;
@@ -28,6 +33,7 @@ struct undoing {
 struct finding {
     int record;
     const struct operation_undo *undo;
+    bool reversible; /* look for one that can be undone */
     uint64_t id;
 };
 
@@ -46,29 +52,54 @@ static int is_there(void *context, const char *root, const char *path, const cha
     return 0;
 }
 
-static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
+/* Whether a run could write at one of the paths. */
+static bool could_write(const struct operation_info *info, const struct operation_undo *undo)
+{
+    for (const char *at = NULL; (at = str_list_next(&info->roots, at));)
+        for (size_t i = 0; i < undo->path_count; i++)
+            if (path_is_beneath(undo->paths[i], at) || path_is_beneath(at, undo->paths[i]))
+                return true;
+    return false;
+}
+
+bool operation_can_undo(const struct operation_info *info)
+{
+    return (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted;
+}
+
+bool operation_counts(const struct operation_info *info)
+{
+    bool beside = strcmp(info->kind, OPERATION_HOLD) == 0 || strcmp(info->kind, OPERATION_GIT) == 0;
+    bool effect = info->files != OPERATION_NONE || info->git != OPERATION_NONE;
+    return effect && !beside && !info->undoes && !info->undone_by && info->end_ns;
+}
+
+static int find_newest(void *context, const struct operation_info *info, struct brig_error *err)
 {
     struct finding *finding = context;
-    if ((!info->has_steps && !info->has_checkpoint) || info->undone_by || info->undoes ||
-        !info->end_ns)
-        return 0;
+    const struct operation_undo *undo = finding->undo;
     int found = 1;
-    if (finding->undo->paths)
-        found = operation_steps(finding->record, info->id, is_there,
-                                (void *)(uintptr_t)finding->undo, err);
+    if (!operation_counts(info) || (finding->reversible && !operation_can_undo(info)))
+        return 0;
+    if (undo->paths && info->files == OPERATION_LISTED)
+        found = operation_steps(finding->record, info->id, is_there, (void *)(uintptr_t)undo, err);
+    else if (undo->paths)
+        found = 0;
+    if (found == 0 && undo->here && !operation_can_undo(info))
+        found = could_write(info, undo);
     if (found > 0)
         finding->id = info->id;
     return found;
 }
 
-/* The last operation that can be undone, and has changed something at the paths. */
-static int find_last_there(int record, const struct operation_undo *undo, uint64_t *ret_id,
-                           struct brig_error *err)
+/* The newest operation that counts, and has changed something at the paths. */
+static int find_newest_there(int record, const struct operation_undo *undo, uint64_t *ret_id,
+                             struct brig_error *err)
 {
     struct finding finding = {.record = record, .undo = undo};
-    int status = undo->paths ? restore_settle(record, err) : 0;
+    int status = runs_settle(record, err);
     if (status == 0)
-        status = operations_each(record, find_last, &finding, err);
+        status = operations_each(record, find_newest, &finding, err);
     if (status < 0)
         return status;
     *ret_id = finding.id;
@@ -81,23 +112,89 @@ static int find_last_there(int record, const struct operation_undo *undo, uint64
                                   "there is no operation that can be undone. See brig log");
 }
 
+/* "run git reset --hard HEAD~1" */
+static void append_text(struct str *out, const char *before, const char *text)
+{
+    size_t length = strlen(text);
+    size_t cut = length > TEXT_TOLD_MAX ? utf8_cut(text, TEXT_TOLD_MAX) : length;
+    str_append(out, length > 0 ? before : "");
+    str_append_shown(out, text, cut, "");
+    str_append(out, cut < length ? "…" : "");
+}
+
+void operation_append_name(struct str *out, const struct operation_info *info)
+{
+    str_append(out, info->kind);
+    append_text(out, " ", info->text);
+}
+
+/* What a run has done that cannot be reverted, and what can be done about it. */
+static int fail_irreversible(int record, const struct operation_info *info,
+                             const struct operation_undo *undo, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    struct moved moved = {0};
+    struct operation_info before = {0};
+    struct finding finding = {.record = record, .undo = undo, .reversible = true};
+    const struct jails_option jail = record_option(record);
+    (void)operation_moved(record, info->id, &moved, NULL);
+    str_concat(&text, undo->id ? "operation " : "the last run (#", str_number(info->id).text,
+               undo->id ? " (" : ", ");
+    append_text(&text, "", *info->text ? info->text : info->kind);
+    str_concat(&text, ") ", moved.what.length > 0 ? moved.what.data : "");
+    if (info->files == OPERATION_UNKNOWN)
+        str_concat(&text, moved.what.length > 0 ? " and " : "",
+                   "could write to your files directly, without a checkpoint");
+    else if (moved.what.length == 0)
+        str_append(&text,
+                   info->git == OPERATION_NONE ? "cannot be undone" : "changed something in git");
+    if (moved.commands.length > 0)
+        str_concat(&text, "; ", moved.commands.data, " brings that back");
+    if (!undo->id && operations_each(record, find_newest, &finding, NULL) > 0 &&
+        operation_find(record, finding.id, &before, NULL) == 0) {
+        str_concat(&text, "; brig undo", jail.text, " ", str_number(before.id).text,
+                   " reverts operation ", str_number(before.id).text, " (");
+        operation_append_name(&text, &before);
+        str_append_char(&text, ')');
+    }
+    operation_info_done(&before);
+    moved_done(&moved);
+    return text.failed ? brig_fail_nomem(err)
+                       : brig_fail(err, BRIG_E_STATE, 0, "%s. Nothing was undone", text.data);
+}
+
+/* What has changed between the end of a killed run and its settlement may be the user's. */
+static int check_settled(int record, const struct operation_info *info,
+                         const struct operation_undo *undo, struct brig_error *err)
+{
+    if (!info->settled_ns || undo->force || (undo->paths && !undo->here))
+        return 0;
+    return brig_fail(
+        err, BRIG_E_STATE, 0,
+        "the run of operation %ju was killed, and what has changed until it was noticed "
+        "counts as its changes, also what you have changed yourself. brig log%s %ju "
+        "lists them; name some of them, or use --force to undo all",
+        (uintmax_t)info->id, record_option(record).text, (uintmax_t)info->id);
+}
+
 static int find_operation(int record, const struct operation_undo *undo, uint64_t *ret_id,
                           struct brig_error *err)
 {
     struct operation_info info;
     *ret_id = undo->id;
-    if (undo->id == 0)
-        return find_last_there(record, undo, ret_id, err);
-    int status = operation_find(record, undo->id, &info, err);
+    int status = undo->id == 0 ? find_newest_there(record, undo, ret_id, err) : 0;
+    if (status == 0)
+        status = operation_find(record, *ret_id, &info, err);
     if (status < 0)
         return status;
     if (!info.has_steps && !info.has_checkpoint)
-        status = brig_fail(err, BRIG_E_STATE, 0, "operation %ju (%s) cannot be undone",
-                           (uintmax_t)undo->id, info.kind);
+        status = fail_irreversible(record, &info, undo, err);
     else if (info.undone_by)
         status = brig_fail(err, BRIG_E_STATE, 0,
                            "operation %ju was undone by operation %ju: undo that one instead",
-                           (uintmax_t)undo->id, (uintmax_t)info.undone_by);
+                           (uintmax_t)info.id, (uintmax_t)info.undone_by);
+    else
+        status = check_settled(record, &info, undo, err);
     operation_info_done(&info);
     return status;
 }
@@ -107,7 +204,7 @@ static int find_since(void *context, const struct operation_info *info, struct b
 {
     struct undoing *undoing = context;
     (void)err;
-    if (info->objects == undoing->old->owner_of_objects && info->end_ns > undoing->since_ns)
+    if (info->objects == undoing->old->info.objects && info->end_ns > undoing->since_ns)
         undoing->since_ns = info->end_ns;
     return 0;
 }
@@ -278,7 +375,7 @@ static int take_over(struct undoing *undoing, struct brig_error *err)
     struct operation *old = undoing->old, *new = undoing->new;
     close_fd(&new->steps.objects);
     new->steps.objects = fcntl(old->steps.objects, F_DUPFD_CLOEXEC, 0);
-    new->owner_of_objects = old->owner_of_objects;
+    new->info.objects = old->info.objects;
     new->info.undoes = old->info.id;
     new->steps.trees = take_ptr(&old->steps.trees);
     new->steps.tree_count = old->steps.tree_count;

@@ -39,6 +39,7 @@ struct review {
     bool ended;       /* review_end() was called */
     pid_t applier;    /* the process that applies changes during the run, or 0 */
     int applier_end;  /* closed to end it; or -1 */
+    const char *run;  /* the entry of the run in the log, or NULL; borrowed */
     int stand_in;     /* in place of the mounts, for a plan that is printed; or -1 */
 };
 #define REVIEW_INIT                                                                                \
@@ -82,10 +83,10 @@ int review_foresee(struct review *review, const struct settings *settings, struc
                    struct brig_error *err);
 
 /* Called when the run is over: completes the bases of the layers, applies changes with
- * --review=auto, and appends a line about what was written aside to `notes`, if there is anything;
- * then the run is recorded in the log. */
-void review_end(struct review *review, const struct settings *settings,
-                const struct identity *identity, const char *const *command, struct str *notes);
+ * --review=auto, and appends a line about what was written aside to `notes`, if there is anything:
+ * returns whether there is. */
+bool review_end(struct review *review, const struct settings *settings,
+                const struct identity *identity, struct str *notes);
 
 /* At a terminal, asks whether to look at the changes that are left in reviewed directories, and runs
  * `brig review`. */

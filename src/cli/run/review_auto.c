@@ -80,8 +80,8 @@ static void report(void *context, const char *root, const char *path, const char
 }
 
 /* With the lock of the record. */
-static int apply(const struct layers *layers, bool live, struct outcome *outcome,
-                 struct brig_error *err)
+static int apply(const struct review *review, const struct layers *layers, bool live,
+                 struct outcome *outcome, struct brig_error *err)
 {
     const struct apply_options options = {.live = live,
                                           .choose = choose,
@@ -94,6 +94,8 @@ static int apply(const struct layers *layers, bool live, struct outcome *outcome
         status = apply_plan(operation, &layers->items[i], &options, err);
     if (status == 0)
         status = operation_describe(operation, "--review=auto", NULL, err);
+    if (status == 0)
+        operation_is_part(operation, review->run);
     if (status == 0)
         status = operation_run(operation, report, outcome, err);
     operation_free(operation);
@@ -142,7 +144,7 @@ static void apply_if_quiet(const struct review *review, const struct settings *s
     if (count > 0 && is_quiet(&layers->layers, quiet)) {
         autoclose int lock = record_lock(layers->layers.items[0].record, NULL);
         if (lock >= 0)
-            (void)apply(&layers->layers, true, &outcome, NULL);
+            (void)apply(review, &layers->layers, true, &outcome, NULL);
         quiet->applied_ns = quiet->newest_ns;
     }
     if (count >= 0)
@@ -226,7 +228,7 @@ static int apply_rest(const struct review *review, const struct settings *settin
     if (live)
         lock = record_lock(layers->layers.items[0].record, &why);
     status = lock < 0 ? brig_fail(err, lock, 0, "%s", why.message)
-                      : apply(&layers->layers, live, outcome, err);
+                      : apply(review, &layers->layers, live, outcome, err);
     review_layers_done(layers);
     return status;
 }

@@ -175,26 +175,14 @@ static int append_line(const struct review *review, const struct settings *setti
     return status;
 }
 
-/* Records the run by its command. */
-static void note_run(const struct settings *settings, const char *const *command)
-{
-    autostr struct str text = {0};
-    if (!command) /* it is in the log already */
-        return;
-    str_join(&text, command);
-    autoclose int record = record_open(settings->storage, settings->jail, NULL);
-    if (record >= 0 && !text.failed)
-        (void)operation_note(record, OPERATION_RUN, text.data, NULL, NULL, NULL);
-}
-
-void review_end(struct review *review, const struct settings *settings,
-                const struct identity *identity, const char *const *command, struct str *notes)
+bool review_end(struct review *review, const struct settings *settings,
+                const struct identity *identity, struct str *notes)
 {
     bool written[REVIEW_ROOTS_MAX + 1] = {false}, any = false;
     bool automatic = settings->review == SETTINGS_REVIEW_AUTO;
     struct brig_error err = {0};
     if (review->ended)
-        return;
+        return false;
     review->ended = true;
     review_auto_stop(review);
     identity_enter(identity);
@@ -210,8 +198,6 @@ void review_end(struct review *review, const struct settings *settings,
         if (!layer_is_home(root->name) && automatic)
             written[i] = false; /* review_auto_finish() tells about it */
     }
-    if (any)
-        note_run(settings, command);
     identity_leave(identity);
     if (automatic)
         review_auto_finish(review, settings, identity, notes);
@@ -219,6 +205,7 @@ void review_end(struct review *review, const struct settings *settings,
     if (any && append_line(review, settings, identity, written, notes, &err) < 0)
         message_warning("%s", err.message);
     identity_leave(identity);
+    return any;
 }
 
 /* ---- the offer ---- */

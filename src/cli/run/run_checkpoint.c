@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The checkpoint of a run. */
+/* The checkpoint of a run, and its entry in the log. */
 #include "cli/run/run_checkpoint.h"
 
 #include <errno.h>
@@ -14,16 +14,15 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "changes/checkpoint/checkpoint.h"
-#include "changes/checkpoint/restore.h"
 #include "changes/checkpoint/run_changes.h"
+#include "changes/end.h"
 #include "changes/layer/layer.h"
-#include "changes/operation/operation.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/settings/settings.h"
+#include "git/moved.h"
 #include "policy/policy.h"
 
 /* Most of what an optional checkpoint reads anew: a few seconds. */
@@ -170,97 +169,105 @@ static int take_one(struct run_checkpoint *checkpoint, const struct settings *se
         .with_git = has_real_git(settings->policy, granted->grant),
         .masked = &masked,
     };
-    int status = checkpoint_take(&place, &root, granted->reviewed ? -1 : checkpoint->run, number,
-                                 &report, err);
+    int status = checkpoint_take(&place, &root, granted->reviewed ? -1 : checkpoint->entry.dir,
+                                 number, &report, err);
     if (status == 0)
         print_report(granted, &report, settings->verbose);
     str_done(&report.left_out);
     return status;
 }
 
-/* Logs the run: its directory gets the manifests. */
-static int open_run(struct run_checkpoint *checkpoint, const struct settings *settings,
-                    const char *const *words, struct brig_error *err)
+/* Begins the entry of the run. What its info says is true if the run is killed. */
+static int open_entry(struct run_checkpoint *checkpoint, const struct settings *settings,
+                      const struct run_checkpoint_what *what, const struct granted_list *list,
+                      struct brig_error *err)
 {
     autostr struct str text = {0};
-    str_join(&text, words);
+    bool direct = false;
+    str_join(&text, what->words);
     if (text.failed)
         return brig_fail_nomem(err);
     checkpoint->record = record_open(settings->storage, settings->jail, err);
-    if (checkpoint->record < 0)
-        return checkpoint->record;
-    int status = restore_settle(checkpoint->record, err);
-    if (status == 0)
-        status = operation_note(checkpoint->record, OPERATION_RUN, text.data, NULL, &checkpoint->id,
-                                err);
+    int status = checkpoint->record < 0
+                     ? checkpoint->record
+                     : run_begin(checkpoint->record, text.data, &checkpoint->entry, err);
     if (status < 0)
         return status;
-    checkpoint->run = restore_open_run(checkpoint->record, checkpoint->id);
-    checkpoint->lock = checkpoint->run < 0 ? -1 : restore_lock_run(checkpoint->run);
-    return checkpoint->lock < 0
-               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations")
-               : 0;
+    struct operation_info *info = &checkpoint->entry.info;
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->items[i].reviewed) {
+            direct = true;
+            str_list_add(&info->roots, list->items[i].path);
+        }
+    if (info->roots.failed)
+        return brig_fail_nomem(err);
+    if (direct)
+        info->files = settings->checkpoint ? OPERATION_LISTED : OPERATION_UNKNOWN;
+    if (direct && what->has_git)
+        info->git = OPERATION_UNKNOWN;
+    return run_save(&checkpoint->entry, err);
 }
 
 static void checkpoint_done(struct run_checkpoint *checkpoint)
 {
     git_done(&checkpoint->git);
-    close_fd(&checkpoint->lock);
-    close_fd(&checkpoint->run);
+    run_forget(&checkpoint->entry);
     close_fd(&checkpoint->record);
-}
-
-/* Removes the operation of a run that does not start. */
-static void forget(struct run_checkpoint *checkpoint)
-{
-    autoclose int operations =
-        checkpoint->run < 0 ? -1
-                            : openat(checkpoint->run, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (operations >= 0)
-        (void)tree_remove(operations, str_number(checkpoint->id).text, NULL);
-    checkpoint_done(checkpoint);
 }
 
 static int take_all(struct run_checkpoint *checkpoint, const struct settings *settings,
                     const struct identity *identity, const struct granted_list *list,
-                    const char *const *words, struct brig_error *err)
+                    struct brig_error *err)
 {
     const struct git_user user = {identity->host_uid, identity->host_gid};
     int status =
         git_find(&checkpoint->git, (const char *const *)environ, settings->policy, user, err);
-    if (status == 0)
-        status = open_run(checkpoint, settings, words, err);
     unsigned number = 0; /* of the directories that the command writes to itself */
     for (size_t i = 0; i < list->count && status == 0; i++) {
         status = take_one(checkpoint, settings, &list->items[i], number, err);
         number += !list->items[i].reviewed;
     }
-    if (status < 0) {
-        forget(checkpoint);
-        if (!settings->checkpoint_optional)
-            (void)brig_advise(err, status, "Use --no-checkpoint to run without one");
-    }
-    return status;
+    return status < 0 && !settings->checkpoint_optional
+               ? brig_advise(err, status, "Use --no-checkpoint to run without one")
+               : status;
+}
+
+/* A run without the checkpoint that it need not have. */
+static int go_without(struct run_checkpoint *checkpoint, struct brig_error *err)
+{
+    struct operation_info *info = &checkpoint->entry.info;
+    message_warning("without a checkpoint: %s", err->message);
+    *err = (struct brig_error){0};
+    run_changes_forget(checkpoint->entry.dir);
+    if (info->files == OPERATION_LISTED)
+        info->files = OPERATION_UNKNOWN;
+    return run_save(&checkpoint->entry, err);
 }
 
 int run_checkpoint_begin(struct run_checkpoint *checkpoint, const struct settings *settings,
-                         const struct identity *identity, const char *const *words,
+                         const struct identity *identity, const struct run_checkpoint_what *what,
                          struct brig_error *err)
 {
-    if (!settings->checkpoint)
-        return 0;
     __attribute__((cleanup(granted_done))) struct granted_list list = {0};
     identity_enter(identity);
     int status = find_granted(settings->policy, &list, err);
-    if (status == 0 && list.count > 0)
-        status = take_all(checkpoint, settings, identity, &list, words, err);
-    identity_leave(identity);
-    if (status < 0 && settings->checkpoint_optional) {
-        message_warning("without a checkpoint: %s", err->message);
+    if (status == 0 && (list.count > 0 || what->has_layers))
+        status = open_entry(checkpoint, settings, what, &list, err);
+    bool optional = !settings->checkpoint || settings->checkpoint_optional;
+    if (status < 0 && optional) {
+        message_warning("the run will not be in brig log: %s", err->message);
         *err = (struct brig_error){0};
-        return 0;
+        checkpoint_done(checkpoint);
+        status = 0;
+    } else if (status == 0 && list.count > 0 && settings->checkpoint) {
+        status = take_all(checkpoint, settings, identity, &list, err);
+        if (status < 0 && settings->checkpoint_optional)
+            status = go_without(checkpoint, err);
     }
-    if (status == 0 && list.count == 0 && !settings->checkpoint_optional)
+    if (status < 0)
+        checkpoint_done(checkpoint);
+    identity_leave(identity);
+    if (status == 0 && list.count == 0 && settings->checkpoint && !settings->checkpoint_optional)
         message_note("no checkpoint is taken: the command can write to none of your files "
                      "directly");
     return status;
@@ -285,20 +292,48 @@ static void describe(const struct run_changes_count *count, uint64_t id, const c
                str_number(id).text, " restores them\n");
 }
 
+/* What has moved in the user's repositories. */
+static void end_git(struct operation_info *info, int dir, bool failed)
+{
+    struct moved moved = {0};
+    int found = moved_read(dir, &moved, NULL);
+    info->git = OPERATION_NONE;
+    if (found > 0 && moved.what.length > 0) {
+        info->git = OPERATION_LISTED;
+        (void)str_fill(info->did, sizeof info->did, moved.what.data);
+    }
+    if (failed || found < 0)
+        info->git = OPERATION_UNKNOWN;
+    moved_done(&moved);
+}
+
 void run_checkpoint_end(struct run_checkpoint *checkpoint, const char *jail,
-                        const struct identity *identity, struct str *notes)
+                        const struct identity *identity,
+                        const struct run_checkpoint_outcome *outcome, struct str *notes)
 {
     struct brig_error err = {0};
     struct run_changes_count count = {0};
-    if (checkpoint->record < 0)
+    struct run_entry *entry = &checkpoint->entry;
+    uint64_t id = 0;
+    if (entry->dir < 0)
         return;
     identity_enter(identity);
-    int status = run_changes_record(checkpoint->run, &count, notes, &err);
+    bool taken = run_changes_roots(entry->dir) > 0;
+    int status = taken ? run_changes_record(entry->dir, &count, notes, &err) : 0;
+    uint64_t changed = count.added + count.modified + count.deleted;
+    if (outcome->started) {
+        if (entry->info.files == OPERATION_LISTED && status == 0 && changed == 0)
+            entry->info.files = OPERATION_NONE;
+        end_git(&entry->info, entry->dir, outcome->git_failed);
+        int ended = run_end(entry, outcome->written, &id, status < 0 ? NULL : &err);
+        status = status < 0 ? status : ended;
+    }
     if (status < 0)
         message_warning("%s", err.message);
-    else if (count.added + count.modified + count.deleted > 0)
-        describe(&count, checkpoint->id, jail, notes);
-    (void)checkpoint_tidy(checkpoint->record, &checkpoint->git, NULL);
+    else if (changed > 0 && id)
+        describe(&count, id, jail, notes);
+    if (taken)
+        (void)checkpoint_tidy(checkpoint->record, &checkpoint->git, NULL);
     checkpoint_done(checkpoint);
     identity_leave(identity);
 }

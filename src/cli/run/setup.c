@@ -422,22 +422,20 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
     return status;
 }
 
-/* Records what the guard did at the end of the run, one operation for each message: transfers of git and files that
- * were held back. Uses the ids of the user. */
-static void log_guard(const struct settings *settings, const char *messages)
+/* Records the files that were held back, one operation for each message. Uses the ids of the user. */
+static void log_held(const struct settings *settings, const char *messages)
 {
     autoclose int record = -1;
     size_t count = 0;
     for (const char *line = messages; line && *line && count < LOGGED_MAX;) {
         size_t length = strcspn(line, "\n");
-        const char *kind = str_starts_with(line, "git: ")         ? OPERATION_GIT
-                           : str_starts_with(line, "held back: ") ? OPERATION_HOLD
-                                                                  : NULL;
         char text[OPERATION_TEXT_MAX];
         (void)snprintf(text, sizeof text, "%.*s", (int)length, line);
-        if (kind && record < 0)
+        bool held = str_starts_with(line, "held back: ");
+        if (held && record < 0)
             record = record_open(settings->storage, settings->jail, NULL);
-        if (kind && record >= 0 && operation_note(record, kind, text, NULL, NULL, NULL) == 0)
+        if (held && record >= 0 &&
+            operation_note(record, OPERATION_HOLD, text, NULL, NULL, NULL) == 0)
             count++;
         line += length + (line[length] == '\n');
     }
@@ -448,21 +446,22 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
     live_masks_done(&setup->live);
     autostr struct str notes = {0};
     struct brig_error err = {0};
-    bool logged = setup->checkpoint.record >= 0; /* the run */
-    review_end(&setup->review, &setup->settings, &setup->identity, logged ? NULL : setup->command,
-               &notes);
+    struct run_checkpoint_outcome outcome = {.started = setup->started};
+    outcome.written = review_end(&setup->review, &setup->settings, &setup->identity, &notes);
     if (setup->guard) {
         size_t before = notes.length;
         identity_enter(&setup->identity);
-        if (guard_finish(setup->guard, &notes, &err) < 0)
+        if (guard_finish(setup->guard, setup->checkpoint.entry.dir, &outcome.git_failed, &notes,
+                         &err) < 0)
             message_warning("%s", err.message);
-        log_guard(&setup->settings, notes.length > before ? notes.data + before : NULL);
+        log_held(&setup->settings, notes.length > before ? notes.data + before : NULL);
         guard_free(take_ptr(&setup->guard));
         identity_leave(&setup->identity);
         review_auto_git(&setup->review, &setup->settings, &setup->identity, project_owner(setup),
                         &notes);
     }
-    run_checkpoint_end(&setup->checkpoint, setup->settings.jail, &setup->identity, &notes);
+    run_checkpoint_end(&setup->checkpoint, setup->settings.jail, &setup->identity, &outcome,
+                       &notes);
     tell(&notes, notices);
 }
 

@@ -23,7 +23,7 @@ struct setup {
     struct config_files files;
     struct config config;
     struct settings settings;
-    const char *const *command;       /* only for a run; borrowed */
+    bool started;                     /* a process of the run was started */
     struct guard *guard;              /* only for a run; else NULL */
     struct live_masks live;           /* only for a run */
     struct run_checkpoint checkpoint; /* only for a run */

@@ -216,7 +216,6 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         workdir_tell(settings, identity);
     struct brig_result result = {0};
     struct brig_error run_error = {0};
-    setup->command = argv;
     review_auto_start(&setup->review, settings, identity);
     run_job(setup, argv, envp, &net, &ask, &result, &run_error);
     ask_done(&ask);
@@ -232,6 +231,7 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
     report_result(&result, settings->policy, settings->verbose);
     report_nested(&result, argv[0]);
     int exit_status = brig_result_status(&result);
+    setup->started = result.outcome != BRIG_SETUP_FAILED;
     setup_finish(setup, &result.notices);
     if (settings->result) {
         identity_enter(identity);
@@ -304,8 +304,12 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     if (status == 0)
         status = home_enter(settings, identity, &setup->review, &mounts, &setup->live, err);
     setup->lease = mounts.lease;
+    const struct run_checkpoint_what what = {.words = argv[0] ? argv : shell,
+                                             .has_layers = setup->review.count > 0,
+                                             .has_git = setup->guard != NULL};
     if (status == 0)
-        status = run_checkpoint_begin(&setup->checkpoint, settings, identity, words, err);
+        status = run_checkpoint_begin(&setup->checkpoint, settings, identity, &what, err);
+    setup->review.run = setup->checkpoint.entry.info.run;
     if (status == 0)
         status = run_command(setup, words, app->envp, err);
     home_leave(settings, &mounts);

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/encode.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -19,10 +18,10 @@
 #include "cli/report.h"
 #include "cli/verbs/layers.h"
 #include "git/git.h"
+#include "git/moved.h"
 
-#define SKIPPED 1         /* the exit status if something was not undone */
-#define TOLD_MAX 100      /* lines about files that have changed */
-#define TEXT_SHOWN_MAX 60 /* bytes of what an operation was */
+#define SKIPPED 1    /* the exit status if something was not undone */
+#define TOLD_MAX 100 /* lines about files that have changed */
 #define ID_MAX (UINT64_MAX / 2)
 #define CHUNK ((size_t)64 << 10) /* bytes printed at a time */
 
@@ -100,35 +99,32 @@ static void tell_git(int record, uint64_t undone)
 static void tell_undone(int record, uint64_t undone, uint64_t id, const char *jail)
 {
     struct operation_info old = {0}, new = {0};
+    struct moved moved = {0};
     autostr struct str what = {0};
     if (operation_find(record, undone, &old, NULL) == 0 &&
-        operation_find(record, id, &new, NULL) == 0) {
-        size_t length = strlen(old.text);
-        if (length > TEXT_SHOWN_MAX)
-            length = utf8_cut(old.text, TEXT_SHOWN_MAX);
-        str_concat(&what, " (", old.kind, length > 0 ? " " : "");
-        str_append_shown(&what, old.text, length, "");
-        str_append(&what, old.text[length] != '\0' ? "…)" : ")");
-    }
-    message_note("%soperation %ju%s was undone; brig undo%s %ju reverts that",
+        operation_find(record, id, &new, NULL) == 0)
+        operation_append_name(&what, &old);
+    message_note("%soperation %ju%s%s%s was undone; brig undo%s %ju reverts that",
                  new.id && !new.whole ? "a part of " : "", (uintmax_t)undone,
-                 what.length > 0 && !what.failed ? what.data : "", jails_option(jail).text,
-                 (uintmax_t)id);
-    tell_git(record, undone);
+                 what.length > 0 ? " (" : "", what.length > 0 && !what.failed ? what.data : "",
+                 what.length > 0 ? ")" : "", jails_option(jail).text, (uintmax_t)id);
+    if (operation_moved(record, undone, &moved, NULL) > 0 && moved.what.length > 0)
+        message_note("git stays as it is: the run %s%s%s%s", moved.what.data,
+                     moved.commands.length > 0 ? "; " : "",
+                     moved.commands.length > 0 ? moved.commands.data : "",
+                     moved.commands.length > 0 ? " brings that back" : "");
+    else
+        tell_git(record, undone);
+    moved_done(&moved);
     operation_info_done(&old);
     operation_info_done(&new);
-}
-
-static bool can_undo(const struct operation_info *info)
-{
-    return (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted;
 }
 
 static int find_last(void *context, const struct operation_info *info, struct brig_error *err)
 {
     (void)err;
     *(uint64_t *)context = info->id;
-    return can_undo(info) && !info->undoes;
+    return operation_counts(info) && operation_can_undo(info);
 }
 
 /* What was undone is the last operation in this directory. Tells about one that is later, or the rest of it. */
@@ -138,6 +134,35 @@ static void tell_newer(int record, uint64_t undone, const char *jail)
     if (operations_each(record, find_last, &last, NULL) > 0 && last >= undone)
         message_note("operation %ju changed something elsewhere: brig undo%s %ju", (uintmax_t)last,
                      jails_option(jail).text, (uintmax_t)last);
+}
+
+struct part {
+    char run[OPERATION_RUN_MAX];
+    uint64_t before; /* only older operations, so that it ends */
+    uint64_t id;
+};
+
+static int find_part(void *context, const struct operation_info *info, struct brig_error *err)
+{
+    struct part *part = context;
+    (void)err;
+    if (info->id >= part->before || !operation_counts(info) || !operation_can_undo(info) ||
+        strcmp(info->run, part->run) != 0)
+        return 0;
+    part->id = info->id;
+    return 1;
+}
+
+/* The next operation of the run that the undone one is part of, or 0: --review=auto applies changes in several. */
+static uint64_t next_part(int record, uint64_t undone)
+{
+    struct operation_info info;
+    struct part part = {.before = undone};
+    if (operation_find(record, undone, &info, NULL) < 0)
+        return 0;
+    (void)str_fill(part.run, sizeof part.run, info.run);
+    operation_info_done(&info);
+    return *part.run && operations_each(record, find_part, &part, NULL) > 0 ? part.id : 0;
 }
 
 static int undo(const struct verb_layers *layers, int record, const struct undo_words *words,
@@ -151,19 +176,26 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
     if (status == 0)
         status = git_find(&git, (const char *const *)environ, layers->setup.settings.policy,
                           GIT_USER_SELF, err);
-    const struct operation_undo how = {.id = words->id,
-                                       .paths = words->count > 0 ? paths
-                                                : here           ? &here
-                                                                 : NULL,
-                                       .path_count = here ? 1 : (size_t)words->count,
-                                       .force = words->force,
-                                       .jail = layers->setup.settings.jail,
-                                       .git = &git,
-                                       .report = report,
-                                       .context = &told};
+    struct operation_undo how = {.id = words->id,
+                                 .paths = words->count > 0 ? paths
+                                          : here           ? &here
+                                                           : NULL,
+                                 .path_count = here ? 1 : (size_t)words->count,
+                                 .here = here != NULL,
+                                 .force = words->force,
+                                 .jail = layers->setup.settings.jail,
+                                 .git = &git,
+                                 .report = report,
+                                 .context = &told};
     interrupt_begin(layers->setup.settings.jail);
     if (status == 0)
         status = operation_undo(&layers->layers, record, &how, &undone, &id, err);
+    uint64_t first = undone;
+    while (status == 0 && words->id == 0 && words->count == 0 &&
+           (how.id = next_part(record, undone)) != 0) {
+        tell_undone(record, undone, id, layers->setup.settings.jail);
+        status = operation_undo(&layers->layers, record, &how, &undone, &id, err);
+    }
     interrupt_end();
     for (int i = 0; paths && i < words->count; i++)
         free((void *)(uintptr_t)paths[i]);
@@ -175,7 +207,7 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
         return status;
     tell_undone(record, undone, id, layers->setup.settings.jail);
     if (here)
-        tell_newer(record, undone, layers->setup.settings.jail);
+        tell_newer(record, first, layers->setup.settings.jail);
     return told > 0 ? SKIPPED : 0;
 }
 
@@ -234,12 +266,17 @@ static void list_line(struct str *out, const struct operation_info *info, const 
     append_time(out, info->time_ns);
     str_concat(out, "  ", info->kind);
     if (info->has_steps)
-        append_number(out, "  ", info->files, info->files == 1 ? " change" : " changes");
+        append_number(out, "  ", info->changes, info->changes == 1 ? " change" : " changes");
     if (info->skipped)
         append_number(out, ", ", info->skipped, " left out");
     if (info->text[0]) {
         str_append(out, "  ");
         str_append_shown(out, info->text, strlen(info->text), "");
+    }
+    if (info->did[0]) {
+        str_append(out, "  (git: ");
+        str_append_shown(out, info->did, strlen(info->did), "");
+        str_append_char(out, ')');
     }
     if (info->undone_by)
         append_number(out, "  (undone by #", info->undone_by, ")");
@@ -258,10 +295,14 @@ static void list_json(struct json *json, const struct operation_info *info)
         json_int(json, "end_ns", info->end_ns);
     json_text(json, "text", info->text);
     if (info->has_steps) {
-        json_uint(json, "changes", info->files);
+        json_uint(json, "changes", info->changes);
         json_uint(json, "skipped", info->skipped);
     }
-    json_bool(json, "undoable", can_undo(info));
+    json_text(json, "files", operation_effect_word(info->files));
+    json_text(json, "git", operation_effect_word(info->git));
+    if (info->did[0])
+        json_text(json, "did", info->did);
+    json_bool(json, "undoable", operation_can_undo(info));
     if (info->undoes)
         json_uint(json, "undoes", info->undoes);
     if (info->undone_by)
