@@ -136,6 +136,26 @@ const char *path_below(const char *parent, const char *path)
     return path + (*path == '/');
 }
 
+bool path_leads_above(const char *path, const char *target)
+{
+    size_t depth = 0;
+    bool named = false;
+    for (const char *at = strchr(path, '/'); at; at = strchr(at + 1, '/'))
+        depth++;
+    for (const char *at = target; *at;) {
+        size_t length = strcspn(at, "/");
+        if (length == 2 && at[0] == '.' && at[1] == '.') {
+            if (depth == 0 || named)
+                return true;
+            depth--;
+        } else if (length > 0 && !(length == 1 && at[0] == '.')) {
+            named = true;
+        }
+        at += length + strspn(at + length, "/");
+    }
+    return false;
+}
+
 size_t path_depth(const char *path)
 {
     size_t depth = 0;

@@ -34,6 +34,10 @@ bool path_is_beneath(const char *parent, const char *child);
  * normalised. */
 const char *path_below(const char *parent, const char *path);
 
+/* Whether the relative target of a symbolic link at `path` may lead above the root of `path`, as text. A ".." after a name leads
+ * wherever that name does, which may become another link at any time. */
+bool path_leads_above(const char *path, const char *target);
+
 /* The number of components of a normalised path, 0 for "/". */
 size_t path_depth(const char *path);
 

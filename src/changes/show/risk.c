@@ -85,28 +85,6 @@ static const char *find_in_name(const struct change *change)
 
 /* ---- links ---- */
 
-/* Whether a relative target may lead above the root, as text. A ".." after a name leads wherever that name does, which
- * may become another link at any time. */
-static bool leads_above(const char *path, const char *target)
-{
-    size_t depth = 0;
-    bool named = false;
-    for (const char *at = strchr(path, '/'); at; at = strchr(at + 1, '/'))
-        depth++;
-    for (const char *at = target; *at;) {
-        size_t length = strcspn(at, "/");
-        if (length == 2 && at[0] == '.' && at[1] == '.') {
-            if (depth == 0 || named)
-                return true;
-            depth--;
-        } else if (length > 0 && !(length == 1 && at[0] == '.')) {
-            named = true;
-        }
-        at += length + strspn(at + length, "/");
-    }
-    return false;
-}
-
 /* Whether it leads out through links that the user already has. */
 static bool leads_out(const struct change *change, const char *target)
 {
@@ -134,7 +112,7 @@ static const char *find_in_link(const struct change *change)
     target[length] = '\0';
     if (target[0] == '/')
         return "a link to an absolute path";
-    return leads_above(change->path, target) || leads_out(change, target)
+    return path_leads_above(change->path, target) || leads_out(change, target)
                ? "a link that leads out of the directory"
                : NULL;
 }
