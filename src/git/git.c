@@ -146,18 +146,20 @@ static bool is_for_user(const char *variable)
 /* The environment of a call for the user; NULL if memory is lacking. */
 static const char **make_user_environment(const struct git *git, const struct git_call *call)
 {
-    static const char *const own[] = {"GIT_TERMINAL_PROMPT=0",
-                                      "GIT_ALLOW_PROTOCOL=", "GIT_NO_LAZY_FETCH=1"};
+    static const char *const none[] = {"GIT_TERMINAL_PROMPT=0",
+                                       "GIT_ALLOW_PROTOCOL=", "GIT_NO_LAZY_FETCH=1", NULL};
+    static const char *const all[] = {NULL};
+    const char *const *own = call->fetches ? all : none;
     size_t count = 0, used = 0;
     while (git->environment && git->environment[count])
         count++;
-    const char **made = calloc(count + ARRAY_LENGTH(own) + 2, sizeof *made);
+    const char **made = calloc(count + ARRAY_LENGTH(none) + 2, sizeof *made);
     for (size_t i = 0; i < count && made; i++)
         if (is_for_user(git->environment[i]))
             made[used++] = git->path && str_starts_with(git->environment[i], "PATH=")
                                ? git->path
                                : git->environment[i];
-    for (size_t i = 0; i < ARRAY_LENGTH(own) && made; i++)
+    for (size_t i = 0; made && own[i]; i++)
         made[used++] = own[i];
     if (made && call->git_dir > 0)
         made[used++] = "GIT_DIR=.";

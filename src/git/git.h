@@ -65,6 +65,7 @@ struct git_call {
      * diff tools, but of the GIT_* variables only those that choose them or the global
      * configuration. No working tree is set. */
     bool for_user;
+    bool fetches;      /* for the user as well, and transports may be used */
     bool own_settings; /* without the configuration of the user and the system */
 };
 

@@ -24,6 +24,7 @@
 #include "base/process.h"
 #include "base/tree.h"
 #include "git/plan.h"
+#include "git/range.h"
 #include "git/reviewed.h"
 #include "git/run.h"
 #include "git/take.h"
@@ -250,6 +251,32 @@ static bool begin_part(struct guard *guard, struct tree *tree, struct plan_part 
     return true;
 }
 
+#define TOLD_MAX 16 /* items that are judged only to tell about them */
+
+/* A run without review takes everything: its files are in the project already. What a commit has that something would execute
+ * unasked is named, as a checkout writes it; only the files themselves are held back. */
+struct telling {
+    struct str *notes;
+    size_t count;
+};
+
+static int tell_item(void *data, const struct git_item *item, struct str *reason,
+                     struct brig_error *err)
+{
+    struct telling *telling = data;
+    struct range range;
+    (void)reason;
+    if (!item->new || item->kind == GIT_ITEM_CONFIG || telling->count++ >= TOLD_MAX)
+        return 1;
+    if (range_judge(item, &range, err) == 0 && range.first[RANGE_UNASKED].reason) {
+        str_append(telling->notes, "git: a checkout can write what is committed here: ");
+        range_append_mark(telling->notes, &range.first[RANGE_UNASKED]);
+        str_append_char(telling->notes, '\n');
+    }
+    range_done(&range);
+    return 1;
+}
+
 /* Submodules come before the tree they are in. */
 static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
 {
@@ -266,8 +293,12 @@ static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
     }
     if (status == 0 && count > 0)
         status = run_open_record(guard->run, &record, &err);
-    const struct plan_options options = {
-        .git = &guard->git, .chooser = guard->chooser, .storage = guard->storage, .into = record};
+    struct telling telling = {.notes = notes};
+    const struct git_chooser teller = {tell_item, &telling};
+    const struct plan_options options = {.git = &guard->git,
+                                         .chooser = guard->chooser ? guard->chooser : &teller,
+                                         .storage = guard->storage,
+                                         .into = record};
     if (status == 0 && count > 0)
         status = plan_hand_over(&options, parts, count, &err);
     if (status < 0)

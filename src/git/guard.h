@@ -56,9 +56,17 @@ bool guard_has_left(int storage);
 /* For a reviewed directory, whose private git directory outlives the run (see reviewed.h). Branches,
  * tags, HEAD and the index outside move as at the end of any other run. Call it when the files are
  * applied. Fails with BRIG_E_STATE while a run uses the directory. Returns how many repositories there
- * were. `root` is absolute, without links. */
-int guard_apply(const struct guard_options *options, const char *root, struct str *notes,
-                struct brig_error *err);
+ * were. `root` is absolute, without links. What the chooser leaves stays in the jail; then *ret_left is
+ * set. The chooser is called in a process of its own. */
+int guard_apply(const struct guard_options *options, const char *root, bool *ret_left,
+                struct str *notes, struct brig_error *err);
+/* Asks the chooser of the options, which takes nothing, about each item that guard_apply() would take. New commits are
+ * fetched below refs/brig. */
+int guard_list(const struct guard_options *options, const char *root, struct brig_error *err);
+/* Fetches outside what the remotes have that the repositories of a reviewed directory had when the run began: what is then in
+ * their remote-tracking refs is the user's. Programs of the user's configuration run, with the network. */
+int guard_fetch_remotes(const struct guard_options *options, const char *root, struct str *notes,
+                        struct brig_error *err);
 /* Removes the private git directory without a transfer. What was fetched stays below refs/brig. */
 int guard_discard(const struct guard_options *options, const char *root, struct brig_error *err);
 /* Whether there is something for guard_apply(); needs only options->storage. */

@@ -230,7 +230,9 @@ static int plan_ask(const struct plan_tree *tree, struct git_item *item, struct 
     item->git = tree->t.git;
     item->outside = (struct git_call){.git_dir = tree->p->repo.git_dir};
     item->base = tree->t.base_git;
-    return chooser->choose(chooser->data, item, why, err);
+    int chosen = chooser->choose(chooser->data, item, why, err);
+    tree->report->refused |= chosen == 0;
+    return chosen;
 }
 
 /* Decides about one ref, once. The current branch is asked about with its working tree. */

@@ -21,6 +21,7 @@ struct plan_report {
     struct str notes;   /* messages for the user, one per line */
     bool pending;       /* a rebase or merge is unfinished: keep the private directory */
     bool left;          /* something was not taken: it stays pinned */
+    bool refused;       /* the chooser has left something */
     bool lost;          /* something could not be fetched */
 };
 void plan_report_done(struct plan_report *report);

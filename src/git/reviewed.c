@@ -26,6 +26,7 @@
 #define COUNTED_MAX 8 /* branches of which commits are counted */
 #define REVIEWED_MAX 4096
 #define REPORT_MAX 65536
+#define LEFT 2 /* the exit status of apply_in_child(): something was not taken */
 
 /* ---- the directory ---- */
 
@@ -389,7 +390,7 @@ static int refuse_running(struct brig_error *err)
 }
 
 /* Hands over what one private git directory has. It stays, as base/ follows; one with a new repository
- * is removed. A new submodule is not moved: nothing has searched its directory. */
+ * is removed. Returns 1 if the chooser has left something; then it stays. A new submodule is not moved: nothing has searched its directory. */
 static int hand_over(struct guard *guard, int folder, const char *name, struct private_git *p,
                      struct plan_part *part, struct str *notes, struct brig_error *err)
 {
@@ -408,6 +409,9 @@ static int hand_over(struct guard *guard, int folder, const char *name, struct p
         if (err)
             *err = part->err;
     }
+    bool left = part->report.left, refused = part->report.refused;
+    if (status >= 0 && made && refused)
+        return 1; /* its commits would be lost with the private directory */
     if (status >= 0)
         status = private_place(p, err);
     if (status >= 0)
@@ -416,8 +420,9 @@ static int hand_over(struct guard *guard, int folder, const char *name, struct p
         status = private_keep(p, guard->storage, err);
     if (status >= 0 && made)
         return tree_remove(guard->storage, name, err);
-    return status < 0 ? status
-                      : seen_write_count(p, part->report.left || part->report.pending, err);
+    if (status >= 0)
+        status = seen_write_count(p, left || part->report.pending, err);
+    return status < 0 ? status : refused;
 }
 
 static int apply_one(struct guard *guard, const char *name, struct str *notes,
@@ -454,17 +459,22 @@ static __attribute__((noreturn)) void apply_in_child(struct guard *guard, const 
     autostr struct str notes = {0};
     struct brig_error err = {0};
     int status = 0;
+    bool left = false;
     if (!git_become(&guard->git.user))
         _exit(1);
-    for (size_t i = 0; i < count && status == 0; i++)
+    for (size_t i = 0; i < count && status >= 0; i++) {
         status = apply_one(guard, found[i].name, &notes, &err);
+        left = left || status > 0;
+    }
     if (status < 0)
         str_appendf(&notes, "%s\n", err.message);
     (void)write_all(out, notes.data, notes.length);
-    _exit(status < 0 ? 1 : 0);
+    if (status < 0)
+        _exit(1);
+    _exit(left ? LEFT : 0);
 }
 
-static int apply_all(struct guard *guard, const struct found *found, size_t count,
+static int apply_all(struct guard *guard, const struct found *found, size_t count, bool *ret_left,
                      struct str *notes, struct brig_error *err)
 {
     autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
@@ -473,7 +483,9 @@ static int apply_all(struct guard *guard, const struct found *found, size_t coun
         apply_in_child(guard, found, count, out);
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
-    bool failed = process_wait(pid) != 0;
+    int ended = process_wait(pid);
+    bool failed = ended != 0 && ended != LEFT;
+    *ret_left = ended == LEFT;
     autofree char *text = calloc(1, REPORT_MAX + 1);
     ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
     if (length > 0)
@@ -494,8 +506,8 @@ static int lock_and_find(const struct guard *guard, const char *root, struct fou
     return status < 0 ? status : take_fd(&lock);
 }
 
-int guard_apply(const struct guard_options *options, const char *root, struct str *notes,
-                struct brig_error *err)
+int guard_apply(const struct guard_options *options, const char *root, bool *ret_left,
+                struct str *notes, struct brig_error *err)
 {
     struct guard *guard = NULL;
     autofree struct found *found = NULL;
@@ -506,10 +518,163 @@ int guard_apply(const struct guard_options *options, const char *root, struct st
     autoclose int lock = lock_and_find(guard, root, &found, &count, err);
     status = lock < 0 ? lock : 0;
     if (status == 0 && count > 0)
-        status = guard->git.program ? apply_all(guard, found, count, notes, err)
+        status = guard->git.program ? apply_all(guard, found, count, ret_left, notes, err)
                                     : brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
     guard_free(guard);
     return status < 0 ? status : (int)count;
+}
+
+/* The chooser takes nothing, so nothing is written outside but pins. */
+static int list_one(struct guard *guard, const char *name, struct brig_error *err)
+{
+    autoclose int folder = files_open_dir(guard->storage, name);
+    autoclose int record = -1;
+    struct about about = {0};
+    struct private_git p;
+    int status = folder >= 0 && read_about(folder, &about)
+                     ? private_open(&guard->git, folder, about.number, &p, err)
+                     : brig_fail(err, BRIG_E_SETUP, 0, "'%s' is incomplete", name);
+    struct plan_part part = {.p = &p, .folder = name, .flags = PLAN_UNSEARCHED, .stays = true};
+    name_space(guard, status == 0 ? about.space : "", part.space);
+    str_done(&about.text);
+    if (status < 0)
+        return status;
+    if (p.repo.kind != REPO_NONE)
+        status = run_open_record(folder, &record, err);
+    const struct plan_options options = {
+        .git = &guard->git, .chooser = guard->chooser, .storage = guard->storage, .into = record};
+    if (p.repo.kind != REPO_NONE && status == 0)
+        status = plan_hand_over(&options, &part, 1, err);
+    if (status == 0 && part.status < 0) {
+        status = part.status;
+        if (err)
+            *err = part.err;
+    }
+    plan_report_done(&part.report);
+    private_done(&p);
+    return status;
+}
+
+int guard_list(const struct guard_options *options, const char *root, struct brig_error *err)
+{
+    struct guard *guard = NULL;
+    autofree struct found *found = NULL;
+    size_t count = 0;
+    int status = guard_new(options, NULL, &guard, err);
+    if (status < 0)
+        return status;
+    autoclose int lock = lock_and_find(guard, root, &found, &count, err);
+    status = lock < 0 ? lock : 0;
+    for (size_t i = 0; i < count && status == 0 && guard->git.program; i++)
+        status = list_one(guard, found[i].name, err);
+    guard_free(guard);
+    return status;
+}
+
+/* Notes in base/ what the remote-tracking refs of a remote are now. */
+static int note_fetched(const struct guard *guard, const struct private_git *p, const char *remote,
+                        struct brig_error *err)
+{
+    autostr struct str refs = {0}, lines = {0}, space = {0}, objects = {0};
+    str_concat(&space, "refs/remotes/", remote, "/");
+    str_concat(&objects, p->repo.common_path, "/objects");
+    const char *const list[] = {
+        "for-each-ref",
+        "--format=%(if)%(symref)%(then)%(else)update %(refname) %(objectname)%(end)", space.data,
+        NULL};
+    static const char *const update[] = {"update-ref", "--stdin", NULL};
+    int status =
+        git_run(&guard->git,
+                &(struct git_call){.words = list, .git_dir = p->repo.git_dir, .out = &refs}, err);
+    char *rest = refs.data;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (*line) /* not a symbolic ref */
+            str_concat(&lines, line, "\n");
+    if (status == 0 && lines.length > 0 && !objects.failed)
+        status = git_run(
+            &guard->git,
+            &(struct git_call){
+                .words = update, .git_dir = p->base, .objects = objects.data, .input = &lines},
+            err);
+    return status <= 0 ? status
+                       : brig_fail(err, BRIG_E_SYSTEM, 0, "git cannot note what was fetched");
+}
+
+static int fetch_remote(const struct guard *guard, const struct private_git *p, const char *remote,
+                        struct str *notes, struct brig_error *err)
+{
+    const char *const fetch[] = {
+        "fetch", "--no-recurse-submodules", "--no-auto-gc", "-q", "--", remote, NULL};
+    autostr struct str says = {0};
+    const struct git_call call = {.words = fetch,
+                                  .git_dir = p->repo.git_dir,
+                                  .for_user = true,
+                                  .fetches = true,
+                                  .says = &says};
+    int status = git_run(&guard->git, &call, err);
+    if (status > 0) {
+        str_concat(notes, "git: cannot fetch from ", str_shown(remote).text, ": ");
+        str_append_shown(notes, says.data ? says.data : "", says.length, "");
+        str_append_char(notes, '\n');
+        return 0;
+    }
+    return status < 0 ? status : note_fetched(guard, p, remote, err);
+}
+
+/* A jail cannot write to the configuration of base/, so its remotes are those that the user had. */
+static int fetch_remotes(struct guard *guard, const char *name, struct str *notes,
+                         struct brig_error *err)
+{
+    static const char *const words[] = {"remote", NULL};
+    autoclose int folder = files_open_dir(guard->storage, name);
+    autostr struct str old = {0}, now = {0}, objects = {0};
+    struct about about = {0};
+    struct private_git p;
+    int status = folder >= 0 && read_about(folder, &about)
+                     ? private_open(&guard->git, folder, about.number, &p, err)
+                     : brig_fail(err, BRIG_E_SETUP, 0, "'%s' is incomplete", name);
+    str_done(&about.text);
+    if (status < 0)
+        return status;
+    if (p.repo.kind != REPO_NONE)
+        str_concat(&objects, p.repo.common_path, "/objects");
+    if (p.repo.kind != REPO_NONE)
+        status =
+            git_run(&guard->git,
+                    &(struct git_call){
+                        .words = words, .git_dir = p.base, .objects = objects.data, .out = &old},
+                    err);
+    if (p.repo.kind != REPO_NONE && status == 0)
+        status = git_run(&guard->git,
+                         &(struct git_call){.words = words, .git_dir = p.repo.git_dir, .out = &now},
+                         err);
+    char *rest = now.data;
+    for (char *remote; status == 0 && rest && (remote = strsep(&rest, "\n"));) {
+        autostr struct str line = {0}, all = {0};
+        str_concat(&line, "\n", remote, "\n");
+        str_concat(&all, "\n", old.data ? old.data : "");
+        if (*remote && !line.failed && !all.failed && strstr(all.data, line.data))
+            status = fetch_remote(guard, &p, remote, notes, err);
+    }
+    private_done(&p);
+    return status < 0 ? status : 0;
+}
+
+int guard_fetch_remotes(const struct guard_options *options, const char *root, struct str *notes,
+                        struct brig_error *err)
+{
+    struct guard *guard = NULL;
+    autofree struct found *found = NULL;
+    size_t count = 0;
+    int status = guard_new(options, NULL, &guard, err);
+    if (status < 0)
+        return status;
+    autoclose int lock = lock_and_find(guard, root, &found, &count, err);
+    status = lock < 0 ? lock : 0;
+    for (size_t i = 0; i < count && status == 0 && guard->git.program; i++)
+        status = fetch_remotes(guard, found[i].name, notes, err);
+    guard_free(guard);
+    return status;
 }
 
 int guard_discard(const struct guard_options *options, const char *root, struct brig_error *err)

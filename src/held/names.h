@@ -11,7 +11,7 @@
 
 /* The strongest first. */
 enum names_class {
-    NAMES_UNASKED = 1, /* executed by opening, entering or listing the project, or by a log-in */
+    NAMES_UNASKED = 1, /* executed by opening, listing or pushing the project, or by a log-in */
     NAMES_WHEN_RUN,    /* executed when the project is built, tested or run, or a program used */
     NAMES_UNUSUAL,     /* executes nothing by itself */
     NAMES_NOT_JUDGED,  /* it could not be read */

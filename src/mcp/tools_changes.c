@@ -14,6 +14,7 @@
 #include "mcp/session.h"
 
 #define DIFF_BYTES 32768
+#define QUESTION_COMMITS 10            /* of each branch */
 #define STATUS_BYTES ((size_t)8 << 20) /* of brig status --json; half of it can be parsed */
 #define QUESTION_CHANGES 30            /* that a question lists */
 #define ROOTS_MAX 32                   /* reviewed directories of a jail */
@@ -60,7 +61,7 @@ const struct tool tool_diff = {.name = "diff", .begin = begin_diff, .ended = end
 
 /* ---- apply: what there is ---- */
 
-/* The changes of brig status. */
+/* The changes of brig status: files, and what was done in git. */
 struct changes {
     json_t *status;
     size_t count, risky, conflicts;   /* without the copy of the home directory */
@@ -89,6 +90,15 @@ static void add_item(struct changes *changes, const char *root, const json_t *ch
     str_append_char(&changes->items, '\0');
 }
 
+static void add_root(struct changes *changes, const char *root)
+{
+    for (size_t i = 0; i < changes->root_count; i++)
+        if (root && strcmp(changes->roots[i], root) == 0)
+            return;
+    if (root && changes->root_count < ROOTS_MAX)
+        changes->roots[changes->root_count++] = root;
+}
+
 static void count_changes(struct changes *changes)
 {
     json_t *layer, *change;
@@ -99,8 +109,7 @@ static void count_changes(struct changes *changes)
         const char *root = json_string_value(json_object_get(layer, "root"));
         if (!root || json_is_true(json_object_get(layer, "home")) || json_array_size(list) == 0)
             continue;
-        if (changes->root_count < ROOTS_MAX)
-            changes->roots[changes->root_count++] = root;
+        add_root(changes, root);
         json_array_foreach(list, j, change)
         {
             changes->count++;
@@ -109,8 +118,17 @@ static void count_changes(struct changes *changes)
             add_item(changes, root, change);
         }
     }
-    sha256_hex(changes->items.data ? changes->items.data : "", changes->items.length,
-               changes->hash);
+    json_array_foreach(json_object_get(changes->status, "git"), i, change)
+    {
+        add_root(changes, json_string_value(json_object_get(change, "root")));
+        changes->count++;
+        changes->risky += json_object_get(change, "risk") != NULL;
+    }
+    autofree char *git = json_dumps(json_object_get(changes->status, "git"), JSON_COMPACT);
+    autostr struct str all = {0};
+    str_append_bytes(&all, changes->items.data ? changes->items.data : "", changes->items.length);
+    str_append(&all, git ? git : "");
+    sha256_hex(all.data ? all.data : "", all.length, changes->hash);
 }
 
 /* Names are the jail's: a terminal and a form get no control characters. */
@@ -130,6 +148,33 @@ static void print_change(struct str *text, const char *root, const json_t *chang
         str_append(text, "  CONFLICT: you have changed this file too; it is skipped");
 }
 
+/* A branch, a stash or an index, with its commits. Their texts are the jail's, too. */
+static void print_commits(struct str *text, const json_t *item)
+{
+    const char *name = json_string_value(json_object_get(item, "name"));
+    const char *risk = json_string_value(json_object_get(item, "risk"));
+    json_t *commit;
+    size_t i, printed = 0;
+    str_append(text, "\ngit ");
+    str_append_shown(text, name ? name : "", name ? strlen(name) : 0, "");
+    if (risk)
+        str_concat(text, "  RISK: ", risk);
+    json_array_foreach(json_object_get(item, "commits"), i, commit)
+    {
+        const char *id = json_string_value(json_object_get(commit, "id"));
+        const char *subject = json_string_value(json_object_get(commit, "subject"));
+        if (printed++ >= QUESTION_COMMITS)
+            break;
+        str_appendf(text, "\n  %.10s ", id ? id : "staged:");
+        str_append_shown(text, subject ? subject : "", subject ? strlen(subject) : 0, "");
+        str_append(text, ": ");
+        str_append_count(text, json_array_size(json_object_get(commit, "files")), "file");
+    }
+    json_int_t count = json_integer_value(json_object_get(item, "count"));
+    if (count > QUESTION_COMMITS)
+        str_appendf(text, "\n  and %lld more commits", (long long)(count - QUESTION_COMMITS));
+}
+
 /* Flagged changes first, so that they are never among those that are left out. */
 static void print_changes(const struct changes *changes, struct str *text)
 {
@@ -137,6 +182,14 @@ static void print_changes(const struct changes *changes, struct str *text)
     for (int flagged = 1; flagged >= 0; flagged--) {
         json_t *layer, *change;
         size_t i, j;
+        json_array_foreach(json_object_get(changes->status, "git"), i, change)
+        {
+            if ((json_object_get(change, "risk") != NULL) == (flagged == 1) &&
+                printed < QUESTION_CHANGES) {
+                print_commits(text, change);
+                printed++;
+            }
+        }
         json_array_foreach(json_object_get(changes->status, "layers"), i, layer)
         {
             const char *root = json_string_value(json_object_get(layer, "root"));

@@ -7,10 +7,21 @@
 
 void changes_done(struct changes *changes)
 {
+    for (size_t i = 0; i < changes->git_count; i++)
+        str_done(&changes->git[i].text);
+    free(changes->git);
     free(changes->entries);
     free(changes->rows);
     arena_done(&changes->arena);
     *changes = (struct changes){0};
+}
+
+bool changes_has_files(const struct changes *changes, const char *root)
+{
+    for (size_t i = 0; i < changes->count; i++)
+        if (strcmp(changes->layers[changes->entries[i].layer].root, root) == 0)
+            return true;
+    return false;
 }
 
 /* ---- entries ---- */

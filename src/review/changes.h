@@ -8,9 +8,11 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "review/json_reader.h"
 
 #define CHANGES_LAYERS_MAX 64
+#define CHANGES_GIT_MAX 10000
 #define CHANGES_MAX 20000000 /* entries; more are not read */
 
 struct review_layer {
@@ -33,6 +35,13 @@ struct entry {
     bool owner, acl, xattrs, ignored, marked;
 };
 
+/* A branch, a tag, a stash, or HEAD with the index, that was not taken. */
+struct git_entry {
+    const char *root;
+    const char *risk; /* or NULL */
+    struct str text; /* its name, commits and their files, in lines; the jail's texts are escaped */
+};
+
 enum row_kind { ROW_LAYER, ROW_DIRECTORY, ROW_ENTRY };
 
 /* A line of the view. A layer and a directory name their first entry in the view. */
@@ -53,6 +62,8 @@ struct changes {
     struct entry *entries; /* sorted once changes_finish() was called */
     size_t count;
     size_t marked, flagged, conflicts;
+    struct git_entry *git;
+    size_t git_count, git_flagged;
     struct row *rows;
     size_t row_count;
     bool only_flagged; /* the filter of the rows */
@@ -82,6 +93,9 @@ void changes_sort(struct changes *changes);
 bool changes_finish(struct changes_reader *reader);
 
 void changes_done(struct changes *changes);
+
+/* Whether a directory has changed files, which are decided about before its branches. */
+bool changes_has_files(const struct changes *changes, const char *root);
 
 /* ---- rows ---- */
 

@@ -8,8 +8,8 @@
 #include "base/encode.h"
 #include "review/changes.h"
 
-/* Where values are: {"layers":[{"changes":[{"size":[…]}]}]} */
-enum { DEPTH_TOP = 1, DEPTH_LAYER = 3, DEPTH_CHANGE = 5, DEPTH_PAIR = 6 };
+/* Where values are: {"layers":[{"changes":[{"size":[…]}]}],"git":[{"commits":[{"files":[{}]}]}]} */
+enum { DEPTH_TOP = 1, DEPTH_LAYER = 3, DEPTH_CHANGE = 5, DEPTH_PAIR = 6, DEPTH_FILE = 7 };
 
 /* The keys that are used. A key that is read is replaced by the one here, or NULL. */
 static const char *const known_keys[] = {
@@ -41,6 +41,13 @@ static const char *const known_keys[] = {
     "conflict",
     "unreadable",
     "token",
+    "git",
+    "name",
+    "count",
+    "id",
+    "author",
+    "subject",
+    "change",
 };
 static const char *const known_words[] = {
     "deleted",   "type", "modified", "metadata", "added",  "file",
@@ -77,6 +84,11 @@ static bool in_change(const struct changes_reader *reader)
 {
     return in_layer(reader) && inside(reader, DEPTH_LAYER, "changes") &&
            reader->depth >= DEPTH_CHANGE;
+}
+
+static bool in_git(const struct changes_reader *reader)
+{
+    return inside(reader, DEPTH_TOP, "git") && reader->depth >= DEPTH_LAYER;
 }
 
 /* ---- values ---- */
@@ -189,6 +201,42 @@ static bool set_layer(struct changes_reader *reader, enum json_event event, cons
     return true;
 }
 
+/* A line for the item, one for each commit, and one for each file, from the order of the members. */
+static bool set_git(struct changes_reader *reader, enum json_event event, const char *text,
+                    size_t length)
+{
+    struct changes *changes = reader->changes;
+    struct git_entry *git = &changes->git[changes->git_count - 1];
+    bool has_text = event == JSON_STRING || event == JSON_NUMBER;
+    static const struct {
+        unsigned depth;
+        const char *key, *before, *after;
+    } parts[] = {{DEPTH_LAYER, "kind", "", " "},
+                 {DEPTH_LAYER, "name", "", ""},
+                 {DEPTH_LAYER, "count", ", commits: ", ""},
+                 {DEPTH_LAYER, "risk", "\n  flagged: ", ""},
+                 {DEPTH_CHANGE, "id", "\n  commit ", ""},
+                 {DEPTH_CHANGE, "author", "  ", ": "},
+                 {DEPTH_CHANGE, "subject", "", ""},
+                 {DEPTH_FILE, "change", "\n    ", "  "},
+                 {DEPTH_FILE, "path", "", ""},
+                 {DEPTH_FILE, "risk", "  ! ", ""}};
+    for (size_t i = 0; i < ARRAY_LENGTH(parts) && has_text; i++) {
+        if (parts[i].depth != reader->depth || !key_is(reader, parts[i].key))
+            continue;
+        str_append(&git->text, parts[i].before);
+        str_append_shown(&git->text, text, length, "");
+        str_append(&git->text, parts[i].after);
+    }
+    if (reader->depth == DEPTH_CHANGE && key_is(reader, "id") && !has_text)
+        str_append(&git->text, "\n  ");
+    if (reader->depth == DEPTH_LAYER && has_text && key_is(reader, "root"))
+        git->root = keep_text(changes, text);
+    else if (reader->depth == DEPTH_LAYER && has_text && key_is(reader, "risk"))
+        git->risk = keep_text(changes, text);
+    return !git->text.failed;
+}
+
 static void set_top(struct changes_reader *reader, enum json_event event, const char *text)
 {
     struct changes *changes = reader->changes;
@@ -209,6 +257,8 @@ static bool set_value(struct changes_reader *reader, enum json_event event, cons
 {
     if (in_change(reader))
         return set_change(reader, event, text, length);
+    if (in_git(reader))
+        return set_git(reader, event, text, length);
     if (in_layer(reader))
         return set_layer(reader, event, text, length);
     set_top(reader, event, text);
@@ -237,6 +287,11 @@ static bool open_value(struct changes_reader *reader, bool array)
         if (changes->layer_count == CHANGES_LAYERS_MAX)
             return false;
         changes->layers[changes->layer_count++] = (struct review_layer){0};
+    }
+    if (!array && reader->depth == DEPTH_LAYER && in_git(reader)) {
+        if (changes->git_count == CHANGES_GIT_MAX || !array_grow(&changes->git, changes->git_count))
+            return false;
+        changes->git[changes->git_count++] = (struct git_entry){0};
     }
     return array || reader->depth != DEPTH_CHANGE || !in_change(reader) || add_entry(changes);
 }
@@ -286,6 +341,12 @@ bool changes_reader_feed(struct changes_reader *reader, const char *bytes, size_
 /* Checks what was read, and counts. */
 static bool check_entries(struct changes *changes)
 {
+    for (size_t i = 0; i < changes->git_count; i++) {
+        if (!changes->git[i].root)
+            return false;
+        str_append(&changes->git[i].text, "\n");
+        changes->git_flagged += changes->git[i].risk != NULL;
+    }
     for (size_t i = 0; i < changes->count; i++) {
         struct entry *entry = &changes->entries[i];
         if (!entry->path || !entry->path[0] || !entry->kind || !changes->layers[entry->layer].root)

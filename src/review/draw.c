@@ -250,6 +250,7 @@ static void draw_title(const struct view *view, struct box box)
         append_count(&text, changes->flagged, "flagged");
         append_count(&text, changes->conflicts, "in conflict");
         append_count(&text, changes->marked, "marked");
+        append_count(&text, changes->git_count, changes->git_flagged > 0 ? "in git !" : "in git");
         str_append(&text, changes->only_flagged ? "  [flagged only]" : "");
         str_append(&text, changes->running ? "  [jail is running]" : "");
     }

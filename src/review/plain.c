@@ -307,7 +307,8 @@ static enum outcome show_again(struct plain *plain, size_t *at)
     return outcome;
 }
 
-static void ask_all(struct plain *plain)
+/* False: the user has quit. */
+static bool ask_all(struct plain *plain)
 {
     enum outcome outcome = NEXT;
     for (size_t i = 0; i < plain->changes.count && outcome != QUIT; i++) {
@@ -318,6 +319,62 @@ static void ask_all(struct plain *plain)
             if (outcome == REFUSED)
                 outcome = show_again(plain, &i);
         } while (outcome == ASK_AGAIN);
+    }
+    return outcome != QUIT;
+}
+
+/* Runs apply on a directory. */
+static int run_apply(const struct plain *plain, const char *const *options, const char *root)
+{
+    autostr struct str paths = {0};
+    struct verb_child child;
+    struct brig_error err = {0};
+    str_list_add(&paths, root);
+    if (paths.failed)
+        return -1;
+    if (verb_start(plain->verbs, "apply", options, &paths, NULL, &child, &err) < 0) {
+        (void)printf("%s\n", err.message);
+        return -1;
+    }
+    return finish_verb(plain, &child);
+}
+
+/* ---- commits ---- */
+
+/* One root: its branches, HEAD, index and stashes move together. */
+static void ask_root(struct plain *plain, const char *root, bool flagged)
+{
+    static const char *const risky[] = {"--risky", "--", NULL}, *const plainly[] = {"--", NULL};
+    if (changes_has_files(&plain->changes, root)) {
+        (void)fputs("   They move when no changed file is left.\n", stdout);
+        return;
+    }
+    (void)fputs(flagged ? "   Some are flagged. Move them all the same? [y/N] "
+                        : "   Move them? [y/N] ",
+                stdout);
+    char answer = read_answer();
+    if (answer != 'y' && answer != 'Y')
+        return;
+    plain->applied += run_apply(plain, flagged ? risky : plainly, root) == 0;
+}
+
+/* Branches and the like, after the files. The items of a root follow one another. */
+static void ask_git(struct plain *plain)
+{
+    const struct changes *changes = &plain->changes;
+    bool flagged = false;
+    for (size_t i = 0; i < changes->git_count; i++) {
+        const struct git_entry *git = &changes->git[i];
+        if (i == 0 || strcmp(changes->git[i - 1].root, git->root) != 0) {
+            (void)fputs("\nIn git, in ", stdout);
+            print_shown(plain, git->root, strlen(git->root));
+            (void)fputs(":\n", stdout);
+            flagged = false;
+        }
+        print_lines(plain, git->text.data, git->text.length);
+        flagged = flagged || git->risk;
+        if (i + 1 == changes->git_count || strcmp(changes->git[i + 1].root, git->root) != 0)
+            ask_root(plain, git->root, flagged);
     }
 }
 
@@ -336,8 +393,13 @@ int plain_run(const struct verbs *verbs)
         const char *jail = plain.changes.jail ? plain.changes.jail : "";
         print_shown(&plain, jail, strlen(jail));
         (void)putchar('\n');
-        ask_all(&plain);
-        if (plain.changes.count > 0)
+        bool any = plain.changes.count + plain.changes.git_count > 0;
+        bool whole = ask_all(&plain);
+        bool git = whole && plain.changes.git_count > 0;
+        changes_done(&plain.changes);
+        if (git && (status = read_changes(&plain)) == 0) /* what is left now */
+            ask_git(&plain);
+        if (any)
             (void)printf("\n%zu applied, %zu discarded\n", plain.applied, plain.discarded);
     }
     changes_done(&plain.changes);

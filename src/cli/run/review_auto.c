@@ -285,7 +285,8 @@ void review_auto_git(const struct review *review, const struct settings *setting
     identity_enter(identity);
     int status = open_layers(review, settings, identity, layers, &err);
     if (status > 0) {
-        status = layers_apply_git(&layers->layers, NULL, settings->storage, user, notes, &err);
+        status = layers_apply_git(&layers->layers, NULL, settings->storage, user,
+                                  &(struct layers_git_choice){0}, notes, &err);
         review_layers_done(layers);
     }
     identity_leave(identity);

@@ -28,6 +28,7 @@
 #include "cli/verbs/layers_git.h"
 #include "cli/verbs/selection.h"
 #include "git/git.h"
+#include "git/range.h"
 
 #define SKIPPED 1        /* the exit status if something was not applied */
 #define TOLD_MAX 100     /* lines about changes that were not applied */
@@ -38,7 +39,7 @@ enum conflict_rule { CONFLICT_ASK, CONFLICT_MINE, CONFLICT_THEIRS, CONFLICT_SKIP
 
 struct words {
     const char *jail;
-    bool all, shown, hunks, dry, risky, live, go_on, abort;
+    bool all, shown, hunks, dry, risky, live, fetch, go_on, abort;
     enum conflict_rule conflict;
     int count;
     char **paths;
@@ -83,17 +84,13 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
                  struct brig_error *err)
 {
     const char *conflict = NULL;
-    const struct jails_word options[] = {{"--all", &words->all, NULL},
-                                         {"--shown", &words->shown, NULL},
-                                         {"-p", &words->hunks, NULL},
-                                         {"--patch", &words->hunks, NULL},
-                                         {"--dry-run", &words->dry, NULL},
-                                         {"--risky", &words->risky, NULL},
-                                         {"--live", &words->live, NULL},
-                                         {"--continue", &words->go_on, NULL},
-                                         {"--abort", &words->abort, NULL},
-                                         {"--conflict", NULL, &conflict},
-                                         {0}};
+    const struct jails_word options[] = {
+        {"--all", &words->all, NULL},        {"--shown", &words->shown, NULL},
+        {"-p", &words->hunks, NULL},         {"--patch", &words->hunks, NULL},
+        {"--dry-run", &words->dry, NULL},    {"--risky", &words->risky, NULL},
+        {"--live", &words->live, NULL},      {"--fetch", &words->fetch, NULL},
+        {"--continue", &words->go_on, NULL}, {"--abort", &words->abort, NULL},
+        {"--conflict", NULL, &conflict},     {0}};
     int at = jails_parse_words(app, argc, argv, options, &words->jail, err);
     if (at < 0)
         return at;
@@ -227,19 +224,26 @@ static char read_answer(const struct answer *answers, size_t count)
     return '\0';
 }
 
-/* Asks on the terminal until an answer is known. */
+/* Asks on the terminal until an answer is known. `text` says about what, and is changed. */
+static char ask_text(struct str *text, const char *question, const struct answer *answers,
+                     size_t count)
+{
+    str_concat(text, "\n", question, " ");
+    for (char letter = '\0';;) {
+        if (text->failed || write_all(STDERR_FILENO, text->data, text->length) < 0)
+            return 'q';
+        if ((letter = read_answer(answers, count)) != '\0')
+            return letter;
+    }
+}
+
 static char ask(const struct change *change, const char *reason, const char *question,
                 const struct answer *answers, size_t count)
 {
     autostr struct str text = {0};
     verb_append_path(&text, change->layer->root, change->path);
-    str_concat(&text, ": ", reason, "\n", question, " ");
-    for (char letter = '\0';;) {
-        if (text.failed || write_all(STDERR_FILENO, text.data, text.length) < 0)
-            return 'q';
-        if ((letter = read_answer(answers, count)) != '\0')
-            return letter;
-    }
+    str_concat(&text, ": ", reason);
+    return ask_text(&text, question, answers, count);
 }
 
 /* Whether to apply a change that git cannot offer in parts. */
@@ -589,18 +593,39 @@ static int apply(struct applying *applying, bool live, struct brig_error *err)
     return status < 0 ? status : finish(applying, id);
 }
 
+/* Asks about commits, the index or a stash, with a mark. An answer for all flagged files holds for these as well. */
+static bool ask_git(void *data, const struct git_item *item, const struct range *range)
+{
+    static const struct answer answers[] = {{'y', "yes"}, {'n', "no"}, {'n', ""}};
+    const struct applying *applying = data;
+    autostr struct str text = {0};
+    if (applying->flagged != '\0')
+        return applying->flagged == 'a';
+    const char *name = item->kind == GIT_ITEM_WORKTREE ? item->new_head : item->name;
+    str_append_shown(&text, name, strlen(name), "");
+    str_append(&text, ": ");
+    range_append_mark(&text, range_stops(range));
+    return ask_text(&text, "Move it all the same? [y]es, [n]o?", answers, ARRAY_LENGTH(answers)) ==
+           'y';
+}
+
 /* When the files are applied, branches, HEAD and index follow. */
 static int apply_git(struct applying *applying, struct brig_error *err)
 {
     autostr struct str notes = {0};
     bool wanted[LAYERS_MAX];
+    const char *storage = applying->layers.setup.settings.storage;
     bool typed = applying->words->shown && applying->words->count > 0;
     const struct selections *selections = typed ? &applying->roots : &applying->selections;
     for (size_t i = 0; i < LAYERS_MAX; i++)
         wanted[i] = selection_is_whole(selections, i);
-    int status =
-        layers_apply_git(&applying->layers.layers, wanted, applying->layers.setup.settings.storage,
-                         GIT_USER_SELF, &notes, err);
+    if (applying->words->fetch &&
+        layers_fetch_git(&applying->layers.layers, wanted, storage, &notes, err) < 0)
+        return err ? err->code : BRIG_E_SYSTEM;
+    const struct layers_git_choice choice = {applying->words->risky,
+                                             applying->asks ? ask_git : NULL, applying};
+    int status = layers_apply_git(&applying->layers.layers, wanted, storage, GIT_USER_SELF, &choice,
+                                  &notes, err);
     message_lines(&notes);
     return status;
 }
@@ -686,6 +711,8 @@ static int run_layers(struct applying *applying, struct brig_error *err)
     selections_done(&applying->roots);
     if (status >= 0 && followed >= 0)
         verb_tell_elsewhere(&applying->layers, here, cmd_diff.name);
+    if (followed > 0 && status == 0)
+        return SKIPPED;
     return followed < 0 ? followed : status;
 }
 
@@ -714,7 +741,7 @@ static int run_apply(const struct app *app, int argc, char **argv, struct brig_e
 const struct command cmd_apply = {
     .name = "apply",
     .summary = "write what a jail has changed to your files",
-    .usage = "[-j NAME] [--all|-p] [--dry-run] [--risky] [--live] "
+    .usage = "[-j NAME] [--all|-p] [--dry-run] [--risky] [--fetch] [--live] "
              "[--conflict mine|theirs|skip|merge] [--continue|--abort] [--shown] [PATH|GLOB...]",
     .words = COMMAND_WORDS_FILES,
     .run = run_apply,

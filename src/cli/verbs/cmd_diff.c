@@ -21,7 +21,9 @@
 #include "cli/jails.h"
 #include "cli/out_path.h"
 #include "cli/report.h"
+#include "cli/verbs/git_print.h"
 #include "cli/verbs/layers.h"
+#include "cli/verbs/layers_git.h"
 #include "cli/verbs/selection.h"
 #include "git/git.h"
 
@@ -281,6 +283,22 @@ static int show(const struct asking *asking, struct diff *diff, struct brig_erro
     return status;
 }
 
+/* What was done in git follows the files. */
+static int show_git(const struct asking *asking, const struct jails *jails, struct brig_error *err)
+{
+    const struct verb_layers *layers = &jails->layers[0];
+    autostr struct str out = {0};
+    struct git_printer printer = {.form = GIT_PRINT_FILES, .out = &out};
+    bool wanted[LAYERS_MAX] = {false};
+    if (asking->patch || asking->names || jails->count > 1)
+        return 0;
+    for (size_t i = 0; i < layers->layers.count; i++)
+        wanted[i] = selection_has_root(&jails->selections[0], i);
+    int status =
+        layers_list_git(&layers->layers, wanted, layers->setup.settings.storage, &printer, err);
+    return status < 0 || out.length == 0 ? status : message_print(&out, err);
+}
+
 static const struct layer *find_root(const struct verb_layers *layers, const char *root)
 {
     for (size_t i = 0; i < layers->layers.count; i++)
@@ -427,6 +445,9 @@ static int diff_jails(struct asking *asking, struct jails *jails, struct brig_er
     if (status == 0)
         status = asking->names && !asking->jails ? print_names(jails, err)
                                                  : run_diff(asking, jails, record, err);
+    int shown = status >= 0 ? show_git(asking, jails, err) : 0;
+    if (shown < 0)
+        status = shown;
     if (status >= 0)
         tell_unseen(asking, jails, here);
     for (size_t side = 0; side < jails->count; side++)

@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "cli/settings/profile.h"
 #include "cli/verbs/layers.h"
+#include "cli/verbs/layers_git.h"
 #include "cli/verbs/selection.h"
 #include "cli/verbs/status_print.h"
 #include "git/git.h"
@@ -144,6 +145,16 @@ static int show_layer(struct asking *asking, size_t index, struct brig_error *er
     return result;
 }
 
+static int show_git(void *context, struct git_printer *printer, struct brig_error *err)
+{
+    struct asking *asking = context;
+    bool wanted[LAYERS_MAX] = {false};
+    for (size_t i = 0; i < asking->layers.layers.count; i++)
+        wanted[i] = selection_has_root(&asking->selections, i);
+    return layers_list_git(&asking->layers.layers, wanted, asking->layers.setup.settings.storage,
+                           printer, err);
+}
+
 static int show(struct asking *asking, struct brig_error *err)
 {
     const struct layers *layers = &asking->layers.layers;
@@ -152,6 +163,8 @@ static int show(struct asking *asking, struct brig_error *err)
     printer->jail = settings->jail;
     printer->held = count_held(settings->storage, settings->jail);
     printer->interrupted = find_interrupted(settings->storage, settings->jail);
+    printer->git = show_git;
+    printer->git_context = asking;
     for (size_t i = 0; i < layers->count; i++)
         printer->running = printer->running || layers->items[i].running;
     const char *here = verb_layers_here(&asking->layers);
@@ -164,7 +177,7 @@ static int show(struct asking *asking, struct brig_error *err)
             status = show_layer(asking, i, err);
     if (status == 0)
         status = status_print_end(printer, err);
-    if (status == 0 && !printer->json && printer->changes == 0)
+    if (status == 0 && !printer->json && printer->changes + printer->items.items == 0)
         status = say_nothing(asking, err);
     return status;
 }

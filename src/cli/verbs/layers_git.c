@@ -13,7 +13,9 @@
 #include "changes/layer/layer.h"
 #include "changes/operation/operation.h"
 #include "cli/jails.h"
+#include "cli/verbs/git_print.h"
 #include "git/guard.h"
+#include "git/range.h"
 
 /* Opens NAME.git; -1 if there is none. */
 static int open_git(const struct layers *layers, const char *storage)
@@ -43,11 +45,43 @@ static void note(const struct layer *layer, const struct str *notes, size_t befo
                          NULL);
 }
 
+struct choosing {
+    const struct layers_git_choice *choice;
+    const struct layer *layer;
+};
+
+/* Judges what an item would make reachable. */
+static int choose(void *data, const struct git_item *item, struct str *reason,
+                  struct brig_error *err)
+{
+    const struct choosing *choosing = data;
+    const struct layers_git_choice *choice = choosing->choice;
+    struct range range;
+    if (choice->risky || item->kind == GIT_ITEM_CONFIG || !(item->new || item->new_tree))
+        return 1;
+    int status = range_judge(item, &range, err);
+    const struct range_mark *mark = status == 0 ? range_stops(&range) : NULL;
+    bool taken = !mark || (choice->ask && choice->ask(choice->data, item, &range));
+    if (mark && !taken) {
+        range_append_mark(reason, mark);
+        str_concat(reason, ". To take it all the same: brig apply",
+                   jails_option(choosing->layer->jail).text, " --risky ");
+        str_append_word(reason, choosing->layer->root);
+    }
+    range_done(&range);
+    return status < 0 ? status : taken;
+}
+
 static int apply_layer(const struct layer *layer, bool wanted, int git, struct git_user user,
-                       struct str *notes, struct brig_error *err)
+                       const struct layers_git_choice *choice, struct str *notes,
+                       struct brig_error *err)
 {
     static const struct change_options quick = {.quick = true};
-    const struct guard_options options = options_of(layer, git, user);
+    struct choosing choosing = {choice, layer};
+    const struct git_chooser chooser = {choose, &choosing};
+    struct guard_options options = options_of(layer, git, user);
+    options.chooser = &chooser;
+    bool left_out = false;
     size_t before = notes->length;
     if (layer_is_home(layer->name) || !guard_has_reviewed(&options, layer->root))
         return 0;
@@ -67,19 +101,82 @@ static int apply_layer(const struct layer *layer, bool wanted, int git, struct g
                     jails_option(layer->jail).text);
         return 0;
     }
-    int status = guard_apply(&options, layer->root, notes, err);
+    int status = guard_apply(&options, layer->root, &left_out, notes, err);
     if (status > 0)
         note(layer, notes, before);
-    return status < 0 ? status : 0;
+    return status < 0 ? status : left_out;
 }
 
 int layers_apply_git(const struct layers *layers, const bool *wanted, const char *storage,
-                     struct git_user user, struct str *notes, struct brig_error *err)
+                     struct git_user user, const struct layers_git_choice *choice,
+                     struct str *notes, struct brig_error *err)
 {
     autoclose int git = open_git(layers, storage);
     int status = 0;
-    for (size_t i = 0; git >= 0 && i < layers->count && status == 0; i++)
-        status = apply_layer(&layers->items[i], !wanted || wanted[i], git, user, notes, err);
+    bool left = false;
+    for (size_t i = 0; git >= 0 && i < layers->count && status >= 0; i++) {
+        status =
+            apply_layer(&layers->items[i], !wanted || wanted[i], git, user, choice, notes, err);
+        left = left || status > 0;
+    }
+    return status < 0 ? status : left;
+}
+
+struct listing {
+    struct git_printer *printer;
+    const struct layer *layer;
+    bool begun;
+};
+
+static int list_item(void *data, const struct git_item *item, struct str *reason,
+                     struct brig_error *err)
+{
+    struct listing *listing = data;
+    struct range range = {0};
+    (void)reason;
+    int status = item->kind == GIT_ITEM_CONFIG ? 0 : range_judge(item, &range, err);
+    if (status == 0 && listing->printer->out && !listing->begun) {
+        const char *root = listing->layer->root;
+        str_append_shown(listing->printer->out, root, strlen(root), "");
+        str_append(listing->printer->out, ", git\n");
+        listing->begun = true;
+    }
+    if (status == 0)
+        git_print_item(listing->printer, listing->layer->root, item, &range);
+    range_done(&range);
+    return status < 0 ? status : 0;
+}
+
+int layers_list_git(const struct layers *layers, const bool *wanted, const char *storage,
+                    struct git_printer *printer, struct brig_error *err)
+{
+    autoclose int git = open_git(layers, storage);
+    int status = 0;
+    for (size_t i = 0; git >= 0 && i < layers->count && status == 0; i++) {
+        const struct layer *layer = &layers->items[i];
+        struct guard_options options = options_of(layer, git, GIT_USER_SELF);
+        struct listing listing = {printer, layer, false};
+        const struct git_chooser chooser = {list_item, &listing};
+        options.chooser = &chooser;
+        if (!layer_is_home(layer->name) && (!wanted || wanted[i]) &&
+            guard_has_reviewed(&options, layer->root))
+            status = guard_list(&options, layer->root, err);
+    }
+    return status;
+}
+
+int layers_fetch_git(const struct layers *layers, const bool *wanted, const char *storage,
+                     struct str *notes, struct brig_error *err)
+{
+    autoclose int git = open_git(layers, storage);
+    int status = 0;
+    for (size_t i = 0; git >= 0 && i < layers->count && status == 0; i++) {
+        const struct layer *layer = &layers->items[i];
+        const struct guard_options options = options_of(layer, git, GIT_USER_SELF);
+        if (!layer_is_home(layer->name) && (!wanted || wanted[i]) &&
+            guard_has_reviewed(&options, layer->root))
+            status = guard_fetch_remotes(&options, layer->root, notes, err);
+    }
     return status;
 }
 

@@ -253,13 +253,18 @@ bool selection_is_empty(const struct selections *selections, size_t layer)
     return !selections->all && selections->items[layer].count == 0;
 }
 
-bool selection_is_whole(const struct selections *selections, size_t layer)
+bool selection_has_root(const struct selections *selections, size_t layer)
 {
     const struct selection *selection = &selections->items[layer];
-    for (size_t i = 0; i < selection->count && !selections->shown; i++)
+    for (size_t i = 0; i < selection->count; i++)
         if (!*selection->words[i].path)
             return true;
     return selections->all;
+}
+
+bool selection_is_whole(const struct selections *selections, size_t layer)
+{
+    return selections->all || (!selections->shown && selection_has_root(selections, layer));
 }
 
 /* Whether a pattern matches the path or a directory above it. */

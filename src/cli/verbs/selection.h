@@ -62,6 +62,9 @@ void selections_done(struct selections *selections);
 /* Whether a layer has nothing that was selected. */
 bool selection_is_empty(const struct selections *selections, size_t layer);
 
+/* Whether nothing was named, or the root of a layer: also if paths are exact. */
+bool selection_has_root(const struct selections *selections, size_t layer);
+
 /* Whether everything in a layer is selected: nothing was named, or its root. */
 bool selection_is_whole(const struct selections *selections, size_t layer);
 

@@ -311,6 +311,11 @@ static void append_next(struct status_printer *printer)
         str_append(out, printer->held == 1 ? " is held back: see brig held.\n"
                                            : " are held back: see brig held.\n");
     }
+    if (printer->items.risky > 0)
+        str_appendf(out, "brig apply%s asks before flagged commits (!) are moved.\n",
+                    jails_option(printer->jail).text);
+    if (printer->changes == 0 && printer->items.items > 0)
+        str_appendf(out, "Next: brig diff, brig apply%s --all\n", jails_option(printer->jail).text);
     if (printer->changes == 0)
         return;
     str_append(out, "Next: brig diff, brig review, brig apply PATH, brig discard PATH");
@@ -511,10 +516,21 @@ int status_print_layer(struct status_printer *printer, const struct layer *layer
 
 int status_print_end(struct status_printer *printer, struct brig_error *err)
 {
+    int status = 0;
     if (!printer->json) {
+        printer->items.out = &printer->out;
+        if (printer->git)
+            status = printer->git(printer->git_context, &printer->items, err);
         append_next(printer);
-        return flush(printer, 0, err);
+        return status < 0 ? status : flush(printer, 0, err);
     }
+    json_close_array(&printer->writer);
+    json_open_array(&printer->writer, "git");
+    printer->items.writer = &printer->writer;
+    if (printer->git)
+        status = printer->git(printer->git_context, &printer->items, err);
+    if (status < 0)
+        return status;
     json_close_array(&printer->writer);
     json_uint(&printer->writer, "held", printer->held);
     if (printer->interrupted > 0)

@@ -10,6 +10,8 @@
 #include "base/json.h"
 #include "base/str.h"
 
+#include "cli/verbs/git_print.h"
+
 struct layer;
 struct inventory;
 
@@ -23,9 +25,13 @@ struct status_printer {
     bool running;
     uint64_t held;        /* files that are held back */
     uint64_t interrupted; /* the operation that is not complete, or 0 */
+    /* Prints what was done in git, after the files. */
+    int (*git)(void *context, struct git_printer *printer, struct brig_error *err);
+    void *git_context;
 
     bool colour;
     uint64_t changes, conflicts, risky; /* of all layers so far */
+    struct git_printer items;           /* of git */
     struct json writer;
     struct str out;
 };

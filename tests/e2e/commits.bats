@@ -1,0 +1,134 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What a jail has committed, staged or stashed is judged like its files, before it reaches the user's repository.
+
+# shellcheck disable=SC2016 # scripts for the jail
+# shellcheck disable=SC2030,SC2031 # each test has its own variables
+# shellcheck disable=SC2154 # status and output are set by `run`
+
+load lib
+load repos
+
+setup() {
+    repos_setup
+}
+
+teardown() {
+    repos_teardown
+}
+
+# A commit of files that something would execute unasked, which are not in the working tree any more.
+EVIL='mkdir -p .github/workflows .vscode; echo evil >.envrc; echo run >.github/workflows/ci.yml; echo {} >.vscode/tasks.json
+    git add -A -f; git commit -q -m "small fix"; rm -rf .github .vscode .envrc;'
+
+# verb WHO VERB ARGS…: a verb for the jail of this test.
+verb() {
+    local who=$1 name=$2
+    shift 2
+    by "$who" "$name" -j "$JAIL" "$@"
+}
+
+@test "--review=auto does not move a branch with a commit that something would execute; an ordinary one it does" {
+    for pair in $(pairs); do
+        who=${pair%:*}
+        project "$who"
+        must inside "$pair" 'echo c >c; git add c; git commit -q -m ordinary' --review=auto
+        output_has 'git: 1 commit on main'
+        [ "$(out log -1 --format=%s)" = ordinary ]
+        must inside "$pair" "$EVIL" --review=auto
+        output_has 'git: main was not moved: '
+        output_has ': .envrc: obeyed by direnv'
+        output_has "brig apply -j $JAIL --risky $PROJECT"
+        [ "$(out log -1 --format=%s)" = ordinary ]
+        [ -z "$(out status --porcelain)" ]
+        [ -n "$(out for-each-ref refs/brig)" ]
+        # It is still the jail's, and is taken when that is said.
+        must inside "$pair" 'git log -1 --format=%s' --review=auto
+        output_has 'small fix'
+        run verb "$who" apply "$PROJECT"
+        output_has 'git: main was not moved: '
+        [ "$(out log -1 --format=%s)" = ordinary ]
+        run verb "$who" apply --risky "$PROJECT"
+        [ "$(out log -1 --format=%s)" = 'small fix' ]
+        out cat-file -e HEAD:.envrc
+        nothing_left
+        by "$who" rm -f "$JAIL"
+    done
+}
+
+@test "what a later commit removes, other branches, tags, the index and stashes are judged too" {
+    project user
+    out stash list
+    must inside user:sealed "$EVIL"' git rm -rq .github .vscode .envrc; echo b >a; git commit -q -am fix; git branch other HEAD~1
+        git tag v1 HEAD~1; git branch plain HEAD~2' --review=auto
+    for name in main other v1; do
+        output_has "git: $name was not moved: "
+    done
+    [ "$(out log --all --no-walk --format=%s --exclude='refs/brig/*' --branches --tags | sort -u)" = first ] ||
+        [ "$(out for-each-ref --format='%(refname)' refs/heads refs/tags)" = $'refs/heads/main\nrefs/heads/plain' ]
+    [ "$(out log -1 --format=%s main)" = first ]
+    by user rm -f "$JAIL"
+
+    project user
+    must inside user:sealed 'echo evil >.envrc; git add -f .envrc; rm .envrc; echo n >n' --review=auto
+    output_has 'the index: .envrc: obeyed by direnv'
+    [ "$(out ls-files)" = $'a\nb' ]
+    [ -e n ]
+    by user rm -f "$JAIL"
+
+    project user
+    must inside user:sealed 'echo evil >.envrc; echo x >>a; git stash -q -u; echo y >>b; git stash -q' --review=auto
+    output_has '.envrc: obeyed by direnv'
+    [ "$(out stash list | wc -l)" -eq 1 ]
+    must out ls-tree -r --name-only stash
+    output_lacks .envrc
+    by user rm -f "$JAIL"
+}
+
+@test "a submodule's commits are judged, and a commit that sets it to one of these stays" {
+    project user
+    as user sh -ec 'git init -q -b main ../s; cd ../s; echo s >s; git add s; git commit -q -m sub'
+    as user sh -ec 'git -c protocol.file.allow=always submodule --quiet add ../s lib; git commit -q -m both; cd lib; git checkout -q -b work'
+    must inside user:sealed 'cd lib; echo e >.envrc; echo t >s; git add -A -f; git commit -q -m sub; rm .envrc; cd ..; git commit -q -am bump' --review=auto
+    output_has 'git: work was not moved: '
+    output_has 'git: main was not moved: '
+    output_has 'lib: a commit that your copy of the submodule does not have'
+    [ "$(out log -1 --format=%s)" = both ]
+    [ "$(out -C lib log -1 --format=%s work)" = sub ]
+    by user rm -f "$JAIL"
+}
+
+@test "brig apply asks, and without a terminal leaves what is flagged and says so; --risky takes it" {
+    project user
+    must inside user:sealed 'mkdir -p .github/workflows; echo run >.github/workflows/ci.yml; git add -A; git commit -q -m evil
+        git rm -rq .github; echo b >a; git commit -qam fix; git branch extra HEAD~1' -R
+    run verb user apply --all
+    [ "$status" -eq 1 ]
+    output_has 'git: main was not moved: '
+    output_has '.github/workflows/ci.yml: executed by continuous integration'
+    output_has 'git: extra was not moved: '
+    [ "$(cat a)" = b ] # the file is another item
+    [ "$(out log -1 --format=%s)" = first ]
+    must verb user apply --risky "$PROJECT"
+    [ "$(out log -1 --format=%s)" = fix ]
+    [ "$(out log -1 --format=%s extra)" = evil ]
+    nothing_left
+}
+
+@test "brig apply --fetch asks the remotes first: what they have is not the jail's" {
+    project user
+    as user sh -ec 'git clone -q --bare . ../up.git; git remote add origin "$PWD/../up.git"; git fetch -q; git clone -q ../up.git ../work
+        cd ../work; mkdir -p .github/workflows; echo run >.github/workflows/ci.yml; git add .; git commit -q -m upstream'
+    # The jail has the commit of upstream from somewhere.
+    as user git -C ../work bundle create -q "$PROJECT/fetched" main
+    must inside user:sealed 'git fetch -q ./fetched main:topic' -R
+    run verb user apply --all
+    output_has 'git: topic was not moved: '
+    # Not yet pushed there, it is still the jail's.
+    run verb user apply --fetch "$PROJECT"
+    output_has 'git: topic was not moved: '
+    as user git -C ../work push -q origin main
+    must verb user apply --fetch "$PROJECT"
+    output_has 'git: 1 commit on topic'
+    [ "$(out log -1 --format=%s topic)" = upstream ]
+}
