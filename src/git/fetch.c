@@ -186,6 +186,7 @@ int fetch_must_run(const struct transfer *t, const struct git_call *how, struct 
 /* Runs in the sealed jail and prints HEAD, the tree of the index as a commit that can be fetched,
  * unfinished operations, and the refs. Its output is untrusted and checked. git write-tree locks
  * the index, which a program in the jail may need now, so it is given a second name of it. */
+#define DAMAGED_REFS "damaged" /* the last line, if git complained about a ref */
 static const char look_script[] =
     "i=" GIT_SEALED_DIR "/index l=" GIT_SEALED_DIR "/index.brig\n"
     "rm -rf $l\n"
@@ -199,9 +200,11 @@ static const char look_script[] =
     "    echo \"$t $(GIT_AUTHOR_DATE='@1 +0000' GIT_COMMITTER_DATE='@1 +0000' "
     "git commit-tree -m 'The index of the jail' \"$t\")\"\n"
     "elif [ -n \"$(git ls-files -u | head -c 1)\" ]; then echo unmerged; else echo; fi\n"
-    "if [ -n \"$t\" ]; then GIT_INDEX_FILE=$l git -c core.quotePath=false diff-index --cached "
-    "--ita-visible-in-index --diff-filter=A --name-only $t -- | head -n 1000 | sed 's/^/intent /'; "
-    "fi\n"
+    /* Bit 29 of an entry's flags is intent-to-add. A comparison with a tree would take as long as a
+     * jail likes. */
+    "if [ -n \"$t\" ]; then GIT_INDEX_FILE=$l git -c core.quotePath=false ls-files --debug | sed "
+    "-n "
+    "-e '/^  /!{h;d;}' -e '/flags: [2367abef].\\{7\\}$/{x;s/^/intent /;p;}' | head -n 1000; fi\n"
     "[ -z \"$l\" ] || GIT_INDEX_FILE=$l git ls-files -v -z | grep -z '^[a-zS]' | sha256sum | "
     "sed 's/ .*//; s/^/flags /'\n"
     "[ \"$l\" = $i ] || rm -f $l\n"
@@ -211,8 +214,9 @@ static const char look_script[] =
     "done\n"
     "git reflog show -n " STASHES_WORD " --format='stash %H %gs' refs/stash 2>/dev/null\n"
     "echo refs\n"
-    "git for-each-ref --format='%(objecttype) " SIDE_REFS "' refs/heads refs/tags "
-    "refs/notes"
+    "{ e=$( { git for-each-ref --format='%(objecttype) " SIDE_REFS "' refs/heads refs/tags "
+    "refs/notes || echo failed >&2; } 2>&1 1>&3 | tail -n 1 )\n"
+    "[ -z \"$e\" ] || echo 'commit " DAMAGED_REFS "' >&3; } 3>&1"
     " | sed -n -e '/ refs.tags./s/^[a-z]* //p' -e '/ refs.tags./!s/^commit //p'\n";
 
 /* Whether a name of the jail's index is that of a file below a directory, as git allows it. */
@@ -267,6 +271,12 @@ static int look_inside(struct transfer *t, struct brig_error *err)
         (void)snprintf(side->staged, sizeof side->staged, "%s", staged);
     }
     t->unmerged = strcmp(tree, "unmerged") == 0;
+    char *last = str_ends_with(rest, DAMAGED_REFS "\n")
+                     ? rest + strlen(rest) - strlen(DAMAGED_REFS "\n")
+                     : NULL;
+    t->damaged = last && (last == rest || last[-1] == '\n');
+    if (t->damaged)
+        *last = '\0';
     return refs_read(rest, &side->refs, err);
 }
 

@@ -148,35 +148,47 @@ static bool plan_hides_another(const struct plan_tree *tree, const char *name)
     return false;
 }
 
+/* Whether a ref outside is deleted by this plan. */
+static bool plan_deletes(const struct plan_tree *tree, const char *name)
+{
+    for (size_t i = 0; i < tree->ref_count; i++)
+        if (strcmp(tree->refs[i].name, name) == 0 && tree->refs[i].moves && !tree->refs[i].new)
+            return true;
+    return false;
+}
+
+/* The index of the first ref that is not before a name. */
+static size_t plan_first_at(const struct refs *refs, const char *name)
+{
+    size_t from = 0, to = refs->count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (strcmp(refs->items[middle].name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
 /* Whether the place of a name is free when the deletions of this plan are done: with f there is no
  * f/a, and the other way round. */
 static bool plan_is_free(const struct plan_tree *tree, const char *name)
 {
     const struct refs *refs = &tree->outside.refs;
     autofree char *above = strdup(name);
-    size_t length = strlen(name);
-    if (!above)
+    autofree char *below = NULL;
+    if (!above || str_make(&below, NULL, name, "/") < 0)
         return false;
     for (char *slash; (slash = strrchr(above, '/')) && slash > above;) {
         *slash = '\0';
-        const struct ref *ref = refs_get(refs, above);
-        bool goes = false;
-        for (size_t i = 0; ref && i < tree->ref_count; i++)
-            goes |=
-                strcmp(tree->refs[i].name, above) == 0 && tree->refs[i].moves && !tree->refs[i].new;
-        if (ref && !goes)
+        if (refs_get(refs, above) && !plan_deletes(tree, above))
             return false;
     }
-    for (size_t i = 0; i < refs->count; i++) {
-        bool below =
-            strncmp(refs->items[i].name, name, length) == 0 && refs->items[i].name[length] == '/';
-        bool goes = false;
-        for (size_t k = 0; below && k < tree->ref_count; k++)
-            goes |= strcmp(tree->refs[k].name, refs->items[i].name) == 0 && tree->refs[k].moves &&
-                    !tree->refs[k].new;
-        if (below && !goes)
+    for (size_t i = plan_first_at(refs, below);
+         i < refs->count && str_starts_with(refs->items[i].name, below); i++)
+        if (!plan_deletes(tree, refs->items[i].name))
             return false;
-    }
     return true;
 }
 
@@ -184,7 +196,8 @@ static const char *plan_why_not_deleted(const struct plan_tree *tree, const stru
 {
     if (plan_is_elsewhere(tree, ref->name))
         return "it is checked out in another worktree";
-    return NULL;
+    /* A branch that git cannot read, a FIFO for instance, is missing without a word. */
+    return strcmp(ref->name, tree->t.inside.head) == 0 ? "HEAD of the jail still names it" : NULL;
 }
 
 /* Why a ref cannot have its new value; NULL if it can. */
@@ -301,7 +314,7 @@ static int plan_list_refs(struct plan_tree *tree, struct brig_error *err)
         else if (!plan_add_ref(tree, ref->name, refs_find(&t->base.refs, ref->name), ref->id))
             return brig_fail_nomem(err);
     }
-    for (size_t i = 0; i < t->base.refs.count && !tree->running; i++) {
+    for (size_t i = 0; i < t->base.refs.count && !tree->running && !t->damaged; i++) {
         const struct ref *ref = &t->base.refs.items[i];
         if (!ref->symbolic && !refs_find(&t->inside.refs, ref->name) &&
             str_equal(refs_find(&tree->outside.refs, ref->name), ref->id) &&
@@ -368,6 +381,8 @@ static const char *plan_find_obstacle(const struct plan_tree *tree)
                    : "its commit could not be fetched";
     if (strcmp(head, tree->outside.head) != 0 && plan_is_elsewhere(tree, head))
         return "the jail's branch is checked out in another worktree";
+    if (!inside && t->damaged)
+        return "the jail's branch cannot be read";
     if (moved ? moved->moves : str_equal(now, inside))
         return NULL;
     return "the jail's branch was not moved";
@@ -806,6 +821,9 @@ static void plan_tell_state(struct plan_tree *tree)
                           "has them\n");
     if (t->inside.refs.skipped > t->base.refs.skipped)
         str_append(notes, "git: refs with names that are not safe were left in the jail\n");
+    if (t->damaged)
+        str_append(notes,
+                   "git: some refs of the jail cannot be read, so that none is deleted outside\n");
     if (t->inside.flags[0] && strcmp(t->inside.flags, t->base.flags) != 0 && !tree->running)
         str_append(notes, "git: files are marked assume-unchanged or skip-worktree in the jail, or "
                           "no longer: these marks are not transferred\n");

@@ -39,6 +39,7 @@ struct transfer {
     struct side pins;                        /* only refs: those in `space`, by object */
     struct str inside_intents, base_intents; /* names that are to be added: `git add -N` */
     bool unmerged;                           /* the index inside has conflicts */
+    bool damaged;     /* git could not read all refs inside: a missing one may not be deleted */
     char pending[16]; /* the unfinished operation inside: "rebase", "merge" …, or "" */
     bool lost;        /* something could not be fetched */
 };
