@@ -83,7 +83,7 @@ load hostile
     hostile_project
     run inside user:sealed "MARK='$MARK'; $EVIL"'evil z/z/e; git add z 2>/dev/null; git commit -q -m link; git branch other
         mkdir a1 && cd a1 && seq 200001 | xargs mkdir'
-    output_has "too many directories"
+    output_has "more than 200000 directories"
     output_has "main was not moved"
     output_has "other was not moved"
     use
