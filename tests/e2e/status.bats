@@ -61,7 +61,7 @@ TYPES="absent file dir link fifo"'
 
 @test "the manual has every reason of the table of risks" {
     page=$(tr '\n' ' ' <"$LIB_ROOT/man/brig.1")
-    reasons=$(sed -n 's/^    {"\([^"]*\)", RISK_.*/\1/p' "$LIB_ROOT/src/held/risk_rows.c" | sort -u)
+    reasons=$(sed -n 's/^ *{\?\.reason = "\([^"]*\)",.*/\1/p' "$LIB_ROOT/src/held/names.c" | sort -u)
     [ "$(wc -l <<<"$reasons")" -gt 30 ]
     while read -r reason; do
         [[ $page == *".It $reason"* ]] || { echo "not in the manual: $reason" >&2; false; }

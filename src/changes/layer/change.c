@@ -22,6 +22,7 @@
 #include "changes/layer/upper.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
+#include "changes/operation/operation.h"
 #include "policy/startup.h"
 
 #define HIDDEN_LINES "it has lines that are hidden from the jail, which would be lost"
@@ -421,7 +422,8 @@ int changes_tidy(const struct layer *layer, struct brig_error *err)
 {
     static const struct change_options same = {.same = true};
     struct tidying tidying = {0};
-    if (layer->upper_count != 1 || layer->lower < 0)
+    /* The steps of an interrupted operation are told by what is in both trees. */
+    if (layer->upper_count != 1 || layer->lower < 0 || operation_interrupted(layer->record))
         return 0;
     int status = changes_walk(layer, &same, change_stop, NULL, err);
     if (status != CHANGE_STOP)

@@ -97,14 +97,15 @@ static int open_upper(int above, const char *name, mode_t *ret_mode)
 static const char *const OPAQUE_XATTRS[] = {"user.overlay.opaque", "trusted.overlay.opaque",
                                             "user.fuseoverlayfs.opaque"};
 
-/* Gives the owner the rights to a directory's attributes, which its mode may refuse. Returns the mode to restore, with
- * its type, or 0. */
-static mode_t open_attributes(int directory, const char *path)
+/* Gives the owner the rights to a directory's attributes, which its mode may refuse: to read them, or to write them, too.
+ * A kill before the mode is restored would leave it, so no more is asked for than is needed. Returns the mode to restore,
+ * with its type, or 0. */
+static mode_t open_attributes(int directory, const char *path, bool writes)
 {
     struct stat info;
-    mode_t rights = S_IRUSR | S_IWUSR;
+    mode_t rights = S_IRUSR | (writes ? S_IWUSR : 0);
     return fstat(directory, &info) == 0 && (info.st_mode & rights) != rights &&
-                   faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) < 0 &&
+                   faccessat(AT_FDCWD, path, writes ? R_OK | W_OK : R_OK, AT_EACCESS) < 0 &&
                    chmod(path, (info.st_mode & 07777) | rights) == 0
                ? info.st_mode
                : 0;
@@ -116,7 +117,7 @@ unsigned upper_opaque_marks(const struct layer *layer, int directory)
     const struct path_proc path = path_proc(directory);
     char value[2];
     unsigned marks = 0;
-    mode_t mode = open_attributes(directory, path.text);
+    mode_t mode = open_attributes(directory, path.text, false);
     for (size_t i = 0; i < (fuse ? ARRAY_LENGTH(OPAQUE_XATTRS) : 1); i++)
         if (getxattr(path.text, OPAQUE_XATTRS[i], value, sizeof value) == 1 && value[0] == 'y')
             marks |= 1U << i;
@@ -142,7 +143,7 @@ static int set_attributes(const char *path, unsigned marks, bool set)
 int upper_set_opaque(int directory, unsigned marks, bool set)
 {
     const struct path_proc path = path_proc(directory);
-    mode_t mode = open_attributes(directory, path.text);
+    mode_t mode = open_attributes(directory, path.text, true);
     int result = set_attributes(path.text, marks, set);
     if (mode)
         (void)chmod(path.text, mode & 07777);

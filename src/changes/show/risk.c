@@ -174,13 +174,14 @@ static bool judge_name(const struct change *change, struct names_mark *ret_mark)
                              after, ret_mark);
 }
 
-/* Whether it is in a new directory at the top that may have the settings of some program. */
+/* Whether it is in a new directory at the top that may have the settings of some program. In a home every program makes
+ * one. */
 static bool is_in_unknown(const struct change *change)
 {
     char top[PATH_COMPONENT_MAX + 1];
     size_t length = strcspn(change->path, "/");
-    if (is_metadata(change) || change->lower_dir >= 0 || length > PATH_COMPONENT_MAX ||
-        !names_is_unknown(change->path))
+    if (layer_is_home(change->layer->name) || is_metadata(change) || change->lower_dir >= 0 ||
+        length > PATH_COMPONENT_MAX || !names_is_unknown(change->path))
         return false;
     memcpy(top, change->path, length);
     top[length] = '\0';

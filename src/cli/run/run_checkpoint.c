@@ -244,6 +244,12 @@ static int go_without(struct run_checkpoint *checkpoint, struct brig_error *err)
     return run_save(&checkpoint->entry, err);
 }
 
+/* Whether the storage cannot be written to at all, as in a configuration of root or on a medium: there is no log then. */
+static bool run_checkpoint_is_elsewhere(const struct brig_error *err)
+{
+    return err->sys_errno == EACCES || err->sys_errno == EPERM || err->sys_errno == EROFS;
+}
+
 int run_checkpoint_begin(struct run_checkpoint *checkpoint, const struct settings *settings,
                          const struct identity *identity, const struct run_checkpoint_what *what,
                          struct brig_error *err)
@@ -255,7 +261,8 @@ int run_checkpoint_begin(struct run_checkpoint *checkpoint, const struct setting
         status = open_entry(checkpoint, settings, what, &list, err);
     bool optional = !settings->checkpoint || settings->checkpoint_optional;
     if (status < 0 && optional) {
-        message_warning("the run will not be in brig log: %s", err->message);
+        if (!run_checkpoint_is_elsewhere(err))
+            message_warning("the run will not be in brig log: %s", err->message);
         *err = (struct brig_error){0};
         checkpoint_done(checkpoint);
         status = 0;
