@@ -107,7 +107,7 @@ struct manifest_entry manifest_entry_of(const char *path, const struct stat *inf
 
 /* ---- blocks ---- */
 
-/* Finds bytes that a disk or a killed process has lost, not those that somebody has forged. */
+/* Finds damage by a disk or a killed process; it is no protection against forgery. */
 static uint64_t checksum(const unsigned char *bytes, size_t length, int64_t offset)
 {
     uint64_t sum = (uint64_t)offset ^ length, word;
@@ -393,8 +393,8 @@ static int flush(struct manifest_writer *writer, struct brig_error *err)
 }
 
 /* Writes the beginning of a manifest to an open file. */
-static int begin(struct manifest_writer *writer, const struct manifest_text *headers,
-                 struct brig_error *err)
+static int manifest_begin(struct manifest_writer *writer, const struct manifest_text *headers,
+                          struct brig_error *err)
 {
     autostr struct str text = {0};
     for (size_t i = 0; headers[i].name; i++)
@@ -426,7 +426,7 @@ int manifest_create(int dir, const char *name, const struct manifest_text *heade
     writer.file = openat(dir, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (writer.file < 0)
         return fail_writing(err);
-    int status = begin(&writer, headers, err);
+    int status = manifest_begin(&writer, headers, err);
     if (status < 0)
         manifest_abandon(&writer);
     else
@@ -440,7 +440,7 @@ int manifest_create_copy(const struct manifest_text *headers, struct manifest_wr
     struct manifest_writer writer = {.dir = -1, .file = memfd_create("manifest", MFD_CLOEXEC)};
     if (writer.file < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a file in memory");
-    int status = begin(&writer, headers, err);
+    int status = manifest_begin(&writer, headers, err);
     if (status < 0)
         manifest_abandon(&writer);
     else

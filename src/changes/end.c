@@ -108,7 +108,9 @@ static int entry_number(struct run_entry *entry, uint64_t *ret_id, struct brig_e
     entry->info.has_checkpoint = run_changes_roots(entry->dir) > 0;
     int status = run_save(entry, err);
     if (status == 0)
-        status = operation_mark(entry->dir, OPERATION_DONE, NULL, err);
+        status = operation_is_durable(&entry->info)
+                     ? operation_mark(entry->dir, OPERATION_DONE, NULL, err)
+                     : files_write(entry->dir, OPERATION_DONE, "", 0, err);
     if (status == 0)
         status = operation_number(operations, entry->info.run, ret_id, err);
     if (status == 0)
@@ -133,7 +135,7 @@ int run_end(struct run_entry *entry, bool keep, uint64_t *ret_id, struct brig_er
 /* ---- killed runs ---- */
 
 /* With the lock of a killed run. What has changed since it was killed counts as its changes. */
-static int settle(struct run_entry *entry, struct brig_error *err)
+static int run_settle(struct run_entry *entry, struct brig_error *err)
 {
     struct run_changes_count count;
     bool pending = run_changes_pending(entry->dir);
@@ -157,7 +159,7 @@ static int settle_named(int record, int operations, const char *name, struct bri
     if (entry.lock >= 0 && files_exists(operations, name))
         status = operation_read_dir(entry.dir, &entry.info, NULL, err);
     if (status == 0 && entry.lock >= 0 && entry.info.run[0])
-        status = settle(&entry, err);
+        status = run_settle(&entry, err);
     entry_close(&entry);
     return status;
 }

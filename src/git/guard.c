@@ -394,7 +394,8 @@ static bool has_roots(const struct guard *guard)
 
 /* Transfers the changes of a run, those of its trees if `trees`; guard->unfinished is set if that
  * failed. */
-static int finish(struct guard *guard, bool trees, struct str *notes, struct brig_error *err)
+static int guard_hand_over(struct guard *guard, bool trees, struct str *notes,
+                           struct brig_error *err)
 {
     autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
     pid_t pid = out < 0 ? -1 : fork();
@@ -429,7 +430,7 @@ int guard_finish(struct guard *guard, int into, bool *ret_failed, struct str *no
     end_fetch(guard);
     guard->into = into;
     bool trees = has_changed_trees(guard);
-    int status = trees || has_roots(guard) ? finish(guard, trees, notes, err) : 0;
+    int status = trees || has_roots(guard) ? guard_hand_over(guard, trees, notes, err) : 0;
     *ret_failed = status < 0 || guard->unfinished;
     return status;
 }
@@ -584,7 +585,7 @@ static int complete(struct guard *guard, const char *name, bool now, struct str 
         return 0;
     int status = load(guard, name, run, lock, !over, &left, err);
     if (status == 0)
-        status = finish(left, true, notes, err);
+        status = guard_hand_over(left, true, notes, err);
     bool failed = status < 0 || (left && left->unfinished);
     if (left)
         unload(left);

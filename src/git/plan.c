@@ -148,13 +148,19 @@ static bool plan_hides_another(const struct plan_tree *tree, const char *name)
     return false;
 }
 
+static const struct plan_ref *plan_find_ref(const struct plan_tree *tree, const char *name)
+{
+    for (size_t i = 0; i < tree->ref_count; i++)
+        if (strcmp(tree->refs[i].name, name) == 0)
+            return &tree->refs[i];
+    return NULL;
+}
+
 /* Whether a ref outside is deleted by this plan. */
 static bool plan_deletes(const struct plan_tree *tree, const char *name)
 {
-    for (size_t i = 0; i < tree->ref_count; i++)
-        if (strcmp(tree->refs[i].name, name) == 0 && tree->refs[i].moves && !tree->refs[i].new)
-            return true;
-    return false;
+    const struct plan_ref *ref = plan_find_ref(tree, name);
+    return ref && ref->moves && !ref->new;
 }
 
 /* The index of the first ref that is not before a name. */
@@ -346,14 +352,6 @@ static int plan_decide_refs(struct plan_tree *tree, bool takes, struct brig_erro
         }
     }
     return status;
-}
-
-static const struct plan_ref *plan_find_ref(const struct plan_tree *tree, const char *name)
-{
-    for (size_t i = 0; i < tree->ref_count; i++)
-        if (strcmp(tree->refs[i].name, name) == 0)
-            return &tree->refs[i];
-    return NULL;
 }
 
 /* ---- HEAD, index and the current branch ---- */

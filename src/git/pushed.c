@@ -56,7 +56,7 @@ static void to_list(struct str *lines)
             lines->data[i] = '\0';
 }
 
-static int look(struct pushed *pushed, struct brig_error *err)
+static int pushed_look(struct pushed *pushed, struct brig_error *err)
 {
     static const char *const words[] = {"for-each-ref", "--format=%(objectname) %(refname)",
                                         "refs/remotes", NULL};
@@ -129,7 +129,7 @@ static int note_one(struct pushed *pushed, const char *pair, struct brig_error *
         return 0;
     size_t length = (size_t)(end - name) - strlen(".url");
     autoclose int remote = open_remote(pushed, path);
-    int status = remote < 0 || pushed->inside.data ? 0 : look(pushed, err);
+    int status = remote < 0 || pushed->inside.data ? 0 : pushed_look(pushed, err);
     if (remote < 0 || status != 0)
         return status;
     find_lost(pushed, name, length, remote, &lost);

@@ -293,8 +293,8 @@ static void describe(const struct transfer *t, const struct tree *tree, const ch
 
 /* Writes what was seen, and tells it once: programs such as `git status` rewrite the index, and
  * change nothing that matters. */
-static int say(const struct transfer *t, uint64_t signature, const struct str *text,
-               struct str *notes, struct brig_error *err)
+static int reviewed_say(const struct transfer *t, uint64_t signature, const struct str *text,
+                        struct str *notes, struct brig_error *err)
 {
     __attribute__((cleanup(seen_done))) struct seen before;
     const char *said = text->length > 0 ? text->data : NULL;
@@ -339,7 +339,7 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
     status = pushed_note(&guard->git, p, &text, err);
     if (status < 0)
         return status;
-    return text.failed ? brig_fail_nomem(err) : say(&t, signature, &text, notes, err);
+    return text.failed ? brig_fail_nomem(err) : reviewed_say(&t, signature, &text, notes, err);
 }
 
 /* ---- apply and discard ---- */
@@ -380,6 +380,49 @@ static int find_all(const struct guard *guard, const char *root, struct found **
     if (*ret_count > 0)
         qsort(*ret_found, *ret_count, sizeof **ret_found, compare_found);
     return 0;
+}
+
+/* The private git directories of a root while a verb works on them: the jail's are locked. */
+struct reviewed_set {
+    struct guard *guard;
+    struct found *found;
+    size_t count;
+    int lock;
+};
+
+static void reviewed_set_done(struct reviewed_set *set)
+{
+    guard_free(set->guard);
+    free(set->found);
+    own_close(&set->lock);
+}
+#define autoset __attribute__((cleanup(reviewed_set_done)))
+
+static int reviewed_set_open(const struct guard_options *options, const char *root,
+                             struct reviewed_set *set, struct brig_error *err)
+{
+    *set = (struct reviewed_set){.lock = -1};
+    int status = guard_new(options, NULL, &set->guard, err);
+    if (status < 0)
+        return status;
+    set->lock = lock_file(set->guard->storage, LOCK, LOCK_EX);
+    if (set->lock < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directories");
+    return find_all(set->guard, root, &set->found, &set->count, err);
+}
+
+/* Opens one of them. *ret_space is the namespace of its refs. */
+static int reviewed_open_private(const struct guard *guard, const char *name, int folder,
+                                 struct private_git *ret_private, char *ret_space,
+                                 struct brig_error *err)
+{
+    struct about about = {0};
+    int status = folder >= 0 && read_about(folder, &about)
+                     ? private_open(&guard->git, folder, about.number, ret_private, err)
+                     : brig_fail(err, BRIG_E_SETUP, 0, "'%s' is incomplete", name);
+    name_space(guard, status == 0 ? about.space : "", ret_space);
+    str_done(&about.text);
+    return status;
 }
 
 static int refuse_running(struct brig_error *err)
@@ -430,16 +473,11 @@ static int apply_one(struct guard *guard, const char *name, struct str *notes,
 {
     autoclose int folder = files_open_dir(guard->storage, name);
     autoclose int lock = folder < 0 ? -1 : lock_file(folder, "lock", LOCK_EX | LOCK_NB);
-    struct about about = {0};
     struct private_git p;
     if (lock < 0)
         return refuse_running(err);
-    int status = read_about(folder, &about) ? 0 : brig_fail(err, BRIG_E_SETUP, 0, "'%s'", name);
-    if (status == 0)
-        status = private_open(&guard->git, folder, about.number, &p, err);
     struct plan_part part = {.p = &p, .folder = name, .flags = PLAN_UNSEARCHED, .stays = true};
-    name_space(guard, status == 0 ? about.space : "", part.space);
-    str_done(&about.text);
+    int status = reviewed_open_private(guard, name, folder, &p, part.space, err);
     if (status < 0)
         return status;
     status = hand_over(guard, folder, name, &p, &part, notes, err);
@@ -495,33 +533,16 @@ static int apply_all(struct guard *guard, const struct found *found, size_t coun
                   : 0;
 }
 
-/* Locks the reviewed git directories of a jail and finds those of a root. Returns the fd of the lock, or a code. */
-static int lock_and_find(const struct guard *guard, const char *root, struct found **ret_found,
-                         size_t *ret_count, struct brig_error *err)
-{
-    autoclose int lock = lock_file(guard->storage, LOCK, LOCK_EX);
-    if (lock < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directories");
-    int status = find_all(guard, root, ret_found, ret_count, err);
-    return status < 0 ? status : take_fd(&lock);
-}
-
 int guard_apply(const struct guard_options *options, const char *root, bool *ret_left,
                 struct str *notes, struct brig_error *err)
 {
-    struct guard *guard = NULL;
-    autofree struct found *found = NULL;
-    size_t count = 0;
-    int status = guard_new(options, NULL, &guard, err);
-    if (status < 0)
-        return status;
-    autoclose int lock = lock_and_find(guard, root, &found, &count, err);
-    status = lock < 0 ? lock : 0;
-    if (status == 0 && count > 0)
-        status = guard->git.program ? apply_all(guard, found, count, ret_left, notes, err)
-                                    : brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
-    guard_free(guard);
-    return status < 0 ? status : (int)count;
+    autoset struct reviewed_set set;
+    int status = reviewed_set_open(options, root, &set, err);
+    if (status == 0 && set.count > 0)
+        status = set.guard->git.program
+                     ? apply_all(set.guard, set.found, set.count, ret_left, notes, err)
+                     : brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
+    return status < 0 ? status : (int)set.count;
 }
 
 /* The chooser takes nothing, so nothing is written outside but pins. */
@@ -529,14 +550,9 @@ static int list_one(struct guard *guard, const char *name, struct brig_error *er
 {
     autoclose int folder = files_open_dir(guard->storage, name);
     autoclose int record = -1;
-    struct about about = {0};
     struct private_git p;
-    int status = folder >= 0 && read_about(folder, &about)
-                     ? private_open(&guard->git, folder, about.number, &p, err)
-                     : brig_fail(err, BRIG_E_SETUP, 0, "'%s' is incomplete", name);
     struct plan_part part = {.p = &p, .folder = name, .flags = PLAN_UNSEARCHED, .stays = true};
-    name_space(guard, status == 0 ? about.space : "", part.space);
-    str_done(&about.text);
+    int status = reviewed_open_private(guard, name, folder, &p, part.space, err);
     if (status < 0)
         return status;
     if (p.repo.kind != REPO_NONE)
@@ -557,17 +573,10 @@ static int list_one(struct guard *guard, const char *name, struct brig_error *er
 
 int guard_list(const struct guard_options *options, const char *root, struct brig_error *err)
 {
-    struct guard *guard = NULL;
-    autofree struct found *found = NULL;
-    size_t count = 0;
-    int status = guard_new(options, NULL, &guard, err);
-    if (status < 0)
-        return status;
-    autoclose int lock = lock_and_find(guard, root, &found, &count, err);
-    status = lock < 0 ? lock : 0;
-    for (size_t i = 0; i < count && status == 0 && guard->git.program; i++)
-        status = list_one(guard, found[i].name, err);
-    guard_free(guard);
+    autoset struct reviewed_set set;
+    int status = reviewed_set_open(options, root, &set, err);
+    for (size_t i = 0; i < set.count && status == 0 && set.guard->git.program; i++)
+        status = list_one(set.guard, set.found[i].name, err);
     return status;
 }
 
@@ -628,12 +637,9 @@ static int fetch_remotes(struct guard *guard, const char *name, struct str *note
     static const char *const words[] = {"remote", NULL};
     autoclose int folder = files_open_dir(guard->storage, name);
     autostr struct str old = {0}, now = {0}, objects = {0};
-    struct about about = {0};
+    char space[TRANSFER_SPACE_MAX];
     struct private_git p;
-    int status = folder >= 0 && read_about(folder, &about)
-                     ? private_open(&guard->git, folder, about.number, &p, err)
-                     : brig_fail(err, BRIG_E_SETUP, 0, "'%s' is incomplete", name);
-    str_done(&about.text);
+    int status = reviewed_open_private(guard, name, folder, &p, space, err);
     if (status < 0)
         return status;
     if (p.repo.kind != REPO_NONE)
@@ -663,37 +669,24 @@ static int fetch_remotes(struct guard *guard, const char *name, struct str *note
 int guard_fetch_remotes(const struct guard_options *options, const char *root, struct str *notes,
                         struct brig_error *err)
 {
-    struct guard *guard = NULL;
-    autofree struct found *found = NULL;
-    size_t count = 0;
-    int status = guard_new(options, NULL, &guard, err);
-    if (status < 0)
-        return status;
-    autoclose int lock = lock_and_find(guard, root, &found, &count, err);
-    status = lock < 0 ? lock : 0;
-    for (size_t i = 0; i < count && status == 0 && guard->git.program; i++)
-        status = fetch_remotes(guard, found[i].name, notes, err);
-    guard_free(guard);
+    autoset struct reviewed_set set;
+    int status = reviewed_set_open(options, root, &set, err);
+    for (size_t i = 0; i < set.count && status == 0 && set.guard->git.program; i++)
+        status = fetch_remotes(set.guard, set.found[i].name, notes, err);
     return status;
 }
 
 int guard_discard(const struct guard_options *options, const char *root, struct brig_error *err)
 {
-    struct guard *guard = NULL;
-    autofree struct found *found = NULL;
-    size_t count = 0;
-    int status = guard_new(options, NULL, &guard, err);
-    if (status < 0)
-        return status;
-    autoclose int lock = lock_and_find(guard, root, &found, &count, err);
-    status = lock < 0 ? lock : 0;
-    for (size_t i = 0; i < count && status == 0; i++) {
-        autoclose int folder = files_open_dir(guard->storage, found[i].name);
+    autoset struct reviewed_set set;
+    int status = reviewed_set_open(options, root, &set, err);
+    for (size_t i = 0; i < set.count && status == 0; i++) {
+        int storage = set.guard->storage;
+        autoclose int folder = files_open_dir(storage, set.found[i].name);
         autoclose int alone = folder < 0 ? -1 : lock_file(folder, "lock", LOCK_EX | LOCK_NB);
-        status = alone < 0 ? refuse_running(err) : tree_remove(guard->storage, found[i].name, err);
+        status = alone < 0 ? refuse_running(err) : tree_remove(storage, set.found[i].name, err);
     }
-    guard_free(guard);
-    return status < 0 ? status : (int)count;
+    return status < 0 ? status : (int)set.count;
 }
 
 /* Whether the last look has found something that is not taken. */

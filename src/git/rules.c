@@ -120,11 +120,14 @@ static int protect_bare(struct adding *a, int top, const char *source, const cha
 static int protect_names(struct adding *a, int top, const char *source, const char *dest,
                          struct brig_error *err)
 {
+    struct held_set exists;
+    size_t i = 0;
     int status = 0;
     if (a->reviewed)
         return 0;
-    for (struct names_held_name at = {0}; status == 0 && names_next_held(&at);)
-        if (at.row->held == NAMES_HELD && files_exists(top, at.path) &&
+    held_look_at(top, &exists);
+    for (struct names_held_name at = {0}; status == 0 && names_next_held(&at); i++)
+        if (at.row->held == NAMES_HELD && held_set_has(&exists, i) &&
             !is_excepted(a, source, at.path))
             status = protect_everywhere(a, source, dest, at.path, err);
     return status < 0 ? status : protect_bare(a, top, source, dest, err);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "held/names.h"
 
 #define ITEMS_MAX 4096
+#define LISTED_MAX 1024   /* entries of a directory that are compared with the held names */
 #define CONTENT "content" /* in the directory of an item, beside `about` */
 
 /* ---- which names exist ---- */
@@ -30,17 +32,49 @@ static void held_set_add(struct held_set *set, size_t index)
         set->words[index / 64] |= UINT64_C(1) << (index % 64);
 }
 
-static bool held_set_has(const struct held_set *set, size_t index)
+bool held_set_has(const struct held_set *set, size_t index)
 {
     return index < HELD_NAMES_MAX && (set->words[index / 64] & UINT64_C(1) << (index % 64));
 }
 
-static void held_look_at(int top, struct held_set *ret_set)
+/* Whether a name has ASCII letters only: others may be the same as these where case does not count. */
+static bool held_is_ascii(const char *name)
 {
+    for (; *name; name++)
+        if ((unsigned char)*name >= 0x80)
+            return false;
+    return true;
+}
+
+/* Finds the held names that may exist, by one listing of the directory instead of a question for each. False if that does
+ * not tell: it is unreadable or large, or has names that are compared by other rules. */
+static bool held_list_candidates(int top, struct held_set *ret_set)
+{
+    autodir DIR *dir = files_list(top, ".");
+    size_t count = 0;
+    *ret_set = (struct held_set){0};
+    if (!dir)
+        return false;
+    for (const struct dirent *item; (item = files_next(dir));) {
+        size_t i = 0, length = strlen(item->d_name);
+        if (++count > LISTED_MAX || !held_is_ascii(item->d_name))
+            return false;
+        for (struct names_held_name at = {0}; names_next_held(&at); i++)
+            if (strncasecmp(at.path, item->d_name, length) == 0 &&
+                (!at.path[length] || at.path[length] == '/'))
+                held_set_add(ret_set, i);
+    }
+    return true;
+}
+
+void held_look_at(int top, struct held_set *ret_set)
+{
+    struct held_set candidates;
     size_t i = 0;
+    bool listed = held_list_candidates(top, &candidates);
     *ret_set = (struct held_set){0};
     for (struct names_held_name at = {0}; names_next_held(&at); i++)
-        if (files_exists(top, at.path))
+        if ((!listed || held_set_has(&candidates, i)) && files_exists(top, at.path))
             held_set_add(ret_set, i);
 }
 

@@ -24,6 +24,9 @@ struct held_rules {
 struct held_set {
     uint64_t words[HELD_NAMES_MAX / 64]; /* a bit for each, in the order of names_next_held() */
 };
+bool held_set_has(const struct held_set *set, size_t index);
+/* Looks which of them exist in a directory now. */
+void held_look_at(int top, struct held_set *ret_set);
 /* The same as a text without NUL, which another version of brig can read. */
 void held_set_write(const struct held_set *set, struct str *text);
 void held_set_read(const char *text, struct held_set *ret_set);

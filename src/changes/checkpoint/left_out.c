@@ -71,7 +71,8 @@ void left_out_add(struct left_out *left_out, const struct manifest_entry *entry)
     str_append(text, ")");
 }
 
-static void tell(const struct left_out_list *list, const char *advice, struct str *text)
+static void left_out_tell_list(const struct left_out_list *list, const char *advice,
+                               struct str *text)
 {
     if (list->count == 0)
         return;
@@ -88,11 +89,11 @@ void left_out_tell(const struct left_out *left_out, uint64_t most_bytes, struct 
                " would be read: --checkpoint does that");
     str_concat(&holes, "; more than ", str_size(CHECKPOINT_HOLE_BYTES).text,
                " of holes would be stored");
-    tell(&left_out->large, large.data, text);
-    tell(&left_out->holes, holes.data, text);
-    tell(&left_out->ignored, "; raise --checkpoint-size to include ignored files of this size",
-         text);
-    tell(&left_out->others, "", text);
+    left_out_tell_list(&left_out->large, large.data, text);
+    left_out_tell_list(&left_out->holes, holes.data, text);
+    left_out_tell_list(&left_out->ignored,
+                       "; raise --checkpoint-size to include ignored files of this size", text);
+    left_out_tell_list(&left_out->others, "", text);
 }
 
 void left_out_done(struct left_out *left_out)

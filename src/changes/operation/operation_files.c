@@ -120,6 +120,11 @@ static const struct info_text {
     {"did", offsetof(struct operation_info, did), OPERATION_TEXT_MAX},
 };
 
+bool operation_is_durable(const struct operation_info *info)
+{
+    return strcmp(info->kind, OPERATION_RUN) != 0 || info->has_checkpoint;
+}
+
 int operation_write_info(const struct operation *operation, struct brig_error *err)
 {
     const struct operation_info *info = &operation->info;
@@ -146,9 +151,7 @@ int operation_write_info(const struct operation *operation, struct brig_error *e
         place_add(&text, &operation->steps.trees[i].place);
         record_add(&text, "root", operation->steps.trees[i].root);
     }
-    /* A run of which nothing can be restored need not survive a power cut. */
-    bool durable = strcmp(info->kind, OPERATION_RUN) != 0 || info->has_checkpoint;
-    return record_write(operation->dir, INFO, &text, durable, err);
+    return record_write(operation->dir, INFO, &text, operation_is_durable(info), err);
 }
 
 /* A layer as an operation recorded it. */

@@ -38,6 +38,9 @@ struct operation *operation_new(const struct layers *layers, int record);
 struct step_tree *operation_add_tree(struct operation *operation, const struct layer *layer,
                                      const char *name, const char *root);
 
+/* Whether it is to survive a power cut: not a run of which nothing can be restored. */
+bool operation_is_durable(const struct operation_info *info);
+
 /* Reads and writes the file `info`, with the layers. Reading opens the roots. */
 int operation_write_info(const struct operation *operation, struct brig_error *err);
 int operation_read_info(int operations, uint64_t id, struct operation_info *ret_info,
