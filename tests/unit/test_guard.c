@@ -282,6 +282,8 @@ static void protected_names(void)
            "exceptions are names or absolute paths");
 }
 
+#define MANY_FILES 1100
+
 /* A run that was killed may have been of another version, with other names. */
 static void existing_names(void)
 {
@@ -294,6 +296,20 @@ static void existing_names(void)
         tap_bail("cannot make a directory");
     held_set_write(&root.existed, &text);
     tap_is_str(text.data, ":.git:.claude/hooks:", "the names that exist are written");
+    struct held_set now;
+    (void)close(openat(top, "caf\xc3\xa9", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    held_look_at(top, &now);
+    tap_ok(memcmp(&now, &root.existed, sizeof now) == 0,
+           "they are found beside a name that is not ASCII");
+    (void)unlinkat(top, "caf\xc3\xa9", 0);
+    for (int i = 0; i < MANY_FILES; i++)
+        (void)close(
+            openat(top, str_number((uint64_t)i).text, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    held_look_at(top, &now);
+    tap_ok(memcmp(&now, &root.existed, sizeof now) == 0,
+           "and in a directory with more files than are listed");
+    for (int i = 0; i < MANY_FILES; i++)
+        (void)unlinkat(top, str_number((uint64_t)i).text, 0);
     held_set_read(text.data, &root.existed);
     tap_ok(!held_has_new(&root), "and read");
     held_set_read(":.git:.gone-name:", &root.existed);
