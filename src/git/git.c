@@ -32,6 +32,8 @@
 #define GIT_SEALED_MEMORY ((uint64_t)4 << 30)
 #define GIT_WORDS_MAX 64
 #define GIT_SAYS_MAX 4096
+#define BULK_MEMORY                                                                                \
+    "33554432" /* bytes that malloc of glibc takes from the kernel at once, and keeps */
 
 /* ---- finding git ---- */
 
@@ -114,6 +116,9 @@ static bool set_environment(const struct git *git, const struct git_call *call)
                {"GIT_WORK_TREE", here},
                {"GIT_OBJECT_DIRECTORY", call->objects},
                {"GIT_INDEX_FILE", call->index},
+               {"GIT_FLUSH", call->bulk ? "0" : NULL},
+               {"MALLOC_TOP_PAD_", call->bulk ? BULK_MEMORY : NULL},
+               {"MALLOC_TRIM_THRESHOLD_", call->bulk ? BULK_MEMORY : NULL},
                {"GIT_CONFIG_NOSYSTEM", call->own_settings ? "1" : NULL},
                {"GIT_CONFIG_GLOBAL", call->own_settings ? "/dev/null" : NULL}};
     const char *values[ARRAY_LENGTH(passed)]; /* looked up first: the array may be environ */

@@ -67,6 +67,8 @@ struct git_call {
     bool for_user;
     bool fetches;      /* for the user as well, and transports may be used */
     bool own_settings; /* without the configuration of the user and the system */
+    bool
+        bulk; /* one answer to all of the input: git keeps memory and flushes its output at the end */
 };
 
 /* Returns the exit status of git, or a negative code if it could not be run or wrote too much. */

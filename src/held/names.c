@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "held/names.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -514,7 +515,30 @@ struct names_path {
     size_t count;
     const char *home;
     bool above; /* a pattern may be longer */
+    /* Which characters the path has, as they are and in lower case: most patterns need another. */
+    bool has[UCHAR_MAX + 1], begins[UCHAR_MAX + 1]; /* anywhere; at the beginning of a component */
 };
+
+static void names_note_characters(struct names_path *to, const char *path)
+{
+    bool begins = true;
+    for (; path && *path; path++) {
+        const unsigned char c[] = {(unsigned char)*path, (unsigned char)names_fold(*path, false)};
+        for (size_t i = 0; i < ARRAY_LENGTH(c); i++) {
+            to->has[c[i]] = true;
+            to->begins[c[i]] |= begins;
+        }
+        begins = *path == '/';
+    }
+}
+
+/* Whether a pattern can match: it begins as a component does, or has its first character after a `*` somewhere. */
+static bool names_can_match(const char *pattern, bool exact, const struct names_path *path)
+{
+    bool any = *pattern == '*';
+    unsigned char c = (unsigned char)names_fold(pattern[any], exact);
+    return c == '\0' || c == '/' || (any ? path->has[c] : path->begins[c]);
+}
 
 /* With `above` a path that ends before the pattern matches, too. */
 static bool names_match_all(const char *pattern, const char *path, bool exact, bool above)
@@ -550,6 +574,8 @@ static bool names_match_row(const struct names_row *row, const struct names_path
     if (row->held == NAMES_HELD_NEW || row->held == NAMES_HELD_BARE || (home && !path->home))
         return false;
     for (const char *const *pattern = row->patterns; *pattern; pattern++) {
+        if (!names_can_match(*pattern, row->exact, path))
+            continue;
         if (home && names_match_quickly(*pattern, path->home, row->exact, path->above))
             return true;
         for (size_t i = 0; i < path->count && !home; i++)
@@ -575,6 +601,8 @@ bool names_judge(const char *path, const char *home, mode_t before, mode_t after
         at = strchr(at, '/');
         at = at ? at + 1 : NULL;
     }
+    names_note_characters(&components, path);
+    names_note_characters(&components, home);
     for (size_t i = 0; i < names_row_count; i++) {
         const struct names_row *row = &names_rows[i];
         if ((!row->gone && !after) || !names_match_row(row, &components))

@@ -69,7 +69,7 @@ int import_begin(const struct git *git, int repository, const char *ref, struct 
                                         "fast-import", "--quiet",
                                         "--done",      "--depth=0",
                                         NULL};
-    const struct git_call call = {.words = words, .git_dir = repository};
+    const struct git_call call = {.words = words, .git_dir = repository, .bulk = true};
     *ret_import = (struct import){0};
     int status = git_talk_begin(git, &call, &ret_import->git, err);
     if (status < 0)

@@ -241,7 +241,8 @@ static int ask_once(struct asking *asking, const struct layer *layer, const stru
                                       .input_fd = input,
                                       .each = take_field,
                                       .data = asking,
-                                      .says = &says},
+                                      .says = &says,
+                                      .bulk = true},
                    NULL);
 }
 

@@ -14,6 +14,7 @@
 #include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
+#include "changes/layer/walk.h"
 
 #define BLOCK_BYTES 65536
 #define TRIES_MAX 16 /* deleted files of the same size that one added file is compared with */
@@ -46,16 +47,17 @@ static int add_directory(struct renames *renames, const char *path, struct brig_
     return status;
 }
 
-static int add_file(struct renames *renames, const struct change *change, struct brig_error *err)
+static int add_file(struct renames *renames, const char *path, const struct stat *info,
+                    struct brig_error *err)
 {
-    if (renames->count == RENAMES_MAX || !has_room(renames, change->path))
+    if (!S_ISREG(info->st_mode) || info->st_size == 0 || renames->count == RENAMES_MAX ||
+        !has_room(renames, path))
         return 0;
     if (!array_grow(&renames->files, renames->count))
         return brig_fail_nomem(err);
     struct rename *file = &renames->files[renames->count];
-    *file = (struct rename){.size = (uint64_t)change->before.st_size,
-                            .mtime_ns = ident_of(&change->before).mtime_ns};
-    int status = str_copy(change->path, &file->path, err);
+    *file = (struct rename){.size = (uint64_t)info->st_size, .mtime_ns = ident_of(info).mtime_ns};
+    int status = str_copy(path, &file->path, err);
     renames->count += status == 0;
     return status;
 }
@@ -66,19 +68,16 @@ int renames_add(struct renames *renames, const struct change *change, struct bri
         renames->added = true;
     if (change->kind != CHANGE_DELETED)
         return 0;
-    if (S_ISDIR(change->before.st_mode))
-        return add_directory(renames, change->path, err);
-    return S_ISREG(change->before.st_mode) && change->before.st_size > 0
-               ? add_file(renames, change, err)
-               : 0;
+    return S_ISDIR(change->before.st_mode) ? add_directory(renames, change->path, err)
+                                           : add_file(renames, change->path, &change->before, err);
 }
 
-static int add_deleted_file(void *context, const struct change *change, struct brig_error *err)
+static int add_deleted_file(void *context, const struct walk_entry *entry, struct brig_error *err)
 {
     struct renames *renames = context;
     if (renames->count == RENAMES_MAX || renames->path_bytes > RENAMES_PATH_BYTES_MAX)
-        return CHANGE_STOP;
-    return S_ISDIR(change->before.st_mode) ? 0 : renames_add(renames, change, err);
+        return TREE_STOP;
+    return add_file(renames, entry->path, &entry->info, err);
 }
 
 static int compare_sizes(const void *left, const void *right)
@@ -91,13 +90,14 @@ static int compare_sizes(const void *left, const void *right)
 
 int renames_prepare(struct renames *renames, const struct layer *layer, struct brig_error *err)
 {
-    struct change_options options = {.paths = (const char *const *)renames->directories,
-                                     .path_count = renames->directory_count,
-                                     .expand = true,
-                                     .quick = true};
-    int status = renames->added && renames->directory_count > 0
-                     ? changes_walk(layer, &options, add_deleted_file, renames, err)
-                     : 0;
+    int status = 0;
+    for (size_t i = 0; renames->added && i < renames->directory_count && status == 0; i++) {
+        int dir = -1; /* nothing in it is hidden, or it would not be a deleted directory */
+        if (path_open_beneath(layer->lower, renames->directories[i], O_RDONLY | O_DIRECTORY, 0,
+                              &dir, NULL) == 0)
+            status = tree_walk(dir, renames->directories[i], add_deleted_file, renames, err);
+        own_close(&dir);
+    }
     if (renames->count > 0)
         qsort(renames->files, renames->count, sizeof *renames->files, compare_sizes);
     return status < 0 ? status : 0;
@@ -161,23 +161,45 @@ static size_t find_size(const struct renames *renames, uint64_t size)
     return low;
 }
 
+/* The beginning of a file, filled up with zeros. */
+static void read_head(int fd, char head[static RENAMES_HEAD_BYTES])
+{
+    memset(head, 0, RENAMES_HEAD_BYTES);
+    (void)pread(fd, head, RENAMES_HEAD_BYTES, 0);
+}
+
+/* Whether a deleted file has the contents of an added one. */
+static bool has_contents(struct renames *renames, const struct layer *layer, struct rename *file,
+                         int added, const char head[static RENAMES_HEAD_BYTES])
+{
+    struct stat info;
+    if (file->known && memcmp(file->head, head, RENAMES_HEAD_BYTES) != 0)
+        return false;
+    autoclose int fd = open_file(layer->lower, file->path, &info);
+    if (fd < 0)
+        return false;
+    read_head(fd, file->head);
+    file->known = true;
+    return memcmp(file->head, head, RENAMES_HEAD_BYTES) == 0 && is_same(renames, fd, added);
+}
+
 /* Compares an open file with deleted files of its size: those with its time, which programs that move
  * a file keep, or the others. */
 static struct rename *find_same(struct renames *renames, const struct layer *layer, int added,
                                 const struct stat *info, bool same_time)
 {
     uint64_t size = (uint64_t)info->st_size;
+    char head[RENAMES_HEAD_BYTES];
     size_t tries = 0;
+    read_head(added, head);
     for (size_t i = find_size(renames, size); i < renames->count && tries < TRIES_MAX; i++) {
         struct rename *file = &renames->files[i];
-        struct stat deleted;
         if (file->size != size)
             break;
         if (file->used || (file->mtime_ns == ident_of(info).mtime_ns) != same_time)
             continue;
         tries++;
-        autoclose int fd = open_file(layer->lower, file->path, &deleted);
-        if (fd >= 0 && is_same(renames, fd, added))
+        if (has_contents(renames, layer, file, added, head))
             return file;
     }
     return NULL;

@@ -18,6 +18,7 @@ struct inventory_item;
 #define RENAMES_DIRECTORIES_MAX 256
 #define RENAMES_PATH_BYTES_MAX ((size_t)4 << 20)
 #define RENAMES_BYTES_MAX ((uint64_t)256 << 20)
+#define RENAMES_HEAD_BYTES 32 /* of a deleted file: most files of the same size differ in them */
 
 struct renames {
     struct rename {
@@ -25,6 +26,8 @@ struct renames {
         uint64_t size;
         int64_t mtime_ns;
         bool used;
+        bool known; /* `head` was read */
+        char head[RENAMES_HEAD_BYTES];
     } * files; /* deleted, sorted by size after renames_prepare() */
     size_t count;
     char **directories; /* deleted, in order */
