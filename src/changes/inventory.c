@@ -24,7 +24,6 @@ struct inventory {
     const struct str *state;
     struct inventory_counts counts;
     FILE *kinds[INVENTORY_KINDS];
-    FILE *git; /* NULL: none were added */
     struct ignored ignored;
     struct renames renames;
 };
@@ -35,7 +34,6 @@ void inventory_free(struct inventory *inventory)
         return;
     for (size_t i = 0; i < INVENTORY_KINDS; i++)
         own_fclose(&inventory->kinds[i]);
-    own_fclose(&inventory->git);
     ignored_done(&inventory->ignored);
     renames_done(&inventory->renames);
     free(inventory);
@@ -96,21 +94,23 @@ static void count(struct inventory_counts *counts, const struct inventory_item *
         counts->bytes += item->size_after;
 }
 
+/* The reason of a file of state counts, too: a decision about it finds it. */
 static void set_token(const struct inventory *inventory, const struct change *change,
-                      struct inventory_item *item)
+                      const char *reason, struct inventory_item *item)
 {
-    bool active = inventory->layer->running;
-    /* The reason of a file of state, too, which a decision about it finds. */
-    const char *risk = item->state ? risk_find(change) : item->risk;
-    item->token = token_of_change(change, risk, active);
-    if (!item->token.text[0])
-        item->risk = TOKEN_NOT_JUDGED;
+    item->token = token_of_change(change, reason, inventory->layer->running);
+    if (item->token.text[0])
+        return;
+    item->risk = TOKEN_NOT_JUDGED;
+    item->class = NAMES_NOT_JUDGED;
 }
 
 static int collect(void *context, const struct change *change, struct brig_error *err)
 {
     struct inventory *inventory = context;
     char before[PATH_LENGTH_MAX + 1], after[PATH_LENGTH_MAX + 1];
+    struct names_mark mark = {0};
+    (void)risk_judge(change, &mark);
     struct inventory_item item = {
         .kind = change->kind,
         .meta = change->meta,
@@ -125,14 +125,15 @@ static int collect(void *context, const struct change *change, struct brig_error
         .path = change->path,
         .conflict = change->conflict,
         .unreadable = change->unreadable,
-        .risk = risk_find(change),
+        .risk = mark.reason,
+        .class = mark.class,
         .target_before =
             read_target(change->lower_dir, change->name, change->before.st_mode, before),
         .target_after = read_target(change->upper_dir, change->name, change->after.st_mode, after),
     };
     find_state(inventory, &item);
     if (inventory->tokens)
-        set_token(inventory, change, &item);
+        set_token(inventory, change, mark.reason, &item);
     count(&inventory->counts, &item);
     int result = renames_add(&inventory->renames, change, err);
     if (result == 0 && item.asked)
@@ -218,25 +219,6 @@ int inventory_each(struct inventory *inventory, inventory_visit visit, void *con
     for (size_t i = 0; i < INVENTORY_KINDS && result == 0; i++)
         result = each_of_kind(inventory->kinds[i], visit, context, err);
     return result;
-}
-
-int inventory_each_git(struct inventory *inventory, inventory_visit visit, void *context,
-                       struct brig_error *err)
-{
-    return inventory->git ? each_of_kind(inventory->git, visit, context, err) : 0;
-}
-
-int inventory_add(struct inventory *inventory, const struct inventory_item *item,
-                  struct brig_error *err)
-{
-    int result = inventory->git ? 0 : spool_file(inventory->layer->record, &inventory->git, err);
-    if (result < 0)
-        return result;
-    inventory->counts.git++;
-    inventory->counts.conflicts += item->conflict != NULL;
-    inventory->counts.risky += item->risk != NULL;
-    inventory->counts.unreadable += item->unreadable != NULL;
-    return spool_write(inventory->git, item, err);
 }
 
 /* ---- groups of ignored files ---- */

@@ -11,38 +11,29 @@
 
 #include <brig/brig.h>
 
+#include "base/str.h"
 #include "changes/layer/change.h"
 #include "changes/token.h"
+#include "git/range.h"
+#include "held/names.h"
 
-struct git;
+struct guard_options;
 struct layers;
-struct str;
 
 #define INVENTORY_KINDS (CHANGE_ADDED + 1)
 
-enum inventory_what {
-    INVENTORY_FILE,       /* a changed file of a layer */
-    INVENTORY_REF,        /* a branch, a tag or another ref */
-    INVENTORY_TREE,       /* of a worktree: HEAD, the index and the branch that is checked out */
-    INVENTORY_STASH,      /* one entry */
-    INVENTORY_CONFIG,     /* a remote, an upstream or a setting for pushes */
-    INVENTORY_REPOSITORY, /* a new one */
-};
-
 /* An item. Texts are valid during the call. */
 struct inventory_item {
-    enum inventory_what what;
-    struct token token; /* "" if tokens were not asked for, or the item is not judged */
-    const char
-        *path; /* of a file, relative to the root; else the name: of a ref, a key, a directory … */
-    const char *conflict;   /* reasons, or NULL: why it cannot be taken without a decision, */
-    const char *risk;       /* why it needs a look, */
+    struct token token;   /* "" if tokens were not asked for, or the item is not judged */
+    const char *path;     /* of a file, relative to the root; else the name: of a ref, a key … */
+    const char *conflict; /* reasons, or NULL: why it cannot be taken without a decision, */
+    const char *risk;     /* why it needs a look, */
+    enum names_class class; /* of `risk` */
     const char *unreadable; /* why it cannot be examined or taken at all */
 
-    /* of git's items */
-    const char *repository;     /* the absolute path of the repository or worktree */
-    const char *before, *after; /* objects or values; NULL: there is none */
-    const char *summary;        /* one line about it, such as "2 commits, the last: fix a typo" */
+    /* of what was done in git; NULL: it is a file */
+    const struct git_item *git;
+    const struct range *range; /* the commits that it would make reachable */
 
     /* of a file */
     enum change_kind kind;
@@ -64,7 +55,6 @@ struct inventory_counts {
     uint64_t kinds[INVENTORY_KINDS];
     uint64_t conflicts, risky, ignored, unreadable;
     uint64_t bytes; /* of added and modified files */
-    uint64_t git;   /* items of git */
     uint64_t state; /* files of programs' state, which are not counted otherwise */
 };
 
@@ -85,10 +75,6 @@ int inventory_make(const struct layer *layer, const struct inventory_options *op
 void inventory_free(struct inventory *inventory);
 const struct inventory_counts *inventory_counts(const struct inventory *inventory);
 
-/* Adds an item of git: they are visited in this order. Copies the texts. */
-int inventory_add(struct inventory *inventory, const struct inventory_item *item,
-                  struct brig_error *err);
-
 /* Whether a path of the home is, or is below, one of a list: `state` of the options. */
 bool inventory_is_state(const struct str *state, const char *path);
 
@@ -98,9 +84,19 @@ typedef int (*inventory_visit)(void *context, const struct inventory_item *item,
                                struct brig_error *err);
 int inventory_each(struct inventory *inventory, inventory_visit visit, void *context,
                    struct brig_error *err);
-/* Visits the items of git. */
-int inventory_each_git(struct inventory *inventory, inventory_visit visit, void *context,
-                       struct brig_error *err);
+/* What a jail has done in git, judged: for who lists such items, and for who decides about them. */
+struct inventory_git {
+    struct inventory_item item; /* its texts are here, and in the git_item, which is borrowed */
+    struct range range;
+    struct str risk;
+};
+/* Release with inventory_git_done(). */
+int inventory_judge_git(const struct git_item *git, struct inventory_git *ret_judged,
+                        struct brig_error *err);
+void inventory_git_done(struct inventory_git *judged);
+/* Visits what was done in the repositories of a reviewed directory. See guard_list(). */
+int inventory_each_git(const struct guard_options *options, const char *root, inventory_visit visit,
+                       void *context, struct brig_error *err);
 
 /* Ignored files in one directory: all in and below it if git ignores the directory, else those
  * directly in it. */

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "changes/layer/change.h"
 #include "changes/layer/walk.h"
+#include "git/item.h"
 
 #define PART_BYTES 65536
 
@@ -126,4 +127,21 @@ bool token_fits(const char *token, const struct change *change, const char *reas
     if (!active && strcmp(token_of_change(change, reason, false).text, token) == 0)
         return true;
     return strcmp(token_of_change(change, reason, true).text, token) == 0;
+}
+
+/* ---- git ---- */
+
+struct token token_of_git(const struct git_item *item, const char *reason)
+{
+    const char *const texts[] = {item->top,      item->name,     item->old,
+                                 item->new,      item->old_head, item->new_head,
+                                 item->old_tree, item->new_tree, reason};
+    struct token_maker maker;
+    char kind[32];
+    token_begin(&maker);
+    (void)snprintf(kind, sizeof kind, "git %d", (int)item->kind);
+    token_add(&maker, kind);
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+        token_add(&maker, texts[i]);
+    return token_end(&maker);
 }

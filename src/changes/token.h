@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 
 struct change;
+struct git_item;
 
 #define TOKEN_LENGTH 32 /* hexadecimal digits */
 /* While a run is active, a process may write to a file that it has mapped without a new time of the file, so its
@@ -34,6 +35,9 @@ struct token token_end(struct token_maker *maker);
  * everything in it, and `reason`, the reason of its mark or NULL. With `contents`, the jail's file is read, or the copy
  * of it that `change` names. "" if that is too large or cannot be read. */
 struct token token_of_change(const struct change *change, const char *reason, bool contents);
+
+/* The token of what was done in git: its repository, name, objects or values on both sides, and `reason`. */
+struct token token_of_git(const struct git_item *item, const char *reason);
 
 /* Whether a token is the present one of a change: of its contents while a run is `active`, else with or without. */
 bool token_fits(const char *token, const struct change *change, const char *reason, bool active);

@@ -268,9 +268,9 @@ static int tell_item(void *data, const struct git_item *item, struct str *reason
     (void)reason;
     if (!item->new || item->kind == GIT_ITEM_CONFIG || telling->count++ >= TOLD_MAX)
         return 1;
-    if (range_judge(item, &range, err) == 0 && range.first[RANGE_UNASKED].reason) {
+    if (range_judge(item, &range, err) == 0 && range.first[NAMES_UNASKED].reason) {
         str_append(telling->notes, "git: a checkout can write what is committed here: ");
-        range_append_mark(telling->notes, &range.first[RANGE_UNASKED]);
+        range_append_mark(telling->notes, &range.first[NAMES_UNASKED]);
         str_append_char(telling->notes, '\n');
     }
     range_done(&range);

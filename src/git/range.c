@@ -38,7 +38,7 @@ enum flag_kind {
 
 struct flag {
     enum flag_kind kind;
-    enum range_class class, name_class; /* the latter by the name alone */
+    enum names_class class, name_class; /* the latter by the name alone */
     const char *reason;
     char *path;
     char commit[RANGE_ID_MAX + 1];
@@ -224,20 +224,6 @@ static void judge_read_list(struct judge *judge, struct str *input)
 
 /* ---- the class of a path ---- */
 
-static enum range_class class_of(enum names_class class)
-{
-    switch (class) {
-    case NAMES_UNASKED:
-        return RANGE_UNASKED;
-    case NAMES_WHEN_RUN:
-    case NAMES_UNUSUAL:
-        return RANGE_WHEN_RUN;
-    case NAMES_NOT_JUDGED:
-        return RANGE_NOT_JUDGED;
-    }
-    return RANGE_NOT_JUDGED;
-}
-
 /* Whether a commit of a submodule is one that the user has there; another is not known, and git would check it out. */
 static bool judge_has_link(struct judge *judge, const char *path, const char *id)
 {
@@ -289,26 +275,26 @@ static bool judge_path(struct judge *judge, const char *path, struct flag *flag)
     struct names_mark mark;
     if (names_judge(path, home, before, after, &mark)) {
         flag->reason = mark.reason;
-        flag->class = flag->name_class = class_of(mark.class);
+        flag->class = flag->name_class = mark.class == NAMES_UNUSUAL ? NAMES_WHEN_RUN : mark.class;
     }
-    if (flag->class == RANGE_UNASKED)
+    if (flag->class == NAMES_UNASKED)
         return true;
     if (after == MODE_GITLINK && !judge_has_link(judge, path, judge->blobs[1])) {
-        flag->class = RANGE_NOT_JUDGED;
+        flag->class = NAMES_NOT_JUDGED;
         flag->reason = "a commit that your copy of the submodule does not have";
     } else if (after == MODE_LINK) {
         flag->kind = FLAG_LINK;
-        flag->class = RANGE_UNASKED;
+        flag->class = NAMES_UNASKED;
     } else if (after != 0 && is_package(path)) {
         flag->kind = FLAG_PACKAGE;
-        flag->class = RANGE_WHEN_RUN;
+        flag->class = NAMES_WHEN_RUN;
     }
-    return flag->class != RANGE_PLAIN;
+    return flag->class != NAMES_PLAIN;
 }
 
 /* ---- reading diff-tree ---- */
 
-static void judge_mark(struct range *range, enum range_class class, const char *reason,
+static void judge_mark(struct range *range, enum names_class class, const char *reason,
                        const char *path, const char *commit)
 {
     struct range_mark *mark = &range->first[class];
@@ -347,21 +333,21 @@ static size_t judge_list_file(struct judge *judge, const char *path, const struc
         return SIZE_MAX;
     }
     struct range_file *file = &commit->files[commit->file_count];
-    bool marked = flag->reason && !(judge->merge && flag->class == RANGE_WHEN_RUN);
+    bool marked = flag->reason && !(judge->merge && flag->class == NAMES_WHEN_RUN);
     *file = (struct range_file){.path = strdup(path),
                                 .letter = judge->letter,
                                 .mode = judge->modes[1],
                                 .reason = marked ? flag->reason : NULL,
-                                .class = marked ? flag->class : RANGE_PLAIN};
+                                .class = marked ? flag->class : NAMES_PLAIN};
     return file->path ? commit->file_count++ : SIZE_MAX;
 }
 
 /* Whether a mark of this class counts where it was found. */
-static bool judge_counts(const struct judge *judge, enum range_class class)
+static bool judge_counts(const struct judge *judge, enum names_class class)
 {
     if (judge->pass == PASS_ENDS)
-        return class == RANGE_WHEN_RUN;
-    return class != RANGE_WHEN_RUN || judge->pass == PASS_STAGED ||
+        return class == NAMES_WHEN_RUN;
+    return class != NAMES_WHEN_RUN || judge->pass == PASS_STAGED ||
            judge->item->kind == GIT_ITEM_STASH;
 }
 
@@ -657,7 +643,7 @@ static void judge_drop_merged(struct judge *judge)
     judge_compare(judge, &input);
     for (size_t i = 0; i < judge->sorted_count && !judge->failed; i++)
         if (judge->sorted[i]->tips < judge->tip_count)
-            judge->sorted[i]->class = RANGE_PLAIN;
+            judge->sorted[i]->class = NAMES_PLAIN;
 }
 
 /* ---- contents ---- */
@@ -711,7 +697,7 @@ static void judge_contents(struct judge *judge)
     size_t read = 0;
     for (size_t i = 0; i < judge->flag_count; i++) {
         struct flag *flag = &judge->flags[i];
-        if (flag->class == RANGE_PLAIN || flag->kind == FLAG_NAME)
+        if (flag->class == NAMES_PLAIN || flag->kind == FLAG_NAME)
             continue;
         const char *reason = "it was not read: there are too many";
         if (read++ < RANGE_BLOBS_MAX)
@@ -722,7 +708,7 @@ static void judge_contents(struct judge *judge)
         } else if (flag->reason) { /* the name of a link is of the other class */
             flag->class = flag->name_class;
         } else {
-            flag->class = RANGE_PLAIN;
+            flag->class = NAMES_PLAIN;
         }
     }
 }
@@ -734,16 +720,16 @@ static void judge_finish(struct judge *judge)
 {
     for (size_t i = 0; i < judge->flag_count; i++) {
         struct flag *flag = &judge->flags[i];
-        if (flag->class != RANGE_PLAIN)
+        if (flag->class != NAMES_PLAIN)
             judge_mark(judge->range, flag->class, flag->reason, flag->path, flag->commit);
         if (flag->kept == SIZE_MAX || flag->file == SIZE_MAX)
             continue;
         struct range_file *file = &judge->range->commits[flag->kept].files[flag->file];
         file->class = flag->class;
-        file->reason = flag->class == RANGE_PLAIN ? NULL : flag->reason;
+        file->reason = flag->class == NAMES_PLAIN ? NULL : flag->reason;
     }
     if (judge->failed)
-        judge_mark(judge->range, RANGE_NOT_JUDGED, judge->failed, NULL, "");
+        judge_mark(judge->range, NAMES_NOT_JUDGED, judge->failed, NULL, "");
 }
 
 static void judge_done(struct judge *judge)
@@ -792,16 +778,16 @@ void range_done(struct range *range)
         free(commit->subject);
     }
     free(range->commits);
-    for (size_t i = 0; i < RANGE_CLASSES; i++)
+    for (size_t i = 0; i < NAMES_CLASSES; i++)
         free(range->first[i].path);
     *range = (struct range){0};
 }
 
 const struct range_mark *range_stops(const struct range *range)
 {
-    if (range->first[RANGE_UNASKED].reason)
-        return &range->first[RANGE_UNASKED];
-    return range->first[RANGE_NOT_JUDGED].reason ? &range->first[RANGE_NOT_JUDGED] : NULL;
+    if (range->first[NAMES_UNASKED].reason)
+        return &range->first[NAMES_UNASKED];
+    return range->first[NAMES_NOT_JUDGED].reason ? &range->first[NAMES_NOT_JUDGED] : NULL;
 }
 
 void range_append_mark(struct str *out, const struct range_mark *mark)

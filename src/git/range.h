@@ -14,6 +14,7 @@
 #include <brig/brig.h>
 
 #include "git/item.h"
+#include "held/names.h"
 
 #define RANGE_ID_MAX 64
 #define RANGE_COMMITS_MAX 100000   /* above: not judged */
@@ -25,20 +26,12 @@
 #define RANGE_BLOBS_MAX 1000 /* links and package.json files that are read; more are flagged */
 #define RANGE_LINKS_MAX 200  /* commits of submodules that are looked for; more are flagged */
 
-enum range_class {
-    RANGE_PLAIN,    /* no mark */
-    RANGE_WHEN_RUN, /* executes when the project is run: judged between the ends */
-    RANGE_UNASKED, /* executes when it is checked out, opened, entered or pushed: judged in each commit */
-    RANGE_NOT_JUDGED, /* nothing is known: counts as flagged */
-};
-#define RANGE_CLASSES 4
-
 struct range_file {
     char *path;
     char letter;        /* as git: A, M, D, T */
     uint32_t mode;      /* afterwards; 0: deleted */
     const char *reason; /* of its mark, constant; or NULL */
-    enum range_class class;
+    enum names_class class;
 };
 
 /* One commit, or, with an empty id, what is staged. */
@@ -51,6 +44,9 @@ struct range_commit {
     uint64_t more; /* files that are not listed */
 };
 
+/* Two classes: what executes when the project is run is judged between the ends, what executes unasked in each commit. A file
+ * that is not judged counts as flagged. */
+
 /* The first mark of a class. */
 struct range_mark {
     const char *reason; /* NULL: there is none */
@@ -62,7 +58,7 @@ struct range {
     struct range_commit *commits;
     size_t count;
     uint64_t total; /* commits, with those that are not listed */
-    struct range_mark first[RANGE_CLASSES];
+    struct range_mark first[NAMES_CLASSES];
 };
 
 /* Judges what taking an item would make reachable. A failure of git is no error: the range is not judged then, and the mark says

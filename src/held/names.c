@@ -479,6 +479,18 @@ static const char *const names_known[] = {
     ".zig-cache",
 };
 
+const char *names_class_name(enum names_class class)
+{
+    static const char *const names[] = {"none", "unasked", "when_run", "unusual", "not_judged"};
+    return names[class];
+}
+
+const char *names_class_words(enum names_class class)
+{
+    static const char *const words[] = {"", " (unasked)", " (when run)", "", ""};
+    return words[class];
+}
+
 /* ---- patterns ---- */
 
 static char names_fold(char c, bool exact)

@@ -11,11 +11,16 @@
 
 /* The strongest first. */
 enum names_class {
-    NAMES_UNASKED = 1, /* executed by opening, listing or pushing the project, or by a log-in */
-    NAMES_WHEN_RUN,    /* executed when the project is built, tested or run, or a program used */
-    NAMES_UNUSUAL,     /* executes nothing by itself */
-    NAMES_NOT_JUDGED,  /* it could not be read */
+    NAMES_PLAIN,      /* no mark */
+    NAMES_UNASKED,    /* executed by opening, listing or pushing the project, or by a log-in */
+    NAMES_WHEN_RUN,   /* executed when the project is built, tested or run, or a program used */
+    NAMES_UNUSUAL,    /* executes nothing by itself */
+    NAMES_NOT_JUDGED, /* it could not be read */
 };
+#define NAMES_CLASSES (NAMES_NOT_JUDGED + 1)
+/* "unasked", "when_run", "unusual" or "not_judged"; and what follows a reason: " (unasked)". */
+const char *names_class_name(enum names_class class);
+const char *names_class_words(enum names_class class);
 
 /* Whether a new file of this name at the top of a granted directory is held back after a run. */
 enum names_held {

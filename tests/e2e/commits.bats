@@ -102,6 +102,14 @@ verb() {
     project user
     must inside user:sealed 'mkdir -p .github/workflows; echo run >.github/workflows/ci.yml; git add -A; git commit -q -m evil
         git rm -rq .github; echo b >a; git commit -qam fix; git branch extra HEAD~1' -R
+    must verb user status
+    output_has '.github/workflows/ci.yml: executed by continuous integration (unasked)'
+    must verb user status --json
+    python3 -c 'import json, sys
+items = {g["name"]: g for g in json.loads(sys.argv[1])["git"]}
+main, extra = items["refs/heads/main"], items["refs/heads/extra"]
+assert (main["kind"], extra["kind"]) == ("worktree", "ref") and main["class"] == extra["class"] == "unasked", items
+assert len(main["token"]) == 32 and main["token"] != extra["token"] and main["old_head"] == main["name"], items' "$output"
     run verb user apply --all
     [ "$status" -eq 1 ]
     output_has 'git: main was not moved: '

@@ -18,6 +18,7 @@
 #include "changes/show/renames.h"
 #include "changes_support.h"
 #include "git/git.h"
+#include "git/item.h"
 #include "tap.h"
 
 static struct git git;
@@ -436,31 +437,28 @@ static void folds_state(void)
 
 static void has_items_of_git(void)
 {
-    struct layers layers;
-    struct inventory *inventory = NULL;
+    const struct git_item item = {.kind = GIT_ITEM_CONFIG,
+                                  .top = "/p",
+                                  .name = "branch.main.merge",
+                                  .old = "refs/heads/main",
+                                  .new = "refs/heads/x"};
+    const char *const *parts[] = {&item.top, &item.name, &item.old, &item.new};
     struct brig_error err = {0};
-    struct inventory_item found = {.path = "refs/heads/main"};
-    const struct inventory_item item = {.what = INVENTORY_REF,
-                                        .path = "refs/heads/main",
-                                        .repository = "/p",
-                                        .before = "1",
-                                        .after = "2",
-                                        .risk = "runs",
-                                        .token = {"t"}};
-    begin_trees();
-    if (layers_open(storage, "x", NULL, NULL, &layers, &err) < 0 || layers.count != 1)
+    struct inventory_git judged;
+    if (inventory_judge_git(&item, &judged, &err) < 0)
         tap_bail("%s", err.message);
-    if (inventory_make(&layers.items[0], &(struct inventory_options){0}, &inventory, &err) < 0 ||
-        inventory_each_git(inventory, find_token, &found, &err) < 0)
-        tap_bail("%s", err.message);
-    tap_is_str(found.token.text, "", "no items of git");
-    tap_is_int(inventory_add(inventory, &item, &err), 0, "one is added");
-    tap_is_int(inventory_each_git(inventory, find_token, &found, &err), 0, "and visited");
-    tap_is_str(found.token.text, "t", "with its token");
-    tap_is_int(inventory_counts(inventory)->git, 1, "it is counted");
-    tap_is_int(inventory_counts(inventory)->risky, 1, "also among those that are flagged");
-    inventory_free(inventory);
-    layers_done(&layers);
+    tap_ok(strcmp(judged.item.path, item.name) == 0 && !judged.item.risk &&
+               strcmp(judged.item.token.text, token_of_git(&item, NULL).text) == 0,
+           "an item of git has a name and a token");
+    tap_is_int((long)strlen(judged.item.token.text), TOKEN_LENGTH, "as files have");
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+        struct git_item other = item;
+        *(const char **)((char *)&other + ((const char *)parts[i] - (const char *)&item)) = "z";
+        tap_ok(strcmp(token_of_git(&other, NULL).text, judged.item.token.text) != 0,
+               "it depends on %s", *parts[i]);
+    }
+    tap_ok(strcmp(token_of_git(&item, "x").text, judged.item.token.text) != 0, "and on the mark");
+    inventory_git_done(&judged);
 }
 
 int main(void)

@@ -94,9 +94,9 @@ static void expect(enum git_item_kind kind, const char *old, const char *new, co
     autostr struct str text = {0};
     judge(kind, old, new, tree, &range);
     const struct range_mark *mark = range_stops(&range);
-    const struct range_mark *later = &range.first[RANGE_WHEN_RUN];
+    const struct range_mark *later = &range.first[NAMES_WHEN_RUN];
     if (mark)
-        str_concat(&text, mark == &range.first[RANGE_UNASKED] ? "unasked " : "not judged ",
+        str_concat(&text, mark == &range.first[NAMES_UNASKED] ? "unasked " : "not judged ",
                    mark->path ? mark->path : "", ": ", mark->reason);
     else if (later->reason)
         str_concat(&text, "when run ", later->path ? later->path : "", ": ", later->reason);

@@ -162,10 +162,10 @@ static size_t find_size(const struct renames *renames, uint64_t size)
 }
 
 /* The beginning of a file, filled up with zeros. */
-static void read_head(int fd, char head[static RENAMES_HEAD_BYTES])
+static bool read_head(int fd, char head[static RENAMES_HEAD_BYTES])
 {
     memset(head, 0, RENAMES_HEAD_BYTES);
-    (void)pread(fd, head, RENAMES_HEAD_BYTES, 0);
+    return pread(fd, head, RENAMES_HEAD_BYTES, 0) >= 0;
 }
 
 /* Whether a deleted file has the contents of an added one. */
@@ -176,9 +176,8 @@ static bool has_contents(struct renames *renames, const struct layer *layer, str
     if (file->known && memcmp(file->head, head, RENAMES_HEAD_BYTES) != 0)
         return false;
     autoclose int fd = open_file(layer->lower, file->path, &info);
-    if (fd < 0)
+    if (fd < 0 || !read_head(fd, file->head))
         return false;
-    read_head(fd, file->head);
     file->known = true;
     return memcmp(file->head, head, RENAMES_HEAD_BYTES) == 0 && is_same(renames, fd, added);
 }
@@ -191,7 +190,8 @@ static struct rename *find_same(struct renames *renames, const struct layer *lay
     uint64_t size = (uint64_t)info->st_size;
     char head[RENAMES_HEAD_BYTES];
     size_t tries = 0;
-    read_head(added, head);
+    if (!read_head(added, head))
+        return NULL;
     for (size_t i = find_size(renames, size); i < renames->count && tries < TRIES_MAX; i++) {
         struct rename *file = &renames->files[i];
         if (file->size != size)

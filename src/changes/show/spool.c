@@ -11,13 +11,12 @@
 #include "changes/inventory.h"
 
 /* The texts of an item, in the order in which they are written. */
-#define TEXTS 11
+#define TEXTS 7
 static void list_texts(struct inventory_item *item, const char **ret_texts[static TEXTS])
 {
     const char **const texts[TEXTS] = {
         &item->path,     &item->target_before, &item->target_after, &item->renamed_from,
-        &item->conflict, &item->risk,          &item->unreadable,   &item->repository,
-        &item->before,   &item->after,         &item->summary};
+        &item->conflict, &item->risk,          &item->unreadable};
     memcpy(ret_texts, texts, sizeof texts);
 }
 

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/path.h"
-#include "git/range.h"
+#include "base/str.h"
+#include "changes/inventory.h"
 
 #define COMMITS_SHORT 20 /* listed of an item */
 #define NS INT64_C(1000000000)
@@ -21,12 +20,10 @@ static void append_shown(struct str *out, const char *text)
         str_append_shown(out, text, strlen(text), "");
 }
 
-static const char *name_of(const struct git_item *item)
+static const char *short_name(const char *name)
 {
-    const char *name = item->kind == GIT_ITEM_WORKTREE ? item->new_head : item->name;
-    if (str_starts_with(name, "refs/heads/") || str_starts_with(name, "refs/tags/"))
-        return strchr(name + strlen("refs/"), '/') + 1;
-    return name;
+    bool shortens = str_starts_with(name, "refs/heads/") || str_starts_with(name, "refs/tags/");
+    return shortens ? strchr(name + strlen("refs/"), '/') + 1 : name;
 }
 
 static const char *kind_of(const struct git_item *item)
@@ -77,23 +74,29 @@ static void print_commit(const struct git_printer *printer, const struct range_c
         str_appendf(out, "        and %" PRIu64 " more files\n", commit->more);
 }
 
-static void print_text(const struct git_printer *printer, const struct git_item *item,
-                       const struct range *range)
+/* "is dropped", the number of commits, or the value of a setting. */
+static void append_what(struct str *out, const struct inventory_item *item)
+{
+    const struct git_item *git = item->git;
+    if (!git->new && !git->new_tree)
+        str_append(out, "is dropped");
+    else if (git->kind == GIT_ITEM_CONFIG)
+        append_shown(out, git->new);
+    else
+        str_append_count(out, item->range->total, "commit");
+}
+
+static void print_text(const struct git_printer *printer, const struct inventory_item *item)
 {
     struct str *out = printer->out;
-    const struct range_mark *mark = range_stops(range);
+    const struct range *range = item->range;
     uint64_t listed = 0;
-    str_concat(out, "  G  ", kind_of(item), " ");
-    append_shown(out, name_of(item));
+    str_concat(out, "  G  ", kind_of(item->git), " ");
+    append_shown(out, short_name(item->path));
     str_append(out, "  ");
-    if (!item->new && !item->new_tree)
-        str_append(out, "is dropped");
-    else
-        str_append_count(out, range->total, "commit");
-    if (mark) {
-        str_append(out, "  ! ");
-        range_append_mark(out, mark);
-    }
+    append_what(out, item);
+    if (item->risk)
+        str_concat(out, "  ! ", item->risk, names_class_words(item->class));
     str_append_char(out, '\n');
     for (size_t i = 0; i < range->count; i++) {
         const struct range_commit *commit = &range->commits[i];
@@ -107,12 +110,6 @@ static void print_text(const struct git_printer *printer, const struct git_item 
 }
 
 /* ---- JSON ---- */
-
-static const char *class_name(enum range_class class)
-{
-    static const char *const names[] = {NULL, "when_run", "unasked", "not_judged"};
-    return names[class];
-}
 
 static void json_commit(struct json *json, const struct range_commit *commit)
 {
@@ -129,7 +126,7 @@ static void json_commit(struct json *json, const struct range_commit *commit)
         json_text(json, "path", file->path);
         if (file->reason) {
             json_text(json, "risk", file->reason);
-            json_text(json, "class", class_name(file->class));
+            json_text(json, "class", names_class_name(file->class));
         }
         json_close_object(json);
     }
@@ -139,43 +136,42 @@ static void json_commit(struct json *json, const struct range_commit *commit)
     json_close_object(json);
 }
 
-static void print_json(struct json *json, const char *root, const struct git_item *item,
-                       const struct range *range)
+static void print_json(struct json *json, const char *root, const struct inventory_item *item)
 {
-    static const char *const kinds[] = {"ref", "worktree", "stash", "config", "placed"};
-    const struct range_mark *mark = range_stops(range);
-    autostr struct str risk = {0};
+    static const char *const kinds[] = {"ref", "worktree", "stash", "config", "repository"};
+    const struct git_item *git = item->git;
     json_open_object(json, NULL);
     json_text(json, "root", root);
-    json_text(json, "repository", item->top);
-    json_text(json, "kind", kinds[item->kind]);
-    json_text(json, "name", item->kind == GIT_ITEM_WORKTREE ? item->new_head : item->name);
-    json_text(json, "old", item->old);
-    json_text(json, "new", item->new);
-    if (item->kind == GIT_ITEM_WORKTREE) {
-        json_text(json, "old_tree", item->old_tree);
-        json_text(json, "new_tree", item->new_tree);
+    json_text(json, "repository", git->top);
+    json_text(json, "kind", kinds[git->kind]);
+    json_text(json, "name", item->path);
+    json_text(json, "old", git->old);
+    json_text(json, "new", git->new);
+    if (git->kind == GIT_ITEM_WORKTREE) {
+        json_text(json, "old_head", git->old_head);
+        json_text(json, "old_tree", git->old_tree);
+        json_text(json, "new_tree", git->new_tree);
     }
-    json_uint(json, "count", range->total);
+    json_text(json, "token", item->token.text);
+    json_uint(json, "count", item->range->total);
     json_open_array(json, "commits");
-    for (size_t i = 0; i < range->count; i++)
-        json_commit(json, &range->commits[i]);
+    for (size_t i = 0; i < item->range->count; i++)
+        json_commit(json, &item->range->commits[i]);
     json_close_array(json);
-    if (mark) {
-        range_append_mark(&risk, mark);
-        json_text(json, "risk", risk.data);
-        json_text(json, "class", class_name((enum range_class)(mark - range->first)));
+    if (item->risk) {
+        json_text(json, "risk", item->risk);
+        json_text(json, "class", names_class_name(item->class));
     }
     json_close_object(json);
 }
 
-void git_print_item(struct git_printer *printer, const char *root, const struct git_item *item,
-                    const struct range *range)
+void git_print_item(struct git_printer *printer, const char *root,
+                    const struct inventory_item *item)
 {
     printer->items++;
-    printer->risky += range_stops(range) != NULL;
+    printer->risky += item->risk != NULL;
     if (printer->writer)
-        print_json(printer->writer, root, item, range);
+        print_json(printer->writer, root, item);
     else
-        print_text(printer, item, range);
+        print_text(printer, item);
 }

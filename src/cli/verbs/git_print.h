@@ -9,8 +9,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-struct git_item;
-struct range;
+struct inventory_item;
 
 enum git_print_form {
     GIT_PRINT_SHORT, /* commits, and of their files those that have a mark */
@@ -24,6 +23,6 @@ struct git_printer {
     uint64_t items, risky;
 };
 
-/* Prints one item. Names and texts of the jail are escaped. */
-void git_print_item(struct git_printer *printer, const char *root, const struct git_item *item,
-                    const struct range *range);
+/* Prints one item of git. Names and texts of the jail are escaped. */
+void git_print_item(struct git_printer *printer, const char *root,
+                    const struct inventory_item *item);

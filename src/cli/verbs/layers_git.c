@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation.h"
@@ -128,23 +129,19 @@ struct listing {
     bool begun;
 };
 
-static int list_item(void *data, const struct git_item *item, struct str *reason,
-                     struct brig_error *err)
+static int list_item(void *data, const struct inventory_item *item, struct brig_error *err)
 {
     struct listing *listing = data;
-    struct range range = {0};
-    (void)reason;
-    int status = item->kind == GIT_ITEM_CONFIG ? 0 : range_judge(item, &range, err);
-    if (status == 0 && listing->printer->out && !listing->begun) {
-        const char *root = listing->layer->root;
-        str_append_shown(listing->printer->out, root, strlen(root), "");
-        str_append(listing->printer->out, ", git\n");
+    const char *root = listing->layer->root;
+    struct str *out = listing->printer->out;
+    (void)err;
+    if (out && !listing->begun) {
+        str_append_shown(out, root, strlen(root), "");
+        str_append(out, ", git\n");
         listing->begun = true;
     }
-    if (status == 0)
-        git_print_item(listing->printer, listing->layer->root, item, &range);
-    range_done(&range);
-    return status < 0 ? status : 0;
+    git_print_item(listing->printer, root, item);
+    return 0;
 }
 
 int layers_list_git(const struct layers *layers, const bool *wanted, const char *storage,
@@ -154,13 +151,11 @@ int layers_list_git(const struct layers *layers, const bool *wanted, const char 
     int status = 0;
     for (size_t i = 0; git >= 0 && i < layers->count && status == 0; i++) {
         const struct layer *layer = &layers->items[i];
-        struct guard_options options = options_of(layer, git, GIT_USER_SELF);
+        const struct guard_options options = options_of(layer, git, GIT_USER_SELF);
         struct listing listing = {printer, layer, false};
-        const struct git_chooser chooser = {list_item, &listing};
-        options.chooser = &chooser;
         if (!layer_is_home(layer->name) && (!wanted || wanted[i]) &&
             guard_has_reviewed(&options, layer->root))
-            status = guard_list(&options, layer->root, err);
+            status = inventory_each_git(&options, layer->root, list_item, &listing, err);
     }
     return status;
 }

@@ -202,6 +202,7 @@ static int print_item(void *context, const struct inventory_item *item, struct b
     append_detail(&printer->out, item);
     append_colour(printer, PLAIN);
     append_mark(printer, RED, "  ! ", item->risk);
+    append_mark(printer, RED, "", item->risk ? names_class_words(item->class) : NULL);
     append_mark(printer, RED, "  conflict: ", item->conflict);
     append_mark(printer, RED, "  unreadable: ", item->unreadable);
     str_append_char(&printer->out, '\n');
@@ -423,6 +424,7 @@ static void json_item(struct json *json, const struct inventory_item *item)
         json_bool(json, "state", true);
     json_optional(json, "conflict", item->conflict);
     json_optional(json, "risk", item->risk);
+    json_optional(json, "class", item->risk ? names_class_name(item->class) : NULL);
     json_optional(json, "unreadable", item->unreadable);
     json_close_object(json);
 }
