@@ -121,9 +121,11 @@ static uint64_t checksum(const unsigned char *bytes, size_t length, int64_t offs
     return (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static int fail_damaged(struct brig_error *err)
+int manifest_fail_damaged(int file, struct brig_error *err)
 {
-    return brig_fail(err, BRIG_E_SYSTEM, 0, "a list of files in brig's storage is damaged");
+    char path[PATH_LENGTH_MAX + 1];
+    return brig_fail(err, BRIG_E_SYSTEM, 0, "the list of files '%s' is damaged",
+                     path_of_fd(file, path) ? str_shown(path).text : "");
 }
 
 /* Reads as much as there is, at most `length`. */
@@ -148,11 +150,11 @@ static int read_block(struct manifest *manifest, int64_t offset, struct brig_err
     if (got < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read a list in brig's storage");
     if ((size_t)got < sizeof head)
-        return fail_damaged(err);
+        return manifest_fail_damaged(manifest->file, err);
     memcpy(&head, manifest->bytes, sizeof head);
     if (head.length > (size_t)got - sizeof head ||
         checksum(manifest->bytes + sizeof head, head.length, offset) != head.sum)
-        return fail_damaged(err);
+        return manifest_fail_damaged(manifest->file, err);
     manifest->block = offset;
     manifest->length = head.length;
     manifest->at = manifest->next = 0;
@@ -181,7 +183,8 @@ static int read_headers(struct manifest *manifest, struct brig_error *err)
     while (count < HEADERS_MAX && record_next(&manifest->headers, &place, &key, &value))
         manifest->texts[count++] = (struct manifest_text){key, value};
     manifest->first = offset_after(manifest);
-    return place.damaged ? fail_damaged(err) : manifest_seek(manifest, 0, err);
+    return place.damaged ? manifest_fail_damaged(manifest->file, err)
+                         : manifest_seek(manifest, 0, err);
 }
 
 /* Opens the file; of an earlier version, a copy of it. */
@@ -193,7 +196,7 @@ static int open_file(int dir, const char *name, int *ret_file, struct brig_error
         return brig_fail(err, errno == ENOENT ? BRIG_E_NOT_FOUND : BRIG_E_SYSTEM, errno,
                          "cannot open '%s' in brig's storage", name);
     if (read_at(file, magic, sizeof magic, 0) != sizeof magic)
-        return fail_damaged(err);
+        return manifest_fail_damaged(file, err);
     if (memcmp(magic, MAGIC, sizeof magic) != 0)
         return manifest_old_convert(file, magic, ret_file, err);
     *ret_file = take_fd(&file);
@@ -325,7 +328,7 @@ int manifest_next(struct manifest *manifest, struct brig_error *err)
     if (read_entry(manifest))
         return 1;
     manifest->entry.path = NULL;
-    return fail_damaged(err);
+    return manifest_fail_damaged(manifest->file, err);
 }
 
 const struct manifest_entry *manifest_entry(const struct manifest *manifest)
@@ -366,7 +369,7 @@ int manifest_seek(struct manifest *manifest, int64_t position, struct brig_error
     }
     int status = block == manifest->block ? 0 : read_block(manifest, block, err);
     if (status < 0 || at >= manifest->length)
-        return status < 0 ? status : fail_damaged(err);
+        return status < 0 ? status : manifest_fail_damaged(manifest->file, err);
     manifest->next = at;
     return 0;
 }

@@ -25,11 +25,6 @@
 #define MAGIC_LENGTH 8
 #define HEADERS_MAX 16
 
-static int fail_damaged(struct brig_error *err)
-{
-    return brig_fail(err, BRIG_E_SYSTEM, 0, "a list of files in brig's storage is damaged");
-}
-
 /* ---- records of numbers ---- */
 
 struct base_entry {
@@ -45,7 +40,7 @@ static int convert_base(FILE *file, struct manifest_writer *writer, struct brig_
     char path[PATH_LENGTH_MAX + 1];
     int64_t since_ns;
     if (fread(&since_ns, sizeof since_ns, 1, file) != 1)
-        return fail_damaged(err);
+        return manifest_fail_damaged(fileno(file), err);
     char since[32];
     (void)snprintf(since, sizeof since, "%" PRId64, since_ns);
     const struct manifest_text headers[] = {{"since", since}, {NULL, NULL}};
@@ -53,7 +48,7 @@ static int convert_base(FILE *file, struct manifest_writer *writer, struct brig_
     while (status == 0 && fread(&old, sizeof old, 1, file) == 1) {
         if (old.path_length > PATH_LENGTH_MAX ||
             fread(path, 1, old.path_length, file) != old.path_length)
-            return fail_damaged(err);
+            return manifest_fail_damaged(fileno(file), err);
         path[old.path_length] = '\0';
         const struct manifest_entry entry = {.path = path,
                                              .kind = old.kind ? MANIFEST_SINCE : MANIFEST_PRESENT,
@@ -127,11 +122,11 @@ static int convert_headers(struct text *text, struct manifest_writer *writer,
     while ((length = read_text(text)) > 0)
         str_list_add(&list, text->data);
     if (length < 0 || list.failed)
-        return length < 0 ? fail_damaged(err) : brig_fail_nomem(err);
+        return length < 0 ? manifest_fail_damaged(fileno(text->file), err) : brig_fail_nomem(err);
     for (char *at = list.data; at && at < list.data + list.length && count < HEADERS_MAX;) {
         char *next = at + strlen(at) + 1, *value = strchr(at, '=');
         if (!value)
-            return fail_damaged(err);
+            return manifest_fail_damaged(fileno(text->file), err);
         *value = '\0';
         headers[count++] = (struct manifest_text){at, value + 1};
         at = next;
@@ -143,12 +138,13 @@ static int convert_text(struct text *text, struct manifest_writer *writer, struc
 {
     struct manifest_entry entry;
     ssize_t length = -1;
-    int status = fseeko(text->file, 0, SEEK_SET) < 0 ? fail_damaged(err)
-                                                     : convert_headers(text, writer, err);
+    int status = fseeko(text->file, 0, SEEK_SET) < 0
+                     ? manifest_fail_damaged(fileno(text->file), err)
+                     : convert_headers(text, writer, err);
     while (status == 0 && (length = read_text(text)) > 0)
         status = parse_entry(text->data, &entry) ? manifest_write(writer, &entry, err)
-                                                 : fail_damaged(err);
-    return status == 0 && length < 0 ? fail_damaged(err) : status;
+                                                 : manifest_fail_damaged(fileno(text->file), err);
+    return status == 0 && length < 0 ? manifest_fail_damaged(fileno(text->file), err) : status;
 }
 
 int manifest_old_convert(int file, const char *magic, int *ret_file, struct brig_error *err)
@@ -168,7 +164,7 @@ int manifest_old_convert(int file, const char *magic, int *ret_file, struct brig
     else if (memcmp(magic, MAGIC_TEXT, MAGIC_LENGTH) == 0)
         status = convert_text(&text, &writer, err);
     else
-        status = fail_damaged(err);
+        status = manifest_fail_damaged(file, err);
     free(text.data);
     return status < 0 ? status : manifest_finish_copy(&writer, ret_file, err);
 }

@@ -14,3 +14,6 @@ int manifest_old_convert(int file, const char *magic, int *ret_file, struct brig
 int manifest_create_copy(const struct manifest_text *headers, struct manifest_writer *ret_writer,
                          struct brig_error *err);
 int manifest_finish_copy(struct manifest_writer *writer, int *ret_file, struct brig_error *err);
+
+/* Fails for a list that cannot be read, with its path. */
+int manifest_fail_damaged(int file, struct brig_error *err);

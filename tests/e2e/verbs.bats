@@ -57,10 +57,57 @@ interrupted() {
     list=$(echo "$HOME_OF_USER/.local/share/brig/$JAIL.record"/*.base)
     run_as_user sh -c 'echo damaged >"$1"' - "$list"
     must_exit 125 verb status
-    output_has "the list '$list', by which conflicts are found, is damaged. Remove it to go on without it"
+    output_has "the list of files '$list' is damaged. Conflicts are found by it. Remove it to go on without it"
     run_as_user rm "$list"
     must verb status
     output_has '  M  a'
+}
+
+@test "an undo brings conflicts in a replaced or deleted directory back" {
+    project user
+    for words in 'apply --all --conflict theirs' 'apply --all --conflict mine' 'discard --all'; do
+        run_as_user sh -c 'rm -rf d gone; mkdir -p d gone/sub; echo 1 >d/1; echo 1 >gone/sub/1; echo 1 >gone/sub/2'
+        must inside user:sealed 'rm -r d gone; echo jail >d' -R
+        run_as_user sh -c 'echo mine >d/mine; echo mine >gone/sub/1'
+        must verb status
+        before=$output
+        # shellcheck disable=SC2086 # several words
+        run verb $words
+        must verb undo
+        must verb status
+        [ "$output" = "$before" ]
+        must_exit 1 verb apply --all
+        [ "$(cat d/1 d/mine gone/sub/1)" = $'1\nmine\nmine' ]
+        must verb discard --all
+    done
+    # What the user has not changed is no conflict after an undo.
+    run_as_user sh -c 'rm -rf d gone; mkdir -p d gone/sub; echo 1 >d/1; echo 1 >gone/sub/1'
+    must inside user:sealed 'rm -r d gone; echo jail >d' -R
+    must verb apply --all
+    must verb undo
+    must verb apply --all
+    [ "$(cat d)" = jail ]
+    [ ! -e gone ]
+}
+
+@test "a directory that the user has made or changed is not deleted without a decision" {
+    project user
+    for jail in 'rm -r d' 'rm -r d; echo jail >d'; do
+        for user in 'mkdir d/new' 'chmod 700 d/sub' 'rm -r d/sub; mkdir d/sub' 'chmod 700 d' 'chmod 755 d'; do
+            run_as_user sh -c 'rm -rf d; mkdir -p d/sub; chmod 755 d'
+            must inside user:sealed "$jail" -R
+            run_as_user sh -c "$user"
+            if [ "$user" = 'chmod 755 d' ]; then # as it was
+                must verb apply --all
+                [ ! -d d ]
+            else
+                must_exit 1 verb apply --all
+                output_has conflict
+                [ -d d ]
+                must verb discard --all
+            fi
+        done
+    done
 }
 
 @test "a deleted directory in which something stays is not listed as deleted" {

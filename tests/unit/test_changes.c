@@ -367,8 +367,8 @@ static void test_base_directories(void)
     expect_in(&layer, &(struct change_options){0}, wanted, "during the next one");
     (void)base_end(&layer, run, SIZE_MAX, NULL);
     expect_in(&layer, &(struct change_options){0}, wanted, "and after it");
-    struct base_change forgotten = {.path = (char *)(uintptr_t) "gone", .forget = true};
-    tap_is_int(base_update(&layer, &forgotten, 1, NULL), 0, "a record is removed");
+    struct base_change forgotten = {.path = (char *)(uintptr_t) "gone", .how = BASE_FORGET};
+    tap_is_int(base_update(&layer, &forgotten, 1, NULL, NULL), 0, "a record is removed");
     remove_file(upper, "gone");
     run = base_begin(&layer, NULL);
     make_whiteout(upper, "gone");
@@ -390,6 +390,7 @@ static int take_applied(void *context, const struct change *change, struct brig_
     (void)err;
     taken->changes[taken->count++] =
         (struct base_change){.path = strdup(change->path),
+                             .how = BASE_SET,
                              .record = {.lower = change->base.lower, .applied = change->upper}};
     return 0;
 }
@@ -405,14 +406,16 @@ static void test_applied(void)
     put(upper, "b", "B");
     struct taken taken = {0};
     (void)changes_walk(&layer, &(struct change_options){0}, take_applied, &taken, NULL);
-    tap_is_int(base_update(&layer, taken.changes, taken.count, NULL), 0, "records are replaced");
+    tap_is_int(base_update(&layer, taken.changes, taken.count, NULL, NULL), 0,
+               "records are replaced");
     expect_in(&layer, &(struct change_options){0}, "", "an applied file is not a change");
     put(upper, "b", "B again");
     expect_in(&layer, &(struct change_options){0}, "M b\n", "until it changes again");
     for (size_t i = 0; i < taken.count; i++) {
-        taken.changes[i].forget = true;
+        taken.changes[i].how = BASE_FORGET;
     }
-    tap_is_int(base_update(&layer, taken.changes, taken.count, NULL), 0, "records are removed");
+    tap_is_int(base_update(&layer, taken.changes, taken.count, NULL, NULL), 0,
+               "records are removed");
     expect_in(&layer, &(struct change_options){0}, "M a\nM b\n", "then both are changes");
     for (size_t i = 0; i < taken.count; i++)
         free(taken.changes[i].path);

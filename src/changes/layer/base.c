@@ -44,15 +44,25 @@ const char *base_conflict(const struct base_record *record, const struct stat *n
     return ident_equal(&record->lower, &current) ? NULL : "your file has changed since";
 }
 
+const char *base_directory_conflict(const struct base_record *record, const struct stat *now)
+{
+    if (record->kind == BASE_SINCE)
+        return NULL;
+    if (!record->lower.mode)
+        return "you have created it since";
+    return record->lower.inode != now->st_ino   ? "you have replaced it since"
+           : record->lower.mode != now->st_mode ? "its mode has changed since"
+                                                : NULL;
+}
+
 /* ---- reading ---- */
 
-/* One of the two lists, and the last directory that the jail has deleted or replaced. From then on it has not seen the
+/* One of the lists, and the last directory that the jail has deleted or replaced. From then on it has not seen the
  * user's files in it, so LAYER.base has the records of all of them: a file without one is new. */
 struct list {
     struct manifest *file; /* NULL: there is none */
-    const struct layer *layer;
-    const char *end; /* BASE or START */
     int64_t since_ns;
+    int64_t noted; /* a position; -1: the end */
     bool covered;
     struct manifest_entry cover; /* if covered */
     char cover_path[PATH_LENGTH_MAX + 1];
@@ -75,18 +85,13 @@ static const struct manifest_entry *record_of(const struct list *list)
 }
 
 /* Adds what to do about a damaged list. */
-static int fail_list(const struct list *list, int status, struct brig_error *err)
+static int fail_list(int status, struct brig_error *err)
 {
-    char name[MANIFEST_NAME_MAX], dir[PATH_LENGTH_MAX + 1];
-    if (status != BRIG_E_SYSTEM || (err && err->sys_errno != 0))
+    if (status != BRIG_E_SYSTEM || !err || err->sys_errno != 0)
         return status;
-    if (err)
-        *err = (struct brig_error){0};
-    file_name(list->layer, list->end, name);
-    return brig_fail(err, BRIG_E_STATE, 0,
-                     "the list '%s/%s', by which conflicts are found, is damaged. Remove it to go "
-                     "on without it, and look at the changes before you apply them",
-                     path_of_fd(list->layer->record, dir) ? str_shown(dir).text : "", name);
+    return brig_advise(err, status,
+                       "Conflicts are found by it. Remove it to go on without it, and look at the "
+                       "changes before you apply them");
 }
 
 static int advance(struct list *list, struct brig_error *err)
@@ -100,24 +105,27 @@ static int advance(struct list *list, struct brig_error *err)
         (void)str_fill(list->cover_path, sizeof list->cover_path, entry->path);
     }
     int status = list->file ? manifest_next(list->file, err) : 0;
-    return status < 0 ? fail_list(list, status, err) : 0;
+    return status < 0 ? fail_list(status, err) : 0;
 }
 
 /* Opens a list at its first record. A missing one is not an error, a damaged one is. */
+static int open_file(int dir, const char *name, struct list *list, struct brig_error *err)
+{
+    int status = manifest_open(dir, name, &list->file, err);
+    if (status == BRIG_E_NOT_FOUND && err)
+        *err = (struct brig_error){0};
+    if (status < 0)
+        return status == BRIG_E_NOT_FOUND ? 0 : fail_list(status, err);
+    list->since_ns = record_time(manifest_header(list->file, SINCE));
+    return advance(list, err);
+}
+
 static int open_list(const struct layer *layer, const char *end, struct list *list,
                      struct brig_error *err)
 {
     char name[MANIFEST_NAME_MAX];
-    list->layer = layer;
-    list->end = end;
     file_name(layer, end, name);
-    int status = manifest_open(layer->record, name, &list->file, err);
-    if (status == BRIG_E_NOT_FOUND && err)
-        *err = (struct brig_error){0};
-    if (status < 0)
-        return status == BRIG_E_NOT_FOUND ? 0 : fail_list(list, status, err);
-    list->since_ns = record_time(manifest_header(list->file, SINCE));
-    return advance(list, err);
+    return open_file(layer->record, name, list, err);
 }
 
 static void close_list(struct list *list)
@@ -162,6 +170,31 @@ void base_close(struct base *base)
     close_list(&base->base);
     close_list(&base->start);
     free(base);
+}
+
+static void note(struct list *list)
+{
+    list->noted = record_of(list) ? manifest_tell(list->file) : -1;
+}
+
+static int go_back(struct list *list, struct brig_error *err)
+{
+    if (list->noted < 0) /* at the end */
+        return 0;
+    int status = manifest_seek(list->file, list->noted, err);
+    return status < 0 ? fail_list(status, err) : advance(list, err);
+}
+
+void base_note(struct base *base)
+{
+    note(&base->base);
+    note(&base->start);
+}
+
+int base_return(struct base *base, struct brig_error *err)
+{
+    int status = go_back(&base->base, err);
+    return status < 0 ? status : go_back(&base->start, err);
 }
 
 static void take_record(const struct list *list, struct base_record *ret_record)
@@ -211,74 +244,173 @@ static int fail_writing(struct brig_error *err)
     return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's record");
 }
 
+static int create_file(int dir, const char *name, int64_t since_ns, struct manifest_writer *writer,
+                       struct brig_error *err)
+{
+    char since[32];
+    (void)snprintf(since, sizeof since, "%" PRId64, since_ns);
+    const struct manifest_text headers[] = {{SINCE, since}, {NULL, NULL}};
+    return manifest_create(dir, name, headers, writer, err);
+}
+
 static int create_list(const struct layer *layer, const char *end, int64_t since_ns,
                        struct manifest_writer *writer, struct brig_error *err)
 {
-    char name[MANIFEST_NAME_MAX], since[32];
+    char name[MANIFEST_NAME_MAX];
     file_name(layer, end, name);
-    (void)snprintf(since, sizeof since, "%" PRId64, since_ns);
-    const struct manifest_text headers[] = {{SINCE, since}, {NULL, NULL}};
-    return manifest_create(layer->record, name, headers, writer, err);
+    return create_file(layer->record, name, since_ns, writer, err);
 }
 
-/* `old` is the record that it replaces, or NULL. When the deletion of a directory comes back by an undo, the files in it
- * are moved back one by one, which changes their ctime: the time of the undo takes the place of their records. */
-static struct manifest_entry make_entry(const struct base_change *change,
-                                        const struct manifest_entry *old)
+/* ---- changing records ---- */
+
+static int compare_changes(const void *left, const void *right)
+{
+    const struct base_change *a = left, *b = right;
+    int order = path_compare(a->path, b->path);
+    return order != 0 ? order : (int)a->how - (int)b->how;
+}
+
+void base_sort(struct base_change *changes, size_t count)
+{
+    qsort(changes, count, sizeof *changes, compare_changes);
+}
+
+/* LAYER.base, the records that an operation has removed, and the changes, which are read beside each other. */
+struct updating {
+    struct list old, removed;
+    const struct base_change *changes;
+    size_t count;
+    bool put_back;
+    struct manifest_writer base;
+    struct manifest_writer
+        keeping;           /* what is removed now, with what the operation has removed already */
+    const char *forgotten; /* the last path of which everything below goes, */
+    const char *returned;  /* or comes back */
+};
+
+static const char *path_of(const struct list *list)
+{
+    const struct manifest_entry *entry = record_of(list);
+    return entry ? entry->path : NULL;
+}
+
+/* The least of some paths, each of which may be NULL. */
+static const char *least_path(const struct updating *updating)
+{
+    const char *paths[] = {path_of(&updating->old), path_of(&updating->removed),
+                           updating->count > 0 ? updating->changes[0].path : NULL};
+    const char *least = NULL;
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+        if (paths[i] && (!least || path_compare(paths[i], least) < 0))
+            least = paths[i];
+    return least;
+}
+
+/* The record of a list, if it is at this path. */
+static const struct manifest_entry *record_at(const struct list *list, const char *path)
+{
+    const struct manifest_entry *entry = record_of(list);
+    return entry && strcmp(entry->path, path) == 0 ? entry : NULL;
+}
+
+/* The record that a change makes; false if there is none. */
+static bool make_record(const struct base_change *change, const struct manifest_entry *old,
+                        const struct manifest_entry *removed, struct manifest_entry *ret_entry)
 {
     const struct base_record *record = &change->record;
-    struct manifest_entry entry = {.path = change->path,
-                                   .kind = record->kind == BASE_SINCE ? MANIFEST_SINCE
-                                                                      : MANIFEST_PRESENT,
-                                   .covers = old && old->covers,
-                                   .ident = record->lower,
-                                   .applied = record->applied};
-    if (!S_ISDIR(record->lower.mode) || (old && !old->covers))
-        return entry;
-    entry.kind = MANIFEST_SINCE;
-    entry.covers = true;
-    entry.ident.ctime_ns = clock_files_ns();
-    return entry;
+    bool puts_back = change->how == BASE_PUT_BACK || change->how == BASE_PUT_BACK_AS;
+    const struct manifest_entry *known = puts_back && removed ? removed : old;
+    if (change->how == BASE_PUT_BACK && removed) {
+        *ret_entry = *removed;
+        return true;
+    }
+    *ret_entry = (struct manifest_entry){.path = change->path,
+                                         .kind = record->kind == BASE_SINCE ? MANIFEST_SINCE
+                                                                            : MANIFEST_PRESENT,
+                                         .covers = known && known->covers,
+                                         .ident = record->lower,
+                                         .applied = record->applied};
+    if (change->how == BASE_PUT_BACK_AS && known)
+        ret_entry->applied = known->applied;
+    /* An operation of an earlier version has kept no records: without one, each file in there is a conflict. */
+    if (change->how == BASE_PUT_BACK && !known)
+        ret_entry->covers = S_ISDIR(record->lower.mode);
+    return change->how != BASE_FORGET && (change->how != BASE_PUT_BACK || record->path);
 }
 
-/* Writes the old records with the changes among them. */
-static int write_changed(struct manifest_writer *writer, struct list *old,
-                         const struct base_change *changes, size_t count, struct brig_error *err)
+/* Writes the record of a path that is changed. */
+static int write_change(struct updating *updating, const struct base_change *change,
+                        const struct manifest_entry *old, const struct manifest_entry *removed,
+                        struct brig_error *err)
 {
-    const char *forgotten = NULL;
+    struct manifest_entry made;
+    if (change->how == BASE_FORGET)
+        updating->forgotten = change->path;
+    if (!make_record(change, old, removed, &made))
+        return 0;
+    if (updating->put_back && made.covers)
+        updating->returned = change->path;
+    return manifest_write(&updating->base, &made, err);
+}
+
+/* Writes the record of the least path, and goes on. */
+static int update_path(struct updating *updating, const char *path, struct brig_error *err)
+{
+    const struct manifest_entry *old = record_at(&updating->old, path),
+                                *removed = record_at(&updating->removed, path);
+    const struct base_change *change = NULL;
     int status = 0;
-    for (size_t i = 0; status == 0 && (record_of(old) || i < count);) {
-        const struct manifest_entry *entry = record_of(old);
-        int order = !entry ? 1 : i == count ? -1 : path_compare(entry->path, changes[i].path);
-        if (order < 0) {
-            if (!forgotten || !path_is_beneath(forgotten, entry->path))
-                status = manifest_write(writer, entry, err);
-        } else if (changes[i].forget) {
-            forgotten = changes[i].path;
-        } else {
-            const struct manifest_entry made = make_entry(&changes[i], order == 0 ? entry : NULL);
-            forgotten = made.covers && S_ISDIR(made.ident.mode) ? changes[i].path : forgotten;
-            status = manifest_write(writer, &made, err);
-        }
-        i += order >= 0;
-        if (status == 0 && order <= 0)
-            status = advance(old, err);
+    for (; updating->count > 0 && strcmp(updating->changes->path, path) == 0; updating->count--)
+        change = updating->changes++;
+    bool goes = updating->forgotten && path_is_beneath(updating->forgotten, path);
+    if (change)
+        status = write_change(updating, change, old, removed, err);
+    else if (old && !goes)
+        status = manifest_write(&updating->base, old, err);
+    else if (removed && updating->returned && path_is_beneath(updating->returned, path))
+        status = manifest_write(&updating->base, removed, err);
+    if (status == 0 && updating->keeping.block && (removed || (old && (change || goes))))
+        status = manifest_write(&updating->keeping, removed ? removed : old, err);
+    if (status == 0 && old)
+        status = advance(&updating->old, err);
+    return status == 0 && removed ? advance(&updating->removed, err) : status;
+}
+
+static int write_changed(struct updating *updating, struct brig_error *err)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    const char *least;
+    int status = 0;
+    while (status == 0 && (least = least_path(updating))) {
+        (void)str_fill(path, sizeof path, least);
+        status = update_path(updating, path, err);
     }
-    return status;
+    /* What is removed is on disk before it is. */
+    if (status == 0 && updating->keeping.count > 0)
+        status = manifest_finish(&updating->keeping, true, err);
+    return status < 0 ? status : manifest_finish(&updating->base, true, err);
 }
 
 int base_update(const struct layer *layer, const struct base_change *changes, size_t count,
-                struct brig_error *err)
+                const struct base_kept *kept, struct brig_error *err)
 {
-    struct list old = {0};
-    automanifest struct manifest_writer writer = {0};
-    int status = open_list(layer, BASE, &old, err);
+    bool keeps = kept && kept->dir >= 0;
+    struct updating updating = {
+        .changes = changes, .count = count, .put_back = keeps && kept->put_back};
+    int status = open_list(layer, BASE, &updating.old, err);
+    if (status == 0 && keeps)
+        status = open_file(kept->dir, kept->name, &updating.removed, err);
     if (status == 0)
-        status = create_list(layer, BASE, UNKNOWN, &writer, err);
+        status = create_list(layer, BASE, UNKNOWN, &updating.base, err);
+    if (status == 0 && keeps && !kept->put_back)
+        status = create_file(kept->dir, kept->name, UNKNOWN, &updating.keeping, err);
     if (status == 0)
-        status = write_changed(&writer, &old, changes, count, err);
-    close_list(&old);
-    return status < 0 ? status : manifest_finish(&writer, true, err);
+        status = write_changed(&updating, err);
+    manifest_abandon(&updating.keeping);
+    manifest_abandon(&updating.base);
+    close_list(&updating.old);
+    close_list(&updating.removed);
+    return status;
 }
 
 /* ---- the list of a root ---- */

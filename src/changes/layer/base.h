@@ -49,9 +49,15 @@ void base_close(struct base *base);
 int base_find(struct base *base, const char *path, struct base_record *ret_record,
               struct brig_error *err);
 
+/* Notes the current record, and goes back to it: then later paths can be asked for again. */
+void base_note(struct base *base);
+int base_return(struct base *base, struct brig_error *err);
+
 /* Whether the user's file has changed since then: a short reason, or NULL. `now` is NULL if it does
  * not exist. */
 const char *base_conflict(const struct base_record *record, const struct stat *now);
+/* The same for a directory that the jail has deleted, replaced or given other metadata. */
+const char *base_directory_conflict(const struct base_record *record, const struct stat *now);
 
 /* ---- runs, with the lock of the record (layers_lock()) ---- */
 
@@ -78,11 +84,29 @@ bool base_has_run(int record, const char *layer_name);
 
 /* ---- changing records, with the lock of the record ---- */
 
+/* What becomes of the record of a path. Of several changes of one path the last in this order counts. */
+enum base_how {
+    BASE_PUT_BACK, /* the record that an operation has removed, or else `record`, if it has a path */
+    BASE_SET,      /* `record` */
+    BASE_PUT_BACK_AS, /* the removed record with the state of `record` */
+    BASE_FORGET,      /* none, and none of the paths below it */
+};
+
 struct base_change {
     char *path;
-    bool forget;               /* remove the record */
-    struct base_record record; /* record.path is ignored */
+    enum base_how how;
+    struct base_record record;
 };
-/* Replaces, adds or removes records. The changes are sorted by path_compare(). */
+/* Sorts changes by path. */
+void base_sort(struct base_change *changes, size_t count);
+
+/* A manifest of an operation with the records that it has removed or replaced. */
+struct base_kept {
+    int dir; /* -1: there is none */
+    const char *name;
+    bool
+        put_back; /* an undo: where a record of a deleted or replaced directory is put back, so are those below it */
+};
+/* Changes records; the changes are sorted. `kept` may be NULL. */
 int base_update(const struct layer *layer, const struct base_change *changes, size_t count,
-                struct brig_error *err);
+                const struct base_kept *kept, struct brig_error *err);

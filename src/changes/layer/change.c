@@ -173,10 +173,10 @@ static int find_conflict(struct change_walk *walk, struct change *change, struct
     change->has_base = found > 0;
     if (change->has_base)
         change->conflict = conflict_with(walk, &change->base, now);
-    if (change->has_base && !change->conflict && now &&
-        (change->kind == CHANGE_DELETED || change->kind == CHANGE_TYPE) &&
-        change->base.kind == BASE_FILE && !change->base.lower.mode)
-        change->conflict = "you have created it since";
+    if (change->has_base && !change->conflict && now && S_ISDIR(now->st_mode) &&
+        (change->kind == CHANGE_DELETED || change->kind == CHANGE_TYPE ||
+         change->kind == CHANGE_METADATA))
+        change->conflict = base_directory_conflict(&change->base, now);
     if (!change->has_base && now && !S_ISDIR(now->st_mode) && change->upper.mode &&
         ident_of(now).ctime_ns > change->upper.ctime_ns)
         change->conflict = "your file is newer than the jail's";
@@ -290,7 +290,9 @@ static int measure_file(void *context, const struct walk_entry *entry, struct br
     }
     if (!change->conflict)
         found = base_find(measure->walk->base, entry->path, &record, err);
-    if (found > 0 && conflict_with(measure->walk, &record, &entry->info))
+    if (found > 0 &&
+        (conflict_with(measure->walk, &record, &entry->info) ||
+         (S_ISDIR(entry->info.st_mode) && base_directory_conflict(&record, &entry->info))))
         change->conflict = "a file in it has changed since";
     if (!change->conflict && S_ISREG(entry->info.st_mode) &&
         is_startup(measure->walk->layer, entry->path))
@@ -339,10 +341,11 @@ static int check_replaced(struct change_walk *walk, struct change *change, struc
 {
     if (change->kind != CHANGE_TYPE || !S_ISDIR(change->before.st_mode))
         return 0;
+    base_note(walk->base);
     int hidden = measure_directory(walk, change, err);
     if (hidden > 0)
         change->unreadable = "your directory of this name contains files that are hidden";
-    return hidden < 0 ? hidden : 0;
+    return hidden < 0 ? hidden : base_return(walk->base, err);
 }
 
 /* ---- the walk ---- */
@@ -376,7 +379,9 @@ static int visit(void *context, const struct upper_entry *entry, struct brig_err
                      ident_equal(&change.base.applied, &change.upper)))
         return 0;
     status = check_replaced(walk, &change, err);
-    return status < 0 ? status : walk->visit(walk->context, &change, err);
+    if (status == 0)
+        status = walk->visit(walk->context, &change, err);
+    return status != 0 ? status : walk->options->expand_replaced ? UPPER_ENTER : 0;
 }
 
 int changes_walk(const struct layer *layer, const struct change_options *options,
@@ -414,7 +419,7 @@ static int tidy_file(void *context, const struct change *change, struct brig_err
     char *path = array_grow(&tidying->items, tidying->count) ? strdup(change->path) : NULL;
     if (!path)
         return brig_fail_nomem(err);
-    tidying->items[tidying->count++] = (struct base_change){.path = path, .forget = true};
+    tidying->items[tidying->count++] = (struct base_change){.path = path, .how = BASE_FORGET};
     return 0;
 }
 
@@ -432,7 +437,7 @@ int changes_tidy(const struct layer *layer, struct brig_error *err)
     if (status == 0)
         status = changes_walk(layer, &same, tidy_file, &tidying, err);
     if (tidying.count > 0 && status == 0)
-        status = base_update(layer, tidying.items, tidying.count, err);
+        status = base_update(layer, tidying.items, tidying.count, NULL, err);
     for (size_t i = 0; i < tidying.count; i++)
         free(tidying.items[i].path);
     free(tidying.items);

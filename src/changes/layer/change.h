@@ -75,6 +75,8 @@ struct change_options {
     /* A deleted directory is followed by everything in it, each a deletion with upper_dir -1.
      * Otherwise it is one change. */
     bool expand;
+    /* So is a directory that became something else. */
+    bool expand_replaced;
     /* Do not read contents: a file with the same size and mtime has not changed. */
     bool quick;
     /* Visit files of the jail that are no changes instead: copies that are equal to the user's files, which are those that

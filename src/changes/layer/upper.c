@@ -330,7 +330,7 @@ static int visit_next(struct walk *walk, struct level *level, struct brig_error 
         return 0;
     if (entry.whiteout || entry.unseen)
         entry.deleted_ns = deletion_time(level);
-    bool gone = entry.whiteout || entry.unseen;
+    bool gone = entry.whiteout || entry.unseen || !S_ISDIR(entry.upper.st_mode);
     bool directory = S_ISDIR(gone ? entry.lower.st_mode : entry.upper.st_mode);
     if (!fits)
         entry.unreadable = "its path is too long";

@@ -30,7 +30,7 @@ struct upper_entry {
 };
 
 /* Results of a visit besides 0 and codes: end the walk; do not enter a directory; enter one that the jail has
- * deleted, in which everything is `unseen`. */
+ * deleted, or that has become something else, in which everything is `unseen`. */
 enum { UPPER_STOP = 1, UPPER_SKIP = 2, UPPER_ENTER = 3 };
 
 /* Called in the order of path_compare(): a directory before what is in it. */

@@ -14,7 +14,6 @@
 #include "base/fds.h"
 #include "base/str.h"
 #include "changes/layer/change.h"
-#include "changes/layer/walk.h"
 #include "changes/operation/draft.h"
 #include "git/repo.h"
 
@@ -30,6 +29,9 @@ struct hard_link {
 
 struct applying {
     struct draft draft;
+    /* A directory that becomes something else, and whether it does: everything in it is deleted then. */
+    char replaced[PATH_LENGTH_MAX + 1];
+    bool replaces;
     struct hard_link *links; /* a hash table with linear probing, at most half full */
     size_t link_count, link_slots;
 };
@@ -342,36 +344,6 @@ static int remove_directory(struct applying *applying, const struct change *chan
     return 0;
 }
 
-static int delete_below(void *context, const struct walk_entry *entry, struct brig_error *err)
-{
-    struct applying *applying = context;
-    const struct change change = {.layer = applying->draft.layer,
-                                  .kind = CHANGE_DELETED,
-                                  .path = entry->path,
-                                  .name = entry->name,
-                                  .lower_dir = entry->dir,
-                                  .upper_dir = -1,
-                                  .before = entry->info};
-    int status = draft_move(&applying->draft, change.path, err);
-    if (status == 0)
-        status = S_ISDIR(change.before.st_mode)
-                     ? remove_directory(applying, &change, APPLY_TAKE, err)
-                     : apply_file(applying, &change, APPLY_TAKE, err);
-    return status < 0 ? status : 0;
-}
-
-/* A directory becomes a file: everything in it is deleted first. */
-static int replace_directory(struct applying *applying, const struct change *change,
-                             enum apply_choice choice, struct brig_error *err)
-{
-    int status = remove_directory(applying, change, choice, err);
-    if (status != 0)
-        return status;
-    autoclose int dir =
-        openat(change->lower_dir, change->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return dir < 0 ? 0 : tree_walk(dir, change->path, delete_below, applying, err);
-}
-
 /* A new directory, also in place of a file. */
 static int create_directory(struct applying *applying, const struct change *change,
                             struct brig_error *err)
@@ -448,8 +420,7 @@ static int take(struct applying *applying, const struct change *change, enum app
         return was ? change_directory(applying, change, err)
                    : create_directory(applying, change, err);
     if (was)
-        return change->kind == CHANGE_DELETED ? remove_directory(applying, change, APPLY_TAKE, err)
-                                              : replace_directory(applying, change, choice, err);
+        return remove_directory(applying, change, choice, err);
     return apply_file(applying, change, choice, err);
 }
 
@@ -472,12 +443,19 @@ static int visit(void *context, const struct change *change, struct brig_error *
     const struct apply_options *options = applying->draft.options;
     enum apply_choice choice = APPLY_TAKE;
     const char *reason = NULL;
+    bool is_below = *applying->replaced && path_is_beneath(applying->replaced, change->path);
+    if (is_below && !applying->replaces)
+        return 0;
     int status = draft_move(&applying->draft, change->path, err);
     if (status < 0)
         return status;
+    if (S_ISDIR(change->before.st_mode) && change->kind == CHANGE_TYPE) {
+        (void)str_fill(applying->replaced, sizeof applying->replaced, change->path);
+        applying->replaces = false;
+    }
     if (change->unreadable)
         return draft_refuse(&applying->draft, change, change->unreadable);
-    if (options->choose)
+    if (options->choose && !is_below)
         status = options->choose(options->context, change, &choice, &reason, err);
     if (status < 0)
         return status;
@@ -490,6 +468,8 @@ static int visit(void *context, const struct change *change, struct brig_error *
     case APPLY_WRITE:
     case APPLY_MERGE:
         status = take(applying, change, choice, err);
+        if (!is_below)
+            applying->replaces = status == 0;
         return status < 0 ? status : 0;
     }
     return 0;
@@ -498,8 +478,10 @@ static int visit(void *context, const struct change *change, struct brig_error *
 int apply_plan(struct operation *operation, const struct layer *layer,
                const struct apply_options *options, struct brig_error *err)
 {
-    const struct change_options changes = {
-        .paths = options->paths, .path_count = options->path_count, .expand = true};
+    const struct change_options changes = {.paths = options->paths,
+                                           .path_count = options->path_count,
+                                           .expand = true,
+                                           .expand_replaced = true};
     autofree struct applying *applying = calloc(1, sizeof *applying);
     if (!applying)
         return brig_fail_nomem(err);

@@ -8,6 +8,7 @@
  *     objects/    new objects that are not in place yet, and what they replaced, see step.h
  *     ready       exists when the journal and all new objects are durable: only then the first step is taken
  *     done        exists when the operation is complete
+ *     N.base      the records that it has removed from the base of its Nth layer, see layer/base.h
  *     undone      the ID of the operation that has undone it
  *     git         what moved in repositories of the user, see git/moved.h
  *

@@ -12,7 +12,8 @@
 #define OPERATION_READY "ready"
 #define OPERATION_DONE "done"
 #define OPERATION_UNDONE "undone"
-#define OPERATION_SYNC_MAX 32 /* so many files are made durable one by one; more by syncfs() */
+#define OPERATION_BASE ".base" /* after the number of a layer in the operation */
+#define OPERATION_SYNC_MAX 32  /* so many files are made durable one by one; more by syncfs() */
 
 struct operation {
     const struct layers *layers;

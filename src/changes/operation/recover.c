@@ -2,6 +2,7 @@
 /* Taking the steps of an operation, or taking them back, from whatever state it is in. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,39 +35,45 @@ static void batch_clear(struct batch *batch)
     batch->count = 0;
 }
 
-static int compare_paths(const void *left, const void *right)
-{
-    const struct base_change *a = left, *b = right;
-    return path_compare(a->path, b->path);
-}
-
-static int batch_write(struct batch *batch, const struct layer *layer, struct brig_error *err)
+static int batch_write(struct batch *batch, const struct layer *layer, const struct base_kept *kept,
+                       struct brig_error *err)
 {
     int status = 0;
     if (batch->count > 0) {
-        qsort(batch->items, batch->count, sizeof *batch->items, compare_paths);
-        status = base_update(layer, batch->items, batch->count, err);
+        base_sort(batch->items, batch->count);
+        status = base_update(layer, batch->items, batch->count, kept, err);
     }
     batch_clear(batch);
     return status;
 }
 
 /* What the layer is based on after an entry was restored. */
-static void restore_base(struct step_context *context, const struct step *step,
+static bool restore_base(struct step_context *context, const struct step *step,
                          struct base_change *change)
 {
     struct stat now;
     bool own = step->lower == STEP_LOWER_NONE || (step->flags & STEP_CONFLICT);
-    if (own && (step->flags & STEP_BASE)) {
-        change->record.kind = step->flags & STEP_SINCE ? BASE_SINCE : BASE_FILE;
-        change->record.lower = step->base;
-    } else if (own) {
-        change->forget = true;
-    } else {
-        (void)step_state(context, step, &step->before, &now);
-        if (now.st_mode)
-            change->record.lower = ident_of(&now);
+    bool stays = step->upper == STEP_DROP && step_has_entry(context, step);
+    if (step->upper == STEP_PRUNE || (own && !stays)) {
+        if (own && (step->flags & STEP_BASE))
+            change->record =
+                (struct base_record){.path = step->path,
+                                     .kind = step->flags & STEP_SINCE ? BASE_SINCE : BASE_FILE,
+                                     .lower = step->base};
+        return true;
     }
+    change->how = stays ? BASE_SET : BASE_PUT_BACK_AS;
+    (void)step_state(context, step, &step->before, &now);
+    if (now.st_mode)
+        change->record.lower = ident_of(&now);
+    return !own;
+}
+
+/* Whether a step gives a directory other metadata, while its entry may stay. */
+static bool is_directory_meta(const struct step *step)
+{
+    return step->upper == STEP_UPPER_NONE && !(step->flags & STEP_HELPER) &&
+           (step->lower == STEP_META || step->lower == STEP_MODE);
 }
 
 /* Determines the record of a step's path; false if it does not change. */
@@ -74,22 +81,16 @@ static bool find_base_change(struct step_context *context, const struct step *st
                              struct base_change *change)
 {
     struct stat now;
-    bool stays = step->flags & (STEP_APPLIED | STEP_REBASE);
-    /* A file that comes back without an entry of its own, such as one in a deleted directory: its ctime is new. */
-    bool comes_back = restored && step->lower == STEP_SWAP;
-    if (step->upper != STEP_DROP && step->upper != STEP_PRUNE && !stays && !comes_back)
-        return false;
-    *change = (struct base_change){.record = {.kind = BASE_FILE}};
-    if (restored) {
-        if (step->upper == STEP_PRUNE)
-            return false;
-        restore_base(context, step, change);
-        return true;
-    }
-    if (!stays) {
-        change->forget = step_has_entry(context, step);
-        return change->forget;
-    }
+    bool goes = step->upper == STEP_DROP || step->upper == STEP_PRUNE;
+    bool stays = (step->flags & (STEP_APPLIED | STEP_REBASE)) || is_directory_meta(step);
+    *change = (struct base_change){.how = BASE_PUT_BACK, .record = {.kind = BASE_FILE}};
+    /* A file that comes back has a new time of change, also without an entry of its own, such as one in a deleted
+     * directory. */
+    if (restored)
+        return (goes || stays || step->lower == STEP_SWAP) && restore_base(context, step, change);
+    change->how = goes && !stays ? BASE_FORGET : BASE_SET;
+    if (!stays)
+        return goes && step_has_entry(context, step);
     (void)step_state(context, step, &step->other, &now);
     if (now.st_mode)
         change->record.lower = ident_of(&now);
@@ -99,7 +100,7 @@ static bool find_base_change(struct step_context *context, const struct step *st
 }
 
 static int update_tree(struct operation *operation, size_t tree, bool revert, struct batch *batch,
-                       struct brig_error *err)
+                       const struct base_kept *kept, struct brig_error *err)
 {
     const struct layer *layer = operation->steps.trees[tree].layer;
     autojournal struct journal journal = {.fd = -1};
@@ -115,18 +116,42 @@ static int update_tree(struct operation *operation, size_t tree, bool revert, st
         if (!change->path)
             return brig_fail_nomem(err);
         if (++batch->count == BATCH)
-            status = batch_write(batch, layer, err);
+            status = batch_write(batch, layer, kept, err);
     }
-    return status < 0 ? status : batch_write(batch, layer, err);
+    return status < 0 ? status : batch_write(batch, layer, kept, err);
 }
 
+/* Whether the steps of an operation undo those of another one; all are alike. */
+static int is_reversed(const struct operation *operation, bool *ret_reversed,
+                       struct brig_error *err)
+{
+    autojournal struct journal journal = {.fd = -1};
+    struct step step = {0};
+    int status = journal_open(operation->dir, false, &journal, err);
+    if (status == 0)
+        status = journal_next(&journal, &step, err);
+    *ret_reversed = step.flags & STEP_REVERSED;
+    return status < 0 ? status : 0;
+}
+
+/* An operation keeps the records that it removes; one that undoes it finds them there, and so does its own revert. */
 static int update_bases(struct operation *operation, bool revert, struct brig_error *err)
 {
     struct batch batch = {.items = calloc(BATCH, sizeof *batch.items)};
-    int status = batch.items ? 0 : brig_fail_nomem(err);
-    for (size_t i = 0; i < operation->steps.tree_count && status == 0; i++)
+    bool reversed = false;
+    int status = batch.items ? is_reversed(operation, &reversed, err) : brig_fail_nomem(err);
+    autoclose int operations = operations_open(operation->record, NULL);
+    autoclose int undone =
+        operations < 0 ? -1 : files_open_dir(operations, str_number(operation->info.undoes).text);
+    for (size_t i = 0; i < operation->steps.tree_count && status == 0; i++) {
+        char name[MANIFEST_NAME_MAX];
+        const struct base_kept kept = {.dir = reversed && !revert ? undone : operation->dir,
+                                       .name = name,
+                                       .put_back = reversed != revert};
+        (void)snprintf(name, sizeof name, "%zu" OPERATION_BASE, i);
         if (operation->steps.trees[i].layer && operation->steps.trees[i].upper >= 0)
-            status = update_tree(operation, i, revert, &batch, err);
+            status = update_tree(operation, i, revert, &batch, &kept, err);
+    }
     batch_clear(&batch);
     free(batch.items);
     return status;
