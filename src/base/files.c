@@ -214,7 +214,6 @@ void files_write_answer(int cache, const char *name, const struct str *states,
 
 #define COPYING_DEPTH_MAX 64
 #define COPYING_FILES_MAX 1000000
-#define ALL_BYTES_MAX ((off_t)1 << 30) /* the limit of copying_all() */
 
 /* Copies a part of a file in the kernel. */
 static int copy_range(int from, int to, off_t at, off_t end)
@@ -272,26 +271,9 @@ int copying_file(int from, const char *name, int to, const char *to_name, struct
     return 1;
 }
 
-/* Returns 1, or 0 if it is not a link. */
-static int copy_link(int from, const char *name, int to, const char *to_name,
-                     struct brig_error *err)
-{
-    char target[PATH_LENGTH_MAX + 1];
-    ssize_t length = readlinkat(from, name, target, sizeof target - 1);
-    if (length <= 0)
-        return 0;
-    target[length] = '\0';
-    return symlinkat(target, to, to_name) == 0
-               ? 1
-               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy the link '%s'",
-                           str_shown(name).text);
-}
-
 struct copying {
     const char *except;
-    size_t *left_out; /* NULL: links are not copied, and nothing is counted */
     size_t files;
-    off_t bytes;
 };
 
 static int copy_directory(struct copying *c, int from, const char *name, int to,
@@ -301,12 +283,7 @@ static int copy_entry(struct copying *c, int from, const struct dirent *item, in
                       struct brig_error *err)
 {
     const char *name = item->d_name;
-    struct stat info;
     int status = 0;
-    if (fstatat(from, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode))
-        c->bytes += info.st_size;
-    if (c->left_out && c->bytes > ALL_BYTES_MAX)
-        return brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", str_shown(name).text);
     if (++c->files > COPYING_FILES_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files",
                          str_shown(name).text, COPYING_FILES_MAX);
@@ -314,10 +291,6 @@ static int copy_entry(struct copying *c, int from, const struct dirent *item, in
         status = copy_directory(c, from, name, to, name, depth + 1, err);
     if (status == 0 && (item->d_type == DT_REG || item->d_type == DT_UNKNOWN))
         status = copying_file(from, name, to, name, err);
-    if (status == 0 && c->left_out) {
-        status = copy_link(from, name, to, name, err);
-        *c->left_out += status == 0;
-    }
     return status;
 }
 
@@ -348,18 +321,4 @@ int copying_tree(int from, const char *name, int to, const char *to_name, const 
                  struct brig_error *err)
 {
     return copy_directory(&(struct copying){.except = except}, from, name, to, to_name, 0, err);
-}
-
-int copying_all(int from, const char *name, int to, const char *to_name, size_t *ret_left_out,
-                struct brig_error *err)
-{
-    struct copying c = {.left_out = ret_left_out};
-    struct stat info;
-    *ret_left_out = 0;
-    if (fstatat(from, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_size > ALL_BYTES_MAX)
-        return brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", str_shown(name).text);
-    int status = copy_link(from, name, to, to_name, err);
-    if (status == 0)
-        status = copying_file(from, name, to, to_name, err);
-    return status != 0 ? status : copy_directory(&c, from, name, to, to_name, 0, err);
 }

@@ -80,9 +80,3 @@ int copying_file(int from, const char *name, int to, const char *to_name, struct
  * an error. Returns 1, 0 if there is no such directory, or a negative code. */
 int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
                  struct brig_error *err);
-
-/* Copies the regular file, symbolic link or directory `name`; links in a directory are copied as
- * links. Other types of files are counted and skipped. Returns 1, 0 if `name` is of another type or
- * missing, or a negative code. */
-int copying_all(int from, const char *name, int to, const char *to_name, size_t *ret_left_out,
-                struct brig_error *err);

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "changes/checkpoint/restore.h"
+#include "changes/operation/hold.h"
 #include "changes/operation/operation_files.h"
 
 #define RUN_PREFIX "run-"
@@ -172,5 +173,6 @@ int runs_settle(int record, struct brig_error *err)
     for (const struct dirent *item; dir && status == 0 && (item = files_next(dir));)
         if (str_starts_with(item->d_name, RUN_PREFIX))
             status = settle_named(record, operations, item->d_name, err);
+    (void)holds_settle(record, NULL); /* what cannot be stored now is not in the way */
     return status < 0 ? status : restore_settle(record, err);
 }

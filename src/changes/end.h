@@ -38,5 +38,5 @@ int run_end(struct run_entry *entry, bool keep, uint64_t *ret_id, struct brig_er
 /* Removes the entry of a run that did not start. */
 void run_forget(struct run_entry *entry);
 
-/* Settles the killed runs of a record. */
+/* Settles the killed runs of a record, and files that they have begun to hold back. */
 int runs_settle(int record, struct brig_error *err);

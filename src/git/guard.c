@@ -364,7 +364,7 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, bool 
     autostr struct str held = {0};
     bool failed = transfer_all(guard, trees, &notes);
     for (size_t i = 0; i < guard->root_count; i++) /* also if git failed */
-        if (held_take(&guard->roots[i].held, guard->held, &guard->rules, &held) < 0)
+        if (held_take(&guard->roots[i].held, &guard->keeper, &guard->rules, &held) < 0)
             failed = true;
     (void)write_all(out, held.data, held.length); /* first: the end of long output is cut off */
     (void)write_all(out, notes.data, notes.length);
@@ -497,7 +497,7 @@ static int load(const struct guard *guard, const char *name, int run, int lock, 
                            .earlier = true,
                            .cache = guard->cache,
                            .into = -1,
-                           .held = guard->held,
+                           .keeper = guard->keeper,
                            .author = -1,
                            .chooser = guard->chooser};
     (void)snprintf(left->name, sizeof left->name, "%s", name);
@@ -663,7 +663,9 @@ int guard_new(const struct guard_options *options, const struct brig_policy *pol
     guard->cache = guard->run = guard->lock = guard->author = guard->into = -1;
     guard->chooser = options->chooser;
     guard->storage = options->storage >= 0 ? fcntl(options->storage, F_DUPFD_CLOEXEC, 3) : -1;
-    guard->held = options->held >= 0 ? fcntl(options->held, F_DUPFD_CLOEXEC, 3) : -1;
+    guard->keeper = options->keeper;
+    if (guard->keeper.hold)
+        guard->keeper.record = fcntl(options->keeper.record, F_DUPFD_CLOEXEC, 3);
     guard->rules =
         (struct held_rules){options->unprotect, options->unprotect_count, options->report_only};
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &guard->began); /* the clock of file times */
@@ -758,8 +760,9 @@ void guard_free(struct guard *guard)
         (void)close(guard->empty[i]);
     if (guard->run >= 0 && !guard->unfinished)
         (void)tree_remove(guard->storage, guard->name, NULL);
-    const int fds[] = {guard->storage, guard->cache, guard->run,
-                       guard->lock,    guard->held,  guard->author};
+    const int fds[] = {guard->storage, guard->cache,
+                       guard->run,     guard->lock,
+                       guard->author,  guard->keeper.hold ? guard->keeper.record : -1};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);

@@ -13,17 +13,18 @@
 #pragma once
 
 #include "git/git.h"
+#include "held/held.h"
 
 struct guard;
 struct git_chooser;
 
 struct guard_options {
-    int storage;          /* a directory for private git directories; -1: `.git` is read-only */
-    int held;             /* a directory for held back files; -1: they are only reported */
-    bool report_only;     /* files that execute something are reported and stay in place */
-    const char *jail;     /* the refs of the run are kept below refs/brig/JAIL/RUN */
-    const char *option;   /* how the user names the jail in a command: " -j NAME"; NULL: "" */
-    struct git_user user; /* the owner of the project, if the caller is root */
+    int storage; /* a directory for private git directories; -1: `.git` is read-only */
+    struct held_keeper keeper; /* holds files back */
+    bool report_only;          /* files that execute something are reported and stay in place */
+    const char *jail;          /* the refs of the run are kept below refs/brig/JAIL/RUN */
+    const char *option;        /* how the user names the jail in a command: " -j NAME"; NULL: "" */
+    struct git_user user;      /* the owner of the project, if the caller is root */
     const char *const *environment;    /* to find and run git */
     const struct git_chooser *chooser; /* what decides about items of git; NULL: all are taken */
     const char *workdir;               /* the granted directory for an empty `.git`, or NULL */

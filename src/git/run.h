@@ -69,11 +69,11 @@ struct guard {
     size_t root_count;
     struct held_rules rules;
     const struct git_chooser *chooser;
-    struct str text;         /* an earlier run: the contents of its lock file, */
-    const char **rule_names; /* with the names of `rules` */
-    int held;
-    int author; /* a file mounted in the jail that tells git who commits, or -1 */
-    int into;   /* the directory for what has moved, or -1 */
+    struct str text;           /* an earlier run: the contents of its lock file, */
+    const char **rule_names;   /* with the names of `rules` */
+    struct held_keeper keeper; /* with a descriptor of its own */
+    int author;                /* a file mounted in the jail that tells git who commits, or -1 */
+    int into;                  /* the directory for what has moved, or -1 */
     struct timespec began;
     pid_t fetching;  /* the process that fetches, or 0 */
     bool running;    /* the run is active: only trees are transferred */

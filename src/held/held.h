@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Held back files: files that a run has created and that a program outside would execute. They are
- * copied into the jail's storage and removed from the project; the user can inspect, restore or
- * delete them there. */
+/* Which files are held back: those that a run has created and that a program outside would execute. What becomes of them is
+ * in changes/operation/hold.h. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include <brig/brig.h>
 
-#include "base/place.h"
 #include "base/str.h"
 
 struct held_rules {
@@ -54,47 +51,13 @@ typedef int (*held_each)(void *context, const struct held_root *root,
 int held_find(const struct held_root *root, const struct held_rules *rules, held_each each,
               void *context);
 
-/* Holds back the new files in the directory. `store` is a directory of the storage, or -1: then
- * nothing is moved. FIFOs, sockets and devices are deleted. A line about each file is appended to
- * `notes`. */
-int held_take(const struct held_root *root, int store, const struct held_rules *rules,
-              struct str *notes);
-
-#define HELD_PART ".held" /* NAME.held in the storage directory */
-
-/* One held back file, directory or link; texts are owned. */
-struct held_item {
-    char *jail;
-    char *place;     /* its directory in the storage: "NAME.held/NUMBER" */
-    char *project;   /* the directory it came from, */
-    struct place at; /* and which one that was */
-    char *path;      /* relative to `project`, as in the table of names */
-    char *why;       /* what would execute it */
-    struct timespec time;
-    mode_t mode;
-    uint64_t bytes;
-    size_t files;    /* including links, in a directory */
-    size_t left_out; /* skipped FIFOs, sockets and devices */
-};
-struct held_list {
-    struct held_item *items;
-    size_t count;
+/* What holds back one name and appends a line about it to `notes`: hold_name() of changes/operation/hold.h. */
+struct held_keeper {
+    int (*hold)(int record, const struct held_root *root, const struct names_held_name *name,
+                struct str *notes, struct brig_error *err); /* NULL: files are only reported */
+    int record;                                             /* NAME.record of the jail */
 };
 
-/* Adds the items of a jail to a list, which is initially zero. `storage` is the directory with all
- * jails. Release with held_list_done(), also after an error. */
-int held_list(int storage, const char *jail, struct held_list *list, struct brig_error *err);
-void held_list_done(struct held_list *list);
-
-/* Opens an item with O_PATH, or a file below it if it is a directory; "": the item itself. */
-int held_open(int storage, const struct held_item *item, const char *below, struct brig_error *err);
-
-/* Calls `visit` for each file and link in and below a held back directory, sorted by name. */
-typedef void (*held_visit)(void *context, const char *path, const struct stat *info);
-int held_walk(int directory, held_visit visit, void *context, struct brig_error *err);
-
-/* Moves an item back into its project, where its name must be free, and forgets it. Fails with
- * BRIG_E_STATE if another directory is there now, or a link. `to` is a directory to be used instead,
- * or -1. */
-int held_restore(int storage, const struct held_item *item, int to, struct brig_error *err);
-int held_discard(int storage, const struct held_item *item, struct brig_error *err);
+/* Holds back the new files in the directory. A line about each is appended to `notes`. */
+int held_take(const struct held_root *root, const struct held_keeper *keeper,
+              const struct held_rules *rules, struct str *notes);

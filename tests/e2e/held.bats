@@ -40,7 +40,7 @@ pairs_of_modes() {
 stored() {
     local base=$HOME_OF_USER/.local/share/brig
     [ "$1" != root ] || base=$ROOT_STORE
-    echo "$base/$JAIL.held"
+    echo "$base/$JAIL.record/operations"
 }
 
 # has_stored WHO TEXT: a file with this text is there.
@@ -251,7 +251,7 @@ $PROJECT/.mcp.json  link to /etc  (agents that use MCP)
 $PROJECT/.envrc  10 bytes  (direnv)" ] || { echo "$output" >&2; false; }
         # The number is where it is kept.
         number=$(sed -n "s,^$JAIL #\([0-9]*\) .*$PROJECT/.envrc .*,\1,p" <<<"$output")
-        [ "$(cat "$(stored "$who")/$number/content")" = "use flake" ]
+        [ "$(cat "$(stored "$who")/$number/objects/0.old")" = "use flake" ]
         by "$who" discard .envrc .vscode .mcp.json ../a/.envrc
     done
 }
@@ -410,8 +410,24 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         project "${pair%:*}"
         must inside "$pair" 'echo x >.envrc; echo x >>a; git commit -q -a -m logged'
         must by "${pair%:*}" log -j "$JAIL"
-        output_has 'hold  held back'
+        output_has "hold  1 change  .envrc in $PROJECT, which direnv would execute"
         output_has '(git: moved main from '
+        id=$(sed -n 's/^#\([0-9]*\) .*  hold  .*/\1/p' <<<"$output")
+        must by "${pair%:*}" log -j "$JAIL" "$id"
+        output_has "  hold back $PROJECT/.envrc"
+        # gc leaves what is not decided about, and keep is an operation that can be undone.
+        must by "${pair%:*}" gc -j "$JAIL" --older 0
+        must by "${pair%:*}" keep .envrc
+        must by "${pair%:*}" log -j "$JAIL"
+        output_has "  (kept by #"
+        must by "${pair%:*}" undo -j "$JAIL" "$(sed -n 's/.*(kept by #\([0-9]*\)).*/\1/p' <<<"$output")"
+        [ ! -e .envrc ]
+        must by "${pair%:*}" discard .envrc
+        must by "${pair%:*}" log -j "$JAIL"
+        output_has "  (discarded)"
+        must by "${pair%:*}" gc -j "$JAIL" --older 0
+        must by "${pair%:*}" log -j "$JAIL"
+        output_lacks hold
     done
 }
 
@@ -563,7 +579,7 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         done
         # Links are kept as links: what they lead to is neither copied nor removed.
         [ "$(cat ../secret ../other/file a)" = $'secret\ntheirs\na' ]
-        run grep -rq secret "$(stored "${pair%:*}")" --include=content
+        run grep -rq secret "$(stored "${pair%:*}")" --include='*.old'
         [ "$status" -ne 0 ]
         must by "${pair%:*}" discard .envrc .vscode .mcp.json .codex opencode.json
         run inside "$pair" 'mkfifo .envrc; mkdir .idea; mkfifo .idea/f; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\".mcp.json\")"

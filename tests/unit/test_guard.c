@@ -391,7 +391,7 @@ static int start_in(const char *dir, const char *exchange, struct brig_error *er
 {
     const char *const argv[] = {"/bin/sh", "-c", "exec test -e \"$1/mine\"", "sh", dir, NULL};
     const struct guard_options options = {
-        .storage = -1, .held = -1, .jail = "test", .user = {(uid_t)-1, (gid_t)-1}};
+        .storage = -1, .jail = "test", .user = {(uid_t)-1, (gid_t)-1}};
     struct brig_command command = BRIG_COMMAND_INIT;
     command.argv = argv;
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_BARE);

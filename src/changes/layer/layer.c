@@ -70,15 +70,20 @@ int record_lock(int record, struct brig_error *err)
                   : take_fd(&fd);
 }
 
-struct jails_option record_option(int record)
+void record_jail(int record, char ret_jail[LAYER_JAIL_MAX])
 {
     char path[PATH_LENGTH_MAX + 1];
-    char *slash = path_of_fd(record, path) ? strrchr(path, '/') : NULL;
+    const char *slash = path_of_fd(record, path) ? strrchr(path, '/') : NULL;
     size_t length = slash ? strlen(slash + 1) : 0, end = strlen(LAYER_RECORD_PART);
-    if (length <= end)
-        return jails_option("");
-    slash[1 + length - end] = '\0';
-    return jails_option(slash + 1);
+    (void)snprintf(ret_jail, LAYER_JAIL_MAX, "%.*s", length > end ? (int)(length - end) : 0,
+                   slash ? slash + 1 : "");
+}
+
+struct jails_option record_option(int record)
+{
+    char jail[LAYER_JAIL_MAX];
+    record_jail(record, jail);
+    return jails_option(jail);
 }
 
 /* ---- opening ---- */

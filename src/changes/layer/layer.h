@@ -39,6 +39,7 @@ struct mask_rules;
 #define LAYER_DEPTH_MAX 256 /* levels of directories that are walked; deeper ones are reported */
 #define LAYERS_MAX 64       /* of a jail */
 #define LAYER_NAME_MAX 24
+#define LAYER_JAIL_MAX 65
 #define LAYER_HOME "home" /* the name of the layer of the home */
 #define LAYER_REVIEW_PART ".review"
 #define LAYER_RECORD_PART ".record"
@@ -52,7 +53,7 @@ struct layer_masks {
 };
 
 struct layer {
-    char jail[65];
+    char jail[LAYER_JAIL_MAX];
     char name[LAYER_NAME_MAX];      /* LAYER_HOME, or a number */
     char root[PATH_LENGTH_MAX + 1]; /* absolute, without links */
     int lower;                      /* the root; -1: it does not exist any more */
@@ -103,7 +104,8 @@ int layer_remove(const struct layer *layer, struct brig_error *err);
 /* Takes the lock of a record: no other command rewrites it or an upper directory, and no run starts. Waits for
  * another command. Returns an fd; close it to release the lock. */
 int record_lock(int record, struct brig_error *err);
-/* The option that names the jail of a record in a command. */
+/* The jail of a record, by the name of the record's directory; and the option that names it in a command. */
+void record_jail(int record, char ret_jail[LAYER_JAIL_MAX]);
 struct jails_option record_option(int record);
 
 /* Ends the holder of a layer, which keeps it mounted for a while after the last run. BRIG_E_STATE: there is a run. */

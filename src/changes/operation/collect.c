@@ -42,7 +42,7 @@ static int judge(void *context, const struct operation_info *info, struct brig_e
 {
     struct collecting *collecting = context;
     if (!info->interrupted && info->end_ns != 0 && info->end_ns < collecting->before_ns &&
-        !has(&collecting->needed, info->id))
+        !operation_is_undecided(info) && !has(&collecting->needed, info->id))
         return add(&collecting->old, info->id, err);
     return info->undoes != 0 ? add(&collecting->needed, info->undoes, err) : 0;
 }

@@ -120,8 +120,6 @@ int operation_begin(const struct layers *layers, int record, const char *kind,
         (void)str_fill(operation->info.kind, sizeof operation->info.kind, kind);
         operation->info.time_ns = clock_wall_ns();
         operation->steps.sync = true;
-        if (layers && layers->count > 0)
-            (void)str_fill(operation->jail, sizeof operation->jail, layers->items[0].jail);
         status = make_directory(operation, operations, err);
     }
     if (status < 0)
@@ -190,8 +188,6 @@ int operation_tree(struct operation *operation, const struct layer *layer, struc
                                  : operation_add_tree(operation, layer, layer->name, layer->root);
     if (!tree)
         return brig_fail_nomem(err);
-    if (!operation->jail[0])
-        (void)str_fill(operation->jail, sizeof operation->jail, layer->jail);
     int status = place_of(tree->lower, &tree->place, err);
     if (status < 0)
         return status;
@@ -302,8 +298,7 @@ static int sync_filesystem(int dir)
     return fd >= 0 && syncfs(fd) == 0 ? 0 : -errno;
 }
 
-/* Makes the journal and all new objects durable. */
-static int make_durable(struct operation *operation, struct brig_error *err)
+int operation_make_durable(struct operation *operation, struct brig_error *err)
 {
     bool many = operation->staged > OPERATION_SYNC_MAX;
     int result =
@@ -323,7 +318,7 @@ int operation_run(struct operation *operation, operation_report report, void *co
 {
     if (operation->next == 0 && operation->count == 0)
         return 0;
-    int status = make_durable(operation, err);
+    int status = operation_make_durable(operation, err);
     operation->info.changes = operation->count;
     operation->info.files = OPERATION_LISTED;
     if (status == 0)

@@ -74,9 +74,12 @@ struct operation_info {
     enum operation_effect git;     /* on refs, HEAD and index of the user's repositories */
     char run[OPERATION_RUN_MAX];  /* "run-X": of a run, and of the operations that are part of it */
     char did[OPERATION_TEXT_MAX]; /* a run: what moved in git, one line; not escaped */
-    struct str roots;             /* a run: the directories and files that it could write to */
-    int64_t settled_ns;           /* a run that was killed: when its changes were looked for */
-    uint64_t undoes, undone_by;   /* operations; 0: none */
+    char path[OPERATION_TEXT_MAX]; /* a hold: the name that was held back, in its layer's root, */
+    char program[OPERATION_TEXT_MAX]; /* and what would execute it */
+    uint64_t special;                 /* a hold: FIFOs, sockets and devices that are not in it */
+    struct str roots;                 /* a run: the directories and files that it could write to */
+    int64_t settled_ns;               /* a run that was killed: when its changes were looked for */
+    uint64_t undoes, undone_by;       /* operations; 0: none */
     uint64_t objects; /* the operation that has its objects, itself or the one it undoes; 0: none */
     bool has_steps;   /* it can be undone, unless undone_by */
     bool has_checkpoint; /* a run: the same, from the checkpoint; see restore.h */
@@ -103,6 +106,8 @@ int operations_each(int record, operation_visit visit, void *context, struct bri
 bool operation_counts(const struct operation_info *info);
 /* Whether it can be reversed. */
 bool operation_can_undo(const struct operation_info *info);
+/* Whether it is a file that was held back, of which nobody has decided whether it is kept. */
+bool operation_is_undecided(const struct operation_info *info);
 /* Appends "apply src/main.c", shortened and escaped. */
 void operation_append_name(struct str *out, const struct operation_info *info);
 /* Reads what it has moved in git: 1, 0 if nothing is recorded, or a code. Release with moved_done(). */
@@ -193,6 +198,7 @@ struct operation_undo {
     size_t path_count;
     bool here;             /* nobody named the path: also a run counts that could write there */
     bool force;            /* also where a file has changed since */
+    const char *to;        /* NULL, or a directory for a hold, instead of the one it is from */
     const char *jail;      /* for the undo of a run */
     const struct git *git; /* the same: reads the checkpoint */
     operation_report

@@ -45,6 +45,7 @@ struct operation *operation_new(const struct layers *layers, int record)
     operation->layers = layers;
     operation->record = record;
     operation->dir = -1;
+    record_jail(record, operation->jail);
     operation->steps.objects = -1;
     return operation;
 }
@@ -107,6 +108,7 @@ static const struct info_number {
                     {"changes", offsetof(struct operation_info, changes)},
                     {"skipped", offsetof(struct operation_info, skipped)},
                     {"settled", offsetof(struct operation_info, settled_ns)},
+                    {"special", offsetof(struct operation_info, special)},
                     {"undoes", offsetof(struct operation_info, undoes)},
                     {"objects", offsetof(struct operation_info, objects)}};
 
@@ -118,6 +120,8 @@ static const struct info_text {
     {"text", offsetof(struct operation_info, text), OPERATION_TEXT_MAX},
     {"run", offsetof(struct operation_info, run), OPERATION_RUN_MAX},
     {"did", offsetof(struct operation_info, did), OPERATION_TEXT_MAX},
+    {"path", offsetof(struct operation_info, path), OPERATION_TEXT_MAX},
+    {"program", offsetof(struct operation_info, program), OPERATION_TEXT_MAX},
 };
 
 bool operation_is_durable(const struct operation_info *info)
@@ -368,8 +372,6 @@ int operation_open(const struct layers *layers, int record, uint64_t id,
         (void)snprintf(objects, sizeof objects, "%ju/" OPERATION_OBJECTS, (uintmax_t)owner);
         operation->dir = files_open_dir(operations, str_number(id).text);
         operation->steps.objects = files_open_dir(operations, objects);
-        if (layers && layers->count > 0)
-            (void)str_fill(operation->jail, sizeof operation->jail, layers->items[0].jail);
         if (operation->dir < 0 || operation->steps.objects < 0)
             status =
                 brig_fail(err, BRIG_E_STATE, 0, "the files of operation %ju were removed (brig gc)",
@@ -428,6 +430,7 @@ int operation_steps(int record, uint64_t id, operation_step_visit visit, void *c
     int status = operation_find(record, id, &info, err);
     if (status < 0)
         return status;
+    bool hold = strcmp(info.kind, OPERATION_HOLD) == 0;
     operation_info_done(&info);
     if (info.has_checkpoint)
         return restore_steps(record, id, visit, context, err);
@@ -442,7 +445,7 @@ int operation_steps(int record, uint64_t id, operation_step_visit visit, void *c
                      step.upper == STEP_OPAQUE || step.tree >= operation->steps.tree_count;
         status = helps ? 0
                        : visit(context, operation->steps.trees[step.tree].root, step.path,
-                               word_of(&step), err);
+                               hold ? "hold back" : word_of(&step), err);
     }
     operation_free(operation);
     return status;
@@ -534,9 +537,9 @@ int operation_number(int operations, const char *name, uint64_t *ret_id, struct 
     uint64_t id = operations_last(operations) + 1;
     int moved = -1;
     for (int try = 0; moved < 0 && try < TRIES_MAX; try++, id += moved < 0)
-        moved = renameat2(operations, name, operations, str_number(id).text, RENAME_NOREPLACE);
+        moved = path_rename_new(operations, name, operations, str_number(id).text);
     if (moved < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations");
+        return brig_fail(err, BRIG_E_SYSTEM, -moved, "cannot write to the log of operations");
     *ret_id = id;
     return 0;
 }

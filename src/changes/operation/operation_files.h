@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "changes/layer/layer.h"
 #include "changes/operation/operation.h"
 
 #define OPERATIONS "operations"
@@ -20,7 +21,7 @@ struct operation {
     int record, dir;
     struct operation_info info;
     struct step_context steps;
-    char jail[65];
+    char jail[LAYER_JAIL_MAX];
     FILE *journal; /* while it is written */
     uint32_t next;
     uint64_t count, staged;
@@ -63,6 +64,9 @@ int operation_check_roots(const struct operation *operation, bool any, struct br
 
 /* Creates a mark in the operation's directory, durably. `text` may be NULL. */
 int operation_mark(int dir, const char *name, const char *text, struct brig_error *err);
+
+/* Makes the journal and all new objects durable. */
+int operation_make_durable(struct operation *operation, struct brig_error *err);
 
 /* The directory of objects on the filesystem of a root, if it exists: opens it, or with `make` creates it where it is
  * needed. */

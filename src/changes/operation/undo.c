@@ -67,9 +67,19 @@ bool operation_can_undo(const struct operation_info *info)
     return (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted;
 }
 
+static bool is_hold(const struct operation_info *info)
+{
+    return strcmp(info->kind, OPERATION_HOLD) == 0;
+}
+
+bool operation_is_undecided(const struct operation_info *info)
+{
+    return is_hold(info) && operation_can_undo(info);
+}
+
 bool operation_counts(const struct operation_info *info)
 {
-    bool beside = strcmp(info->kind, OPERATION_HOLD) == 0 || strcmp(info->kind, OPERATION_GIT) == 0;
+    bool beside = is_hold(info) || strcmp(info->kind, OPERATION_GIT) == 0;
     bool effect = info->files != OPERATION_NONE || info->git != OPERATION_NONE;
     return effect && !beside && !info->undoes && !info->undone_by && info->end_ns;
 }
@@ -380,10 +390,22 @@ static int take_over(struct undoing *undoing, struct brig_error *err)
     new->steps.trees = take_ptr(&old->steps.trees);
     new->steps.tree_count = old->steps.tree_count;
     old->steps.tree_count = 0;
-    (void)str_fill(new->jail, sizeof new->jail, old->jail);
     return new->steps.objects < 0
                ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
                : operation_write_info(new, err);
+}
+
+/* What was held back goes to another directory than the one it is from. */
+static int move_to(struct operation *old, const char *to, struct brig_error *err)
+{
+    struct step_tree *tree = &old->steps.trees[0];
+    autoclose int fd = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || old->steps.tree_count != 1 || !path_of_fd(fd, tree->root))
+        return brig_fail(err, BRIG_E_INVALID, errno, "cannot open the directory '%s'",
+                         str_shown(to).text);
+    close_fd(&tree->lower);
+    tree->lower = take_fd(&fd);
+    return place_of(tree->lower, &tree->place, err);
 }
 
 /* Both operations share the layers from here on. */
@@ -449,6 +471,8 @@ int operation_undo(const struct layers *layers, int record, const struct operati
         status = operation_begin(layers, record, OPERATION_UNDO, &undoing.new, err);
     if (status == 0)
         status = operation_open(layers, record, id, &undoing.old, err);
+    if (status == 0 && undo->to)
+        status = move_to(undoing.old, undo->to, err);
     if (status == 0)
         status = operation_check_roots(undoing.old, undo->force, err);
     if (status == 0)

@@ -16,7 +16,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "changes/layer/layer.h"
-#include "changes/operation/operation.h"
+#include "changes/operation/hold.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/network/net.h"
@@ -27,7 +27,6 @@
 #include "cli/run/review.h"
 #include "cli/settings/script.h"
 #include "cli/settings/settings.h"
-#include "held/held.h"
 #include "held/names.h"
 #include "jail/job/result.h"
 #include "policy/policy.h"
@@ -39,8 +38,7 @@
  * elsewhere: one that -C or `conf` names, a script, a program, or the target of a link in the
  * directory, for users who keep their settings in a repository. */
 
-#define HOPS_MAX 40   /* the limit of the kernel */
-#define LOGGED_MAX 64 /* operations that the guard records for one run */
+#define HOPS_MAX 40 /* the limit of the kernel */
 
 static bool is_or_below(const char *directory, const char *path)
 {
@@ -346,11 +344,11 @@ static int begin_guard(struct setup *setup, struct brig_error *err)
      * read-only. */
     bool foreign = owner.uid != identity->host_uid;
     autoclose int storage = foreign ? -1 : open_part(settings, JAILS_GIT_PART);
-    autoclose int held = foreign ? -1 : open_part(settings, HELD_PART);
+    autoclose int record = foreign ? -1 : open_part(settings, LAYER_RECORD_PART);
     const struct jails_option option = jails_option(settings->jail);
     const struct guard_options options = {
         .storage = storage,
-        .held = held,
+        .keeper = {record < 0 ? NULL : hold_name, record},
         .jail = settings->jail,
         .option = option.text,
         .user = owner,
@@ -422,25 +420,6 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
     return status;
 }
 
-/* Records the files that were held back, one operation for each message. Uses the ids of the user. */
-static void log_held(const struct settings *settings, const char *messages)
-{
-    autoclose int record = -1;
-    size_t count = 0;
-    for (const char *line = messages; line && *line && count < LOGGED_MAX;) {
-        size_t length = strcspn(line, "\n");
-        char text[OPERATION_TEXT_MAX];
-        (void)snprintf(text, sizeof text, "%.*s", (int)length, line);
-        bool held = str_starts_with(line, "held back: ");
-        if (held && record < 0)
-            record = record_open(settings->storage, settings->jail, NULL);
-        if (held && record >= 0 &&
-            operation_note(record, OPERATION_HOLD, text, NULL, NULL, NULL) == 0)
-            count++;
-        line += length + (line[length] == '\n');
-    }
-}
-
 void setup_finish(struct setup *setup, struct brig_unenforced *notices)
 {
     live_masks_done(&setup->live);
@@ -449,12 +428,10 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
     struct run_checkpoint_outcome outcome = {.started = setup->started};
     outcome.written = review_end(&setup->review, &setup->settings, &setup->identity, &notes);
     if (setup->guard) {
-        size_t before = notes.length;
         identity_enter(&setup->identity);
         if (guard_finish(setup->guard, setup->checkpoint.entry.dir, &outcome.git_failed, &notes,
                          &err) < 0)
             message_warning("%s", err.message);
-        log_held(&setup->settings, notes.length > before ? notes.data + before : NULL);
         guard_free(take_ptr(&setup->guard));
         identity_leave(&setup->identity);
         review_auto_git(&setup->review, &setup->settings, &setup->identity, project_owner(setup),

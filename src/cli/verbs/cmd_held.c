@@ -11,17 +11,20 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/encode.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "changes/operation/copy.h"
+#include "changes/operation/hold.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/verbs/held.h"
 #include "git/git.h"
-#include "held/held.h"
 
+#define OLD_PART ".held"  /* where earlier versions kept what they held back */
 #define PART_BYTES 65536  /* bytes printed at a time */
 #define CHARACTER_BYTES 4 /* the maximum in UTF-8 */
 
@@ -32,26 +35,59 @@ struct asking {
     const char *jail; /* NULL: all */
     const char *to;   /* keep: a directory to be used as the project, or NULL */
     int storage;
-    struct held_list list;
+    struct hold_list list;
     struct str out;
 };
 
-static int list_jail(void *context, int storage, const char *jail, struct brig_error *err)
+/* The jail of an earlier version may have no record yet. */
+static int open_record(int storage, const char *jail)
 {
-    return held_list(storage, jail, context, err);
+    char old[LAYER_JAIL_MAX + sizeof OLD_PART];
+    (void)str_fill(old, sizeof old, jail, OLD_PART);
+    return jails_open_part(storage, jail, LAYER_RECORD_PART,
+                           faccessat(storage, old, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-static int compare_times(const struct held_item *a, const struct held_item *b)
+static int list_jail(void *context, int storage, const char *jail, struct brig_error *err)
 {
-    if (a->time.tv_sec != b->time.tv_sec)
-        return a->time.tv_sec < b->time.tv_sec ? -1 : 1;
-    return (a->time.tv_nsec > b->time.tv_nsec) - (a->time.tv_nsec < b->time.tv_nsec);
+    struct brig_error failure = {0};
+    autoclose int record = open_record(storage, jail);
+    if (record < 0)
+        return 0;
+    if (holds_settle(record, &failure) < 0)
+        message_warning("a file that is held back stays in its project under another name: %s",
+                        failure.message);
+    return holds_list(record, context, err);
+}
+
+/* Makes the record, by which the jail is found. */
+static int meet_old_jail(void *context, int storage, const char *jail, struct brig_error *err)
+{
+    (void)context;
+    (void)err;
+    autoclose int record = open_record(storage, jail);
+    return 0;
+}
+
+int held_count(int storage, const char *jail, size_t *ret_count, struct brig_error *err)
+{
+    struct hold_list list = {0};
+    int status = list_jail(&list, storage, jail, err);
+    *ret_count = list.count;
+    hold_list_done(&list);
+    return status;
+}
+
+static int compare_times(const struct hold *a, const struct hold *b)
+{
+    int64_t one = a->time_ns, other = b->time_ns;
+    return one != other ? (one > other) - (one < other) : (a->id > b->id) - (a->id < b->id);
 }
 
 /* Sorts by project, then oldest first. */
 static int compare_items(const void *left, const void *right)
 {
-    const struct held_item *a = left, *b = right;
+    const struct hold *a = left, *b = right;
     int order = strcmp(a->project, b->project);
     if (order == 0)
         order = compare_times(a, b);
@@ -69,7 +105,7 @@ static bool is_same_directory(const char *one, const char *other)
 
 /* If an absolute path leads to an item, through any links, returns the part below the item, "" for
  * the item itself. Otherwise NULL. */
-static const char *match(const struct held_item *item, char *path)
+static const char *match(const struct hold *item, char *path)
 {
     size_t length = strlen(item->path);
     for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
@@ -87,7 +123,7 @@ static const char *match(const struct held_item *item, char *path)
 
 /* ---- printing ---- */
 
-static void append_path(struct str *out, const struct held_item *item, const char *below)
+static void append_path(struct str *out, const struct hold *item, const char *below)
 {
     const char *const texts[] = {item->project, "/", item->path, *below ? "/" : "", below};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
@@ -102,12 +138,11 @@ static void append_target(struct str *out, int dir, const char *name)
 }
 
 /* "12 bytes", "directory, 2 files, 40 bytes" or "link to a". */
-static void append_kind(struct str *out, int storage, const struct held_item *item)
+static void append_kind(struct str *out, const struct hold *item)
 {
     if (S_ISLNK(item->mode)) {
-        autoclose int fd = held_open(storage, item, "", NULL);
         str_append(out, "link to ");
-        append_target(out, fd, "");
+        str_append_shown(out, item->target, strlen(item->target), "");
         return;
     }
     if (S_ISDIR(item->mode)) {
@@ -116,26 +151,27 @@ static void append_kind(struct str *out, int storage, const struct held_item *it
         str_append(out, ", ");
     }
     str_append_count(out, item->bytes, "byte");
-    if (item->left_out > 0) {
+    if (item->special > 0) {
         str_append(out, ", ");
-        str_append_count(out, item->left_out, "special file");
+        str_append_count(out, item->special, "special file");
         str_append(out, " left out");
     }
 }
 
-static void list_item(struct asking *asking, const struct held_item *item)
+static void list_item(struct asking *asking, const struct hold *item)
 {
     struct str *out = &asking->out;
     struct tm local;
     char time[32] = "-";
-    if (localtime_r(&item->time.tv_sec, &local))
+    time_t seconds = (time_t)(item->time_ns / CLOCK_SECOND_NS);
+    if (localtime_r(&seconds, &local))
         (void)strftime(time, sizeof time, "%Y-%m-%d %H:%M:%S", &local);
     str_append_shown(out, item->jail, strlen(item->jail), "");
-    str_concat(out, " #", strrchr(item->place, '/') + 1, "  ", time, "  ");
+    str_concat(out, " #", str_number(item->id).text, "  ", time, "  ");
     append_path(out, item, "");
     str_append(out, "  ");
-    append_kind(out, asking->storage, item);
-    str_concat(out, "  (", item->why, ")\n");
+    append_kind(out, item);
+    str_concat(out, "  (", item->program, ")\n");
 }
 
 /* Files may contain escape sequences for a terminal: there, control characters are escaped. */
@@ -167,87 +203,96 @@ static int print_content(int fd, struct brig_error *err)
     return 0;
 }
 
-struct directory {
+struct showing {
     struct asking *asking;
-    const struct held_item *item;
-    int fd;
-    const char *below;
+    const struct hold *item;
+    char path[PATH_LENGTH_MAX + 1]; /* in the project */
+    bool found;
 };
 
-static void list_file(void *context, const char *path, const struct stat *info)
+static void list_file(const struct showing *showing, const struct hold_file *file)
 {
-    const struct directory *directory = context;
-    struct str *out = &directory->asking->out;
-    autostr struct str below = {0};
-    str_concat(&below, directory->below, *directory->below ? "/" : "", path);
-    append_path(out, directory->item, below.failed ? path : below.data);
+    struct str *out = &showing->asking->out;
+    append_path(out, showing->item, file->path + strlen(showing->item->path) + 1);
     str_append(out, "  ");
-    if (S_ISLNK(info->st_mode)) {
+    if (S_ISLNK(file->mode)) {
         str_append(out, "link to ");
-        append_target(out, directory->fd, path);
+        append_target(out, file->dir, file->name);
     } else {
-        str_append_count(out, (uint64_t)info->st_size, "byte");
+        str_append_count(out, file->bytes, "byte");
     }
     str_append_char(out, '\n');
 }
 
 /* Prints the contents of a file, the files of a directory, or the target of a link. */
-static int show(struct asking *asking, const struct held_item *item, const char *below,
+static int show_file(void *context, const struct hold_file *file, struct brig_error *err)
+{
+    struct showing *showing = context;
+    if (!path_is_beneath(showing->path, file->path))
+        return 0;
+    showing->found = true;
+    bool is_part = strcmp(showing->path, file->path) != 0;
+    if (is_part && !S_ISDIR(file->mode))
+        list_file(showing, file);
+    if (!is_part && S_ISLNK(file->mode)) {
+        append_target(&showing->asking->out, file->dir, file->name);
+        str_append_char(&showing->asking->out, '\n');
+    }
+    if (is_part || !S_ISREG(file->mode))
+        return 0;
+    autoclose int fd = copy_open(file->dir, file->name, true);
+    return fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the copy of '%s'",
+                              str_shown(file->path).text)
+                  : print_content(fd, err);
+}
+
+static int show(struct asking *asking, const struct hold *item, const char *below,
                 struct brig_error *err)
 {
-    struct stat info;
-    autoclose int fd = held_open(asking->storage, item, below, NULL);
-    if (fd < 0 || fstat(fd, &info) < 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' in '%s/%s' is not held back. See brig held",
-                         str_shown(below).text, str_shown(item->project).text, item->path);
-    if (S_ISLNK(info.st_mode)) {
-        append_target(&asking->out, fd, "");
-        str_append_char(&asking->out, '\n');
-        return 0;
-    }
-    autoclose int file = open(path_proc(fd).text, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the copy of '%s'", item->path);
-    return S_ISDIR(info.st_mode)
-               ? held_walk(file, list_file, &(struct directory){asking, item, file, below}, err)
-               : print_content(file, err);
+    struct showing showing = {.asking = asking, .item = item};
+    autoclose int record = open_record(asking->storage, item->jail);
+    (void)str_fill(showing.path, sizeof showing.path, item->path, *below ? "/" : "", below);
+    int status = hold_each(record, item, show_file, &showing, err);
+    return status < 0 || showing.found
+               ? status
+               : brig_fail(err, BRIG_E_INVALID, 0,
+                           "'%s' in '%s/%s' is not held back. See brig held", str_shown(below).text,
+                           str_shown(item->project).text, item->path);
 }
 
 /* Appends git's hash of the contents of a file, for comparisons. */
-static void append_hash(struct str *text, int storage, const struct held_item *item)
+static int append_hash(void *context, const struct hold_file *file, struct brig_error *err)
 {
     struct git git;
     autostr struct str out = {0};
     autoclose int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autoclose int content = held_open(storage, item, "", NULL);
-    autoclose int fd = open(path_proc(content).text, O_RDONLY | O_CLOEXEC);
+    autoclose int fd = copy_open(file->dir, file->name, true);
     static const char *const words[] = {"hash-object", "--no-filters", "--stdin", NULL};
+    (void)err;
     if (git_find_own(&git, NULL) < 0)
-        return;
+        return 0;
     if (git.program && here >= 0 && fd >= 0 &&
         git_run(&git, &(struct git_call){.words = words, .dir = here, .input_fd = fd, .out = &out},
                 NULL) == 0 &&
         out.length > 0)
-        str_appendf(text, ", git object %.*s", (int)strcspn(out.data, "\n"), out.data);
+        str_appendf(context, ", git object %.*s", (int)strcspn(out.data, "\n"), out.data);
     git_done(&git);
+    return 0;
 }
 
 /* ---- the verbs ---- */
 
-static int keep(struct asking *asking, const struct held_item *item, struct brig_error *err)
+static int keep(struct asking *asking, const struct hold *item, struct brig_error *err)
 {
     autostr struct str kind = {0}; /* determined while it is still in the storage */
-    autoclose int to = asking->to ? open(asking->to, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (asking->to && to < 0)
-        return brig_fail(err, BRIG_E_INVALID, errno, "--to: cannot open the directory '%s'",
-                         str_shown(asking->to).text);
-    append_kind(&kind, asking->storage, item);
+    autoclose int record = open_record(asking->storage, item->jail);
+    append_kind(&kind, item);
     if (S_ISREG(item->mode))
-        append_hash(&kind, asking->storage, item);
-    int status = held_restore(asking->storage, item, to, err);
+        (void)hold_each(record, item, append_hash, &kind, NULL);
+    int status = hold_keep(record, item, asking->to, err);
     if (status < 0)
         return status;
-    struct held_item placed = *item;
+    struct hold placed = *item;
     if (asking->to)
         placed.project = (char *)(uintptr_t)asking->to;
     str_append(&asking->out, "restored ");
@@ -257,13 +302,13 @@ static int keep(struct asking *asking, const struct held_item *item, struct brig
 }
 
 /* The newest version of a path or, with `below`, of a directory that contains it. */
-static const struct held_item *find_newest(const struct asking *asking, char *path,
-                                           const char **below, size_t *ret_versions)
+static const struct hold *find_newest(const struct asking *asking, char *path, const char **below,
+                                      size_t *ret_versions)
 {
-    const struct held_item *newest = NULL;
+    const struct hold *newest = NULL;
     *ret_versions = 0;
     for (size_t i = 0; i < asking->list.count; i++) {
-        const struct held_item *item = &asking->list.items[i];
+        const struct hold *item = &asking->list.items[i];
         const char *rest = match(item, path);
         if (!rest || (*rest && !below))
             continue;
@@ -277,14 +322,20 @@ static const struct held_item *find_newest(const struct asking *asking, char *pa
     return newest;
 }
 
+static int discard_one(const struct asking *asking, const struct hold *item, struct brig_error *err)
+{
+    autoclose int record = open_record(asking->storage, item->jail);
+    return hold_discard(record, item, err);
+}
+
 /* Deletes all versions of a path. */
-static int discard(struct asking *asking, char *path, const struct held_item *newest,
-                   size_t versions, struct brig_error *err)
+static int discard(struct asking *asking, char *path, const struct hold *newest, size_t versions,
+                   struct brig_error *err)
 {
     for (size_t i = 0; i < asking->list.count; i++) {
-        const struct held_item *item = &asking->list.items[i];
+        const struct hold *item = &asking->list.items[i];
         const char *rest = match(item, path);
-        int status = rest && !*rest ? held_discard(asking->storage, item, err) : 0;
+        int status = rest && !*rest ? discard_one(asking, item, err) : 0;
         if (status < 0)
             return status;
     }
@@ -305,7 +356,7 @@ static int treat(struct asking *asking, const char *given, struct brig_error *er
     int status = path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", given, &path, err);
     if (status < 0)
         return status;
-    const struct held_item *newest = find_newest(asking, path, NULL, &versions);
+    const struct hold *newest = find_newest(asking, path, NULL, &versions);
     if (!newest)
         newest = find_newest(asking, path, &below, &versions);
     if (newest && *below && asking->action == KEEP)
@@ -340,8 +391,10 @@ static int open_list(struct asking *asking, const char *verb, struct brig_error 
     if (status == 0)
         status = jails_become_user(&place, err);
     if (status == 0)
-        status =
-            jails_each_part(&place, verb, asking->jail, HELD_PART, list_jail, &asking->list, err);
+        status = jails_each_part(&place, verb, asking->jail, OLD_PART, meet_old_jail, NULL, err);
+    if (status == 0)
+        status = jails_each_part(&place, verb, asking->jail, LAYER_RECORD_PART, list_jail,
+                                 &asking->list, err);
     if (status < 0)
         return status;
     asking->storage = open(place.storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -377,7 +430,7 @@ static int discard_word(struct asking *asking, const char *word, bool *ret_done,
     autofree char *path = NULL;
     size_t versions;
     int status = path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", word, &path, err);
-    const struct held_item *newest = status < 0 ? NULL : find_newest(asking, path, NULL, &versions);
+    const struct hold *newest = status < 0 ? NULL : find_newest(asking, path, NULL, &versions);
     *ret_done = newest != NULL;
     return newest ? discard(asking, path, newest, versions, err) : status;
 }
@@ -390,7 +443,7 @@ int held_discard_words(const char *jail, int count, char **words, bool *ret_done
     for (int i = 0; i < count && status == 0; i++)
         status = discard_word(&asking, words[i], &ret_done[i], err);
     (void)flush(&asking, NULL);
-    held_list_done(&asking.list);
+    hold_list_done(&asking.list);
     own_close(&asking.storage);
     return status;
 }
@@ -400,16 +453,16 @@ int held_discard_all(const char *jail, const char *within, struct brig_error *er
     struct asking asking = {.action = DISCARD, .jail = jail, .storage = -1};
     int status = open_list(&asking, cmd_discard.name, err);
     for (size_t i = 0; i < asking.list.count && status == 0; i++) {
-        const struct held_item *item = &asking.list.items[i];
+        const struct hold *item = &asking.list.items[i];
         if (within && !path_is_beneath(within, item->project))
             continue;
-        status = held_discard(asking.storage, item, err);
+        status = discard_one(&asking, item, err);
         str_append(&asking.out, "deleted ");
         append_path(&asking.out, item, "");
         str_append_char(&asking.out, '\n');
     }
     (void)flush(&asking, NULL);
-    held_list_done(&asking.list);
+    hold_list_done(&asking.list);
     own_close(&asking.storage);
     return status;
 }
@@ -428,7 +481,7 @@ static int run(const struct app *app, int argc, char **argv, struct brig_error *
         return brig_fail(err, BRIG_E_INVALID, 0, "%s needs a path: brig %s PATH…. See brig held",
                          verb, verb);
     int status = run_all(&asking, verb, argc - first, argv + first, err);
-    held_list_done(&asking.list);
+    hold_list_done(&asking.list);
     str_done(&asking.out);
     own_close(&asking.storage);
     return status;

@@ -14,8 +14,8 @@
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
+#include "cli/verbs/held.h"
 #include "git/guard.h"
-#include "held/held.h"
 #include "home/jails.h"
 
 /* The number of reviewed directories with changes. Those of the home are removed without a
@@ -41,14 +41,12 @@ static const char *between(const struct str *lost)
 int jails_refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err)
 {
     autostr struct str lost = {0};
-    struct held_list list = {0};
+    size_t held = 0;
     autoclose int storage = open(place->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autoclose int git = jails_open_part(storage, name, JAILS_GIT_PART, false);
-    int status = held_list(storage, name, &list, err);
-    if (list.count > 0)
-        str_appendf(&lost, "files that were held back (%zu; see brig held -j %s)", list.count,
-                    name);
-    held_list_done(&list);
+    int status = held_count(storage, name, &held, err);
+    if (held > 0)
+        str_appendf(&lost, "files that were held back (%zu; see brig held -j %s)", held, name);
     size_t reviewed = count_reviewed(place, name);
     if (reviewed > 0)
         str_appendf(&lost,

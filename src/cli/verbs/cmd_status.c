@@ -13,12 +13,12 @@
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/settings/profile.h"
+#include "cli/verbs/held.h"
 #include "cli/verbs/layers.h"
 #include "cli/verbs/layers_git.h"
 #include "cli/verbs/selection.h"
 #include "cli/verbs/status_print.h"
 #include "git/git.h"
-#include "held/held.h"
 
 struct words {
     const char *jail;
@@ -56,11 +56,9 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
 
 static uint64_t count_held(const char *storage, const char *jail)
 {
-    struct held_list list = {0};
+    size_t count = 0;
     autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    uint64_t count = fd >= 0 && held_list(fd, jail, &list, NULL) == 0 ? list.count : 0;
-    held_list_done(&list);
-    return count;
+    return fd >= 0 && held_count(fd, jail, &count, NULL) == 0 ? count : 0;
 }
 
 /* Also of a jail without layers: the undo of a run with a checkpoint can be interrupted. */

@@ -8,11 +8,11 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "changes/operation/hold.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "git/guard.h"
-#include "held/held.h"
 
 struct syncing {
     bool show;
@@ -36,9 +36,10 @@ static int sync_jail(void *context, int storage, const char *jail, struct brig_e
     autoclose int part = jails_open_part(storage, jail, JAILS_GIT_PART, false);
     if (part < 0)
         return 0;
-    autoclose int held = syncing->show ? -1 : jails_open_part(storage, jail, HELD_PART, true);
+    autoclose int record =
+        syncing->show ? -1 : jails_open_part(storage, jail, LAYER_RECORD_PART, true);
     const struct guard_options options = {.storage = part,
-                                          .held = held,
+                                          .keeper = {record < 0 ? NULL : hold_name, record},
                                           .jail = jail,
                                           .user = {(uid_t)-1, (gid_t)-1},
                                           .environment = (const char *const *)environ};

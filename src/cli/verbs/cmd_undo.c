@@ -278,8 +278,11 @@ static void list_line(struct str *out, const struct operation_info *info, const 
         str_append_shown(out, info->did, strlen(info->did), "");
         str_append_char(out, ')');
     }
+    bool hold = strcmp(info->kind, OPERATION_HOLD) == 0;
     if (info->undone_by)
-        append_number(out, "  (undone by #", info->undone_by, ")");
+        append_number(out, hold ? "  (kept by #" : "  (undone by #", info->undone_by, ")");
+    else if (hold && info->files == OPERATION_LISTED && !info->has_steps)
+        str_append(out, "  (discarded)");
     if (info->interrupted)
         str_concat(out, "  (interrupted: brig apply", jail, " --continue or --abort)");
     str_append_char(out, '\n');

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Deleting held back files, for `brig discard`. */
+/* Held back files, for other verbs than `brig held` and `brig keep`. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <brig/brig.h>
 
@@ -13,3 +14,6 @@ int held_discard_words(const char *jail, int count, char **words, bool *ret_done
 
 /* Deletes all held back files of the jail, or with `within` those that were in this directory. */
 int held_discard_all(const char *jail, const char *within, struct brig_error *err);
+
+/* How many a jail has. */
+int held_count(int storage, const char *jail, size_t *ret_count, struct brig_error *err);

@@ -30,7 +30,6 @@ static int open_git(const struct layers *layers, const char *storage)
 static struct guard_options options_of(const struct layer *layer, int git, struct git_user user)
 {
     return (struct guard_options){.storage = git,
-                                  .held = -1,
                                   .jail = layer->jail,
                                   .user = user,
                                   .environment = (const char *const *)environ};

@@ -190,7 +190,7 @@ static int add_code(const struct maker *maker)
 static int guard_workdir(const struct maker *maker)
 {
     const struct guard_options options = {
-        .storage = -1, .held = -1, .jail = "brigd", .user = {(uid_t)-1, (gid_t)-1}};
+        .storage = -1, .jail = "brigd", .user = {(uid_t)-1, (gid_t)-1}};
     autostr struct str notes = {0};
     struct guard *guard = NULL;
     int result = guard_begin(maker->policy, &options, &guard, &notes, maker->err);
