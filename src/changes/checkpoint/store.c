@@ -67,7 +67,8 @@ static int create(int record, const struct git *git, struct brig_error *err)
     status = git_run(git, &call, err);
     if (status > 0)
         status = fail_git(err, BRIG_E_SYSTEM, "create the store for checkpoints", &says);
-    if (status == 0 && renameat(record, NEW_DIRECTORY, record, STORE_DIRECTORY) < 0)
+    if (status == 0 &&
+        (syncfs(fd) < 0 || renameat(record, NEW_DIRECTORY, record, STORE_DIRECTORY) < 0))
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create the store for checkpoints");
     return status;
 }

@@ -533,7 +533,7 @@ static int merge(const struct layer *layer, size_t max, struct brig_error *err)
     base_close(merging.base);
     if (status != 0)
         return status == UPPER_STOP ? 0 : status;
-    status = manifest_finish(&writer, writer.count > 0, err);
+    status = manifest_finish(&writer, true, err);
     file_name(layer, START, name);
     if (status == 0)
         (void)unlinkat(layer->record, name, 0);

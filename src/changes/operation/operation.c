@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -313,6 +315,17 @@ int operation_make_durable(struct operation *operation, struct brig_error *err)
     return result < 0 ? brig_fail(err, BRIG_E_SYSTEM, -result, "cannot write the journal") : 0;
 }
 
+/* There fsync() keeps a directory without what was done elsewhere before: a power loss would leave some of the later steps. */
+static bool has_btrfs(const struct operation *operation)
+{
+    struct statfs system;
+    for (size_t i = 0; i < operation->steps.tree_count; i++)
+        if (fstatfs(operation->steps.trees[i].lower, &system) < 0 ||
+            system.f_type == BTRFS_SUPER_MAGIC)
+            return true;
+    return false;
+}
+
 int operation_run(struct operation *operation, operation_report report, void *context,
                   struct brig_error *err)
 {
@@ -328,7 +341,7 @@ int operation_run(struct operation *operation, operation_report report, void *co
     if (status < 0)
         return status;
     operation->ready = true;
-    operation->steps.sync = operation->count <= OPERATION_SYNC_MAX;
+    operation->steps.sync = operation->count <= OPERATION_SYNC_MAX && !has_btrfs(operation);
     status = operation_take(operation, false, report, context, err);
     const struct jails_option jail = record_option(operation->record);
     return status < 0 ? brig_advise(err, status,

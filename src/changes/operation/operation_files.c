@@ -126,7 +126,7 @@ static const struct info_text {
 
 bool operation_is_durable(const struct operation_info *info)
 {
-    return strcmp(info->kind, OPERATION_RUN) != 0 || info->has_checkpoint;
+    return strcmp(info->kind, OPERATION_RUN) != 0 || info->files == OPERATION_LISTED;
 }
 
 int operation_write_info(const struct operation *operation, struct brig_error *err)
