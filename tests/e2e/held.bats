@@ -376,6 +376,17 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         as "$OWNER" mv moved p1
         must by "$who" keep "$PROJECT/p1/.envrc"
         [ "$(cat p1/.envrc)" = x ]
+        # The same directory at another place, by its new path; another one of that name is not meant.
+        cd p1
+        as "$OWNER" rm .envrc
+        must inside "$pair" 'echo y >.envrc'
+        cd ..
+        as "$OWNER" sh -c 'mv p1 elsewhere; mkdir p1'
+        must_exit 125 by "$who" keep p1/.envrc
+        output_has "is not the directory that it was"
+        must by "$who" keep elsewhere/.envrc
+        output_has "restored $PROJECT/elsewhere/.envrc"
+        [ "$(cat elsewhere/.envrc)" = y ]
     done
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -237,6 +238,9 @@ static int pending_make_directory(struct hold_pending *pending, struct brig_erro
     if (mkdirat(pending->operations, hidden, S_IRWXU) < 0 ||
         mkdirat(pending->operations, objects, S_IRWXU) < 0 || pending_open(pending, hidden) < 0)
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations");
+    /* Objects must not inherit an ACL of the storage directory. */
+    if (status == 0)
+        (void)fremovexattr(pending->operation->steps.objects, "system.posix_acl_default");
     if (status == 0)
         status = operation_write_info(pending->operation, err);
     if (status == 0 &&
@@ -583,28 +587,31 @@ void hold_list_done(struct hold_list *list)
 
 /* ---- keeping and discarding ---- */
 
-/* Opens the directory that it goes to, and makes those above the name, such as .claude. */
+/* Opens the directory that it goes to: that of the project, or `to`. */
 static int open_target(const struct hold *hold, const char *to, struct brig_error *err)
 {
-    const char *name;
+    int top = to ? open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                 : place_open(hold->project, &hold->place, err);
+    if (top >= 0)
+        return top;
+    return to ? brig_fail(err, BRIG_E_INVALID, errno, "--to: cannot open the directory '%s'",
+                          str_shown(to).text)
+              : brig_advise(err, top, "If you have moved the project: brig keep --to DIRECTORY");
+}
+
+/* Makes the directories above the name, such as .claude. The name must be free. */
+static int make_room(int top, const char *path, struct brig_error *err)
+{
+    const char *name, *slash = strrchr(path, '/');
     char above[PATH_LENGTH_MAX + 1];
-    autoclose int top = to ? open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                           : place_open(hold->project, &hold->place, err);
-    if (top < 0)
-        return to ? brig_fail(err, BRIG_E_INVALID, errno, "--to: cannot open the directory '%s'",
-                              str_shown(to).text)
-                  : brig_advise(err, top,
-                                "If you have moved the project: brig keep --to DIRECTORY");
-    const char *slash = strrchr(hold->path, '/');
-    (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - hold->path) : 0, hold->path);
+    (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - path) : 0, path);
     if (slash)
         (void)files_make_path(top, above);
-    autoclose int parent = open_parent(top, hold->path, &name);
+    autoclose int parent = open_parent(top, path, &name);
     if (parent < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the directory of '%s'",
-                         hold->path);
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the directory of '%s'", path);
     return files_exists(parent, name)
-               ? brig_fail(err, BRIG_E_INVALID, 0, "'%s' exists. Move it away first", hold->path)
+               ? brig_fail(err, BRIG_E_INVALID, 0, "'%s' exists. Move it away first", path)
                : 0;
 }
 
@@ -621,11 +628,15 @@ int hold_keep(int record, const struct hold *hold, const char *to, struct brig_e
     autostr struct str reasons = {0};
     uint64_t undone, id;
     autoclose int lock = record_lock(record, err);
-    const struct operation_undo undo = {
-        .id = hold->id, .to = to, .report = keep_report, .context = &reasons};
     int status = lock < 0 ? lock : operation_check_interrupted(record, err);
-    if (status == 0)
-        status = open_target(hold, to, err);
+    autoclose int top = status < 0 ? status : open_target(hold, to, err);
+    if (top < 0)
+        return top;
+    const struct path_proc target =
+        path_proc(top); /* this directory, whatever is at its path by now */
+    const struct operation_undo undo = {
+        .id = hold->id, .to = target.text, .report = keep_report, .context = &reasons};
+    status = make_room(top, hold->path, err);
     if (status == 0)
         status = operation_undo(NULL, record, &undo, &undone, &id, err);
     if (status == 0 && reasons.length > 0)

@@ -19,6 +19,7 @@
 #include "changes/operation/copy.h"
 #include "changes/operation/hold.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/verbs/held.h"
@@ -96,16 +97,29 @@ static int compare_items(const void *left, const void *right)
 
 /* ---- finding an item ---- */
 
-static bool is_same_directory(const char *one, const char *other)
+/* Whether a path leads to the project of an item, which may have been moved: then the item gets its new path. */
+static bool is_project(struct hold *item, const char *path)
 {
-    struct stat a, b;
-    return strcmp(one, other) == 0 || (stat(one, &a) == 0 && stat(other, &b) == 0 &&
-                                       a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+    struct place now;
+    char resolved[PATH_LENGTH_MAX + 1], *copy = NULL;
+    if (strcmp(path, item->project) == 0)
+        return true;
+    autoclose int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || place_of(fd, &now, NULL) < 0 || !path_of_fd(fd, resolved))
+        return false;
+    if (strcmp(resolved, item->project) == 0)
+        return true;
+    if (!item->place.inode || !place_equal(&item->place, &now) ||
+        str_copy(resolved, &copy, NULL) < 0)
+        return false;
+    free(item->project);
+    item->project = copy;
+    return true;
 }
 
 /* If an absolute path leads to an item, through any links, returns the part below the item, "" for
  * the item itself. Otherwise NULL. */
-static const char *match(const struct hold *item, char *path)
+static const char *match(struct hold *item, char *path)
 {
     size_t length = strlen(item->path);
     for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
@@ -113,7 +127,7 @@ static const char *match(const struct hold *item, char *path)
         if (strncmp(rest, item->path, length) != 0 || (rest[length] && rest[length] != '/'))
             continue;
         *slash = '\0';
-        bool same = is_same_directory(*path ? path : "/", item->project);
+        bool same = is_project(item, *path ? path : "/");
         *slash = '/';
         if (same)
             return rest + length + (rest[length] == '/');
@@ -289,7 +303,9 @@ static int keep(struct asking *asking, const struct hold *item, struct brig_erro
     append_kind(&kind, item);
     if (S_ISREG(item->mode))
         (void)hold_each(record, item, append_hash, &kind, NULL);
+    interrupt_begin(item->jail);
     int status = hold_keep(record, item, asking->to, err);
+    interrupt_end();
     if (status < 0)
         return status;
     struct hold placed = *item;
@@ -308,7 +324,7 @@ static const struct hold *find_newest(const struct asking *asking, char *path, c
     const struct hold *newest = NULL;
     *ret_versions = 0;
     for (size_t i = 0; i < asking->list.count; i++) {
-        const struct hold *item = &asking->list.items[i];
+        struct hold *item = &asking->list.items[i];
         const char *rest = match(item, path);
         if (!rest || (*rest && !below))
             continue;
@@ -333,7 +349,7 @@ static int discard(struct asking *asking, char *path, const struct hold *newest,
                    struct brig_error *err)
 {
     for (size_t i = 0; i < asking->list.count; i++) {
-        const struct hold *item = &asking->list.items[i];
+        struct hold *item = &asking->list.items[i];
         const char *rest = match(item, path);
         int status = rest && !*rest ? discard_one(asking, item, err) : 0;
         if (status < 0)

@@ -44,6 +44,8 @@ static int sync_jail(void *context, int storage, const char *jail, struct brig_e
                                           .user = {(uid_t)-1, (gid_t)-1},
                                           .environment = (const char *const *)environ};
     int status = guard_sync(&options, syncing->show, &notes, err);
+    if (status == 0 && record >= 0)
+        status = holds_settle(record, err);
     print_lines(syncing, jail, &notes);
     return status;
 }
