@@ -335,6 +335,14 @@ static void judge(struct config_changes *c)
         }
 }
 
+static bool is_same_file(int left, int right, const char *name)
+{
+    autostr struct str one = {0}, other = {0};
+    return files_read(left, name, &one) && files_read(right, name, &other) &&
+           one.length == other.length && one.length > 0 &&
+           memcmp(one.data, other.data, one.length) == 0;
+}
+
 int config_find_changes(const struct git *git, const struct git_sealed *sealed, int base,
                         struct config_changes *ret_changes, struct brig_error *err)
 {
@@ -343,6 +351,8 @@ int config_find_changes(const struct git *git, const struct git_sealed *sealed, 
     static const char *const list[] = {"config", "--file", "config", "--no-includes",
                                        "-z",     "--list", NULL};
     struct config_changes *c = ret_changes;
+    if (is_same_file(sealed->dir, base, "config"))
+        return 0;
     int status = git_run_sealed(git, sealed, script, &c->inside, err);
     if (status != 0) /* git cannot read the config: nothing crosses */
         return status < 0 ? status : 0;

@@ -455,10 +455,13 @@ static int run_sealed(const struct git *git, const struct git_sealed *sealed,
 int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
                    struct str *out, struct brig_error *err)
 {
-    /* Opening a FIFO would block git, and links lead out of the directory. Hooks are not read. */
-    static const char clean[] = "chmod -R u+rwX " GIT_SEALED_DIR " 2>/dev/null\n"
-                                "find " GIT_SEALED_DIR " -path " GIT_SEALED_DIR "/hooks -prune -o "
-                                "'(' -type p -o -type l ')' -exec rm -f {} + 2>/dev/null\n";
+    /* Opening a FIFO would block git, and links lead out of the directory. Hooks are not read. A file whose mode need not
+     * change keeps its time of change, by which private_sign() knows it. */
+    static const char clean[] =
+        "find " GIT_SEALED_DIR " -type d ! -perm -0700 -exec chmod u+rwx {} ';' "
+        "-o -type f ! -perm -0400 -exec chmod u+r {} + 2>/dev/null\n"
+        "find " GIT_SEALED_DIR " -path " GIT_SEALED_DIR "/hooks -prune -o "
+        "'(' -type p -o -type l ')' -exec rm -f {} + 2>/dev/null\n";
     autostr struct str text = {0};
     str_concat(&text, clean, script);
     if (text.failed)

@@ -18,6 +18,7 @@
 #include "base/tree.h"
 #include "git/config.h"
 #include "git/pushed.h"
+#include "git/seen.h"
 #include "git/take.h"
 
 #define COUNTED_BRANCHES_MAX 8 /* whose new commits the summary counts */
@@ -1145,15 +1146,20 @@ static int plan_add(struct plan *plan, struct plan_part *part, struct brig_error
     struct plan_tree *tree = calloc(1, sizeof *tree);
     if (!tree)
         return brig_fail_nomem(err);
-    *tree = (struct plan_tree){
-        .plan = plan,
-        .t = {.git = plan->options->git, .p = p, .space = part->space, .notes = &report->notes},
-        .p = p,
-        .report = report,
-        .folder = part->folder,
-        .running = part->flags & PLAN_RUNNING,
-        .unsearched = part->flags & PLAN_UNSEARCHED};
+    *tree = (struct plan_tree){.plan = plan,
+                               .t = {.git = plan->options->git,
+                                     .p = p,
+                                     .space = part->space,
+                                     .notes = &report->notes,
+                                     .uses_seen = part->flags & PLAN_SEEN},
+                               .p = p,
+                               .report = report,
+                               .folder = part->folder,
+                               .running = part->flags & PLAN_RUNNING,
+                               .unsearched = part->flags & PLAN_UNSEARCHED};
     int status = plan_add_tree(tree, err);
+    if (status == 0 && tree->t.uses_seen)
+        status = seen_update(&tree->t, err);
     if (status == 0)
         plan_tell_state(tree);
     if (status == 0 && !(part->flags & PLAN_RUNNING))

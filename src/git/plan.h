@@ -13,6 +13,8 @@ enum {
     /* The working tree may contain repositories that were not handled: nothing with a new submodule
      * moves, because git would look into the submodule. */
     PLAN_UNSEARCHED = 2,
+    /* It only lists: a private directory that has not changed since the last look is not looked at. */
+    PLAN_SEEN = 4,
 };
 
 /* What the user is told about one working tree. */

@@ -288,10 +288,13 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t length)
     return hash;
 }
 
+/* Git gives the index a new inode; its time of change is also that of brig's second name of it (fetch.c). */
 static uint64_t mix_file(uint64_t hash, int dir, const char *name)
 {
     struct stat info = {0};
     (void)fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW);
+    if (strcmp(name, "index") == 0)
+        info.st_ctim = info.st_mtim;
     hash = mix(hash, &info.st_ino, sizeof info.st_ino);
     hash = mix(hash, &info.st_size, sizeof info.st_size);
     return mix(hash, &info.st_ctim, sizeof info.st_ctim);
@@ -317,7 +320,11 @@ static uint64_t mix_tree(uint64_t hash, int dir, const char *name, int depth)
 
 static uint64_t sign(int dir)
 {
-    static const char *const files[] = {"HEAD", "index", "packed-refs", "config", "shallow"};
+    static const char *const files[] = {"HEAD",         "index",        "packed-refs",
+                                        "config",       "shallow",      "logs/refs/stash",
+                                        "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD",
+                                        "REVERT_HEAD",  "sequencer",    "MERGE_HEAD",
+                                        "BISECT_LOG"};
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
         hash = mix_file(hash, dir, files[i]);

@@ -293,15 +293,15 @@ static void describe(const struct transfer *t, const struct tree *tree, const ch
 
 /* Writes what was seen, and tells it once: programs such as `git status` rewrite the index, and
  * change nothing that matters. */
-static int reviewed_say(const struct transfer *t, uint64_t signature, const struct str *text,
-                        struct str *notes, struct brig_error *err)
+static int reviewed_say(const struct transfer *t, const struct str *text, struct str *notes,
+                        struct brig_error *err)
 {
     __attribute__((cleanup(seen_done))) struct seen before;
     const char *said = text->length > 0 ? text->data : NULL;
     seen_read(t->p->folder, &before);
     if (said && !str_equal(before.said.data, said))
         str_append(notes, said);
-    return seen_write(t, signature, said ? said : before.said.data, err);
+    return seen_write(t, said ? said : before.said.data, err);
 }
 
 /* Superseded commits need no pin; nor does anything, if nothing is new. */
@@ -321,7 +321,6 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
     if (!files_exists(p->sealed.dir, "HEAD"))
         return 0;
     autostr struct str text = {0};
-    uint64_t signature = private_sign(p);
     if (p->repo.kind == REPO_NONE) {
         if (last_signature(p->folder) == 0)
             str_concat(notes, "git: the new repository is kept in the jail; brig apply",
@@ -339,7 +338,7 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
     status = pushed_note(&guard->git, p, &text, err);
     if (status < 0)
         return status;
-    return text.failed ? brig_fail_nomem(err) : reviewed_say(&t, signature, &text, notes, err);
+    return text.failed ? brig_fail_nomem(err) : reviewed_say(&t, &text, notes, err);
 }
 
 /* ---- apply and discard ---- */
@@ -551,7 +550,8 @@ static int list_one(struct guard *guard, const char *name, struct brig_error *er
     autoclose int folder = files_open_dir(guard->storage, name);
     autoclose int record = -1;
     struct private_git p;
-    struct plan_part part = {.p = &p, .folder = name, .flags = PLAN_UNSEARCHED, .stays = true};
+    struct plan_part part = {
+        .p = &p, .folder = name, .flags = PLAN_UNSEARCHED | PLAN_SEEN, .stays = true};
     int status = reviewed_open_private(guard, name, folder, &p, part.space, err);
     if (status < 0)
         return status;

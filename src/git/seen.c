@@ -8,6 +8,7 @@
 #include "base/record.h"
 
 #define SEEN "seen"
+#define SEEN_LOOK_MAX ((size_t)4 << 20) /* of more, git is asked again */
 
 void seen_read(int folder, struct seen *ret_seen)
 {
@@ -24,6 +25,8 @@ void seen_read(int folder, struct seen *ret_seen)
             ret_seen->items = record_number(value);
         else if (strcmp(key, "said") == 0)
             str_append(&ret_seen->said, value);
+        else if (strcmp(key, "look") == 0)
+            str_append(&ret_seen->look, value);
     if (at.damaged)
         ret_seen->signature = 0;
 }
@@ -31,71 +34,51 @@ void seen_read(int folder, struct seen *ret_seen)
 void seen_done(struct seen *seen)
 {
     str_done(&seen->said);
+    str_done(&seen->look);
 }
 
-/* An item: it has the values of base/ and of the jail. */
-static void seen_add(struct str *record, uint64_t *items, const char *key, const char *name,
-                     const char *old, const char *new)
-{
-    if (str_equal(old, new))
-        return;
-    record_add(record, key, name);
-    record_add(record, "old", old);
-    record_add(record, "new", new);
-    ++*items;
-}
-
-static void seen_add_refs(struct str *record, uint64_t *items, const struct transfer *t)
+/* How many things differ from base/. */
+static uint64_t seen_count(const struct transfer *t)
 {
     const struct side *inside = &t->inside, *base = &t->base;
-    for (size_t i = 0; i < inside->refs.count; i++) {
-        const struct ref *ref = &inside->refs.items[i];
-        seen_add(record, items, "ref", ref->name, refs_find(&base->refs, ref->name), ref->id);
-    }
-    for (size_t i = 0; i < base->refs.count; i++) {
-        const struct ref *ref = &base->refs.items[i];
-        if (!refs_find(&inside->refs, ref->name))
-            seen_add(record, items, "ref", ref->name, ref->id, NULL);
-    }
-    for (size_t i = 0; i < inside->stash_count; i++) {
-        const struct side_stash *stash = &inside->stashes[i];
-        if (side_find_stash(base, stash->id) < 0)
-            seen_add(record, items, "stash", stash->text, NULL, stash->id);
-    }
-    for (size_t i = 0; i < base->stash_count; i++) {
-        const struct side_stash *stash = &base->stashes[i];
-        if (side_find_stash(inside, stash->id) < 0)
-            seen_add(record, items, "stash", stash->text, stash->id, NULL);
-    }
+    uint64_t items = strcmp(inside->head, base->head) != 0;
+    items += t->unmerged || fetch_has_staged(t) || fetch_has_intents(t);
+    items += t->pending[0] != '\0';
+    for (size_t i = 0; i < inside->refs.count; i++)
+        items += fetch_is_new(t, &inside->refs.items[i]);
+    for (size_t i = 0; i < base->refs.count; i++)
+        items += !refs_find(&inside->refs, base->refs.items[i].name);
+    for (size_t i = 0; i < inside->stash_count; i++)
+        items += side_find_stash(base, inside->stashes[i].id) < 0;
+    for (size_t i = 0; i < base->stash_count; i++)
+        items += side_find_stash(inside, base->stashes[i].id) < 0;
+    return items;
 }
 
 static int seen_put(const struct private_git *p, uint64_t signature, uint64_t items,
-                    const struct str *found, const char *said, struct brig_error *err)
+                    const struct str *look, const char *said, struct brig_error *err)
 {
     autostr struct str record = {0};
     str_appendf(&record, "signature %" PRIx64 "\n", signature);
     record_add_number(&record, "items", items);
-    if (found && found->length > 0)
-        str_append(&record, found->data);
     record_add(&record, "said", said);
+    if (look && look->length > 0 && look->length <= SEEN_LOOK_MAX)
+        record_add(&record, "look", look->data);
     return record_write(p->folder, SEEN, &record, false, err);
 }
 
-int seen_write(const struct transfer *t, uint64_t signature, const char *said,
-               struct brig_error *err)
+int seen_write(const struct transfer *t, const char *said, struct brig_error *err)
 {
-    autostr struct str found = {0};
-    uint64_t items = 0;
-    seen_add_refs(&found, &items, t);
-    seen_add(&found, &items, "head", "HEAD", t->base.head, t->inside.head);
-    if (t->unmerged || fetch_has_staged(t) || fetch_has_intents(t))
-        seen_add(&found, &items, "index", "tree", t->base.tree,
-                 t->unmerged ? "unmerged" : t->inside.staged);
-    if (t->pending[0])
-        seen_add(&found, &items, "pending", t->pending, NULL, t->pending);
-    if (t->inside.refs.skipped > 0)
-        record_add_number(&found, "skipped", t->inside.refs.skipped);
-    return found.failed ? BRIG_E_SYSTEM : seen_put(t->p, signature, items, &found, said, err);
+    return seen_put(t->p, t->signature, seen_count(t), &t->look, said, err);
+}
+
+int seen_update(const struct transfer *t, struct brig_error *err)
+{
+    __attribute__((cleanup(seen_done))) struct seen before;
+    seen_read(t->p->folder, &before);
+    return before.signature == t->signature && before.look.length > 0
+               ? 0
+               : seen_write(t, before.said.data, err);
 }
 
 int seen_write_count(const struct private_git *p, uint64_t items, struct brig_error *err)

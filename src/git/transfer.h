@@ -32,9 +32,12 @@ struct transfer {
     const struct private_git *p;
     const char *space;        /* where objects are pinned: "refs/brig/JAIL/ID" */
     struct str *notes;        /* for messages, or NULL */
+    bool uses_seen;           /* a private directory that has not changed is not looked at again */
     char *base_index;         /* the path of the index in p->base */
     struct git_call base_git; /* for git on p->base, which has refs but no objects */
     char *objects;            /* the path of the repository's object directory */
+    uint64_t signature;       /* of the private directory, before the look */
+    struct str look;          /* what git printed about it */
     struct side inside, base;
     struct side pins;                        /* only refs: those in `space`, by object */
     struct str inside_intents, base_intents; /* names that are to be added: `git add -N` */

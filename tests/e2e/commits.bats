@@ -140,3 +140,24 @@ assert len(main["token"]) == 32 and main["token"] != extra["token"] and main["ol
     output_has 'git: 1 commit on topic'
     [ "$(out log -1 --format=%s topic)" = upstream ]
 }
+
+@test "brig status looks at the jail's git directory again only if it has changed" {
+    project user
+    must inside user:sealed 'echo x >>a; git stash -q' -R
+    must verb user status
+    output_has 'stash WIP on main'
+    # What the last look found, under another name: it is not looked for again.
+    seen=$(run_as_user sh -c "ls $HOME_OF_USER/.local/share/brig/$JAIL.git/review-*/seen")
+    run_as_user sed -i 's/WIP on main/seen before/' "$seen"
+    must verb user status
+    output_has 'stash seen before'
+    # The twins: it has changed, also if only an older stash is dropped.
+    must inside user:sealed 'echo y >>a; git stash -q' -R
+    must verb user status
+    [ "$(grep -c 'stash WIP on main' <<<"$output")" -eq 2 ]
+    must inside user:sealed 'git stash drop -q stash@{1}' -R
+    must verb user status
+    [ "$(grep -c 'stash WIP on main' <<<"$output")" -eq 1 ]
+    must verb user apply --all
+    [ "$(out stash list | wc -l)" -eq 1 ]
+}
