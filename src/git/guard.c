@@ -642,13 +642,15 @@ static void show_one(const struct guard *guard, const char *name, struct str *no
 
 bool guard_has_left(int storage)
 {
-    static const char *const prefixes[] = {RUN_PREFIX, RUN_KEPT_PREFIX, PRIVATE_PENDING,
-                                           REVIEWED_PREFIX};
+    static const char *const prefixes[] = {RUN_PREFIX, RUN_KEPT_PREFIX, PRIVATE_PENDING};
     autodir DIR *dir = files_list(storage, ".");
-    for (const struct dirent *item; dir && (item = files_next(dir));)
+    for (const struct dirent *item; dir && (item = files_next(dir));) {
         for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
             if (str_starts_with(item->d_name, prefixes[i]))
                 return true;
+        if (str_starts_with(item->d_name, REVIEWED_PREFIX) && reviewed_waits(storage, item->d_name))
+            return true;
+    }
     return false;
 }
 

@@ -336,6 +336,12 @@ uint64_t private_sign(const struct private_git *private_git)
     return sign(private_git->sealed.dir);
 }
 
+uint64_t private_sign_folder(int folder)
+{
+    autoclose int dir = files_open_dir(folder, "private");
+    return dir < 0 ? 0 : sign(dir);
+}
+
 bool private_has_changed(const struct private_git *private_git)
 {
     return sign(private_git->sealed.dir) != private_git->signature;

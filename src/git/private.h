@@ -74,6 +74,8 @@ int private_refresh(const struct private_git *private_git, struct brig_error *er
 
 /* Identifies the state of refs, HEAD, index and config of the private directory. */
 uint64_t private_sign(const struct private_git *private_git);
+/* The same of a folder that is not opened; 0 if it has no private git directory. */
+uint64_t private_sign_folder(int folder);
 
 /* Whether refs, HEAD, index or config of the private directory may have changed since the build. */
 bool private_has_changed(const struct private_git *private_git);

@@ -689,13 +689,13 @@ int guard_discard(const struct guard_options *options, const char *root, struct 
     return status < 0 ? status : (int)set.count;
 }
 
-/* Whether the last look has found something that is not taken. */
-static bool waits(int storage, const char *name)
+/* Whether there is something that is not taken: the last look has found it, or has not seen what a killed run has done. */
+bool reviewed_waits(int storage, const char *name)
 {
     __attribute__((cleanup(seen_done))) struct seen seen;
     autoclose int folder = files_open_dir(storage, name);
     seen_read(folder, &seen);
-    return seen.items > 0;
+    return seen.items > 0 || (folder >= 0 && private_sign_folder(folder) != seen.signature);
 }
 
 bool guard_has_reviewed(const struct guard_options *options, const char *root)
@@ -706,7 +706,7 @@ bool guard_has_reviewed(const struct guard_options *options, const char *root)
     if (find_all(&guard, root, &found, &count, NULL) < 0)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (waits(guard.storage, found[i].name))
+        if (reviewed_waits(guard.storage, found[i].name))
             return true;
     return false;
 }
@@ -715,7 +715,7 @@ void reviewed_show(int storage, const char *name, struct str *notes)
 {
     autoclose int folder = files_open_dir(storage, name);
     struct about about = {0};
-    if (folder >= 0 && waits(storage, name) && read_about(folder, &about))
+    if (folder >= 0 && reviewed_waits(storage, name) && read_about(folder, &about))
         str_appendf(notes, "%s: what was done in git waits for brig apply --all\n",
                     str_shown(about.root).text);
     str_done(&about.text);

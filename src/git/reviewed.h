@@ -34,4 +34,7 @@ int reviewed_fetch(const struct guard *guard, const struct tree *tree, struct st
  * it. */
 void reviewed_release(const struct guard *guard, struct tree *tree);
 
+/* Whether the private git directory of this name has something that guard_apply() would take. */
+bool reviewed_waits(int storage, const char *name);
+
 void reviewed_show(int storage, const char *name, struct str *notes);

@@ -536,10 +536,20 @@ $PROJECT/.vscode/d/up  link to ../.." ]
         must by "$who" rm -f "$JAIL"
         must_exit 125 by "$who" rm --force "$JAIL"
         output_has "there is no jail"
-        # Without either it needs no force.
+        # Without either it needs no force; nor after reviewed commits were applied, or discarded.
         must inside "$pair" true
         by "$who" stop "$JAIL"
         must by "$who" rm "$JAIL"
+        for review in --review --review=auto; do
+            must inside "$pair" 'echo r >>a; git commit -q -am r' "$review"
+            [ "$review" = --review=auto ] || must_exit 125 by "$who" rm "$JAIL"
+            [ "$review" = --review=auto ] || must by "$who" apply -j "$JAIL" --all
+            [ "$(out log -1 --format=%s)" = r ]
+            by "$who" stop "$JAIL"
+            must by "$who" sync --show -j "$JAIL"
+            output_lacks "waits"
+            must by "$who" rm "$JAIL"
+        done
     done
 }
 

@@ -470,6 +470,19 @@ has_deleted() {
     done
 }
 
+@test "rm names what it deletes in the jail's copy of the home" {
+    jail user copied
+    must run_as_user "$BRIG" -m casual -j copied -- sh -c 'mkdir -p ~/dir; echo x >~/dir/lost; echo y >~/.claude.json'
+    run_as_user "$BRIG" stop copied
+    must run_as_user "$BRIG" rm copied
+    output_has "brig: deleted 1 change of the jail 'copied' in its copy of your home: dir/lost"
+    jail user empty
+    must run_as_user "$BRIG" -m casual -j empty -- true
+    run_as_user "$BRIG" stop empty
+    must run_as_user "$BRIG" rm empty
+    output_lacks deleted
+}
+
 @test "list, stop, rm and cp" {
     jail user verbs
     must run_as_user "$BRIG" -m strict -j verbs -- sh -c 'echo inside >~/file'

@@ -518,12 +518,40 @@ plain() {
     output_has "started by brig review"
 }
 
-# reviewed_run [SCRIPT]: a run with --review in the terminal, up to the question at its end.
+# reviewed_run [SCRIPT]: a run with --review in the terminal, up to the question at its end. MODE is that of the run.
 reviewed_run() {
     type_line clear
-    await_not on_screen 'look at the changes' # the question of an earlier run
-    type_line "cd '$FILES'; clear; \$BRIG -m sealed -j $JAIL --review -- sh -c '${1:-echo new >fresh}'; echo \"status \$?\""
-    shows 'look at the changes now\? \[y/N\]'
+    await_not on_screen 'look at the' # the question of an earlier run
+    type_line "cd '$FILES'; clear; \$BRIG -m ${MODE:-sealed} -j $JAIL --review -- sh -c '${1:-echo new >fresh}'; echo \"status \$?\""
+    shows 'look at the(m| changes) now\? \[y/N\]'
+}
+
+@test "the view that a run offers applies, undoes and takes parts, in every mode" {
+    needs git
+    terminal
+    for MODE in casual bare strict sealed; do
+        JAIL=review-$MODE-$$-$BATS_TEST_NUMBER
+        jail user "$JAIL"
+        printf 'one\ntwo\nthree\n' >"$FILES/plain.txt"
+        reviewed_run 'echo four >>plain.txt'
+        type_line y
+        shows '^ brig review  .* 1 change'
+        keys a
+        shows 'No changes'
+        [ "$(tail -n 1 "$FILES/plain.txt")" = four ]
+        keys u
+        shows '  1 change'
+        [ "$(tail -n 1 "$FILES/plain.txt")" = three ]
+        keys p
+        shows 'y,n,q'
+        keys y Enter
+        shows 'Press Enter'
+        keys Enter
+        shows 'No changes'
+        [ "$(tail -n 1 "$FILES/plain.txt")" = four ]
+        keys q
+        shows '^status 0'
+    done
 }
 
 @test "a reviewed run at a terminal offers the view, and each answer does what it says" {
@@ -550,6 +578,15 @@ reviewed_run() {
         shows '^status 3'
         [ "$(cat "$FILES/fresh")" = "$answer" ]
     done
+    # Of a run that has changed nothing, the question says whose changes they are.
+    reviewed_run 'echo old >fresh'
+    type_line n
+    shows '^status 0'
+    reviewed_run true
+    shows 'changes of earlier runs are not applied yet; look at them now'
+    type_line n
+    shows '^status 0'
+    must run_as_user "$BRIG" discard -j "$JAIL" --all
     # Without changes there is no question.
     fresh_line "\$BRIG -m sealed -j $JAIL --review -- true; echo \"status \$?\""
     shows '^status 0'

@@ -37,6 +37,7 @@ struct review {
     size_t count;
     int64_t began_ns; /* in the clock of file times */
     bool ended;       /* review_end() was called */
+    bool wrote;       /* the run has written to a reviewed directory */
     pid_t applier;    /* the process that applies changes during the run, or 0 */
     int applier_end;  /* closed to end it; or -1 */
     const char *run;  /* the entry of the run in the log, or NULL; borrowed */
@@ -89,7 +90,7 @@ bool review_end(struct review *review, const struct settings *settings,
                 const struct identity *identity, struct str *notes);
 
 /* At a terminal, asks whether to look at the changes that are left in reviewed directories, and runs
- * `brig review`. */
+ * `brig review`. Called when the run has released its mounts, as the review rewrites the layers. */
 void review_offer(const struct review *review, const struct settings *settings,
                   const struct identity *identity);
 

@@ -191,6 +191,7 @@ bool review_end(struct review *review, const struct settings *settings,
         written[i] = root->run >= 0 && end_layer(review, settings, root);
         any = any || written[i];
         if (!layer_is_home(root->name)) {
+            review->wrote = review->wrote || written[i];
             home_mounts_done(&root->mounts); /* the layer can be rewritten now */
             if (written[i])
                 tidy_layer(settings, root);
@@ -258,12 +259,11 @@ static bool await_line(void)
 
 /* What was typed for the command must not be taken for an answer, and the end of a long answer not for
  * a command by the shell. */
-static bool ask(void)
+static bool ask(const char *question)
 {
-    static const char question[] = "brig: look at the changes now? [y/N] ";
     char answer[16], more[16];
     (void)tcflush(STDIN_FILENO, TCIFLUSH);
-    if (write_all(STDERR_FILENO, question, sizeof question - 1) < 0)
+    if (write_all(STDERR_FILENO, question, strlen(question)) < 0)
         return false;
     ssize_t length = await_line() ? read(STDIN_FILENO, answer, sizeof answer) : -1;
     bool ended = length <= 0 || answer[length - 1] == '\n';
@@ -290,7 +290,9 @@ void review_offer(const struct review *review, const struct settings *settings,
     identity_enter(identity);
     bool left = has_left(review, settings, identity);
     identity_leave(identity);
-    if (!left || !ask())
+    if (!left || !ask(review->wrote ? "brig: look at the changes now? [y/N] "
+                                    : "brig: changes of earlier runs are not applied yet; look at "
+                                      "them now? [y/N] "))
         return;
     const char *const words[] = {"brig", "review", "-j", settings->jail, NULL};
     pid_t pid = fork();

@@ -4,19 +4,25 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
+#include "cli/settings/profile.h"
 #include "cli/verbs/held.h"
 #include "git/guard.h"
 #include "home/jails.h"
+
+#define NAMED_MAX 5
+#define COUNTED_MAX 10000
 
 /* The number of reviewed directories with changes. Those of the home are removed without a
  * question. */
@@ -67,6 +73,51 @@ int jails_refuse_loss(const struct jails_place *place, const char *name, struct 
                      lost.data, name);
 }
 
+/* ---- what is deleted without a question ---- */
+
+struct home_changes {
+    struct str state; /* of programs: not named */
+    struct str names;
+    size_t count;
+};
+
+static int name_change(void *context, const struct change *change, struct brig_error *err)
+{
+    struct home_changes *changes = context;
+    (void)err;
+    bool made = S_ISDIR(change->after.st_mode) && !S_ISDIR(change->before.st_mode);
+    if (made || inventory_is_state(&changes->state, change->path))
+        return 0;
+    if (++changes->count <= NAMED_MAX) {
+        str_append(&changes->names, changes->count > 1 ? ", " : "");
+        str_append_shown(&changes->names, change->path, strlen(change->path), "");
+    }
+    return changes->count > COUNTED_MAX ? CHANGE_STOP : 0;
+}
+
+/* Appends a line about the jail's copy of the home: its changes exist nowhere else. */
+static void describe_home(const struct jails_place *place, const char *name, struct str *line)
+{
+    static const struct change_options quick = {.quick = true};
+    autofree struct layers *layers = calloc(1, sizeof *layers);
+    struct home_changes changes = {0};
+    if (!layers || profile_list_state(&changes.state, NULL) < 0 ||
+        layers_open(place->storage, name, place->identity.host_home, NULL, layers, NULL) < 0)
+        return;
+    for (size_t i = 0; i < layers->count; i++)
+        if (layer_is_home(layers->items[i].name))
+            (void)changes_walk(&layers->items[i], &quick, name_change, &changes, NULL);
+    if (changes.count > 0 && !changes.names.failed)
+        str_appendf(line, "deleted %s%zu change%s of the jail '%s' in its copy of your home: %s%s",
+                    changes.count > COUNTED_MAX ? "more than " : "",
+                    changes.count > COUNTED_MAX ? (size_t)COUNTED_MAX : changes.count,
+                    changes.count == 1 ? "" : "s", name, changes.names.data,
+                    changes.count > NAMED_MAX ? " …" : "");
+    layers_done(layers);
+    str_done(&changes.state);
+    str_done(&changes.names);
+}
+
 int jails_delete(const struct jails_place *place, const char *name, bool force,
                  struct brig_error *err)
 {
@@ -76,8 +127,13 @@ int jails_delete(const struct jails_place *place, const char *name, bool force,
     status = jails_unuse(place->storage, name, place->uid, err);
     if (status == 0 && !force)
         status = jails_refuse_loss(place, name, err);
+    autostr struct str line = {0};
+    if (status == 0)
+        describe_home(place, name, &line);
     if (status == 0)
         status = jails_remove(place->storage, name, place->uid, err);
+    if (status == 0 && line.length > 0)
+        message_note("%s", line.data);
     return status == BRIG_E_STATE ? brig_advise(err, status, "End that first: brig stop %s", name)
                                   : status;
 }

@@ -240,7 +240,6 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         result_file_done(&file);
     }
     result_done(&result);
-    review_offer(&setup->review, settings, identity);
     return status < 0 ? status : exit_status;
 }
 
@@ -313,6 +312,8 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     if (status == 0)
         status = run_command(setup, words, app->envp, err);
     home_leave(settings, &mounts);
+    if (status >= 0) /* when the layers are free: the review rewrites them */
+        review_offer(&setup->review, settings, identity);
     free((void *)(uintptr_t)words);
     program_words_done(&program);
     return status;
