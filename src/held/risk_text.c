@@ -291,8 +291,8 @@ bool risk_source_is_usual(const struct risk_token *source)
 
 /* ---- package.json ---- */
 
-/* Members of the outermost object. `packageManager` names a program that corepack downloads;
- * `pnpm` and `trustedDependencies` allow the scripts of other packages. */
+/* Members of the outermost object. `packageManager` and `volta` name programs that are downloaded; `config` is the
+ * environment of scripts; `pnpm`, `trustedDependencies` and `dependenciesMeta` allow the scripts of other packages. */
 static const char *const executed[] = {
     "scripts",
     "bin",
@@ -304,9 +304,15 @@ static const char *const executed[] = {
     "pnpm",
     "packageManager",
     "simple-git-hooks",
+    "gitHooks",
+    "nano-staged",
+    "volta",
+    "config",
     "wireit",
     "workspaces",
     "trustedDependencies",
+    "dependenciesMeta",
+    "patchedDependencies",
     "publishConfig",
     /* settings of tools, which name programs that these load */
     "ava",
@@ -326,8 +332,9 @@ static const char *const executed[] = {
 
 /* Members that name other packages. */
 static const char *const dependencies[] = {
-    "dependencies", "devDependencies", "optionalDependencies", "peerDependencies",
-    "overrides",    "resolutions",     "acceptDependencies",
+    "dependencies",       "devDependencies", "optionalDependencies",
+    "peerDependencies",   "overrides",       "resolutions",
+    "acceptDependencies", "catalog",         "catalogs",
 };
 
 struct scanner {

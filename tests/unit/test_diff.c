@@ -43,6 +43,8 @@ static void test_plain(void)
     expect_plain("\233x\344", "<U+9B>x\344", "and bytes that are such characters elsewhere");
     expect_plain("\342\200\256x", "<U+202E>x", "and those that change the direction of text");
     expect_plain("\303\244\342\202\254", "\303\244\342\202\254", "other characters stay");
+    expect_plain("a\rb\r\nc\r", "a<U+000D>b\r\nc\r",
+                 "a carriage return stays only at the end of a line");
     expect_plain("<U+001B> <<U+ <U", "<<U+001B> <<<U+ <U", "the visible form is escaped itself");
     tap_ok(plain_is_plain("\303\244<U+", 5), "ordinary text is plain");
     tap_ok(!plain_is_plain("a\033", 2), "text with escapes is not");

@@ -357,7 +357,8 @@ static void scans_packages(void)
         scan("{\"name\": \"a\", \"version\": \"1\", \"files\": [1, {\"scripts\": {}}]}", hash),
         RISK_PACKAGE_NONE, "a package without scripts executes nothing");
     tap_is_int(scan(" {} \n", hash), RISK_PACKAGE_NONE, "nor does an empty object");
-    static const char *const executed[] = {"scripts", "bin", "husky", "packageManager"};
+    static const char *const executed[] = {"scripts",  "bin",    "husky", "packageManager",
+                                           "gitHooks", "config", "volta"};
     for (size_t i = 0; i < ARRAY_LENGTH(executed); i++) {
         char text[128];
         (void)snprintf(text, sizeof text, "{\"a\":[],\"%s\":{\"x\":\"y\"}}", executed[i]);

@@ -18,11 +18,14 @@ bool plain_is_binary(const void *bytes, size_t length)
     return looked > 0 && memchr(bytes, 0, looked);
 }
 
-/* C0 and C1 control characters, and those that set the direction of text. */
-static bool is_hazard(uint32_t c)
+/* C0 and C1 control characters, and those that set the direction of text. A carriage return hides what is before it, unless
+ * it ends the line. */
+static bool is_hazard(uint32_t c, const unsigned char *next, size_t left)
 {
+    if (c == '\r')
+        return left > 0 && *next != '\n';
     if (c < 0x20)
-        return c != '\t' && c != '\n' && c != '\r';
+        return c != '\t' && c != '\n';
     return (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
            (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
@@ -38,7 +41,7 @@ size_t plain_append(struct str *out, const char *bytes, size_t length, bool last
         size_t used = *p < 0x80 ? 1 : utf8_length(p, left);
         uint32_t c = used > 0 ? utf8_decode(p, used) : *p;
         bool mark = left >= MARK_LENGTH && memcmp(p, MARK, MARK_LENGTH) == 0;
-        bool hazard = used > 0 ? is_hazard(c) : c < 0xa0;
+        bool hazard = used > 0 ? is_hazard(c, p + used, left - used) : c < 0xa0;
         if (mark || hazard) {
             str_append_bytes(out, bytes + plain, at - plain);
             if (mark)
@@ -57,8 +60,8 @@ bool plain_is_plain(const char *bytes, size_t length)
 {
     for (size_t at = 0; at < length;) {
         const unsigned char *p = (const unsigned char *)bytes + at;
-        size_t used = *p < 0x80 ? 1 : utf8_length(p, length - at);
-        if (used > 0 ? is_hazard(utf8_decode(p, used)) : *p < 0xa0)
+        size_t left = length - at, used = *p < 0x80 ? 1 : utf8_length(p, left);
+        if (used > 0 ? is_hazard(utf8_decode(p, used), p + used, left - used) : *p < 0xa0)
             return false;
         at += used > 0 ? used : 1;
     }

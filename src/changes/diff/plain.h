@@ -12,8 +12,8 @@ struct str;
 #define PLAIN_BINARY_BYTES 8000
 bool plain_is_binary(const void *bytes, size_t length);
 
-/* Appends text with each control character, except tab, newline and carriage return, and each character that
- * changes the direction of text as <U+001B>. A byte of the range 0x80 to 0x9f that is not part of a character
+/* Appends text with each control character, except tab, newline and a carriage return at the end of a line, and each
+ * character that changes the direction of text as <U+001B>. A byte of the range 0x80 to 0x9f that is not part of a character
  * is <U+9B>. "<U+" itself becomes "<<U+", so that different texts stay different. Returns the number of bytes
  * used; unless `last`, a few at the end may be left for the next call. */
 size_t plain_append(struct str *out, const char *bytes, size_t length, bool last);
