@@ -212,6 +212,12 @@ int jails_open_part(int storage, const char *jail, const char *part, bool make)
     return openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+int jails_open_git(const char *storage, const char *jail)
+{
+    autoclose int dir = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir < 0 ? -1 : jails_open_part(dir, jail, JAILS_GIT_PART, false);
+}
+
 /* ---- -u ---- */
 
 struct unmounting {

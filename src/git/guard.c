@@ -277,6 +277,17 @@ static int tell_item(void *data, const struct git_item *item, struct str *reason
     return 1;
 }
 
+/* The record with the copies of the indexes. */
+static int copy_record(int from, int to, struct brig_error *err)
+{
+    autodir DIR *dir = files_exists(from, GIT_RECORD) ? files_list(from, ".") : NULL;
+    int status = 0;
+    for (const struct dirent *item; status >= 0 && dir && (item = files_next(dir));)
+        if (strcmp(item->d_name, GIT_RECORD) == 0 || str_starts_with(item->d_name, "index-"))
+            status = copying_file(from, item->d_name, to, item->d_name, err);
+    return status < 0 ? status : 0;
+}
+
 /* Submodules come before the tree they are in. */
 static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
 {
@@ -305,7 +316,7 @@ static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
         note_failure(notes, &err, failed);
     struct brig_error copied = {0};
     if (status == 0 && record >= 0 && guard->into >= 0 &&
-        copying_file(record, GIT_RECORD, guard->into, GIT_RECORD, &copied) < 0)
+        copy_record(record, guard->into, &copied) < 0)
         note_failure(notes, &copied, failed);
     for (size_t i = 0; i < count; i++) {
         if (status == 0 && parts[i].status == 0)

@@ -54,14 +54,23 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
  * from an active, killed or failed run, or an unfinished rebase or merge. */
 bool guard_has_left(int storage);
 
-/* For a reviewed directory, whose private git directory outlives the run (see reviewed.h). Branches,
- * tags, HEAD and the index outside move as at the end of any other run. Call it when the files are
- * applied. Fails with BRIG_E_STATE while a run uses the directory. Returns how many repositories there
- * were. `root` is absolute, without links. What the chooser leaves stays in the jail; then *ret_left is
- * set. The chooser is called in a process of its own. */
-int guard_apply(const struct guard_options *options, const char *root, bool *ret_left,
-                struct str *notes, struct brig_error *err);
-/* Asks the chooser of the options, which takes nothing, about each item that guard_apply() would take. New commits are
+/* What is taken of the private git directories of reviewed directories (see reviewed.h), as a part of an operation.
+ * Branches, tags, HEAD and the index outside move as at the end of any other run. Needs the ids of the owner. */
+struct hand_over;
+/* Keeps other commands and new runs from these directories, until it is freed. `lists`: only the chooser is asked. */
+int hand_over_begin(const struct guard_options *options, bool lists, struct hand_over **ret,
+                    struct brig_error *err);
+void hand_over_free(struct hand_over *hand_over);
+/* Adds those of a reviewed directory; `root` is absolute, without links. One that a run uses, or that fails in another way, is
+ * left out, and hand_over_end() tells. */
+int hand_over_add(struct hand_over *hand_over, const char *root, struct brig_error *err);
+/* Fetches new commits, asks the chooser, and writes the git record (take.h) in the directory `into`: 1, or 0 if nothing is
+ * taken. */
+int hand_over_plan(struct hand_over *hand_over, int into, struct brig_error *err);
+/* When the record was taken, or there is none: puts new repositories in place, and tells. Returns whether something was left:
+ * it stays in the jail. */
+bool hand_over_end(struct hand_over *hand_over, struct str *notes);
+/* Asks the chooser of the options, which takes nothing, about each item that hand_over_plan() would take. New commits are
  * fetched below refs/brig. */
 int guard_list(const struct guard_options *options, const char *root, struct brig_error *err);
 /* Fetches outside what the remotes have that the repositories of a reviewed directory had when the run began: what is then in
@@ -70,7 +79,7 @@ int guard_fetch_remotes(const struct guard_options *options, const char *root, s
                         struct brig_error *err);
 /* Removes the private git directory without a transfer. What was fetched stays below refs/brig. */
 int guard_discard(const struct guard_options *options, const char *root, struct brig_error *err);
-/* Whether there is something for guard_apply(); needs only options->storage. */
+/* Whether there is something for hand_over_add(); needs only options->storage. */
 bool guard_has_reviewed(const struct guard_options *options, const char *root);
 
 /* Starts to fetch new commits in the background, if there are any and no fetch is running. */

@@ -30,6 +30,7 @@ struct reading {
     struct moved_entry entry;
     char tree[PATH_LENGTH_MAX + 1], head[PATH_LENGTH_MAX + 1];
     size_t trees, told, commands, more;
+    bool reversed;
 };
 
 /* "main" of refs/heads/main; an object in short. */
@@ -180,13 +181,15 @@ static void take_line(struct reading *r, const char *key, const char *value)
 {
     struct moved_entry *e = &r->entry;
     if (strcmp(key, "old") == 0 || strcmp(key, "new") == 0) {
-        char *to = *key == 'o' ? e->old : e->new;
+        bool is_old = (*key == 'o') != r->reversed;
+        char *to = is_old ? e->old : e->new;
         if (!*to)
             (void)str_fill(to, sizeof e->old, value); /* the first of several */
-        e->more += *key == 'o' ? 1 : -1;
+        e->more += is_old ? 1 : -1;
         return;
     }
     end_entry(r);
+    r->reversed = r->reversed || strcmp(key, "reversed") == 0;
     if (strcmp(key, "ref") == 0)
         e->kind = MOVED_REF;
     else if (strcmp(key, "head") == 0)

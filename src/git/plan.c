@@ -39,7 +39,6 @@ struct plan {
     struct str record;
     size_t tree_count;
     struct str moved; /* "COMMON DIRECTORY\nREF", which a working tree before has moved */
-    struct str keep;  /* the objects that stay pinned */
 };
 
 /* One working tree while it is looked at. */
@@ -66,13 +65,7 @@ void plan_report_done(struct plan_report *report)
 {
     str_done(&report->summary);
     str_done(&report->notes);
-}
-
-static void plan_done(struct plan *plan)
-{
-    str_done(&plan->record);
-    str_done(&plan->moved);
-    str_done(&plan->keep);
+    str_done(&report->keep);
 }
 
 /* ---- what speaks against a ref ---- */
@@ -563,9 +556,9 @@ static void plan_note_tree(struct plan_tree *tree, const char *why)
     bool differs = tree->staged || strcmp(t->inside.head, tree->outside.head) != 0;
     tree->report->left = true;
     if (tree->staged)
-        str_list_add(&tree->plan->keep, t->inside.staged);
+        str_list_add(&tree->report->keep, t->inside.staged);
     if (refs_is_id(t->inside.head))
-        str_list_add(&tree->plan->keep, t->inside.head);
+        str_list_add(&tree->report->keep, t->inside.head);
     if (waits) {
         str_concat(notes, "git: ", why, "\n");
         return;
@@ -745,7 +738,7 @@ static void plan_note_kept(struct plan_tree *tree, const struct plan_ref *ref)
                ref->why.data ? ref->why.data : "", ref->new ? ". " : "\n");
     if (!ref->new)
         return;
-    str_list_add(&tree->plan->keep, ref->new);
+    str_list_add(&tree->report->keep, ref->new);
     if (!str_starts_with(ref->name, "refs/heads/"))
         str_concat(notes, "It is kept as ", tree->t.space, "/");
     else if (elsewhere)
@@ -793,7 +786,7 @@ static void plan_tell_refs(struct plan_tree *tree)
         bool waits = !ref->moves && ref->new && tree->running && tree->goes_on && ref->current;
         tree->report->left |= !ref->moves;
         if (waits)
-            str_list_add(&tree->plan->keep, ref->new);
+            str_list_add(&tree->report->keep, ref->new);
         else if (!ref->moves)
             plan_note_kept(tree, ref);
         else if (ref->new && ++count <= COUNTED_BRANCHES_MAX)
@@ -889,7 +882,7 @@ static int plan_choose_stash(struct plan_tree *tree, const struct side_stash *st
         str_concat(&tree->report->notes, "git: a stash was not ",
                    adds ? "added: " : "dropped: ", why.data ? why.data : "it was not chosen",
                    adds ? ". It is kept as " : "", adds ? stash->id : "", "\n");
-        str_list_add(&tree->plan->keep, stash->id);
+        str_list_add(&tree->report->keep, stash->id);
     }
     return chosen;
 }
@@ -1091,7 +1084,7 @@ static int plan_add_tree(struct plan_tree *tree, struct brig_error *err)
                    "git: a rebase or merge goes on outside; what the jail did is kept below ",
                    tree->t.space, "/\n");
         tree->report->left = true;
-        fetch_list_new(&tree->t, &tree->plan->keep);
+        fetch_list_new(&tree->t, &tree->report->keep);
         return 0;
     }
     bool refused = false;
@@ -1174,30 +1167,46 @@ static int plan_add(struct plan *plan, struct plan_part *part, struct brig_error
 
 #define TRIES_MAX 3 /* if the user changes something at the same time */
 
-/* Plans and takes once. */
-static int plan_try_once(struct plan *plan, struct plan_part *parts, size_t count,
-                         struct brig_error *err)
+int plan_write(const struct plan_options *options, struct plan_part *parts, size_t count,
+               struct brig_error *err)
 {
-    const struct plan_options *options = plan->options;
+    struct plan plan = {.options = options};
+    int status = 0;
     for (size_t i = 0; i < count; i++) {
         parts[i].err = (struct brig_error){0};
-        parts[i].status = plan_add(plan, &parts[i], &parts[i].err);
+        parts[i].status = plan_add(&plan, &parts[i], &parts[i].err);
     }
-    if (plan->tree_count == 0)
-        return 0;
-    int status = record_write(options->into, GIT_RECORD, &plan->record, true, err);
-    return status < 0 ? status
-                      : git_take(options->git, options->into, options->storage, GIT_TO_NEW, err);
+    if (plan.tree_count > 0)
+        status = record_write(options->into, GIT_RECORD, &plan.record, true, err);
+    else if (options->into >= 0)
+        (void)unlinkat(options->into, GIT_RECORD, 0); /* of an attempt before */
+    str_done(&plan.record);
+    str_done(&plan.moved);
+    return status < 0 ? status : plan.tree_count > 0;
 }
 
 /* What has arrived of a working tree needs no pin. */
-static int plan_unpin(const struct plan *plan, const struct plan_part *part, struct brig_error *err)
+static int plan_unpin(const struct git *git, const struct plan_part *part, struct brig_error *err)
 {
-    const struct transfer t = {.git = plan->options->git, .p = part->p, .space = part->space};
+    const struct transfer t = {.git = git, .p = part->p, .space = part->space};
     bool running = part->flags & PLAN_RUNNING;
     return private_has_changed(part->p)
-               ? fetch_unpin(&t, &plan->keep, running || (part->stays && part->report.left), err)
+               ? fetch_unpin(&t, &part->report.keep, running || (part->stays && part->report.left),
+                             err)
                : 0;
+}
+
+void plan_end(const struct plan_options *options, struct plan_part *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct plan_part *part = &parts[i];
+        if (part->status == 0)
+            part->status = plan_unpin(options->git, part, &part->err);
+        if (part->status == 0 && part->report.lost)
+            part->status = brig_fail(&part->err, BRIG_E_SYSTEM, 0,
+                                     "not everything the jail did in '%s' could be fetched",
+                                     str_shown(part->p->top_path).text);
+    }
 }
 
 int plan_hand_over(const struct plan_options *options, struct plan_part *parts, size_t count,
@@ -1209,20 +1218,14 @@ int plan_hand_over(const struct plan_options *options, struct plan_part *parts, 
         (void)unlinkat(options->into, GIT_RECORD_LOCKS, 0);
     }
     for (int tries = 0; tries < TRIES_MAX && status == BRIG_E_STATE; tries++) {
-        struct plan plan = {.options = options};
         struct brig_error why = {0};
-        status = plan_try_once(&plan, parts, count, &why);
-        for (size_t i = 0; i < count && status == 0; i++)
-            if (parts[i].status == 0)
-                parts[i].status = plan_unpin(&plan, &parts[i], &parts[i].err);
-        plan_done(&plan);
+        status = plan_write(options, parts, count, &why);
+        if (status > 0)
+            status = git_take(options->git, options->into, options->storage, GIT_TO_NEW, &why);
         if (status < 0 && err)
             *err = why;
     }
-    for (size_t i = 0; i < count; i++)
-        if (parts[i].status == 0 && parts[i].report.lost)
-            parts[i].status = brig_fail(&parts[i].err, BRIG_E_SYSTEM, 0,
-                                        "not everything the jail did in '%s' could be fetched",
-                                        str_shown(parts[i].p->top_path).text);
+    if (status == 0)
+        plan_end(options, parts, count);
     return status;
 }

@@ -21,6 +21,7 @@ enum {
 struct plan_report {
     struct str summary; /* "3 commits on feature/x, 1 file staged"; empty if nothing moves */
     struct str notes;   /* messages for the user, one per line */
+    struct str keep;    /* the objects that stay pinned */
     bool pending;       /* a rebase or merge is unfinished: keep the private directory */
     bool left;          /* something was not taken: it stays pinned */
     bool refused;       /* the chooser has left something */
@@ -47,7 +48,13 @@ struct plan_options {
     int into; /* a directory of this hand-over, where its record is written */
 };
 
-/* Fetches what is new in each working tree, asks about each item, writes the record, and takes it. If something changes
- * outside meanwhile, it is all asked again. A hand-over that was interrupted in this directory is completed first. */
+/* Fetches what is new in each working tree, asks about each item, and writes the record: 1, or 0 if nothing is taken. */
+int plan_write(const struct plan_options *options, struct plan_part *parts, size_t count,
+               struct brig_error *err);
+/* When the record was taken: what has arrived needs no pin any more. The status of each part says what failed. */
+void plan_end(const struct plan_options *options, struct plan_part *parts, size_t count);
+
+/* Both, and takes the record in between. If something changes outside meanwhile, it is all asked again. A hand-over that was
+ * interrupted in this directory is completed first. */
 int plan_hand_over(const struct plan_options *options, struct plan_part *parts, size_t count,
                    struct brig_error *err);

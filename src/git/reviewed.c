@@ -8,14 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fds.h"
 #include "base/files.h"
-#include "base/process.h"
 #include "base/tree.h"
 #include "git/plan.h"
 #include "git/pushed.h"
@@ -25,8 +22,6 @@
 #define ABOUT "review"
 #define COUNTED_MAX 8 /* branches of which commits are counted */
 #define REVIEWED_MAX 4096
-#define REPORT_MAX 65536
-#define LEFT 2 /* the exit status of apply_in_child(): something was not taken */
 
 /* ---- the directory ---- */
 
@@ -431,153 +426,219 @@ static int refuse_running(struct brig_error *err)
         "git: a run of the jail is active, so that its branches cannot be applied yet");
 }
 
-/* Hands over what one private git directory has. It stays, as base/ follows; one with a new repository
- * is removed. Returns 1 if the chooser has left something; then it stays. A new submodule is not moved: nothing has searched its directory. */
-static int hand_over(struct guard *guard, int folder, const char *name, struct private_git *p,
-                     struct plan_part *part, struct str *notes, struct brig_error *err)
+/* Whether there is something that is not taken: the last look has found it, or has not seen what a killed run has done. */
+bool reviewed_waits(int storage, const char *name)
 {
-    autoclose int record = -1;
-    bool made = p->repo.kind == REPO_NONE;
-    int status = made ? private_recreate(&guard->git, p, err) : 1;
-    bool any = status > 0;
-    if (any)
-        status = run_open_record(folder, &record, err);
-    const struct plan_options options = {
-        .git = &guard->git, .chooser = guard->chooser, .storage = guard->storage, .into = record};
-    if (any && status == 0)
-        status = plan_hand_over(&options, part, 1, err);
-    if (any && status == 0 && part->status < 0) {
-        status = part->status;
-        if (err)
-            *err = part->err;
-    }
-    bool left = part->report.left, refused = part->report.refused;
-    if (status >= 0 && made && refused)
-        return 1; /* its commits would be lost with the private directory */
-    if (status >= 0)
-        status = private_place(p, err);
-    if (status >= 0)
-        status = nested_worktrees(&guard->git, p, notes, err);
-    if (status >= 0 && made && part->report.pending)
-        status = private_keep(p, guard->storage, err);
-    if (status >= 0 && made)
-        return tree_remove(guard->storage, name, err);
-    if (status >= 0)
-        status = seen_write_count(p, left || part->report.pending, err);
-    return status < 0 ? status : refused;
+    __attribute__((cleanup(seen_done))) struct seen seen;
+    autoclose int folder = files_open_dir(storage, name);
+    seen_read(folder, &seen);
+    return seen.items > 0 || (folder >= 0 && private_sign_folder(folder) != seen.signature);
 }
 
-static int apply_one(struct guard *guard, const char *name, struct str *notes,
-                     struct brig_error *err)
-{
-    autoclose int folder = files_open_dir(guard->storage, name);
-    autoclose int lock = folder < 0 ? -1 : lock_file(folder, "lock", LOCK_EX | LOCK_NB);
+/* One private git directory. */
+struct hand_over_item {
+    char name[NAME_SIZE];
+    int folder, lock;
     struct private_git p;
-    if (lock < 0)
-        return refuse_running(err);
-    struct plan_part part = {.p = &p, .folder = name, .flags = PLAN_UNSEARCHED, .stays = true};
-    int status = reviewed_open_private(guard, name, folder, &p, part.space, err);
+    bool made; /* a new repository, which is in the storage until it is placed */
+};
+
+struct hand_over {
+    struct guard *guard;
+    int lock;
+    bool lists; /* nothing is taken */
+    struct hand_over_item *items;
+    struct plan_part *parts;
+    size_t count;
+    struct str failed; /* messages about those that cannot be handed over */
+};
+
+void hand_over_free(struct hand_over *h)
+{
+    if (!h)
+        return;
+    for (size_t i = 0; i < h->count; i++) {
+        plan_report_done(&h->parts[i].report);
+        private_done(&h->items[i].p);
+        close_fd(&h->items[i].lock);
+        close_fd(&h->items[i].folder);
+    }
+    guard_free(h->guard);
+    own_close(&h->lock);
+    str_done(&h->failed);
+    free(h->items);
+    free(h->parts);
+    free(h);
+}
+
+int hand_over_begin(const struct guard_options *options, bool lists, struct hand_over **ret,
+                    struct brig_error *err)
+{
+    struct hand_over *h = calloc(1, sizeof *h);
+    if (!h)
+        return brig_fail_nomem(err);
+    *h = (struct hand_over){.lock = -1,
+                            .lists = lists,
+                            .items = calloc(TREES_MAX, sizeof *h->items),
+                            .parts = calloc(TREES_MAX, sizeof *h->parts)};
+    int status =
+        h->items && h->parts ? guard_new(options, NULL, &h->guard, err) : brig_fail_nomem(err);
+    if (status == 0)
+        h->lock = lock_file(h->guard->storage, LOCK, LOCK_EX);
+    if (status == 0 && h->lock < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the jail's git directories");
     if (status < 0)
-        return status;
-    status = hand_over(guard, folder, name, &p, &part, notes, err);
-    if (part.report.summary.length > 0)
-        str_concat(notes, "git: ", part.report.summary.data, "\n");
-    if (part.report.notes.length > 0)
-        str_append(notes, part.report.notes.data);
-    plan_report_done(&part.report);
-    private_done(&p);
+        hand_over_free(h);
+    else
+        *ret = h;
     return status;
 }
 
-/* Runs in a child process, with the ids of the owner. Messages go to a memfd. */
-static __attribute__((noreturn)) void apply_in_child(struct guard *guard, const struct found *found,
-                                                     size_t count, int out)
+/* The others go on, and so do files. */
+static void hand_over_note(struct hand_over *h, const struct brig_error *why)
 {
-    autostr struct str notes = {0};
-    struct brig_error err = {0};
-    int status = 0;
+    str_concat(&h->failed, "git: ", why->message, "\n");
+}
+
+/* A new submodule is not moved: nothing has searched its directory. */
+static int hand_over_open(struct hand_over *h, const char *name, struct brig_error *err)
+{
+    struct hand_over_item *item = &h->items[h->count];
+    struct plan_part *part = &h->parts[h->count];
+    *item = (struct hand_over_item){.folder = files_open_dir(h->guard->storage, name), .lock = -1};
+    (void)str_fill(item->name, sizeof item->name, name);
+    *part = (struct plan_part){.p = &item->p,
+                               .folder = item->name,
+                               .flags = PLAN_UNSEARCHED | (h->lists ? PLAN_SEEN : 0),
+                               .stays = true};
+    if (item->folder >= 0 && !h->lists)
+        item->lock = lock_file(item->folder, "lock", LOCK_EX | LOCK_NB);
+    int status = h->lists || item->lock >= 0 ? 0 : refuse_running(err);
+    if (status == 0)
+        status = reviewed_open_private(h->guard, name, item->folder, &item->p, part->space, err);
+    if (status < 0) {
+        close_fd(&item->lock);
+        close_fd(&item->folder);
+        return status;
+    }
+    item->made = item->p.repo.kind == REPO_NONE;
+    h->count++;
+    return 0;
+}
+
+int hand_over_add(struct hand_over *h, const char *root, struct brig_error *err)
+{
+    autofree struct found *found = NULL;
+    size_t count = 0;
+    int status = find_all(h->guard, root, &found, &count, err);
+    if (status == 0 && count > TREES_MAX - h->count)
+        status =
+            brig_fail(err, BRIG_E_INVALID, 0, "there are more than %d repositories", TREES_MAX);
+    for (size_t i = 0; i < count && status == 0; i++) {
+        struct brig_error why = {0};
+        if (reviewed_waits(h->guard->storage, found[i].name) &&
+            hand_over_open(h, found[i].name, &why) < 0)
+            hand_over_note(h, &why);
+    }
+    return status;
+}
+
+/* New repositories are made in the storage; what is not a repository is left out. */
+static void hand_over_recreate(struct hand_over *h)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        struct hand_over_item *item = &h->items[i];
+        struct brig_error why = {0};
+        int status = !item->made ? 1
+                     : h->lists  ? 0
+                                 : private_recreate(&h->guard->git, &item->p, &why);
+        if (status < 0)
+            hand_over_note(h, &why);
+        if (status > 0)
+            continue;
+        private_done(&item->p);
+        close_fd(&item->lock);
+        close_fd(&item->folder);
+        item->name[0] = '\0';
+    }
+    for (size_t i = 0; i < h->count; i++)
+        if (h->items[i].name[0]) {
+            h->items[kept] = h->items[i];
+            h->parts[kept] = h->parts[i];
+            h->parts[kept].p = &h->items[kept].p;
+            h->parts[kept].folder = h->items[kept].name;
+            kept++;
+        }
+    h->count = kept;
+}
+
+int hand_over_plan(struct hand_over *h, int into, struct brig_error *err)
+{
+    const struct plan_options options = {.git = &h->guard->git,
+                                         .chooser = h->guard->chooser,
+                                         .storage = h->guard->storage,
+                                         .into = into};
+    hand_over_recreate(h);
+    return h->count > 0 ? plan_write(&options, h->parts, h->count, err) : 0;
+}
+
+/* A repository that is placed needs no private directory any more; one of which something was left would lose its commits. */
+static int hand_over_settle(struct hand_over *h, size_t i, struct str *notes,
+                            struct brig_error *err)
+{
+    struct hand_over_item *item = &h->items[i];
+    const struct plan_report *report = &h->parts[i].report;
+    if (item->made && report->refused)
+        return 0;
+    int status = private_place(&item->p, err);
+    if (status >= 0)
+        status = nested_worktrees(&h->guard->git, &item->p, notes, err);
+    if (status >= 0 && item->made && report->pending)
+        status = private_keep(&item->p, h->guard->storage, err);
+    if (status < 0)
+        return status;
+    return item->made ? tree_remove(h->guard->storage, item->name, err)
+                      : seen_write_count(&item->p, report->left || report->pending, err);
+}
+
+bool hand_over_end(struct hand_over *h, struct str *notes)
+{
+    const struct plan_options options = {.git = &h->guard->git};
+    plan_end(&options, h->parts, h->count);
     bool left = false;
-    if (!git_become(&guard->git.user))
-        _exit(1);
-    for (size_t i = 0; i < count && status >= 0; i++) {
-        status = apply_one(guard, found[i].name, &notes, &err);
-        left = left || status > 0;
+    for (size_t i = 0; i < h->count; i++) {
+        struct plan_part *part = &h->parts[i];
+        if (part->status == 0)
+            part->status = hand_over_settle(h, i, notes, &part->err);
+        if (part->status < 0)
+            hand_over_note(h, &part->err);
+        left = left || part->report.refused;
+        if (part->report.summary.length > 0)
+            str_concat(notes, "git: ", part->report.summary.data, "\n");
+        if (part->report.notes.length > 0)
+            str_append(notes, part->report.notes.data);
     }
-    if (status < 0)
-        str_appendf(&notes, "%s\n", err.message);
-    (void)write_all(out, notes.data, notes.length);
-    if (status < 0)
-        _exit(1);
-    _exit(left ? LEFT : 0);
-}
-
-static int apply_all(struct guard *guard, const struct found *found, size_t count, bool *ret_left,
-                     struct str *notes, struct brig_error *err)
-{
-    autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
-    pid_t pid = out < 0 ? -1 : fork();
-    if (pid == 0)
-        apply_in_child(guard, found, count, out);
-    if (pid < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
-    int ended = process_wait(pid);
-    bool failed = ended != 0 && ended != LEFT;
-    *ret_left = ended == LEFT;
-    autofree char *text = calloc(1, REPORT_MAX + 1);
-    ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
-    if (length > 0)
-        str_append_bytes(notes, text, (size_t)length);
-    return failed ? brig_fail(err, BRIG_E_STATE, 0,
-                              "not everything that the jail did in git could be applied")
-                  : 0;
-}
-
-int guard_apply(const struct guard_options *options, const char *root, bool *ret_left,
-                struct str *notes, struct brig_error *err)
-{
-    autoset struct reviewed_set set;
-    int status = reviewed_set_open(options, root, &set, err);
-    if (status == 0 && set.count > 0)
-        status = set.guard->git.program
-                     ? apply_all(set.guard, set.found, set.count, ret_left, notes, err)
-                     : brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
-    return status < 0 ? status : (int)set.count;
-}
-
-/* The chooser takes nothing, so nothing is written outside but pins. */
-static int list_one(struct guard *guard, const char *name, struct brig_error *err)
-{
-    autoclose int folder = files_open_dir(guard->storage, name);
-    autoclose int record = -1;
-    struct private_git p;
-    struct plan_part part = {
-        .p = &p, .folder = name, .flags = PLAN_UNSEARCHED | PLAN_SEEN, .stays = true};
-    int status = reviewed_open_private(guard, name, folder, &p, part.space, err);
-    if (status < 0)
-        return status;
-    if (p.repo.kind != REPO_NONE)
-        status = run_open_record(folder, &record, err);
-    const struct plan_options options = {
-        .git = &guard->git, .chooser = guard->chooser, .storage = guard->storage, .into = record};
-    if (p.repo.kind != REPO_NONE && status == 0)
-        status = plan_hand_over(&options, &part, 1, err);
-    if (status == 0 && part.status < 0) {
-        status = part.status;
-        if (err)
-            *err = part.err;
-    }
-    plan_report_done(&part.report);
-    private_done(&p);
-    return status;
+    str_append(notes, h->failed.data ? h->failed.data : "");
+    return left || h->failed.length > 0;
 }
 
 int guard_list(const struct guard_options *options, const char *root, struct brig_error *err)
 {
-    autoset struct reviewed_set set;
-    int status = reviewed_set_open(options, root, &set, err);
-    for (size_t i = 0; i < set.count && status == 0 && set.guard->git.program; i++)
-        status = list_one(set.guard, set.found[i].name, err);
-    return status;
+    struct hand_over *h = NULL;
+    autoclose int record = -1;
+    int status = hand_over_begin(options, true, &h, err);
+    if (status == 0 && h->guard->git.program)
+        status = hand_over_add(h, root, err);
+    if (status == 0 && h->count > 0)
+        status = run_open_record(h->items[0].folder, &record, err);
+    if (status == 0 && h->count > 0)
+        status = hand_over_plan(h, record, err);
+    for (size_t i = 0; status >= 0 && i < h->count; i++)
+        if (h->parts[i].status < 0)
+            status = brig_fail(err, h->parts[i].status, 0, "%s", h->parts[i].err.message);
+    hand_over_free(h);
+    return status < 0 ? status : 0;
 }
 
 /* Notes in base/ what the remote-tracking refs of a remote are now. */
@@ -687,15 +748,6 @@ int guard_discard(const struct guard_options *options, const char *root, struct 
         status = alone < 0 ? refuse_running(err) : tree_remove(storage, set.found[i].name, err);
     }
     return status < 0 ? status : (int)set.count;
-}
-
-/* Whether there is something that is not taken: the last look has found it, or has not seen what a killed run has done. */
-bool reviewed_waits(int storage, const char *name)
-{
-    __attribute__((cleanup(seen_done))) struct seen seen;
-    autoclose int folder = files_open_dir(storage, name);
-    seen_read(folder, &seen);
-    return seen.items > 0 || (folder >= 0 && private_sign_folder(folder) != seen.signature);
 }
 
 bool guard_has_reviewed(const struct guard_options *options, const char *root)

@@ -3,13 +3,13 @@
  * branches, HEAD and the index outside must not move before the files do. So the private git
  * directory stays in the jail's storage, as review-ID with the parts that private.h describes:
  * concurrent runs share it, as they share the files, and the next run continues with it. At the end
- * of a run only refs/brig/JAIL/ID/ is written. guard_apply() is the ordinary hand-over (plan.h), which
+ * of a run only refs/brig/JAIL/ID/ is written. A hand-over (guard.h) is an ordinary one (plan.h), which
  * leaves the directory: its base/ follows, and what was not taken waits. A directory in which nothing
  * waits is made anew by the next run. Further files in it:
  *   review   the number of its mounts, the namespace of its refs, and the reviewed directory
  *   lock     locked by every run that uses it, shared
  *   seen     what the last look has found (seen.h)
- *   record/  the last hand-over (take.h) */
+ *   record/  while it is listed: copies of the index */
 #pragma once
 
 #include <stdint.h>

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/record.h"
 
@@ -29,6 +30,11 @@ void seen_read(int folder, struct seen *ret_seen)
             str_append(&ret_seen->look, value);
     if (at.damaged)
         ret_seen->signature = 0;
+}
+
+void seen_forget(int folder)
+{
+    (void)unlinkat(folder, SEEN, 0);
 }
 
 void seen_done(struct seen *seen)

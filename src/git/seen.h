@@ -20,5 +20,8 @@ void seen_done(struct seen *seen);
 int seen_write(const struct transfer *t, const char *said, struct brig_error *err);
 /* The same after a look of which the user is not told, unless nothing has changed since the last one. */
 int seen_update(const struct transfer *t, struct brig_error *err);
+/* Base/ has changed: nothing is known until the next look. */
+void seen_forget(int folder);
+
 /* Writes that nothing differs, or that something does and nothing more is known. */
 int seen_write_count(const struct private_git *p, uint64_t items, struct brig_error *err);

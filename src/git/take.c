@@ -16,6 +16,7 @@
 #include "base/place.h"
 #include "base/record.h"
 #include "base/sha256.h"
+#include "git/seen.h"
 #include "git/side.h"
 
 #define INDEX_LOCK "index.lock"
@@ -23,6 +24,8 @@
 #define LOCK_WAIT_MS 5000
 #define LOCK_STEP_MS 20
 #define MESSAGE "brig: from the jail"
+#define RECORD_OF "of"
+#define RECORD_REVERSED "reversed"
 
 enum take_kind { TAKE_REF, TAKE_HEAD, TAKE_INDEX, TAKE_STAGED, TAKE_STASHES, TAKE_CONFIG };
 
@@ -63,6 +66,7 @@ struct take_repo {
 struct git_taking {
     const struct git *git;
     int record, storage;
+    int copies; /* the directory with the copies of indexes */
     enum git_direction towards;
     bool again;  /* it was interrupted before */
     bool partly; /* the values are, or may be, of both sides */
@@ -141,7 +145,9 @@ int git_hash_index(const struct git *git, int git_dir, const char *index, char r
 
 static int take_refuse(struct brig_error *err)
 {
-    return brig_fail(err, BRIG_E_SETUP, 0, "the record of what is to be moved in git is damaged");
+    return brig_fail(
+        err, BRIG_E_SETUP, 0,
+        "the record of what is to be moved in git is damaged, or was removed (brig gc)");
 }
 
 static bool take_add_entry(struct git_taking *t, enum take_kind kind, const char *name)
@@ -179,6 +185,22 @@ static bool take_add_tree(struct git_taking *t, const char *path)
     return true;
 }
 
+static enum git_direction take_other(enum git_direction towards)
+{
+    return towards == GIT_TO_NEW ? GIT_TO_OLD : GIT_TO_NEW;
+}
+
+/* The operation with the copies, beside this one; false if it was removed. */
+static bool take_open_copies(struct git_taking *t, const char *name)
+{
+    autofree char *path = NULL;
+    if (strchr(name, '/') || str_make(&path, NULL, "../", name) < 0)
+        return false;
+    own_close(&t->copies);
+    t->copies = openat(t->record, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return t->copies >= 0;
+}
+
 /* A line about a repository or a working tree; false if it is damaged. */
 static bool take_read_place(struct git_taking *t, const char *key, const char *value)
 {
@@ -211,6 +233,10 @@ static bool take_read_line(struct git_taking *t, const char *key, const char *va
         return take_add_value(t, GIT_TO_OLD, value);
     if (strcmp(key, "new") == 0)
         return take_add_value(t, GIT_TO_NEW, value);
+    if (strcmp(key, RECORD_OF) == 0)
+        return take_open_copies(t, value);
+    if (strcmp(key, RECORD_REVERSED) == 0)
+        t->towards = take_other(t->towards);
     return take_read_place(t, key, value);
 }
 
@@ -266,7 +292,7 @@ static const char *take_value(const struct git_taking *t, const struct take_entr
 
 static const char *take_from(const struct git_taking *t, const struct take_entry *entry)
 {
-    return take_value(t, entry, t->towards == GIT_TO_NEW ? GIT_TO_OLD : GIT_TO_NEW, 0);
+    return take_value(t, entry, take_other(t->towards), 0);
 }
 
 static const char *take_to(const struct git_taking *t, const struct take_entry *entry)
@@ -322,7 +348,7 @@ static int take_make_lock(struct git_taking *t, size_t number, struct brig_error
     take_index_name(t, number, name);
     (void)unlinkat(tree->git_dir, INDEX_AHEAD, 0);
     int status = take_find(t, number, TAKE_INDEX)
-                     ? copying_file(t->record, name, tree->git_dir, INDEX_AHEAD, err)
+                     ? copying_file(t->copies, name, tree->git_dir, INDEX_AHEAD, err)
                      : 0;
     if (status < 0)
         return status;
@@ -672,7 +698,7 @@ static int take_follow_stashes(const struct git_taking *t, const struct take_ent
                                const struct git_call *how, const struct side *now,
                                struct brig_error *err)
 {
-    enum git_direction other = t->towards == GIT_TO_NEW ? GIT_TO_OLD : GIT_TO_NEW;
+    enum git_direction other = take_other(t->towards);
     int status = 0;
     for (size_t i = now->stash_count; i-- > 0 && status >= 0;) {
         char name[32];
@@ -784,7 +810,7 @@ static int take_move_index(struct git_taking *t, const struct take_entry *entry,
     if (status < 0 || str_equal(hash, take_to(t, entry)))
         return status;
     take_index_name(t, entry->tree, name);
-    if (!files_exists(t->record, name)) {
+    if (!files_exists(t->copies, name)) {
         if (unlinkat(tree->git_dir, "index", 0) < 0 && errno != ENOENT)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot remove the index of '%s'",
                              str_shown(tree->path).text);
@@ -895,9 +921,10 @@ static int take_follow(const struct git_taking *t, size_t number, struct brig_er
             status = take_follow_stashes(t, entry, &scope.how, &now, err);
         if (entry->kind == TAKE_CONFIG)
             status = take_move_config(t, entry, &scope.how, true, err);
-        if (entry->kind == TAKE_INDEX && files_exists(t->record, name))
-            status = copying_file(t->record, name, base, "index", err);
+        if (entry->kind == TAKE_INDEX && files_exists(t->copies, name))
+            status = copying_file(t->copies, name, base, "index", err);
     }
+    seen_forget(folder);
     side_done(&now);
     return status < 0 ? status : 0;
 }
@@ -910,7 +937,11 @@ int git_taking_begin(const struct git *git, int record, int storage, enum git_di
     struct git_taking *t = calloc(1, sizeof *t);
     if (!t)
         return brig_fail_nomem(err);
-    *t = (struct git_taking){.git = git, .record = record, .storage = storage, .towards = towards};
+    *t = (struct git_taking){.git = git,
+                             .record = record,
+                             .storage = storage,
+                             .copies = fcntl(record, F_DUPFD_CLOEXEC, 3),
+                             .towards = towards};
     int status = take_read(t, err);
     if (status == 0)
         status = take_open(t, err);
@@ -925,12 +956,17 @@ int git_taking_begin(const struct git *git, int record, int storage, enum git_di
     return status;
 }
 
+bool git_taking_again(const struct git_taking *t)
+{
+    return t->again;
+}
+
 int git_taking_move(struct git_taking *t, struct brig_error *err)
 {
     t->partly = true;
     int status = take_move_all(t, err);
     if (status < 0) { /* as far as it goes: the first error counts */
-        t->towards = t->towards == GIT_TO_NEW ? GIT_TO_OLD : GIT_TO_NEW;
+        t->towards = take_other(t->towards);
         t->partly = take_move_all(t, NULL) < 0;
         return status;
     }
@@ -957,6 +993,7 @@ void git_taking_end(struct git_taking *t)
         side_done(&t->repos[i].now);
         str_done(&t->repos[i].worktrees);
     }
+    own_close(&t->copies);
     str_done(&t->text);
     str_done(&t->locks);
     free(t->repos);
@@ -980,4 +1017,70 @@ int git_take(const struct git *git, int record, int storage, enum git_direction 
 bool git_was_interrupted(int record)
 {
     return files_exists(record, GIT_RECORD_LOCKS);
+}
+
+/* ---- undo ---- */
+
+/* Whether the copies of each index that differs are there: earlier versions have not kept those of runs. */
+static bool take_has_copies(const struct git_taking *t)
+{
+    for (size_t i = 0; i < t->entry_count; i++) {
+        const struct take_entry *entry = &t->entries[i];
+        char old[32], new[32];
+        (void)snprintf(old, sizeof old, "index-%zu.old", entry->tree);
+        (void)snprintf(new, sizeof new, "index-%zu.new", entry->tree);
+        if (entry->kind == TAKE_INDEX && !files_exists(t->copies, old) &&
+            !files_exists(t->copies, new) && !str_equal(take_from(t, entry), take_to(t, entry)))
+            return false;
+    }
+    return true;
+}
+
+static int take_check_copies(int record, struct brig_error *err)
+{
+    struct git_taking *t = calloc(1, sizeof *t);
+    if (!t)
+        return brig_fail_nomem(err);
+    *t = (struct git_taking){.record = record,
+                             .storage = -1,
+                             .copies = fcntl(record, F_DUPFD_CLOEXEC, 3),
+                             .partly = true}; /* nothing of it is touched */
+    int status = take_read(t, err);
+    if (status == 0 && !take_has_copies(t))
+        status =
+            brig_fail(err, BRIG_E_STATE, 0,
+                      "an earlier version of brig has moved refs and kept no copy of the index");
+    git_taking_end(t);
+    return status;
+}
+
+int git_record_reverse(int from, const char *name, int to, struct brig_error *err)
+{
+    autostr struct str text = {0}, record = {0};
+    const char *rest = NULL, *of = "";
+    int status = record_read(from, GIT_RECORD, &text, err);
+    if (status > 0)
+        status = take_check_copies(from, err);
+    if (status < 0 || !text.data)
+        return status;
+    size_t length = 0;
+    rest = strchr(text.data, '\n');
+    if (rest && str_starts_with(++rest, RECORD_OF " ")) {
+        of = rest;
+        length = strcspn(rest, "\n") + 1;
+        rest += length;
+    }
+    bool reversed = rest && str_starts_with(rest, RECORD_REVERSED " ");
+    if (reversed)
+        rest = strchr(rest, '\n') + 1;
+    record_add_number(&record, "version", GIT_RECORD_VERSION);
+    if (length > 0)
+        str_append_bytes(&record, of, length);
+    else
+        record_add(&record, RECORD_OF, name);
+    if (!reversed)
+        record_add_number(&record, RECORD_REVERSED, 1);
+    str_append(&record, rest ? rest : "");
+    status = record_write(to, GIT_RECORD, &record, true, err);
+    return status < 0 ? status : 1;
 }

@@ -25,7 +25,10 @@
  *   staged    the commits of what these indexes have staged: their objects are kept
  *   stashes   the whole list, newest first: "OBJECT TEXT"
  *   config    a key: its values
- *   placed    the repository was made by the jail and put into the tree */
+ *   placed    the repository was made by the jail and put into the tree
+ * The record of an undo is that of another operation, with two lines at its beginning:
+ *   of        the directory of that one, beside its own: it has the copies of the indexes
+ *   reversed  1: old and new have changed places; without it, it is the undo of an undo */
 #define GIT_RECORD "git"
 #define GIT_RECORD_VERSION 1
 #define GIT_RECORD_LOCKS                                                                           \
@@ -41,6 +44,8 @@ struct git_taking;
  * `storage` has the private git directories, whose base/ follows; -1: none follows. */
 int git_taking_begin(const struct git *git, int record, int storage, enum git_direction towards,
                      struct git_taking **ret_taking, struct brig_error *err);
+/* Whether it was interrupted before, so that some values may have moved. */
+bool git_taking_again(const struct git_taking *taking);
 /* Moves everything. If git refuses something, all is moved back. */
 int git_taking_move(struct git_taking *taking, struct brig_error *err);
 /* Drops the locks, and frees it; accepts NULL. */
@@ -52,6 +57,10 @@ int git_take(const struct git *git, int record, int storage, enum git_direction 
 
 /* Whether it was begun and not ended. */
 bool git_was_interrupted(int record);
+
+/* Writes the record of the undo of an operation, whose directory `name` is `from`, in the directory `to` beside it: 1, or 0 if
+ * there is no record. Fails with BRIG_E_STATE if it cannot be reversed. */
+int git_record_reverse(int from, const char *name, int to, struct brig_error *err);
 
 /* The hash of an index: of entries, flags and what is to be added. `index` is the path of the file, NULL: the repository's
  * own. It does not depend on the times of files, which `git status` writes. */

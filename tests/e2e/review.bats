@@ -467,14 +467,19 @@ verb() {
         [ ! -e b ]
         arrived
         nothing_left
+        # An undo restores the files, branches, HEAD and the index; and the jail has the changes again.
+        must verb "$who" undo --force # the file `state` is gone
+        output_has 'git: deleted feature, switched to main, changed the index'
+        [ "$(cat a b)" = $'a\nb' ]
+        [ "$(out symbolic-ref HEAD; out for-each-ref --format='%(refname)' refs/heads; out status --porcelain -uno)" = \
+            $'refs/heads/main\nrefs/heads/main' ]
+        must verb "$who" apply --all
+        output_has 'git: 1 commit on feature, HEAD is now feature, 1 file staged'
+        [ "$(out log -1 --format=%s)" = second ]
         # The next run begins with what is outside now.
         must inside "$pair" 'git status --short; git log -1 --format=%s; cat a' -R
         output_has $'A  c\nsecond\nx'
         output_lacks 'brig: git'
-        # An undo restores the files and says what it does not restore.
-        must verb "$who" undo --force # the file `state` is gone
-        output_has 'what git did then stays (git: 1 commit on feature, HEAD is now feature, 1 file staged)'
-        [ "$(cat a b)" = $'a\nb' ]
         must by "$who" rm -f "$JAIL"
     done
 }
@@ -490,23 +495,34 @@ verb() {
     [ "$(cat c)" = x ]
 }
 
-@test "branches wait until no change is left; discard --all drops them" {
+@test "HEAD and its branch wait for the files that they change, others do not; discard --all drops them" {
     project user
+    # A file that no commit has is in no branch's way.
     must inside user:sealed 'echo x >a; mkdir .vscode; echo t >.vscode/tasks.json; git commit -q -a -m second' -R
     must_exit 1 verb user apply --all
-    output_has 'git: branches, HEAD and index move when no change is left'
+    output_has 'git: 1 commit on main'
     [ "$(cat a)" = x ]
     [ ! -e .vscode/tasks.json ]
-    [ "$(out log -1 --format=%s)" = first ]
+    [ "$(out log -1 --format=%s)" = second ]
+    [ -z "$(out status --porcelain)" ]
+    # One that is committed is.
+    must inside user:sealed 'echo y >a; git branch topic; printf "#!/bin/sh\n" >run; chmod +x run; git add run; git commit -q -a -m third
+        git branch other' -R
+    must_exit 1 verb user apply "$PROJECT"
+    output_has "git: main was not moved: $PROJECT/run is left in the jail: apply or discard it"
+    [ "$(out log -1 --format=%s)" = second ]
+    [ "$(out log -1 --format=%s other)" = third ]
+    [ "$(out status --porcelain -uno)" = ' M a' ]
     must verb user apply --all --risky
     output_has 'git: 1 commit on main'
-    [ "$(out log -1 --format=%s)" = second ]
-    must inside user:sealed 'echo y >a; git commit -q -a -m third' -R
+    [ "$(out log -1 --format=%s)" = third ]
+    [ -z "$(out status --porcelain -uno)" ]
+    must inside user:sealed 'echo z >a; git commit -q -a -m fourth' -R
     must verb user discard --all
     output_has "git: the jail's branches are dropped"
     must inside user:sealed 'cat a; git log -1 --format=%s' -R
-    output_has $'x\nsecond'
-    [ "$(out log -1 --format=%s)" = second ]
+    output_has $'y\nthird'
+    [ "$(out log -1 --format=%s)" = third ]
 }
 
 @test "after the last change was applied by its name, the commits that wait are named" {

@@ -76,7 +76,7 @@ work() {
     output_has "git: the jail's commits wait"
     [ "$(out symbolic-ref HEAD)" = refs/heads/main ]
     must verb apply .
-    output_has 'there is nothing to apply'
+    output_has 'applied what was done in git; brig undo'
     output_has 'git: 1 commit on feature'
     output_lacks elsewhere
     [ "$(out symbolic-ref HEAD)" = refs/heads/feature ]

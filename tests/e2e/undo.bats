@@ -381,29 +381,61 @@ line"; echo b >"$(printf "bytes\377")"; echo q >"quo\"te"
     must_exit 125 undo user
     output_has "moved main from $old to $new"
     output_has "without a checkpoint"
-    output_has "git switch -C main $old brings that back"
+    output_has "brig undo -j $JAIL --git 3 brings that back"
     output_has "brig undo -j $JAIL 2 reverts operation 2 (discard"
     must by user log -j "$JAIL"
     output_lacks "undone by"
-    # What it says works.
-    must as "$OWNER" git switch -q -C main "$old"
-    [ "$(cat a)" = two ]
+    # What it says works, and leaves the files, of which nothing is known.
+    must undo user --git 3
+    output_has "git: moved main from $new to $old, changed the index"
+    [ "$(out log -1 --format=%s)" = two ]
+    [ "$(out status --porcelain)" = ' M a' ]
+    must_exit 125 undo user --git 2
+    output_has "operation 2 is undone as a whole"
+    must out checkout -q a
     must undo user 2
     output_has "operation 2 (discard"
     must by user status -j "$JAIL"
     output_has " M  a"
 }
 
-@test "undo of a run with a checkpoint says what stays in git" {
-    project user
-    must inside user:sealed 'echo jail >a; git commit -q -a -m jail; git branch topic' --checkpoint
-    must undo user
-    [ "$(cat a)" = a ]
-    output_has "git stays as it is: the run moved main from "
-    output_has "made topic"
-    output_has "git branch -D topic brings that back"
-    must by user log -j "$JAIL" --json
-    echo "$output" | python3 -c 'import json, sys; run = json.load(sys.stdin)[1]; assert (run["files"], run["git"]) == ("listed", "listed"), run'
+@test "undo of a run with a checkpoint restores the files, refs and the index, or nothing" {
+    for pair in $(pairs); do
+        who=${pair%:*}
+        project "$who"
+        must inside "$pair" 'echo jail >a; git commit -q -a -m jail; git branch topic; echo s >s; git add s' --checkpoint
+        # A file that is named is restored alone.
+        must undo "$who" 1 a
+        output_has "git stays as it is"
+        [ "$(cat a)" = a ]
+        [ "$(out log -1 --format=%s)" = jail ]
+        must undo "$who" 2
+        must undo "$who" 1
+        output_has "git: moved main from "
+        output_has "deleted topic"
+        [ "$(cat a)" = a ]
+        [ "$(out log -1 --format=%s)" = first ]
+        [ "$(out for-each-ref --format='%(refname)' refs/heads)" = refs/heads/main ]
+        [ -z "$(out status --porcelain)" ]
+        must by "$who" log -j "$JAIL" --json
+        echo "$output" | python3 -c 'import json, sys
+log = json.load(sys.stdin); assert [(e["files"], e["git"]) for e in (log[0], log[-1])] == [("listed", "listed")] * 2, log'
+        # Twice more: it is as the run has left it, and as before again.
+        must undo "$who" 4
+        [ "$(cat a s)" = $'jail\ns' ]
+        [ "$(out log -1 --format=%s topic)" = jail ]
+        [ "$(out status --porcelain)" = 'A  s' ]
+        must undo "$who" 5
+        [ -z "$(out status --porcelain)" ]
+        # Where the user has gone on, nothing changes.
+        must inside "$pair" 'echo again >a; git commit -q -a -m again' --checkpoint
+        out commit -q --allow-empty -m mine
+        must_exit 125 undo "$who"
+        output_has "refs/heads/main has changed meanwhile"
+        [ "$(cat a)" = again ]
+        [ "$(out log -1 --format=%s)" = mine ]
+        by "$who" rm -f "$JAIL"
+    done
 }
 
 @test "an operation on a name of stray bytes is undone, and named" {

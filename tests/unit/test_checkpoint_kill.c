@@ -76,7 +76,7 @@ static const struct layers no_layers;
 static int undo_operation(uint64_t id, struct brig_error *err)
 {
     uint64_t undone, made;
-    const struct operation_undo undo = {.id = id, .jail = "x", .git = &git};
+    const struct operation_undo undo = {.id = id, .jail = "x", .git = {.git = &git, .storage = -1}};
     return operation_undo(&no_layers, record, &undo, &undone, &made, err);
 }
 
@@ -145,7 +145,7 @@ static bool is_consistent(bool revert)
 {
     struct brig_error err = {0};
     uint64_t id = 0;
-    if (operation_recover(&no_layers, record, revert, NULL, NULL, &id, &err) < 0) {
+    if (operation_recover(&no_layers, record, NULL, revert, NULL, NULL, &id, &err) < 0) {
         tap_diag("recover: %s", err.message);
         return false;
     }

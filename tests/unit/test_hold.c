@@ -386,7 +386,7 @@ static bool is_kept_or_held(void)
 {
     struct brig_error err = {0};
     uint64_t id;
-    if (operation_recover(NULL, record, getpid() % 2, NULL, NULL, &id, &err) < 0) {
+    if (operation_recover(NULL, record, NULL, getpid() % 2, NULL, NULL, &id, &err) < 0) {
         tap_diag("recover: %s", err.message);
         return false;
     }

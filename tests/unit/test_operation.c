@@ -374,7 +374,7 @@ static void continues_and_aborts(void)
         tap_is_int(operation_interrupted(record), 1, "an operation without its end is interrupted");
         struct brig_error err = {0};
         tap_is_int(operate(apply_plan, NULL, true, &err), BRIG_E_STATE, "no other one begins");
-        tap_is_int(operation_recover(&layers, record, revert, report, NULL, &id, &err), 0,
+        tap_is_int(operation_recover(&layers, record, NULL, revert, report, NULL, &id, &err), 0,
                    "it is %s %s", revert ? "reverted" : "completed", err.message);
         tap_is_int(id, 1, "it was this one");
         is_tree(root, revert ? before : APPLIED, "the tree is right");
@@ -397,8 +397,9 @@ static void keeps_newer_entries(void)
     (void)unlink(path);
     put(upper, "modified", "newer"); /* its entry is in the operation */
     autofree char *changes = list(upper);
-    tap_is_int(operation_recover(&layers, layers.items[0].record, false, report, NULL, &id, NULL),
-               0, "it is completed");
+    tap_is_int(
+        operation_recover(&layers, layers.items[0].record, NULL, false, report, NULL, &id, NULL), 0,
+        "it is completed");
     is_tree(upper, changes, "and a later entry stays");
     for (int i = 0; i < 8; i++) { /* as if the kill had come before the entry was moved */
         (void)snprintf(path, sizeof path, "%s/x.record/operations/1/objects/%d.entry", storage, i);
@@ -406,8 +407,9 @@ static void keeps_newer_entries(void)
     }
     (void)snprintf(path, sizeof path, "%s/x.record/operations/1/done", storage);
     (void)unlink(path);
-    tap_is_int(operation_recover(&layers, layers.items[0].record, false, report, NULL, &id, NULL),
-               0, "the same before the old one was moved");
+    tap_is_int(
+        operation_recover(&layers, layers.items[0].record, NULL, false, report, NULL, &id, NULL), 0,
+        "the same before the old one was moved");
     is_tree(upper, changes, "the later entry stays");
 }
 
@@ -664,8 +666,9 @@ static void undoes_after_an_aborted_undo(void)
     (void)snprintf(mark, sizeof mark, "%s/x.record/operations/2/done", storage);
     (void)unlink(mark);
     struct brig_error err = {0};
-    tap_is_int(operation_recover(&layers, layers.items[0].record, true, report, NULL, &id, &err), 0,
-               "the undo was interrupted, and is reverted %s", err.message);
+    tap_is_int(
+        operation_recover(&layers, layers.items[0].record, NULL, true, report, NULL, &id, &err), 0,
+        "the undo was interrupted, and is reverted %s", err.message);
     tap_is_int(undo(0, NULL, false, &id), 0, "another one is not refused");
     is_file("f", "0", "and works");
 }

@@ -505,7 +505,7 @@ int restore_run(const struct layers *layers, int record, const struct operation_
     struct restoring r = {.undo = undo, .parent = -1, .found.whole = true};
     const struct operation_info old = {.id = undo->id, .kind = OPERATION_RUN};
     autoclose int run = restore_open_run(record, undo->id);
-    run_contents_init(&r.contents, record, undo->git);
+    run_contents_init(&r.contents, record, undo->git.git);
     int status = run < 0 ? 0 : settle(run, err);
     unsigned roots = run < 0 ? 0 : run_changes_roots(run);
     if (status == 0 && roots == 0)
@@ -515,6 +515,8 @@ int restore_run(const struct layers *layers, int record, const struct operation_
         status = operation_begin(layers, record, OPERATION_UNDO, &r.operation, err);
     for (unsigned i = 0; i < roots && status == 0; i++)
         status = restore_root(&r, run, i, undo->jail, err);
+    if (status == 0 && r.found.whole)
+        status = operation_git_reverse(r.operation, undo->id, &undo->git, err);
     if (status == 0)
         status = undo_run(r.operation, undo, &old, &r.found, err);
     if (status == 0)

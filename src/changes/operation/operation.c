@@ -19,6 +19,8 @@
 #include "base/tree.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation_files.h"
+#include "git/moved.h"
+#include "git/take.h"
 
 #define BUFFER_BYTES 65536
 #define TREES_MAX 255
@@ -31,6 +33,11 @@ uint64_t operation_id(const struct operation *operation)
 uint64_t operation_count(const struct operation *operation)
 {
     return operation->count;
+}
+
+bool operation_moves_git(const struct operation *operation)
+{
+    return operation->info.git == OPERATION_LISTED;
 }
 
 /* ---- beginning and end ---- */
@@ -147,6 +154,7 @@ void operation_free(struct operation *operation)
         if (!operation->ready)
             remove_unused(operation);
     }
+    git_taking_end(operation->taking);
     step_done(&operation->steps);
     for (size_t i = 0; i < operation->steps.tree_count; i++) {
         struct step_tree *tree = &operation->steps.trees[i];
@@ -312,6 +320,8 @@ int operation_make_durable(struct operation *operation, struct brig_error *err)
     for (size_t i = 0; i < operation->steps.tree_count && result == 0; i++)
         if (operation->steps.trees[i].remote >= 0)
             result = sync_filesystem(operation->steps.trees[i].remote);
+    if (result == 0 && operation_has_git(operation)) /* copies of the index */
+        result = sync_filesystem(operation->dir);
     return result < 0 ? brig_fail(err, BRIG_E_SYSTEM, -result, "cannot write the journal") : 0;
 }
 
@@ -326,20 +336,39 @@ static bool has_btrfs(const struct operation *operation)
     return false;
 }
 
+/* What the log says. */
+static void sum_up(struct operation *operation)
+{
+    struct operation_info *info = &operation->info;
+    struct moved moved = {0};
+    bool steps = operation->next > 0 || operation->count > 0;
+    info->changes = operation->count;
+    info->files = steps ? OPERATION_LISTED : OPERATION_NONE;
+    if (operation_has_git(operation) && moved_read(operation->dir, &moved, NULL) > 0) {
+        info->git = OPERATION_LISTED;
+        (void)str_fill(info->did, sizeof info->did, moved.what.data ? moved.what.data : "");
+    }
+    moved_done(&moved);
+}
+
 int operation_run(struct operation *operation, operation_report report, void *context,
                   struct brig_error *err)
 {
-    if (operation->next == 0 && operation->count == 0)
+    if (operation->next == 0 && operation->count == 0 && !operation_has_git(operation))
         return 0;
     int status = operation_make_durable(operation, err);
-    operation->info.changes = operation->count;
-    operation->info.files = OPERATION_LISTED;
+    sum_up(operation);
     if (status == 0)
         status = operation_write_info(operation, err);
     if (status == 0)
         status = operation_mark(operation->dir, OPERATION_READY, NULL, err);
     if (status < 0)
         return status;
+    status = operation_git_begin(operation, false, err);
+    if (status < 0) { /* nothing has moved */
+        (void)unlinkat(operation->dir, OPERATION_READY, 0);
+        return status;
+    }
     operation->ready = true;
     operation->steps.sync = operation->count <= OPERATION_SYNC_MAX && !has_btrfs(operation);
     status = operation_take(operation, false, report, context, err);

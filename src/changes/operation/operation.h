@@ -10,7 +10,7 @@
  *     done        exists when the operation is complete
  *     N.base      the records that it has removed from the base of its Nth layer, see layer/base.h
  *     undone      the ID of the operation that has undone it
- *     git         what moved in repositories of the user, see git/moved.h
+ *     git         what moves in repositories of the user, see git/take.h; when the files are taken, after all
  *
  * A run has such a directory from its beginning, which gets its ID when the run has ended; see changes/end.h.
  *
@@ -83,6 +83,7 @@ struct operation_info {
     uint64_t objects; /* the operation that has its objects, itself or the one it undoes; 0: none */
     bool has_steps;   /* it can be undone, unless undone_by */
     bool has_checkpoint; /* a run: the same, from the checkpoint; see restore.h */
+    bool has_git;        /* the same, from the git record */
     bool interrupted;
     bool whole; /* an undo of all steps */
 };
@@ -177,18 +178,34 @@ int operation_describe(struct operation *operation, const char *text, const char
 /* Says that the operation is part of a run, info.run of its entry; NULL: of none. */
 void operation_is_part(struct operation *operation, const char *run);
 
+/* What moves a git record. */
+struct operation_git {
+    const struct git *git;
+    int storage;       /* NAME.git, whose private git directories follow; or -1 */
+    struct str *notes; /* messages, one per line */
+};
+/* Says that the operation may have a git record, and returns its directory, where that is written. The record's values move
+ * with the files: if one of them is neither the old nor the new one, nothing is changed; if a file could not be taken, git
+ * stays as it is. */
+int operation_use_git(struct operation *operation, const struct operation_git *git);
+
 uint64_t operation_id(const struct operation *operation);
 /* How many steps it has that are not helpers. */
 uint64_t operation_count(const struct operation *operation);
 
-/* Takes all steps. An operation without steps is not recorded. After a failure, the journal stays for
+/* Whether it has moved something in git, or will. */
+bool operation_moves_git(const struct operation *operation);
+
+/* Takes all steps. An operation without steps and without a git record is not recorded. After a failure, the journal stays for
  * operation_recover(). */
 int operation_run(struct operation *operation, operation_report report, void *context,
                   struct brig_error *err);
 
-/* Completes the interrupted operation, or with `revert` reverts it. *ret_id gets its ID, 0 if there is none. */
-int operation_recover(const struct layers *layers, int record, bool revert, operation_report report,
-                      void *context, uint64_t *ret_id, struct brig_error *err);
+/* Completes the interrupted operation, or with `revert` reverts it. *ret_id gets its ID, 0 if there is none. `git` may be NULL:
+ * then one with a git record fails. */
+int operation_recover(const struct layers *layers, int record, const struct operation_git *git,
+                      bool revert, operation_report report, void *context, uint64_t *ret_id,
+                      struct brig_error *err);
 
 /* ---- undo ---- */
 
@@ -196,17 +213,18 @@ struct operation_undo {
     uint64_t id;              /* 0: the newest operation that counts */
     const char *const *paths; /* absolute: only these and what is below them; NULL: everything */
     size_t path_count;
-    bool here;             /* nobody named the path: also a run counts that could write there */
-    bool force;            /* also where a file has changed since */
-    const char *to;        /* NULL, or a directory for a hold, instead of the one it is from */
-    const char *jail;      /* for the undo of a run */
-    const struct git *git; /* the same: reads the checkpoint */
+    bool here;                /* nobody named the path: also a run counts that could write there */
+    bool force;               /* also where a file has changed since */
+    bool only_git;            /* of a run that could write to files of which nothing is known */
+    const char *to;           /* NULL, or a directory for a hold, instead of the one it is from */
+    const char *jail;         /* for the undo of a run */
+    struct operation_git git; /* also reads the checkpoint */
     operation_report
         report; /* for each file that has changed since, and steps that could not be taken */
     void *context;
 };
 
-/* Undoes an operation. Fails with BRIG_E_STATE, and changes nothing, if a file has changed since, or if the operation cannot
- * be undone: then the message says what it did. *ret_undone and *ret_id get the operation and the new one. */
+/* Undoes an operation, files and git; with paths only files. Fails with BRIG_E_STATE, and changes nothing, if a file or a ref
+ * has changed since, or if the operation cannot be undone: then the message says what it did. *ret_undone and *ret_id get the operation and the new one. */
 int operation_undo(const struct layers *layers, int record, const struct operation_undo *undo,
                    uint64_t *ret_undone, uint64_t *ret_id, struct brig_error *err);

@@ -23,6 +23,7 @@
 #include "changes/checkpoint/restore.h"
 #include "changes/layer/layer.h"
 #include "git/moved.h"
+#include "git/take.h"
 
 #define INFO "info"
 #define MARK_MAX 64
@@ -318,6 +319,7 @@ int operation_read_dir(int dir, struct operation_info *info, struct operation *o
     info->has_steps = files_exists(dir, OPERATION_READY);
     info->has_checkpoint =
         files_exists(dir, "0" CHECKPOINT_BEFORE) || files_exists(dir, "0" CHECKPOINT_AFTER);
+    info->has_git = files_exists(dir, GIT_RECORD);
     info->interrupted = info->has_steps && !done;
     info->undone_by = read_mark(dir, OPERATION_UNDONE);
     if (text.data && str_starts_with(text.data, "kind=")) {

@@ -26,6 +26,8 @@ struct operation {
     uint32_t next;
     uint64_t count, staged;
     bool ready;
+    struct operation_git git;
+    struct git_taking *taking; /* holds the locks of the repositories */
 };
 
 /* Opens NAME.record/operations, creating it; an fd or a code. */
@@ -81,6 +83,20 @@ void operation_drop_remote(const struct operation *operation);
 /* Takes all steps, or with `revert` takes them back. */
 int operation_take(struct operation *operation, bool revert, operation_report report, void *context,
                    struct brig_error *err);
+
+/* ---- git (operation_git.c) ---- */
+
+/* Whether it has a git record. */
+bool operation_has_git(const struct operation *operation);
+/* Before the first step: takes the locks and checks all values. In a revert, git stays as it is where that fails, which is
+ * noted: returns 1. */
+int operation_git_begin(struct operation *operation, bool revert, struct brig_error *err);
+/* After the last one. `skipped`: a step could not be taken. */
+int operation_git_move(struct operation *operation, bool revert, bool skipped,
+                       struct brig_error *err);
+/* The undo of operation `id` moves git back. */
+int operation_git_reverse(struct operation *operation, uint64_t id, const struct operation_git *git,
+                          struct brig_error *err);
 
 /* ---- undo ---- */
 

@@ -364,7 +364,10 @@ int operation_take(struct operation *operation, bool revert, operation_report re
                    struct brig_error *err)
 {
     struct taking taking = {operation, revert, report, context, 0};
-    int status = take_all(&taking, revert, take_lower, err);
+    int status = operation_git_begin(operation, revert, err);
+    taking.skipped += status > 0;
+    if (status >= 0)
+        status = take_all(&taking, revert, take_lower, err);
     if (status == 0)
         status = step_begin(&operation->steps, err);
     if (status == 0)
@@ -377,11 +380,14 @@ int operation_take(struct operation *operation, bool revert, operation_report re
         status = record_touched(operation, revert, err);
     if (status == 0)
         status = operation_import(operation, err);
+    if (status == 0)
+        status = operation_git_move(operation, revert, taking.skipped > 0, err);
     return status < 0 ? status : finish(&taking, err);
 }
 
-int operation_recover(const struct layers *layers, int record, bool revert, operation_report report,
-                      void *context, uint64_t *ret_id, struct brig_error *err)
+int operation_recover(const struct layers *layers, int record, const struct operation_git *git,
+                      bool revert, operation_report report, void *context, uint64_t *ret_id,
+                      struct brig_error *err)
 {
     struct operation *operation;
     uint64_t id = operation_interrupted(record);
@@ -391,6 +397,8 @@ int operation_recover(const struct layers *layers, int record, bool revert, oper
     int status = operation_open(layers, record, id, &operation, err);
     if (status < 0)
         return status;
+    if (git)
+        (void)operation_use_git(operation, git);
     status = operation_check_roots(operation, false, err);
     for (size_t i = 0; i < operation->steps.tree_count && status == 0; i++)
         status = operation_open_remote(operation, &operation->steps.trees[i], false, err);

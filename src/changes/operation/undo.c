@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/encode.h"
 #include "base/error.h"
+#include "base/record.h"
 #include "base/str.h"
 #include "changes/checkpoint/restore.h"
 #include "changes/end.h"
@@ -17,6 +18,7 @@
 #include "changes/layer/touched.h"
 #include "changes/operation/operation_files.h"
 #include "git/moved.h"
+#include "git/take.h"
 
 #define TEXT_TOLD_MAX 60 /* bytes of what an operation was */
 
@@ -62,9 +64,16 @@ static bool could_write(const struct operation_info *info, const struct operatio
     return false;
 }
 
+/* Whether all that it did is known, and something is. */
+static bool is_reversible(const struct operation_info *info)
+{
+    return info->has_steps || info->has_checkpoint ||
+           (info->has_git && info->files == OPERATION_NONE);
+}
+
 bool operation_can_undo(const struct operation_info *info)
 {
-    return (info->has_steps || info->has_checkpoint) && !info->undone_by && !info->interrupted;
+    return is_reversible(info) && !info->undone_by && !info->interrupted;
 }
 
 static bool is_hold(const struct operation_info *info)
@@ -84,6 +93,23 @@ bool operation_counts(const struct operation_info *info)
     return effect && !beside && !info->undoes && !info->undone_by && info->end_ns;
 }
 
+/* Whether an operation has moved refs of a working tree at one of the paths. */
+static int has_git_there(int record, const struct operation_info *info,
+                         const struct operation_undo *undo)
+{
+    autoclose int dir = info->has_git ? restore_open_run(record, info->id) : -1;
+    autostr struct str text = {0};
+    struct record_place place = {0};
+    const char *key, *value;
+    if (dir < 0 || record_read(dir, GIT_RECORD, &text, NULL) <= 0)
+        return 0;
+    while (record_next(&text, &place, &key, &value))
+        for (size_t i = 0; strcmp(key, "tree") == 0 && i < undo->path_count; i++)
+            if (path_is_beneath(undo->paths[i], value) || path_is_beneath(value, undo->paths[i]))
+                return 1;
+    return 0;
+}
+
 static int find_newest(void *context, const struct operation_info *info, struct brig_error *err)
 {
     struct finding *finding = context;
@@ -95,8 +121,9 @@ static int find_newest(void *context, const struct operation_info *info, struct 
         found = operation_steps(finding->record, info->id, is_there, (void *)(uintptr_t)undo, err);
     else if (undo->paths)
         found = 0;
-    if (found == 0 && undo->here && !operation_can_undo(info))
-        found = could_write(info, undo);
+    if (found == 0 && undo->here)
+        found = has_git_there(finding->record, info, undo) ||
+                (!operation_can_undo(info) && could_write(info, undo));
     if (found > 0)
         finding->id = info->id;
     return found;
@@ -158,7 +185,10 @@ static int fail_irreversible(int record, const struct operation_info *info,
     else if (moved.what.length == 0)
         str_append(&text,
                    info->git == OPERATION_NONE ? "cannot be undone" : "changed something in git");
-    if (moved.commands.length > 0)
+    if (moved.what.length > 0 && info->has_git)
+        str_concat(&text, "; brig undo", jail.text, " --git ", str_number(info->id).text,
+                   " brings that back");
+    else if (moved.commands.length > 0)
         str_concat(&text, "; ", moved.commands.data, " brings that back");
     if (!undo->id && operations_each(record, find_newest, &finding, NULL) > 0 &&
         operation_find(record, finding.id, &before, NULL) == 0) {
@@ -197,7 +227,11 @@ static int find_operation(int record, const struct operation_undo *undo, uint64_
         status = operation_find(record, *ret_id, &info, err);
     if (status < 0)
         return status;
-    if (!info.has_steps && !info.has_checkpoint)
+    if (undo->only_git && is_reversible(&info))
+        status = brig_fail(err, BRIG_E_INVALID, 0,
+                           "operation %ju is undone as a whole, files and git: brig undo%s %ju",
+                           (uintmax_t)info.id, record_option(record).text, (uintmax_t)info.id);
+    else if (undo->only_git ? !info.has_git : !is_reversible(&info))
         status = fail_irreversible(record, &info, undo, err);
     else if (info.undone_by)
         status = brig_fail(err, BRIG_E_STATE, 0,
@@ -442,7 +476,7 @@ int undo_run(struct operation *operation, const struct operation_undo *undo,
                          "other files, or use --force, which replaces them",
                          (uintmax_t)found->changed, found->changed == 1 ? " has" : "s have",
                          (uintmax_t)old->id);
-    if (found->count == 0)
+    if (found->count == 0 && !operation_has_git(operation))
         return brig_fail(err, BRIG_E_STATE, 0,
                          "operation %ju has nothing to undo at '%s'. See brig log %ju",
                          (uintmax_t)old->id, undo->paths ? str_shown(undo->paths[0]).text : "/",
@@ -454,19 +488,52 @@ int undo_run(struct operation *operation, const struct operation_undo *undo,
     return status < 0 ? status : operation_run(operation, undo->report, undo->context, err);
 }
 
+static bool has_steps(int record, uint64_t id)
+{
+    struct operation_info info;
+    if (operation_find(record, id, &info, NULL) < 0)
+        return false;
+    operation_info_done(&info);
+    return info.has_steps;
+}
+
+/* Of an operation that has only moved refs, or of which nothing else is known. */
+static int undo_only_git(const struct layers *layers, int record, const struct operation_undo *undo,
+                         uint64_t *ret_id, struct brig_error *err)
+{
+    struct operation *operation = NULL;
+    struct operation_info old = {0};
+    const struct undo_found found = {.whole = true};
+    int status = operation_find(record, undo->id, &old, err);
+    if (status == 0)
+        status = operation_begin(layers, record, OPERATION_UNDO, &operation, err);
+    if (status == 0)
+        status = operation_git_reverse(operation, undo->id, &undo->git, err);
+    if (status == 0)
+        status = undo_run(operation, undo, &old, &found, err);
+    if (status == 0)
+        *ret_id = operation->info.id;
+    operation_info_done(&old);
+    operation_free(operation);
+    return status;
+}
+
 int operation_undo(const struct layers *layers, int record, const struct operation_undo *undo,
                    uint64_t *ret_undone, uint64_t *ret_id, struct brig_error *err)
 {
     struct undoing undoing = {.undo = undo, .touched.record = record};
-    uint64_t id;
+    uint64_t id = 0;
     int status = operation_check_interrupted(record, err);
     if (status == 0)
         status = find_operation(record, undo, &id, err);
-    if (status == 0 && restore_can(record, id)) {
-        struct operation_undo run = *undo;
-        run.id = *ret_undone = id;
-        return restore_run(layers, record, &run, ret_id, err);
-    }
+    if (status < 0)
+        return status;
+    struct operation_undo same = *undo;
+    same.id = *ret_undone = id;
+    if (restore_can(record, id))
+        return restore_run(layers, record, &same, ret_id, err);
+    if (undo->only_git || !has_steps(record, id))
+        return undo_only_git(layers, record, &same, ret_id, err);
     if (status == 0)
         status = operation_begin(layers, record, OPERATION_UNDO, &undoing.new, err);
     if (status == 0)
@@ -479,14 +546,14 @@ int operation_undo(const struct layers *layers, int record, const struct operati
         status = operations_each(record, find_since, &undoing, err);
     if (status == 0)
         status = plan(&undoing, err);
+    if (status == 0 && undoing.found.whole)
+        status = operation_git_reverse(undoing.new, id, &undo->git, err);
     if (status == 0) {
         undoing.found.count = operation_count(undoing.new);
         status = undo_run(undoing.new, undo, &undoing.old->info, &undoing.found, err);
     }
-    if (status == 0) {
-        *ret_undone = id;
+    if (status == 0)
         *ret_id = undoing.new->info.id;
-    }
     operation_free(undoing.old);
     operation_free(undoing.new);
     touched_done(&undoing.touched);

@@ -28,6 +28,7 @@ struct review_root {
     int run;                   /* the lock of base_begin(), or -1 */
     bool earlier;              /* another run, or an earlier one, has left a base */
     bool fresh;                /* the layer is new */
+    bool written;              /* by this run, which has ended */
     struct home_mounts mounts; /* of a reviewed directory */
 };
 
@@ -83,11 +84,13 @@ int review_record_masks(const struct settings *settings, const struct identity *
 int review_foresee(struct review *review, const struct settings *settings, struct str *out,
                    struct brig_error *err);
 
-/* Called when the run is over: completes the bases of the layers, applies changes with
- * --review=auto, and appends a line about what was written aside to `notes`, if there is anything:
- * returns whether there is. */
+/* Called when the run is over: completes the bases of the layers. Returns whether the run has written to one. */
 bool review_end(struct review *review, const struct settings *settings,
-                const struct identity *identity, struct str *notes);
+                const struct identity *identity);
+/* Called when git's new commits are fetched: applies changes with --review=auto, and appends a line about what was written
+ * aside to `notes`, if there is anything. */
+void review_tell(const struct review *review, const struct settings *settings,
+                 const struct identity *identity, struct str *notes);
 
 /* At a terminal, asks whether to look at the changes that are left in reviewed directories, and runs
  * `brig review`. Called when the run has released its mounts, as the review rewrites the layers. */
@@ -117,11 +120,7 @@ void review_layers_done(struct review_layers *layers);
 void review_auto_start(struct review *review, const struct settings *settings,
                        const struct identity *identity);
 void review_auto_stop(struct review *review);
-/* Moves branches, HEAD and index of repositories in directories of which no change is left. `user`
- * owns them, if the caller is root. */
-void review_auto_git(const struct review *review, const struct settings *settings,
-                     const struct identity *identity, struct git_user user, struct str *notes);
-/* Applies what is left after the run. */
+/* Applies what is left after the run, files and git in one operation. */
 void review_auto_finish(const struct review *review, const struct settings *settings,
                         const struct identity *identity, struct str *notes);
 

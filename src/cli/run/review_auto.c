@@ -18,17 +18,19 @@
 #include "changes/layer/change.h"
 #include "changes/layer/upper.h"
 #include "changes/operation/apply.h"
+#include "changes/operation/apply_git.h"
 #include "changes/operation/operation.h"
 #include "changes/show/risk.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/run/review.h"
-#include "cli/verbs/layers_git.h"
+#include "git/guard.h"
 #include "jail/sys.h"
 
 #define QUIET_NS INT64_C(1000000000)
 #define ROUND_MS 300
+#define PART_BYTES 4096
 #define ROUND_PART 10 /* a walk takes at most this part of the time */
 
 /* What became of the changes. */
@@ -79,9 +81,9 @@ static void report(void *context, const char *root, const char *path, const char
     outcome->applied -= outcome->applied > 0;
 }
 
-/* With the lock of the record. */
+/* With the lock of the record. While a run is active, nothing of git is taken: `git` is NULL. */
 static int apply(const struct review *review, const struct layers *layers, bool live,
-                 struct outcome *outcome, struct brig_error *err)
+                 const struct operation_git *git, struct outcome *outcome, struct brig_error *err)
 {
     const struct apply_options options = {.live = live,
                                           .choose = choose,
@@ -89,15 +91,22 @@ static int apply(const struct review *review, const struct layers *layers, bool 
                                           .tell = tell,
                                           .context = outcome};
     struct operation *operation = NULL;
+    struct hand_over *hand_over = NULL;
     int status = operation_begin(layers, layers->items[0].record, OPERATION_APPLY, &operation, err);
     for (size_t i = 0; i < layers->count && status == 0; i++)
         status = apply_plan(operation, &layers->items[i], &options, err);
+    if (status == 0 && git)
+        status = apply_git_plan(operation, layers, NULL, &(struct apply_git){.git = *git},
+                                &hand_over, err);
     if (status == 0)
         status = operation_describe(operation, "--review=auto", NULL, err);
     if (status == 0)
         operation_is_part(operation, review->run);
     if (status == 0)
         status = operation_run(operation, report, outcome, err);
+    if (status == 0 && hand_over)
+        (void)hand_over_end(hand_over, git->notes);
+    hand_over_free(hand_over);
     operation_free(operation);
     return status;
 }
@@ -144,7 +153,7 @@ static void apply_if_quiet(const struct review *review, const struct settings *s
     if (count > 0 && is_quiet(&layers->layers, quiet)) {
         autoclose int lock = record_lock(layers->layers.items[0].record, NULL);
         if (lock >= 0)
-            (void)apply(review, &layers->layers, true, &outcome, NULL);
+            (void)apply(review, &layers->layers, true, NULL, &outcome, NULL);
         quiet->applied_ns = quiet->newest_ns;
     }
     if (count >= 0)
@@ -213,40 +222,51 @@ void review_auto_stop(struct review *review)
 
 /* If another run has the layer mounted, its upper directory is left alone. */
 static int apply_rest(const struct review *review, const struct settings *settings,
-                      const struct identity *identity, struct outcome *outcome,
+                      const struct identity *identity, struct str *notes, struct outcome *outcome,
                       struct brig_error *err)
 {
     autofree struct review_layers *layers = calloc(1, sizeof *layers);
+    struct git git = {0};
     if (!layers)
         return brig_fail_nomem(err);
     int status = open_layers(review, settings, identity, layers, err);
     if (status <= 0)
         return status;
     struct brig_error why = {0};
+    autoclose int storage = jails_open_git(settings->storage, settings->jail);
     autoclose int lock = layers_lock(&layers->layers, &why);
     bool live = lock == BRIG_E_STATE;
     if (live)
         lock = record_lock(layers->layers.items[0].record, &why);
     status = lock < 0 ? brig_fail(err, lock, 0, "%s", why.message)
-                      : apply(review, &layers->layers, live, outcome, err);
+                      : git_find(&git, (const char *const *)environ, settings->policy,
+                                 GIT_USER_SELF, err);
+    const struct operation_git with = {.git = &git, .storage = storage, .notes = notes};
+    if (status == 0)
+        status = apply(review, &layers->layers, live, live ? NULL : &with, outcome, err);
+    git_done(&git);
     review_layers_done(layers);
     return status;
 }
 
+/* Sends the outcome, and then messages about git. */
 static __attribute__((noreturn)) void apply_in_child(const struct review *review,
                                                      const struct settings *settings,
                                                      const struct identity *identity, int out)
 {
     struct outcome outcome = {0};
     struct brig_error err = {0};
+    autostr struct str notes = {0};
     out = keep_only(out);
     if (identity_become(identity) < 0)
         _exit(1);
-    if (apply_rest(review, settings, identity, &outcome, &err) < 0) {
+    if (apply_rest(review, settings, identity, &notes, &outcome, &err) < 0) {
         message_warning("--review=auto: %s", err.message);
         outcome.held++;
     }
-    _exit(write_all(out, (const char *)&outcome, sizeof outcome) < 0);
+    if (write_all(out, (const char *)&outcome, sizeof outcome) < 0)
+        _exit(1);
+    _exit(write_all(out, notes.data, notes.length) < 0);
 }
 
 void review_auto_finish(const struct review *review, const struct settings *settings,
@@ -263,6 +283,9 @@ void review_auto_finish(const struct review *review, const struct settings *sett
         apply_in_child(review, settings, identity, theirs);
     close_fd(&theirs);
     ssize_t length = pid < 0 ? -1 : read(ours, &outcome, sizeof outcome);
+    char part[PART_BYTES];
+    for (ssize_t more; length > 0 && (more = read(ours, part, sizeof part)) > 0;)
+        str_append_bytes(notes, part, (size_t)more);
     (void)process_wait(pid);
     if (length != (ssize_t)sizeof outcome)
         message_warning("--review=auto: not everything was applied; see brig status%s",
@@ -273,23 +296,4 @@ void review_auto_finish(const struct review *review, const struct settings *sett
                     "status%s\n",
                     (uintmax_t)outcome.held, outcome.held == 1 ? " was" : "s were",
                     jails_option(settings->jail).text);
-}
-
-void review_auto_git(const struct review *review, const struct settings *settings,
-                     const struct identity *identity, struct git_user user, struct str *notes)
-{
-    autofree struct review_layers *layers = calloc(1, sizeof *layers);
-    struct brig_error err = {0};
-    if (settings->review != SETTINGS_REVIEW_AUTO || !layers)
-        return;
-    identity_enter(identity);
-    int status = open_layers(review, settings, identity, layers, &err);
-    if (status > 0) {
-        status = layers_apply_git(&layers->layers, NULL, settings->storage, user,
-                                  &(struct layers_git_choice){0}, notes, &err);
-        review_layers_done(layers);
-    }
-    identity_leave(identity);
-    if (status < 0)
-        message_warning("%s", err.message);
 }

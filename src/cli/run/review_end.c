@@ -176,11 +176,9 @@ static int append_line(const struct review *review, const struct settings *setti
 }
 
 bool review_end(struct review *review, const struct settings *settings,
-                const struct identity *identity, struct str *notes)
+                const struct identity *identity)
 {
-    bool written[REVIEW_ROOTS_MAX + 1] = {false}, any = false;
-    bool automatic = settings->review == SETTINGS_REVIEW_AUTO;
-    struct brig_error err = {0};
+    bool any = false;
     if (review->ended)
         return false;
     review->ended = true;
@@ -188,25 +186,36 @@ bool review_end(struct review *review, const struct settings *settings,
     identity_enter(identity);
     for (size_t i = 0; i < review->count; i++) {
         struct review_root *root = &review->roots[i];
-        written[i] = root->run >= 0 && end_layer(review, settings, root);
-        any = any || written[i];
-        if (!layer_is_home(root->name)) {
-            review->wrote = review->wrote || written[i];
-            home_mounts_done(&root->mounts); /* the layer can be rewritten now */
-            if (written[i])
-                tidy_layer(settings, root);
-        }
-        if (!layer_is_home(root->name) && automatic)
-            written[i] = false; /* review_auto_finish() tells about it */
+        root->written = root->run >= 0 && end_layer(review, settings, root);
+        any = any || root->written;
+        if (layer_is_home(root->name))
+            continue;
+        review->wrote = review->wrote || root->written;
+        home_mounts_done(&root->mounts); /* the layer can be rewritten now */
+        if (root->written)
+            tidy_layer(settings, root);
     }
     identity_leave(identity);
+    return any;
+}
+
+void review_tell(const struct review *review, const struct settings *settings,
+                 const struct identity *identity, struct str *notes)
+{
+    bool written[REVIEW_ROOTS_MAX + 1] = {false}, any = false;
+    bool automatic = settings->review == SETTINGS_REVIEW_AUTO;
+    struct brig_error err = {0};
     if (automatic)
         review_auto_finish(review, settings, identity, notes);
+    for (size_t i = 0; i < review->count; i++) {
+        const struct review_root *root = &review->roots[i];
+        written[i] = root->written && (!automatic || layer_is_home(root->name));
+        any = any || written[i];
+    }
     identity_enter(identity);
     if (any && append_line(review, settings, identity, written, notes, &err) < 0)
         message_warning("%s", err.message);
     identity_leave(identity);
-    return any;
 }
 
 /* ---- the offer ---- */

@@ -426,7 +426,8 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
     autostr struct str notes = {0};
     struct brig_error err = {0};
     struct run_checkpoint_outcome outcome = {.started = setup->started};
-    outcome.written = review_end(&setup->review, &setup->settings, &setup->identity, &notes);
+    bool ended = !setup->review.ended;
+    outcome.written = review_end(&setup->review, &setup->settings, &setup->identity);
     if (setup->guard) {
         identity_enter(&setup->identity);
         if (guard_finish(setup->guard, setup->checkpoint.entry.dir, &outcome.git_failed, &notes,
@@ -434,9 +435,9 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
             message_warning("%s", err.message);
         guard_free(take_ptr(&setup->guard));
         identity_leave(&setup->identity);
-        review_auto_git(&setup->review, &setup->settings, &setup->identity, project_owner(setup),
-                        &notes);
     }
+    if (ended)
+        review_tell(&setup->review, &setup->settings, &setup->identity, &notes);
     run_checkpoint_end(&setup->checkpoint, setup->settings.jail, &setup->identity, &outcome,
                        &notes);
     tell(&notes, notices);

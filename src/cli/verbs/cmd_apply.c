@@ -17,6 +17,7 @@
 #include "changes/diff/merge.h"
 #include "changes/layer/change.h"
 #include "changes/operation/apply.h"
+#include "changes/operation/apply_git.h"
 #include "changes/operation/operation.h"
 #include "changes/show/ignored_trees.h"
 #include "changes/show/risk.h"
@@ -28,6 +29,7 @@
 #include "cli/verbs/layers_git.h"
 #include "cli/verbs/selection.h"
 #include "git/git.h"
+#include "git/guard.h"
 #include "git/range.h"
 
 #define SKIPPED 1        /* the exit status if something was not applied */
@@ -63,6 +65,10 @@ struct applying {
     bool stopped;               /* the user has quit at a question: nothing is applied */
     bool quits;                 /* nothing more is to be chosen with -p */
     bool declined;              /* the user has just declined the current change */
+    int git_part;               /* NAME.git, or -1 */
+    struct hand_over *hand_over; /* what is taken of git, or NULL */
+    bool git_moved, git_left;
+    struct str notes; /* about git */
     uint64_t applied, kept, skipped, told;
     uint64_t risky, conflicts; /* of those skipped: without a question, for lack of a terminal */
 };
@@ -540,9 +546,14 @@ static void tell_done(const struct applying *applying, uint64_t id)
     if (applying->kept > 0)
         str_appendf(&text, "kept your version of %ju file%s", (uintmax_t)applying->kept,
                     applying->kept == 1 ? "" : "s");
+    bool files = text.length > 0;
+    if (applying->git_moved)
+        str_concat(&text, files ? " and " : "applied ", "what was done in git");
     message_note("%s; brig undo%s %ju reverts %s", text.failed ? "" : text.data,
                  jails_option(applying->layers.setup.settings.jail).text, (uintmax_t)id,
-                 applying->applied + applying->kept == 1 ? "it" : "them");
+                 applying->git_moved && files                                    ? "both"
+                 : applying->applied + applying->kept + applying->git_moved == 1 ? "it"
+                                                                                 : "them");
 }
 
 static int finish(struct applying *applying, uint64_t id)
@@ -560,37 +571,16 @@ static int finish(struct applying *applying, uint64_t id)
         message_note("flagged changes need --risky, or an answer at a terminal");
     if (applying->conflicts > 0)
         message_note("conflicts need --conflict mine, theirs or merge, or an answer at a terminal");
-    if (applying->applied + applying->kept + applying->skipped == 0 && !unmatched)
+    if (applying->applied + applying->kept + applying->skipped == 0 && !unmatched &&
+        !applying->git_moved)
         message_note("%s",
                      applying->words->hunks ? "nothing was applied" : "there is nothing to apply");
-    else if (applying->applied + applying->kept > 0 && id)
+    else if (applying->applied + applying->kept + applying->git_moved > 0 && id)
         tell_done(applying, id);
     if (applying->skipped > applying->told)
         message_note("%ju change%s left out", (uintmax_t)(applying->skipped - applying->told),
                      applying->skipped - applying->told == 1 ? " was" : "s were");
-    return applying->skipped > 0 || unmatched ? SKIPPED : 0;
-}
-
-static int apply(struct applying *applying, bool live, struct brig_error *err)
-{
-    struct layers *layers = &applying->layers.layers;
-    struct operation *operation = NULL;
-    int status = applying->words->dry ? 0
-                                      : operation_begin(layers, layers->items[0].record,
-                                                        OPERATION_APPLY, &operation, err);
-    for (size_t i = 0; i < layers->count && status == 0; i++)
-        status = plan_layer(applying, operation, i, live, err);
-    if (status == 0 && operation)
-        status = describe(applying, operation, err);
-    if (operation && applying->applied + applying->kept > operation_count(operation))
-        applying->applied = operation_count(operation) - applying->kept; /* not empty directories */
-    interrupt_begin(applying->layers.setup.settings.jail);
-    if (status == 0 && operation)
-        status = operation_run(operation, report, applying, err);
-    interrupt_end();
-    uint64_t id = operation ? operation_id(operation) : 0;
-    operation_free(operation);
-    return status < 0 ? status : finish(applying, id);
+    return applying->skipped > 0 || unmatched || applying->git_left ? SKIPPED : 0;
 }
 
 /* Asks about commits, the index or a stash, with a mark. An answer for all flagged files holds for these as well. */
@@ -609,24 +599,61 @@ static bool ask_git(void *data, const struct git_item *item, const struct range 
            'y';
 }
 
-/* When the files are applied, branches, HEAD and index follow. */
-static int apply_git(struct applying *applying, struct brig_error *err)
+static struct operation_git operation_git(struct applying *applying)
 {
-    autostr struct str notes = {0};
+    return (struct operation_git){
+        .git = &applying->git, .storage = applying->git_part, .notes = &applying->notes};
+}
+
+/* Plans git's part of the operation, for directories that are applied as a whole. */
+static int plan_git(struct applying *applying, struct operation *operation, struct brig_error *err)
+{
     bool wanted[LAYERS_MAX];
     const char *storage = applying->layers.setup.settings.storage;
+    const struct layers *layers = &applying->layers.layers;
     bool typed = applying->words->shown && applying->words->count > 0;
     const struct selections *selections = typed ? &applying->roots : &applying->selections;
     for (size_t i = 0; i < LAYERS_MAX; i++)
         wanted[i] = selection_is_whole(selections, i);
     if (applying->words->fetch &&
-        layers_fetch_git(&applying->layers.layers, wanted, storage, &notes, err) < 0)
+        layers_fetch_git(layers, wanted, storage, &applying->notes, err) < 0)
         return err ? err->code : BRIG_E_SYSTEM;
-    const struct layers_git_choice choice = {applying->words->risky,
-                                             applying->asks ? ask_git : NULL, applying};
-    int status = layers_apply_git(&applying->layers.layers, wanted, storage, GIT_USER_SELF, &choice,
-                                  &notes, err);
-    message_lines(&notes);
+    const struct apply_git options = {.git = operation_git(applying),
+                                      .risky = applying->words->risky,
+                                      .ask = applying->asks ? ask_git : NULL,
+                                      .data = applying};
+    return apply_git_plan(operation, layers, wanted, &options, &applying->hand_over, err);
+}
+
+static int apply(struct applying *applying, bool live, struct brig_error *err)
+{
+    const struct words *words = applying->words;
+    struct layers *layers = &applying->layers.layers;
+    struct operation *operation = NULL;
+    int status = words->dry ? 0
+                            : operation_begin(layers, layers->items[0].record, OPERATION_APPLY,
+                                              &operation, err);
+    for (size_t i = 0; i < layers->count && status == 0; i++)
+        status = plan_layer(applying, operation, i, live, err);
+    if (status == 0 && operation && !words->hunks && !live)
+        status = plan_git(applying, operation, err);
+    if (status == 0 && operation)
+        status = describe(applying, operation, err);
+    if (operation && applying->applied + applying->kept > operation_count(operation))
+        applying->applied = operation_count(operation) - applying->kept; /* not empty directories */
+    interrupt_begin(applying->layers.setup.settings.jail);
+    if (status == 0 && operation)
+        status = operation_run(operation, report, applying, err);
+    interrupt_end();
+    uint64_t id = operation ? operation_id(operation) : 0;
+    applying->git_moved = operation && operation_moves_git(operation);
+    if (status == 0 && applying->hand_over)
+        applying->git_left = hand_over_end(applying->hand_over, &applying->notes);
+    hand_over_free(take_ptr(&applying->hand_over));
+    operation_free(operation);
+    if (status == 0)
+        status = finish(applying, id);
+    message_lines(&applying->notes);
     return status;
 }
 
@@ -659,11 +686,13 @@ static int recover(struct applying *applying, struct brig_error *err)
         return record;
     bool live = layers->count == 0 || (applying->words->live && is_running(layers));
     autoclose int lock = take_lock(applying, record, live, err);
+    const struct operation_git git = operation_git(applying);
     interrupt_begin(settings->jail);
     int status = lock < 0 ? lock
-                          : operation_recover(layers, record, applying->words->abort, report,
+                          : operation_recover(layers, record, &git, applying->words->abort, report,
                                               applying, &id, err);
     interrupt_end();
+    message_lines(&applying->notes);
     if (status < 0)
         return status;
     if (id == 0)
@@ -679,8 +708,9 @@ static int run_layers(struct applying *applying, struct brig_error *err)
     const struct words *words = applying->words;
     struct layers *layers = &applying->layers.layers;
     autoclose int lock = -1;
-    if (words->go_on || words->abort)
-        return recover(applying, err);
+    int status = git_find_own(&applying->git, err);
+    if (status < 0 || words->go_on || words->abort)
+        return status < 0 ? status : recover(applying, err);
     if (layers->count == 0) {
         message_note("there are no changes");
         return 0;
@@ -693,27 +723,20 @@ static int run_layers(struct applying *applying, struct brig_error *err)
     if (!words->dry && lock < 0)
         return lock;
     char *here = (char *)(uintptr_t)applying->here;
-    int status = git_find_own(&applying->git, err);
-    if (status == 0)
-        status = selections_make(words->shown ? &applying->roots : &applying->selections,
-                                 &applying->layers, false, here ? 1 : words->count,
-                                 here ? &here : words->paths, err);
+    status =
+        selections_make(words->shown ? &applying->roots : &applying->selections, &applying->layers,
+                        false, here ? 1 : words->count, here ? &here : words->paths, err);
     if (status == 0 && words->shown)
         status =
             selections_read_shown(&applying->selections, &applying->layers, &applying->git, err);
     if (status == 0)
         status = apply(applying, live, err);
-    git_done(&applying->git);
     close_fd(&lock);
-    bool follow = status >= 0 && !words->hunks && !live && !words->dry;
-    int followed = follow ? apply_git(applying, err) : 0;
     selections_done(&applying->selections);
     selections_done(&applying->roots);
-    if (status >= 0 && followed >= 0)
+    if (status >= 0)
         verb_tell_elsewhere(&applying->layers, here, cmd_diff.name);
-    if (followed > 0 && status == 0)
-        return SKIPPED;
-    return followed < 0 ? followed : status;
+    return status;
 }
 
 static int run_apply(const struct app *app, int argc, char **argv, struct brig_error *err)
@@ -724,7 +747,7 @@ static int run_apply(const struct app *app, int argc, char **argv, struct brig_e
     if (status < 0)
         return status;
     applying->words = &words;
-    applying->contents = -1;
+    applying->contents = applying->git_part = -1;
     bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !words.shown;
     applying->asks = terminal && !words.dry;
     if (words.hunks && !terminal)
@@ -732,7 +755,12 @@ static int run_apply(const struct app *app, int argc, char **argv, struct brig_e
     status = verb_layers_open(&applying->layers, cmd_apply.name, words.jail, err);
     if (status < 0)
         return status;
+    applying->git_part = jails_open_git(applying->layers.setup.settings.storage,
+                                        applying->layers.setup.settings.jail);
     status = run_layers(applying, err);
+    git_done(&applying->git);
+    str_done(&applying->notes);
+    close_fd(&applying->git_part);
     close_fd(&applying->contents);
     verb_layers_done(&applying->layers);
     return status;

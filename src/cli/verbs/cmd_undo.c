@@ -18,7 +18,6 @@
 #include "cli/report.h"
 #include "cli/verbs/layers.h"
 #include "git/git.h"
-#include "git/moved.h"
 
 #define SKIPPED 1    /* the exit status if something was not undone */
 #define TOLD_MAX 100 /* lines about files that have changed */
@@ -35,7 +34,7 @@ static int open_record(const struct verb_layers *layers, struct brig_error *err)
 
 struct undo_words {
     const char *jail;
-    bool force;
+    bool force, git;
     uint64_t id;
     int count;
     char **paths;
@@ -44,7 +43,8 @@ struct undo_words {
 static int parse_undo(const struct app *app, int argc, char **argv, struct undo_words *words,
                       struct brig_error *err)
 {
-    const struct jails_word options[] = {{"--force", &words->force, NULL}, {0}};
+    const struct jails_word options[] = {
+        {"--force", &words->force, NULL}, {"--git", &words->git, NULL}, {0}};
     int at = jails_parse_options(app, argc, argv, options, &words->jail, err);
     if (at > 0 && at < argc && parse_uint(argv[at], ID_MAX, 0, &words->id, NULL) == 0)
         at++;
@@ -54,7 +54,9 @@ static int parse_undo(const struct app *app, int argc, char **argv, struct undo_
         return at;
     words->paths = argv + at;
     words->count = argc - at;
-    return 0;
+    return words->git && words->count > 0
+               ? brig_fail(err, BRIG_E_INVALID, 0, "--git takes no paths")
+               : 0;
 }
 
 static void report(void *context, const char *root, const char *path, const char *reason)
@@ -79,27 +81,10 @@ static int make_paths(const struct undo_words *words, const char **ret_paths,
     return status;
 }
 
-/* An apply may have moved branches afterwards, which is an operation of its own. Only files are undone. */
-static void tell_git(int record, uint64_t undone)
-{
-    struct operation_info old = {0}, next = {0};
-    autostr struct str what = {0};
-    if (operation_find(record, undone, &old, NULL) == 0 && strcmp(old.kind, OPERATION_APPLY) == 0 &&
-        operation_find(record, undone + 1, &next, NULL) == 0 &&
-        strcmp(next.kind, OPERATION_GIT) == 0) {
-        str_append_shown(&what, next.text, strlen(next.text), "");
-        message_note("what git did then stays (%s): git reflog shows where your branches were",
-                     what.failed ? "" : what.data);
-    }
-    operation_info_done(&old);
-    operation_info_done(&next);
-}
-
 /* "operation 3 (apply src/main.c) was undone; brig undo 4 reverts that" */
 static void tell_undone(int record, uint64_t undone, uint64_t id, const char *jail)
 {
     struct operation_info old = {0}, new = {0};
-    struct moved moved = {0};
     autostr struct str what = {0};
     if (operation_find(record, undone, &old, NULL) == 0 &&
         operation_find(record, id, &new, NULL) == 0)
@@ -108,14 +93,14 @@ static void tell_undone(int record, uint64_t undone, uint64_t id, const char *ja
                  new.id && !new.whole ? "a part of " : "", (uintmax_t)undone,
                  what.length > 0 ? " (" : "", what.length > 0 && !what.failed ? what.data : "",
                  what.length > 0 ? ")" : "", jails_option(jail).text, (uintmax_t)id);
-    if (operation_moved(record, undone, &moved, NULL) > 0 && moved.what.length > 0)
-        message_note("git stays as it is: the run %s%s%s%s", moved.what.data,
-                     moved.commands.length > 0 ? "; " : "",
-                     moved.commands.length > 0 ? moved.commands.data : "",
-                     moved.commands.length > 0 ? " brings that back" : "");
-    else
-        tell_git(record, undone);
-    moved_done(&moved);
+    if (new.did[0]) {
+        what.length = 0;
+        str_append_shown(&what, new.did, strlen(new.did), "");
+        message_note("git: %s", what.failed ? "" : what.data);
+    } else if (old.has_git) {
+        message_note("git stays as it is: brig undo%s %ju without paths reverts that too",
+                     jails_option(jail).text, (uintmax_t)undone);
+    }
     operation_info_done(&old);
     operation_info_done(&new);
 }
@@ -173,6 +158,9 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
     const char *here = words->count == 0 && words->id == 0 ? verb_layers_here(layers) : NULL;
     int status = paths ? make_paths(words, paths, err) : brig_fail_nomem(err);
     struct git git = {0};
+    autostr struct str notes = {0};
+    autoclose int storage =
+        jails_open_git(layers->setup.settings.storage, layers->setup.settings.jail);
     if (status == 0)
         status = git_find(&git, (const char *const *)environ, layers->setup.settings.policy,
                           GIT_USER_SELF, err);
@@ -183,8 +171,9 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
                                  .path_count = here ? 1 : (size_t)words->count,
                                  .here = here != NULL,
                                  .force = words->force,
+                                 .only_git = words->git,
                                  .jail = layers->setup.settings.jail,
-                                 .git = &git,
+                                 .git = {&git, storage, &notes},
                                  .report = report,
                                  .context = &told};
     interrupt_begin(layers->setup.settings.jail);
@@ -201,6 +190,7 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
         free((void *)(uintptr_t)paths[i]);
     free(paths);
     git_done(&git);
+    message_lines(&notes);
     if (told > TOLD_MAX)
         message_warning("%ju more files were not undone", (uintmax_t)(told - TOLD_MAX));
     if (status < 0)
@@ -412,7 +402,7 @@ static int run_log(const struct app *app, int argc, char **argv, struct brig_err
 const struct command cmd_undo = {
     .name = "undo",
     .summary = "revert the last operation, or the one with this number",
-    .usage = "[-j NAME] [--force] [ID] [PATH...]",
+    .usage = "[-j NAME] [--force] [--git] [ID] [PATH...]",
     .words = COMMAND_WORDS_FILES,
     .run = run_undo,
 };

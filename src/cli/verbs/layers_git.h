@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What jails did in the repositories of reviewed directories: moved with the files, see
- * guard/reviewed.h. */
+/* What jails did in the repositories of reviewed directories: listed, fetched, and dropped. */
 #pragma once
 
 #include <stdbool.h>
 
 #include <brig/brig.h>
 
-#include "git/item.h"
-
 struct layers;
-struct range;
+struct str;
 
-/* What is taken of commits, stashes and the index. What is flagged needs `risky`, or a yes to the question. */
-struct layers_git_choice {
-    bool risky;
-    bool (*ask)(void *data, const struct git_item *item, const struct range *range); /* NULL: no */
-    void *data;
-};
-
-/* For each reviewed directory of which no change is left, and which is `wanted` by its index (NULL:
- * all are): moves branches, HEAD and index to the user's repository. Others of which no change is
- * left are named. Call it without the lock of the record. Messages are appended to `notes`, one per
- * line. `user` owns the repository, if the caller is root. Returns 1 if something was left. */
-int layers_apply_git(const struct layers *layers, const bool *wanted, const char *storage,
-                     struct git_user user, const struct layers_git_choice *choice,
-                     struct str *notes, struct brig_error *err);
-
-/* Drops it. */
+/* Drops what was not taken in the directories that are `wanted`, by their index; NULL: in all. */
 int layers_discard_git(const struct layers *layers, const bool *wanted, const char *storage,
                        struct str *notes, struct brig_error *err);
 
