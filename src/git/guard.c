@@ -277,17 +277,6 @@ static int tell_item(void *data, const struct git_item *item, struct str *reason
     return 1;
 }
 
-/* The record with the copies of the indexes. */
-static int copy_record(int from, int to, struct brig_error *err)
-{
-    autodir DIR *dir = files_exists(from, GIT_RECORD) ? files_list(from, ".") : NULL;
-    int status = 0;
-    for (const struct dirent *item; status >= 0 && dir && (item = files_next(dir));)
-        if (strcmp(item->d_name, GIT_RECORD) == 0 || str_starts_with(item->d_name, "index-"))
-            status = copying_file(from, item->d_name, to, item->d_name, err);
-    return status < 0 ? status : 0;
-}
-
 /* Submodules come before the tree they are in. */
 static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
 {
@@ -302,22 +291,18 @@ static void transfer_trees(struct guard *guard, struct str *notes, bool *failed)
         gits[count] = &guard->trees[i].private_git;
         count += begin_part(guard, &guard->trees[i], &parts[count], &folders[count], notes, failed);
     }
-    if (status == 0 && count > 0)
+    if (status == 0 && count > 0 && guard->into < 0)
         status = run_open_record(guard->run, &record, &err);
     struct telling telling = {.notes = notes};
     const struct git_chooser teller = {tell_item, &telling};
     const struct plan_options options = {.git = &guard->git,
                                          .chooser = guard->chooser ? guard->chooser : &teller,
                                          .storage = guard->storage,
-                                         .into = record};
+                                         .into = guard->into >= 0 ? guard->into : record};
     if (status == 0 && count > 0)
         status = plan_hand_over(&options, parts, count, &err);
     if (status < 0)
         note_failure(notes, &err, failed);
-    struct brig_error copied = {0};
-    if (status == 0 && record >= 0 && guard->into >= 0 &&
-        copy_record(record, guard->into, &copied) < 0)
-        note_failure(notes, &copied, failed);
     for (size_t i = 0; i < count; i++) {
         if (status == 0 && parts[i].status == 0)
             parts[i].status = settle_tree(guard, &parts[i], gits[i], notes, &parts[i].err);
@@ -440,7 +425,7 @@ int guard_finish(struct guard *guard, int into, bool *ret_failed, struct str *no
 {
     end_fetch(guard);
     guard->into = into;
-    bool trees = has_changed_trees(guard);
+    bool trees = guard->earlier || has_changed_trees(guard);
     int status = trees || has_roots(guard) ? guard_hand_over(guard, trees, notes, err) : 0;
     *ret_failed = status < 0 || guard->unfinished;
     return status;
@@ -574,49 +559,92 @@ static int put_aside(const struct guard *guard, const char *name, int status, st
 
 /* Opens the directory of a run and takes its lock: 1, 0 if the run is active, -1 if there is no
  * such run. */
-static int open_run(const struct guard *guard, const char *name, int *ret_run, int *ret_lock)
+static int open_run(int storage, const char *name, int *ret_run, int *ret_lock)
 {
     if (!str_starts_with(name, RUN_PREFIX) && !str_starts_with(name, RUN_KEPT_PREFIX))
         return -1;
-    *ret_run = files_open_dir(guard->storage, name);
+    *ret_run = files_open_dir(storage, name);
     *ret_lock = *ret_run < 0 ? -1 : openat(*ret_run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     return *ret_lock < 0 ? -1 : flock(*ret_lock, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Completes the run of a directory in the storage. If it is active and `now`, transfers its current
- * state. */
-static int complete(struct guard *guard, const char *name, bool now, struct str *notes,
-                    struct brig_error *err)
+/* What is done with the directories of runs. */
+struct visiting {
+    const struct guard_options *options;
+    const struct guard_left *left;
+    struct guard *guard; /* made when it is needed */
+    struct str *notes;
+};
+
+/* Whether a run could write to one of the directories, or to something in one. */
+static bool is_there(int run, const struct str *directories)
 {
-    autoclose int run = -1;
-    autoclose int lock = -1;
-    int over = open_run(guard, name, &run, &lock);
+    autostr struct str text = {0};
+    bool found = !directories || !files_read(run, "lock", &text);
+    for (const char *at = NULL; !found && (at = str_list_next(&text, at));)
+        for (const char *here = NULL; *at == '/' && (here = str_list_next(directories, here));)
+            found = found || path_is_beneath(at, here) || path_is_beneath(here, at);
+    return found;
+}
+
+/* The visit of an opened run, of which everything is known. */
+static int visit_left(struct visiting *visiting, const char *name, int run, int lock, bool active,
+                      struct brig_error *err)
+{
+    char entry[64];
     struct guard *left = NULL;
-    if (over < 0 || (over == 0 && !now))
-        return 0;
-    int status = load(guard, name, run, lock, !over, &left, err);
+    int status = visiting->guard ? 0 : guard_new(visiting->options, NULL, &visiting->guard, err);
+    if (status < 0)
+        return status;
+    if (!visiting->guard->git.program)
+        return active ? brig_fail(err, BRIG_E_SETUP, 0, "git is not installed") : 0;
+    (void)snprintf(entry, sizeof entry, RUN_PREFIX "%s", strchr(name, '-') + 1);
+    status = load(visiting->guard, name, run, lock, active, &left, err);
     if (status == 0)
-        status = guard_hand_over(left, true, notes, err);
+        status = visiting->left->visit(visiting->left->context, left, entry, active,
+                                       visiting->notes, err);
     bool failed = status < 0 || (left && left->unfinished);
     if (left)
         unload(left);
-    if (!over)
+    if (active)
         return status;
-    return failed ? put_aside(guard, name, status, notes, err)
-                  : tree_remove(guard->storage, name, err);
+    return failed ? put_aside(visiting->guard, name, status, visiting->notes, err)
+                  : tree_remove(visiting->guard->storage, name, err);
 }
 
-/* Completes all runs that are not active. */
-static void complete_all(struct guard *guard, struct str *notes)
+static int visit_named(struct visiting *visiting, const char *name, struct brig_error *err)
 {
-    autodir DIR *dir = files_list(guard->storage, ".");
-    for (const struct dirent *item; dir && (item = files_next(dir));) {
-        struct brig_error err = {0};
-        if (str_starts_with(item->d_name, RUN_PREFIX) &&
-            complete(guard, item->d_name, false, notes, &err) < 0)
+    autoclose int run = -1;
+    autoclose int lock = -1;
+    unsigned which = visiting->left->which;
+    bool kept = str_starts_with(name, RUN_KEPT_PREFIX);
+    int over = kept && !(which & GUARD_KEPT)
+                   ? -1
+                   : open_run(visiting->options->storage, name, &run, &lock);
+    if (over < 0 || (over == 0 && !(which & GUARD_ACTIVE)) ||
+        !is_there(run, visiting->left->directories))
+        return 0;
+    return visit_left(visiting, name, run, lock, over == 0, err);
+}
+
+int guard_each_left(const struct guard_options *options, const struct guard_left *left,
+                    struct str *notes, struct brig_error *err)
+{
+    struct visiting visiting = {options, left, NULL, notes};
+    autodir DIR *dir = files_list(options->storage, ".");
+    int status = 0;
+    for (const struct dirent *item; status == 0 && dir && (item = files_next(dir));) {
+        struct brig_error why = {0};
+        if (visit_named(&visiting, item->d_name, &why) == 0)
+            continue;
+        if (left->which & GUARD_ACTIVE) /* asked for */
+            status = brig_fail(err, why.code, why.sys_errno, "%s", why.message);
+        else
             str_appendf(notes, "git: the changes of an interrupted run are kept: %s\n",
-                        err.message);
+                        why.message);
     }
+    guard_free(visiting.guard);
+    return status;
 }
 
 static void show_running(const struct guard *guard, int run, struct str *notes)
@@ -639,7 +667,7 @@ static void show_one(const struct guard *guard, const char *name, struct str *no
 {
     autoclose int run = -1;
     autoclose int lock = -1;
-    int over = open_run(guard, name, &run, &lock);
+    int over = open_run(guard->storage, name, &run, &lock);
     if (str_starts_with(name, REVIEWED_PREFIX))
         reviewed_show(guard->storage, name, notes);
     else if (str_starts_with(name, PRIVATE_PENDING))
@@ -708,8 +736,6 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
     int status = guard_new(options, policy, &guard, err);
     if (status < 0)
         return status;
-    if (!options->dry && guard->git.program)
-        complete_all(guard, notes);
     if (!options->off || options->review)
         status = rules_add(guard, policy, options, notes, err);
     if (status == 0)
@@ -725,23 +751,17 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
     return status;
 }
 
-int guard_sync(const struct guard_options *options, bool show, struct str *notes,
-               struct brig_error *err)
+void guard_show_left(const struct guard_options *options, struct str *notes)
 {
-    struct guard *guard = NULL;
-    int status = guard_new(options, NULL, &guard, err);
-    if (status < 0)
-        return status;
-    if (!guard->git.program)
-        status = brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
-    autodir DIR *dir = status < 0 ? NULL : files_list(guard->storage, ".");
-    for (const struct dirent *item; status == 0 && dir && (item = files_next(dir));)
-        if (show)
-            show_one(guard, item->d_name, notes);
-        else
-            status = complete(guard, item->d_name, true, notes, err);
-    guard_free(guard);
-    return status;
+    const struct guard guard = {.storage = options->storage, .git = {.user = options->user}};
+    autodir DIR *dir = files_list(options->storage, ".");
+    for (const struct dirent *item; dir && (item = files_next(dir));)
+        show_one(&guard, item->d_name, notes);
+}
+
+const char *guard_name(const struct guard *guard)
+{
+    return guard && guard->run >= 0 ? guard->name : NULL;
 }
 
 void guard_free(struct guard *guard)

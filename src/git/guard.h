@@ -8,7 +8,7 @@
  * the private git directories and adds grants and BRIG_PROTECT rules. guard_fetch() may be called
  * during the run, guard_finish() when the last process of the run has ended. Each run has a
  * directory in the storage and holds its lock; a directory without a lock belongs to a run that was
- * killed, and the next guard_begin() completes its transfer first. Programs and files outside are
+ * killed, for which guard_each_left() makes the guard again. Programs and files outside are
  * used only with the ids of the owner of the project. */
 #pragma once
 
@@ -44,11 +44,28 @@ struct guard_options {
 int guard_begin(struct brig_policy *policy, const struct guard_options *options,
                 struct guard **ret_guard, struct str *notes, struct brig_error *err);
 
-/* For `brig sync`: completes the transfers of killed runs, and transfers the current state of
- * active runs. With `show` nothing is transferred: a line about each of them, and about each
- * unfinished rebase or merge, is appended to `notes`. */
-int guard_sync(const struct guard_options *options, bool show, struct str *notes,
-               struct brig_error *err);
+/* Runs whose private git directories are left: `which` says which. For each `visit` is called, which calls guard_finish(); `name`
+ * is that of the run's entry in the log, see changes/end.h. What could not be handed over is kept, and only GUARD_KEPT finds it
+ * again. Messages are appended to `notes`. */
+enum {
+    GUARD_DEAD = 1,   /* of runs that were killed */
+    GUARD_KEPT = 2,   /* of which a hand-over has failed before */
+    GUARD_ACTIVE = 4, /* of active runs: only their present state is handed over */
+};
+typedef int (*guard_visit)(void *context, struct guard *left, const char *name, bool active,
+                           struct str *notes, struct brig_error *err);
+struct guard_left {
+    unsigned which;
+    const struct str
+        *directories; /* a list: only runs that could write to one of them, or in it; NULL: all */
+    guard_visit visit;
+    void *context;
+};
+int guard_each_left(const struct guard_options *options, const struct guard_left *left,
+                    struct str *notes, struct brig_error *err);
+
+/* For `brig sync --show`: appends a line about each of them, and about each unfinished rebase or merge. */
+void guard_show_left(const struct guard_options *options, struct str *notes);
 
 /* Whether a jail's directory for private git directories has something that was not transferred:
  * from an active, killed or failed run, or an unfinished rebase or merge. */
@@ -85,9 +102,12 @@ bool guard_has_reviewed(const struct guard_options *options, const char *root);
 /* Starts to fetch new commits in the background, if there are any and no fetch is running. */
 void guard_fetch(struct guard *guard);
 
-/* Transfers the run's changes in git. Messages for the user are appended to `notes`; what has moved is
- * written to the directory `into`, see moved.h. Nothing is lost on failure, with or without a code: the next run of the jail
- * tries again. */
+/* The name of the run's directory in the storage, "run-X"; NULL: it has none. */
+const char *guard_name(const struct guard *guard);
+
+/* The end of the run: nested repositories, git, and files that are held back. Messages for the user are appended to `notes`.
+ * The git record (take.h) is written to the directory `into`; -1: to one of its own. Nothing is lost on failure, with or
+ * without a code: the next run of the jail tries again. It can be repeated after a kill. */
 int guard_finish(struct guard *guard, int into, bool *ret_failed, struct str *notes,
                  struct brig_error *err);
 

@@ -1106,6 +1106,9 @@ static int plan_add_tree(struct plan_tree *tree, struct brig_error *err)
         tree->plan->record.length = before;
         tree->plan->record.data[before] = '\0';
     }
+    for (int i = 0; i < 2 && status <= 0; i++)
+        if (tree->index_path[i][0])
+            (void)unlink(tree->index_path[i]);
     tree->plan->tree_count += status > 0;
     return status < 0 ? status : 0;
 }
@@ -1178,8 +1181,6 @@ int plan_write(const struct plan_options *options, struct plan_part *parts, size
     }
     if (plan.tree_count > 0)
         status = record_write(options->into, GIT_RECORD, &plan.record, true, err);
-    else if (options->into >= 0)
-        (void)unlinkat(options->into, GIT_RECORD, 0); /* of an attempt before */
     str_done(&plan.record);
     str_done(&plan.moved);
     return status < 0 ? status : plan.tree_count > 0;
@@ -1220,6 +1221,8 @@ int plan_hand_over(const struct plan_options *options, struct plan_part *parts, 
     for (int tries = 0; tries < TRIES_MAX && status == BRIG_E_STATE; tries++) {
         struct brig_error why = {0};
         status = plan_write(options, parts, count, &why);
+        if (status == 0 && tries > 0) /* the record is that of the attempt before */
+            (void)unlinkat(options->into, GIT_RECORD, 0);
         if (status > 0)
             status = git_take(options->git, options->into, options->storage, GIT_TO_NEW, &why);
         if (status < 0 && err)

@@ -1021,7 +1021,7 @@ bool git_was_interrupted(int record)
 
 /* ---- undo ---- */
 
-/* Whether the copies of each index that differs are there: earlier versions have not kept those of runs. */
+/* Whether the copies of each index that differs are there: those of runs are kept for a while. */
 static bool take_has_copies(const struct git_taking *t)
 {
     for (size_t i = 0; i < t->entry_count; i++) {
@@ -1048,8 +1048,7 @@ static int take_check_copies(int record, struct brig_error *err)
     int status = take_read(t, err);
     if (status == 0 && !take_has_copies(t))
         status =
-            brig_fail(err, BRIG_E_STATE, 0,
-                      "an earlier version of brig has moved refs and kept no copy of the index");
+            brig_fail(err, BRIG_E_STATE, 0, "the copy of the index before is not kept any more");
     git_taking_end(t);
     return status;
 }

@@ -946,7 +946,42 @@ kill_brig() {
         output_has "A  d"
         arrived
         nothing_left
+        # The entry of the killed run says what was moved for it.
+        must by "${pair%:*}" log -j "$JAIL"
+        output_has '(git: made later, moved main from '
     done
+}
+
+@test "after SIGKILL a run of another jail in the directory completes the transfer and takes what was planted" {
+    local other=$JAIL-b
+    project user
+    jail user "$other"
+    start user:sealed 'mkdir sub; echo c >c; git add c; git commit -q -m killed; echo evil >.envrc; echo >ready; await_file go'
+    await_file ready
+    kill_brig
+    first=$PROJECT
+    # A run elsewhere is none of its business.
+    enter_project user
+    must by user -m sealed -j "$other" -- true
+    [ -e "$first/.envrc" ]
+    [ "$(out -C "$first" log -1 --format=%s)" = first ]
+    cd "$first/sub"
+    must by user -m sealed -j "$other" -- sh -c '[ ! -e ../.envrc ]'
+    output_has "$JAIL: held back: "
+    output_has "$JAIL: git: "
+    [ ! -e "$first/.envrc" ]
+    [ "$(out -C "$first" log -1 --format=%s)" = killed ]
+    must by user held -j "$JAIL"
+    output_has .envrc
+    must by user log -j "$JAIL"
+    output_has '(git: moved main from '
+    # So does a verb there.
+    cd "$first"
+    start user:sealed 'echo evil >.mcp.json; echo >ready; await_file go'
+    await_file ready
+    kill_brig
+    run by user undo -j "$other"
+    [ ! -e .mcp.json ]
 }
 
 @test "after SIGKILL a run in another project of the same jail completes the transfer" {
@@ -1102,6 +1137,13 @@ kill_brig() {
     [ "$(out symbolic-ref HEAD)" = refs/heads/topic ]
     [ "$(out diff --cached --name-only)" = e ]
     nothing_left
+    # What was transferred during the run is an entry of its own, and each brings back its part.
+    must by user undo -j "$JAIL" --git 2
+    [ "$(out log -1 --format=%s main)" = early ]
+    [ "$(out symbolic-ref HEAD)" = refs/heads/main ]
+    must by user undo -j "$JAIL" 1
+    [ "$(out log -1 --format=%s main)" = first ]
+    [ -z "$(out tag)" ]
 }
 
 # ---- Options -------------------------------------------------------------------------------------

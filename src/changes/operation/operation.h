@@ -48,7 +48,8 @@ struct operation;
 #define OPERATION_UNDO "undo"
 #define OPERATION_RUN "run"
 #define OPERATION_HOLD "hold"
-#define OPERATION_GIT "git"
+#define OPERATION_SYNC "sync" /* what an active run has done in git */
+#define OPERATION_GIT "git"   /* of earlier versions, beside an apply */
 
 #define OPERATION_KIND_MAX 16
 #define OPERATION_TEXT_MAX 256

@@ -13,7 +13,6 @@
 #include "base/record.h"
 #include "base/str.h"
 #include "changes/checkpoint/restore.h"
-#include "changes/end.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/touched.h"
 #include "changes/operation/operation_files.h"
@@ -134,9 +133,7 @@ static int find_newest_there(int record, const struct operation_undo *undo, uint
                              struct brig_error *err)
 {
     struct finding finding = {.record = record, .undo = undo};
-    int status = runs_settle(record, err);
-    if (status == 0)
-        status = operations_each(record, find_newest, &finding, err);
+    int status = operations_each(record, find_newest, &finding, err);
     if (status < 0)
         return status;
     *ret_id = finding.id;

@@ -22,7 +22,7 @@
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/settings/settings.h"
-#include "git/moved.h"
+#include "git/guard.h"
 #include "policy/policy.h"
 
 /* Most of what an optional checkpoint reads anew: a few seconds. */
@@ -188,9 +188,9 @@ static int open_entry(struct run_checkpoint *checkpoint, const struct settings *
     if (text.failed)
         return brig_fail_nomem(err);
     checkpoint->record = record_open(settings->storage, settings->jail, err);
-    int status = checkpoint->record < 0
-                     ? checkpoint->record
-                     : run_begin(checkpoint->record, text.data, &checkpoint->entry, err);
+    int status = checkpoint->record < 0 ? checkpoint->record
+                                        : run_begin(checkpoint->record, guard_name(what->guard),
+                                                    text.data, &checkpoint->entry, err);
     if (status < 0)
         return status;
     struct operation_info *info = &checkpoint->entry.info;
@@ -203,7 +203,7 @@ static int open_entry(struct run_checkpoint *checkpoint, const struct settings *
         return brig_fail_nomem(err);
     if (direct)
         info->files = settings->checkpoint ? OPERATION_LISTED : OPERATION_UNKNOWN;
-    if (direct && what->has_git)
+    if (direct && what->guard)
         info->git = OPERATION_UNKNOWN;
     return run_save(&checkpoint->entry, err);
 }
@@ -299,46 +299,23 @@ static void describe(const struct run_changes_count *count, uint64_t id, const c
                str_number(id).text, " restores them\n");
 }
 
-/* What has moved in the user's repositories. */
-static void end_git(struct operation_info *info, int dir, bool failed)
-{
-    struct moved moved = {0};
-    int found = moved_read(dir, &moved, NULL);
-    info->git = OPERATION_NONE;
-    if (found > 0 && moved.what.length > 0) {
-        info->git = OPERATION_LISTED;
-        (void)str_fill(info->did, sizeof info->did, moved.what.data);
-    }
-    if (failed || found < 0)
-        info->git = OPERATION_UNKNOWN;
-    moved_done(&moved);
-}
-
-void run_checkpoint_end(struct run_checkpoint *checkpoint, const char *jail,
+void run_checkpoint_end(struct run_checkpoint *checkpoint, struct guard *guard, const char *jail,
                         const struct identity *identity,
                         const struct run_checkpoint_outcome *outcome, struct str *notes)
 {
     struct brig_error err = {0};
-    struct run_changes_count count = {0};
+    struct run_ended ended = {0};
     struct run_entry *entry = &checkpoint->entry;
-    uint64_t id = 0;
-    if (entry->dir < 0)
-        return;
     identity_enter(identity);
-    bool taken = run_changes_roots(entry->dir) > 0;
-    int status = taken ? run_changes_record(entry->dir, &count, notes, &err) : 0;
-    uint64_t changed = count.added + count.modified + count.deleted;
-    if (outcome->started) {
-        if (entry->info.files == OPERATION_LISTED && status == 0 && changed == 0)
-            entry->info.files = OPERATION_NONE;
-        end_git(&entry->info, entry->dir, outcome->git_failed);
-        int ended = run_end(entry, outcome->written, &id, status < 0 ? NULL : &err);
-        status = status < 0 ? status : ended;
-    }
+    bool taken = entry->dir >= 0 && run_changes_roots(entry->dir) > 0;
+    if (!outcome->started)
+        run_forget(entry);
+    int status = run_end(entry, guard, outcome->written, &ended, notes, &err);
+    uint64_t changed = ended.count.added + ended.count.modified + ended.count.deleted;
     if (status < 0)
         message_warning("%s", err.message);
-    else if (changed > 0 && id)
-        describe(&count, id, jail, notes);
+    else if (changed > 0 && ended.id)
+        describe(&ended.count, ended.id, jail, notes);
     if (taken)
         (void)checkpoint_tidy(checkpoint->record, &checkpoint->git, NULL);
     checkpoint_done(checkpoint);

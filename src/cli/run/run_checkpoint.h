@@ -10,6 +10,7 @@
 #include "changes/end.h"
 #include "git/git.h"
 
+struct guard;
 struct identity;
 struct settings;
 struct str;
@@ -26,9 +27,9 @@ struct run_checkpoint {
     }
 
 struct run_checkpoint_what {
-    const char *const *words; /* as the user has typed them */
-    bool has_layers;          /* the run writes to copies */
-    bool has_git;             /* what it does in git is transferred at its end */
+    const char *const *words;  /* as the user has typed them */
+    bool has_layers;           /* the run writes to copies */
+    const struct guard *guard; /* what it does in git is transferred at its end; or NULL */
 };
 
 /* Begins the entry of a run that can write to files of the user, or to copies of them. If settings->checkpoint, takes the
@@ -38,13 +39,11 @@ int run_checkpoint_begin(struct run_checkpoint *checkpoint, const struct setting
                          struct brig_error *err);
 
 struct run_checkpoint_outcome {
-    bool started;    /* else there is no entry */
-    bool written;    /* it has written to copies */
-    bool git_failed; /* a transfer is left for the next run */
+    bool started; /* else there is no entry */
+    bool written; /* it has written to copies */
 };
 
-/* Called when the last process of the run has ended and the guard is done: records what has changed, numbers the entry, and
- * appends a line about the changes to `notes`. */
-void run_checkpoint_end(struct run_checkpoint *checkpoint, const char *jail,
+/* Called when the last process of the run has ended: run_end(), with a line about the changes in `notes`. */
+void run_checkpoint_end(struct run_checkpoint *checkpoint, struct guard *guard, const char *jail,
                         const struct identity *identity,
                         const struct run_checkpoint_outcome *outcome, struct str *notes);

@@ -27,6 +27,7 @@
 #include "cli/run/review.h"
 #include "cli/settings/script.h"
 #include "cli/settings/settings.h"
+#include "cli/settle.h"
 #include "held/names.h"
 #include "jail/job/result.h"
 #include "policy/policy.h"
@@ -371,6 +372,24 @@ static int begin_guard(struct setup *setup, struct brig_error *err)
     return status;
 }
 
+/* Ends killed runs, also those of other jails that could write where this one does. */
+static int settle_before(const struct setup *setup, struct brig_error *err)
+{
+    const struct settings *settings = &setup->settings;
+    autostr struct str places = {0}, notes = {0};
+    for (size_t i = 0; i < settings->policy->grant_count; i++)
+        if (settings->policy->grants[i].access == BRIG_READ_WRITE &&
+            settings->policy->grants[i].source)
+            str_list_add(&places, settings->policy->grants[i].source);
+    const struct settle how = {.storage = settings->storage,
+                               .jail = settings->jail,
+                               .places = &places,
+                               .user = project_owner(setup)};
+    int status = settings->storage ? settle(&how, &notes, err) : 0;
+    tell(&notes, NULL);
+    return status;
+}
+
 /* Adds protection, last and with the ids of the user: files in grants that must not be written. */
 static int protect(struct setup *setup, struct brig_error *err)
 {
@@ -378,7 +397,9 @@ static int protect(struct setup *setup, struct brig_error *err)
     settings->sources = setup->files.sources;
     settings->source_count = setup->files.source_count;
     identity_enter(&setup->identity);
-    int status = review_mark(settings, err);
+    int status = settings->dry_run ? 0 : settle_before(setup, err);
+    if (status == 0)
+        status = review_mark(settings, err);
     if (status < 0 || !grants_writing(settings->policy)) {
         identity_leave(&setup->identity);
         return status;
@@ -422,24 +443,20 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
 
 void setup_finish(struct setup *setup, struct brig_unenforced *notices)
 {
-    live_masks_done(&setup->live);
     autostr struct str notes = {0};
-    struct brig_error err = {0};
-    struct run_checkpoint_outcome outcome = {.started = setup->started};
     bool ended = !setup->review.ended;
-    outcome.written = review_end(&setup->review, &setup->settings, &setup->identity);
-    if (setup->guard) {
-        identity_enter(&setup->identity);
-        if (guard_finish(setup->guard, setup->checkpoint.entry.dir, &outcome.git_failed, &notes,
-                         &err) < 0)
-            message_warning("%s", err.message);
-        guard_free(take_ptr(&setup->guard));
-        identity_leave(&setup->identity);
-    }
+    live_masks_done(&setup->live);
+    const struct run_checkpoint_outcome outcome = {
+        .started = setup->started,
+        .written = review_end(&setup->review, &setup->settings, &setup->identity)};
+    if (ended)
+        run_checkpoint_end(&setup->checkpoint, setup->guard, setup->settings.jail, &setup->identity,
+                           &outcome, &notes);
+    identity_enter(&setup->identity);
+    guard_free(take_ptr(&setup->guard));
+    identity_leave(&setup->identity);
     if (ended)
         review_tell(&setup->review, &setup->settings, &setup->identity, &notes);
-    run_checkpoint_end(&setup->checkpoint, setup->settings.jail, &setup->identity, &outcome,
-                       &notes);
     tell(&notes, notices);
 }
 

@@ -752,7 +752,7 @@ static int run_apply(const struct app *app, int argc, char **argv, struct brig_e
     applying->asks = terminal && !words.dry;
     if (words.hunks && !terminal)
         return brig_fail(err, BRIG_E_INVALID, 0, "-p asks at a terminal: there is none");
-    status = verb_layers_open(&applying->layers, cmd_apply.name, words.jail, err);
+    status = verb_layers_settled(&applying->layers, cmd_apply.name, words.jail, err);
     if (status < 0)
         return status;
     applying->git_part = jails_open_git(applying->layers.setup.settings.storage,

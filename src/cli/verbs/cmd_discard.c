@@ -176,7 +176,7 @@ static int discard_changes(const struct words *words, struct brig_error *err)
     autofree struct discarding *discarding = calloc(1, sizeof *discarding);
     if (!discarding)
         return brig_fail_nomem(err);
-    int status = verb_layers_open(&discarding->layers, cmd_discard.name, words->jail, err);
+    int status = verb_layers_settled(&discarding->layers, cmd_discard.name, words->jail, err);
     if (status < 0)
         return status;
     if (words->all) {

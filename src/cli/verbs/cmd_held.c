@@ -22,6 +22,7 @@
 #include "cli/interrupt.h"
 #include "cli/jails.h"
 #include "cli/report.h"
+#include "cli/settle.h"
 #include "cli/verbs/held.h"
 #include "git/git.h"
 
@@ -406,6 +407,8 @@ static int open_list(struct asking *asking, const char *verb, struct brig_error 
     int status = jails_place_find(&place, err);
     if (status == 0)
         status = jails_become_user(&place, err);
+    if (status == 0 && asking->action != SHOW)
+        status = settle_here(place.storage, asking->jail, err);
     if (status == 0)
         status = jails_each_part(&place, verb, asking->jail, OLD_PART, meet_old_jail, NULL, err);
     if (status == 0)

@@ -54,7 +54,7 @@ static int review(bool plain, const char *jail, char **paths, struct brig_error 
     autofree struct verb_layers *layers = calloc(1, sizeof *layers);
     int status = layers ? become_user(jail, err) : brig_fail_nomem(err);
     if (status == 0)
-        status = verb_layers_open(layers, cmd_review.name, jail, err);
+        status = verb_layers_settled(layers, cmd_review.name, jail, err);
     if (status < 0)
         return status;
     const char *here = paths[0] ? NULL : verb_layers_here(layers);

@@ -305,7 +305,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     setup->lease = mounts.lease;
     const struct run_checkpoint_what what = {.words = argv[0] ? argv : shell,
                                              .has_layers = setup->review.count > 0,
-                                             .has_git = setup->guard != NULL};
+                                             .guard = setup->guard};
     if (status == 0)
         status = run_checkpoint_begin(&setup->checkpoint, settings, identity, &what, err);
     setup->review.run = setup->checkpoint.entry.info.run;

@@ -8,13 +8,14 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "changes/operation/hold.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/report.h"
+#include "cli/settle.h"
 #include "git/guard.h"
 
 struct syncing {
+    const char *storage;
     bool show;
     size_t lines; /* printed so far */
 };
@@ -34,18 +35,14 @@ static int sync_jail(void *context, int storage, const char *jail, struct brig_e
     struct syncing *syncing = context;
     autostr struct str notes = {0};
     autoclose int part = jails_open_part(storage, jail, JAILS_GIT_PART, false);
-    if (part < 0)
-        return 0;
-    autoclose int record =
-        syncing->show ? -1 : jails_open_part(storage, jail, LAYER_RECORD_PART, true);
-    const struct guard_options options = {.storage = part,
-                                          .keeper = {record < 0 ? NULL : hold_name, record},
-                                          .jail = jail,
-                                          .user = {(uid_t)-1, (gid_t)-1},
-                                          .environment = (const char *const *)environ};
-    int status = guard_sync(&options, syncing->show, &notes, err);
-    if (status == 0 && record >= 0)
-        status = holds_settle(record, err);
+    const struct guard_options options = {.storage = part, .user = GIT_USER_SELF};
+    const struct settle how = {
+        .storage = syncing->storage, .jail = jail, .user = GIT_USER_SELF, .all = true};
+    int status = 0;
+    if (syncing->show)
+        guard_show_left(&options, &notes);
+    else
+        status = settle(&how, &notes, err);
     print_lines(syncing, jail, &notes);
     return status;
 }
@@ -66,6 +63,7 @@ static int run_sync(const struct app *app, int argc, char **argv, struct brig_er
     int status = jails_place_find(&place, err);
     if (status == 0)
         status = jails_become_user(&place, err);
+    syncing.storage = place.storage;
     if (status == 0)
         status =
             jails_each_part(&place, cmd_sync.name, jail, JAILS_GIT_PART, sync_jail, &syncing, err);

@@ -207,7 +207,7 @@ static int run_undo(const struct app *app, int argc, char **argv, struct brig_er
     autofree struct verb_layers *layers = calloc(1, sizeof *layers);
     int status = layers ? parse_undo(app, argc, argv, &words, err) : brig_fail_nomem(err);
     if (status == 0)
-        status = verb_layers_open(layers, cmd_undo.name, words.jail, err);
+        status = verb_layers_settled(layers, cmd_undo.name, words.jail, err);
     if (status < 0)
         return status;
     autoclose int record = open_record(layers, err);

@@ -14,6 +14,7 @@
 #include "cli/jails.h"
 #include "cli/report.h"
 #include "cli/settings/profile.h"
+#include "cli/settle.h"
 
 #define COUNTED_MAX 10000 /* changes elsewhere; of more, "more than" is said */
 
@@ -30,8 +31,8 @@ static int make_setup(struct verb_layers *v, const char *jail, struct brig_error
     return status < 0 ? status : setup_make(&v->setup, &scan, count, words, true, err);
 }
 
-int verb_layers_open(struct verb_layers *v, const char *verb, const char *jail,
-                     struct brig_error *err)
+static int open_layers(struct verb_layers *v, const char *verb, const char *jail, bool settled,
+                       struct brig_error *err)
 {
     struct jails_place place;
     v->layers.count = 0;
@@ -44,13 +45,29 @@ int verb_layers_open(struct verb_layers *v, const char *verb, const char *jail,
         status = make_setup(v, jail, err);
     if (status < 0)
         return status;
-    status = masks_find_hidden(&v->setup.settings, v->setup.identity.host_home, &v->hidden, err);
+    if (settled)
+        status = settle_here(v->setup.settings.storage, v->setup.settings.jail, err);
+    if (status == 0)
+        status =
+            masks_find_hidden(&v->setup.settings, v->setup.identity.host_home, &v->hidden, err);
     if (status == 0)
         status = layers_open(v->setup.settings.storage, v->setup.settings.jail,
                              v->hidden.layer.home, &v->hidden.layer, &v->layers, err);
     if (status < 0)
         verb_layers_done(v);
     return status;
+}
+
+int verb_layers_open(struct verb_layers *v, const char *verb, const char *jail,
+                     struct brig_error *err)
+{
+    return open_layers(v, verb, jail, false, err);
+}
+
+int verb_layers_settled(struct verb_layers *v, const char *verb, const char *jail,
+                        struct brig_error *err)
+{
+    return open_layers(v, verb, jail, true, err);
 }
 
 void verb_layers_done(struct verb_layers *v)

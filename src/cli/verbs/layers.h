@@ -21,6 +21,9 @@ struct verb_layers {
 int verb_layers_open(struct verb_layers *verb_layers, const char *verb, const char *jail,
                      struct brig_error *err);
 void verb_layers_done(struct verb_layers *verb_layers);
+/* The same for a verb that hands something over: killed runs are ended first, see settle(). */
+int verb_layers_settled(struct verb_layers *verb_layers, const char *verb, const char *jail,
+                        struct brig_error *err);
 
 /* Finds the layer of a path that the user has typed: relative to the working directory or absolute. Links are
  * resolved in its directories, not in its last component, and missing directories are kept as spelt. *ret_path,
