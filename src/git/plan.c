@@ -49,6 +49,8 @@ struct plan_tree {
     struct plan_report *report;
     const char *folder;
     bool running, unsearched;
+    bool
+        lists; /* nothing is taken: each answer counts as yes, so that all that can move is asked about */
     struct side outside, remotes;
     struct str worktrees;
     struct plan_ref *refs;
@@ -57,6 +59,7 @@ struct plan_tree {
     bool staged;     /* the index inside differs from the initial one */
     bool goes_on;    /* a rebase or merge inside: HEAD and index stay */
     bool takes;      /* the working tree is taken: HEAD, index, current branch */
+    int chosen;      /* the answer about it; -1: not asked yet */
     char index_path[2][PATH_LENGTH_MAX];
     char hash[2][65], commit[2][REFS_ID_MAX + 1]; /* of the copies of the index */
 };
@@ -244,11 +247,20 @@ static int plan_ask(const struct plan_tree *tree, struct git_item *item, struct 
     item->outside = (struct git_call){.git_dir = tree->p->repo.git_dir};
     item->base = tree->t.base_git;
     int chosen = chooser->choose(chooser->data, item, why, err);
+    if (chosen == 0 && tree->lists)
+        return 1;
     tree->report->refused |= chosen == 0;
     return chosen;
 }
 
-/* Decides about one ref, once. The current branch is asked about with its working tree. */
+/* Whether the working tree comes with its current branch, so that they are one item. If HEAD of the jail is elsewhere, the
+ * branch that HEAD leaves is a ref like the others, although it moves only with HEAD. */
+static bool plan_has_current(const struct plan_tree *tree)
+{
+    return tree->goes_on || strcmp(tree->t.inside.head, tree->outside.head) == 0;
+}
+
+/* Decides about one ref, once. */
 static int plan_judge(struct plan_tree *tree, struct plan_ref *ref, struct brig_error *err)
 {
     autostr struct str key = {0};
@@ -261,7 +273,7 @@ static int plan_judge(struct plan_tree *tree, struct plan_ref *ref, struct brig_
                           : plan_why_not(tree, ref);
     str_append(&ref->why, why ? why : "");
     ref->chosen = !why;
-    if (why || ref->current)
+    if (why || (ref->current && plan_has_current(tree)))
         return 0;
     struct git_item item = {
         .kind = GIT_ITEM_REF, .name = ref->name, .old = ref->old, .new = ref->new};
@@ -364,7 +376,7 @@ static const char *plan_find_obstacle(const struct plan_tree *tree)
         return "HEAD or the index changed outside meanwhile";
     if (!head[0] || (!refs_is_id(head) && !now && refs_is_misleading(head)))
         return "the name of the jail's branch is not safe";
-    if (current && current->chosen == 0)
+    if (current && current->chosen == 0 && plan_has_current(tree))
         return "the jail's branch was not moved";
     if (refs_is_id(head))
         return fetch_has_arrived(t, head) || strcmp(head, t->base.head) == 0 ||
@@ -545,7 +557,9 @@ static int plan_ask_tree(struct plan_tree *tree, struct str *why, struct brig_er
                             .old_tree = t->base.tree[0] ? t->base.tree : NULL,
                             .new_tree =
                                 !tree->goes_on && t->inside.tree[0] ? t->inside.tree : NULL};
-    return plan_ask(tree, &item, why, err);
+    if (tree->chosen < 0)
+        tree->chosen = plan_ask(tree, &item, why, err);
+    return tree->chosen;
 }
 
 static void plan_note_tree(struct plan_tree *tree, const char *why)
@@ -996,7 +1010,8 @@ static int plan_put_all(struct plan_tree *tree, struct brig_error *err)
         plan_put(tree, "ref", ref->name, ref->old, ref->new);
         autostr struct str key = {0};
         str_concat(&key, tree->p->repo.common_path, "\n", ref->name);
-        str_list_add(&tree->plan->moved, key.failed ? "" : key.data);
+        if (!tree->lists) /* the other working tree has its own value */
+            str_list_add(&tree->plan->moved, key.failed ? "" : key.data);
     }
     plan_tell_refs(tree);
     if (tree->takes) {
@@ -1102,6 +1117,8 @@ static int plan_add_tree(struct plan_tree *tree, struct brig_error *err)
         status = plan_put_all(tree, err);
     if (status >= 0 && tree->plan->record.failed)
         status = brig_fail_nomem(err);
+    if (status > 0 && tree->lists)
+        status = 0;
     if (status <= 0 && tree->plan->record.data) {
         tree->plan->record.length = before;
         tree->plan->record.data[before] = '\0';
@@ -1152,7 +1169,9 @@ static int plan_add(struct plan *plan, struct plan_part *part, struct brig_error
                                .report = report,
                                .folder = part->folder,
                                .running = part->flags & PLAN_RUNNING,
-                               .unsearched = part->flags & PLAN_UNSEARCHED};
+                               .unsearched = part->flags & PLAN_UNSEARCHED,
+                               .lists = part->flags & PLAN_SEEN,
+                               .chosen = -1};
     int status = plan_add_tree(tree, err);
     if (status == 0 && tree->t.uses_seen)
         status = seen_update(&tree->t, err);

@@ -13,7 +13,8 @@ enum {
     /* The working tree may contain repositories that were not handled: nothing with a new submodule
      * moves, because git would look into the submodule. */
     PLAN_UNSEARCHED = 2,
-    /* It only lists: a private directory that has not changed since the last look is not looked at. */
+    /* It only lists: the chooser is asked about all that can move, whatever it answers, and nothing is taken. A private
+     * directory that has not changed since the last look is not looked at. */
     PLAN_SEEN = 4,
 };
 

@@ -85,6 +85,37 @@ verb() {
     by user rm -f "$JAIL"
 }
 
+@test "the branch that HEAD of the jail leaves is an item of its own: it is listed, and judged" {
+    for leave in 'git checkout -q -b wip HEAD~1' 'git checkout -q --detach HEAD~1' 'git symbolic-ref HEAD refs/heads/unborn; git rm -rqf --cached .'; do
+        project user
+        must inside user:sealed "$EVIL $leave" --review=auto
+        output_has 'git: main was not moved: '
+        [ "$(out log -1 --format=%s main)" = first ]
+        by user rm -f "$JAIL"
+    done
+
+    project user
+    must inside user:sealed "$EVIL git checkout -q -b wip HEAD~1" -R
+    must verb user status
+    output_has 'G  branch main  1 commit  ! '
+    output_has 'G  branch wip '
+    output_has 'G  HEAD and index, wip '
+    run verb user apply --all
+    [ "$status" -eq 1 ]
+    output_has 'git: main was not moved: '
+    [ "$(out log -1 --format=%s main)" = first ]
+    [ "$(out symbolic-ref HEAD)" = refs/heads/wip ]
+    must verb user apply --risky "$PROJECT"
+    by user rm -f "$JAIL"
+
+    # The twin: an ordinary commit moves with HEAD.
+    project user
+    must inside user:sealed 'echo c >c; git add c; git commit -q -m ordinary; git checkout -q -b wip' --review=auto
+    output_has 'git: 1 commit on main, '
+    [ "$(out log -1 --format=%s main)" = ordinary ]
+    [ "$(out symbolic-ref HEAD)" = refs/heads/wip ]
+}
+
 @test "a submodule's commits are judged, and a commit that sets it to one of these stays" {
     project user
     as user sh -ec 'git init -q -b main ../s; cd ../s; echo s >s; git add s; git commit -q -m sub'

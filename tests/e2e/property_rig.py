@@ -161,6 +161,14 @@ class Place:
             texts.append(" ".join(words) + "\n" + self.run("git", *words, cwd=top, codes=())[1])
         return "\n".join(texts)
 
+    def refs(self):
+        """Names and objects of the project's refs, and the ref or object of its HEAD."""
+        _, text = self.run("git", "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags", "refs/notes")
+        refs = {tuple(line.split(" ")) for line in text.splitlines()}
+        with open(os.path.join(self.project, ".git/HEAD"), encoding="utf-8") as file:
+            refs.add((file.read().strip().removeprefix("ref: "), "HEAD"))
+        return refs
+
     def remove(self):
         self.brig("-u", codes=())
         self.brig("rm", "-f", "p", codes=())
