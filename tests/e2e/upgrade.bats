@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Storage, configuration and history that version 0.1 has written (tests/fixtures/upgrade) open in this one.
+# Storage, configuration and history that versions 0.1 and 0.2 have written (tests/fixtures/upgrade) open in this one.
 # shellcheck disable=SC2154 # status and output are set by `run`
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
@@ -96,6 +96,32 @@ has_changes() {
     [ -s "$(echo "$SCRATCH"/data/brig/killed.git/kept-*)/0/private/refs/heads/unfinished" ]
     must brig_of_user -j new sh -c 'git log --format=%s -1'
     output_has second
+}
+
+@test "held files, log, checkpoint, reviewed directories and home of 0.2" {
+    unpack 0.2-home
+    must brig_of_user held
+    [ "${#lines[@]}" -eq 4 ]
+    output_has "$PLACE/project/.envrc  10 bytes  (direnv)"
+    output_has "$PLACE/project/.vscode  directory, 2 files, 6 bytes  (Visual Studio Code)"
+    output_has "$PLACE/project/.mcp.json  link to a  (agents that use MCP)"
+    [ ! -e "$SCRATCH/data/brig/kept.held" ]
+    must brig_of_user keep .envrc .vscode .mcp.json
+    output_has '1 older version stays held back'
+    [ "$(cat .envrc .vscode/tasks.json; readlink .mcp.json .vscode/d/up)" = $'second\ntasks\na\n../..' ]
+    run_as_user rm -r .envrc .vscode .mcp.json
+    must brig_of_user log -j checked
+    output_has 'git: 1 commit on main'
+    must brig_of_user undo -j checked 1
+    [ "$(cat file sub/x; readlink link; stat -c %a run.sh)" = $'file\nx\nfile\n755' ]
+    [ ! -e n ]
+    must brig_of_user undo -j checked "$(brig_of_user log -j checked | sed -n 's/^#\([0-9]*\) .*  undo .*/\1/p')"
+    [ "$(cat file n/m/f)" = $'run\nn' ]
+    must brig_of_user apply -j reviewed --all --risky --conflict theirs
+    [ "$(cat other r/s n)" = $'reviewed\nr\nf' ]
+    must brig_of_user undo -j reviewed
+    [ "$(cat other n/m/f)" = $'other\nn' ]
+    has_changes home2
 }
 
 # ---- The server ----

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A checkpoint, and an undo from it, is killed at each of its system calls, and recovered. All of them in a thorough run;
  * otherwise some, others each time. */
+#include <glob.h>
 #include <sys/prctl.h>
 
 #include "changes/checkpoint/restore.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation.h"
 #include "checkpoint_support.h"
+#include "downgrade.h"
 #include "kill_support.h"
 
 /* ---- checkpoints ---- */
@@ -41,7 +43,27 @@ static bool is_recovered(void)
            shell_status("git -C record/store.git fsck --full >/dev/null 2>&1") == 0;
 }
 
-static void kills_checkpoints(bool first, const char *sentence)
+/* Opens the directory of a record that this glob names. */
+static int open_named(const char *pattern)
+{
+    char path[PATH_LENGTH_MAX];
+    glob_t found;
+    (void)snprintf(path, sizeof path, "%s/record/%s", place, pattern);
+    if (glob(path, 0, NULL, &found) != 0)
+        tap_bail("there is no %s", path);
+    int fd = open(found.gl_pathv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    globfree(&found);
+    return fd;
+}
+
+/* The list with which the next checkpoint is compared. */
+static void downgrade_last(void)
+{
+    autoclose int dir = open_named("checkpoints/*[0-9a-f]");
+    downgrade_list(dir, "manifest");
+}
+
+static void kills_checkpoints(bool first, bool old, const char *sentence)
 {
     int bad = 0, killed = 0, rounds = tap_rounds(8, 100000);
     begin();
@@ -55,6 +77,8 @@ static void kills_checkpoints(bool first, const char *sentence)
         runs++; /* the child has used the name */
         if (first)
             shell("rm -rf record/*");
+        if (old)
+            downgrade_last();
         shell(CHANGE);
         killed += run_until(n, take_one) == 0;
         runs++;
@@ -113,6 +137,16 @@ static void make_run(void)
         tap_bail("run: %s", err.message);
 }
 
+/* As an earlier version has recorded it. */
+static void downgrade_run(void)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "operations/%ju", (uintmax_t)run_id);
+    autoclose int dir = open_named(name);
+    downgrade_list(dir, "0.after"); /* all that an undo reads */
+    downgrade_info(dir, OPERATION_RUN, "test");
+}
+
 static bool is_as_after(void)
 {
     return shell_status(LISTING("after") " >one; " LISTING(
@@ -152,13 +186,17 @@ static bool is_consistent(bool revert)
     return id == 0 ? is_as_after() || is_as_expected() : revert ? is_as_after() : is_as_expected();
 }
 
-static void kills_undo(void)
+static void kills_undo(bool old)
 {
-    int bad = 0, killed = 0, rounds = tap_rounds(20, 100000);
+    int bad = 0, killed = 0, rounds = tap_rounds(old ? 10 : 20, 100000);
     make_run();
+    if (old)
+        downgrade_run();
     long calls = run_until(0, undo_run_of_test), step = stride(calls, rounds);
     tap_ok(is_as_expected() && go_back(), "a run is undone, and that is undone");
     for (long n = 1 + getpid() % step; n <= calls; n += step) {
+        if (old)
+            downgrade_run();
         killed += run_until(n, undo_run_of_test) == 0;
         if (!is_consistent(killed % 2 == 0) || !go_back()) {
             tap_diag("killed at system call %ld of %ld", n, calls);
@@ -167,7 +205,8 @@ static void kills_undo(void)
         }
     }
     tap_diag("%d kills, %ld system calls", killed, calls);
-    tap_ok(killed > 0, "an undo from a checkpoint is killed");
+    tap_ok(killed > 0, "an undo from a checkpoint%s is killed",
+           old ? " of an earlier version" : "");
     tap_is_int(bad, 0, "after each kill it is completed or reverted");
     undo_run_of_test();
     tap_ok(is_as_expected(), "and can be done once more");
@@ -184,9 +223,11 @@ int main(void)
         tap_skip("git is not installed", "checkpoints");
         return tap_done();
     }
-    kills_checkpoints(true, "a first checkpoint");
-    kills_checkpoints(false, "a later checkpoint");
-    kills_undo();
+    kills_checkpoints(true, false, "a first checkpoint");
+    kills_checkpoints(false, false, "a later checkpoint");
+    kills_checkpoints(false, true, "a checkpoint after one of an earlier version");
+    kills_undo(false);
+    kills_undo(true);
     git_done(&git);
     shell("chmod -R u+rwX . && rm -rf \"$PWD\"");
     return tap_done();
