@@ -181,7 +181,7 @@ static int settle_tree(struct guard *guard, const struct plan_part *part, struct
 {
     if (guard->running)
         return 0;
-    int status = private_place(p, err);
+    int status = part->made ? private_find_placed(p, err) : 0;
     if (status >= 0)
         status = nested_worktrees(&guard->git, p, notes, err);
     if (status >= 0 && part->report.pending)
@@ -245,6 +245,7 @@ static bool begin_part(struct guard *guard, struct tree *tree, struct plan_part 
     str_concat(folder, guard->name, "/", str_number(p->number).text);
     *part = (struct plan_part){.p = p,
                                .folder = folder->data,
+                               .made = private_is_made(p),
                                .flags = (guard->running ? PLAN_RUNNING : 0) |
                                         (guard->unsearched ? PLAN_UNSEARCHED : 0)};
     run_name_space(guard, p->number, part->space);

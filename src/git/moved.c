@@ -16,7 +16,15 @@
 #define TOLD_MAX 3 /* refs and commands that are named */
 #define ID_SHOWN 7 /* digits of an object */
 
-enum moved_kind { MOVED_OTHER, MOVED_REF, MOVED_HEAD, MOVED_INDEX, MOVED_STASHES, MOVED_CONFIG };
+enum moved_kind {
+    MOVED_OTHER,
+    MOVED_REF,
+    MOVED_HEAD,
+    MOVED_INDEX,
+    MOVED_STASHES,
+    MOVED_CONFIG,
+    MOVED_PLACED
+};
 
 /* The entry that is read. */
 struct moved_entry {
@@ -139,6 +147,14 @@ static void tell_entry(struct reading *r, const char *what)
         str_append(&r->moved->what, what);
 }
 
+static void tell_placed(struct reading *r)
+{
+    autostr struct str text = {0};
+    str_concat(&text, *r->entry.new ? "made the repository " : "took away the repository ",
+               r->entry.name);
+    tell_entry(r, text.failed ? "" : str_shown(text.data).text);
+}
+
 static void end_entry(struct reading *r)
 {
     if (strcmp(r->entry.old, r->entry.new) != 0 || r->entry.more != 0)
@@ -159,6 +175,9 @@ static void end_entry(struct reading *r)
             break;
         case MOVED_CONFIG:
             tell_entry(r, "set an upstream or a remote");
+            break;
+        case MOVED_PLACED:
+            tell_placed(r);
             break;
         }
     r->entry.kind = MOVED_OTHER;
@@ -200,6 +219,8 @@ static void take_line(struct reading *r, const char *key, const char *value)
         e->kind = MOVED_STASHES;
     else if (strcmp(key, "config") == 0)
         e->kind = MOVED_CONFIG;
+    else if (strcmp(key, "placed") == 0)
+        e->kind = MOVED_PLACED;
     (void)str_fill(e->name, sizeof e->name, value);
     if (strcmp(key, "tree") == 0) {
         r->head[0] = '\0';

@@ -36,7 +36,7 @@ struct plan_ref {
 /* The record while it is made. */
 struct plan {
     const struct plan_options *options;
-    struct str record;
+    struct str record, placed; /* the second comes first */
     size_t tree_count;
     struct str moved; /* "COMMON DIRECTORY\nREF", which a working tree before has moved */
 };
@@ -862,8 +862,6 @@ static int plan_put_header(struct plan_tree *tree, struct brig_error *err)
     struct str *record = &tree->plan->record;
     const struct repo *repo = &tree->p->repo;
     autostr struct str pins = {0};
-    if (tree->plan->tree_count == 0)
-        record_add_number(record, "version", GIT_RECORD_VERSION);
     int status = plan_put_place(tree, "repo", repo->common_path, repo->common, err);
     str_concat(&pins, tree->t.space, "/before");
     record_add(record, "pins", pins.data);
@@ -1189,20 +1187,64 @@ static int plan_add(struct plan *plan, struct plan_part *part, struct brig_error
 
 #define TRIES_MAX 3 /* if the user changes something at the same time */
 
+/* A new repository takes what is in the jail, in the storage; then it is one item. */
+static int plan_add_made(struct plan *plan, struct plan_part *part, struct brig_error *err)
+{
+    const struct private_git *p = part->p;
+    autoclose int record = -1;
+    char hash[65];
+    struct place place;
+    struct plan_part inner = *part;
+    int status = files_make_dir(p->folder, "record", &record, err);
+    const struct plan_options own = {.git = plan->options->git,
+                                     .chooser = plan->options->chooser,
+                                     .storage = -1,
+                                     .into = record};
+    inner.made = false;
+    if (status == 0)
+        status = plan_hand_over(&own, &inner, 1, err);
+    part->report = inner.report;
+    if (status == 0 && inner.status < 0)
+        status = brig_fail(err, inner.status, inner.err.sys_errno, "%s", inner.err.message);
+    if (status < 0 ||
+        part->report.refused) /* its commits would be lost with the private directory */
+        return status;
+    status = git_hash_repository(own.git, p->repo.git_dir, hash, err);
+    if (status == 0)
+        status = place_of(p->top, &place, err);
+    if (status < 0)
+        return status;
+    record_add(&plan->placed, "placed", p->top_path);
+    record_add(&plan->placed, "new", hash);
+    place_add(&plan->placed, &place);
+    record_add(&plan->placed, "from", part->folder);
+    return 0;
+}
+
 int plan_write(const struct plan_options *options, struct plan_part *parts, size_t count,
                struct brig_error *err)
 {
     struct plan plan = {.options = options};
+    autostr struct str record = {0};
     int status = 0;
     for (size_t i = 0; i < count; i++) {
-        parts[i].err = (struct brig_error){0};
-        parts[i].status = plan_add(&plan, &parts[i], &parts[i].err);
+        struct plan_part *part = &parts[i];
+        bool made = part->made && files_exists(part->p->folder, PRIVATE_NEW);
+        part->err = (struct brig_error){0};
+        part->status =
+            made ? plan_add_made(&plan, part, &part->err) : plan_add(&plan, part, &part->err);
     }
-    if (plan.tree_count > 0)
-        status = record_write(options->into, GIT_RECORD, &plan.record, true, err);
+    bool any = plan.tree_count > 0 || plan.placed.length > 0;
+    record_add_number(&record, "version", GIT_RECORD_VERSION);
+    str_append(&record, plan.placed.data ? plan.placed.data : "");
+    str_append(&record, plan.record.data ? plan.record.data : "");
+    record.failed = record.failed || plan.placed.failed || plan.record.failed;
+    if (any)
+        status = record_write(options->into, GIT_RECORD, &record, true, err);
     str_done(&plan.record);
+    str_done(&plan.placed);
     str_done(&plan.moved);
-    return status < 0 ? status : plan.tree_count > 0;
+    return status < 0 ? status : any;
 }
 
 /* What has arrived of a working tree needs no pin. */
@@ -1220,6 +1262,8 @@ void plan_end(const struct plan_options *options, struct plan_part *parts, size_
 {
     for (size_t i = 0; i < count; i++) {
         struct plan_part *part = &parts[i];
+        if (part->made && part->status == 0)
+            continue; /* it was at its end before it was placed */
         if (part->status == 0)
             part->status = plan_unpin(options->git, part, &part->err);
         if (part->status == 0 && part->report.lost)

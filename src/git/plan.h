@@ -37,6 +37,7 @@ struct plan_part {
     char space[TRANSFER_SPACE_MAX]; /* where objects are pinned: refs/brig/JAIL/ID */
     unsigned flags;
     bool stays; /* the private git directory does: so does its first pin */
+    bool made;  /* a new repository: it is complete in the folder before it is placed as a whole */
     struct plan_report report;
     int status;
     struct brig_error err; /* of this one; the others go on */

@@ -19,7 +19,6 @@
 #include "git/transfer.h"
 
 #define LOG_MAX ((off_t)1 << 20) /* longer reflogs are not copied */
-#define NEW "new"                /* in the folder: a new repository for the working tree */
 
 /* ---- copying ---- */
 
@@ -534,7 +533,7 @@ static int init(const struct git *git, const struct private_git *p, const char *
     (void)snprintf(format_word, sizeof format_word, "--object-format=%s", format);
     (void)snprintf(branch_word, sizeof branch_word, "--initial-branch=%s", branch);
     const char *const words[] = {"init", "-q", format_word, branch_word, NULL};
-    int status = files_make_dir(p->folder, NEW, ret_dir, err);
+    int status = files_make_dir(p->folder, PRIVATE_NEW, ret_dir, err);
     if (status == 0)
         status = git_run(git, &(struct git_call){.words = words, .dir = *ret_dir}, err);
     return status <= 0 ? status
@@ -565,36 +564,43 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
     if (status >= 0)
         status = identify(p, &repo, err);
     if (status == 0)
+        status = files_write(p->folder, PRIVATE_MADE, "", 0, err);
+    if (status == 0)
         status = write_about(p, err); /* a later run can continue from here */
     repo_done(&repo);
     return status < 0 ? status : 1;
 }
 
-/* Moves the contents of a directory into another, HEAD last: without it git does not accept the
- * other as a repository. */
-static int move_content(int from, int to, struct brig_error *err)
+static int move_entry(int from, int to, const char *name, struct brig_error *err)
+{
+    if (renameat(from, name, to, name) == 0)
+        return 0;
+    if (errno != EXDEV && errno != ENOTEMPTY && errno != EEXIST)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot move '%s' of a new repository", name);
+    int status = tree_remove(to, name, err); /* of a copy that was not completed */
+    if (status == 0)
+        status = copying_file(from, name, to, name, err);
+    if (status == 0)
+        status = copying_tree(from, name, to, name, NULL, err);
+    return status < 0 ? status : tree_remove(from, name, err);
+}
+
+int private_move(int from, int to, bool head_last, struct brig_error *err)
 {
     autodir DIR *dir = files_list(from, ".");
     if (!dir)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the new repository");
-    const struct dirent *item;
-    int status = 0;
-    do {
-        item = files_next(dir);
-        const char *name = item ? item->d_name : "HEAD";
-        if ((item && strcmp(name, "HEAD") == 0) || renameat(from, name, to, name) == 0)
-            continue;
-        status = copying_file(from, name, to, name, err); /* for example to another filesystem */
-        if (status == 0)
-            status = copying_tree(from, name, to, name, NULL, err);
-    } while (status >= 0 && item);
-    return status < 0 ? status : 0;
+    bool head = files_exists(from, "HEAD");
+    int status = head && !head_last ? move_entry(from, to, "HEAD", err) : 0;
+    for (const struct dirent *item; status == 0 && (item = files_next(dir));)
+        if (strcmp(item->d_name, "HEAD") != 0)
+            status = move_entry(from, to, item->d_name, err);
+    return status == 0 && head && head_last ? move_entry(from, to, "HEAD", err) : status;
 }
 
 int private_place(struct private_git *p, struct brig_error *err)
 {
-    autoclose int dir = openat(p->folder, NEW "/.git", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct repo repo = REPO_INIT;
+    autoclose int dir = openat(p->folder, PRIVATE_NEW "/.git", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return 0;
     (void)mkdirat(p->top, ".git", 0777);
@@ -604,15 +610,25 @@ int private_place(struct private_git *p, struct brig_error *err)
                          "a repository that the run made cannot be put into '%s', where '.git' is "
                          "not an empty directory",
                          str_shown(p->top_path).text);
-    int status = move_content(dir, to, err);
-    if (status == 0)
-        status = tree_remove(p->folder, NEW, err);
+    int status = private_move(dir, to, true, err);
+    return status < 0 ? status : private_find_placed(p, err);
+}
+
+int private_find_placed(struct private_git *p, struct brig_error *err)
+{
+    struct repo repo = REPO_INIT;
+    int status = tree_remove(p->folder, PRIVATE_NEW, err);
     if (status == 0)
         status = repo_find(p->top, geteuid(), &repo, err);
     if (status == 0 && repo.kind == REPO_DIRECTORY)
         status = identify(p, &repo, err);
     repo_done(&repo);
     return status;
+}
+
+bool private_is_made(const struct private_git *p)
+{
+    return files_exists(p->folder, PRIVATE_NEW) || files_exists(p->folder, PRIVATE_MADE);
 }
 
 int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
@@ -696,9 +712,10 @@ static int find_again(const struct git *git, struct private_git *p, const char *
                       struct brig_error *err)
 {
     struct repo repo = REPO_INIT;
-    autoclose int new = files_open_dir(p->folder, NEW);
+    autoclose int new = files_open_dir(p->folder, PRIVATE_NEW);
+    bool placed = new < 0 && files_exists(p->folder, PRIVATE_MADE);
     int status = *id ? repo_find(new >= 0 ? new : p->top, git_owner(git), &repo, err) : 0;
-    if (status == 0 && *id)
+    if (status == 0 && *id && !placed)
         status = check_identity(repo.git_dir, id, p->top_path, err);
     if (status == 0)
         status = identify(p, &repo, err);

@@ -89,9 +89,19 @@ bool private_is_to_fetch(struct private_git *private_git);
 int private_recreate(const struct git *git, struct private_git *private_git,
                      struct brig_error *err);
 
+#define PRIVATE_NEW "new"        /* in the folder: that repository, until it is placed */
+#define PRIVATE_MADE "recreated" /* says that there was one */
+/* Whether there is or was one. */
+bool private_is_made(const struct private_git *private_git);
+
 /* Moves the new repository into the working tree, where `.git` must be missing or an empty
  * directory. Does nothing if there is no new repository. */
 int private_place(struct private_git *private_git, struct brig_error *err);
+/* When it was placed, by a git record. */
+int private_find_placed(struct private_git *private_git, struct brig_error *err);
+/* Moves the contents of a git directory, HEAD last or first: without it, git does not take it for a repository. It can be
+ * repeated after a kill. */
+int private_move(int from, int to, bool head_last, struct brig_error *err);
 
 /* Lists the submodule paths in the index of a repository, each terminated by a NUL. */
 int private_list_links(const struct git *git, int cache, const struct repo *repo,

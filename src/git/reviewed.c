@@ -521,7 +521,7 @@ static int hand_over_open(struct hand_over *h, const char *name, struct brig_err
         close_fd(&item->folder);
         return status;
     }
-    item->made = item->p.repo.kind == REPO_NONE;
+    item->made = item->p.repo.kind == REPO_NONE || private_is_made(&item->p);
     h->count++;
     return 0;
 }
@@ -550,9 +550,9 @@ static void hand_over_recreate(struct hand_over *h)
     for (size_t i = 0; i < h->count; i++) {
         struct hand_over_item *item = &h->items[i];
         struct brig_error why = {0};
-        int status = !item->made ? 1
-                     : h->lists  ? 0
-                                 : private_recreate(&h->guard->git, &item->p, &why);
+        int status = item->p.repo.kind != REPO_NONE ? 1
+                     : h->lists                     ? 0
+                                : private_recreate(&h->guard->git, &item->p, &why);
         if (status < 0)
             hand_over_note(h, &why);
         if (status > 0)
@@ -568,6 +568,7 @@ static void hand_over_recreate(struct hand_over *h)
             h->parts[kept] = h->parts[i];
             h->parts[kept].p = &h->items[kept].p;
             h->parts[kept].folder = h->items[kept].name;
+            h->parts[kept].made = h->items[kept].made;
             kept++;
         }
     h->count = kept;
@@ -591,7 +592,7 @@ static int hand_over_settle(struct hand_over *h, size_t i, struct str *notes,
     const struct plan_report *report = &h->parts[i].report;
     if (item->made && report->refused)
         return 0;
-    int status = private_place(&item->p, err);
+    int status = item->made ? private_find_placed(&item->p, err) : 0;
     if (status >= 0)
         status = nested_worktrees(&h->guard->git, &item->p, notes, err);
     if (status >= 0 && item->made && report->pending)

@@ -16,6 +16,7 @@
 #include "base/place.h"
 #include "base/record.h"
 #include "base/sha256.h"
+#include "git/private.h"
 #include "git/seen.h"
 #include "git/side.h"
 
@@ -58,9 +59,15 @@ struct take_repo {
     const char *path, *pins;
     struct place place;
     int common;
-    bool placed;
     struct side now;
     struct str worktrees; /* what is checked out or rebased, as lines "\nbranch NAME\n" */
+};
+
+/* A new repository. */
+struct take_placed {
+    const char *path, *folder, *hash;
+    struct place place;
+    int top;
 };
 
 struct git_taking {
@@ -75,6 +82,8 @@ struct git_taking {
     struct take_tree *trees;
     struct take_entry *entries;
     struct take_value *values;
+    struct take_placed *placed;
+    size_t placed_count;
     size_t repo_count, tree_count, entry_count, value_count;
 };
 
@@ -217,15 +226,37 @@ static bool take_read_place(struct git_taking *t, const char *key, const char *v
         tree->git_path = value;
     else if (strcmp(key, "private") == 0 && of_tree)
         tree->folder = value;
-    else if (strcmp(key, "placed") == 0 && repo)
-        repo->placed = true;
     else if (strcmp(key, PLACE_KEY) == 0)
         return repo && place_read(value, of_tree ? &tree->place : &repo->place);
     return true;
 }
 
+/* A line about a new repository: 1, 0 if it is about something else, -1 if it is damaged. */
+static int take_read_placed(struct git_taking *t, const char *key, const char *value)
+{
+    struct take_placed *placed = t->placed_count ? &t->placed[t->placed_count - 1] : NULL;
+    if (strcmp(key, "placed") == 0) {
+        if (!array_grow(&t->placed, t->placed_count))
+            return -1;
+        t->placed[t->placed_count++] = (struct take_placed){.path = value, .top = -1};
+        return 1;
+    }
+    if (!placed || t->repo_count > 0) /* they come first */
+        return 0;
+    if (strcmp(key, "from") == 0)
+        placed->folder = value;
+    else if (strcmp(key, "new") == 0)
+        placed->hash = value;
+    else
+        return strcmp(key, PLACE_KEY) != 0 ? 0 : place_read(value, &placed->place) ? 1 : -1;
+    return 1;
+}
+
 static bool take_read_line(struct git_taking *t, const char *key, const char *value)
 {
+    int placed = take_read_placed(t, key, value);
+    if (placed != 0)
+        return placed > 0;
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
         if (strcmp(key, kinds[i]) == 0)
             return take_add_entry(t, (enum take_kind)i, value);
@@ -261,12 +292,15 @@ static int take_read(struct git_taking *t, struct brig_error *err)
 
 static int take_open(struct git_taking *t, struct brig_error *err)
 {
+    for (size_t i = 0; i < t->placed_count; i++) {
+        struct take_placed *placed = &t->placed[i];
+        placed->top = placed->folder && placed->hash ? place_open(placed->path, &placed->place, err)
+                                                     : take_refuse(err);
+        if (placed->top < 0)
+            return placed->top;
+    }
     for (size_t i = 0; i < t->repo_count; i++) {
         struct take_repo *repo = &t->repos[i];
-        if (repo->placed && t->towards == GIT_TO_OLD)
-            return brig_fail(err, BRIG_E_STATE, 0,
-                             "'%s' was made by the jail, and is not removed: remove it yourself",
-                             str_shown(repo->path).text);
         repo->common = place_open(repo->path, &repo->place, err);
         if (repo->common < 0)
             return repo->common;
@@ -398,6 +432,8 @@ static int take_lock_all(struct git_taking *t, struct brig_error *err)
 {
     int status = 0;
     t->again = t->partly = files_read(t->record, GIT_RECORD_LOCKS, &t->locks);
+    if (t->placed_count > 0 && !t->again)
+        status = files_write(t->record, GIT_RECORD_LOCKS, "", 1, err);
     for (size_t i = 0; i < t->tree_count; i++)
         take_drop_lock(t, &t->trees[i]);
     for (size_t i = 0; i < t->tree_count && status == 0; i++) {
@@ -408,6 +444,109 @@ static int take_lock_all(struct git_taking *t, struct brig_error *err)
                 next = k;
         status = take_lock(t, next, err);
     }
+    return status;
+}
+
+/* ---- new repositories ---- */
+
+static int hash_file(int dir, const char *name, struct sha256 *hash)
+{
+    autostr struct str text = {0};
+    (void)files_read(dir, name, &text);
+    sha256_add(hash, name, strlen(name) + 1);
+    sha256_add(hash, text.data ? text.data : "", text.length);
+    return text.failed ? BRIG_E_SYSTEM : 0;
+}
+
+int git_hash_repository(const struct git *git, int git_dir, char ret_hash[65],
+                        struct brig_error *err)
+{
+    static const char *const words[] = {"for-each-ref", "--format=%(objectname) %(refname)", NULL};
+    static const char *const files[] = {"HEAD", "config", "info/exclude", "info/attributes"};
+    autostr struct str refs = {0};
+    struct sha256 hash;
+    char index[65];
+    int status =
+        git_run(git, &(struct git_call){.git_dir = git_dir, .words = words, .out = &refs}, err);
+    if (status > 0)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "git cannot read the refs of a new repository");
+    if (status == 0)
+        status = git_hash_index(git, git_dir, NULL, index, err);
+    if (status < 0)
+        return status;
+    sha256_begin(&hash);
+    sha256_add(&hash, refs.data ? refs.data : "", refs.length);
+    sha256_add(&hash, index, strlen(index));
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        if (hash_file(git_dir, files[i], &hash) < 0)
+            return brig_fail_nomem(err);
+    sha256_end(&hash, ret_hash);
+    return 0;
+}
+
+/* The directory in which it is while it is not placed: in its private folder, or if that is gone beside the record. `make` it,
+ * if it is to be put there; -1 if it does not exist. */
+static int take_open_aside(const struct git_taking *t, const struct take_placed *placed, bool make)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "placed-%zu", (size_t)(placed - t->placed));
+    autoclose int folder = t->storage < 0 ? -1 : files_open_dir(t->storage, placed->folder);
+    autoclose int above = -1;
+    int dir = folder < 0 ? t->copies : folder;
+    const char *first = folder < 0 ? name : PRIVATE_NEW;
+    if (make)
+        (void)mkdirat(dir, first, 0700);
+    above = files_open_dir(dir, first);
+    if (above >= 0 && make)
+        (void)mkdirat(above, ".git", 0700);
+    return above < 0 ? -1 : files_open_dir(above, ".git");
+}
+
+/* It must be missing, or be as it was put there. */
+static int take_check_placed(const struct git_taking *t, const struct take_placed *placed,
+                             struct brig_error *err)
+{
+    char hash[65];
+    autoclose int aside = take_open_aside(t, placed, false);
+    autoclose int git_dir = files_open_dir(placed->top, ".git");
+    bool is_aside = aside >= 0 && files_exists(aside, "HEAD");
+    if (t->again) /* some of it may be at either place */
+        return 0;
+    if (is_aside)
+        return (git_dir < 0 && !files_exists(placed->top, ".git")) ||
+                       (git_dir >= 0 && files_is_empty_dir(git_dir))
+                   ? 0
+                   : brig_fail(err, BRIG_E_STATE, 0,
+                               "a repository that the jail has made cannot be put into '%s', where "
+                               "'.git' is not an empty directory",
+                               str_shown(placed->path).text);
+    int status = git_dir < 0 ? 1 : git_hash_repository(t->git, git_dir, hash, err);
+    if (status == 0 && strcmp(hash, placed->hash) == 0)
+        return 0;
+    return status < 0 ? status
+                      : brig_fail(err, BRIG_E_STATE, 0,
+                                  "the repository in '%s', which the jail has made, has changed "
+                                  "meanwhile",
+                                  str_shown(placed->path).text);
+}
+
+/* HEAD is last where it comes, and first where it goes: without it git does not take the directory for a repository. */
+static int take_move_placed(const struct git_taking *t, const struct take_placed *placed,
+                            struct brig_error *err)
+{
+    bool comes = t->towards == GIT_TO_NEW;
+    if (comes)
+        (void)mkdirat(placed->top, ".git", 0777);
+    autoclose int aside = take_open_aside(t, placed, !comes);
+    autoclose int git_dir = files_open_dir(placed->top, ".git");
+    int from = comes ? aside : git_dir, to = comes ? git_dir : aside;
+    if (from < 0)
+        return 0; /* it was moved before */
+    int status = to < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s/.git'",
+                                    str_shown(placed->path).text)
+                        : private_move(from, to, comes, err);
+    if (status == 0 && !comes)
+        (void)unlinkat(placed->top, ".git", AT_REMOVEDIR);
     return status;
 }
 
@@ -573,6 +712,8 @@ static int take_check(struct git_taking *t, struct brig_error *err)
     }
     for (size_t i = 0; i < t->entry_count && status == 0; i++)
         status = take_check_entry(t, &t->entries[i], err);
+    for (size_t i = 0; i < t->placed_count && status == 0; i++)
+        status = take_check_placed(t, &t->placed[i], err);
     return status;
 }
 
@@ -872,6 +1013,8 @@ static int take_move_repo(struct git_taking *t, size_t number, struct brig_error
 static int take_move_all(struct git_taking *t, struct brig_error *err)
 {
     int status = 0;
+    for (size_t i = 0; i < t->placed_count && status == 0; i++)
+        status = take_move_placed(t, &t->placed[i], err);
     for (size_t i = 0; i < t->repo_count && status == 0; i++) {
         size_t number = t->towards == GIT_TO_NEW ? i : t->repo_count - 1 - i;
         struct git_call how = {.git_dir = t->repos[number].common};
@@ -999,6 +1142,9 @@ void git_taking_end(struct git_taking *t)
     free(t->repos);
     free(t->trees);
     free(t->entries);
+    for (size_t i = 0; i < t->placed_count; i++)
+        own_close(&t->placed[i].top);
+    free(t->placed);
     free(t->values);
     free(t);
 }
@@ -1051,6 +1197,11 @@ static int take_check_copies(int record, struct brig_error *err)
             brig_fail(err, BRIG_E_STATE, 0, "the copy of the index before is not kept any more");
     git_taking_end(t);
     return status;
+}
+
+bool git_record_names_tree(const char *key)
+{
+    return strcmp(key, "tree") == 0 || strcmp(key, "placed") == 0;
 }
 
 int git_record_reverse(int from, const char *name, int to, struct brig_error *err)

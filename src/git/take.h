@@ -25,7 +25,11 @@
  *   staged    the commits of what these indexes have staged: their objects are kept
  *   stashes   the whole list, newest first: "OBJECT TEXT"
  *   config    a key: its values
- *   placed    the repository was made by the jail and put into the tree
+ * and of none:
+ *   placed    a working tree without a repository, and its `place`: the jail has made one, which is put there as a whole.
+ *             `new` is the hash of all that it has, and
+ *   from      the folder of its private git directory, a name in the storage. It has the repository before; after an undo that is
+ *             in the directory of the record, as placed-N
  * The record of an undo is that of another operation, with two lines at its beginning:
  *   of        the directory of that one, beside its own: it has the copies of the indexes
  *   reversed  1: old and new have changed places; without it, it is the undo of an undo */
@@ -58,9 +62,16 @@ int git_take(const struct git *git, int record, int storage, enum git_direction 
 /* Whether it was begun and not ended. */
 bool git_was_interrupted(int record);
 
+/* Whether a line of a record names a working tree. */
+bool git_record_names_tree(const char *key);
+
 /* Writes the record of the undo of an operation, whose directory `name` is `from`, in the directory `to` beside it: 1, or 0 if
  * there is no record. Fails with BRIG_E_STATE if it cannot be reversed. */
 int git_record_reverse(int from, const char *name, int to, struct brig_error *err);
+
+/* The hash of what a repository has: refs, HEAD, index, configuration, hooks. */
+int git_hash_repository(const struct git *git, int git_dir, char ret_hash[65],
+                        struct brig_error *err);
 
 /* The hash of an index: of entries, flags and what is to be added. `index` is the path of the file, NULL: the repository's
  * own. It does not depend on the times of files, which `git status` writes. */

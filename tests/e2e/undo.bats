@@ -438,6 +438,59 @@ log = json.load(sys.stdin); assert [(e["files"], e["git"]) for e in (log[0], log
     done
 }
 
+@test "a run with --review=auto is undone as a whole, or not at all" {
+    project user
+    run_as_user mkdir ../signal
+    inside user:sealed 'echo x >a; await_file ../signal/go; echo y >b; git commit -q -a -m auto' --review=auto -r ../signal \
+        >"$SCRATCH/out" 2>&1 3>&- &
+    JOB=$!
+    await grep -q x a
+    run_as_user touch ../signal/go
+    wait "$JOB"
+    JOB=
+    [ "$(out log -1 --format=%s)" = auto ]
+    run_as_user sh -c 'echo mine >a'
+    must_exit 125 undo user
+    output_has "1 file has changed since operation"
+    output_lacks "was undone;"
+    [ "$(cat a b)" = $'mine\ny' ]
+    [ "$(out log -1 --format=%s)" = auto ]
+    # The twin.
+    must undo user --force
+    [ "$(cat a b)" = $'a\nb' ]
+    [ "$(out log -1 --format=%s)" = first ]
+    [ -z "$(out status --porcelain)" ]
+}
+
+@test "a repository that a run has made is taken away by undo, and put back; not one in which the user has worked" {
+    for options in --checkpoint -R; do
+        enter_project user
+        must inside user:sealed 'echo a >a; git init -q -b trunk; git add a; git commit -q -m made; git stash list; echo b >b; git add b' \
+            "$options"
+        [ "$options" != -R ] || must by user apply -j "$JAIL" --all
+        [ "$(out log -1 --format=%s)" = made ]
+        [ "$(out status --porcelain)" = 'A  b' ]
+        must undo user
+        output_has "git: took away the repository $PROJECT"
+        [ -z "$(ls -A)" ]
+        must by user log -j "$JAIL" --json
+        last=$(echo "$output" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["id"])')
+        must undo user "$last"
+        output_has "git: made the repository $PROJECT"
+        [ "$(cat a b)" = $'a\nb' ]
+        [ "$(out log -1 --format=%s)" = made ]
+        [ "$(out status --porcelain)" = 'A  b' ]
+        out fsck --no-dangling
+        # Where the user has gone on, nothing changes.
+        out commit -q -m mine
+        must_exit 125 undo user "$((last + 1))"
+        output_has "the repository in '$PROJECT', which the jail has made, has changed meanwhile"
+        [ "$(out log -1 --format=%s)" = mine ]
+        [ "$(cat a b)" = $'a\nb' ]
+        must by user rm -f "$JAIL"
+    done
+}
+
 @test "an operation on a name of stray bytes is undone, and named" {
     project user
     must inside user:sealed 'echo y >"$(printf "\\200%.0s" $(seq 1 100))"' --review

@@ -141,7 +141,8 @@ static int choose(void *context, const struct change *change, enum apply_choice 
     return 0;
 }
 
-static const struct operation_git with_git = {.git = &git, .storage = -1};
+static struct operation_git with_git = {.git = &git, .storage = -1};
+static void (*writes)(int dir);
 
 /* Applies files and git. `between` is a script between the plan and the first step. */
 static int operate(const char *between, struct brig_error *err)
@@ -155,7 +156,7 @@ static int operate(const char *between, struct brig_error *err)
     if (status < 0)
         return status;
     status = apply_plan(operation, &layers.items[0], &options, err);
-    write_record(operation_use_git(operation, &with_git));
+    writes(operation_use_git(operation, &with_git));
     if (between)
         shell(between);
     if (status == 0)
@@ -186,10 +187,55 @@ static void act_undo(void)
         tap_bail("%s", err.message);
 }
 
+/* ---- a repository that the jail has made ---- */
+
+#define FOLDER "../git/review-1"
+static char hash_made[65];
+
+/* The project has none; in the storage is one with a commit of its file. */
+static void begin_made(void)
+{
+    struct brig_error err = {0};
+    layers_done(&layers);
+    begin_trees();
+    shell("printf a >a; mkdir -p " FOLDER "/new; git init -q -b main .; git config user.name x; "
+          "git config user.email y; git add a; git commit -q -m made; mv .git " FOLDER "/new/");
+    put(upper, "c", "c");
+    reopen();
+    autoclose int git_dir =
+        open(join(top, "git/review-1/new/.git"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (git_hash_repository(&git, git_dir, hash_made, &err) < 0)
+        tap_bail("%s", err.message);
+}
+
+static void write_made(int dir)
+{
+    autostr struct str text = {0};
+    struct place place;
+    autoclose int project = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    record_add(&text, "version", "1");
+    record_add(&text, "placed", root);
+    record_add(&text, "new", hash_made);
+    if (place_of(project, &place, NULL) < 0)
+        tap_bail("no place");
+    place_add(&text, &place);
+    record_add(&text, "from", "review-1");
+    if (record_write(dir, GIT_RECORD, &text, true, NULL) < 0)
+        tap_bail("cannot write the record");
+}
+
 /* All of it is at one of the commits, without a difference, and no lock is left. */
 static bool is_at(const char *commit)
 {
     char script[512];
+    if (strcmp(commit, "none") == 0)
+        return shell_status("[ ! -e .git ]; [ ! -e c ]; [ -e a ]; cd " FOLDER "/new; git fsck "
+                            ">/dev/null 2>&1; [ \"$(git log --format=%s)\" = made ]") == 0;
+    if (strcmp(commit, "made") == 0)
+        return shell_status(
+                   "[ -e c ]; git fsck >/dev/null 2>&1; [ \"$(git log --format=%s)\" = made "
+                   "]; [ \"$(git status --porcelain)\" = '?? c' ]; [ ! -e " FOLDER
+                   "/new/.git/HEAD ]") == 0;
     (void)snprintf(script, sizeof script,
                    "[ \"$(git rev-parse HEAD)\" = \"$(git rev-parse %s)\" ]; "
                    "[ -z \"$(git status --porcelain)\" ]; git diff --cached --quiet %s; "
@@ -280,6 +326,19 @@ static void prepare_undo(void)
     act();
 }
 
+static void begin_made_again(void)
+{
+    (void)close(with_git.storage);
+    begin_made();
+    with_git.storage = open(join(top, "git"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void prepare_undo_made(void)
+{
+    begin_made_again();
+    act();
+}
+
 int main(void)
 {
     struct brig_error err = {0};
@@ -292,10 +351,17 @@ int main(void)
         tap_skip("git is not installed", "operations with git");
         return tap_done();
     }
+    writes = write_record;
     moves_both();
     moves_neither();
     kills(act, begin, "first", "second", "an apply");
     kills(act_undo, prepare_undo, "second", "first", "an undo");
+    writes = write_made;
+    begin_made();
+    with_git.storage = open(join(top, "git"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    kills(act, begin_made_again, "none", "made", "an apply of a new repository");
+    kills(act_undo, prepare_undo_made, "made", "none", "its undo");
+    (void)close(with_git.storage);
     layers_done(&layers);
     git_done(&git);
     remove_trees();

@@ -103,7 +103,7 @@ static int has_git_there(int record, const struct operation_info *info,
     if (dir < 0 || record_read(dir, GIT_RECORD, &text, NULL) <= 0)
         return 0;
     while (record_next(&text, &place, &key, &value))
-        for (size_t i = 0; strcmp(key, "tree") == 0 && i < undo->path_count; i++)
+        for (size_t i = 0; i < undo->path_count && git_record_names_tree(key); i++)
             if (path_is_beneath(undo->paths[i], value) || path_is_beneath(value, undo->paths[i]))
                 return 1;
     return 0;

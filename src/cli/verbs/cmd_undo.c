@@ -150,10 +150,56 @@ static uint64_t next_part(int record, uint64_t undone)
     return *part.run && operations_each(record, find_part, &part, NULL) > 0 ? part.id : 0;
 }
 
+/* The operations that were undone, and those that have undone them. */
+struct parts {
+    struct {
+        uint64_t undone, id;
+    } * items;
+    size_t count;
+};
+
+/* A part could not be undone: the others come back. */
+static void redo_parts(const struct verb_layers *layers, int record,
+                       const struct operation_undo *how, const struct parts *parts)
+{
+    uint64_t undone, id;
+    struct brig_error err = {0};
+    int status = 0;
+    for (size_t i = parts->count; i-- > 0 && status == 0;) {
+        const struct operation_undo redo = {
+            .id = parts->items[i].id, .jail = how->jail, .git = how->git};
+        status = operation_undo(&layers->layers, record, &redo, &undone, &id, &err);
+    }
+    if (status < 0)
+        message_warning("a part of the run stays undone: %s", err.message);
+}
+
+/* Undoes one operation, or without a number and paths all of its run, or none of them. */
+static int undo_parts(const struct verb_layers *layers, int record, const struct undo_words *words,
+                      struct operation_undo *how, struct parts *parts, struct brig_error *err)
+{
+    bool all = words->id == 0 && words->count == 0;
+    int status = 0;
+    do {
+        uint64_t undone = 0, id = 0;
+        status = array_grow(&parts->items, parts->count)
+                     ? operation_undo(&layers->layers, record, how, &undone, &id, err)
+                     : brig_fail_nomem(err);
+        if (status < 0)
+            break;
+        parts->items[parts->count].undone = undone;
+        parts->items[parts->count++].id = id;
+        how->id = all ? next_part(record, undone) : 0;
+    } while (how->id != 0);
+    if (status < 0)
+        redo_parts(layers, record, how, parts);
+    return status;
+}
+
 static int undo(const struct verb_layers *layers, int record, const struct undo_words *words,
                 struct brig_error *err)
 {
-    uint64_t undone = 0, id = 0, told = 0;
+    uint64_t told = 0;
     const char **paths = calloc((size_t)words->count + 1, sizeof *paths);
     const char *here = words->count == 0 && words->id == 0 ? verb_layers_here(layers) : NULL;
     int status = paths ? make_paths(words, paths, err) : brig_fail_nomem(err);
@@ -176,15 +222,10 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
                                  .git = {&git, storage, &notes},
                                  .report = report,
                                  .context = &told};
+    struct parts parts = {0};
     interrupt_begin(layers->setup.settings.jail);
     if (status == 0)
-        status = operation_undo(&layers->layers, record, &how, &undone, &id, err);
-    uint64_t first = undone;
-    while (status == 0 && words->id == 0 && words->count == 0 &&
-           (how.id = next_part(record, undone)) != 0) {
-        tell_undone(record, undone, id, layers->setup.settings.jail);
-        status = operation_undo(&layers->layers, record, &how, &undone, &id, err);
-    }
+        status = undo_parts(layers, record, words, &how, &parts, err);
     interrupt_end();
     for (int i = 0; paths && i < words->count; i++)
         free((void *)(uintptr_t)paths[i]);
@@ -193,9 +234,12 @@ static int undo(const struct verb_layers *layers, int record, const struct undo_
     message_lines(&notes);
     if (told > TOLD_MAX)
         message_warning("%ju more files were not undone", (uintmax_t)(told - TOLD_MAX));
+    for (size_t i = 0; i < parts.count && status == 0; i++)
+        tell_undone(record, parts.items[i].undone, parts.items[i].id, layers->setup.settings.jail);
+    uint64_t first = parts.count > 0 ? parts.items[0].undone : 0;
+    free(parts.items);
     if (status < 0)
         return status;
-    tell_undone(record, undone, id, layers->setup.settings.jail);
     if (here)
         tell_newer(record, first, layers->setup.settings.jail);
     return told > 0 ? SKIPPED : 0;
