@@ -24,6 +24,7 @@
 #include "cli/report.h"
 #include "cli/settings/config.h"
 #include "cli/settings/settings.h"
+#include "git/guard.h"
 #include "home/home.h"
 #include "home/jails.h"
 #include "policy/conf.h"
@@ -215,7 +216,7 @@ int jails_open_part(int storage, const char *jail, const char *part, bool make)
 int jails_open_git(const char *storage, const char *jail)
 {
     autoclose int dir = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return dir < 0 ? -1 : jails_open_part(dir, jail, JAILS_GIT_PART, false);
+    return dir < 0 ? -1 : jails_open_part(dir, jail, GUARD_PART, false);
 }
 
 /* ---- -u ---- */

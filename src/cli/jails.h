@@ -73,7 +73,6 @@ int jails_each_part(const struct jails_place *place, const char *verb, const cha
                     struct brig_error *err);
 
 /* Opens NAME.PART in the storage directory, or creates it; -1 on failure. */
-#define JAILS_GIT_PART ".git"
 int jails_open_part(int storage, const char *jail, const char *part, bool make);
 /* The directory for the private git directories of a jail, by the path of the storage; -1 if there is none. */
 int jails_open_git(const char *storage, const char *jail);

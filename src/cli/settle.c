@@ -22,7 +22,7 @@
 static int settle_jail(const struct settle *settle, int storage, const char *jail,
                        const struct str *places, struct str *notes, struct brig_error *err)
 {
-    autoclose int git = jails_open_part(storage, jail, JAILS_GIT_PART, false);
+    autoclose int git = jails_open_part(storage, jail, GUARD_PART, false);
     bool left = git >= 0 && guard_has_left(git);
     autoclose int record =
         !places || left ? jails_open_part(storage, jail, LAYER_RECORD_PART, left) : -1;
@@ -57,10 +57,9 @@ int settle(const struct settle *settle, struct str *notes, struct brig_error *er
                      : settle_jail(settle, storage, settle->jail, NULL, notes, err);
     for (const struct dirent *item; status == 0 && dir && (item = files_next(dir));) {
         autostr struct str said = {0};
-        if (!str_ends_with(item->d_name, JAILS_GIT_PART) ||
-            !str_fill(jail, sizeof jail, item->d_name))
+        if (!str_ends_with(item->d_name, GUARD_PART) || !str_fill(jail, sizeof jail, item->d_name))
             continue;
-        jail[strlen(jail) - strlen(JAILS_GIT_PART)] = '\0';
+        jail[strlen(jail) - strlen(GUARD_PART)] = '\0';
         if (!str_equal(jail, settle->jail))
             status = settle_jail(settle, storage, jail, settle->places, &said, err);
         add_notes(jail, &said, notes);

@@ -127,6 +127,57 @@ static int describe(struct guard *guard, struct brig_error *err)
                       : 0;
 }
 
+/* Opens the directory of a run and takes its lock: 1, 0 if the run is active, -1 if there is no
+ * such run. */
+static int open_run(int storage, const char *name, int *ret_run, int *ret_lock)
+{
+    if (!str_starts_with(name, RUN_PREFIX) && !str_starts_with(name, RUN_KEPT_PREFIX))
+        return -1;
+    *ret_run = files_open_dir(storage, name);
+    *ret_lock = *ret_run < 0 ? -1 : openat(*ret_run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_lock < 0 ? -1 : flock(*ret_lock, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Takes what an active run has made out of what existed when this run began. */
+static void disown_made_by(struct guard *guard, int storage, const char *name)
+{
+    autostr struct str text = {0};
+    autoclose int run = -1, lock = -1;
+    if (open_run(storage, name, &run, &lock) != 0 || !files_read(run, "lock", &text))
+        return;
+    const char *at = str_list_next(&text, NULL);
+    if (!at || strcmp(at, "hold") != 0)
+        return; /* nothing of it is held back */
+    while ((at = str_list_next(&text, at)) && *at)
+        ;
+    while (at && (at = str_list_next(&text, at))) {
+        const char *id = str_list_next(&text, at);
+        const char *existed = id ? str_list_next(&text, id) : NULL;
+        for (size_t i = 0; existed && i < guard->root_count; i++) {
+            struct held_root *root = &guard->roots[i].held;
+            char now[FILES_ID_MAX];
+            if (files_identify(root->top, "", now) && strcmp(now, id) == 0)
+                held_set_keep(&root->existed, existed);
+        }
+        for (at = existed; at && (at = str_list_next(&text, at)) && *at;)
+            ;
+    }
+}
+
+/* What an active run of any jail has made is not the user's, although it exists when this run begins. */
+static void disown_made(struct guard *guard)
+{
+    autoclose int all = guard->storage < 0 ? -1 : files_open_dir(guard->storage, "..");
+    autodir DIR *jails = all < 0 || guard->root_count == 0 ? NULL : files_list(all, ".");
+    for (const struct dirent *jail; jails && (jail = files_next(jails));) {
+        autoclose int storage =
+            str_ends_with(jail->d_name, GUARD_PART) ? files_open_dir(all, jail->d_name) : -1;
+        autodir DIR *runs = storage < 0 ? NULL : files_list(storage, ".");
+        for (const struct dirent *run; runs && (run = files_next(runs));)
+            disown_made_by(guard, storage, run->d_name);
+    }
+}
+
 /* Reads one granted directory; returns the last text that was read. */
 static const char *read_root(struct guard *guard, const char *path)
 {
@@ -558,17 +609,6 @@ static int put_aside(const struct guard *guard, const char *name, int status, st
     return 0;
 }
 
-/* Opens the directory of a run and takes its lock: 1, 0 if the run is active, -1 if there is no
- * such run. */
-static int open_run(int storage, const char *name, int *ret_run, int *ret_lock)
-{
-    if (!str_starts_with(name, RUN_PREFIX) && !str_starts_with(name, RUN_KEPT_PREFIX))
-        return -1;
-    *ret_run = files_open_dir(storage, name);
-    *ret_lock = *ret_run < 0 ? -1 : openat(*ret_run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    return *ret_lock < 0 ? -1 : flock(*ret_lock, LOCK_EX | LOCK_NB) == 0;
-}
-
 /* What is done with the directories of runs. */
 struct visiting {
     const struct guard_options *options;
@@ -739,6 +779,8 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
         return status;
     if (!options->off || options->review)
         status = rules_add(guard, policy, options, notes, err);
+    if (status == 0 && !options->dry)
+        disown_made(guard);
     if (status == 0)
         status = describe(guard, err);
     for (size_t i = 0; status < 0 && i < guard->tree_count;

@@ -15,6 +15,8 @@
 #include "git/git.h"
 #include "held/held.h"
 
+#define GUARD_PART ".git" /* NAME.git: a jail's directory for private git directories */
+
 struct guard;
 struct git_chooser;
 

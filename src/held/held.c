@@ -137,6 +137,14 @@ void held_set_read(const char *text, struct held_set *ret_set)
     }
 }
 
+void held_set_keep(struct held_set *set, const char *text)
+{
+    struct held_set other;
+    held_set_read(text, &other);
+    for (size_t i = 0; i < ARRAY_LENGTH(set->words); i++)
+        set->words[i] &= other.words[i];
+}
+
 int held_look(int top, const char *path, struct held_root *ret_root, struct brig_error *err)
 {
     struct held_root root = {.top = fcntl(top, F_DUPFD_CLOEXEC, 3)};

@@ -27,6 +27,8 @@ void held_look_at(int top, struct held_set *ret_set);
 /* The same as a text without NUL, which another version of brig can read. */
 void held_set_write(const struct held_set *set, struct str *text);
 void held_set_read(const char *text, struct held_set *ret_set);
+/* Removes what is not in such a text. */
+void held_set_keep(struct held_set *set, const char *text);
 
 /* A granted directory, as it was at the start of the run. */
 struct held_root {

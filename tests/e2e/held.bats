@@ -724,14 +724,29 @@ $PROJECT/.vscode/d/up  link to ../.." ]
     done
 }
 
-@test "what the user makes during a run is not held back from two runs at once" {
+@test "what a run has made is not the user's for another run that begins meanwhile, of any jail" {
+    local other
     project user
-    start user:sealed 'echo theirs >.envrc; echo >ready; await_file go; test ! -e .envrc'
+    start user:sealed 'echo theirs >.envrc; echo >ready; await_file go'
     await_file ready
-    # A second run begins while the file of the first is there: it must not take it for the user's.
-    must inside user:sealed true
+    JAIL=$JAIL-other inside user:sealed ': >second; await_file gone; rm -f .envrc .exrc; echo theirs >.envrc
+        echo theirs >.exrc' 3>&- &
+    other=$!
+    await_file second
     finish
     [ ! -e .envrc ] || { echo "left: $output" >&2; false; }
+    as "$OWNER" touch gone
+    wait "$other"
+    [ ! -e .envrc ]
+    [ ! -e .exrc ]
+    by user discard -j "$JAIL" .envrc
+    # The twin: what was there before both is the user's.
+    as "$OWNER" sh -c 'echo mine >.envrc'
+    start user:sealed 'echo >ready; await_file go'
+    await_file ready
+    must inside user:sealed 'echo theirs >.envrc || test "$(cat .envrc)" = mine'
+    finish
+    [ "$(cat .envrc)" = mine ]
 }
 
 @test "the end of brig enter holds back as well" {

@@ -344,7 +344,7 @@ static int begin_guard(struct setup *setup, struct brig_error *err)
     /* With --foreign, the owner of the project cannot access root's storage: `.git` is then
      * read-only. */
     bool foreign = owner.uid != identity->host_uid;
-    autoclose int storage = foreign ? -1 : open_part(settings, JAILS_GIT_PART);
+    autoclose int storage = foreign ? -1 : open_part(settings, GUARD_PART);
     autoclose int record = foreign ? -1 : open_part(settings, LAYER_RECORD_PART);
     const struct jails_option option = jails_option(settings->jail);
     const struct guard_options options = {

@@ -49,7 +49,7 @@ int jails_refuse_loss(const struct jails_place *place, const char *name, struct 
     autostr struct str lost = {0};
     size_t held = 0;
     autoclose int storage = open(place->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autoclose int git = jails_open_part(storage, name, JAILS_GIT_PART, false);
+    autoclose int git = jails_open_part(storage, name, GUARD_PART, false);
     int status = held_count(storage, name, &held, err);
     if (held > 0)
         str_appendf(&lost, "files that were held back (%zu; see brig held -j %s)", held, name);

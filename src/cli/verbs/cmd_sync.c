@@ -34,7 +34,7 @@ static int sync_jail(void *context, int storage, const char *jail, struct brig_e
 {
     struct syncing *syncing = context;
     autostr struct str notes = {0};
-    autoclose int part = jails_open_part(storage, jail, JAILS_GIT_PART, false);
+    autoclose int part = jails_open_part(storage, jail, GUARD_PART, false);
     const struct guard_options options = {.storage = part, .user = GIT_USER_SELF};
     const struct settle how = {
         .storage = syncing->storage, .jail = jail, .user = GIT_USER_SELF, .all = true};
@@ -65,8 +65,7 @@ static int run_sync(const struct app *app, int argc, char **argv, struct brig_er
         status = jails_become_user(&place, err);
     syncing.storage = place.storage;
     if (status == 0)
-        status =
-            jails_each_part(&place, cmd_sync.name, jail, JAILS_GIT_PART, sync_jail, &syncing, err);
+        status = jails_each_part(&place, cmd_sync.name, jail, GUARD_PART, sync_jail, &syncing, err);
     if (status >= 0 && syncing.lines == 0)
         message_note("there is nothing to transfer");
     return status < 0 ? status : 0;
