@@ -251,6 +251,47 @@ MAKE_NEW='umask 022
     wait "$job"
 }
 
+@test "an undo puts back into the jail what was applied during a run, and what was in a directory that is gone there" {
+    run_as_user sh -c "mkdir '$TREE/d' && echo 1 >'$TREE/d/f' && echo 1 >'$TREE/d/g' && echo gone >'$TREE/x'"
+    by user -m casual -j "$JAIL" -- bash -c "$AWAIT; (cd $TREE; echo 2 >d/f; rm x; mkdir n; echo n >n/n; chmod 600 d/g; : >up)
+        await_file go" 3>&- &
+    job=$!
+    await test -e "$(storage)/$JAIL.changes/${TREE##*/}/up"
+    before=$(tree)
+    must by user apply -j "$JAIL" --live --all
+    [[ $output =~ brig\ undo\ -j\ $JAIL\ ([0-9]+) ]]
+    live=${BASH_REMATCH[1]}
+    [ "$(cat "$TREE/d/f")" = 2 ]
+    run_as_user touch go
+    wait "$job"
+    must by user status -j "$JAIL"
+    output_lacks "$TREE/d/f"
+    must by user undo -j "$JAIL" "$live"
+    [ "$(tree)" = "$before" ]
+    must inside user 'cat d/f n/n; test ! -e x; stat -c %a d/g'
+    output_has $'2\nn\n600'
+    must by user apply -j "$JAIL" --all
+    [ "$(cat "$TREE/d/f")" = 2 ]
+    [ ! -e "$TREE/x" ]
+    # Of two that were applied one after the other, the older one is undone first.
+    must inside user 'echo 3 >d/f; echo 3 >d/g'
+    must by user apply -j "$JAIL" "$TREE/d/f"
+    [[ $output =~ brig\ undo\ -j\ $JAIL\ ([0-9]+) ]]
+    first=${BASH_REMATCH[1]}
+    must by user apply -j "$JAIL" "$TREE/d/g"
+    [[ $output =~ brig\ undo\ -j\ $JAIL\ ([0-9]+) ]]
+    second=${BASH_REMATCH[1]}
+    must by user undo -j "$JAIL" "$first"
+    must inside user 'cat d/f d/g'
+    output_has $'3\n3'
+    [ "$(cat "$TREE/d/f" "$TREE/d/g")" = $'2\n3' ]
+    must by user undo -j "$JAIL" "$second"
+    output_lacks "not undone"
+    [ "$(cat "$TREE/d/f" "$TREE/d/g")" = $'2\n1' ]
+    must inside user 'cat d/f d/g'
+    output_has $'3\n3'
+}
+
 @test "a kill at any point of apply, undo and discard can be continued and aborted" {
     needs strace
     make_small() {

@@ -330,7 +330,8 @@ static bool make_record(const struct base_change *change, const struct manifest_
                                          .covers = known && known->covers,
                                          .ident = record->lower,
                                          .applied = record->applied};
-    if (change->how == BASE_PUT_BACK_AS && known)
+    /* What is taken back is not applied any more, unless it was before the operation. */
+    if (change->how == BASE_PUT_BACK_AS && known && (removed || !known->applied.mode))
         ret_entry->applied = known->applied;
     /* An operation of an earlier version has kept no records: without one, each file in there is a conflict. */
     if (change->how == BASE_PUT_BACK && !known)

@@ -22,6 +22,7 @@
 #include "changes/layer/upper.h"
 #include "changes/layer/walk.h"
 #include "changes/operation/copy.h"
+#include "changes/operation/live.h"
 #include "changes/operation/operation.h"
 #include "policy/startup.h"
 
@@ -404,6 +405,8 @@ int changes_walk(const struct layer *layer, const struct change_options *options
 /* ---- copies that are no changes ---- */
 
 struct tidying {
+    const struct layer *layer;
+    struct live *live; /* NULL: not listed yet */
     struct base_change *items;
     size_t count;
 };
@@ -414,7 +417,10 @@ static int tidy_file(void *context, const struct change *change, struct brig_err
     char name[PATH_COMPONENT_MAX + sizeof UPPER_FUSE_PREFIX];
     bool mark = change->whiteout && !change->upper.mode;
     (void)snprintf(name, sizeof name, "%s%s", mark ? UPPER_FUSE_PREFIX : "", change->name);
-    if (unlinkat(change->upper_dir, name, 0) < 0)
+    int status = tidying->live ? 0 : live_list(tidying->layer, &tidying->live, err);
+    if (status < 0)
+        return status;
+    if (!live_take(tidying->live, change, name) && unlinkat(change->upper_dir, name, 0) < 0)
         return 0; /* in a directory that the jail has made read-only */
     char *path = array_grow(&tidying->items, tidying->count) ? strdup(change->path) : NULL;
     if (!path)
@@ -426,7 +432,7 @@ static int tidy_file(void *context, const struct change *change, struct brig_err
 int changes_tidy(const struct layer *layer, struct brig_error *err)
 {
     static const struct change_options same = {.same = true};
-    struct tidying tidying = {0};
+    struct tidying tidying = {.layer = layer};
     /* The steps of an interrupted operation are told by what is in both trees. */
     if (layer->upper_count != 1 || layer->lower < 0 || operation_interrupted(layer->record))
         return 0;
@@ -441,6 +447,7 @@ int changes_tidy(const struct layer *layer, struct brig_error *err)
     for (size_t i = 0; i < tidying.count; i++)
         free(tidying.items[i].path);
     free(tidying.items);
+    live_free(tidying.live);
     return status;
 }
 

@@ -253,6 +253,7 @@ static int set_entry(struct applying *applying, const struct change *change,
         step->flags |= STEP_REBASE;
     } else if (!applying->draft.rewrites) {
         step->flags |= STEP_APPLIED;
+        step->upper = STEP_DROP; /* later: see live.h */
     } else {
         step->upper = STEP_DROP;
     }

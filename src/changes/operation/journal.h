@@ -30,13 +30,14 @@ enum step_upper {
 };
 
 enum step_flag {
-    STEP_REVERSED = 1 << 0,  /* the step undoes: from N.old to N, not from N to N.old */
-    STEP_TIMES = 1 << 1,     /* mtime_ns is valid */
-    STEP_CONFLICT = 1 << 2,  /* the user's file had changed: after an undo it is a conflict again */
-    STEP_BASE = 1 << 3,      /* base is valid */
-    STEP_SINCE = 1 << 4,     /* base is only a time: BASE_SINCE */
-    STEP_REBASE = 1 << 5,    /* the entry stays, and is based on the new file */
-    STEP_APPLIED = 1 << 6,   /* the entry stays, and is recorded as applied */
+    STEP_REVERSED = 1 << 0, /* the step undoes: from N.old to N, not from N to N.old */
+    STEP_TIMES = 1 << 1,    /* mtime_ns is valid */
+    STEP_CONFLICT = 1 << 2, /* the user's file had changed: after an undo it is a conflict again */
+    STEP_BASE = 1 << 3,     /* base is valid */
+    STEP_SINCE = 1 << 4,    /* base is only a time: BASE_SINCE */
+    STEP_REBASE = 1 << 5,   /* the entry stays, and is based on the new file */
+    STEP_APPLIED =
+        1 << 6, /* STEP_DROP: the entry stays, recorded as applied, until no run uses it: live.h */
     STEP_FORCE = 1 << 7,     /* STEP_PRUNE: only has to be empty */
     STEP_FUSE_MARK = 1 << 8, /* STEP_DROP: the entry is a file ".wh.NAME" */
     STEP_HELPER = 1 << 9,    /* belongs to other steps: makes a directory writable meanwhile */

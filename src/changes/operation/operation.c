@@ -283,6 +283,8 @@ int operation_add(struct operation *operation, struct step *step, struct brig_er
         step->number = operation->next++;
     if (!(step->flags & STEP_HELPER) && step->upper != STEP_PRUNE && step->upper != STEP_OPAQUE)
         operation->count++;
+    if ((step->flags & (STEP_APPLIED | STEP_REVERSED)) == STEP_APPLIED)
+        operation->info.live = true;
     return journal_write(operation->journal, step, err);
 }
 

@@ -87,6 +87,7 @@ struct operation_info {
     bool has_git;        /* the same, from the git record */
     bool interrupted;
     bool whole; /* an undo of all steps */
+    bool live;  /* it has steps with STEP_APPLIED: see live.h */
 };
 void operation_info_done(struct operation_info *info);
 

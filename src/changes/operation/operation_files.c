@@ -149,6 +149,8 @@ int operation_write_info(const struct operation *operation, struct brig_error *e
     record_add(&text, "git", effects[info->git]);
     if (info->whole)
         record_add_number(&text, "whole", 1);
+    if (info->live)
+        record_add_number(&text, "live", 1);
     for (const char *at = NULL; (at = str_list_next(&info->roots, at));)
         record_add(&text, "wrote", at);
     for (size_t i = 0; i < operation->steps.tree_count; i++) {
@@ -255,6 +257,8 @@ static int take_value(struct operation_info *info, struct operation *operation, 
         info->git = effect_of(value);
     else if (strcmp(key, "whole") == 0)
         info->whole = true;
+    else if (strcmp(key, "live") == 0)
+        info->live = true;
     else if (strcmp(key, "wrote") == 0)
         str_list_add(&info->roots, value);
     else if (strcmp(key, "layer") == 0)

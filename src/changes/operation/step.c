@@ -348,7 +348,8 @@ static int take_drop(struct step_context *context, const struct step *step,
                      const struct step_directory *at, const char *name)
 {
     char entry[PATH_COMPONENT_MAX + sizeof UPPER_FUSE_PREFIX];
-    if (!step_is_taken(context, step) ||
+    if ((step->flags & (STEP_APPLIED | STEP_REVERSED)) == STEP_APPLIED ||
+        !step_is_taken(context, step) ||
         (at->opaque && !(step->flags & STEP_REVERSED) && step->lower != STEP_LOWER_NONE))
         return 0;
     entry_name(step, name, entry, sizeof entry);
@@ -397,7 +398,8 @@ static int take_prune(struct step_context *context, const struct step *step,
     }
     int result = move_entry(context, step, at->fd, name);
     step_forget_directory(&tree->upper_at, step->path);
-    return result == -ENOENT ? 0 : result;
+    bool made_anew = result == -EEXIST && (step->flags & STEP_REVERSED);
+    return result == -ENOENT || made_anew ? 0 : result;
 }
 
 /* The marks are kept in mode_before; inverted they are in mode_after. */
@@ -432,6 +434,38 @@ static int take_upper(struct step_context *context, const struct step *step,
     return result == -ENOENT || result == -EEXIST ? 0 : result;
 }
 
+/* Makes one directory of the upper directory as the user's is, for an entry that comes back to it. */
+static bool make_upper_directory(const struct step_tree *tree, const char *path)
+{
+    struct stat info;
+    char above[PATH_LENGTH_MAX + 1];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - path) : 0, path);
+    autoclose int dir = step_open_directory(tree->upper, above);
+    autoclose int lower = step_open_directory(tree->lower, path);
+    if (dir < 0 || lower < 0 || fstat(lower, &info) < 0 || mkdirat(dir, name, 0700) < 0)
+        return false;
+    if (tree->layer && info.st_uid == tree->layer->owner)
+        info.st_uid = tree->layer->jail_uid;
+    if (tree->layer && info.st_gid == tree->layer->owner_gid)
+        info.st_gid = tree->layer->jail_gid;
+    autoclose int made = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return made >= 0 && copy_metadata(lower, &info, made, 0, NULL) == 0;
+}
+
+/* Another operation has removed directories above the path from the upper directory, when nothing was in them. */
+static bool make_upper_directories(const struct step_tree *tree, const char *path)
+{
+    char part[PATH_LENGTH_MAX + 1];
+    for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+        (void)snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        autoclose int fd = step_open_directory(tree->upper, part);
+        if (fd < 0 && (errno != ENOENT || !make_upper_directory(tree, part)))
+            return false;
+    }
+    return true;
+}
+
 int step_take_upper(struct step_context *context, const struct step *step, const char **ret_reason,
                     struct brig_error *err)
 {
@@ -440,9 +474,13 @@ int step_take_upper(struct step_context *context, const struct step *step, const
     *ret_reason = NULL;
     if (step->upper == STEP_UPPER_NONE || tree->upper < 0)
         return 0;
+    bool comes_back =
+        step->upper == STEP_DROP && (step->flags & STEP_REVERSED) && step_has_entry(context, step);
     struct step_directory *at = step_enter(context, tree, true, step->path, &name, ret_reason);
+    if (!at && comes_back && make_upper_directories(tree, step->path))
+        at = step_enter(context, tree, true, step->path, &name, ret_reason);
     if (!at) {
-        *ret_reason = NULL;
+        *ret_reason = comes_back ? "its directory in the jail is gone" : NULL;
         return 1;
     }
     at->changed = true;
