@@ -442,6 +442,41 @@ $PROJECT/.vscode/d/up  link to ../.." ]
     done
 }
 
+@test "undo without a number means the run, and not what it left held back" {
+    project user
+    must inside user:sealed 'echo run >a; echo x >.envrc' --checkpoint
+    must by user undo -j "$JAIL"
+    [ "$(cat a)" = a ]
+    [ ! -e .envrc ]
+    must by user held
+    output_has "$PROJECT/.envrc"
+    must by user keep .envrc
+    must by user log -j "$JAIL" --json
+    output_has '"kind":"hold"'
+}
+
+@test "a keep that was interrupted is named, and continued or reverted" {
+    project user
+    for how in --abort --continue; do
+        must inside user:sealed 'mkdir .vscode; echo t >.vscode/t; chmod 500 .vscode'
+        must by user keep .vscode
+        id=$(by user log -j "$JAIL" | sed -n 's/^#\([0-9]*\) .*  undo .*/\1/p' | head -n 1)
+        rm "$(stored user)/$id/done" # as if the kill had come before the end
+        must_exit 125 by user keep .vscode
+        must by user status -j "$JAIL"
+        output_has "Operation $id was interrupted"
+        must by user apply -j "$JAIL" "$how"
+        must by user held
+        case $how in
+        --abort) [ ! -e .vscode ] && output_has "$PROJECT/.vscode" ;;
+        *) output_lacks "$PROJECT/.vscode" ;;
+        esac
+        [ "$how" = --continue ] || must by user keep .vscode
+        [ "$(stat -c %a .vscode) $(cat .vscode/t)" = '500 t' ]
+        rm -r .vscode
+    done
+}
+
 @test "-j names a jail; without it all are meant" {
     for pair in $(pairs); do
         who=${pair%:*}

@@ -82,7 +82,7 @@ static int copy_entry(struct copying *c, int dir, const char *name, struct brig_
 static int open_directory(int dir, const char *name, const struct stat *info)
 {
     if (faccessat(dir, name, R_OK | X_OK, AT_EACCESS) < 0)
-        (void)fchmodat(dir, name, (info->st_mode & 07777) | S_IRWXU, AT_SYMLINK_NOFOLLOW);
+        (void)!fchmodat(dir, name, (info->st_mode & 07777) | S_IRWXU, AT_SYMLINK_NOFOLLOW);
     return files_open_dir(dir, name);
 }
 
@@ -349,9 +349,9 @@ static int begin_name(int record, const struct held_root *root, const char *path
 {
     char resolved[PATH_LENGTH_MAX + 1];
     struct hold hold = {.project = path_of_fd(root->top, resolved) ? resolved : root->path,
-                        .path = (char *)(uintptr_t)path,
-                        .program = (char *)(uintptr_t)program,
                         .time_ns = clock_wall_ns()};
+    (void)str_fill(hold.path, sizeof hold.path, path);
+    (void)str_fill(hold.program, sizeof hold.program, program);
     int status = place_of(root->top, &hold.place, err);
     return status < 0 ? status : hold_begin(record, &hold, pending, err);
 }
@@ -520,8 +520,6 @@ static int measure(void *context, const struct hold_file *file, struct brig_erro
 static void hold_done(struct hold *hold)
 {
     free(hold->project);
-    free(hold->path);
-    free(hold->program);
     free(hold->target);
 }
 
@@ -533,17 +531,12 @@ static int read_hold(int record, const struct operation_info *info, struct hold 
     if (status < 0)
         return status;
     const struct step_tree *tree = operation->steps.trees;
-    *hold =
-        (struct hold){.id = info->id,
-                      .place = operation->steps.tree_count > 0 ? tree->place : (struct place){0},
-                      .time_ns = info->time_ns,
-                      .special = info->special};
+    *hold = (struct hold){.id = info->id, .time_ns = info->time_ns, .special = info->special};
     record_jail(record, hold->jail);
+    (void)str_fill(hold->path, sizeof hold->path, info->path);
+    (void)str_fill(hold->program, sizeof hold->program, info->program);
+    hold->place = operation->steps.tree_count > 0 ? tree->place : (struct place){0};
     status = str_copy(operation->steps.tree_count > 0 ? tree->root : "/", &hold->project, err);
-    if (status == 0)
-        status = str_copy(info->path, &hold->path, err);
-    if (status == 0)
-        status = str_copy(info->program, &hold->program, err);
     if (status == 0)
         status = each_step(operation, measure, hold, err);
     operation_free(operation);

@@ -36,9 +36,9 @@ struct hold {
     uint64_t id;   /* of the operation */
     char *project; /* the directory it came from; owned */
     struct place place;
-    char *path;    /* relative to it; owned */
-    char *program; /* what would execute it; owned */
-    char *target;  /* of a link, else NULL; owned */
+    char path[OPERATION_TEXT_MAX];    /* relative to it */
+    char program[OPERATION_TEXT_MAX]; /* what would execute it */
+    char *target;                     /* of a link, else NULL; owned */
     int64_t time_ns;
     mode_t mode;
     uint64_t bytes;

@@ -24,35 +24,30 @@
 #define PENDING_PREFIX "held-"
 #define ABOUT "about"
 #define CONTENT "content"
+#define ABOUT_TEXTS 5
 
-/* Finds the next text of `about`, in which the last one has a newline. */
-static char *next_text(const struct str *about, const char **at)
-{
-    *at = str_list_next(about, *at);
-    return (char *)(uintptr_t)*at;
-}
-
-/* Reads `about`; false if it is not complete. The texts are those of `about`. */
+/* Reads `about`; false if it is not complete. The project is a text of `about`. */
 static bool read_about(int item, struct str *about, struct hold *ret_hold)
 {
     static const char key[] = PLACE_KEY " ";
+    char place[64];
     struct stat info;
-    const char *at = NULL;
     if (fstatat(item, ABOUT, &info, AT_SYMLINK_NOFOLLOW) < 0 || !files_read(item, ABOUT, about))
         return false;
     struct hold hold = {.time_ns = info.st_mtim.tv_sec * CLOCK_SECOND_NS + info.st_mtim.tv_nsec};
-    char **const texts[] = {&hold.project, &hold.path, &hold.program};
-    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
-        if (!(*texts[i] = next_text(about, &at)))
-            return false;
-    const char *special = next_text(about, &at);
-    if (!special)
+    const char *texts[ABOUT_TEXTS] = {0}, *at = NULL;
+    for (size_t i = 0; i < ABOUT_TEXTS && (at = str_list_next(about, at)); i++)
+        texts[i] = at;
+    if (!texts[3])
         return false;
-    hold.special = strtoull(special, NULL, 10);
-    char *place = next_text(about, &at);
-    if (place && str_starts_with(place, key)) {
-        place[strcspn(place, "\n")] = '\0';
-        (void)place_read(place + strlen(key), &hold.place);
+    hold.project = (char *)(uintptr_t)texts[0];
+    (void)str_fill(hold.path, sizeof hold.path, texts[1]);
+    (void)str_fill(hold.program, sizeof hold.program, texts[2]);
+    hold.special = strtoull(texts[3], NULL, 10);
+    if (texts[4] && str_starts_with(texts[4], key)) {
+        (void)snprintf(place, sizeof place, "%.*s", (int)strcspn(texts[4] + strlen(key), "\n"),
+                       texts[4] + strlen(key));
+        (void)place_read(place, &hold.place);
     }
     *ret_hold = hold;
     return true;
