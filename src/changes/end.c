@@ -148,16 +148,15 @@ static int entry_number(struct run_entry *entry, uint64_t *ret_id, struct brig_e
 /* What the guard's part has moved in the user's repositories. */
 static void end_git(struct run_entry *entry, bool failed)
 {
-    struct moved moved = {0};
+    autostr struct str moved = {0};
     int found = moved_read(entry->dir, &moved, NULL);
     entry->info.git = OPERATION_NONE;
-    if (found > 0 && moved.what.length > 0) {
+    if (found > 0 && moved.length > 0) {
         entry->info.git = OPERATION_LISTED;
-        (void)str_fill(entry->info.did, sizeof entry->info.did, moved.what.data);
+        (void)str_fill(entry->info.did, sizeof entry->info.did, moved.data);
     }
     if (failed || found < 0)
         entry->info.git = OPERATION_UNKNOWN;
-    moved_done(&moved);
 }
 
 /* What has changed since the checkpoint, and the number. */

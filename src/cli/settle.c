@@ -23,7 +23,7 @@ static int settle_jail(const struct settle *settle, int storage, const char *jai
                        const struct str *places, struct str *notes, struct brig_error *err)
 {
     autoclose int git = jails_open_part(storage, jail, GUARD_PART, false);
-    bool left = git >= 0 && guard_has_left(git);
+    bool left = git >= 0 && guard_has_runs(git);
     autoclose int record =
         !places || left ? jails_open_part(storage, jail, LAYER_RECORD_PART, left) : -1;
     const struct jails_option option = jails_option(jail);

@@ -670,65 +670,42 @@ static void write_author(const struct author *author, struct str *text)
     append_quoted(text, "email", &author->email);
 }
 
-/* The names of the two cached answers, which come from one question. */
-#define ANSWER_MAX (2 * FILES_ID_MAX + 16)
-struct answers {
-    char outward[ANSWER_MAX], author[ANSWER_MAX];
-};
-
-static int name_answers(const struct git *git, const char *top_path, struct answers *ret,
-                        struct brig_error *err)
-{
-    char top[FILES_ID_MAX], home[FILES_ID_MAX] = "";
-    if (!files_identify(AT_FDCWD, top_path, top))
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'",
-                         str_shown(top_path).text);
-    const char *home_path = git_variable(git->environment, "HOME");
-    (void)files_identify(AT_FDCWD, home_path ? home_path : "/", home);
-    (void)snprintf(ret->outward, sizeof ret->outward, "outward-%s-%s", top, home);
-    (void)snprintf(ret->author, sizeof ret->author, "author-%s-%s", top, home);
-    return 0;
-}
-
-static int find_both(const struct git *git, int cache, const char *top_path,
-                     const struct repo *repo, const struct answers *names, struct str *paths,
-                     struct str *config, struct brig_error *err)
+/* Asks, and writes the answer: the paths, an empty text, and the configuration of the author. */
+static int ask_all(const struct git *git, const char *top_path, const struct repo *repo, int cache,
+                   const char *name, struct str *ret_answer, struct brig_error *err)
 {
     autostr struct str states = {0};
     struct author author = {0};
-    int status = ask(git, top_path, repo, &states, paths, &author, err);
-    write_author(&author, config);
+    int status = ask(git, top_path, repo, &states, ret_answer, &author, err);
+    str_append_bytes(ret_answer, "", 1);
+    write_author(&author, ret_answer);
     str_done(&author.name);
     str_done(&author.email);
-    if (status == 0) {
-        files_write_answer(cache, names->outward, &states, paths);
-        files_write_answer(cache, names->author, &states, config);
-    }
-    return status < 0 ? status : 0;
+    if (status == 0)
+        files_write_answer(cache, name, &states, ret_answer);
+    return status;
 }
 
 int outward_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
-                 struct str *ret_paths, struct brig_error *err)
+                 struct str *ret_paths, struct str *ret_author, struct brig_error *err)
 {
-    autostr struct str config = {0};
-    struct answers names;
-    int status = name_answers(git, top_path, &names, err);
-    if (status < 0)
-        return status;
-    if (files_read_answer(cache, names.outward, ret_paths))
-        return ret_paths->failed ? brig_fail_nomem(err) : 0;
-    return find_both(git, cache, top_path, repo, &names, ret_paths, &config, err);
-}
-
-int author_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
-                struct str *ret_config, struct brig_error *err)
-{
-    autostr struct str paths = {0};
-    struct answers names;
-    int status = name_answers(git, top_path, &names, err);
-    if (status < 0)
-        return status;
-    if (files_read_answer(cache, names.author, ret_config))
-        return ret_config->failed ? brig_fail_nomem(err) : 0;
-    return find_both(git, cache, top_path, repo, &names, &paths, ret_config, err);
+    autostr struct str answer = {0};
+    char name[2 * FILES_ID_MAX + 16], top[FILES_ID_MAX], home[FILES_ID_MAX] = "";
+    const char *home_path = git_variable(git->environment, "HOME"), *at = NULL;
+    if (!files_identify(AT_FDCWD, top_path, top))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'",
+                         str_shown(top_path).text);
+    (void)files_identify(AT_FDCWD, home_path ? home_path : "/", home);
+    (void)snprintf(name, sizeof name, "settings-%s-%s", top, home);
+    int status = files_read_answer(cache, name, &answer)
+                     ? 0
+                     : ask_all(git, top_path, repo, cache, name, &answer, err);
+    while (status == 0 && (at = str_list_next(&answer, at)) && *at)
+        if (ret_paths)
+            str_list_add(ret_paths, at);
+    if (at && ret_author)
+        str_append_bytes(ret_author, at + 1, answer.length - (size_t)(at + 1 - answer.data));
+    bool failed =
+        answer.failed || (ret_paths && ret_paths->failed) || (ret_author && ret_author->failed);
+    return status == 0 && failed ? brig_fail_nomem(err) : status;
 }

@@ -52,13 +52,8 @@ bool config_is_remote(const char *key, const char *value);
  * ~/.gitconfig, or an included file. Git outside executes or obeys that file, so a jail must not
  * write to it. */
 
-/* Appends the paths, absolute and each terminated by a NUL, that git's configuration in a directory
- * names. The answer is cached in `cache` until a file of the configuration changes; -1: not
- * cached. */
+/* Appends the paths, absolute and each terminated by a NUL, that git's configuration names in the repository, or outside of any
+ * if `repo` is NULL; and a git configuration with the user.name and user.email there, nothing if there is neither. Either may be
+ * NULL. The answer is cached in `cache` until a file of the configuration changes; -1: not cached. */
 int outward_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
-                 struct str *ret_paths, struct brig_error *err);
-
-/* Appends a git configuration with the user.name and user.email that git uses in the repository, or
- * outside of any repository if `repo` is NULL; nothing if it has neither. Cached likewise. */
-int author_find(const struct git *git, int cache, const char *top_path, const struct repo *repo,
-                struct str *ret_config, struct brig_error *err);
+                 struct str *ret_paths, struct str *ret_author, struct brig_error *err);

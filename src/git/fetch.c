@@ -89,6 +89,13 @@ bool refs_is_misleading(const char *name)
            str_ends_with(rest, "_HEAD") || has_unseen(name);
 }
 
+const char *refs_short_name(const char *name)
+{
+    return str_starts_with(name, "refs/heads/") || str_starts_with(name, "refs/tags/")
+               ? strchr(name + strlen("refs/"), '/') + 1
+               : name;
+}
+
 static int compare(const void *left, const void *right)
 {
     return strcmp(((const struct ref *)left)->name, ((const struct ref *)right)->name);

@@ -720,6 +720,16 @@ static void show_one(const struct guard *guard, const char *name, struct str *no
         str_append(notes, "what a run did was not transferred; brig sync tries again\n");
 }
 
+bool guard_has_runs(int storage)
+{
+    autodir DIR *dir = files_list(storage, ".");
+    for (const struct dirent *item; dir && (item = files_next(dir));)
+        if (str_starts_with(item->d_name, RUN_PREFIX) ||
+            str_starts_with(item->d_name, RUN_KEPT_PREFIX))
+            return true;
+    return false;
+}
+
 bool guard_has_left(int storage)
 {
     static const char *const prefixes[] = {RUN_PREFIX, RUN_KEPT_PREFIX, PRIVATE_PENDING};

@@ -66,6 +66,9 @@ struct guard_left {
 int guard_each_left(const struct guard_options *options, const struct guard_left *left,
                     struct str *notes, struct brig_error *err);
 
+/* Whether there may be one. */
+bool guard_has_runs(int storage);
+
 /* For `brig sync --show`: appends a line about each of them, and about each unfinished rebase or merge. */
 void guard_show_left(const struct guard_options *options, struct str *notes);
 
@@ -89,15 +92,14 @@ int hand_over_plan(struct hand_over *hand_over, int into, struct brig_error *err
 /* When the record was taken, or there is none: puts new repositories in place, and tells. Returns whether something was left:
  * it stays in the jail. */
 bool hand_over_end(struct hand_over *hand_over, struct str *notes);
+/* Fetches outside what the remotes have that these repositories had when the run began: what is then in their remote-tracking
+ * refs is the user's. Programs of the user's configuration run, with the network. */
+int hand_over_fetch(struct hand_over *hand_over, struct str *notes, struct brig_error *err);
+/* Removes those of a reviewed directory: how many there were. What was fetched stays below refs/brig. */
+int hand_over_drop(struct hand_over *hand_over, const char *root, struct brig_error *err);
 /* Asks the chooser of the options, which takes nothing, about each item that hand_over_plan() would take. New commits are
  * fetched below refs/brig. */
 int guard_list(const struct guard_options *options, const char *root, struct brig_error *err);
-/* Fetches outside what the remotes have that the repositories of a reviewed directory had when the run began: what is then in
- * their remote-tracking refs is the user's. Programs of the user's configuration run, with the network. */
-int guard_fetch_remotes(const struct guard_options *options, const char *root, struct str *notes,
-                        struct brig_error *err);
-/* Removes the private git directory without a transfer. What was fetched stays below refs/brig. */
-int guard_discard(const struct guard_options *options, const char *root, struct brig_error *err);
 /* Whether there is something for hand_over_add(); needs only options->storage. */
 bool guard_has_reviewed(const struct guard_options *options, const char *root);
 

@@ -30,6 +30,10 @@ struct plan_report {
 };
 void plan_report_done(struct plan_report *report);
 
+/* Appends "2 commits on NAME": the number of commits of a ref that none of the old tips contains. */
+void plan_summarise(const struct transfer *t, const char *name, const char *old, const char *new,
+                    struct str *summary);
+
 /* One working tree of a hand-over. */
 struct plan_part {
     const struct private_git *p;

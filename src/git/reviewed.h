@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "base/files.h"
 #include "git/run.h"
 
 #define REVIEWED_PREFIX "review-"
@@ -36,5 +37,24 @@ void reviewed_release(const struct guard *guard, struct tree *tree);
 
 /* Whether the private git directory of this name has something that guard_apply() would take. */
 bool reviewed_waits(int storage, const char *name);
+
+/* ---- for those who hand over what they have (handover.c) ---- */
+
+#define REVIEWED_LOCK "review.lock" /* in the storage: held while one is opened, built or removed */
+#define REVIEWED_NAME_SIZE (FILES_ID_MAX + 32)
+
+/* Takes a lock by flock(): an fd, or -1 with errno. */
+int reviewed_lock_file(int dir, const char *name, int how);
+
+/* The private git directories of a reviewed directory, those of submodules first. */
+struct reviewed_found {
+    char name[REVIEWED_NAME_SIZE];
+    size_t length; /* of the path of the working tree */
+};
+int reviewed_find(int storage, const char *root, struct reviewed_found **ret_found,
+                  size_t *ret_count, struct brig_error *err);
+/* Opens one of them. *ret_space is the namespace of its refs. */
+int reviewed_open_private(const struct guard *guard, const char *name, int folder,
+                          struct private_git *ret_private, char *ret_space, struct brig_error *err);
 
 void reviewed_show(int storage, const char *name, struct str *notes);

@@ -353,7 +353,7 @@ static int add_author(struct adding *a, const char *source, const struct repo *r
     autostr struct str config = {0};
     if (a->has_author || !a->guard->git.program || a->options->dry || !lacks_author(a))
         return 0;
-    int status = author_find(&a->guard->git, a->guard->cache, source, repo, &config, err);
+    int status = outward_find(&a->guard->git, a->guard->cache, source, repo, NULL, &config, err);
     if (status == 0 && config.length > 0)
         status = a->policy->view == BRIG_VIEW_HOST
                      ? grant_author(a, &config, err)
@@ -369,7 +369,7 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
 {
     autostr struct str paths = {0};
     size_t length = strlen(source);
-    int status = outward_find(&a->guard->git, a->guard->cache, source, repo, &paths, err);
+    int status = outward_find(&a->guard->git, a->guard->cache, source, repo, &paths, NULL, err);
     if (status == 0)
         status = add_author(a, source, repo, err);
     for (const char *path = NULL; status == 0 && (path = str_list_next(&paths, path));) {

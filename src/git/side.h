@@ -35,6 +35,9 @@ bool refs_is_safe(const char *name);
  * create such a ref; the user may. Pure. */
 bool refs_is_misleading(const char *name);
 
+/* The name of a branch or tag without refs/heads/ or refs/tags/, for a message. */
+const char *refs_short_name(const char *name);
+
 /* Parses a text, which is modified and must outlive the list. Release with refs_done(). */
 int refs_read(char *text, struct refs *ret_refs, struct brig_error *err);
 void refs_done(struct refs *refs);

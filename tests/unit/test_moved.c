@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a git record says has moved, in words, and the commands that bring it back. */
+/* What a git record says has moved, in words. */
 #include "git/moved.h"
 
 #include <fcntl.h>
@@ -18,51 +18,43 @@
 
 static char top[64];
 
-static void says(const char *entries, const char *what, const char *commands)
+static void says(const char *entries, const char *what)
 {
     autoclose int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autostr struct str text = {0};
-    struct moved moved = {0};
+    autostr struct str moved = {0};
     str_concat(&text, "version 1\nrepo /p/.git\ntree /p\ngitdir ", top, "\n", entries);
     if (files_write(dir, GIT_RECORD, text.data, text.length, NULL) < 0)
         tap_bail("cannot write");
     tap_is_int(moved_read(dir, &moved, NULL), 1, "a record is read");
-    tap_is_str(moved.what.data ? moved.what.data : "", what, "what has moved");
-    tap_is_str(moved.commands.data ? moved.commands.data : "", commands,
-               "and how it is brought back");
-    moved_done(&moved);
+    tap_is_str(moved.data ? moved.data : "", what, "what has moved");
 }
 
 int main(void)
 {
-    struct moved moved;
+    autostr struct str moved = {0};
     (void)snprintf(top, sizeof top, "/tmp/brig-moved-XXXXXX");
     if (!mkdtemp(top))
         tap_bail("cannot make a directory");
     autoclose int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     tap_is_int(moved_read(dir, &moved, NULL), 0, "there may be none");
-    if (files_write(dir, "HEAD", "ref: refs/heads/main\n", 21, NULL) < 0)
-        tap_bail("cannot write");
-    says("", "", "");
-    says("ref refs/heads/main\nold " A "\nnew " B "\n", "moved main from 1111111 to 2222222",
-         "git switch -C main 1111111");
-    says("ref refs/heads/x\nold " A "\nnew " B "\n", "moved x from 1111111 to 2222222",
-         "git branch -f x 1111111");
-    says("ref refs/heads/x\nnew " B "\nref refs/tags/y\nold " A "\n", "made x, deleted y",
-         "git branch -D x && git tag y 1111111");
-    says("ref refs/heads/x$(id)\nold " A "\n", "deleted x$(id)", "git branch 'x$(id)' 1111111");
+    says("", "");
+    says("ref refs/heads/main\nold " A "\nnew " B "\n", "moved main from 1111111 to 2222222");
+    says("ref refs/heads/x\nold " A "\nnew " B "\n", "moved x from 1111111 to 2222222");
+    says("ref refs/heads/x\nnew " B "\nref refs/tags/y\nold " A "\n", "made x, deleted y");
+    says("ref refs/heads/x$(id)\nold " A "\n", "deleted x$(id)");
     says("ref refs/heads/x\nold " A "\nnew " A "\nhead \nold refs/heads/x\nnew refs/heads/main\n",
-         "switched to main", "git switch x");
+         "switched to main");
     says("head \nold " A "\nnew refs/heads/main\nindex another\nold x\nnew y\nstashes \nnew " B
          " s\n",
-         "switched to main, changed the index, changed the stashes", "git switch --detach 1111111");
+         "switched to main, changed the index, changed the stashes");
     says("ref refs/heads/a\nnew " A "\nref refs/heads/b\nnew " A "\nref refs/heads/c\nnew " A
          "\nref refs/heads/d\nnew " A "\n",
-         "made a, made b, made c and 1 more",
-         "git branch -D a && git branch -D b && git branch -D c");
+         "made a, made b, made c and 1 more");
     says("ref refs/heads/main\nold " A "\nnew " B "\ntree /q\nref refs/heads/x\nnew " B "\n",
-         "moved main from 1111111 to 2222222, made x",
-         "git -C /p switch -C main 1111111 && git -C /q branch -D x");
+         "moved main from 1111111 to 2222222, made x");
+    says("reversed 1\nref refs/heads/main\nold " A "\nnew " B "\nplaced /p\nnew x\n",
+         "moved main from 2222222 to 1111111, took away the repository /p");
     (void)tree_remove(AT_FDCWD, top, NULL);
     return tap_done();
 }

@@ -342,15 +342,14 @@ static bool has_btrfs(const struct operation *operation)
 static void sum_up(struct operation *operation)
 {
     struct operation_info *info = &operation->info;
-    struct moved moved = {0};
+    autostr struct str moved = {0};
     bool steps = operation->next > 0 || operation->count > 0;
     info->changes = operation->count;
     info->files = steps ? OPERATION_LISTED : OPERATION_NONE;
     if (operation_has_git(operation) && moved_read(operation->dir, &moved, NULL) > 0) {
         info->git = OPERATION_LISTED;
-        (void)str_fill(info->did, sizeof info->did, moved.what.data ? moved.what.data : "");
+        (void)str_fill(info->did, sizeof info->did, moved.data ? moved.data : "");
     }
-    moved_done(&moved);
 }
 
 int operation_run(struct operation *operation, operation_report report, void *context,

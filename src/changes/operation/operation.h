@@ -40,7 +40,6 @@
 
 struct git;
 struct layers;
-struct moved;
 struct operation;
 
 #define OPERATION_APPLY "apply"
@@ -113,8 +112,6 @@ bool operation_can_undo(const struct operation_info *info);
 bool operation_is_undecided(const struct operation_info *info);
 /* Appends "apply src/main.c", shortened and escaped. */
 void operation_append_name(struct str *out, const struct operation_info *info);
-/* Reads what it has moved in git: 1, 0 if nothing is recorded, or a code. Release with moved_done(). */
-int operation_moved(int record, uint64_t id, struct moved *ret_moved, struct brig_error *err);
 
 /* Reads one operation: BRIG_E_INVALID if there is none with this ID. Release with operation_info_done(). */
 int operation_find(int record, uint64_t id, struct operation_info *ret_info,

@@ -22,7 +22,6 @@
 #include "changes/checkpoint/checkpoint.h"
 #include "changes/checkpoint/restore.h"
 #include "changes/layer/layer.h"
-#include "git/moved.h"
 #include "git/take.h"
 
 #define INFO "info"
@@ -354,13 +353,6 @@ int operation_find(int record, uint64_t id, struct operation_info *ret_info, str
 {
     autoclose int operations = operations_open(record, err);
     return operations < 0 ? operations : operation_read_info(operations, id, ret_info, NULL, err);
-}
-
-int operation_moved(int record, uint64_t id, struct moved *ret_moved, struct brig_error *err)
-{
-    autoclose int operations = operations_open(record, err);
-    autoclose int dir = operations < 0 ? -1 : files_open_dir(operations, str_number(id).text);
-    return dir < 0 ? 0 : moved_read(dir, ret_moved, err);
 }
 
 int operation_open(const struct layers *layers, int record, uint64_t id,

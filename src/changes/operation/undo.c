@@ -16,7 +16,6 @@
 #include "changes/layer/layer.h"
 #include "changes/layer/touched.h"
 #include "changes/operation/operation_files.h"
-#include "git/moved.h"
 #include "git/take.h"
 
 #define TEXT_TOLD_MAX 60 /* bytes of what an operation was */
@@ -167,26 +166,23 @@ static int fail_irreversible(int record, const struct operation_info *info,
                              const struct operation_undo *undo, struct brig_error *err)
 {
     autostr struct str text = {0};
-    struct moved moved = {0};
     struct operation_info before = {0};
     struct finding finding = {.record = record, .undo = undo, .reversible = true};
     const struct jails_option jail = record_option(record);
-    (void)operation_moved(record, info->id, &moved, NULL);
     str_concat(&text, undo->id ? "operation " : "the last run (#", str_number(info->id).text,
                undo->id ? " (" : ", ");
     append_text(&text, "", *info->text ? info->text : info->kind);
-    str_concat(&text, ") ", moved.what.length > 0 ? moved.what.data : "");
+    str_append(&text, ") ");
+    str_append_shown(&text, info->did, strlen(info->did), "");
     if (info->files == OPERATION_UNKNOWN)
-        str_concat(&text, moved.what.length > 0 ? " and " : "",
+        str_concat(&text, info->did[0] ? " and " : "",
                    "could write to your files directly, without a checkpoint");
-    else if (moved.what.length == 0)
+    else if (!info->did[0])
         str_append(&text,
                    info->git == OPERATION_NONE ? "cannot be undone" : "changed something in git");
-    if (moved.what.length > 0 && info->has_git)
+    if (info->did[0] && info->has_git)
         str_concat(&text, "; brig undo", jail.text, " --git ", str_number(info->id).text,
                    " brings that back");
-    else if (moved.commands.length > 0)
-        str_concat(&text, "; ", moved.commands.data, " brings that back");
     if (!undo->id && operations_each(record, find_newest, &finding, NULL) > 0 &&
         operation_find(record, finding.id, &before, NULL) == 0) {
         str_concat(&text, "; brig undo", jail.text, " ", str_number(before.id).text,
@@ -195,7 +191,6 @@ static int fail_irreversible(int record, const struct operation_info *info,
         str_append_char(&text, ')');
     }
     operation_info_done(&before);
-    moved_done(&moved);
     return text.failed ? brig_fail_nomem(err)
                        : brig_fail(err, BRIG_E_STATE, 0, "%s. Nothing was undone", text.data);
 }

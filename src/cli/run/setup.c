@@ -397,7 +397,9 @@ static int protect(struct setup *setup, struct brig_error *err)
     settings->sources = setup->files.sources;
     settings->source_count = setup->files.source_count;
     identity_enter(&setup->identity);
-    int status = settings->dry_run ? 0 : settle_before(setup, err);
+    bool copies = policy_mode_row(settings->policy->mode)->home == POLICY_HOME_OVERLAY;
+    bool settles = !settings->dry_run && (copies || grants_writing(settings->policy));
+    int status = settles ? settle_before(setup, err) : 0;
     if (status == 0)
         status = review_mark(settings, err);
     if (status < 0 || !grants_writing(settings->policy)) {

@@ -66,34 +66,42 @@ int layers_list_git(const struct layers *layers, const bool *wanted, const char 
     return status;
 }
 
+/* Calls one of the two for each wanted directory: `fetches`, or drops. Returns how many were dropped. */
+static int each_reviewed(const struct layers *layers, const bool *wanted, const char *storage,
+                         bool fetches, struct str *notes, struct brig_error *err)
+{
+    autoclose int git = open_git(layers, storage);
+    struct hand_over *h = NULL;
+    int status = 0, dropped = 0;
+    for (size_t i = 0; git >= 0 && i < layers->count && status >= 0; i++) {
+        const struct layer *layer = &layers->items[i];
+        const struct guard_options options = options_of(layer, git);
+        if (layer_is_home(layer->name) || (wanted && !wanted[i]))
+            continue;
+        status = h ? 0 : hand_over_begin(&options, true, &h, err);
+        if (status == 0)
+            status =
+                fetches ? hand_over_add(h, layer->root, err) : hand_over_drop(h, layer->root, err);
+        dropped += status > 0 ? status : 0;
+    }
+    if (status >= 0 && h && fetches)
+        status = hand_over_fetch(h, notes, err);
+    hand_over_free(h);
+    return status < 0 ? status : dropped;
+}
+
 int layers_fetch_git(const struct layers *layers, const bool *wanted, const char *storage,
                      struct str *notes, struct brig_error *err)
 {
-    autoclose int git = open_git(layers, storage);
-    int status = 0;
-    for (size_t i = 0; git >= 0 && i < layers->count && status == 0; i++) {
-        const struct layer *layer = &layers->items[i];
-        const struct guard_options options = options_of(layer, git);
-        if (!layer_is_home(layer->name) && (!wanted || wanted[i]) &&
-            guard_has_reviewed(&options, layer->root))
-            status = guard_fetch_remotes(&options, layer->root, notes, err);
-    }
-    return status;
+    return each_reviewed(layers, wanted, storage, true, notes, err);
 }
 
 int layers_discard_git(const struct layers *layers, const bool *wanted, const char *storage,
                        struct str *notes, struct brig_error *err)
 {
-    autoclose int git = open_git(layers, storage);
-    int status = 0;
-    for (size_t i = 0; git >= 0 && i < layers->count && status >= 0; i++) {
-        const struct guard_options options = options_of(&layers->items[i], git);
-        status = layer_is_home(layers->items[i].name) || (wanted && !wanted[i])
-                     ? 0
-                     : guard_discard(&options, layers->items[i].root, err);
-        if (status > 0)
-            str_append(notes, "git: the jail's branches are dropped; what was fetched is still "
-                              "below refs/brig\n");
-    }
+    int status = each_reviewed(layers, wanted, storage, false, notes, err);
+    if (status > 0)
+        str_append(notes, "git: the jail's branches are dropped; what was fetched is still "
+                          "below refs/brig\n");
     return status < 0 ? status : 0;
 }
