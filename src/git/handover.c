@@ -200,7 +200,7 @@ bool hand_over_end(struct hand_over *h, struct str *notes)
             part->status = hand_over_settle(h, i, notes, &part->err);
         if (part->status < 0)
             hand_over_note(h, &part->err);
-        left = left || part->report.refused;
+        left = left || part->report.told;
         if (part->report.summary.length > 0)
             str_concat(notes, "git: ", part->report.summary.data, "\n");
         if (part->report.notes.length > 0)

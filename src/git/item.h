@@ -33,7 +33,8 @@ struct git_item {
 };
 
 /* Decides about an item: 1 to take it; 0 to leave it, with the reason, a clause such as "it changes
- * Makefile", appended to `reason`; or a code, which ends the hand-over. NULL takes everything. */
+ * Makefile", appended to `reason`, or without one, and then nothing is said; or a code, which ends
+ * the hand-over. NULL takes everything. */
 struct git_chooser {
     int (*choose)(void *data, const struct git_item *item, struct str *reason,
                   struct brig_error *err);

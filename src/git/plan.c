@@ -81,9 +81,10 @@ static int plan_choose_stash(struct plan_tree *tree, const struct side_stash *st
     int chosen = plan_ask(tree, &item, &why, err);
     if (chosen == 0) {
         tree->report->left = true;
-        str_concat(&tree->report->notes, "git: a stash was not ",
-                   adds ? "added: " : "dropped: ", why.data ? why.data : "it was not chosen",
-                   adds ? ". It is kept as " : "", adds ? stash->id : "", "\n");
+        if (why.length > 0)
+            str_concat(&tree->report->notes, "git: a stash was not ",
+                       adds ? "added: " : "dropped: ", why.data, adds ? ". It is kept as " : "",
+                       adds ? stash->id : "", "\n");
         str_list_add(&tree->report->keep, stash->id);
     }
     return chosen;
@@ -158,9 +159,9 @@ static int plan_choose_setting(struct plan_tree *tree, const struct config_chang
         str_append(&why, "it was set outside meanwhile");
     else
         chosen = plan_ask(tree, &item, &why, err);
-    if (chosen == 0)
+    if (chosen == 0 && why.length > 0)
         str_appendf(&tree->report->notes, "git: the setting %s was not taken: %s\n",
-                    str_shown(change->key).text, why.data ? why.data : "it was not chosen");
+                    str_shown(change->key).text, why.data);
     return chosen;
 }
 

@@ -26,6 +26,7 @@ struct plan_report {
     bool pending;       /* a rebase or merge is unfinished: keep the private directory */
     bool left;          /* something was not taken: it stays pinned */
     bool refused;       /* the chooser has left something */
+    bool told;          /* with a reason */
     bool lost;          /* something could not be fetched */
 };
 void plan_report_done(struct plan_report *report);

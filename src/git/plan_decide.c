@@ -182,6 +182,7 @@ int plan_ask(const struct plan_tree *tree, struct git_item *item, struct str *wh
     if (chosen == 0 && tree->lists)
         return 1;
     tree->report->refused |= chosen == 0;
+    tree->report->told |= chosen == 0 && why->length > 0;
     return chosen;
 }
 
@@ -384,7 +385,7 @@ static void plan_note_tree(struct plan_tree *tree, const char *why)
         str_concat(notes, "git: ", why, "\n");
         return;
     }
-    if (tree->goes_on || !differs)
+    if (tree->goes_on || !differs || !*why)
         return;
     str_concat(notes, "git: HEAD and the index stay as they are: ", why);
     str_concat(notes, tree->staged ? ". The index of the jail is kept as " : "",
@@ -420,7 +421,7 @@ static int plan_decide_tree(struct plan_tree *tree, struct brig_error *err)
     if (status == 0) {
         int chosen = plan_ask_tree(tree, &asked, err);
         status = chosen < 0 ? chosen : !chosen;
-        why = asked.length > 0 ? asked.data : "it was not chosen";
+        why = asked.length > 0 ? asked.data : "";
     }
     tree->takes = status == 0;
     if (status <= 0)

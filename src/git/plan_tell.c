@@ -59,9 +59,13 @@ static void plan_note_kept(struct plan_tree *tree, const struct plan_ref *ref)
     struct str *notes = &tree->report->notes;
     const char *name = refs_short_name(ref->name);
     bool elsewhere = plan_is_elsewhere(tree, ref->name);
+    if (ref->why.length == 0) { /* it was not chosen */
+        str_list_add(&tree->report->keep, ref->new ? ref->new : "");
+        return;
+    }
     str_concat(notes, "git: ", str_shown(name).text,
-               ref->new ? " was not moved: " : " was not deleted: ",
-               ref->why.data ? ref->why.data : "", ref->new ? ". " : "\n");
+               ref->new ? " was not moved: " : " was not deleted: ", ref->why.data,
+               ref->new ? ". " : "\n");
     if (!ref->new)
         return;
     str_list_add(&tree->report->keep, ref->new);

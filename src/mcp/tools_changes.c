@@ -71,11 +71,24 @@ struct changes {
     char hash[SHA256_HEX_LENGTH + 1]; /* of all of them */
 };
 
-/* Adds an item: without a token it is refused. */
+static void add_token(struct changes *changes, const json_t *item)
+{
+    static const char none[] = "00000000000000000000000000000000"; /* it is refused */
+    const char *token = json_string_value(json_object_get(item, "token"));
+    str_concat(&changes->items, token ? token : none, " ");
+}
+
+/* A branch, a stash or an index. */
+static void add_git(struct changes *changes, const json_t *item)
+{
+    const char *name = json_string_value(json_object_get(item, "name"));
+    add_token(changes, item);
+    str_concat(&changes->items, "git:", name ? name : "");
+    str_append_char(&changes->items, '\0');
+}
+
 static void add_item(struct changes *changes, const char *root, const json_t *change)
 {
-    static const char none[] = "00000000000000000000000000000000";
-    const char *token = json_string_value(json_object_get(change, "token"));
     const char *path = json_string_value(json_object_get(change, "path"));
     const json_t *bytes = json_object_get(change, "path_bytes");
     autofree char *decoded = bytes ? malloc(json_string_length(bytes) + 1) : NULL;
@@ -83,7 +96,8 @@ static void add_item(struct changes *changes, const char *root, const json_t *ch
     if (decoded &&
         base64_decode(json_string_value(bytes), json_string_length(bytes), decoded, &length))
         decoded[length] = '\0';
-    str_concat(&changes->items, token ? token : none, " ", strcmp(root, "/") == 0 ? "" : root, "/",
+    add_token(changes, change);
+    str_concat(&changes->items, strcmp(root, "/") == 0 ? "" : root, "/",
                length > 0 ? decoded
                : path     ? path
                           : "");
@@ -123,12 +137,10 @@ static void count_changes(struct changes *changes)
         add_root(changes, json_string_value(json_object_get(change, "root")));
         changes->count++;
         changes->risky += json_object_get(change, "risk") != NULL;
+        add_git(changes, change);
     }
-    autofree char *git = json_dumps(json_object_get(changes->status, "git"), JSON_COMPACT);
-    autostr struct str all = {0};
-    str_append_bytes(&all, changes->items.data ? changes->items.data : "", changes->items.length);
-    str_append(&all, git ? git : "");
-    sha256_hex(all.data ? all.data : "", all.length, changes->hash);
+    sha256_hex(changes->items.data ? changes->items.data : "", changes->items.length,
+               changes->hash);
 }
 
 /* Names are the jail's: a terminal and a form get no control characters. */
@@ -303,17 +315,13 @@ static void answered(struct session *session, struct call *call, const json_t *a
 /* Applies exactly what the user was asked about, or says that this is not possible. */
 static void apply(struct session *session, struct call *call, const struct changes *changes)
 {
-    const char *words[ROOTS_MAX + 3] = {"--shown"};
-    size_t count = 1;
+    const char *words[3] = {"--shown"};
     autoclose int input =
         changes->items.failed ? -1 : child_input(changes->items.data, changes->items.length);
     if (input < 0)
         return call_fail(call, "Out of memory.");
     if (call->risky)
-        words[count++] = "--risky";
-    /* By their directories: the copy of the home is not part of it, and branches follow. */
-    for (size_t i = 0; i < changes->root_count; i++)
-        words[count++] = changes->roots[i];
+        words[1] = "--risky";
     call->applying = true;
     call_start_verb(session, call, "apply", words, input, DIFF_BYTES);
 }

@@ -294,10 +294,11 @@ void action_hunks(struct view *view)
     static const char *const options[] = {"-p", "--", NULL};
     if (is_busy(view) || !row)
         return;
-    if (row->kind != ROW_ENTRY)
+    const struct entry *entry = &view->changes->entries[row->entry];
+    if (row->kind != ROW_ENTRY || entry->commits)
         return view_say(view, STYLE_PLAIN, "choose a file");
     autostr struct str paths = {0};
-    entry_list_path(view->changes, &view->changes->entries[row->entry], &paths);
+    entry_list_path(view->changes, entry, &paths);
     if (paths.failed)
         return;
     screen_leave();

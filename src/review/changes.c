@@ -7,21 +7,10 @@
 
 void changes_done(struct changes *changes)
 {
-    for (size_t i = 0; i < changes->git_count; i++)
-        str_done(&changes->git[i].text);
-    free(changes->git);
     free(changes->entries);
     free(changes->rows);
     arena_done(&changes->arena);
     *changes = (struct changes){0};
-}
-
-bool changes_has_files(const struct changes *changes, const char *root)
-{
-    for (size_t i = 0; i < changes->count; i++)
-        if (strcmp(changes->layers[changes->entries[i].layer].root, root) == 0)
-            return true;
-    return false;
 }
 
 /* ---- entries ---- */
@@ -40,6 +29,8 @@ char entry_letter(const struct entry *entry)
 {
     static const char *const kinds[] = {"deleted", "type", "modified", "metadata", "added"};
     static const char letters[] = "DTMmA";
+    if (entry->commits)
+        return 'G';
     if (entry->renamed_from)
         return 'R';
     for (size_t i = 0; i + 1 < sizeof letters; i++)
@@ -58,6 +49,8 @@ uint64_t entry_size(const struct entry *entry)
 void entry_append_path(const struct changes *changes, const struct entry *entry, struct str *out)
 {
     const char *root = changes->layers[entry->layer].root;
+    if (entry->commits)
+        return str_concat(out, "git:", entry->path);
     str_concat(out, strcmp(root, "/") == 0 ? "" : root, "/", entry->path,
                entry->ignored && entry->files > 0 ? "/" : "");
 }
@@ -98,6 +91,8 @@ static void describe_size(const struct entry *entry, struct str *out)
 void entry_describe(const struct entry *entry, struct str *out)
 {
     bool both = entry->mode[0] && entry->mode[1];
+    if (entry->commits)
+        return str_append_bytes(out, entry->commits, strcspn(entry->commits, "\n"));
     str_concat(out, strcmp(entry->kind, "type") == 0 ? "type changed" : entry->kind, " ",
                entry->type);
     if (entry->renamed_from)

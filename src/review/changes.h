@@ -12,18 +12,19 @@
 #include "review/json_reader.h"
 
 #define CHANGES_LAYERS_MAX 64
-#define CHANGES_GIT_MAX 10000
 #define CHANGES_MAX 20000000 /* entries; more are not read */
 
 struct review_layer {
-    const char *root;
+    const char *root; /* a directory; of what was done in git in it: "git in DIRECTORY" */
     bool home;
 };
 
-/* One change. Texts belong to the list and are bytes as they are in the filesystem. */
+/* One item: a change, or what was done in git. Texts belong to the list and are bytes as they are in the filesystem. */
 struct entry {
-    const char *path; /* relative to the root of its layer */
+    const char *path; /* relative to the root of its layer; or the name of a branch, tag, stash … */
     const char *kind, *type;
+    const char
+        *commits; /* of what was done in git: they and their files, in lines, escaped; else NULL */
     const char *target[2];
     const char *token;                                       /* or NULL: it is not judged */
     const char *renamed_from, *conflict, *risk, *unreadable; /* or NULL */
@@ -33,13 +34,6 @@ struct entry {
     uint32_t layer;
     uint32_t name; /* where the last component of the path begins */
     bool owner, acl, xattrs, ignored, marked;
-};
-
-/* A branch, a tag, a stash, or HEAD with the index, that was not taken. */
-struct git_entry {
-    const char *root;
-    const char *risk; /* or NULL */
-    struct str text; /* its name, commits and their files, in lines; the jail's texts are escaped */
 };
 
 enum row_kind { ROW_LAYER, ROW_DIRECTORY, ROW_ENTRY };
@@ -62,8 +56,7 @@ struct changes {
     struct entry *entries; /* sorted once changes_finish() was called */
     size_t count;
     size_t marked, flagged, conflicts;
-    struct git_entry *git;
-    size_t git_count, git_flagged;
+    uint64_t state; /* files of programs' state in the home, which are no entries */
     struct row *rows;
     size_t row_count;
     bool only_flagged; /* the filter of the rows */
@@ -78,6 +71,7 @@ struct changes_reader {
     const char *keys[JSON_DEPTH_MAX + 1]; /* the key that is being read at each depth */
     bool arrays[JSON_DEPTH_MAX + 1];      /* the value at this depth is an array */
     unsigned depth, index;                /* index: in the innermost array */
+    struct str commits;                   /* of the item of git that is being read */
 };
 
 void changes_reader_init(struct changes_reader *reader, struct changes *changes);
@@ -94,8 +88,8 @@ bool changes_finish(struct changes_reader *reader);
 
 void changes_done(struct changes *changes);
 
-/* Whether a directory has changed files, which are decided about before its branches. */
-bool changes_has_files(const struct changes *changes, const char *root);
+/* The line about `state`. */
+#define CHANGES_STATE "state and caches of programs: %ju files; brig status -v lists them"
 
 /* ---- rows ---- */
 
@@ -137,7 +131,7 @@ uint64_t entry_size(const struct entry *entry);
  * bytes as they are. */
 void entry_describe(const struct entry *entry, struct str *out);
 /* Appends the path outside: absolute. An ignored directory, which stands for everything in it, ends in a slash: so it
- * does for the verbs. */
+ * does for the verbs. Of what was done in git: "git:NAME". */
 void entry_append_path(const struct changes *changes, const struct entry *entry, struct str *out);
 /* Adds it as an item, for `--shown`: its token, a blank, the path and a NUL. Without a token it is refused there. */
 void entry_list_item(const struct changes *changes, const struct entry *entry, struct str *list);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds the list of changes from the JSON of `brig status`. Members that are not known are
  * ignored, so a newer brig may print more. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,9 @@ static const char *const known_keys[] = {
     "conflict",
     "unreadable",
     "token",
+    "class",
+    "counts",
+    "state",
     "git",
     "name",
     "count",
@@ -105,6 +109,18 @@ static const char *keep_reason(struct changes *changes, const char *before, cons
     return before && strcmp(before, text) == 0 ? before : arena_strdup(&changes->arena, text);
 }
 
+/* A reason with what brig status adds to it. */
+static const char *with_class(struct changes *changes, const char *before, const char *reason,
+                              const char *class)
+{
+    char text[512];
+    const char *words = strcmp(class, "unasked") == 0    ? " (unasked)"
+                        : strcmp(class, "when_run") == 0 ? " (when run)"
+                                                         : "";
+    (void)snprintf(text, sizeof text, "%s%s", reason, words);
+    return keep_reason(changes, before, text);
+}
+
 /* The bytes of a name that is not UTF-8. */
 static const char *keep_bytes(struct changes *changes, const char *text, size_t length)
 {
@@ -141,6 +157,8 @@ static bool set_change_text(struct changes_reader *reader, struct entry *entry, 
         entry->conflict = keep_reason(changes, before->conflict, text);
     else if (key_is(reader, "unreadable"))
         entry->unreadable = keep_reason(changes, before->unreadable, text);
+    else if (key_is(reader, "class") && entry->risk)
+        entry->risk = with_class(changes, before->risk, entry->risk, text);
     return true;
 }
 
@@ -189,6 +207,8 @@ static bool set_layer(struct changes_reader *reader, enum json_event event, cons
                       size_t length)
 {
     struct changes *changes = reader->changes;
+    if (inside(reader, DEPTH_LAYER, "counts") && key_is(reader, "state"))
+        changes->state += strtoull(text, NULL, 10);
     if (reader->depth != DEPTH_LAYER)
         return true;
     struct review_layer *layer = &changes->layers[changes->layer_count - 1];
@@ -201,40 +221,70 @@ static bool set_layer(struct changes_reader *reader, enum json_event event, cons
     return true;
 }
 
+/* The layer of what was done in git in a directory: the last one, or a new one. */
+static bool set_git_layer(struct changes *changes, struct entry *entry, const char *root)
+{
+    autostr struct str text = {0};
+    str_concat(&text, "git in ", root);
+    if (text.failed)
+        return false;
+    const char *last =
+        changes->layer_count > 0 ? changes->layers[changes->layer_count - 1].root : NULL;
+    if (!last || strcmp(last, text.data) != 0) {
+        if (changes->layer_count == CHANGES_LAYERS_MAX)
+            return false;
+        changes->layers[changes->layer_count++] =
+            (struct review_layer){.root = arena_strdup(&changes->arena, text.data)};
+    }
+    entry->layer = (uint32_t)changes->layer_count - 1;
+    return true;
+}
+
 /* A line for the item, one for each commit, and one for each file, from the order of the members. */
 static bool set_git(struct changes_reader *reader, enum json_event event, const char *text,
                     size_t length)
 {
-    struct changes *changes = reader->changes;
-    struct git_entry *git = &changes->git[changes->git_count - 1];
-    bool has_text = event == JSON_STRING || event == JSON_NUMBER;
     static const struct {
         unsigned depth;
         const char *key, *before, *after;
     } parts[] = {{DEPTH_LAYER, "kind", "", " "},
                  {DEPTH_LAYER, "name", "", ""},
                  {DEPTH_LAYER, "count", ", commits: ", ""},
-                 {DEPTH_LAYER, "risk", "\n  flagged: ", ""},
                  {DEPTH_CHANGE, "id", "\n  commit ", ""},
                  {DEPTH_CHANGE, "author", "  ", ": "},
                  {DEPTH_CHANGE, "subject", "", ""},
                  {DEPTH_FILE, "change", "\n    ", "  "},
                  {DEPTH_FILE, "path", "", ""},
                  {DEPTH_FILE, "risk", "  ! ", ""}};
+    struct entry *entry = &reader->changes->entries[reader->changes->count - 1];
+    struct str *commits = &reader->commits;
+    bool has_text = event == JSON_STRING || event == JSON_NUMBER;
     for (size_t i = 0; i < ARRAY_LENGTH(parts) && has_text; i++) {
         if (parts[i].depth != reader->depth || !key_is(reader, parts[i].key))
             continue;
-        str_append(&git->text, parts[i].before);
-        str_append_shown(&git->text, text, length, "");
-        str_append(&git->text, parts[i].after);
+        str_append(commits, parts[i].before);
+        str_append_shown(commits, text, length, "");
+        str_append(commits, parts[i].after);
     }
     if (reader->depth == DEPTH_CHANGE && key_is(reader, "id") && !has_text)
-        str_append(&git->text, "\n  ");
-    if (reader->depth == DEPTH_LAYER && has_text && key_is(reader, "root"))
-        git->root = keep_text(changes, text);
-    else if (reader->depth == DEPTH_LAYER && has_text && key_is(reader, "risk"))
-        git->risk = keep_text(changes, text);
-    return !git->text.failed;
+        str_append(commits, "\n  ");
+    if (reader->depth != DEPTH_LAYER || !has_text)
+        return !commits->failed;
+    if (key_is(reader, "root"))
+        return set_git_layer(reader->changes, entry, text);
+    if (key_is(reader, "name"))
+        entry->path = keep_text(reader->changes, *text ? text : "HEAD");
+    return set_change_text(reader, entry, text, length);
+}
+
+static bool end_git(struct changes_reader *reader)
+{
+    struct changes *changes = reader->changes;
+    str_append_char(&reader->commits, '\n');
+    changes->entries[changes->count - 1].commits =
+        reader->commits.failed ? NULL : arena_strdup(&changes->arena, reader->commits.data);
+    reader->commits.length = 0;
+    return !reader->commits.failed;
 }
 
 static void set_top(struct changes_reader *reader, enum json_event event, const char *text)
@@ -288,11 +338,8 @@ static bool open_value(struct changes_reader *reader, bool array)
             return false;
         changes->layers[changes->layer_count++] = (struct review_layer){0};
     }
-    if (!array && reader->depth == DEPTH_LAYER && in_git(reader)) {
-        if (changes->git_count == CHANGES_GIT_MAX || !array_grow(&changes->git, changes->git_count))
-            return false;
-        changes->git[changes->git_count++] = (struct git_entry){0};
-    }
+    if (!array && reader->depth == DEPTH_LAYER && in_git(reader))
+        return add_entry(changes);
     return array || reader->depth != DEPTH_CHANGE || !in_change(reader) || add_entry(changes);
 }
 
@@ -304,9 +351,11 @@ static bool visit(void *context, enum json_event event, const char *text, size_t
     case JSON_ARRAY:
         return open_value(reader, event == JSON_ARRAY);
     case JSON_OBJECT_END:
-    case JSON_ARRAY_END:
+    case JSON_ARRAY_END: {
+        bool git = reader->depth == DEPTH_LAYER && !reader->arrays[DEPTH_LAYER] && in_git(reader);
         reader->depth--;
-        return true;
+        return !git || end_git(reader);
+    }
     case JSON_KEY:
         reader->keys[reader->depth] = find_text(known_keys, ARRAY_LENGTH(known_keys), text);
         return true;
@@ -329,6 +378,7 @@ void changes_reader_init(struct changes_reader *reader, struct changes *changes)
 void changes_reader_done(struct changes_reader *reader)
 {
     json_reader_done(&reader->json);
+    str_done(&reader->commits);
 }
 
 bool changes_reader_feed(struct changes_reader *reader, const char *bytes, size_t length)
@@ -341,12 +391,6 @@ bool changes_reader_feed(struct changes_reader *reader, const char *bytes, size_
 /* Checks what was read, and counts. */
 static bool check_entries(struct changes *changes)
 {
-    for (size_t i = 0; i < changes->git_count; i++) {
-        if (!changes->git[i].root)
-            return false;
-        str_append(&changes->git[i].text, "\n");
-        changes->git_flagged += changes->git[i].risk != NULL;
-    }
     for (size_t i = 0; i < changes->count; i++) {
         struct entry *entry = &changes->entries[i];
         if (!entry->path || !entry->path[0] || !entry->kind || !changes->layers[entry->layer].root)

@@ -65,7 +65,7 @@ static void draw_name(struct box box, const struct entry *entry, bool selected)
     if (!sizes)
         return;
     char size[16] = "";
-    bool shown = !directory || entry->bytes > 0;
+    bool shown = (!directory && !entry->commits) || entry->bytes > 0;
     (void)snprintf(size, sizeof size, "%*s", SIZE_COLUMNS,
                    shown ? size_text(entry_size(entry)).text : "");
     where.x += where.width;
@@ -250,9 +250,10 @@ static void draw_title(const struct view *view, struct box box)
         append_count(&text, changes->flagged, "flagged");
         append_count(&text, changes->conflicts, "in conflict");
         append_count(&text, changes->marked, "marked");
-        append_count(&text, changes->git_count, changes->git_flagged > 0 ? "in git !" : "in git");
         str_append(&text, changes->only_flagged ? "  [flagged only]" : "");
         str_append(&text, changes->running ? "  [jail is running]" : "");
+        if (changes->state > 0)
+            str_appendf(&text, "  " CHANGES_STATE, (uintmax_t)changes->state);
     }
     if (view->incoming && view->incoming->count > 0)
         str_appendf(&text, "  reading %zu...", view->incoming->count);

@@ -21,7 +21,7 @@ static const char help[] =
     "p  choose parts of it (hunks)                       else the directory\n"
     "u  undo the last operation                   D      discard them\n"
     "\n"
-    "c  show commits, stashes and staged files; brig apply --all moves them\n"
+    "c  to the commits, stashes and staged files (G): the same keys move them\n"
     "/  search; n N next and previous             f      only flagged changes\n"
     "r  read the changes again                    q      quit\n"
     "\n"
@@ -231,15 +231,13 @@ static void toggle_filter(struct view *view)
                      : 0);
 }
 
-static void show_commits(struct view *view)
+static void move_to_commits(struct view *view)
 {
     const struct changes *changes = view->changes;
-    autostr struct str text = {0};
-    for (size_t i = 0; changes && i < changes->git_count; i++)
-        str_append(&text, changes->git[i].text.data);
-    if (text.length == 0)
-        return view_say(view, STYLE_PLAIN, "nothing was done in git");
-    view_show_text(view, "Commits", text.data, text.length);
+    for (size_t i = 0; changes && i < changes->row_count; i++)
+        if (changes->entries[changes->rows[i].entry].commits)
+            return view_move_to(view, i);
+    view_say(view, STYLE_PLAIN, "nothing was done in git");
 }
 
 static void command_key(struct view *view, int key)
@@ -274,7 +272,7 @@ static void command_key(struct view *view, int key)
         action_undo(view);
         break;
     case 'c':
-        show_commits(view);
+        move_to_commits(view);
         break;
     case '/':
         begin_search(view);

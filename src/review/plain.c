@@ -120,6 +120,10 @@ static int run_verb(const struct plain *plain, const char *verb, const char *con
 
 static int show_diff(const struct plain *plain, const struct entry *entry)
 {
+    if (entry->commits) {
+        print_lines(plain, entry->commits, strlen(entry->commits));
+        return 0;
+    }
     struct verb_child child;
     struct brig_error err = {0};
     if (verb_start_diff(plain->verbs, &plain->changes, entry, &child, &err) < 0) {
@@ -186,6 +190,12 @@ static void print_reason(const struct plain *plain, const char *name, const char
     (void)putchar('\n');
 }
 
+static const char *after_line(const char *text)
+{
+    const char *end = strchrnul(text, '\n');
+    return *end ? end + 1 : end;
+}
+
 static void print_entry(const struct plain *plain, const struct entry *entry, size_t number)
 {
     autostr struct str about = {0}, path = {0};
@@ -202,6 +212,8 @@ static void print_entry(const struct plain *plain, const struct entry *entry, si
     print_reason(plain, "Conflict", entry->conflict);
     print_reason(plain, "Flagged", entry->risk);
     print_reason(plain, "Unreadable", entry->unreadable);
+    if (entry->commits)
+        print_lines(plain, after_line(entry->commits), strlen(after_line(entry->commits)));
 }
 
 /* Returns the answer for --conflict; NULL: the change is skipped. */
@@ -307,8 +319,7 @@ static enum outcome show_again(struct plain *plain, size_t *at)
     return outcome;
 }
 
-/* False: the user has quit. */
-static bool ask_all(struct plain *plain)
+static void ask_all(struct plain *plain)
 {
     enum outcome outcome = NEXT;
     for (size_t i = 0; i < plain->changes.count && outcome != QUIT; i++) {
@@ -319,62 +330,6 @@ static bool ask_all(struct plain *plain)
             if (outcome == REFUSED)
                 outcome = show_again(plain, &i);
         } while (outcome == ASK_AGAIN);
-    }
-    return outcome != QUIT;
-}
-
-/* Runs apply on a directory. */
-static int run_apply(const struct plain *plain, const char *const *options, const char *root)
-{
-    autostr struct str paths = {0};
-    struct verb_child child;
-    struct brig_error err = {0};
-    str_list_add(&paths, root);
-    if (paths.failed)
-        return -1;
-    if (verb_start(plain->verbs, "apply", options, &paths, NULL, &child, &err) < 0) {
-        (void)printf("%s\n", err.message);
-        return -1;
-    }
-    return finish_verb(plain, &child);
-}
-
-/* ---- commits ---- */
-
-/* One root: its branches, HEAD, index and stashes move together. */
-static void ask_root(struct plain *plain, const char *root, bool flagged)
-{
-    static const char *const risky[] = {"--risky", "--", NULL}, *const plainly[] = {"--", NULL};
-    if (changes_has_files(&plain->changes, root)) {
-        (void)fputs("   They move when no changed file is left.\n", stdout);
-        return;
-    }
-    (void)fputs(flagged ? "   Some are flagged. Move them all the same? [y/N] "
-                        : "   Move them? [y/N] ",
-                stdout);
-    char answer = read_answer();
-    if (answer != 'y' && answer != 'Y')
-        return;
-    plain->applied += run_apply(plain, flagged ? risky : plainly, root) == 0;
-}
-
-/* Branches and the like, after the files. The items of a root follow one another. */
-static void ask_git(struct plain *plain)
-{
-    const struct changes *changes = &plain->changes;
-    bool flagged = false;
-    for (size_t i = 0; i < changes->git_count; i++) {
-        const struct git_entry *git = &changes->git[i];
-        if (i == 0 || strcmp(changes->git[i - 1].root, git->root) != 0) {
-            (void)fputs("\nIn git, in ", stdout);
-            print_shown(plain, git->root, strlen(git->root));
-            (void)fputs(":\n", stdout);
-            flagged = false;
-        }
-        print_lines(plain, git->text.data, git->text.length);
-        flagged = flagged || git->risk;
-        if (i + 1 == changes->git_count || strcmp(changes->git[i + 1].root, git->root) != 0)
-            ask_root(plain, git->root, flagged);
     }
 }
 
@@ -393,12 +348,10 @@ int plain_run(const struct verbs *verbs)
         const char *jail = plain.changes.jail ? plain.changes.jail : "";
         print_shown(&plain, jail, strlen(jail));
         (void)putchar('\n');
-        bool any = plain.changes.count + plain.changes.git_count > 0;
-        bool whole = ask_all(&plain);
-        bool git = whole && plain.changes.git_count > 0;
-        changes_done(&plain.changes);
-        if (git && (status = read_changes(&plain)) == 0) /* what is left now */
-            ask_git(&plain);
+        if (plain.changes.state > 0)
+            (void)printf(CHANGES_STATE "\n", (uintmax_t)plain.changes.state);
+        bool any = plain.changes.count > 0;
+        ask_all(&plain);
         if (any)
             (void)printf("\n%zu applied, %zu discarded\n", plain.applied, plain.discarded);
     }

@@ -203,8 +203,10 @@ static void start_diff(struct view *view)
         return;
     if (row->kind != ROW_ENTRY)
         return show_summary(view, row);
-    if (verb_start_diff(view->verbs, view->changes, &view->changes->entries[row->entry],
-                        &view->diff_child, &err) < 0)
+    const struct entry *entry = &view->changes->entries[row->entry];
+    if (entry->commits)
+        (void)pane_append(&view->diff, entry->commits, strlen(entry->commits));
+    else if (verb_start_diff(view->verbs, view->changes, entry, &view->diff_child, &err) < 0)
         (void)pane_append(&view->diff, err.message, strlen(err.message));
 }
 

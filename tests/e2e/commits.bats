@@ -192,3 +192,53 @@ assert len(main["token"]) == 32 and main["token"] != extra["token"] and main["ol
     must verb user apply --all
     [ "$(out stash list | wc -l)" -eq 1 ]
 }
+
+# shown EXPRESSION: writes the items of git for which it is true as brig status --json has them, for --shown.
+shown() {
+    run_as_user "$BRIG" status -j "$JAIL" --json | python3 -c '
+import json, sys
+for g in json.load(sys.stdin)["git"]:
+    if eval(sys.argv[1]):
+        sys.stdout.write("%s git:%s\0" % (g["token"], g["name"]))' "$1" >"$SCRATCH/shown"
+    chmod 644 "$SCRATCH/shown"
+}
+
+@test "the items of git that were shown are taken, others stay, and one that has changed is refused" {
+    project user
+    must inside user:sealed 'git commit -q --allow-empty -m one; git branch other; git tag v1; echo x >>a; git stash -q' -R
+    shown 'g["name"] == "refs/heads/other" or g["kind"] == "stash"'
+    must verb user apply --shown <"$SCRATCH/shown"
+    output_lacks 'was not moved' 'stay as they are'
+    [ "$(out for-each-ref --format='%(refname)' refs/heads refs/tags)" = $'refs/heads/main\nrefs/heads/other' ]
+    [ "$(out log -1 --format=%s main)" = first ]
+    [ "$(out stash list | wc -l)" -eq 1 ]
+    # The jail, and then the user, changes what was shown.
+    shown 'g["kind"] == "worktree" or g["name"] == "refs/tags/v1"'
+    must inside user:sealed 'git commit -q --allow-empty -m two' -R
+    must_exit 1 verb user apply --shown --risky <"$SCRATCH/shown"
+    output_has 'not applied: refs/heads/main: it has changed since it was shown'
+    output_lacks 'refs/tags/v1:'
+    [ "$(out log -1 --format=%s main)" = first ]
+    out rev-parse -q --verify v1
+    shown 'g["kind"] == "worktree"'
+    run_as_user git -c user.name=a -c user.email=a@b commit -q --allow-empty -m mine
+    must_exit 1 verb user apply --shown <"$SCRATCH/shown"
+    output_has 'not applied: refs/heads/main: it has changed since it was shown'
+    [ "$(out log -1 --format=%s main)" = mine ]
+    # The twin.
+    run_as_user git reset -q --soft HEAD~1
+    shown 'g["kind"] == "worktree"'
+    must verb user apply --shown <"$SCRATCH/shown"
+    [ "$(out log -1 --format=%s main)" = two ]
+    # A flagged one needs a word more.
+    must inside user:sealed "$EVIL" -R
+    must verb user status
+    output_has ': .envrc: obeyed by direnv (unasked)'
+    shown 'g["class"] == "unasked"'
+    must_exit 1 verb user apply --shown <"$SCRATCH/shown"
+    output_has 'git: main was not moved: '
+    must verb user apply --shown --risky <"$SCRATCH/shown"
+    [ "$(out log -1 --format=%s)" = 'small fix' ]
+    must_exit 125 verb user apply --shown a <"$SCRATCH/shown"
+    nothing_left
+}

@@ -326,6 +326,63 @@ is_raw() {
     shows '^status 0'
 }
 
+# commits: a reviewed repository with a branch, a flagged commit on the current one, and a new file.
+commits() {
+    run_as_user git -C "$FILES" init -q -b main
+    run_as_user sh -c "cd '$FILES' && git add . && git -c user.name=a -c user.email=a@b commit -qm first"
+    # shellcheck disable=SC2317 # called by the function of lib.bash
+    must run_as_user sh -c "cd '$FILES' && '$BRIG' -m sealed -j '$JAIL' -R -- sh -ec '
+        export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=n GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=n
+        git commit -q --allow-empty -m one; git branch other; echo x >.envrc; git add -f .envrc; git commit -qm evil
+        rm .envrc; git commit -qam away; echo new >fresh'"
+}
+
+@test "commits are items of the list: the same keys look at them and apply them" {
+    needs git
+    commits
+    terminal
+    review
+    shows '^ brig review  .* 3 changes, 1 flagged'
+    shows '^git in .* 2 *│'
+    keys c
+    shows 'all: 2 changes'
+    keys G
+    shows '^ref refs/heads/other, commits: 1'
+    shows 'commit [0-9a-f]+ +n: one'
+    keys p
+    shows 'choose a file'
+    keys d
+    shows 'not discarded: refs/heads/other|goes with its whole directory'
+    keys a
+    shows '  2 changes'
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s other)" = one ]
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s main)" = first ]
+    keys G
+    shows '^! .*envrc: obeyed by direnv'
+    keys a
+    shows '^Apply it\? y/N .*direnv'
+    keys n
+    shows 'nothing was applied'
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s main)" = first ]
+    keys a
+    shows '^Apply it'
+    keys y
+    shows '  1 change'
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s main)" = away ]
+    keys u
+    shows '  2 changes'
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s main)" = first ]
+    # All that is marked, files and commits.
+    keys g Space j Space A
+    shows '^1 of 2 flagged'
+    keys y
+    shows 'No changes'
+    [ "$(cat "$FILES/fresh")" = new ]
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s main)" = away ]
+    keys q
+    shows '^status 0'
+}
+
 @test "every size of the window, down to 20x5" {
     changes "$ALL"
     terminal
@@ -495,6 +552,20 @@ plain() {
     must plain 'a\na\n'
     must plain ''
     output_has "0 changes"
+}
+
+@test "--plain asks for each branch, too" {
+    needs git
+    commits
+    must plain 's\na\nn\nd\ns\na\n'
+    output_has '3 changes in jail' '(1/3) A ' '(2/3) G ! git:refs/heads/main' 'Flagged: ' '.envrc: obeyed by direnv (unasked)' \
+        'n: evil' '(3/3) G git:refs/heads/other'
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s main)" = first ]
+    output_has 'not discarded: refs/heads/'
+    must plain 's\na\ny\na\n'
+    output_has '2 applied, 0 discarded'
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s main)" = away ]
+    [ "$(run_as_user git -C "$FILES" log -1 --format=%s other)" = one ]
 }
 
 @test "--plain escapes names and contents, and asks about conflicts" {

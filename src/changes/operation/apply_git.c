@@ -10,11 +10,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation_files.h"
 #include "git/guard.h"
-#include "git/range.h"
 
 /* Absolute paths, sorted. */
 struct paths {
@@ -195,34 +195,37 @@ static const struct layer *layer_of(const struct layers *layers, const char *top
     return &layers->items[0];
 }
 
-/* Judges what an item would make reachable. */
-static int choose_range(const struct choosing *choosing, const struct git_item *item,
-                        struct str *reason, struct brig_error *err)
+/* What is flagged needs a word more. */
+static bool choose_risk(const struct choosing *choosing, const struct inventory_item *item,
+                        struct str *reason)
 {
     const struct apply_git *options = choosing->options;
-    struct range range;
-    if (options->risky || item->kind == GIT_ITEM_CONFIG || !(item->new || item->new_tree))
-        return 1;
-    int status = range_judge(item, &range, err);
-    const struct range_mark *mark = status == 0 ? range_stops(&range) : NULL;
-    bool taken = !mark || (options->ask && options->ask(options->data, item, &range));
-    if (mark && !taken) {
-        const struct layer *layer = layer_of(choosing->layers, item->top);
-        range_append_mark(reason, mark);
-        str_concat(reason, ". To take it all the same: brig apply",
-                   record_option(layer->record).text, " --risky ");
-        str_append_word(reason, layer->root);
-    }
-    range_done(&range);
-    return status < 0 ? status : taken;
+    if (!item->risk || options->risky || (options->ask && options->ask(options->data, item)))
+        return true;
+    const struct layer *layer = layer_of(choosing->layers, item->git->top);
+    str_concat(reason, item->risk, ". To take it all the same: brig apply",
+               record_option(layer->record).text, " --risky ");
+    str_append_word(reason, layer->root);
+    return false;
 }
 
-static int choose(void *data, const struct git_item *item, struct str *reason,
+static int choose(void *data, const struct git_item *git, struct str *reason,
                   struct brig_error *err)
 {
     struct choosing *choosing = data;
-    int status = choose_tree(choosing, item, reason, err);
-    return status > 0 ? choose_range(choosing, item, reason, err) : status;
+    const struct apply_git *options = choosing->options;
+    struct inventory_git judged;
+    if (options->risky && !options->chosen)
+        return choose_tree(choosing, git, reason, err);
+    int status = inventory_judge_git(git, &judged, err);
+    if (status < 0)
+        return status;
+    if (!options->chosen || options->chosen(options->data, &judged.item))
+        status = choose_tree(choosing, git, reason, err);
+    if (status > 0)
+        status = choose_risk(choosing, &judged.item, reason);
+    inventory_git_done(&judged);
+    return status;
 }
 
 /* ---- the plan ---- */

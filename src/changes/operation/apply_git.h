@@ -10,13 +10,14 @@
 #include "git/item.h"
 
 struct hand_over;
+struct inventory_item;
 struct layers;
-struct range;
 
 struct apply_git {
     struct operation_git git;
+    bool (*chosen)(void *data, const struct inventory_item *item); /* NULL: all items are */
     bool risky; /* also what is flagged; else it needs a yes to the question: */
-    bool (*ask)(void *data, const struct git_item *item, const struct range *range); /* NULL: no */
+    bool (*ask)(void *data, const struct inventory_item *item); /* NULL: no */
     void *data;
 };
 

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "changes/diff/hunks.h"
 #include "changes/diff/merge.h"
+#include "changes/inventory.h"
 #include "changes/layer/change.h"
 #include "changes/operation/apply.h"
 #include "changes/operation/apply_git.h"
@@ -30,7 +31,7 @@
 #include "cli/verbs/selection.h"
 #include "git/git.h"
 #include "git/guard.h"
-#include "git/range.h"
+#include "held/names.h"
 
 #define SKIPPED 1        /* the exit status if something was not applied */
 #define TOLD_MAX 100     /* lines about changes that were not applied */
@@ -51,10 +52,9 @@ struct applying {
     const struct words *words;
     struct verb_layers layers;
     struct selections selections;
-    struct selections roots; /* with --shown: the paths that were typed */
-    const char *here;        /* the directory that is meant if no path is given; NULL: all */
-    size_t layer;            /* the index of the current one */
-    bool asks;               /* at a terminal */
+    const char *here; /* the directory that is meant if no path is given; NULL: all */
+    size_t layer;     /* the index of the current one */
+    bool asks;        /* at a terminal */
     struct git git;
     struct ignored_trees trees; /* of the current layer, in a dry run */
     struct hunks *hunks;        /* of the current layer, or NULL */
@@ -110,8 +110,8 @@ static int parse(const struct app *app, int argc, char **argv, struct words *wor
         if (words->count > 0 || words->all || (words->go_on && words->abort))
             return brig_fail(err, BRIG_E_INVALID, 0, "--%s stands alone",
                              words->go_on ? "continue" : "abort");
-    } else if (words->shown && (words->all || words->hunks)) {
-        return brig_fail(err, BRIG_E_INVALID, 0, "--shown takes neither --all nor -p");
+    } else if (words->shown && (words->all || words->hunks || words->count > 0)) {
+        return brig_fail(err, BRIG_E_INVALID, 0, "--shown takes neither paths nor --all nor -p");
     } else if (words->count == 0 && !words->all && !words->hunks && !words->shown) {
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "apply needs a path, or --all, or -p to choose. See brig status");
@@ -529,7 +529,7 @@ static int describe(const struct applying *applying, struct operation *operation
     autostr struct str text = {0};
     for (int i = 0; i < applying->words->count && text.length < OPERATION_TEXT_MAX; i++)
         str_concat(&text, i > 0 ? " " : "", applying->words->paths[i]);
-    if (applying->words->shown && applying->words->count == 0)
+    if (applying->words->shown)
         selections_describe(&applying->selections, &text);
     else if (applying->words->count == 0)
         str_append(&text, applying->here ? applying->here : "--all");
@@ -556,11 +556,36 @@ static void tell_done(const struct applying *applying, uint64_t id)
                                                                                  : "them");
 }
 
+static bool is_running(const struct layers *layers)
+{
+    for (size_t i = 0; i < layers->count; i++)
+        if (layers->items[i].running)
+            return true;
+    return false;
+}
+
+/* Names items of git that were shown and are not there any more. */
+static void tell_git(struct applying *applying)
+{
+    const struct selection *git = &applying->selections.git;
+    bool live = applying->words->live && is_running(&applying->layers.layers);
+    for (size_t i = 0; i < git->count; i++) {
+        if (git->words[i].matched)
+            continue;
+        applying->skipped++;
+        if (applying->told++ < TOLD_MAX)
+            message_warning("not applied: %s: %s", str_shown(git->words[i].typed).text,
+                            live ? "a run of the jail is active" : SELECTION_CHANGED);
+    }
+}
+
 static int finish(struct applying *applying, uint64_t id)
 {
     const struct str *changed = &applying->selections.changed;
     for (const char *path = NULL; (path = str_list_next(changed, path));)
         tell_skipped(applying, "/", path + 1, SELECTION_CHANGED);
+    if (!applying->words->dry)
+        tell_git(applying);
     const char *unmatched = selections_unmatched(&applying->selections);
     if (applying->told > TOLD_MAX)
         message_warning("%ju more changes were not applied",
@@ -584,17 +609,15 @@ static int finish(struct applying *applying, uint64_t id)
 }
 
 /* Asks about commits, the index or a stash, with a mark. An answer for all flagged files holds for these as well. */
-static bool ask_git(void *data, const struct git_item *item, const struct range *range)
+static bool ask_git(void *data, const struct inventory_item *item)
 {
     static const struct answer answers[] = {{'y', "yes"}, {'n', "no"}, {'n', ""}};
     const struct applying *applying = data;
     autostr struct str text = {0};
     if (applying->flagged != '\0')
         return applying->flagged == 'a';
-    const char *name = item->kind == GIT_ITEM_WORKTREE ? item->new_head : item->name;
-    str_append_shown(&text, name, strlen(name), "");
-    str_append(&text, ": ");
-    range_append_mark(&text, range_stops(range));
+    str_append_shown(&text, item->path, strlen(item->path), "");
+    str_concat(&text, ": ", item->risk, names_class_words(item->class));
     return ask_text(&text, "Move it all the same? [y]es, [n]o?", answers, ARRAY_LENGTH(answers)) ==
            'y';
 }
@@ -605,20 +628,28 @@ static struct operation_git operation_git(struct applying *applying)
         .git = &applying->git, .storage = applying->git_part, .notes = &applying->notes};
 }
 
-/* Plans git's part of the operation, for directories that are applied as a whole. */
+static bool was_shown(void *data, const struct inventory_item *item)
+{
+    struct applying *applying = data;
+    return selections_have_git(&applying->selections, item);
+}
+
+/* Plans git's part of the operation, for directories that are applied as a whole, or of items that were shown. */
 static int plan_git(struct applying *applying, struct operation *operation, struct brig_error *err)
 {
     bool wanted[LAYERS_MAX];
     const char *storage = applying->layers.setup.settings.storage;
     const struct layers *layers = &applying->layers.layers;
-    bool typed = applying->words->shown && applying->words->count > 0;
-    const struct selections *selections = typed ? &applying->roots : &applying->selections;
+    bool shown = applying->words->shown;
+    if (shown && applying->selections.git.count == 0)
+        return 0;
     for (size_t i = 0; i < LAYERS_MAX; i++)
-        wanted[i] = selection_is_whole(selections, i);
+        wanted[i] = shown || selection_is_whole(&applying->selections, i);
     if (applying->words->fetch &&
         layers_fetch_git(layers, wanted, storage, &applying->notes, err) < 0)
         return err ? err->code : BRIG_E_SYSTEM;
     const struct apply_git options = {.git = operation_git(applying),
+                                      .chosen = shown ? was_shown : NULL,
                                       .risky = applying->words->risky,
                                       .ask = applying->asks ? ask_git : NULL,
                                       .data = applying};
@@ -655,14 +686,6 @@ static int apply(struct applying *applying, bool live, struct brig_error *err)
         status = finish(applying, id);
     message_lines(&applying->notes);
     return status;
-}
-
-static bool is_running(const struct layers *layers)
-{
-    for (size_t i = 0; i < layers->count; i++)
-        if (layers->items[i].running)
-            return true;
-    return false;
 }
 
 /* Returns an fd. */
@@ -724,16 +747,14 @@ static int run_layers(struct applying *applying, struct brig_error *err)
         return lock;
     char *here = (char *)(uintptr_t)applying->here;
     status =
-        selections_make(words->shown ? &applying->roots : &applying->selections, &applying->layers,
-                        false, here ? 1 : words->count, here ? &here : words->paths, err);
-    if (status == 0 && words->shown)
-        status =
-            selections_read_shown(&applying->selections, &applying->layers, &applying->git, err);
+        words->shown
+            ? selections_read_shown(&applying->selections, &applying->layers, &applying->git, err)
+            : selections_make(&applying->selections, &applying->layers, false,
+                              here ? 1 : words->count, here ? &here : words->paths, err);
     if (status == 0)
         status = apply(applying, live, err);
     close_fd(&lock);
     selections_done(&applying->selections);
-    selections_done(&applying->roots);
     if (status >= 0)
         verb_tell_elsewhere(&applying->layers, here, cmd_diff.name);
     return status;

@@ -120,6 +120,13 @@ static int read_shown(struct discarding *discarding, struct brig_error *err)
     git_done(&git);
     for (const char *path = NULL; (path = str_list_next(&discarding->selections.changed, path));)
         report(discarding, "/", path + 1, SELECTION_CHANGED);
+    const struct selection *items = &discarding->selections.git;
+    for (size_t i = 0; i < items->count; i++)
+        if (discarding->skipped++ < TOLD_MAX)
+            message_warning(
+                "not discarded: %s: what was done in git goes with its whole directory: "
+                "brig discard DIRECTORY",
+                str_shown(items->words[i].typed).text);
     return status;
 }
 

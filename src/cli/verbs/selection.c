@@ -18,6 +18,8 @@
 #include "changes/show/risk.h"
 #include "cli/verbs/layers.h"
 
+#define GIT_PREFIX "git:"
+
 static bool exists(const struct layer *layer, const char *path)
 {
     struct stat info;
@@ -184,19 +186,22 @@ static int add_group(struct selections *selections, const struct layer *layer,
     return status;
 }
 
-/* One "TOKEN PATH", which is changed. */
+/* One "TOKEN PATH" or "TOKEN git:NAME", which is changed. */
 static int add_shown(struct selections *selections, const struct verb_layers *layers,
                      const struct git *git, char *text, struct brig_error *err)
 {
     struct token token = {{0}};
     const char *below, *typed = text + TOKEN_LENGTH + 1;
     size_t length = strlen(text);
-    if (length < TOKEN_LENGTH + 2 || text[TOKEN_LENGTH] != ' ' || *typed != '/' ||
+    bool git_item = length > TOKEN_LENGTH && str_starts_with(typed, GIT_PREFIX);
+    if (length < TOKEN_LENGTH + 2 || text[TOKEN_LENGTH] != ' ' || (*typed != '/' && !git_item) ||
         strspn(text, "0123456789abcdef") != TOKEN_LENGTH)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "--shown: '%s' is not a token, a blank and an absolute path",
+                         "--shown: '%s' is not a token, a blank and an absolute path or git:NAME",
                          str_shown(text).text);
     memcpy(token.text, text, TOKEN_LENGTH);
+    if (git_item)
+        return add_item(&selections->git, typed + strlen(GIT_PREFIX), "", token, err);
     bool group = text[length - 1] == '/';
     if (group)
         text[length - 1] = '\0';
@@ -234,15 +239,19 @@ int selections_read_shown(struct selections *ret_selections, const struct verb_l
     return status;
 }
 
+static void selection_done(struct selection *selection)
+{
+    for (size_t i = 0; i < selection->count; i++)
+        free(selection->words[i].path);
+    free(selection->words);
+    free(selection->paths);
+}
+
 void selections_done(struct selections *selections)
 {
-    for (size_t i = 0; i < LAYERS_MAX; i++) {
-        struct selection *selection = &selections->items[i];
-        for (size_t k = 0; k < selection->count; k++)
-            free(selection->words[k].path);
-        free(selection->words);
-        free(selection->paths);
-    }
+    for (size_t i = 0; i < LAYERS_MAX; i++)
+        selection_done(&selections->items[i]);
+    selection_done(&selections->git);
     str_done(&selections->text);
     str_done(&selections->changed);
     memset(selections, 0, sizeof *selections);
@@ -334,6 +343,16 @@ bool selection_has(struct selections *selections, size_t layer, const struct cha
     return found;
 }
 
+bool selections_have_git(struct selections *selections, const struct inventory_item *item)
+{
+    for (size_t i = 0; i < selections->git.count; i++) {
+        struct selected *word = &selections->git.words[i];
+        if (strcmp(word->token.text, item->token.text) == 0)
+            return word->matched = true;
+    }
+    return false;
+}
+
 const char *selections_unmatched(const struct selections *selections)
 {
     for (size_t i = 0; i < LAYERS_MAX; i++)
@@ -352,6 +371,8 @@ void selections_describe(const struct selections *selections, struct str *out)
         count += selection->count;
         first = !first && selection->count > 0 ? selection->words[0].typed : first;
     }
+    count += selections->git.count;
+    first = !first && selections->git.count > 0 ? selections->git.words[0].typed : first;
     str_append(out, first ? first : "nothing");
     if (count > 1)
         str_appendf(out, " and %zu more", count - 1);

@@ -14,6 +14,7 @@
 
 struct change;
 struct git;
+struct inventory_item;
 struct verb_layers;
 
 /* One word: a path relative to the root of its layer, or a pattern for fnmatch(), in which * matches also slashes. */
@@ -36,6 +37,7 @@ struct selection {
 
 struct selections {
     struct selection items[LAYERS_MAX]; /* by layer */
+    struct selection git;               /* of items that were shown: those of git, by their names */
     bool all;                           /* no words: everything */
     bool exact;                         /* words are paths, never patterns */
     bool shown;                         /* the words are items */
@@ -54,7 +56,8 @@ int selections_make(struct selections *ret_selections, const struct verb_layers 
 int selections_make_both(struct selections ret_both[static 2], struct verb_layers *const *layers,
                          int count, char **words, struct brig_error *err);
 /* Reads items from standard input: each is a token, a blank, the absolute path as brig status --json has it, and a NUL.
- * A path of a directory that git ignores ends in a slash, and means all files in it. */
+ * A path of a directory that git ignores ends in a slash, and means all files in it. Items of git have "git:NAME" in place of
+ * a path; the token says which repository it is. */
 int selections_read_shown(struct selections *ret_selections, const struct verb_layers *layers,
                           const struct git *git, struct brig_error *err);
 void selections_done(struct selections *selections);
@@ -76,6 +79,9 @@ bool selection_has(struct selections *selections, size_t layer, const struct cha
 
 /* Of a selected item, whether a copy (change->copy_name) that was made while a run is active is what was shown. */
 bool selection_fits(const struct selections *selections, size_t layer, const struct change *change);
+
+/* Whether an item of git was shown; notes that it was found. */
+bool selections_have_git(struct selections *selections, const struct inventory_item *item);
 
 /* Appends what was selected, for the log: "PATH" or "PATH and 2 more". */
 void selections_describe(const struct selections *selections, struct str *out);
