@@ -117,6 +117,8 @@ has_changes() {
     [ ! -e n ]
     must brig_of_user undo -j checked "$(brig_of_user log -j checked | sed -n 's/^#\([0-9]*\) .*  undo .*/\1/p')"
     [ "$(cat file n/m/f)" = $'run\nn' ]
+    must brig_of_user status -j killed
+    grep -qE '^ +A +ready ' <<<"$output"
     must brig_of_user apply -j reviewed --all --risky --conflict theirs
     [ "$(cat other r/s n)" = $'reviewed\nr\nf' ]
     must brig_of_user undo -j reviewed
