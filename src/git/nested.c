@@ -376,17 +376,10 @@ static int recreate(const struct nested *nested, int dir, int old, int folder,
     }
     struct plan_part part = {.p = &p};
     struct brig_error failure = {0};
-    autoclose int record = -1;
+    const struct plan_options options = {.git = &nested->guard->git};
     run_name_space(nested->guard, 0, part.space);
     status = private_recreate(&nested->guard->git, &p, err);
-    int finished = status > 0 ? run_open_record(folder, &record, &failure) : 0;
-    const struct plan_options options = {.git = &nested->guard->git, .storage = -1, .into = record};
-    if (status > 0 && finished == 0)
-        finished = plan_hand_over(&options, &part, 1, &failure);
-    if (finished == 0 && part.status < 0) {
-        finished = part.status;
-        failure = part.err;
-    }
+    int finished = status > 0 ? plan_complete(&options, &part, &failure) : 0;
     if (status > 0 && private_place(&p, finished < 0 ? NULL : &failure) < 0)
         finished = finished < 0 ? finished : BRIG_E_SYSTEM;
     if (finished < 0) {

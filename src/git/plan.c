@@ -378,29 +378,34 @@ static int plan_add(struct plan *plan, struct plan_part *part, struct brig_error
 
 #define TRIES_MAX 3 /* if the user changes something at the same time */
 
-/* A new repository takes what is in the jail, in the storage; then it is one item. */
-static int plan_add_made(struct plan *plan, struct plan_part *part, struct brig_error *err)
+int plan_complete(const struct plan_options *options, struct plan_part *part,
+                  struct brig_error *err)
 {
-    const struct private_git *p = part->p;
     autoclose int record = -1;
-    char hash[65];
-    struct place place;
     struct plan_part inner = *part;
-    int status = files_make_dir(p->folder, "record", &record, err);
-    const struct plan_options own = {.git = plan->options->git,
-                                     .chooser = plan->options->chooser,
-                                     .storage = -1,
-                                     .into = record};
+    struct plan_options own = {.git = options->git, .chooser = options->chooser, .storage = -1};
+    int status = files_make_dir(part->p->folder, "record", &record, err);
+    own.into = record;
     inner.made = false;
     if (status == 0)
         status = plan_hand_over(&own, &inner, 1, err);
     part->report = inner.report;
-    if (status == 0 && inner.status < 0)
-        status = brig_fail(err, inner.status, inner.err.sys_errno, "%s", inner.err.message);
+    return status == 0 && inner.status < 0
+               ? brig_fail(err, inner.status, inner.err.sys_errno, "%s", inner.err.message)
+               : status;
+}
+
+/* Then it is one item. */
+static int plan_add_made(struct plan *plan, struct plan_part *part, struct brig_error *err)
+{
+    const struct private_git *p = part->p;
+    char hash[65];
+    struct place place;
+    int status = plan_complete(plan->options, part, err);
     if (status < 0 ||
         part->report.refused) /* its commits would be lost with the private directory */
         return status;
-    status = git_hash_repository(own.git, p->repo.git_dir, hash, err);
+    status = git_hash_repository(plan->options->git, p->repo.git_dir, hash, err);
     if (status == 0)
         status = place_of(p->top, &place, err);
     if (status < 0)

@@ -58,6 +58,10 @@ struct plan_options {
 /* Fetches what is new in each working tree, asks about each item, and writes the record: 1, or 0 if nothing is taken. */
 int plan_write(const struct plan_options *options, struct plan_part *parts, size_t count,
                struct brig_error *err);
+/* A new repository takes what is in the jail while it is in the storage: see private_recreate(). Its own record is in its
+ * folder. */
+int plan_complete(const struct plan_options *options, struct plan_part *part,
+                  struct brig_error *err);
 /* When the record was taken: what has arrived needs no pin any more. The status of each part says what failed. */
 void plan_end(const struct plan_options *options, struct plan_part *parts, size_t count);
 

@@ -384,7 +384,7 @@ static int settle_before(const struct setup *setup, struct brig_error *err)
     const struct settle how = {.storage = settings->storage,
                                .jail = settings->jail,
                                .places = &places,
-                               .user = project_owner(setup)};
+                               .user = {setup->identity.host_uid, setup->identity.host_gid}};
     int status = settings->storage ? settle(&how, &notes, err) : 0;
     tell(&notes, NULL);
     return status;
