@@ -14,9 +14,11 @@
 #include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/path.h"
@@ -70,13 +72,42 @@ int files_make_dir(int at, const char *name, int *ret_fd, struct brig_error *err
     return 0;
 }
 
+static bool files_identify_with(int dir, const char *name, unsigned asked,
+                                char ret_id[FILES_ID_MAX])
+{
+    struct statx info;
+    if (statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_INO | asked, &info) < 0)
+        return false;
+    uintmax_t first =
+        asked & info.stx_mask & STATX_BTIME
+            ? (uintmax_t)info.stx_btime.tv_sec * CLOCK_SECOND_NS + info.stx_btime.tv_nsec
+            : makedev(info.stx_dev_major, info.stx_dev_minor);
+    (void)snprintf(ret_id, FILES_ID_MAX, "%jx-%jx", first, (uintmax_t)info.stx_ino);
+    return true;
+}
+
 bool files_identify(int dir, const char *name, char ret_id[FILES_ID_MAX])
 {
-    struct stat info;
-    if (fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0)
-        return false;
-    (void)snprintf(ret_id, FILES_ID_MAX, "%jx-%jx", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
-    return true;
+    return files_identify_with(dir, name, STATX_BTIME, ret_id);
+}
+
+bool files_has_id(int fd, const char *id)
+{
+    char now[FILES_ID_MAX], old[FILES_ID_MAX];
+    return files_identify(fd, "", now) && files_identify_with(fd, "", 0, old) &&
+           (strcmp(now, id) == 0 || strcmp(old, id) == 0);
+}
+
+void files_rename_id(int dir, const char *prefix, int fd)
+{
+    char now[FILES_ID_MAX], old[FILES_ID_MAX];
+    autostr struct str from = {0}, to = {0};
+    if (!files_identify(fd, "", now) || !files_identify_with(fd, "", 0, old))
+        return;
+    str_concat(&from, prefix, old);
+    str_concat(&to, prefix, now);
+    if (!from.failed && !to.failed)
+        (void)renameat2(dir, from.data, dir, to.data, RENAME_NOREPLACE);
 }
 
 int files_random_name(const char *prefix, char *ret_name, size_t size, struct brig_error *err)
@@ -88,9 +119,9 @@ int files_random_name(const char *prefix, char *ret_name, size_t size, struct br
     return 0;
 }
 
-static void files_sync_directory(int dir)
+void files_sync(int dir, const char *name)
 {
-    autoclose int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0)
         (void)fsync(fd);
 }
@@ -109,7 +140,7 @@ static int files_replace(int dir, const char *name, const void *bytes, size_t le
     if (failed == 0 && renameat(dir, temporary, dir, name) < 0)
         failed = -errno;
     if (failed == 0 && durable)
-        files_sync_directory(dir);
+        files_sync(dir, ".");
     if (failed == 0)
         return 0;
     if (fd >= 0)

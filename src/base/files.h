@@ -33,13 +33,20 @@ int files_make_dir(int at, const char *name, int *ret_fd, struct brig_error *err
 /* Creates the missing directories of a relative path, without following links; -1 on failure. */
 int files_make_path(int top, const char *path);
 
-/* Writes an id that is unique while the file exists: "DEVICE-INODE". `name` may be "" for the fd
- * itself. False if the file does not exist. */
+/* Writes an id that is unique while the file exists: "BIRTH-INODE", or "DEVICE-INODE" where the filesystem knows no birth time:
+ * the number of a device may change with a reboot. `name` may be "" for the fd itself. False if the file does not exist. */
 #define FILES_ID_MAX 40
 bool files_identify(int dir, const char *name, char ret_id[FILES_ID_MAX]);
+/* Whether an id of this or an earlier version, whose ids had the device, is that of an open file. */
+bool files_has_id(int fd, const char *id);
+/* Renames PREFIX and the earlier id of an open file, if that exists in `dir`, to PREFIX and its id of today. */
+void files_rename_id(int dir, const char *prefix, int fd);
 
 /* Writes an unused name: the prefix and random digits. */
 int files_random_name(const char *prefix, char *ret_name, size_t size, struct brig_error *err);
+
+/* Makes a file durable, or with "." the directory itself, as far as that is possible. */
+void files_sync(int dir, const char *name);
 
 /* Replaces a file of the storage atomically, by a rename: readers see the old or the new
  * contents. */

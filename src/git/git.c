@@ -89,6 +89,8 @@ static const char *const settings[] = {
     "-c",
     "core.untrackedCache=false",
     "-c",
+    "core.fsync=reference,index", /* else a power loss would leave empty files */
+    "-c",
     "gc.auto=0",
     "-c",
     "maintenance.auto=false",

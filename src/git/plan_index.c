@@ -31,12 +31,15 @@ static int plan_copy_index(struct plan_tree *tree, struct brig_error *err)
     if (status == 0) /* a copy of a split index would need the other file of it */
         status = RUN(&tree->t, NULL, &shared, err, "rev-parse", "--shared-index-path");
     for (int i = 0; i < 2 && status >= 0; i++) {
-        char name[32];
+        char name[32], lock[40];
         (void)snprintf(name, sizeof name, "index-%zu.%s", tree->plan->tree_count, sides[i]);
+        (void)snprintf(lock, sizeof lock, "%s.lock", name); /* of a git that was killed */
+        (void)unlinkat(tree->plan->options->into, lock, 0);
         if (!str_fill(tree->index_path[i], sizeof tree->index_path[i], path, "/", name))
             return brig_fail(err, BRIG_E_INVALID, 0, "the path of the jail's storage is too long");
         (void)unlinkat(tree->plan->options->into, name, 0);
         status = copying_file(tree->p->repo.git_dir, "index", tree->plan->options->into, name, err);
+        files_sync(tree->plan->options->into, name);
         const struct git_call how = plan_on_copy(tree, i);
         if (status > 0 && shared.length > 1)
             status = MUST(&tree->t, &how, NULL, err, "update-index", "--no-split-index");

@@ -270,8 +270,7 @@ static int write_about(const struct private_git *p, struct brig_error *err)
 
 static int check_identity(int fd, const char *id, const char *path, struct brig_error *err)
 {
-    char now[FILES_ID_MAX];
-    return files_identify(fd, "", now) && strcmp(now, id) == 0
+    return files_has_id(fd, id)
                ? 0
                : brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' is not the directory it was",
                            str_shown(path).text);
@@ -385,6 +384,7 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
     static const char *const trees[] = {"objects", "rebase-merge", "rebase-apply", "sequencer"};
     char name[KEPT_NAME_MAX];
     kept_name(p, name);
+    files_rename_id(storage, PRIVATE_PENDING, p->top);
     autoclose int kept = storage < 0 ? -1 : files_open_dir(storage, name);
     if (kept < 0)
         return 0;

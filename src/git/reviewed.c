@@ -160,6 +160,7 @@ static int open_existing(struct guard *guard, struct tree *tree, const struct re
 {
     char name[REVIEWED_NAME_SIZE];
     name_of(tree->top, "", name);
+    files_rename_id(guard->storage, REVIEWED_PREFIX, tree->top);
     autoclose int folder = files_open_dir(guard->storage, name);
     if (folder < 0)
         return 0;

@@ -86,6 +86,7 @@ static int take_move_head(const struct git_taking *t, const struct take_entry *e
     status = refs_is_id(to)
                  ? GIT(t, how, err, "update-ref", "--no-deref", "-m", "brig: checkout", "HEAD", to)
                  : GIT(t, how, err, "symbolic-ref", "-m", "brig: checkout", "HEAD", to);
+    files_sync(how->git_dir, "HEAD"); /* git symbolic-ref does not */
     return status <= 0 ? status
                        : brig_fail(err, BRIG_E_STATE, 0, "git refuses to move HEAD to '%s'", to);
 }
@@ -124,6 +125,7 @@ static int take_move_stashes(const struct git_taking *t, const struct take_entry
         const char *message = text[strlen(id)] ? text + strlen(id) + 1 : "";
         status = GIT(t, how, err, "stash", "store", "-q", "-m", message, id);
     }
+    files_sync(how->git_dir, "logs/refs/stash"); /* the list; git makes only the ref durable */
     return status <= 0
                ? status
                : brig_fail(err, BRIG_E_STATE, 0, "git refuses to change the list of stashes");
@@ -334,6 +336,25 @@ static int take_move_all(struct git_taking *t, struct brig_error *err)
 
 /* ---- the base of a jail ---- */
 
+static void take_drop_lock_of(int base, const char *name)
+{
+    autostr struct str lock = {0};
+    str_concat(&lock, name, ".lock");
+    if (!lock.failed)
+        (void)unlinkat(base, lock.data, 0);
+}
+
+/* Removes the locks of a git that was killed. Nobody else's works here: the private git directory is locked. */
+static void take_drop_base_locks(const struct git_taking *t, int base)
+{
+    static const char *const names[] = {"HEAD", "packed-refs", "index", "config", "refs/stash"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        take_drop_lock_of(base, names[i]);
+    for (size_t i = 0; i < t->entry_count; i++)
+        if (t->entries[i].kind == TAKE_REF)
+            take_drop_lock_of(base, t->entries[i].name);
+}
+
 /* base/ says on what jail and user agree, so it follows. A value there that is neither of the two is
  * left: the private git directory has gone on, or is another one. */
 static int take_follow(const struct git_taking *t, size_t number, struct brig_error *err)
@@ -347,6 +368,8 @@ static int take_follow(const struct git_taking *t, size_t number, struct brig_er
     struct side now = {0};
     if (base < 0)
         return 0;
+    if (t->again)
+        take_drop_base_locks(t, base);
     int status = str_make(&objects, err, t->repos[tree->repo].path, "/objects");
     struct take_scope scope = {.repo = tree->repo,
                                .tree = number,
@@ -373,6 +396,8 @@ static int take_follow(const struct git_taking *t, size_t number, struct brig_er
             status = take_move_config(t, entry, &scope.how, true, err);
         if (entry->kind == TAKE_INDEX && files_exists(t->copies, name))
             status = copying_file(t->copies, name, base, "index", err);
+        if (entry->kind == TAKE_INDEX && status > 0)
+            files_sync(base, "index");
     }
     seen_forget(folder);
     side_done(&now);

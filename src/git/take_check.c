@@ -90,9 +90,9 @@ static int take_note_lock(struct git_taking *t, const struct take_tree *tree,
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the index of '%s'",
                          str_shown(tree->path).text);
     str_list_add(&t->locks, id);
-    return t->locks.failed
-               ? brig_fail_nomem(err)
-               : files_write(t->record, GIT_RECORD_LOCKS, t->locks.data, t->locks.length, err);
+    return t->locks.failed ? brig_fail_nomem(err)
+                           : files_write_durable(t->record, GIT_RECORD_LOCKS, t->locks.data,
+                                                 t->locks.length, err);
 }
 
 void take_index_name(const struct git_taking *t, size_t tree, char ret_name[32])
@@ -120,7 +120,9 @@ static int take_make_lock(struct git_taking *t, size_t number, struct brig_error
                          str_shown(tree->git_path).text);
     if (fstatat(tree->git_dir, "index", &old, AT_SYMLINK_NOFOLLOW) == 0)
         (void)fchmod(fd, old.st_mode & 0777);
-    return take_note_lock(t, tree, err);
+    return fsync(fd) < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to '%s'",
+                                     str_shown(tree->git_path).text)
+                         : take_note_lock(t, tree, err);
 }
 
 /* Gives the file the name of the lock, as git's own lock without replacing one: -1 with errno. */

@@ -5,9 +5,11 @@ The disk is a file of a FUSE filesystem that this module serves, below a loop de
 writes is one request, and each flush (barrier) another. Needs root, /dev/fuse and loop devices.
 """
 
+import ctypes
 import mmap
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -28,6 +30,7 @@ GETATTR, SETATTR, OPEN, READ, WRITE, RELEASE, FSYNC, FLUSH, INIT = 3, 4, 14, 15,
 FORGET, DESTROY, BATCH_FORGET = 2, 38, 42
 WITHOUT_ANSWER = (FORGET, BATCH_FORGET)
 ENOSYS = 38
+PR_SET_PDEATHSIG = 1
 
 
 class Server:
@@ -100,7 +103,12 @@ def command(*words, **options):
 class Disk:
     """A filesystem of the given kind at `place`, on a disk that is logged."""
 
-    def __init__(self, kind, above):
+    # Renames alone do not make ext4 write what is renamed: programs cannot rely on it elsewhere.
+    OPTIONS = {"ext4": "noauto_da_alloc", "xfs": "nouuid", "btrfs": "defaults"}
+
+    MAKE = {"ext4": ["-F", "-I", "256", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"], "xfs": ["-K"], "btrfs": ["-K"]}
+
+    def __init__(self, kind, above, options=None):
         self.size = {"ext4": 64, "btrfs": 128, "xfs": 320}[kind] << 20
         self.kind = kind
         self.place, self.file, self.copy = (os.path.join(above, name) for name in ("disk", "blocks", "copy"))
@@ -112,11 +120,8 @@ class Disk:
         with open(self.file, "wb"):
             pass
         self.start()
-        options = {"ext4": ["-q", "-F", "-I", "256", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"], "xfs": ["-q", "-K"],
-                   "btrfs": ["-q", "-K"]}[kind]
-        command("mkfs." + kind, *options, self.file)
-        # Renames alone do not make ext4 write what is renamed: programs cannot rely on it elsewhere.
-        self.mount(self.file, {"ext4": "noauto_da_alloc", "xfs": "nouuid", "btrfs": "defaults"}[kind])
+        command("mkfs." + kind, "-q", *self.MAKE[kind], self.file)
+        self.mount(self.file, options or self.OPTIONS[kind])
         os.chmod(self.place, 0o755)
 
     def start(self):
@@ -128,6 +133,7 @@ class Disk:
         self.server = os.fork()
         if self.server == 0:
             try:
+                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
                 Server(device, self.image, self.log, self.size).serve()
             finally:
                 os._exit(0)
@@ -138,10 +144,10 @@ class Disk:
         if not self.loop or subprocess.run(["losetup", self.loop, file], check=False).returncode != 0:
             self.loop = command("losetup", "--show", "-f", file).stdout.decode().strip()
         command("mount", "-t", self.kind, "-o", options, self.loop, self.place)
+        command("losetup", "-d", self.loop)  # when it is unmounted, also by a kill
 
     def unmount(self):
         command("umount", self.place)
-        command("losetup", "-d", self.loop)
         try:  # the namespaces of ended jails are not gone at once
             backing = f"/sys/block/{os.path.basename(self.loop)}/loop/backing_file"
             wait_for(lambda: not os.path.exists(backing), seconds=10)
@@ -194,7 +200,7 @@ class Disk:
         self.mount(self.copy, "nouuid" if self.kind == "xfs" else "defaults")
 
     def remove(self):
-        for words in (["umount", self.place], ["losetup", "-d", self.loop or "none"], ["umount", self.file]):
+        for words in (["umount", self.place], ["umount", self.file]):
             subprocess.run(words, check=False, stderr=subprocess.DEVNULL)
         if self.server:
             os.waitpid(self.server, 0)

@@ -64,13 +64,6 @@ static uint64_t number_of(const char *value)
     return parse_uint(value, ID_MAX, PARSE_ZERO_OK, &number, NULL) < 0 ? 0 : number;
 }
 
-static void sync_directory(int dir)
-{
-    autoclose int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        (void)fsync(fd);
-}
-
 int operation_mark(int dir, const char *name, const char *text, struct brig_error *err)
 {
     autoclose int fd =
@@ -79,7 +72,7 @@ int operation_mark(int dir, const char *name, const char *text, struct brig_erro
     if (failed < 0 || fsync(fd) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, failed < 0 ? -failed : errno,
                          "cannot write to the log of operations");
-    sync_directory(dir);
+    files_sync(dir, ".");
     return 0;
 }
 
