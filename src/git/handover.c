@@ -14,6 +14,8 @@
 #include "git/reviewed.h"
 #include "git/seen.h"
 
+#define LISTED "listed" /* in the folder of a private git directory */
+
 static int refuse_running(struct brig_error *err)
 {
     return brig_fail(
@@ -46,6 +48,8 @@ void hand_over_free(struct hand_over *h)
     for (size_t i = 0; i < h->count; i++) {
         plan_report_done(&h->parts[i].report);
         private_done(&h->items[i].p);
+        if (h->lists)
+            (void)tree_remove(h->items[i].folder, LISTED, NULL);
         close_fd(&h->items[i].lock);
         close_fd(&h->items[i].folder);
     }
@@ -129,6 +133,23 @@ int hand_over_add(struct hand_over *h, const char *root, struct brig_error *err)
     return status;
 }
 
+/* To list it, a new repository is made in a folder that goes afterwards. */
+static int hand_over_wrap(struct hand_over *h, struct hand_over_item *item, struct brig_error *err)
+{
+    autoclose int folder = -1;
+    struct private_git p;
+    int status = tree_remove(item->folder, LISTED, err);
+    if (status == 0)
+        status = files_make_dir(item->folder, LISTED, &folder, err);
+    if (status == 0)
+        status = private_wrap(folder, item->p.sealed.dir, item->p.top, &p, err);
+    if (status < 0)
+        return status;
+    private_done(&item->p);
+    item->p = p;
+    return private_recreate(&h->guard->git, &item->p, err);
+}
+
 /* New repositories are made in the storage; what is not a repository is left out. */
 static void hand_over_recreate(struct hand_over *h)
 {
@@ -137,7 +158,7 @@ static void hand_over_recreate(struct hand_over *h)
         struct hand_over_item *item = &h->items[i];
         struct brig_error why = {0};
         int status = item->p.repo.kind != REPO_NONE ? 1
-                     : h->lists                     ? 0
+                     : h->lists                     ? hand_over_wrap(h, item, &why)
                                 : private_recreate(&h->guard->git, &item->p, &why);
         if (status < 0)
             hand_over_note(h, &why);

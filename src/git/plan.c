@@ -395,15 +395,44 @@ int plan_complete(const struct plan_options *options, struct plan_part *part,
                : status;
 }
 
+/* Whether a new repository is put in place, if all that is in it is taken. */
+static int plan_choose_made(const struct plan *plan, const struct plan_part *part,
+                            struct brig_error *err)
+{
+    const struct git_chooser *chooser = plan->options->chooser;
+    const struct git_item item = {.kind = GIT_ITEM_PLACED,
+                                  .top = part->p->top_path,
+                                  .name = part->p->top_path,
+                                  .git = plan->options->git};
+    autostr struct str why = {0};
+    return chooser ? chooser->choose(chooser->data, &item, &why, err) : 1;
+}
+
+/* It stays in the jail. Nothing is said if nothing of it was chosen. */
+static void plan_refuse_made(struct plan_part *part, bool chosen)
+{
+    struct plan_report *report = &part->report;
+    if (!report->told && (chosen || report->summary.length > 0)) {
+        str_concat(&report->notes, "git: the new repository in ", str_shown(part->p->top_path).text,
+                   " was not created: not all of it was chosen\n");
+        report->told = true;
+    }
+    report->refused = true;
+    str_done(&report->summary);
+}
+
 /* Then it is one item. */
-static int plan_add_made(struct plan *plan, struct plan_part *part, struct brig_error *err)
+static int plan_add_made(struct plan *plan, struct plan_part *part, bool chosen,
+                         struct brig_error *err)
 {
     const struct private_git *p = part->p;
     char hash[65];
     struct place place;
     int status = plan_complete(plan->options, part, err);
-    if (status < 0 ||
-        part->report.refused) /* its commits would be lost with the private directory */
+    bool whole = chosen && !part->report.refused;
+    if (status == 0 && !whole) /* its commits would be lost with the private directory */
+        plan_refuse_made(part, chosen);
+    if (status < 0 || !whole)
         return status;
     status = git_hash_repository(plan->options->git, p->repo.git_dir, hash, err);
     if (status == 0)
@@ -426,9 +455,15 @@ int plan_write(const struct plan_options *options, struct plan_part *parts, size
     for (size_t i = 0; i < count; i++) {
         struct plan_part *part = &parts[i];
         bool made = part->made && files_exists(part->p->folder, PRIVATE_NEW);
+        bool lists = part->flags & PLAN_SEEN;
         part->err = (struct brig_error){0};
-        part->status =
-            made ? plan_add_made(&plan, part, &part->err) : plan_add(&plan, part, &part->err);
+        int chosen = made ? plan_choose_made(&plan, part, &part->err) : 1;
+        if (chosen < 0)
+            part->status = chosen;
+        else if (made && !lists)
+            part->status = plan_add_made(&plan, part, chosen > 0, &part->err);
+        else
+            part->status = plan_add(&plan, part, &part->err);
     }
     bool any = plan.tree_count > 0 || plan.placed.length > 0;
     record_add_number(&record, "version", GIT_RECORD_VERSION);

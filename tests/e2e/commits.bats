@@ -242,3 +242,27 @@ for g in json.load(sys.stdin)["git"]:
     must_exit 125 verb user apply --shown a <"$SCRATCH/shown"
     nothing_left
 }
+
+@test "a new repository is listed with its commits, and created if all of it was shown" {
+    project user
+    run_as_user rm -rf .git
+    must inside user:sealed 'git init -q -b main .; echo n >n; git add -A; git commit -q -m one; git branch other' -R
+    must verb user status
+    output_has "new repository $PROJECT  is created" 'branch other  1 commit' 'HEAD and index, main  1 commit'
+    must verb user apply n
+    shown 'g["name"] == "refs/heads/other"'
+    must_exit 1 verb user apply --shown <"$SCRATCH/shown"
+    output_has 'was not created: not all of it was chosen'
+    output_lacks 'it has changed'
+    # A commit more, and the token of a branch is another.
+    shown True
+    must inside user:sealed 'git commit -q --allow-empty -m two' -R
+    must_exit 1 verb user apply --shown <"$SCRATCH/shown"
+    output_has 'not applied: refs/heads/main: it has changed since it was shown' 'not all of it was chosen'
+    [ ! -e .git/HEAD ]
+    # The twin.
+    shown True
+    must verb user apply --shown <"$SCRATCH/shown"
+    [ "$(run_as_user git log -1 --format=%s main)" = two ]
+    [ "$(run_as_user git log -1 --format=%s other)" = one ]
+}

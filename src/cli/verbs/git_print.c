@@ -78,7 +78,9 @@ static void print_commit(const struct git_printer *printer, const struct range_c
 static void append_what(struct str *out, const struct inventory_item *item)
 {
     const struct git_item *git = item->git;
-    if (!git->new && !git->new_tree)
+    if (git->kind == GIT_ITEM_PLACED)
+        str_append(out, "is created");
+    else if (!git->new && !git->new_tree)
         str_append(out, "is dropped");
     else if (git->kind == GIT_ITEM_CONFIG)
         append_shown(out, git->new);
