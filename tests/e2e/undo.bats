@@ -499,3 +499,51 @@ log = json.load(sys.stdin); assert [(e["files"], e["git"]) for e in (log[0], log
     output_has "(discard "
     output_has "was undone"
 }
+
+@test "undos in a row take what they have put back for the file itself, but not a copy of somebody else" {
+    pair=$(pairs)
+    project "${pair%:*}"
+    as "$OWNER" sh -ec 'mkdir d; echo d >d/one; touch -d 2020-02-02 a d/one'
+    keep
+    must inside "$pair" 'echo first | tee -a a >>b; touch -d 2021-02-02 a' --checkpoint
+    must inside "$pair" 'echo second >>a; mkdir n; echo n >n/n' --review
+    must by "${pair%:*}" apply -j "$JAIL" --all
+    must inside "$pair" 'echo third >>a; rm -r d n' --checkpoint
+    must undo "$pair"
+    [ "$(cat a d/one n/n)" = $'a\nfirst\nsecond\nd\nn' ]
+    must undo "$pair"
+    [ "$(cat a d/one)" = $'a\nfirst\nd' ]
+    [ ! -e n ]
+    must undo "$pair" a
+    must_exit 125 undo "$pair" a
+    output_has "is undone already"
+    must undo "$pair"
+    must is_as_kept
+    # The twin: size, mode and time of contents are the same, and brig has not made it.
+    must by "${pair%:*}" discard -j "$JAIL" --all
+    must inside "$pair" 'echo third >>a' --review
+    must by "${pair%:*}" apply -j "$JAIL" --all
+    as "$OWNER" sh -ec 'cp -p a z; printf "a\nTHIRD\n" >z; touch -r a z; mv z a'
+    must_exit 125 undo "$pair"
+    output_has "a: it has changed since"
+    [ "$(cat a)" = $'a\nTHIRD' ]
+}
+
+@test "git status in a repository that a run has made does not keep undo from removing it; a commit does" {
+    for then in status 'commit -q -m mine --allow-empty'; do
+        project user
+        keep
+        must inside user:sealed 'git init -q new; echo n >new/n; cd new; git add n; git commit -q -m n; touch n' --checkpoint
+        run_as_user git -C new update-index --force-write-index -q --refresh
+        run_as_user git -C new -c user.name=U -c user.email=u@example.org $then
+        if [ "$then" = status ]; then
+            must undo user
+            must is_as_kept
+        else
+            must_exit 125 undo user
+            output_has "changed since"
+            [ -e new/n ]
+        fi
+        by user rm -f "$JAIL"
+    done
+}

@@ -24,6 +24,7 @@
 #include "changes/checkpoint/run_changes.h"
 #include "changes/layer/layer.h"
 #include "changes/layer/names_list.h"
+#include "changes/layer/touched.h"
 #include "changes/operation/operation_files.h"
 
 #define LAYER_DIRECT "direct"
@@ -42,6 +43,7 @@ struct restoring {
     struct run_contents contents;
     struct layer *layers[CHECKPOINT_ROOTS_MAX]; /* one for each root; NULL: not opened yet */
     struct undo_found found;
+    struct touched touched;
     /* Of the current root: */
     struct layer *layer;
     struct manifest *changes;
@@ -93,12 +95,13 @@ static bool is_alike(const struct ident *a, const struct ident *b)
 }
 
 /* Whether a file is in a state that is recorded. */
-static bool is_in_state(const struct manifest_entry *entry, const struct stat *now)
+static bool is_in_state(struct restoring *r, const struct manifest_entry *entry,
+                        const struct stat *now)
 {
     if (entry->ident.mode == 0 || now->st_mode == 0 || S_ISDIR(now->st_mode))
         return entry->ident.mode == now->st_mode;
     const struct ident ident = ident_of(now);
-    return ident_equal(&entry->ident, &ident) || is_alike(&entry->ident, &ident);
+    return is_alike(&entry->ident, &ident) || touched_is_same(&r->touched, &entry->ident, now);
 }
 
 /* ---- which changes ---- */
@@ -294,6 +297,19 @@ static int complete(struct restoring *r, const struct run_change *change, const 
                     before->ident.mtime_ns, err);
 }
 
+/* Whether it is the index of a repository that the run has made: `git status` writes it, with other times of files. What
+ * somebody has staged there since is a new object. */
+static bool is_added_index(const struct restoring *r, const struct run_change *change,
+                           const struct stat *now)
+{
+    static const char index[] = "/.git/index";
+    const char *path = change->before.path;
+    size_t length = strlen(path);
+    return r->added_count > 0 && change->before.ident.mode == 0 && S_ISREG(now->st_mode) &&
+           S_ISREG(change->after.ident.mode) && length >= strlen(index) &&
+           strcmp(path + length - strlen(index), index) == 0;
+}
+
 /* ---- passes ---- */
 
 /* Decides about a change: 1 if it is undone. Files that have changed since are reported. */
@@ -308,13 +324,15 @@ static int judge(struct restoring *r, const struct run_change *change, struct br
     const struct stat now = look(r, path);
     if (now.st_mode != 0 && change->before.ident.mode == 0)
         count_known(r, path);
-    if (is_in_state(&change->after, &now)) {
+    if (is_in_state(r, &change->after, &now) || is_added_index(r, change, &now)) {
         bool removed = change->before.ident.mode == 0 && S_ISDIR(now.st_mode);
         int status = removed ? enter_added(r, path, err) : 0;
         return status < 0 ? status : 1;
     }
-    if (is_in_state(&change->before, &now))
+    if (is_in_state(r, &change->before, &now)) {
+        r->found.already++;
         return 0;
+    }
     if (r->undo->force)
         return 1;
     report(r, path, "it has changed since");
@@ -485,6 +503,7 @@ static void restoring_done(struct restoring *r)
 {
     operation_free(r->operation);
     run_contents_done(&r->contents);
+    touched_done(&r->touched);
     manifest_close(r->changes);
     leave_added(r, NULL);
     for (size_t i = 0; i < CHECKPOINT_ROOTS_MAX; i++) {
@@ -502,7 +521,8 @@ static void restoring_done(struct restoring *r)
 int restore_run(const struct layers *layers, int record, const struct operation_undo *undo,
                 uint64_t *ret_id, struct brig_error *err)
 {
-    struct restoring r = {.undo = undo, .parent = -1, .found.whole = true};
+    struct restoring r = {
+        .undo = undo, .parent = -1, .found.whole = true, .touched.record = record};
     const struct operation_info old = {.id = undo->id, .kind = OPERATION_RUN};
     autoclose int run = restore_open_run(record, undo->id);
     run_contents_init(&r.contents, record, undo->git.git);

@@ -158,13 +158,7 @@ static const char *conflict_with(struct change_walk *walk, const struct base_rec
     const char *conflict = base_conflict(record, now);
     if (!conflict || !now || !record->lower.mode || record->kind != BASE_FILE)
         return conflict;
-    struct ident current = ident_of(now);
-    int64_t now_ns = current.ctime_ns;
-    current.ctime_ns = record->lower.ctime_ns;
-    return ident_equal(&record->lower, &current) &&
-                   touched_explains(&walk->touched, current.inode, record->lower.ctime_ns, now_ns)
-               ? NULL
-               : conflict;
+    return touched_is_same(&walk->touched, &record->lower, now) ? NULL : conflict;
 }
 
 static int find_conflict(struct change_walk *walk, struct change *change, struct brig_error *err)

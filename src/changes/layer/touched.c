@@ -112,3 +112,35 @@ bool touched_explains(struct touched *touched, uint64_t inode, int64_t since_ns,
     }
     return known == now_ns;
 }
+
+/* Directories have new times whenever something in them changes: that an undo has made this one is enough. */
+static bool touched_is_made(struct touched *touched, uint64_t inode)
+{
+    if (!touched->is_read)
+        touched_load(touched);
+    for (size_t i = touched_first(touched, inode);
+         i < touched->count && touched->items[i].inode == inode; i++)
+        if (touched->items[i].from_ns == 0)
+            return true;
+    return false;
+}
+
+bool touched_is_copy(struct touched *touched, const struct ident *wanted, const struct stat *now)
+{
+    const struct ident found = ident_of(now);
+    if (S_ISDIR(wanted->mode) && S_ISDIR(found.mode))
+        return touched_is_made(touched, found.inode);
+    return wanted->mode == found.mode && wanted->size == found.size &&
+           wanted->mtime_ns == found.mtime_ns &&
+           touched_explains(touched, found.inode, 0, found.ctime_ns);
+}
+
+bool touched_is_same(struct touched *touched, const struct ident *wanted, const struct stat *now)
+{
+    struct ident found = ident_of(now);
+    int64_t now_ns = found.ctime_ns;
+    found.ctime_ns = wanted->ctime_ns;
+    return (ident_equal(wanted, &found) &&
+            touched_explains(touched, found.inode, found.ctime_ns, now_ns)) ||
+           touched_is_copy(touched, wanted, now);
+}

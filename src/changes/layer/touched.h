@@ -8,12 +8,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include <brig/brig.h>
 
+#include "base/manifest.h"
+
 struct touched_entry {
     uint64_t inode;
-    int64_t from_ns, to_ns; /* from_ns 0: whatever it was */
+    int64_t from_ns, to_ns; /* from_ns 0: whatever it was; a copy that an undo has put there */
 };
 
 /* Appends entries, with the lock of the record. */
@@ -31,3 +34,9 @@ void touched_done(struct touched *touched);
 
 /* Whether a file with this time of change has changed by nothing but operations since a time. */
 bool touched_explains(struct touched *touched, uint64_t inode, int64_t since_ns, int64_t now_ns);
+
+/* Whether a file is a copy of another one, which an undo has put in its place and nothing else has changed since. */
+bool touched_is_copy(struct touched *touched, const struct ident *wanted, const struct stat *now);
+
+/* Whether it is that, or the file itself, changed by nothing but operations. */
+bool touched_is_same(struct touched *touched, const struct ident *wanted, const struct stat *now);

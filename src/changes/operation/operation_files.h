@@ -104,6 +104,7 @@ int operation_git_reverse(struct operation *operation, uint64_t id, const struct
 struct undo_found {
     uint64_t count;   /* of changes that are undone */
     uint64_t changed; /* files that have changed since */
+    uint64_t already; /* files that are as they were before the operation */
     bool whole;       /* nothing was left out */
 };
 /* Takes the steps of an undo of `old`, unless files have changed or there is nothing to do. */

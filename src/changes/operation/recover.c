@@ -296,6 +296,9 @@ static int finish(struct taking *taking, struct brig_error *err)
 
 /* ---- times of change ---- */
 
+/* What an undo has copied: nothing; all objects, which were on another filesystem; what it puts there, from a checkpoint. */
+enum touch_how { TOUCH_RENAMED, TOUCH_MOVED, TOUCH_RESTORED };
+
 struct touching {
     struct touched_entry *items;
     size_t count;
@@ -303,12 +306,14 @@ struct touching {
 
 /* Adds a file of a step, by its inode: it is the one that was there before, or the one that was put there. */
 static int touch(struct touching *touching, const struct step *step, const struct stat *now,
-                 bool copied, struct brig_error *err)
+                 enum touch_how how, struct brig_error *err)
 {
-    const struct ident *known = step->other.mode && step->other.inode == now->st_ino ? &step->other
-                                : step->before.inode == now->st_ino                  ? &step->before
-                                                                                     : NULL;
-    if (!now->st_mode || S_ISDIR(now->st_mode) || !known)
+    bool is_other = step->other.mode && step->other.inode == now->st_ino;
+    const struct ident *known = is_other                            ? &step->other
+                                : step->before.inode == now->st_ino ? &step->before
+                                                                    : NULL;
+    bool copied = how == TOUCH_MOVED || (how == TOUCH_RESTORED && is_other);
+    if (!now->st_mode || (S_ISDIR(now->st_mode) && !copied) || !known)
         return 0;
     if (!array_grow(&touching->items, touching->count))
         return brig_fail_nomem(err);
@@ -319,24 +324,28 @@ static int touch(struct touching *touching, const struct step *step, const struc
     return 0;
 }
 
-/* The files at the path of a step and among its objects. Objects of another filesystem are new copies in an undo. */
+/* The files at the path of a step and among its objects. */
 static int touch_step(struct touching *touching, struct operation *operation,
                       const struct step *step, struct brig_error *err)
 {
     static const char *const ends[] = {"", STEP_OLD};
     struct step_context *steps = &operation->steps;
     const struct step_tree *tree = &steps->trees[step->tree];
-    bool copied = operation->info.undoes && tree->remote >= 0;
+    enum touch_how how = TOUCH_RENAMED;
+    if (operation->info.undoes && !(step->flags & STEP_REVERSED))
+        how = TOUCH_RESTORED;
+    if (operation->info.undoes && tree->remote >= 0)
+        how = TOUCH_MOVED;
     struct stat now;
     if (step->lower != STEP_SWAP && step->lower != STEP_MODE)
         return 0;
     (void)step_state(steps, step, &step->other, &now);
-    int status = touch(touching, step, &now, copied, err);
+    int status = touch(touching, step, &now, how, err);
     for (size_t i = 0; i < ARRAY_LENGTH(ends) && status == 0 && step->lower == STEP_SWAP; i++) {
         char name[STEP_NAME_MAX];
         step_object_name(name, step->number, ends[i]);
         if (fstatat(step_objects(steps, tree), name, &now, AT_SYMLINK_NOFOLLOW) == 0)
-            status = touch(touching, step, &now, copied, err);
+            status = touch(touching, step, &now, how, err);
     }
     return status;
 }

@@ -324,8 +324,9 @@ static bool is_changed(struct undoing *undoing, struct step *inverted)
     }
     bool explained =
         touched_explains(&undoing->touched, now.st_ino, undoing->since_ns, ident_of(&now).ctime_ns);
-    if (!same && (steps->trees[inverted->tree].remote < 0 || !is_copy(&inverted->before, &now)) &&
-        (!explained || !is_other_mode(&inverted->before, &now)))
+    bool moved = steps->trees[inverted->tree].remote >= 0 && is_copy(&inverted->before, &now);
+    bool renewed = touched_is_copy(&undoing->touched, &inverted->before, &now);
+    if (!same && !moved && !renewed && (!explained || !is_other_mode(&inverted->before, &now)))
         return true;
     if (now.st_mode)
         inverted->before = ident_of(&now);
@@ -368,8 +369,10 @@ static int add_inverted(struct undoing *undoing, struct step *step, struct brig_
     bool upper =
         step->upper == STEP_OPAQUE || step->upper == STEP_UPPER_META ||
         (step->flags & STEP_REVERSED ? !step_has_entry(steps, step) : step_has_entry(steps, step));
-    if (step->lower == STEP_SWAP && !taken)
+    if (step->lower == STEP_SWAP && !taken) {
+        undoing->found.already++;
         return 0;
+    }
     if (step->lower == STEP_LOWER_NONE && !upper)
         return 0;
     step_invert(step);
@@ -468,6 +471,10 @@ int undo_run(struct operation *operation, const struct operation_undo *undo,
                          "other files, or use --force, which replaces them",
                          (uintmax_t)found->changed, found->changed == 1 ? " has" : "s have",
                          (uintmax_t)old->id);
+    if (found->count == 0 && found->already > 0 && undo->paths && !operation_has_git(operation))
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "what operation %ju did at '%s' is undone already. See brig log",
+                         (uintmax_t)old->id, str_shown(undo->paths[0]).text);
     if (found->count == 0 && !operation_has_git(operation))
         return brig_fail(err, BRIG_E_STATE, 0,
                          "operation %ju has nothing to undo at '%s'. See brig log %ju",
