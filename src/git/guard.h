@@ -89,9 +89,9 @@ int hand_over_add(struct hand_over *hand_over, const char *root, struct brig_err
 /* Fetches new commits, asks the chooser, and writes the git record (take.h) in the directory `into`: 1, or 0 if nothing is
  * taken. */
 int hand_over_plan(struct hand_over *hand_over, int into, struct brig_error *err);
-/* When the record was taken, or there is none: puts new repositories in place, and tells. Returns whether something was left:
- * it stays in the jail. */
-bool hand_over_end(struct hand_over *hand_over, struct str *notes);
+/* When the record was taken, or there is none: puts new repositories in place, and tells. One that was not `taken` after all
+ * changes nothing. Returns whether something was left: it stays in the jail. */
+bool hand_over_end(struct hand_over *hand_over, bool taken, struct str *notes);
 /* Fetches outside what the remotes have that these repositories had when the run began: what is then in their remote-tracking
  * refs is the user's. Programs of the user's configuration run, with the network. */
 int hand_over_fetch(struct hand_over *hand_over, struct str *notes, struct brig_error *err);

@@ -34,7 +34,8 @@ struct hand_over_item {
 struct hand_over {
     struct guard *guard;
     int lock;
-    bool lists; /* nothing is taken */
+    bool lists;   /* nothing is taken */
+    bool planned; /* there is a record */
     struct hand_over_item *items;
     struct plan_part *parts;
     size_t count;
@@ -188,7 +189,9 @@ int hand_over_plan(struct hand_over *h, int into, struct brig_error *err)
                                          .storage = h->guard->storage,
                                          .into = into};
     hand_over_recreate(h);
-    return h->count > 0 ? plan_write(&options, h->parts, h->count, err) : 0;
+    int status = h->count > 0 ? plan_write(&options, h->parts, h->count, err) : 0;
+    h->planned = status > 0;
+    return status;
 }
 
 /* A repository that is placed needs no private directory any more; one of which something was left would lose its commits. */
@@ -210,11 +213,13 @@ static int hand_over_settle(struct hand_over *h, size_t i, struct str *notes,
                       : seen_write_count(&item->p, report->left || report->pending, err);
 }
 
-bool hand_over_end(struct hand_over *h, struct str *notes)
+bool hand_over_end(struct hand_over *h, bool taken, struct str *notes)
 {
     const struct plan_options options = {.git = &h->guard->git};
+    bool left = h->planned && !taken;
+    if (left)
+        return true; /* all of it waits, as it did before */
     plan_end(&options, h->parts, h->count);
-    bool left = false;
     for (size_t i = 0; i < h->count; i++) {
         struct plan_part *part = &h->parts[i];
         if (part->status == 0)

@@ -617,10 +617,13 @@ int private_place(struct private_git *p, struct brig_error *err)
 int private_find_placed(struct private_git *p, struct brig_error *err)
 {
     struct repo repo = REPO_INIT;
-    int status = tree_remove(p->folder, PRIVATE_NEW, err);
+    int status = repo_find(p->top, geteuid(), &repo, err);
+    if (status == 0 && repo.kind != REPO_DIRECTORY)
+        status = brig_fail(err, BRIG_E_STATE, 0, "the new repository was not put into '%s'",
+                           str_shown(p->top_path).text);
     if (status == 0)
-        status = repo_find(p->top, geteuid(), &repo, err);
-    if (status == 0 && repo.kind == REPO_DIRECTORY)
+        status = tree_remove(p->folder, PRIVATE_NEW, err);
+    if (status == 0)
         status = identify(p, &repo, err);
     repo_done(&repo);
     return status;

@@ -525,6 +525,30 @@ verb() {
     [ "$(out log -1 --format=%s)" = third ]
 }
 
+@test "where a file cannot be written, nothing of git moves, and it is not lost" {
+    lib_is_root || cannot "only root can give a directory away"
+    project user
+    must inside user:sealed 'mkdir d; echo x >d/f; git add d; git commit -q -m second' -R
+    must verb user apply --all
+    must inside user:sealed 'echo y >d/f; git commit -q -a -m third; git branch topic' -R
+    chown 0:0 d
+    run verb user apply --all
+    chown "$LIB_USER:" d
+    [ "$status" -eq 1 ]
+    output_has 'git: nothing was moved, because not all files could be written'
+    [ "$(cat d/f)" = x ]
+    [ "$(out log -1 --format=%s)" = second ]
+    [ -z "$(out branch --list topic)" ]
+    # A run in between keeps it.
+    must inside user:sealed 'git log -1 --format=%s' -R
+    output_has third
+    must verb user apply --all --conflict theirs
+    [ "$(out log -1 --format=%s)" = third ]
+    [ -n "$(out branch --list topic)" ]
+    [ "$(cat d/f)" = y ]
+    [ -z "$(out status --porcelain)" ]
+}
+
 @test "after the last change was applied by its name, the commits that wait are named" {
     project user
     must inside user:sealed 'echo x >a; echo x >b; git commit -q -a -m second' -R

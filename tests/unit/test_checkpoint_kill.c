@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 
 #include "changes/checkpoint/restore.h"
+#include "changes/end.h"
 #include "changes/layer/layer.h"
 #include "changes/operation/operation.h"
 #include "checkpoint_support.h"
@@ -124,7 +125,13 @@ static void make_run(void)
     shell(CHANGE);
     const struct checkpoint_root what = project(path);
     const struct checkpoint_place at = {.record = record, .git = &git, .limit_bytes = 1000};
-    int status = operation_note(record, OPERATION_RUN, "test", NULL, &run_id, &err);
+    struct run_entry entry;
+    struct run_ended ended = {0};
+    struct str notes = {0};
+    int status = run_begin(record, NULL, "test", &entry, &err);
+    if (status == 0)
+        status = run_end(&entry, NULL, true, &ended, &notes, &err);
+    run_id = ended.id;
     autoclose int run = restore_open_run(record, run_id);
     if (status == 0)
         status = checkpoint_take(&at, &what, run, 0, &report, &err);

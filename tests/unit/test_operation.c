@@ -335,6 +335,29 @@ static void applies_parts(void)
                "and does not hide the user's any more");
 }
 
+/* Begins the entry of a run. */
+static struct run_entry start_run(const char *text)
+{
+    struct run_entry entry = RUN_ENTRY_INIT;
+    struct brig_error err = {0};
+    if (run_begin(layers.items[0].record, NULL, text, &entry, &err) < 0)
+        tap_bail("%s", err.message);
+    return entry;
+}
+
+/* Ends it with these effects; its number, 0: it has none. */
+static uint64_t end_run(struct run_entry *entry, enum operation_effect files,
+                        enum operation_effect git)
+{
+    struct run_ended ended;
+    struct str notes = {0};
+    struct brig_error err = {0};
+    entry->info.files = files;
+    entry->info.git = git;
+    tap_is_int(run_end(entry, NULL, false, &ended, &notes, &err), 0, "a run ends %s", err.message);
+    return ended.id;
+}
+
 static void records(void)
 {
     uint64_t id = 0;
@@ -342,9 +365,10 @@ static void records(void)
     begin_in(top);
     make_changes();
     int record = layers.items[0].record;
-    tap_is_int(operation_note(record, OPERATION_RUN, "make\ntest", "{\"exit\":0}", &id, NULL), 0,
-               "a run is recorded");
-    tap_is_int(operation_find(record, id, &info, NULL), 0, "and found");
+    struct run_entry entry = start_run("make\ntest");
+    entry.info.fields = strdup("{\"exit\":0}");
+    id = end_run(&entry, OPERATION_UNKNOWN, OPERATION_NONE);
+    tap_is_int(operation_find(record, id, &info, NULL), 0, "a run is recorded, and found");
     tap_is_str(info.text, "make\ntest", "with its text");
     tap_is_str(info.fields, "{\"exit\":0}", "and further facts");
     tap_ok(!info.has_steps && !info.interrupted, "it cannot be undone");
@@ -870,29 +894,6 @@ static void reads_old_info(void)
            "and left as it is");
 }
 
-/* Begins the entry of a run. */
-static struct run_entry start_run(const char *text)
-{
-    struct run_entry entry = RUN_ENTRY_INIT;
-    struct brig_error err = {0};
-    if (run_begin(layers.items[0].record, NULL, text, &entry, &err) < 0)
-        tap_bail("%s", err.message);
-    return entry;
-}
-
-/* Ends it with these effects; its number, 0: it has none. */
-static uint64_t end_run(struct run_entry *entry, enum operation_effect files,
-                        enum operation_effect git)
-{
-    struct run_ended ended;
-    struct str notes = {0};
-    struct brig_error err = {0};
-    entry->info.files = files;
-    entry->info.git = git;
-    tap_is_int(run_end(entry, NULL, false, &ended, &notes, &err), 0, "a run ends %s", err.message);
-    return ended.id;
-}
-
 static int settle_runs(void)
 {
     struct str notes = {0};
@@ -941,11 +942,9 @@ static void addresses_the_newest(void)
                 {OPERATION_NONE, OPERATION_LISTED, true},
                 {OPERATION_NONE, OPERATION_UNKNOWN, true}};
     uint64_t id = 0;
-    int record;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         begin_in(top);
         make_changes();
-        record = layers.items[0].record;
         must_operate(apply_plan, "modified", "a file is applied");
         struct run_entry run = start_run("make");
         (void)end_run(&run, rows[i].files, rows[i].git);
@@ -956,15 +955,15 @@ static void addresses_the_newest(void)
     }
     begin_in(top);
     make_changes();
-    record = layers.items[0].record;
     must_operate(apply_plan, "modified", "a file is applied");
     struct run_entry run = start_run("ls");
     struct run_ended ended;
     struct str notes = {0};
     (void)run_end(&run, NULL, true, &ended, &notes, NULL);
     tap_is_int((long)ended.id, 2, "a run can be kept in the log without an effect");
-    tap_is_int(operation_note(record, OPERATION_HOLD, ".envrc", NULL, &id, NULL), 0,
-               "something is held back");
+    run = start_run(".envrc");
+    (void)str_fill(run.info.kind, sizeof run.info.kind, OPERATION_HOLD);
+    tap_is_int((long)end_run(&run, OPERATION_UNKNOWN, OPERATION_NONE), 3, "something is held back");
     tap_is_int(undo(0, NULL, false, &id), 0, "neither is meant by an undo");
     autofree char *found = list(root);
     tap_has_str(found, "modified 100644 old\n", "but the operation before");

@@ -169,12 +169,9 @@ void operation_free(struct operation *operation)
     free(operation);
 }
 
-int operation_describe(struct operation *operation, const char *text, const char *fields,
-                       struct brig_error *err)
+void operation_describe(struct operation *operation, const char *text)
 {
     (void)str_fill(operation->info.text, sizeof operation->info.text, text);
-    operation_info_done(&operation->info);
-    return fields ? str_copy(fields, &operation->info.fields, err) : 0;
 }
 
 void operation_is_part(struct operation *operation, const char *run)

@@ -93,11 +93,6 @@ void operation_info_done(struct operation_info *info);
 /* "none", "listed" or "unknown". */
 const char *operation_effect_word(enum operation_effect effect);
 
-/* Records an operation without steps, such as a run. `fields` is the text of a JSON object or NULL. Needs no
- * lock. *ret_id may be NULL. */
-int operation_note(int record, const char *kind, const char *text, const char *fields,
-                   uint64_t *ret_id, struct brig_error *err);
-
 /* Calls `visit` for each operation, the newest first. A result other than 0 ends it and is returned. */
 typedef int (*operation_visit)(void *context, const struct operation_info *info,
                                struct brig_error *err);
@@ -170,9 +165,8 @@ int operation_put(struct operation *operation, const struct layer *layer, const 
                   const struct stat *before, const struct copy_source *source,
                   struct brig_error *err);
 
-/* The text for the log, and further facts as a JSON object or NULL. */
-int operation_describe(struct operation *operation, const char *text, const char *fields,
-                       struct brig_error *err);
+/* The text for the log. */
+void operation_describe(struct operation *operation, const char *text);
 
 /* Says that the operation is part of a run, info.run of its entry; NULL: of none. */
 void operation_is_part(struct operation *operation, const char *run);

@@ -534,35 +534,3 @@ int operation_number(int operations, const char *name, uint64_t *ret_id, struct 
     *ret_id = id;
     return 0;
 }
-
-int operation_note(int record, const char *kind, const char *text, const char *fields,
-                   uint64_t *ret_id, struct brig_error *err)
-{
-    char name[MARK_MAX];
-    struct operation operation = {.dir = -1};
-    struct operation_info *info = &operation.info;
-    autoclose int operations = operations_open(record, err);
-    if (operations < 0)
-        return operations;
-    /* Made under another name, so that no other command finds it incomplete. */
-    (void)snprintf(name, sizeof name, ".new-%d-%jd", getpid(), (intmax_t)clock_wall_ns());
-    if (mkdirat(operations, name, 0700) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the log of operations");
-    (void)str_fill(info->kind, sizeof info->kind, kind);
-    (void)str_fill(info->text, sizeof info->text, text);
-    info->time_ns = info->end_ns = clock_wall_ns();
-    info->fields = (char *)(uintptr_t)fields;
-    operation.dir = files_open_dir(operations, name);
-    int status = operation_write_info(&operation, err);
-    if (status == 0)
-        status = operation_mark(operation.dir, OPERATION_DONE, NULL, err);
-    uint64_t id = 0;
-    if (status == 0)
-        status = operation_number(operations, name, &id, err);
-    close_fd(&operation.dir);
-    if (status < 0)
-        (void)tree_remove(operations, name, NULL);
-    else if (ret_id)
-        *ret_id = id;
-    return status;
-}

@@ -483,8 +483,8 @@ int undo_run(struct operation *operation, const struct operation_undo *undo,
     operation->info.undoes = old->id;
     operation->info.whole = found->whole;
     (void)snprintf(text, sizeof text, "operation %ju (%s)", (uintmax_t)old->id, old->kind);
-    int status = operation_describe(operation, text, NULL, err);
-    return status < 0 ? status : operation_run(operation, undo->report, undo->context, err);
+    operation_describe(operation, text);
+    return operation_run(operation, undo->report, undo->context, err);
 }
 
 static bool has_steps(int record, uint64_t id)

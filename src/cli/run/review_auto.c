@@ -98,14 +98,14 @@ static int apply(const struct review *review, const struct layers *layers, bool 
     if (status == 0 && git)
         status = apply_git_plan(operation, layers, NULL, &(struct apply_git){.git = *git},
                                 &hand_over, err);
-    if (status == 0)
-        status = operation_describe(operation, "--review=auto", NULL, err);
-    if (status == 0)
+    if (status == 0) {
+        operation_describe(operation, "--review=auto");
         operation_is_part(operation, review->run);
+    }
     if (status == 0)
         status = operation_run(operation, report, outcome, err);
     if (status == 0 && hand_over)
-        (void)hand_over_end(hand_over, git->notes);
+        (void)hand_over_end(hand_over, operation_moves_git(operation), git->notes);
     hand_over_free(hand_over);
     operation_free(operation);
     return status;

@@ -533,7 +533,10 @@ static int describe(const struct applying *applying, struct operation *operation
         selections_describe(&applying->selections, &text);
     else if (applying->words->count == 0)
         str_append(&text, applying->here ? applying->here : "--all");
-    return text.failed ? brig_fail_nomem(err) : operation_describe(operation, text.data, NULL, err);
+    if (text.failed)
+        return brig_fail_nomem(err);
+    operation_describe(operation, text.data ? text.data : "");
+    return 0;
 }
 
 /* "applied 3 changes, kept your version of 1 file; brig undo 4 reverts them" */
@@ -679,7 +682,8 @@ static int apply(struct applying *applying, bool live, struct brig_error *err)
     uint64_t id = operation ? operation_id(operation) : 0;
     applying->git_moved = operation && operation_moves_git(operation);
     if (status == 0 && applying->hand_over)
-        applying->git_left = hand_over_end(applying->hand_over, &applying->notes);
+        applying->git_left =
+            hand_over_end(applying->hand_over, applying->git_moved, &applying->notes);
     hand_over_free(take_ptr(&applying->hand_over));
     operation_free(operation);
     if (status == 0)

@@ -140,7 +140,10 @@ static int describe(const struct discarding *discarding, const struct words *wor
         str_append(&text, words->paths[0]);
     else
         str_append(&text, discarding->here ? discarding->here : "--all");
-    return text.failed ? brig_fail_nomem(err) : operation_describe(operation, text.data, NULL, err);
+    if (text.failed)
+        return brig_fail_nomem(err);
+    operation_describe(operation, text.data ? text.data : "");
+    return 0;
 }
 
 static int discard_layers(struct discarding *discarding, const struct words *words,
